@@ -580,13 +580,6 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
 #define FOLD__NO_CONTRACT
 #endif
 
-#if defined(_MSC_VER)
-#define FOLD__RESTRICT __restrict
-#elif defined(__GNUC__) || defined(__clang__)
-#define FOLD__RESTRICT __restrict__
-#else
-#define FOLD__RESTRICT
-#endif
 #if defined(__GNUC__) || defined(__clang__)
 #define FOLD__PRINTF(string, first) __attribute__((format(printf, string, first)))
 #define FOLD__LIKELY(x) __builtin_expect(!!(x), 1)
@@ -2666,7 +2659,7 @@ struct fold_model {
     uint64_t seed;
     int inference;
     uint32_t salt;             /* of its handles */
-    uint32_t version, layout;  /* values written; spans moved or grew */
+    uint32_t version;          /* counts writes of values */
     uint32_t n_params, n_cells, n_ops;
     size_t span, packs, touched_rows; /* floats, floats, rows of lookup tables */
     uint64_t steps;            /* of the optimiser */
@@ -2914,7 +2907,6 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *d)
     m->packs = packs;
     m->span += padded;
     fold__params(m)[m->n_params++] = p;
-    m->layout++;
     fold__refresh_packs(m, &p);
     const fold_param handle = { m->n_params, m->salt };
     return handle;
@@ -4792,8 +4784,9 @@ enum { FOLD__RUNS = 1, FOLD__BEARS = 2, FOLD__PERSIST = 4, FOLD__LINKED = 8, FOL
 typedef struct fold__batch { uint32_t gsig, stage, first, count, slot0, elem0, elems; } fold__batch;
 /* Where a group's memory lies in the region: its slabs from base, then contribution rows, then leaf gradients. */
 typedef struct fold__group { uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows; size_t bytes, base, rows_at, leaf_at; } fold__group;
-/* A signature in a group: its calls in record order, its buffers. hoisted: it has a prologue. */
-typedef struct fold__gsig { uint32_t form, calls, elems, rec0, buf0, max_rows, max_elems, chain; int hoisted; } fold__gsig;
+/* A signature in a group: its calls in record order, its buffers. hoisted: it has a prologue. op_at, free_at:
+   where in scratch, behind its brief buffers, an op's own floats and then pointers to rows begin. */
+typedef struct fold__gsig { uint32_t form, calls, elems, rec0, buf0, max_rows, max_elems, chain; int hoisted; size_t op_at, free_at; } fold__gsig;
 typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8_t elem, place; } fold__buf; /* off: in the group's region, or in scratch */
 /* A signature in a run. */
 typedef struct fold__form {
@@ -6138,7 +6131,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *p, const 
 }
 
 /* Scratch of a signature: its brief buffers, an op's own, and pointers to rows. */
-static size_t fold__gsig_scratch(fold_ctx *f, const fold__gsig *s, const fold__program *p)
+static size_t fold__gsig_scratch(fold_ctx *f, fold__gsig *s, const fold__program *p)
 {
     fold__run *r = f->run;
     const size_t rows = s->max_rows, elems = s->max_elems, tile = fold__rows_of_tile(p);
@@ -6157,7 +6150,9 @@ static size_t fold__gsig_scratch(fold_ctx *f, const fold__gsig *s, const fold__p
     arrays += 2 * (size_t)(p->n_in + p->n_list) + (size_t)p->n_out + 1;
     const size_t pointers = fold__size(arrays, rows + elems + 1, 16 * arrays) * sizeof(float *) / sizeof(float);
     const size_t late = fold__size(3, (size_t)s->calls + s->elems + 16, 0) * sizeof(float *) / sizeof(float);
-    return at + fold__round_up(op_floats, 16) + fold__max_size(pointers, late);
+    s->op_at = at;
+    s->free_at = at + fold__round_up(op_floats, 16);
+    return s->free_at + fold__max_size(pointers, late);
 }
 
 /* Plans one scheduled group: buffers, lifetimes, offsets. */
@@ -6427,15 +6422,8 @@ static void fold__begin_batch(fold_ctx *f, fold__active *x, uint32_t batch, floa
     x->ids = r->order + x->b->first;
     x->region = region;
     x->tile0 = 0;
-    size_t brief = 0, op_floats = 0;
-    for (uint32_t i = 0; i < fold__n_bufs(&x->p); i++) {
-        const fold__buf *b = &r->buf[x->s->buf0 + i];
-        if (b->place == FOLD__PER_BATCH || b->place == FOLD__PER_TILE)
-            brief = fold__max_size(brief, b->off + fold__round_up((size_t)b->size * (b->place == FOLD__PER_TILE ? fold__rows_of_tile(&x->p) : b->elem ? x->s->max_elems : x->s->max_rows), 16));
-    }
-    for (int i = 0; i < x->p.n_ops; i++) op_floats = fold__max_size(op_floats, fold__op_scratch(f, &x->p, &x->p.op[i]));
-    x->op_scratch = r->at_scratch + brief;
-    x->free = (char *)(x->op_scratch + fold__round_up(op_floats, 16));
+    x->op_scratch = r->at_scratch + x->s->op_at;
+    x->free = (char *)(r->at_scratch + x->s->free_at);
     x->list = NULL;
     if (sig->n_list) {
         x->list = (uint32_t *)fold__scratch_array(x, (size_t)x->b->count + 1, sizeof *x->list);
