@@ -4779,20 +4779,35 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE }; /* where a buffer of a program lives */
 enum { FOLD__GRAD_ZERO, FOLD__GRAD_WHOLE, FOLD__GRAD_PARTS, FOLD__GRAD_SOME_PARTS, FOLD__GRAD_SUM, FOLD__GRAD_ROOT }; /* how a gradient is put together */
-enum { FOLD__RUNS = 1, FOLD__BEARS = 2, FOLD__PERSIST = 4, FOLD__LINKED = 8, FOLD__TAIL = 16 }; /* what a run does with a node; bears: on a root */
+enum { /* what a run does with a node */
+    FOLD__RUNS = 1,
+    FOLD__BEARS = 2,    /* a root depends on it */
+    FOLD__PERSIST = 4,  /* readable afterwards */
+    FOLD__LINKED = 8,   /* crosses from a sample into the tail */
+    FOLD__TAIL = 16,
+    FOLD__INNER = 32    /* read by something outside the tail */
+};
 
 typedef struct fold__batch { uint32_t gsig, stage, first, count, slot0, elem0, elems; } fold__batch;
 /* Where a group's memory lies in the region: its slabs from base, then contribution rows, then leaf gradients. */
 typedef struct fold__group { uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows; size_t bytes, base, rows_at, leaf_at; } fold__group;
-/* A signature in a group: its calls in record order, its buffers. hoisted: it has a prologue. op_at, free_at:
-   where in scratch, behind its brief buffers, an op's own floats and then pointers to rows begin. */
-typedef struct fold__gsig { uint32_t form, calls, elems, rec0, buf0, max_rows, max_elems, chain; int hoisted; size_t op_at, free_at; } fold__gsig;
+/* A signature in a group: its calls in record order, its buffers. op_at, free_at: where in scratch, behind its
+   brief buffers, an op's own floats and then pointers to rows begin. */
+typedef struct fold__gsig {
+    uint32_t form, group, calls, elems, rec0, buf0, max_rows, max_elems;
+    uint32_t chain;               /* longest chain of its own signature */
+    uint32_t component, next;     /* of signatures that feed each other; the signature after it in order of components */
+    uint32_t feeds;               /* its first word of what feeds each of its inputs */
+    uint64_t recurrent;           /* inputs that come from the same component */
+    uint8_t n_in, n_list, n_out, cyclic, hoisted; /* cyclic 2: with other signatures; hoisted: it has a prologue */
+    size_t op_at, free_at;
+} fold__gsig;
 typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8_t elem, place; } fold__buf; /* off: in the group's region, or in scratch */
 /* A signature in a run. */
 typedef struct fold__form {
-    uint32_t sig, info0, component, gsig, first, first_elem; /* its first call that bears on the root, and the first of those whose list is not empty */
-    uint8_t trains, cyclic, grad; /* cyclic 2: with other signatures; grad: some call needs a gradient */
-    uint64_t recurrent;           /* inputs that come from the same cycle of signatures */
+    uint32_t sig, info0, gsig, first, first_elem; /* its first call that bears on the root, and the first of those whose list is not empty */
+    uint32_t row_floats, elem_floats; /* all values of its program: per call, per list element */
+    uint8_t trains, grad;         /* grad: some call needs a gradient */
     uint64_t slot_grad;           /* inputs that get a gradient in some call */
     uint64_t slot_back, slot_late; /* inputs read in backward, and by weight gradients at the end */
 } fold__form;
@@ -4821,7 +4836,7 @@ typedef struct fold__run {
     /* of nodes (by id) and edges */
     uint8_t *state, *grad, *mode;
     uint64_t *cover;
-    uint32_t *part, *slot, *eslot, *chain, *sum_at, *owner, *edge_at, *edge_next, *edge_len;
+    uint32_t *part, *slot, *eslot, *chain, *made, *far, *sum_at, *edge_at, *edge_next, *edge_len;
     float **grd;
     uint32_t *calls, *order, *bysig, *leaves, *work;
     /* the plan */
@@ -4872,7 +4887,8 @@ static void fold__carve_nodes(fold_ctx *f, fold__carver *c)
     r->slot = (uint32_t *)fold__carve(c, n, 4);
     r->eslot = (uint32_t *)fold__carve(c, n, 4);
     r->chain = (uint32_t *)fold__carve(c, n, 4);
-    r->owner = (uint32_t *)fold__carve(c, n, 4);
+    r->made = (uint32_t *)fold__carve(c, n, 4);
+    r->far = (uint32_t *)fold__carve(c, n, 4);
     r->calls = (uint32_t *)fold__carve(c, n, 4);
     r->bysig = (uint32_t *)fold__carve(c, n, 4);
     r->order = (uint32_t *)fold__carve(c, 2 * n, 4);
@@ -4926,20 +4942,20 @@ static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
     return tag > FOLD__TAG_BARRIER + 0x8000u && tag < FOLD__TAG_SPREAD;
 }
 
-/* Marks the call that makes a value as running; returns its last node. Values of an earlier run stand for
-   themselves, except in backward, and when parameters have changed since. Eager: who needs one output of a
-   cell's call needs all, as if it were one node. */
+/* Marks the call that makes a value as running, and returns its first node; 0 when it runs no more: values of an
+   earlier run stand for themselves, except in backward, and when parameters have changed since. Eager: who needs
+   one output of a cell's call needs all, as if it were one node. */
 static uint32_t fold__need_value(const fold_ctx *f, uint32_t src, unsigned how)
 {
-    const uint32_t id = fold__call_of(f, src);
-    uint32_t first = id, last = id;
-    if ((f->kind[src] & FOLD__DONE) && !f->run->anew) return 0;
-    if (fold__is_output_barrier(f, id)) {
-        first = id + 1 - ((uint32_t)f->node_data[id] & 255u);
-        last = first + ((uint32_t)f->node_data[id] >> 8) - 1;
-    }
-    for (uint32_t i = first; i <= last; i++) f->run->state[i] |= (uint8_t)(how & (FOLD__RUNS | FOLD__BEARS));
-    return last;
+    const uint8_t kind = f->kind[src], marks = (uint8_t)(how & (FOLD__RUNS | FOLD__BEARS));
+    const uint32_t id = (kind & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[src] : src;
+    if ((kind & FOLD__DONE) && !f->run->anew) return 0;
+    f->run->state[id] |= marks;
+    if (!f->eager || !fold__is_output_barrier(f, id)) return id;
+    const uint32_t first = id + 1 - ((uint32_t)f->node_data[id] & 255u), count = (uint32_t)f->node_data[id] >> 8;
+    for (uint32_t i = first; i < first + count; i++) f->run->state[i] |= marks;
+    if (first + count - 1 > f->run->last) f->run->last = first + count - 1;
+    return first;
 }
 
 /* Eager: a call reads its inputs whatever the length of its list, as if it were one node. */
@@ -4959,26 +4975,72 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
     }
 }
 
+/* Whether a value that no op makes may get a gradient. */
+static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
+{
+    if (f->kind[id] & FOLD__KEEP_GRAD) return 1;
+    switch (f->kind[id] & FOLD__KIND_MASK) {
+    case FOLD__LOOKUP: return fold__trainable(f->model, &fold__params(f->model)[f->node_data[id] >> 32]);
+    case FOLD__PARAM: return fold__trainable(f->model, &fold__params(f->model)[f->node_data[id]]);
+    default: return 0;
+    }
+}
+static int fold__makes_value(uint8_t kind) { return (kind & FOLD__KIND_MASK) == FOLD__OP || (kind & FOLD__KIND_MASK) == FOLD__EXTRA; }
+
+/* The tail: scalars that only combine samples' scalars on the way to the roots, such as the sum of losses.
+   Gradients flow through it before any value exists, so it ties no samples together. Readers are known. */
+static int fold__is_tail(const fold_ctx *f, uint32_t id)
+{
+    const fold__run *r = f->run;
+    const fold__sig *s = &fold__sigs(f)[f->sig[id]];
+    if ((r->state[id] & FOLD__INNER) || f->eager || fold__value_size(f, id) != 1) return 0;
+    if (s->is_cell || s->shared || !(fold__op_of(f->model, s->op)->flags & FOLD__FLOW)) return 0;
+    for (int k = 0; k < s->n_in + s->n_list; k++)
+        if (fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)k]].size != 1) return 0;
+    for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
+        const uint8_t kind = f->kind[f->esrc[e]];
+        const int runs = fold__makes_value(kind) && (r->anew || !(kind & FOLD__DONE));
+        if (!runs && r->backward && fold__leaf_grad(f, f->esrc[e])) return 0;
+    }
+    return 1;
+}
+
+/* Marks what one running call reads, and how far each of it reaches: to its last reader outside the tail. */
+static void fold__mark_inputs(fold_ctx *f, uint32_t id)
+{
+    fold__run *r = f->run;
+    const int tail = fold__is_tail(f, id);
+    if (tail) { r->state[id] |= FOLD__TAIL; r->tail = 1; }
+    for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
+        const uint32_t from = fold__need_value(f, f->esrc[e], r->state[id]);
+        if (tail) continue;
+        r->state[from] |= FOLD__INNER;
+        if (r->far[from] < id) r->far[from] = id;
+    }
+}
+
 /* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
 {
     fold__run *r = f->run;
     r->last = 0;
+    r->tail = 0;
     memset(r->state, 0, (size_t)f->n_nodes + 2);
+    memset(r->far, 0, ((size_t)f->n_nodes + 2) * sizeof *r->far);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t src = f->src[roots[i].id], last = fold__need_value(f, src, FOLD__RUNS | FOLD__BEARS);
+        const uint32_t src = f->src[roots[i].id], id = fold__need_value(f, src, FOLD__RUNS | FOLD__BEARS);
         r->state[src] |= FOLD__PERSIST;
-        if (last > r->last) r->last = last;
+        if (id > r->last) r->last = id;
     }
     for (uint32_t src = 1; src <= f->n_nodes && f->n_keeps; src++) { /* kept nodes run too, but bear on no root */
         if (!(f->kind[src] & FOLD__KEEP) || (f->kind[src] & FOLD__DONE)) continue;
-        fold__need_value(f, src, FOLD__RUNS);
-        r->last = src > r->last ? src : r->last;
+        const uint32_t id = fold__need_value(f, src, FOLD__RUNS);
+        if (id > r->last) r->last = id;
     }
     for (uint32_t id = r->last; id > 0; id--) {
         if (!(r->state[id] & FOLD__RUNS) || !fold__is_op(f, id)) continue;
-        fold__need_inputs(f, id);
-        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) fold__need_value(f, f->esrc[e], r->state[id]);
+        if (f->eager) fold__need_inputs(f, id);
+        fold__mark_inputs(f, id);
     }
 }
 
@@ -5018,19 +5080,15 @@ static int fold__slot_shared(const fold__slots *x, int slot) { return slot < x->
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *r = f->run;
-    const fold_model *m = f->model;
     memset(r->grad, 0, (size_t)f->n_nodes + 2);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        const uint8_t kept = (f->kind[id] & FOLD__KEEP_GRAD) != 0;
         switch (f->kind[id] & FOLD__KIND_MASK) {
-        case FOLD__LOOKUP: r->grad[id] = kept || fold__trainable(m, &fold__params(m)[f->node_data[id] >> 32]); break;
-        case FOLD__PARAM: r->grad[id] = kept || fold__trainable(m, &fold__params(m)[f->node_data[id]]); break;
-        case FOLD__INPUT: case FOLD__REF: r->grad[id] = kept; break;
+        case FOLD__LOOKUP: case FOLD__PARAM: case FOLD__INPUT: case FOLD__REF: r->grad[id] = (uint8_t)fold__leaf_grad(f, id); break;
         case FOLD__EXTRA: r->grad[id] = r->grad[f->node_data[id]]; break;
         case FOLD__OP: {
             if (!(r->state[id] & FOLD__BEARS)) break;
             const fold__slots x = fold__slots_of(f, id);
-            uint8_t grad = kept;
+            uint8_t grad = (f->kind[id] & FOLD__KEEP_GRAD) != 0;
             for (uint32_t i = 1; i < x.s->n_out; i++) grad |= (f->kind[id + i] & FOLD__KEEP_GRAD) != 0;
             grad |= r->form[r->sig_form[f->sig[id]]].trains;
             for (int k = 0; k < fold__n_slots(&x) && !grad; k++)
@@ -5200,6 +5258,28 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
         slot[k].mode = fold__settle_parts(slot[k].mode, slot[k].part, slot[k].cover, fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)k]].size);
 }
 
+/* The form of a signature that this run had not seen. Arrays may move. */
+static FOLD__NOINLINE int fold__add_form(fold_ctx *f, uint32_t sig)
+{
+    fold__run *r = f->run;
+    if (!fold__need(f, FOLD__C_FORMS, r->n_forms + 1, sizeof(fold__form))) return 0;
+    const fold__program p = fold__program_of(f, &fold__sigs(f)[sig]);
+    const uint32_t n_info = (uint32_t)(p.n_values + p.n_in + p.n_list);
+    if (!fold__need(f, FOLD__C_INFO, r->n_info + n_info, sizeof(fold__info))) return 0;
+    fold__renew_run(f);
+    const fold__program at = fold__program_of(f, &fold__sigs(f)[sig]); /* where it lies now */
+    fold__form *form = &r->form[r->n_forms];
+    memset(form, 0, sizeof *form);
+    form->sig = sig;
+    form->gsig = FOLD__NONE;
+    form->info0 = r->n_info;
+    form->trains = (uint8_t)fold__trains(f, &at);
+    for (int v = 0; v < at.n_values; v++) *(at.value[v].elem ? &form->elem_floats : &form->row_floats) += at.value[v].size;
+    r->n_info += n_info;
+    r->sig_form[sig] = r->n_forms++;
+    return 1;
+}
+
 /* Collects the running calls in record order and a form for each of their signatures. */
 static int fold__collect(fold_ctx *f)
 {
@@ -5208,31 +5288,16 @@ static int fold__collect(fold_ctx *f)
     if (!fold__need(f, FOLD__C_SIG_FORMS, f->n_sigs + 1, sizeof(uint32_t))) return 0;
     fold__renew_run(f);
     memset(r->sig_form, 255, ((size_t)f->n_sigs + 1) * sizeof *r->sig_form);
-    uint32_t forms = 0;
     for (uint32_t id = 1; id <= r->last; id++) {
         if (!(r->state[id] & FOLD__RUNS) || !fold__is_op(f, id)) continue;
+        const uint32_t sig = f->sig[id];
+        if (r->sig_form[sig] == FOLD__NONE && !fold__add_form(f, sig)) return 0;
+        fold__form *form = &r->form[r->sig_form[sig]];
         r->calls[r->n_calls++] = id;
-        if (r->sig_form[f->sig[id]] == FOLD__NONE) r->sig_form[f->sig[id]] = forms++;
+        if (!(r->state[id] & FOLD__BEARS)) continue;
+        if (!form->first) form->first = id;
+        if (!form->first_elem && form->elem_floats && fold__slots_of(f, id).count) form->first_elem = id;
     }
-    if (!fold__need(f, FOLD__C_FORMS, forms + 1, sizeof(fold__form))) return 0;
-    fold__renew_run(f);
-    memset(r->form, 0, (forms + 1) * sizeof *r->form);
-    for (uint32_t i = 0; i < r->n_calls; i++) {
-        fold__form *form = &r->form[r->sig_form[f->sig[r->calls[i]]]];
-        if (r->state[r->calls[i]] & FOLD__BEARS) {
-            if (!form->first) form->first = r->calls[i];
-            if (!form->first_elem && fold__slots_of(f, r->calls[i]).count) form->first_elem = r->calls[i];
-        }
-        if (form->sig) continue;
-        form->sig = f->sig[r->calls[i]];
-        const fold__program p = fold__program_of(f, &fold__sigs(f)[form->sig]);
-        form->info0 = r->n_info;
-        form->trains = (uint8_t)fold__trains(f, &p);
-        r->n_info += (uint32_t)(p.n_values + p.n_in + p.n_list);
-    }
-    r->n_forms = forms;
-    if (!fold__need(f, FOLD__C_INFO, r->n_info, sizeof(fold__info))) return 0;
-    fold__renew_run(f);
     return 1;
 }
 
@@ -5256,68 +5321,26 @@ static void fold__analyse_forms(fold_ctx *f)
    feed each other into components, runs components producers first, and inside a cyclic one follows the
    policy. Sees signatures, operands and sizes, never floats. Calls: run state. */
 
-static uint32_t fold__find(uint32_t *parent, uint32_t x)
-{
-    while (parent[x] != x) x = parent[x] = parent[parent[x]];
-    return x;
-}
-static void fold__unite(uint32_t *parent, uint32_t a, uint32_t b)
-{
-    a = fold__find(parent, a);
-    b = fold__find(parent, b);
-    if (a < b) parent[b] = a; else parent[a] = b;
-}
-
-/* Whether an operand is computed in this run, by the op whose id is returned; 0 if not. */
-static uint32_t fold__running_source(const fold_ctx *f, uint32_t src)
-{
-    const uint32_t id = fold__call_of(f, src);
-    return fold__is_op(f, id) && (f->run->state[id] & FOLD__RUNS) ? id : 0;
-}
-
-/* The tail: scalars that only combine samples' scalars on the way to the roots, such as the sum of losses.
-   Gradients flow through it before any value exists, so it ties no samples together. */
-static void fold__find_tail(fold_ctx *f)
-{
-    fold__run *r = f->run;
-    uint8_t *inner = (uint8_t *)r->work; /* read by something outside the tail */
-    memset(inner, 0, (size_t)r->last + 1);
-    r->tail = 0;
-    for (uint32_t i = r->n_calls; i-- > 0;) {
-        const uint32_t id = r->calls[i];
-        const fold__slots x = fold__slots_of(f, id);
-        int tail = !inner[id] && !x.s->is_cell && (fold__op_of(f->model, x.s->op)->flags & FOLD__FLOW) && !x.s->shared && fold__value_size(f, id) == 1;
-        for (int k = 0; k < fold__n_slots(&x) && tail; k++) tail = fold__slot_floats(&x, k) == 1;
-        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1] && tail; e++)
-            tail = fold__running_source(f, f->esrc[e]) || !r->backward || !r->grad[f->esrc[e]];
-        if (tail) { r->state[id] |= FOLD__TAIL; r->tail = 1; continue; }
-        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) inner[fold__call_of(f, f->esrc[e])] = 1;
-    }
-}
-
 /* Bytes a call adds to the working set of its group, roughly: all values of its program, and their gradients. */
 static size_t fold__call_bytes(const fold_ctx *f, uint32_t id)
 {
-    const fold__slots x = fold__slots_of(f, id);
-    const fold__program p = fold__program_of(f, x.s);
-    size_t floats = 0;
-    for (int v = 0; v < p.n_values; v++) floats += p.value[v].size * (p.value[v].elem ? x.count : 1u);
+    const fold__form *form = &f->run->form[f->run->sig_form[f->sig[id]]];
+    size_t floats = form->row_floats;
+    if (form->elem_floats) floats += (size_t)form->elem_floats * fold__slots_of(f, id).count;
     return floats * (f->run->backward ? 2 : 1) * sizeof(float);
 }
 
-static void fold__join_samples(fold_ctx *f)
+/* The last call that shares a value of this one, or a leaf with a gradient. */
+static uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
-    fold__run *r = f->run;
-    for (uint32_t id = 0; id <= f->n_nodes; id++) r->owner[id] = id;
-    for (uint32_t i = 0; i < r->n_calls; i++) {
-        const uint32_t id = r->calls[i];
-        if (r->state[id] & FOLD__TAIL) continue;
-        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
-            const uint32_t src = f->esrc[e], made_by = fold__running_source(f, src);
-            if (made_by) fold__unite(r->owner, id, made_by);
-            else if (r->backward && r->grad[src] && (f->kind[src] & FOLD__KIND_MASK) != FOLD__PARAM) fold__unite(r->owner, id, src);
-        }
+    const fold__run *r = f->run;
+    uint32_t far = r->far[id];
+    for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1] && r->backward; e++) {
+        const uint32_t src = f->esrc[e];
+        const uint8_t kind = f->kind[src];
+        if (r->grad[src] && !fold__makes_value(kind) && (kind & FOLD__KIND_MASK) != FOLD__PARAM && r->far[src] > far) far = r->far[src];
     }
+    return far;
 }
 
 static int fold__add_group(fold_ctx *f, uint32_t call0, uint32_t call1)
@@ -5342,27 +5365,20 @@ static void fold__sort_calls(fold_ctx *f, uint32_t n)
 }
 
 /* Cuts the calls, samples first and the tail behind them, into groups within the budget. Only samples whose
-   ranges in the recording do not interleave are kept apart. */
+   ranges in the recording do not interleave are kept apart: one ends where nothing later shares what is before. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *r = f->run;
-    uint32_t *last = r->chain, *tails = r->work, n = 0, n_tails = 0, units = 0;
-    r->n_groups = 0;
-    fold__join_samples(f);
-    for (uint32_t i = 0; i < r->n_calls; i++) {
-        const uint32_t id = r->calls[i];
-        if (r->state[id] & FOLD__TAIL) { tails[n_tails++] = id; continue; }
-        last[fold__find(r->owner, id)] = n;
-        r->calls[n++] = id;
-    }
-    memcpy(r->calls + n, tails, n_tails * sizeof *tails);
-    uint32_t end = 0, start = 0;
+    uint32_t n = 0, n_tails = 0, units = 0, start = 0, unit_start = 0, far = 0;
     size_t bytes = 0, unit = 0;
-    for (uint32_t i = 0, unit_start = 0; i < n; i++) {
-        const uint32_t stop = last[fold__find(r->owner, r->calls[i])];
-        if (stop > end) end = stop;
-        unit += fold__call_bytes(f, r->calls[i]);
-        if (i != end) continue;
+    r->n_groups = 0;
+    for (uint32_t i = 0; i < r->n_calls; i++) {
+        const uint32_t id = r->calls[i], reach = fold__reach(f, id);
+        if (r->state[id] & FOLD__TAIL) { r->work[n_tails++] = id; continue; }
+        r->calls[n++] = id;
+        if (reach > far) far = reach;
+        unit += fold__call_bytes(f, id);
+        if (far > id) continue;
         units++;
         if (unit_start > start && bytes + unit > f->group_bytes) { /* the units so far make a group */
             if (!fold__add_group(f, start, unit_start)) return 0;
@@ -5371,9 +5387,9 @@ static int fold__form_groups(fold_ctx *f)
         }
         bytes += unit;
         unit = 0;
-        unit_start = i + 1;
-        end = i + 1;
+        unit_start = n;
     }
+    memcpy(r->calls + n, r->work, n_tails * sizeof *r->work);
     if (start < n && !fold__add_group(f, start, n)) return 0;
     f->stats.one_group = "";
     if (r->n_groups <= 1)
@@ -5385,58 +5401,126 @@ static int fold__form_groups(fold_ctx *f)
         fold__sort_calls(f, n);
         return fold__add_group(f, 0, r->n_calls);
     }
+    if (!r->n_groups) return fold__add_group(f, 0, 0); /* the root is a leaf */
     return !n_tails || fold__add_group(f, n, r->n_calls);
 }
 
-/* Sets every call's and leaf's group, marks values that cross into the tail, and lists the leaves that need
-   gradients group by group in record order. */
-static void fold__own_groups(fold_ctx *f)
+/* Marks the values that cross from samples into the tail. */
+static void fold__link_tail(fold_ctx *f)
 {
     fold__run *r = f->run;
-    uint32_t *group_of = r->chain;
-    for (uint32_t g = 0; g < r->n_groups; g++)
-        for (uint32_t i = r->group[g].call0; i < r->group[g].call1; i++) group_of[fold__find(r->owner, r->calls[i])] = g;
-    for (uint32_t id = 1; id <= f->n_nodes && r->backward; id++) {
+    const fold__group *tail = &r->group[r->n_groups - 1];
+    for (uint32_t i = tail->call0; i < tail->call1 && r->tail; i++)
+        for (uint32_t e = f->edge0[r->calls[i]]; e < f->edge0[r->calls[i] + 1]; e++) {
+            const uint32_t made = r->made[f->esrc[e]];
+            if (made != FOLD__NONE && r->gsig[made >> 3].group != r->n_groups - 1) r->state[f->esrc[e]] |= FOLD__LINKED;
+        }
+}
+
+/* Lists the leaves that need gradients group by group in record order; slot holds the group that reads them. */
+static void fold__list_leaves(fold_ctx *f)
+{
+    fold__run *r = f->run;
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
-        const int leaf = kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF;
-        r->slot[id] = leaf && r->grad[id] && (r->state[id] & FOLD__RUNS) ? group_of[fold__find(r->owner, id)] : FOLD__NONE;
-        if (r->slot[id] != FOLD__NONE) r->group[r->slot[id]].leaf1++;
+        const int leaf = (kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF) && r->grad[id] && (r->state[id] & FOLD__RUNS);
+        if (fold__makes_value(f->kind[id])) continue;
+        if (!leaf) { r->slot[id] = FOLD__NONE; continue; }
+        if (r->slot[id] == FOLD__NONE) r->slot[id] = 0; /* nobody reads it: it is the root */
+        r->group[r->slot[id]].leaf1++;
+        r->n_leaves++;
     }
     for (uint32_t g = 0, at = 0; g < r->n_groups; g++) {
         const uint32_t count = r->group[g].leaf1;
         r->group[g].leaf0 = r->group[g].leaf1 = at;
         at += count;
-        for (uint32_t i = r->group[g].call0; i < r->group[g].call1; i++) r->owner[r->calls[i]] = g;
     }
-    r->n_leaves = 0;
-    for (uint32_t id = 1; id <= f->n_nodes && r->backward; id++) {
-        if (r->slot[id] == FOLD__NONE) continue;
-        r->leaves[r->group[r->slot[id]].leaf1++] = id;
-        r->n_leaves++;
-    }
-    if (!r->tail) return;
-    const fold__group *tail = &r->group[r->n_groups - 1];
-    for (uint32_t i = tail->call0; i < tail->call1; i++)
-        for (uint32_t e = f->edge0[r->calls[i]]; e < f->edge0[r->calls[i] + 1]; e++) {
-            const uint32_t made_by = fold__running_source(f, f->esrc[e]);
-            if (made_by && !(r->state[made_by] & FOLD__TAIL)) r->state[f->esrc[e]] |= FOLD__LINKED;
-        }
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        if (!fold__makes_value(f->kind[id]) && r->slot[id] != FOLD__NONE) r->leaves[r->group[r->slot[id]].leaf1++] = id;
 }
 
-/* -- components of signatures ---------------------------------------------------------------- */
+/* -- one group's signatures ------------------------------------------------------------------ */
 
-static uint64_t *fold__form_bits(const fold_ctx *f) { return (uint64_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; }
+static fold__gsig *fold__gsig_of(const fold_ctx *f, uint32_t id) { return &f->run->gsig[f->run->made[id] >> 3]; }
 
-/* One strongly connected component after another, producers first (Tarjan 1972, without recursion). */
-static void fold__condense(fold_ctx *f, uint32_t words)
+static int fold__add_gsig(fold_ctx *f, uint32_t group, uint32_t form)
 {
     fold__run *r = f->run;
-    const uint32_t n = r->n_forms;
-    const uint64_t *bits = fold__form_bits(f);
-    uint32_t *index = (uint32_t *)(void *)(fold__form_bits(f) + (size_t)n * words), *low = index + n, *next = low + n, *stack = next + n, *path = stack + n;
+    if (!fold__need(f, FOLD__C_GSIGS, r->n_gsigs + 1, sizeof(fold__gsig))) return 0;
+    fold__renew_run(f);
+    fold__gsig *s = &r->gsig[r->n_gsigs];
+    const fold__sig *sig = &fold__sigs(f)[r->form[form].sig];
+    memset(s, 0, sizeof *s);
+    s->form = form;
+    s->group = group;
+    s->n_in = sig->n_in; s->n_list = sig->n_list; s->n_out = sig->n_out;
+    r->form[form].gsig = r->n_gsigs++;
+    return 1;
+}
+
+/* The group's signatures as they come, and the signature and output that make each value. */
+static int fold__list_signatures(fold_ctx *f, uint32_t group)
+{
+    fold__run *r = f->run;
+    const uint32_t call0 = r->group[group].call0, call1 = r->group[group].call1, gsig0 = r->n_gsigs;
+    for (uint32_t i = call0; i < call1; i++) {
+        const uint32_t id = r->calls[i], form = r->sig_form[f->sig[id]];
+        if (r->form[form].gsig == FOLD__NONE && !fold__add_gsig(f, group, form)) return 0;
+        fold__gsig *s = &r->gsig[r->form[form].gsig];
+        s->calls++;
+        if (s->n_list) s->elems += fold__slots_of(f, id).count;
+        for (uint32_t o = 0; o < s->n_out; o++) r->made[id + o] = r->form[form].gsig << 3 | o;
+    }
+    r->group[group].gsig0 = gsig0;
+    r->group[group].gsig1 = r->n_gsigs;
+    for (uint32_t i = gsig0, at = call0; i < r->n_gsigs; i++) {
+        fold__gsig *s = &r->gsig[i];
+        r->form[s->form].gsig = FOLD__NONE;
+        s->rec0 = at;
+        at += s->calls;
+        s->calls = 0;
+    }
+    return 1;
+}
+
+static uint64_t *fold__feeds(const fold_ctx *f) { return (uint64_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; }
+
+/* Lists the group's calls by signature in record order; finds which signatures feed which input of which, and
+   the longest chain of its own signature that ends at each call. */
+static void fold__read_operands(fold_ctx *f, uint32_t group, uint32_t words)
+{
+    fold__run *r = f->run;
+    const fold__group *g = &r->group[group];
+    const uint32_t n = g->gsig1 - g->gsig0;
+    for (uint32_t i = g->call0; i < g->call1; i++) {
+        const uint32_t id = r->calls[i], own = (r->made[id] >> 3) - g->gsig0;
+        fold__gsig *s = &r->gsig[g->gsig0 + own];
+        uint64_t *feeds = fold__feeds(f) + s->feeds;
+        const uint32_t count = s->n_list ? fold__slots_of(f, id).count : 0;
+        uint32_t longest = 0, e = f->edge0[id];
+        r->bysig[s->rec0 + s->calls++] = id;
+        for (uint32_t k = 0; k < (uint32_t)s->n_in + s->n_list; k++, feeds += words)
+            for (uint32_t left = k < s->n_in ? 1 : count; left > 0; left--, e++) {
+                const uint32_t src = f->esrc[e], from = (r->made[src] >> 3) - g->gsig0;
+                if (r->backward && r->made[src] == FOLD__NONE) r->slot[src] = group; /* of leaves: who reads them */
+                if (from >= n) continue;
+                feeds[from / 64] |= 1ull << (from % 64);
+                if (from == own && r->chain[src] > longest) longest = r->chain[src];
+            }
+        longest++;
+        for (uint32_t o = 0; o < s->n_out; o++) r->chain[id + o] = longest;
+        if (longest > s->chain) s->chain = longest;
+    }
+}
+
+/* One strongly connected component after another, producers first (Tarjan 1972, without recursion). rows: the
+   signatures that feed each. */
+static void fold__condense(fold__gsig *sig, uint32_t n, const uint64_t *rows, uint32_t words, uint32_t *index)
+{
+    uint32_t *low = index + n, *next = low + n, *stack = next + n, *path = stack + n;
     uint32_t visits = 0, n_stack = 0, component = 0;
     memset(index, 0, n * sizeof *index);
-    for (uint32_t i = 0; i < n; i++) r->form[i].component = FOLD__NONE;
+    for (uint32_t i = 0; i < n; i++) sig[i].component = FOLD__NONE;
     for (uint32_t start = 0; start < n; start++) {
         uint32_t depth = 0;
         if (index[start]) continue;
@@ -5446,114 +5530,88 @@ static void fold__condense(fold_ctx *f, uint32_t words)
             if (!index[v]) { index[v] = low[v] = ++visits; next[v] = 0; stack[n_stack++] = v; }
             uint32_t w = next[v];
             for (; w < n; w++) {
-                if (!(bits[(size_t)v * words + w / 64] >> (w % 64) & 1)) continue;
+                if (!(rows[(size_t)v * words + w / 64] >> (w % 64) & 1)) continue;
                 if (!index[w]) break;
-                if (r->form[w].component == FOLD__NONE && low[w] < low[v]) low[v] = low[w];
+                if (sig[w].component == FOLD__NONE && low[w] < low[v]) low[v] = low[w];
             }
             next[v] = w; /* seen again after w's return, which lowers low[v] */
             if (w < n) { path[depth++] = w; continue; }
             depth--;
             if (low[v] != index[v]) continue;
-            uint32_t members = 0, u;
+            const int alone = stack[n_stack - 1] == v;
+            uint32_t u;
             do {
                 u = stack[--n_stack];
-                r->form[u].component = component;
-                members++;
+                sig[u].component = component;
+                if (!alone) sig[u].cyclic = 2;
             } while (u != v);
-            if (members > 1) for (uint32_t i = 0; i < n; i++) if (r->form[i].component == component) r->form[i].cyclic = 2;
+            if (alone && (rows[(size_t)v * words + v / 64] >> (v % 64) & 1)) sig[v].cyclic = 1;
             component++;
         }
     }
 }
 
-/* The graph of signatures, its components, and which inputs close a cycle. */
-static int fold__find_components(fold_ctx *f)
+/* The inputs of a signature that come from its own component. */
+static uint64_t fold__recurrent_inputs(const fold__gsig *sig, uint32_t n, const fold__gsig *s, const uint64_t *feeds, uint32_t words)
+{
+    uint64_t inputs = 0;
+    for (uint32_t k = 0; k < (uint32_t)s->n_in + s->n_list && s->cyclic; k++, feeds += words)
+        for (uint32_t w = 0; w < n; w++)
+            if (sig[w].component == s->component && (feeds[w / 64] >> (w % 64) & 1)) inputs |= 1ull << k;
+    return inputs;
+}
+
+/* Numbers the group's signatures so that those of a component are neighbours, producers first. */
+static void fold__sort_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *r = f->run;
-    const uint32_t n = r->n_forms, words = (n + 63) / 64;
-    if (!fold__need(f, FOLD__C_SCHEDULE, (size_t)n * words * 8 + (size_t)n * 5 * 4 + 64, 1)) return 0;
-    fold__renew_run(f);
-    uint64_t *bits = fold__form_bits(f);
-    memset(bits, 0, (size_t)n * words * sizeof *bits);
-    for (uint32_t i = 0; i < r->n_calls; i++) {
-        const uint32_t id = r->calls[i], form = r->sig_form[f->sig[id]];
-        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
-            const uint32_t made_by = fold__running_source(f, f->esrc[e]);
-            if (!made_by) continue;
-            const uint32_t from = r->sig_form[f->sig[made_by]];
-            bits[(size_t)form * words + from / 64] |= 1ull << (from % 64);
-        }
+    const fold__group *g = &r->group[group];
+    int sorted = 1;
+    for (uint32_t i = g->gsig0; i < g->gsig1; i++) {
+        r->gsig[i].buf0 = i; /* until the group is planned: what it was */
+        sorted &= i == g->gsig0 || r->gsig[i - 1].component <= r->gsig[i].component;
     }
-    fold__condense(f, words);
+    if (sorted) return;
+    for (uint32_t i = g->gsig0 + 1; i < g->gsig1; i++) { /* few: by insertion */
+        const fold__gsig s = r->gsig[i];
+        uint32_t j = i;
+        for (; j > g->gsig0 && r->gsig[j - 1].component > s.component; j--) r->gsig[j] = r->gsig[j - 1];
+        r->gsig[j] = s;
+    }
+    uint32_t *now = r->work;
+    for (uint32_t i = g->gsig0; i < g->gsig1; i++) now[r->gsig[i].buf0 - g->gsig0] = i;
+    for (uint32_t i = g->call0; i < g->call1; i++) {
+        const uint32_t id = r->calls[i], own = now[(r->made[id] >> 3) - g->gsig0];
+        for (uint32_t o = 0; o < r->gsig[own].n_out; o++) r->made[id + o] = own << 3 | o;
+    }
+}
+
+/* The graph of the group's signatures, its components, and which inputs close a cycle. */
+static int fold__find_components(fold_ctx *f, uint32_t group)
+{
+    fold__run *r = f->run;
+    const uint32_t gsig0 = r->group[group].gsig0, n = r->group[group].gsig1 - gsig0, words = (n + 63) / 64;
+    size_t feeds = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        r->gsig[gsig0 + i].feeds = (uint32_t)feeds;
+        feeds += (size_t)(r->gsig[gsig0 + i].n_in + r->gsig[gsig0 + i].n_list) * words;
+    }
+    const size_t bits = feeds + (size_t)n * words;
+    if (bits >= FOLD__NONE || !fold__need(f, FOLD__C_SCHEDULE, bits * 8 + (size_t)n * 5 * 4, 1)) return 0;
+    fold__renew_run(f);
+    memset(fold__feeds(f), 0, bits * 8);
+    fold__read_operands(f, group, words);
+    uint64_t *rows = fold__feeds(f) + feeds;
+    fold__gsig *sig = r->gsig + gsig0;
     for (uint32_t i = 0; i < n; i++)
-        if (bits[(size_t)i * words + i / 64] >> (i % 64) & 1 && !r->form[i].cyclic) r->form[i].cyclic = 1;
-    for (uint32_t i = 0; i < r->n_calls; i++) {
-        fold__form *form = &r->form[r->sig_form[f->sig[r->calls[i]]]];
-        if (!form->cyclic) continue;
-        const fold__slots x = fold__slots_of(f, r->calls[i]);
-        for (int k = 0; k < fold__n_slots(&x); k++)
-            for (uint32_t e = fold__slot_first(&x, k), end = e + fold__slot_edges(&x, k); e < end && !(form->recurrent >> k & 1); e++) {
-                const uint32_t made_by = fold__running_source(f, f->esrc[e]);
-                if (made_by && r->form[r->sig_form[f->sig[made_by]]].component == form->component) form->recurrent |= 1ull << k;
-            }
-    }
+        for (uint32_t w = 0; w < (uint32_t)(sig[i].n_in + sig[i].n_list) * words; w++) rows[i * words + w % words] |= fold__feeds(f)[sig[i].feeds + w];
+    fold__condense(sig, n, rows, words, (uint32_t *)(void *)(rows + (size_t)n * words));
+    for (uint32_t i = 0; i < n; i++) sig[i].recurrent = fold__recurrent_inputs(sig, n, &sig[i], fold__feeds(f) + sig[i].feeds, words);
+    fold__sort_signatures(f, group);
     return 1;
 }
 
-/* -- one group ------------------------------------------------------------------------------- */
-
-static fold__form *fold__form_of(const fold_ctx *f, uint32_t id) { return &f->run->form[f->run->sig_form[f->sig[id]]]; }
-static fold__gsig *fold__gsig_of(const fold_ctx *f, uint32_t id) { return &f->run->gsig[fold__form_of(f, id)->gsig]; }
-
-/* The running call of the same group that makes an operand; 0 if none. */
-static uint32_t fold__group_source(const fold_ctx *f, uint32_t src, uint32_t group)
-{
-    const uint32_t id = fold__running_source(f, src);
-    return id && f->run->owner[id] == group ? id : 0;
-}
-
-/* The group's signatures, ordered by component, and its calls listed by signature in record order. */
-static int fold__list_signatures(fold_ctx *f, fold__group *g)
-{
-    fold__run *r = f->run;
-    const uint32_t group = (uint32_t)(g - r->group);
-    g->gsig0 = r->n_gsigs;
-    for (uint32_t i = 0; i < r->n_forms; i++) r->form[i].gsig = FOLD__NONE;
-    uint32_t present = 0;
-    for (uint32_t i = g->call0; i < g->call1; i++) {
-        fold__form *form = fold__form_of(f, r->calls[i]);
-        if (form->gsig == FOLD__NONE) { form->gsig = 0; r->work[present++] = (uint32_t)(form - r->form); }
-    }
-    for (uint32_t i = 1; i < present; i++) /* few: sorted by insertion */
-        for (uint32_t j = i; j > 0 && r->form[r->work[j]].component < r->form[r->work[j - 1]].component; j--) {
-            const uint32_t t = r->work[j];
-            r->work[j] = r->work[j - 1];
-            r->work[j - 1] = t;
-        }
-    if (!fold__need(f, FOLD__C_GSIGS, r->n_gsigs + present, sizeof(fold__gsig))) return 0;
-    fold__renew_run(f);
-    g = &r->group[group];
-    for (uint32_t i = 0; i < present; i++) {
-        fold__gsig *s = &r->gsig[r->n_gsigs];
-        memset(s, 0, sizeof *s);
-        s->form = r->work[i];
-        r->form[r->work[i]].gsig = r->n_gsigs++;
-    }
-    g->gsig1 = r->n_gsigs;
-    for (uint32_t i = g->call0; i < g->call1; i++) fold__gsig_of(f, r->calls[i])->calls++;
-    for (uint32_t i = g->gsig0, at = g->call0; i < g->gsig1; i++) {
-        r->gsig[i].rec0 = at;
-        at += r->gsig[i].calls;
-        r->gsig[i].calls = 0;
-    }
-    for (uint32_t i = g->call0; i < g->call1; i++) {
-        fold__gsig *s = fold__gsig_of(f, r->calls[i]);
-        const fold__slots x = fold__slots_of(f, r->calls[i]);
-        r->bysig[s->rec0 + s->calls++] = r->calls[i];
-        s->elems += x.count;
-    }
-    return 1;
-}
+/* -- batches --------------------------------------------------------------------------------- */
 
 static int fold__add_batch(fold_ctx *f, uint32_t gsig, uint32_t stage)
 {
@@ -5574,79 +5632,96 @@ static void fold__batch_call(fold_ctx *f, uint32_t id)
     fold__run *r = f->run;
     fold__batch *b = &r->batch[r->n_batches - 1];
     fold__gsig *s = &r->gsig[b->gsig];
-    const fold__slots x = fold__slots_of(f, id);
+    const uint32_t count = s->n_list ? fold__slots_of(f, id).count : 0;
     if (!b->count) { b->slot0 = s->max_rows; b->elem0 = s->max_elems; } /* rows so far, until the group is planned */
     r->order[r->n_order++] = id;
     r->slot[id] = s->max_rows++;
     r->eslot[id] = s->max_elems;
-    s->max_elems += x.count;
+    s->max_elems += count;
     b->count++;
-    b->elems += x.count;
+    b->elems += count;
 }
 
-/* Puts the group's calls of one component into work, in record order. */
-static uint32_t fold__gather_component(fold_ctx *f, uint32_t group, uint32_t component)
+/* Puts the group's calls of signatures [first, last) into work, in record order. */
+static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, uint32_t last)
 {
     fold__run *r = f->run;
     uint32_t n = 0;
     for (uint32_t i = r->group[group].call0; i < r->group[group].call1; i++)
-        if (fold__form_of(f, r->calls[i])->component == component) r->work[n++] = r->calls[i];
+        if ((r->made[r->calls[i]] >> 3) - first < last - first) r->work[n++] = r->calls[i];
     return n;
+}
+
+/* Numbers calls and their outputs from 0 on. */
+static void fold__number_calls(fold_ctx *f, const uint32_t *calls, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t o = 0, n_out = fold__gsig_of(f, calls[i])->n_out; o < n_out; o++) f->run->slot[calls[i] + o] = i;
 }
 
 /* Longest same-signature chain ending at each call of signatures [first, last) of one cyclic component: 16
    signatures at a time, each call holding the longest chain of each among its ancestors and itself. */
-static int fold__chains_of_component(fold_ctx *f, uint32_t group, const uint32_t *calls, uint32_t n, uint32_t first, uint32_t last)
+static int fold__chains_of_component(fold_ctx *f, uint32_t group, uint32_t first, uint32_t last)
 {
     fold__run *r = f->run;
+    const uint32_t n = fold__gather_calls(f, group, first, last);
     if (!fold__need(f, FOLD__C_SCHEDULE, (size_t)n * 64, 1)) return 0;
     fold__renew_run(f);
+    const uint32_t *calls = r->work;
     uint32_t (*longest)[16] = (uint32_t (*)[16])(void *)f->arrays[FOLD__C_SCHEDULE].p;
-    for (uint32_t i = 0; i < n; i++) r->slot[calls[i]] = i;
+    fold__number_calls(f, calls, n);
     for (uint32_t block = first; block < last; block += 16)
         for (uint32_t i = 0; i < n; i++) {
-            const uint32_t id = calls[i], own = fold__form_of(f, id)->gsig;
+            const uint32_t id = calls[i], own = r->made[id] >> 3;
             memset(longest[i], 0, sizeof longest[i]);
             for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
-                const uint32_t from = fold__group_source(f, f->esrc[e], group);
-                if (!from || fold__form_of(f, from)->component != fold__form_of(f, id)->component) continue;
-                const uint32_t *other = longest[r->slot[from]];
+                if ((r->made[f->esrc[e]] >> 3) - first >= last - first) continue;
+                const uint32_t *other = longest[r->slot[f->esrc[e]]];
                 for (int k = 0; k < 16; k++) longest[i][k] = other[k] > longest[i][k] ? other[k] : longest[i][k];
             }
-            if (own >= block && own < block + 16) r->chain[id] = ++longest[i][own - block];
+            if (own - block >= 16 || own >= last) continue;
+            r->chain[id] = ++longest[i][own - block];
+            if (r->chain[id] > r->gsig[own].chain) r->gsig[own].chain = r->chain[id];
         }
     return 1;
-}
-
-static void fold__chain_of_signature(fold_ctx *f, uint32_t group, const fold__gsig *s, int cyclic)
-{
-    fold__run *r = f->run;
-    for (uint32_t i = 0; i < s->calls; i++) {
-        const uint32_t id = r->bysig[s->rec0 + i];
-        uint32_t longest = 0;
-        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1] && cyclic; e++) {
-            const uint32_t from = fold__group_source(f, f->esrc[e], group);
-            if (from && f->sig[from] == f->sig[id] && r->chain[from] > longest) longest = r->chain[from];
-        }
-        r->chain[id] = longest + 1;
-    }
 }
 
 /* Signatures that do not feed each other: a batch per level of their own chain. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t gsig)
 {
     fold__run *r = f->run;
-    const uint32_t levels = r->gsig[gsig].chain, n = r->gsig[gsig].calls, rec0 = r->gsig[gsig].rec0;
-    uint32_t *start = r->work, *sorted = r->work + levels + 2;
-    memset(start, 0, (levels + 2) * sizeof *start);
-    for (uint32_t i = 0; i < n; i++) start[r->chain[r->bysig[rec0 + i]] + 1]++;
-    for (uint32_t l = 1; l <= levels; l++) start[l + 1] += start[l];
-    for (uint32_t i = 0; i < n; i++) sorted[start[r->chain[r->bysig[rec0 + i]]]++] = r->bysig[rec0 + i];
-    for (uint32_t l = 1, i = 0; l <= levels; l++) {
-        if (!fold__add_batch(f, gsig, 1)) return 0;
-        start = r->work;
-        sorted = r->work + levels + 2;
-        for (; i < start[l]; i++) fold__batch_call(f, sorted[i]);
+    fold__gsig *s = &r->gsig[gsig];
+    const uint32_t levels = s->chain;
+    if (!fold__need(f, FOLD__C_BATCHES, r->n_batches + levels, sizeof(fold__batch))) return 0;
+    fold__renew_run(f);
+    s = &r->gsig[gsig];
+    fold__batch *level = r->batch + r->n_batches - 1; /* chains begin at 1 */
+    r->n_batches += levels;
+    for (uint32_t l = 1; l <= levels; l++) {
+        const fold__batch empty = { gsig, 1, 0, 0, 0, 0, 0 };
+        level[l] = empty;
+    }
+    for (uint32_t i = 0; i < s->calls; i++) {
+        const uint32_t id = r->bysig[s->rec0 + i];
+        level[r->chain[id]].count++;
+        if (s->n_list) level[r->chain[id]].elems += fold__slots_of(f, id).count;
+    }
+    for (uint32_t l = 1; l <= levels; l++) {
+        level[l].first = r->n_order;
+        level[l].slot0 = s->max_rows; /* rows so far, until the group is planned */
+        level[l].elem0 = s->max_elems;
+        r->n_order += level[l].count;
+        s->max_rows += level[l].count;
+        s->max_elems += level[l].elems;
+        level[l].count = level[l].elems = 0;
+    }
+    for (uint32_t i = 0; i < s->calls; i++) {
+        const uint32_t id = r->bysig[s->rec0 + i];
+        fold__batch *b = &level[r->chain[id]];
+        r->slot[id] = b->slot0 + b->count;
+        r->eslot[id] = b->elem0 + b->elems;
+        r->order[b->first + b->count++] = id;
+        if (s->n_list) b->elems += fold__slots_of(f, id).count;
     }
     return 1;
 }
@@ -5654,20 +5729,21 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t gsig)
 /* -- prologues ------------------------------------------------------------------------------- */
 
 /* In a prologue: what depends on no input that closes the cycle. */
-static int fold__in_prologue(const fold_ctx *f, const fold__form *form, const fold__body_op *op)
+static int fold__in_prologue(const fold_ctx *f, const fold__gsig *s, const fold__body_op *op)
 {
-    return !(f->run->info[form->info0 + op->value0].deps & form->recurrent);
+    return !(f->run->info[f->run->form[s->form].info0 + op->value0].deps & s->recurrent);
 }
 
 /* Leading segments of a linear op that can run in the prologue although the op itself cannot. */
-static int fold__leading_segments(const fold_ctx *f, const fold__form *form, const fold__program *p, const fold__body_op *op)
+static int fold__leading_segments(const fold_ctx *f, const fold__gsig *s, const fold__program *p, const fold__body_op *op)
 {
+    const fold__info *info = f->run->info + f->run->form[s->form].info0;
     int n = 0;
     if (op->op != FOLD__OP_linear || op->attr[1]) return 0;
     for (; n < op->n_in; n++) {
         const fold__ref *ref = &p->ref[op->ref0 + (uint32_t)n];
-        if (ref->kind == FOLD__FROM_VALUE ? (f->run->info[form->info0 + ref->index].deps & form->recurrent) != 0
-                                          : ref->kind != FOLD__FROM_PARAM && (form->recurrent >> fold__ref_slot(p, ref) & 1)) break;
+        if (ref->kind == FOLD__FROM_VALUE ? (info[ref->index].deps & s->recurrent) != 0
+                                          : ref->kind != FOLD__FROM_PARAM && (s->recurrent >> fold__ref_slot(p, ref) & 1)) break;
     }
     return n;
 }
@@ -5679,11 +5755,10 @@ static int fold__plan_prologue(fold_ctx *f, uint32_t gsig)
 {
     fold__run *r = f->run;
     fold__gsig *s = &r->gsig[gsig];
-    const fold__form *form = &r->form[s->form];
-    if (!form->cyclic || s->chain < 2 || s->calls / s->chain >= FOLD__HOIST_ROWS) return 1;
-    const fold__program p = fold__program_of(f, &fold__sigs(f)[form->sig]);
+    if (!s->cyclic || s->chain < 2 || s->calls / s->chain >= FOLD__HOIST_ROWS) return 1;
+    const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[s->form].sig]);
     for (int i = 0; i < p.n_ops && !s->hoisted && p.is_cell; i++)
-        s->hoisted = p.op[i].op == FOLD__OP_linear && (fold__in_prologue(f, form, &p.op[i]) || fold__leading_segments(f, form, &p, &p.op[i]));
+        s->hoisted = p.op[i].op == FOLD__OP_linear && (fold__in_prologue(f, s, &p.op[i]) || fold__leading_segments(f, s, &p, &p.op[i]));
     return !s->hoisted || fold__add_batch(f, gsig, 0);
 }
 
@@ -5712,21 +5787,19 @@ typedef struct fold__greedy { uint32_t *missing, *next, *readers0, *readers; fol
 
 static void fold__make_ready(fold_ctx *f, fold__greedy *x, const uint32_t *calls, uint32_t i)
 {
-    fold__ready *s = &x->sig[fold__form_of(f, calls[i])->gsig - x->gsig0];
+    fold__ready *s = &x->sig[(f->run->made[calls[i]] >> 3) - x->gsig0];
     x->next[i] = FOLD__NONE;
     if (s->ready++) x->next[s->tail] = i; else s->head = i;
     s->tail = i;
 }
 
-static int fold__in_set(const fold_ctx *f, uint32_t group, uint32_t src, const uint32_t *calls, uint32_t n, uint32_t *local)
+/* The number of the call in the set that makes an operand, or NONE. */
+static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *x, uint32_t src)
 {
-    const uint32_t from = fold__group_source(f, src, group);
-    if (!from) return 0;
-    *local = f->run->slot[from];
-    return *local < n && calls[*local] == from;
+    return (f->run->made[src] >> 3) - x->gsig0 < x->n_sigs ? f->run->slot[src] : FOLD__NONE;
 }
 
-static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t group, const uint32_t *calls, uint32_t n, uint32_t gsig0, uint32_t gsig1)
+static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t n, uint32_t gsig0, uint32_t gsig1)
 {
     fold__run *r = f->run;
     size_t counts = 0;
@@ -5737,28 +5810,29 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t group, cons
     x->sig = (fold__ready *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
     x->counts = (uint32_t *)(void *)(f->arrays[FOLD__C_SCHEDULE].p + sig_bytes);
     memset(x->sig, 0, sig_bytes + counts * 4);
-    x->missing = r->work + n; x->next = x->missing + n; x->readers0 = x->next + n; x->readers = x->readers0 + n + 1; /* calls lie before */
+    const uint32_t *calls = r->work; /* in record order; behind them: */
+    x->missing = r->work + n; x->next = x->missing + n; x->readers0 = x->next + n; x->readers = x->readers0 + n + 1;
     x->gsig0 = gsig0;
     x->n_sigs = gsig1 - gsig0;
     for (uint32_t s = 0, at = 0; s < x->n_sigs; s++) { x->sig[s].counts = at; x->sig[s].lowest = 1; at += r->gsig[gsig0 + s].chain + 1; }
     memset(x->readers0, 0, (n + 1) * sizeof *x->readers0);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t from;
-        r->slot[calls[i]] = i;
-        x->missing[i] = 0;
-        for (uint32_t e = f->edge0[calls[i]]; e < f->edge0[calls[i] + 1]; e++)
-            if (fold__in_set(f, group, f->esrc[e], calls, i, &from)) { x->missing[i]++; x->readers0[from + 1]++; }
-    }
+    memset(x->missing, 0, n * sizeof *x->missing);
+    fold__number_calls(f, calls, n);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t e = f->edge0[calls[i]]; e < f->edge0[calls[i] + 1]; e++) {
+            const uint32_t from = fold__in_set(f, x, f->esrc[e]);
+            if (from != FOLD__NONE) { x->missing[i]++; x->readers0[from + 1]++; }
+        }
     for (uint32_t i = 0; i < n; i++) x->readers0[i + 1] += x->readers0[i];
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t from;
-        for (uint32_t e = f->edge0[calls[i]]; e < f->edge0[calls[i] + 1]; e++)
-            if (fold__in_set(f, group, f->esrc[e], calls, i, &from)) x->readers[x->readers0[from]++] = i;
-    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t e = f->edge0[calls[i]]; e < f->edge0[calls[i] + 1]; e++) {
+            const uint32_t from = fold__in_set(f, x, f->esrc[e]);
+            if (from != FOLD__NONE) x->readers[x->readers0[from]++] = i;
+        }
     for (uint32_t i = n; i > 0; i--) x->readers0[i] = x->readers0[i - 1];
     x->readers0[0] = 0;
     for (uint32_t i = 0; i < n; i++) {
-        fold__ready *s = &x->sig[fold__form_of(f, calls[i])->gsig - gsig0];
+        fold__ready *s = &x->sig[(r->made[calls[i]] >> 3) - gsig0];
         s->pending++;
         x->counts[s->counts + r->chain[calls[i]]]++;
         if (!x->missing[i]) fold__make_ready(f, x, calls, i);
@@ -5771,7 +5845,7 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *x, const uint32_t *ca
 {
     memset(depth, 0, n * sizeof *depth);
     for (uint32_t i = 0; i < n; i++) {
-        x->sig[fold__form_of(f, calls[i])->gsig - x->gsig0].depths += depth[i];
+        x->sig[(f->run->made[calls[i]] >> 3) - x->gsig0].depths += depth[i];
         for (uint32_t k = x->readers0[i]; k < x->readers0[i + 1]; k++)
             if (depth[x->readers[k]] < depth[i] + 1) depth[x->readers[k]] = depth[i] + 1;
     }
@@ -5795,11 +5869,11 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *x)
 }
 
 /* Runs all ready calls of the best signature, again and again. The calls lie in work[0..n), in record order. */
-static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t n, uint32_t gsig0, uint32_t gsig1)
+static int fold__schedule_greedy(fold_ctx *f, uint32_t n, uint32_t gsig0, uint32_t gsig1)
 {
     fold__run *r = f->run;
     fold__greedy x;
-    if (!fold__greedy_start(f, &x, group, r->work, n, gsig0, gsig1)) return 0;
+    if (!fold__greedy_start(f, &x, n, gsig0, gsig1)) return 0;
     uint32_t *depth = r->eslot; /* free until calls are batched: indexed by call id below */
     const int agenda = f->schedule == FOLD_SCHEDULE_AGENDA;
     if (agenda) {
@@ -5835,12 +5909,11 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t group, uint32_t n)
     uint32_t *depth = r->eslot, *sorted = r->work, deepest = 0;
     for (uint32_t i = g->call0; i < g->call1; i++) {
         const uint32_t id = r->calls[i];
-        depth[id] = 0;
-        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
-            const uint32_t from = fold__group_source(f, f->esrc[e], group);
-            if (from && depth[from] + 1 > depth[id]) depth[id] = depth[from] + 1;
-        }
-        if (depth[id] > deepest) deepest = depth[id];
+        uint32_t d = 0;
+        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++)
+            if ((r->made[f->esrc[e]] >> 3) - g->gsig0 < g->gsig1 - g->gsig0 && depth[f->esrc[e]] + 1 > d) d = depth[f->esrc[e]] + 1;
+        for (uint32_t o = 0, n_out = fold__gsig_of(f, id)->n_out; o < n_out; o++) depth[id + o] = d;
+        if (d > deepest) deepest = d;
     }
     uint32_t *start = r->work + n;
     memset(start, 0, (deepest + 2) * sizeof *start);
@@ -5854,7 +5927,7 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t group, uint32_t n)
         }
     for (uint32_t i = 0; i < n; i++) r->slot[sorted[i]] = depth[sorted[i]];
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t id = r->work[i], gsig = fold__form_of(f, id)->gsig;
+        const uint32_t id = r->work[i], gsig = r->made[id] >> 3;
         const int same = i > 0 && r->batch[r->n_batches - 1].gsig == gsig && r->chain[0] == r->slot[id];
         r->chain[0] = r->slot[id]; /* node 0 is no node: the depth of the batch begun last */
         if (!same && !fold__add_batch(f, gsig, 1)) return 0;
@@ -5863,26 +5936,15 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t group, uint32_t n)
     return 1;
 }
 
-/* Chains of every component, and with them the lower bound of the group. */
+/* Chains of components of several signatures, and with all chains the lower bound of the group. */
 static int fold__find_chains(fold_ctx *f, uint32_t group)
 {
     fold__run *r = f->run;
     for (uint32_t s = r->group[group].gsig0, end; s < r->group[group].gsig1; s = end) {
-        const fold__form *form = &r->form[r->gsig[s].form];
-        for (end = s + 1; end < r->group[group].gsig1 && r->form[r->gsig[end].form].component == form->component; end++) {}
-        if (form->cyclic == 2) {
-            const uint32_t n = fold__gather_component(f, group, form->component);
-            if (!fold__chains_of_component(f, group, r->work, n, s, end)) return 0;
-        } else {
-            fold__chain_of_signature(f, group, &r->gsig[s], form->cyclic);
-        }
-        for (uint32_t k = s; k < end; k++) {
-            for (uint32_t i = 0; i < r->gsig[k].calls; i++) {
-                const uint32_t chain = r->chain[r->bysig[r->gsig[k].rec0 + i]];
-                if (chain > r->gsig[k].chain) r->gsig[k].chain = chain;
-            }
-            r->group[group].bound += r->gsig[k].chain;
-        }
+        const uint32_t component = r->gsig[s].component;
+        for (end = s + 1; end < r->group[group].gsig1 && r->gsig[end].component == component; end++) {}
+        if (end > s + 1 && !fold__chains_of_component(f, group, s, end)) return 0;
+        for (uint32_t k = s; k < end; k++) r->group[group].bound += r->gsig[k].chain;
     }
     return 1;
 }
@@ -5891,13 +5953,12 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     fold__run *r = f->run;
     for (uint32_t s = r->group[group].gsig0, end; s < r->group[group].gsig1; s = end) {
-        const uint32_t component = r->form[r->gsig[s].form].component;
-        for (end = s + 1; end < r->group[group].gsig1 && r->form[r->gsig[end].form].component == component; end++) {}
+        const uint32_t component = r->gsig[s].component;
+        for (end = s + 1; end < r->group[group].gsig1 && r->gsig[end].component == component; end++) {}
         if (end == s + 1) {
             if (!fold__plan_prologue(f, s) || !fold__batch_by_chain(f, s)) return 0;
         } else {
-            const uint32_t n = fold__gather_component(f, group, component);
-            if (!fold__schedule_greedy(f, group, n, s, end)) return 0;
+            if (!fold__schedule_greedy(f, fold__gather_calls(f, group, s, end), s, end)) return 0;
         }
     }
     return 1;
@@ -5908,14 +5969,14 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
     fold__run *r = f->run;
     r->group[group].batch0 = r->n_batches;
-    if (!fold__list_signatures(f, &r->group[group]) || !fold__find_chains(f, group)) return 0;
+    if (!fold__list_signatures(f, group) || !fold__find_components(f, group) || !fold__find_chains(f, group)) return 0;
     const uint32_t n = r->group[group].call1 - r->group[group].call0;
     int fine;
     if (f->schedule == FOLD_SCHEDULE_DEPTH) {
         fine = fold__schedule_depth(f, group, n);
     } else if (f->schedule == FOLD_SCHEDULE_AGENDA) {
         memcpy(r->work, r->calls + r->group[group].call0, n * sizeof *r->work);
-        fine = fold__schedule_greedy(f, group, n, r->group[group].gsig0, r->group[group].gsig1);
+        fine = fold__schedule_greedy(f, n, r->group[group].gsig0, r->group[group].gsig1);
     } else {
         fine = fold__schedule_ratio(f, group);
     }
@@ -6072,11 +6133,10 @@ static void fold__live_read(fold_ctx *f, uint32_t group, const fold__times *t, u
         const fold__slots x = fold__slots_of(f, r->order[b->first + i]);
         for (int k = 0; k < fold__n_slots(&x); k++)
             for (uint32_t e = fold__slot_first(&x, k), n = e + fold__slot_edges(&x, k); e < n; e++) {
-                const uint32_t from = fold__group_source(f, f->esrc[e], group);
-                if (!from) continue;
-                const fold__gsig *s = fold__gsig_of(f, from);
-                const fold__program p = fold__program_of(f, &fold__sigs(f)[f->sig[from]]);
-                const uint32_t out = f->esrc[e] - from;
+                const uint32_t made = r->made[f->esrc[e]], out = made & 7;
+                if (made == FOLD__NONE || r->gsig[made >> 3].group != group) continue;
+                const fold__gsig *s = &r->gsig[made >> 3];
+                const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[s->form].sig]);
                 fold__buf *value = &r->buf[s->buf0 + fold__buf_value(p.out[out].index)];
                 fold__live(value, FOLD__NONE, fold__time_forward(t, batch));
                 if (form->slot_back >> k & 1) fold__live(value, FOLD__NONE, form->slot_late >> k & 1 ? 2 * t->count : fold__time_backward(t, batch));
@@ -6372,8 +6432,8 @@ static int fold__stage_part(const fold_ctx *f, const fold__active *x, const fold
     *seg0 = 0;
     *seg1 = op->n_in - op->attr[1];
     if (!x->s->hoisted) return 1;
-    if (fold__in_prologue(f, x->form, op)) return x->b->stage == 0;
-    const int leading = fold__leading_segments(f, x->form, &x->p, op);
+    if (fold__in_prologue(f, x->s, op)) return x->b->stage == 0;
+    const int leading = fold__leading_segments(f, x->s, &x->p, op);
     if (x->b->stage == 0) *seg1 = leading; else *seg0 = leading;
     return x->b->stage == 1 || leading > 0;
 }
@@ -6600,7 +6660,7 @@ static void fold__backward_op(fold_ctx *f, fold__active *x, const fold__body_op 
     const int list = (def->flags & FOLD__LIST) != 0;
     int seg0, seg1, wanted = 0;
     if (!r->info[x->form->info0 + op->value0].grad || !fold__stage_part(f, x, op, &seg0, &seg1)) return;
-    const int finishes = !x->s->hoisted || (x->b->stage == 0) == fold__in_prologue(f, x->form, op);
+    const int finishes = !x->s->hoisted || (x->b->stage == 0) == fold__in_prologue(f, x->s, op);
     for (int o = 0; o < op->n_out && finishes; o++) fold__finish_value(f, x, op->value0 + (uint32_t)o, row, n);
     if (!def->def.backward) return;
     fold_op_call *c = fold__set_call(f, x, op, row, n);
@@ -6676,7 +6736,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__active *x)
     const fold__info *slot = f->run->info + x->form->info0 + x->p.n_values;
     const fold__sig *sig = &fold__sigs(f)[x->form->sig];
     for (int k = 0; k < x->p.n_in + x->p.n_list; k++) {
-        const int in_prologue = x->s->hoisted && !(x->form->recurrent >> k & 1);
+        const int in_prologue = x->s->hoisted && !(x->s->recurrent >> k & 1);
         if (fold__absent(&x->dest[k]) || slot[k].mode != FOLD__GRAD_SUM || (x->b->stage == 0) != in_prologue) continue;
         const size_t n = k < x->p.n_in ? x->b->count : x->b->elems;
         fold__clear_rows(&x->dest[k], 0, n, fold__shapes(f)[fold__keys(f)[sig->key + sig->in_shape + (uint32_t)k]].size);
@@ -7270,7 +7330,7 @@ static void fold__place_links(fold_ctx *f)
     for (uint32_t g = 0; g < r->n_groups; g++) r->group[g].rows = 0;
     for (uint32_t id = 1; id <= r->last && r->backward; id++)
         if (fold__is_op(f, id) && (r->state[id] & FOLD__RUNS) && r->grad[id])
-            fold__place_contributions(f, id, &r->group[r->owner[id]].rows, &linked);
+            fold__place_contributions(f, id, &r->group[fold__gsig_of(f, id)->group].rows, &linked);
     const size_t links = (size_t)linked * 16;
     const uint32_t tail = r->tail ? r->n_groups - 1 : FOLD__NONE;
     size_t samples = 0, tails = 0;
@@ -7296,13 +7356,14 @@ static int fold__plan(fold_ctx *f)
     fold__run *r = f->run;
     r->n_order = r->n_batches = r->n_groups = r->n_gsigs = r->n_bufs = r->n_uses = 0;
     r->scratch = r->acc = 0;
-    fold__find_tail(f);
     fold__analyse_forms(f);
+    memset(r->made, 255, ((size_t)f->n_nodes + 2) * sizeof *r->made);
+    if (r->backward) memset(r->slot, 255, ((size_t)f->n_nodes + 2) * sizeof *r->slot);
     if (!fold__form_groups(f)) return 0;
-    fold__own_groups(f);
-    if (!fold__find_components(f)) return 0;
     for (uint32_t g = 0; g < r->n_groups; g++)
         if (!fold__schedule_group(f, g) || !fold__plan_group(f, g)) return 0;
+    fold__link_tail(f);
+    if (r->backward) fold__list_leaves(f);
     if (r->backward && (!fold__list_uses(f) || !fold__reserve_acc(f))) return 0;
     if (!fold__place_results(f)) return 0;
     fold__place_links(f);
