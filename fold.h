@@ -3130,6 +3130,7 @@ typedef struct fold__frame {
     int list_max;        /* the maximum over the list was taken */
 } fold__frame;
 
+enum { FOLD__RECENT = 64 };
 struct fold_ctx {
     fold__arena arena;
     fold__array arrays[FOLD__C_COUNT];
@@ -3152,6 +3153,7 @@ struct fold_ctx {
     int any_done;
     /* signatures */
     uint32_t n_sigs, n_shapes, table_size, keys_used, ops_used, refs_used, op_shapes_used, values_used;
+    uint32_t recent[FOLD__RECENT];                 /* signatures, by what is quick to tell of a request; 0: none */
     fold__frame frame;
     fold_stats_data stats;
     /* of a run: see the planner */
@@ -3394,6 +3396,22 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
+/* Whether the inputs and list components of a call have the shapes its cell was made with. */
+static int fold__check_cell_shapes(fold_ctx *f, const fold__cell_data *c, const fold_shape *shape, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const fold_shape *want = i < c->desc.n_in ? &c->desc.in[i] : &c->desc.list[i - c->desc.n_in];
+        if (fold__shape_same(&shape[i], want)) continue;
+        const fold_shape both[2] = { *want, shape[i] };
+        char what[80];
+        snprintf(what, sizeof what, i < c->desc.n_in ? "input %d must have the first of these shapes" : "component %d of its list must have the first of these shapes",
+                 i < c->desc.n_in ? i : i - c->desc.n_in);
+        fold__fail_shapes(f, c->name, what, both, 2);
+        return 0;
+    }
+    return 1;
+}
+
 /* Infers the output shapes of a new signature and interns them; 0 with an error when they do not fit. */
 static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *s, const fold__request *q, const uint32_t *in_shape)
 {
@@ -3403,6 +3421,7 @@ static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *s, const fold__r
     memset(shape + inputs, 0, sizeof(fold_shape) * FOLD_MAX_OUT);
     if (s->is_cell) {
         const fold__cell_data *cell = &fold__cells(f->model)[q->op & ~FOLD__CELL_OP];
+        if (!fold__check_cell_shapes(f, cell, shape, inputs)) return 0;
         memcpy(shape + inputs, cell->out, sizeof(fold_shape) * s->n_out);
     } else {
         const fold__op_row *op = fold__op_of(f->model, q->op);
@@ -3469,34 +3488,50 @@ static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *o)
     return kind == FOLD__PARAM ? 0x80000000u | (uint32_t)f->node_data[o->src] : o->src;
 }
 
+/* Writes the key of a request and returns its words; `shared` gets the mask of shared inputs. */
+static uint32_t fold__request_key(const fold_ctx *f, const fold__request *q, uint32_t *key, uint32_t *shared)
+{
+    uint32_t n = 1, mask = 0;
+    for (int i = 0; i < q->n_attr; i++) key[n++] = (uint32_t)q->attr[i];
+    if (q->has_params) { key[n++] = q->param[0]; key[n++] = q->param[1]; }
+    for (uint32_t i = 0; i < q->n_in; i++) {
+        key[n++] = q->in[i].shape;
+        mask |= (uint32_t)((q->in[i].kind & FOLD__SHARED) != 0) << i;
+    }
+    for (int i = 0; i < q->n_list; i++) key[n++] = q->list_shape[i];
+    for (uint32_t i = 0; i < q->n_in && mask >> i; i++)
+        if (mask >> i & 1) { key[n++] = fold__shared_word(f, &q->in[i]); key[n++] = q->in[i].off; }
+    if (f->frame.cell) { key[n++] = f->frame.tag; key[n++] = f->frame.ordinal + 1; }
+    if (mask) key[n++] = mask;
+    key[0] = q->op | q->n_in << 16 | (uint32_t)(mask != 0) << 30 | (uint32_t)(f->frame.cell != 0) << 31;
+    *shared = mask;
+    return n;
+}
+
+/* The signature of a request. Most are like one of the last: those are found without hashing, by comparing keys. */
 static uint32_t fold__request_sig(fold_ctx *f, const fold__request *q)
 {
-    uint32_t key[16 + 3 * FOLD_MAX_IN], n = 1;
+    uint32_t key[16 + 3 * FOLD_MAX_IN], shared, i = 0;
+    const uint32_t n = fold__request_key(f, q, key, &shared);
+    uint32_t *recent = &f->recent[(q->op * 5u + q->param[0] + (q->n_in ? q->in[0].shape * 3u : 0)) % FOLD__RECENT];
+    if (*recent && fold__sigs(f)[*recent].key_words == n) {
+        const uint32_t *words = fold__keys(f) + fold__sigs(f)[*recent].key;
+        while (i < n && words[i] == key[i]) i++;
+        if (i == n) return *recent;
+    }
     fold__sig s;
     memset(&s, 0, sizeof s);
     s.op = q->op;
     s.is_cell = (q->op & FOLD__CELL_OP) != 0;
-    const fold__cell_data *cell = s.is_cell ? &fold__cells(f->model)[q->op & ~FOLD__CELL_OP] : NULL;
     s.n_list = (uint8_t)q->n_list;
     s.n_in = (uint8_t)q->n_in;
-    s.n_out = (uint8_t)(cell ? cell->desc.n_out : fold__op_of(f->model, q->op)->def.n_out);
-    for (int i = 0; i < q->n_attr; i++) key[n++] = (uint32_t)q->attr[i];
-    if (q->has_params) { key[n++] = q->param[0]; key[n++] = q->param[1]; }
-    s.in_shape = n;
-    for (uint32_t i = 0; i < s.n_in; i++) {
-        key[n++] = q->in[i].shape;
-        if (q->in[i].kind & FOLD__SHARED) s.shared |= 1u << i;
-    }
-    for (int i = 0; i < q->n_list; i++) key[n++] = q->list_shape[i];
-    for (uint32_t i = 0; s.shared >> i; i++)
-        if (s.shared >> i & 1) { key[n++] = fold__shared_word(f, &q->in[i]); key[n++] = q->in[i].off; }
-    if (f->frame.cell) {
-        key[n++] = s.tag_cell = f->frame.tag;
-        key[n++] = s.tag_op = f->frame.ordinal + 1;
-    }
-    if (s.shared) key[n++] = s.shared;
-    key[0] = q->op | (uint32_t)s.n_in << 16 | (uint32_t)(s.shared != 0) << 30 | (uint32_t)(f->frame.cell != 0) << 31;
-    return fold__intern_sig(f, q, &s, key, n);
+    s.n_out = (uint8_t)(s.is_cell ? fold__cells(f->model)[q->op & ~FOLD__CELL_OP].desc.n_out : fold__op_of(f->model, q->op)->def.n_out);
+    s.in_shape = 1 + (uint32_t)q->n_attr + (q->has_params ? 2u : 0);
+    s.shared = shared;
+    if (f->frame.cell) { s.tag_cell = f->frame.tag; s.tag_op = f->frame.ordinal + 1; }
+    const uint32_t sig = fold__intern_sig(f, q, &s, key, n);
+    *recent = sig;
+    return sig;
 }
 
 /* Ordinals of an eager body's helper ops, which a traced body does not have: input and output barriers. */
@@ -3745,6 +3780,7 @@ FOLD_API void fold_reset(fold_ctx *f)
     if (f->n_sigs > FOLD__MAX_IDLE_SIGS) { /* structure that never came again: start the table anew */
         f->n_sigs = f->keys_used = f->ops_used = f->refs_used = f->op_shapes_used = f->values_used = 0;
         memset(f->arrays[FOLD__C_SIG_TABLE].p, 0, f->table_size * sizeof(uint32_t));
+        memset(f->recent, 0, sizeof f->recent);
     }
     f->error.status = FOLD_OK;
     f->error.text[0] = 0;
@@ -4593,26 +4629,18 @@ static void fold__cells_free(fold_model *m)
 
 /* -- calls ----------------------------------------------------------------------------------- */
 
-static int fold__check_call(fold_ctx *f, const fold__cell_data *c, const fold_node *in, int n_in, const fold_node *list, size_t count, fold__operand *o)
+/* The operands of a call and the shapes of its list's components. */
+static int fold__check_call(fold_ctx *f, const fold__cell_data *c, const fold_node *in, int n_in, const fold_node *list, size_t count, fold__operand *o, uint32_t *list_shape)
 {
     if (n_in != c->desc.n_in) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", c->name, c->desc.n_in, n_in); return 0; }
     if ((n_in && !in) || (count && !list)) { fold__missing(f, c->name); return 0; }
     if (count && !c->desc.n_list) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", c->name); return 0; }
     if (!count && c->max_of_list) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty", c->name); return 0; }
-    for (int i = 0; i < n_in; i++) {
+    for (int i = 0; i < n_in; i++)
         if (!fold__operand_of(f, in[i], c->name, &o[i])) return 0;
-        const fold_shape *s = fold__operand_shape(f, &o[i]);
-        if (!fold__shape_same(s, &c->desc.in[i])) {
-            const fold_shape both[2] = { c->desc.in[i], *s };
-            char what[64];
-            snprintf(what, sizeof what, "input %d must have the first of these shapes", i);
-            fold__fail_shapes(f, c->name, what, both, 2);
-            return 0;
-        }
-    }
     for (int i = 0; i < c->desc.n_list; i++) {
-        uint32_t shape = fold__intern_shape(f, &c->desc.list[i]);
-        if (shape == FOLD__NONE || !fold__check_list(f, c->name, list + i, (size_t)c->desc.n_list, count, &shape)) return 0;
+        list_shape[i] = count ? FOLD__NONE : fold__intern_shape(f, &c->desc.list[i]);
+        if (!fold__check_list(f, c->name, list + i, (size_t)c->desc.n_list, count, &list_shape[i]) || list_shape[i] == FOLD__NONE) return 0;
     }
     return 1;
 }
@@ -4730,23 +4758,25 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
     if (!cell.id || cell.salt != f->model->salt || cell.id > f->model->n_cells) { fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model"); return fold__null; }
     const fold__cell_data *c = &fold__cells(f->model)[cell.id - 1];
     if (count > FOLD__NONE / 4) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': the list is too long", c->name); return fold__null; }
-    if (!fold__check_call(f, c, in, n_in, items, count, o)) return fold__null;
+    memset(&q, 0, sizeof q);
+    if (!fold__check_call(f, c, in, n_in, items, count, o, q.list_shape)) return fold__null;
     if (f->frame.cell) { /* inside a body: inlined */
         fold_node out[FOLD_MAX_OUT];
+        fold_shape shape[FOLD_MAX_CELL_IN];
         memset(out, 0, sizeof out);
+        for (int i = 0; i < n_in; i++) shape[i] = *fold__operand_shape(f, &o[i]);
+        if (!fold__check_cell_shapes(f, c, shape, n_in)) return fold__null;
         if (c->desc.n_list) { fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list cannot be called in a cell body", c->name); return fold__null; }
         c->desc.body(f, in, out, c->desc.user);
         return fold__inline_outputs(f, c, out);
     }
     memset(&list, 0, sizeof list);
     list.first = items; list.step = (size_t)c->desc.n_list; list.count = count;
-    memset(&q, 0, sizeof q);
     q.op = FOLD__CELL_OP | (cell.id - 1);
     q.in = o;
     q.n_in = (uint32_t)n_in;
     q.n_list = c->desc.n_list;
     q.list = q.n_list ? &list : NULL;
-    for (int i = 0; i < q.n_list; i++) q.list_shape[i] = fold__intern_shape(f, &c->desc.list[i]);
     if (f->eager) return fold__eager_twin_call(f, &q, &list);
     q.data = c->program.n_draws ? fold__draw_base(f) : 0;
     f->draws += (uint64_t)c->program.n_draws;
@@ -4838,7 +4868,7 @@ typedef struct fold__run {
     uint64_t *cover;
     uint32_t *part, *slot, *eslot, *chain, *made, *far, *sum_at, *edge_at, *edge_next, *edge_len;
     float **grd;
-    uint32_t *calls, *order, *bysig, *leaves, *work;
+    uint32_t *calls, *order, *bysig, *kept, *leaves, *work; /* kept: values that stay readable */
     /* the plan */
     fold__batch *batch;
     fold__group *group;
@@ -4848,7 +4878,7 @@ typedef struct fold__run {
     fold__use *use;
     fold__info *info;
     uint32_t *sig_form;
-    uint32_t last, n_calls, n_order, n_leaves, n_batches, n_groups, n_gsigs, n_bufs, n_forms, n_uses, n_info;
+    uint32_t last, n_calls, n_order, n_kept, n_leaves, n_batches, n_groups, n_gsigs, n_bufs, n_forms, n_uses, n_info;
     uint32_t root;
     int backward, anew, tail, shared_grads; /* anew: values of earlier runs are computed again; shared_grads: some use is of a shared node */
     size_t region, scratch, acc, acc_used; /* floats */
@@ -4891,6 +4921,7 @@ static void fold__carve_nodes(fold_ctx *f, fold__carver *c)
     r->far = (uint32_t *)fold__carve(c, n, 4);
     r->calls = (uint32_t *)fold__carve(c, n, 4);
     r->bysig = (uint32_t *)fold__carve(c, n, 4);
+    r->kept = (uint32_t *)fold__carve(c, n, 4);
     r->order = (uint32_t *)fold__carve(c, 2 * n, 4);
     r->work = (uint32_t *)fold__carve(c, 6 * n + edges, 4);
     if (!r->backward) return;
@@ -5019,18 +5050,27 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
     }
 }
 
+/* A value that this run makes stays readable. */
+static void fold__persist(fold_ctx *f, uint32_t src)
+{
+    fold__run *r = f->run;
+    if (!fold__makes_value(f->kind[src]) || !(r->state[fold__call_of(f, src)] & FOLD__RUNS) || (r->state[src] & FOLD__PERSIST)) return;
+    r->state[src] |= FOLD__PERSIST;
+    r->kept[r->n_kept++] = src;
+}
+
 /* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
 {
     fold__run *r = f->run;
-    r->last = 0;
+    r->last = r->n_kept = 0;
     r->tail = 0;
     memset(r->state, 0, (size_t)f->n_nodes + 2);
     memset(r->far, 0, ((size_t)f->n_nodes + 2) * sizeof *r->far);
     for (size_t i = 0; i < n; i++) {
         const uint32_t src = f->src[roots[i].id], id = fold__need_value(f, src, FOLD__RUNS | FOLD__BEARS);
-        r->state[src] |= FOLD__PERSIST;
         if (id > r->last) r->last = id;
+        fold__persist(f, src);
     }
     for (uint32_t src = 1; src <= f->n_nodes && f->n_keeps; src++) { /* kept nodes run too, but bear on no root */
         if (!(f->kind[src] & FOLD__KEEP) || (f->kind[src] & FOLD__DONE)) continue;
@@ -5042,6 +5082,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
         if (f->eager) fold__need_inputs(f, id);
         fold__mark_inputs(f, id);
     }
+    for (uint32_t src = 1; src <= f->n_nodes && (f->n_keeps || f->any_done); src++)
+        if (f->kind[src] & (FOLD__KEEP | FOLD__DONE)) fold__persist(f, src);
 }
 
 /* The parameter an op's program reads as weight, bias or operand, when it is trained. */
@@ -6123,28 +6165,50 @@ static void fold__live_own(fold_ctx *f, const fold__gsig *s, const fold__program
     for (uint32_t i = 0; i < (uint32_t)p->n_refs; i++) fold__live(&buf[fold__buf_part(p, i)], back0, end);
 }
 
-/* What the calls of a batch do to the slabs of the signatures they read. */
-static void fold__live_read(fold_ctx *f, uint32_t group, const fold__times *t, uint32_t batch)
+/* Who reads an output of a signature: the last batch, the first whose backward reads it again, NONE: none; late: so do
+   weight gradients; cleared: its gradient is cleared before any backward. */
+typedef struct fold__reads { uint32_t last, back; uint8_t late, cleared; } fold__reads;
+
+/* What the group's batches do to the slabs of the signatures they read. */
+static int fold__live_reads(fold_ctx *f, uint32_t group, const fold__times *t)
 {
     fold__run *r = f->run;
-    const fold__batch *b = &r->batch[batch];
-    const fold__form *form = &r->form[r->gsig[b->gsig].form];
-    for (uint32_t i = 0; i < b->count; i++) {
-        const fold__slots x = fold__slots_of(f, r->order[b->first + i]);
-        for (int k = 0; k < fold__n_slots(&x); k++)
-            for (uint32_t e = fold__slot_first(&x, k), n = e + fold__slot_edges(&x, k); e < n; e++) {
-                const uint32_t made = r->made[f->esrc[e]], out = made & 7;
-                if (made == FOLD__NONE || r->gsig[made >> 3].group != group) continue;
-                const fold__gsig *s = &r->gsig[made >> 3];
-                const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[s->form].sig]);
-                fold__buf *value = &r->buf[s->buf0 + fold__buf_value(p.out[out].index)];
-                fold__live(value, FOLD__NONE, fold__time_forward(t, batch));
-                if (form->slot_back >> k & 1) fold__live(value, FOLD__NONE, form->slot_late >> k & 1 ? 2 * t->count : fold__time_backward(t, batch));
-                if (!r->backward) continue;
-                const int cleared = r->mode[f->esrc[e]] == FOLD__GRAD_SOME_PARTS; /* before any backward */
-                fold__live(&r->buf[s->buf0 + fold__buf_outer(&p, out)], cleared ? t->count : fold__time_backward(t, batch), 0);
-            }
+    const fold__group *g = &r->group[group];
+    const uint32_t lanes = (g->gsig1 - g->gsig0) << 3, lane0 = g->gsig0 << 3; /* as in made */
+    if (!fold__need(f, FOLD__C_SCHEDULE, lanes, sizeof(fold__reads))) return 0;
+    fold__renew_run(f);
+    g = &r->group[group];
+    fold__reads *reads = (fold__reads *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
+    const fold__reads unread = { FOLD__NONE, FOLD__NONE, 0, 0 };
+    for (uint32_t i = 0; i < lanes; i++) reads[i] = unread;
+    for (uint32_t b = g->batch0; b < g->batch1; b++) {
+        const fold__gsig *s = &r->gsig[r->batch[b].gsig];
+        const fold__form *form = &r->form[s->form];
+        for (uint32_t i = 0; i < r->batch[b].count; i++) {
+            const uint32_t id = r->order[r->batch[b].first + i], count = s->n_list ? fold__slots_of(f, id).count : 0;
+            uint32_t e = f->edge0[id];
+            for (uint32_t k = 0; k < (uint32_t)s->n_in + s->n_list; k++)
+                for (uint32_t left = k < s->n_in ? 1 : count; left > 0; left--, e++) {
+                    const uint32_t lane = r->made[f->esrc[e]] - lane0;
+                    if (lane >= lanes) continue;
+                    reads[lane].last = b;
+                    if (!r->backward) continue;
+                    reads[lane].cleared |= r->mode[f->esrc[e]] == FOLD__GRAD_SOME_PARTS;
+                    reads[lane].late |= (uint8_t)(form->slot_late >> k & 1);
+                    if ((form->slot_back >> k & 1) && reads[lane].back == FOLD__NONE) reads[lane].back = b;
+                }
+        }
     }
+    for (uint32_t i = 0; i < lanes; i++) {
+        if (reads[i].last == FOLD__NONE) continue;
+        const fold__gsig *s = &r->gsig[(lane0 + i) >> 3];
+        const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[s->form].sig]);
+        fold__buf *value = &r->buf[s->buf0 + fold__buf_value(p.out[i & 7].index)];
+        fold__live(value, FOLD__NONE, fold__time_forward(t, reads[i].last));
+        if (reads[i].back != FOLD__NONE) fold__live(value, FOLD__NONE, reads[i].late ? 2 * t->count : fold__time_backward(t, reads[i].back));
+        if (r->backward) fold__live(&r->buf[s->buf0 + fold__buf_outer(&p, i & 7)], reads[i].cleared ? t->count : fold__time_backward(t, reads[i].last), 0);
+    }
+    return 1;
 }
 
 /* First fit: the lowest offset where no slab of overlapping lifetime lies. `placed` is sorted by offset. */
@@ -6255,7 +6319,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
         fold__live_own(f, s, &p, &t, first[i - g.gsig0], last[i - g.gsig0]);
         r->scratch = fold__max_size(r->scratch, fold__gsig_scratch(f, s, &p));
     }
-    for (uint32_t b = g.batch0; b < g.batch1; b++) fold__live_read(f, group, &t, b);
+    if (!fold__live_reads(f, group, &t)) return 0;
     r->group[group].bytes = fold__fit_group(f, buf0);
     return 1;
 }
@@ -7080,7 +7144,7 @@ static float *fold__address(const fold_ctx *f, uint32_t id)
     case FOLD__LOOKUP: {
         uint32_t row;
         const fold__param_data *p = fold__lookup_table(f, id, &row);
-        return fold__values(m) + p->at + (size_t)row * (p->size / (size_t)p->shape.dim[0]);
+        return fold__values(m) + p->at + (size_t)row * fold__value_size(f, id);
     }
     case FOLD__WINDOW: case FOLD__ELEMS: return NULL;
     default: return fold__at_place(f, f->place[id]);
@@ -7297,20 +7361,17 @@ static void fold__resolve_leaves(fold_ctx *f)
     }
 }
 
-/* Room in the recording for roots, kept values and kept gradients. */
+/* Room in the recording for roots and kept values. */
 static int fold__place_results(fold_ctx *f)
 {
     fold__run *r = f->run;
-    for (uint32_t i = 0; i < r->n_calls; i++) {
-        const uint32_t id = r->calls[i], n_out = fold__sigs(f)[f->sig[id]].n_out;
-        for (uint32_t o = 0; o < n_out; o++) {
-            if (f->kind[id + o] & (FOLD__KEEP | FOLD__DONE)) r->state[id + o] |= FOLD__PERSIST;
-            if (!(r->state[id + o] & FOLD__PERSIST) || (f->kind[id + o] & FOLD__DONE)) continue;
-            const uint32_t place = fold__place_data(f, fold__value_size(f, id + o));
-            if (place == FOLD__NONE) return 0;
-            fold__renew_run(f);
-            f->place[id + o] = place;
-        }
+    for (uint32_t i = 0; i < r->n_kept; i++) {
+        const uint32_t id = r->kept[i];
+        if (f->kind[id] & FOLD__DONE) continue; /* it has its place */
+        const uint32_t place = fold__place_data(f, fold__value_size(f, id));
+        if (place == FOLD__NONE) return 0;
+        fold__renew_run(f);
+        f->place[id] = place;
     }
     return 1;
 }
@@ -7460,11 +7521,8 @@ static void fold__mark_done(fold_ctx *f)
     fold__run *r = f->run;
     for (uint32_t id = 1; id <= f->n_nodes && f->any_done && f->done_version != f->model->version; id++)
         if (!(r->state[fold__call_of(f, id)] & FOLD__RUNS)) f->kind[id] &= (uint8_t)~FOLD__DONE; /* of other parameters */
-    for (uint32_t i = 0; i < r->n_calls; i++) {
-        const uint32_t id = r->calls[i], n_out = fold__sigs(f)[f->sig[id]].n_out;
-        for (uint32_t o = 0; o < n_out; o++)
-            if (r->state[id + o] & FOLD__PERSIST) { f->kind[id + o] |= FOLD__DONE; f->any_done = 1; }
-    }
+    for (uint32_t i = 0; i < r->n_kept; i++) f->kind[r->kept[i]] |= FOLD__DONE;
+    if (r->n_kept) f->any_done = 1;
     f->done_version = f->model->version;
 }
 
