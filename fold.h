@@ -413,7 +413,8 @@ FOLD_API fold_state fold_recurrent_start(fold_ctx *f, const fold_recurrent *r); 
 FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
 /* N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14): a leaf sees its input, an inner node its
-   `arity` children in order, at most 8. */
+   `arity` children in order, at most 8. Columns of a leaf's weights: i o u; of an inner node's: i, o, a forget gate
+   for every child (its bias begins at 1), u. */
 typedef struct fold_tree_lstm { fold_cell leaf, inner; int hidden, arity; } fold_tree_lstm;
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden, int arity);
 FOLD_API fold_state fold_tree_lstm_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x);
@@ -4842,7 +4843,12 @@ typedef struct fold__form {
     uint64_t slot_back, slot_late; /* inputs read in backward, and by weight gradients at the end */
 } fold__form;
 /* Of one value of a program or (behind the values) one input. */
-typedef struct fold__info { uint64_t deps, cover; uint32_t part; uint8_t grad, mode, back, late; } fold__info;
+typedef struct fold__info {
+    uint64_t deps, cover;  /* inputs it depends on; parts of it that got a contribution */
+    uint32_t part;
+    uint8_t grad, mode, back, late;
+    uint8_t stands;        /* needed even by a call whose list is empty */
+} fold__info;
 /* One use of a parameter or shared node: an op's weight or bias, a value used as an operand, a shared input. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 typedef struct fold__use { uint32_t form, op, ref, kind, target, first; int is_node, in_place; size_t acc, size; } fold__use;
@@ -5256,6 +5262,26 @@ static void fold__note_reads(const fold_ctx *f, fold__form *form, const fold__pr
     for (int o = 0; o < op->n_out && (row->def.needs & FOLD_NEEDS_OUT); o++) info[op->value0 + (uint32_t)o].back = 1;
 }
 
+/* Marks the values that lead to outputs by other ways than through the elements of a list. */
+static void fold__mark_standing(const fold__program *p, fold__info *info)
+{
+    for (int o = 0; o < p->n_out; o++) info[p->out[o].index].stands = 1;
+    for (int i = p->n_ops; i-- > 0;) {
+        const fold__body_op *op = &p->op[i];
+        int stands = 0;
+        for (int o = 0; o < op->n_out && !op->elem; o++) stands |= info[op->value0 + (uint32_t)o].stands;
+        for (int j = 0; j < op->n_in && stands; j++)
+            if (p->ref[op->ref0 + (uint32_t)j].kind == FOLD__FROM_VALUE) info[p->ref[op->ref0 + (uint32_t)j].index].stands = 1;
+    }
+}
+/* Whether only list elements need what an op makes: calls with an empty list do without it. */
+static int fold__for_elements(const fold__program *p, const fold__info *info, const fold__body_op *op)
+{
+    int stands = !p->n_list || op->elem;
+    for (int o = 0; o < op->n_out && !stands; o++) stands = info[op->value0 + (uint32_t)o].stands;
+    return !stands;
+}
+
 /* What each value of a form's program depends on, whether it gets a gradient and how that is put together. */
 static void fold__analyse_form(fold_ctx *f, fold__form *form)
 {
@@ -5263,6 +5289,7 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
     fold__info *info = f->run->info + form->info0, *slot = info + p.n_values;
     memset(info, 0, (size_t)(p.n_values + p.n_in + p.n_list) * sizeof *info);
     form->slot_back = form->slot_late = 0;
+    fold__mark_standing(&p, info);
     for (int i = 0; i < p.n_ops; i++) {
         const fold__body_op *op = &p.op[i];
         uint64_t deps = 0;
@@ -6502,12 +6529,18 @@ static int fold__stage_part(const fold_ctx *f, const fold__active *x, const fold
     return x->b->stage == 1 || leading > 0;
 }
 
+/* A batch of calls with empty lists has no use for an op. */
+static int fold__idle(const fold_ctx *f, const fold__active *x, const fold__body_op *op)
+{
+    return !x->b->elems && fold__for_elements(&x->p, f->run->info + x->form->info0, op);
+}
+
 static void fold__forward_op(fold_ctx *f, fold__active *x, const fold__body_op *op, uint32_t row, size_t n)
 {
     char *free = x->free;
     const fold__op_row *def = fold__op_of(f->model, op->op);
     int seg0, seg1;
-    if (!n || !fold__stage_part(f, x, op, &seg0, &seg1)) return;
+    if (!n || fold__idle(f, x, op) || !fold__stage_part(f, x, op, &seg0, &seg1)) return;
     fold_op_call *c = fold__set_call(f, x, op, row, n);
     f->run->engine.seg0 = seg0;
     f->run->engine.seg1 = seg1;
@@ -6716,6 +6749,12 @@ static void fold__sum_spread(fold_ctx *f, fold__active *x, const fold__body_op *
     }
 }
 
+static void fold__clear_inputs(const fold_op_call *c)
+{
+    for (int j = 0; j < c->n_in; j++)
+        if (!fold__absent(&c->din[j])) fold__clear_rows(&c->din[j], 0, c->rows, (uint32_t)fold__shape_size(&c->in_shape[j]));
+}
+
 static void fold__backward_op(fold_ctx *f, fold__active *x, const fold__body_op *op, uint32_t row, size_t n)
 {
     fold__run *r = f->run;
@@ -6740,7 +6779,8 @@ static void fold__backward_op(fold_ctx *f, fold__active *x, const fold__body_op 
         else r->din[j] = fold__ref_dest(f, x, op, j, &off);
         r->din[j] = fold__shift_rows(x, r->din[j], list ? 0 : row, off, list ? x->b->elems : n);
     }
-    if (wanted && (def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
+    if (wanted && fold__idle(f, x, op)) fold__clear_inputs(c);
+    else if (wanted && (def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
     else if (wanted) fold__call_rows(f, def, c, def->def.backward);
     x->free = free;
 }
@@ -6930,23 +6970,22 @@ static float *fold__use_acc(const fold_ctx *f, const fold__use *u)
     return u->in_place ? fold__grads(f->model) + fold__params(f->model)[u->target].at : f->run->at_acc + u->acc;
 }
 
-/* Rows of an op's operand or gradient in record order, for all calls of a signature in a group. */
+/* Rows of an op's operand or gradient in record order, for all calls of a signature in a group that need the op. */
 static fold_rows fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__program *p, const fold__body_op *op, int operand,
-                                   float *region, char **scratch)
+                                   float *region, char **scratch, size_t *n)
 {
     fold__run *r = f->run;
-    const size_t n = op->elem ? s->elems : s->calls;
     float **rows = (float **)(void *)*scratch;
     const fold__ref grad = { FOLD__FROM_VALUE, op->value0, 0 }, *ref = operand < 0 ? &grad : &p->ref[op->ref0 + (uint32_t)operand];
     const fold__info *info = r->info + r->form[s->form].info0;
     const int outer = operand < 0 && fold__grad_is_outer(p, info, op->value0) ? fold__output_of(p, op->value0) : -1;
     const fold__buf *b = ref->kind == FOLD__FROM_VALUE ? &r->buf[s->buf0 + (operand < 0 ? fold__buf_grad(p, ref->index) : fold__buf_value(ref->index))] : NULL;
+    const int for_elements = fold__for_elements(p, info, op);
     size_t at = 0;
-    *scratch += fold__round_up(n * sizeof *rows, FOLD__ALIGN);
     for (uint32_t i = 0; i < s->calls; i++) {
         const uint32_t id = r->bysig[s->rec0 + i];
         const fold__slots x = fold__slots_of(f, id);
-        const uint32_t count = op->elem ? x.count : 1;
+        const uint32_t count = op->elem ? x.count : for_elements ? x.count > 0 : 1;
         for (uint32_t e = 0; e < count; e++) {
             float *row;
             if (outer >= 0) row = r->grd[id + (uint32_t)outer];
@@ -6960,6 +6999,8 @@ static fold_rows fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold_
         }
     }
     fold_rows all = { NULL, 0, rows };
+    *scratch += fold__round_up(at * sizeof *rows, FOLD__ALIGN);
+    *n = at;
     return all;
 }
 
@@ -7002,7 +7043,7 @@ static void fold__accumulate_use(fold_ctx *f, const fold__use *u, const fold__gr
     const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[u->form].sig]);
     const fold__body_op *op = &p.op[u->op];
     float *acc = fold__use_acc(f, u);
-    const size_t rows = op->elem ? s->elems : s->calls;
+    size_t rows;
     char *scratch = (char *)(r->at_scratch + fold__round_up(fold__op_scratch(f, &p, op), 16));
     if (u->kind == FOLD__USE_SLOT) {
         for (uint32_t i = 0; i < s->calls; i++) {
@@ -7021,12 +7062,12 @@ static void fold__accumulate_use(fold_ctx *f, const fold__use *u, const fold__gr
         }
         return;
     }
-    const fold_rows dy = fold__record_rows(f, s, &p, op, -1, region, &scratch);
+    const fold_rows dy = fold__record_rows(f, s, &p, op, -1, region, &scratch, &rows);
     const int n = op->attr[3], inner = fold__shape_size(&p.shape[op->shape0]) / fold__shape_last(&p.shape[op->shape0]);
     if (u->kind == FOLD__USE_BIAS) { fold__add_rows(f->model->k, rows, &dy, inner, n, acc); return; }
     for (int j = 0; j < op->n_in - op->attr[1]; j++) {
         char *mark = scratch;
-        const fold_rows x = fold__record_rows(f, s, &p, op, j, region, &mark);
+        const fold_rows x = fold__record_rows(f, s, &p, op, j, region, &mark, &rows);
         fold__weight_use(f, &p, op, j, rows, &x, &dy, acc);
     }
 }
@@ -7978,12 +8019,19 @@ static void fold__layer_desc(fold_cell_desc *d, const char *name, fold_body *bod
     d->name = name; d->body = body; d->user = gates; d->user_size = sizeof *gates; d->n_out = n_out;
 }
 
+/* The gates of a linear output: all but the last through sigmoid, in one go, the last through tanh. */
+static void fold__gates_of(fold_ctx *f, fold_node x, int hidden, int n, fold_node *gate)
+{
+    fold_split(f, fold_sigmoid(f, fold_slice(f, x, 0, 0, (n - 1) * hidden)), gate, n - 1);
+    gate[n - 1] = fold_tanh(f, fold_slice(f, x, 0, (n - 1) * hidden, hidden));
+}
+
 /* c' and h' from gates i, o, u and what is kept of the old cell state (Tai et al. 2015, equations 6-8). */
 static void fold__lstm_out(fold_ctx *f, fold_node i, fold_node o, fold_node u, fold_node kept, fold_node *out)
 {
-    const fold_node fresh = fold_mul(f, fold_sigmoid(f, i), fold_tanh(f, u));
+    const fold_node fresh = fold_mul(f, i, u);
     out[1] = fold_is_null(kept) ? fresh : fold_add(f, fresh, kept);
-    out[0] = fold_mul(f, fold_sigmoid(f, o), fold_tanh(f, out[1]));
+    out[0] = fold_mul(f, o, fold_tanh(f, out[1]));
 }
 
 static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -7994,9 +8042,9 @@ static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, con
 static void fold__lstm_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *g = (const fold__gates *)user;
-    fold_node part[4]; /* i f o u */
-    fold_split(f, fold_linear_n(f, in, 2, g->W, g->b), part, 4);
-    fold__lstm_out(f, part[0], part[2], part[3], fold_mul(f, fold_sigmoid(f, part[1]), in[2]), out);
+    fold_node gate[4]; /* i f o u */
+    fold__gates_of(f, fold_linear_n(f, in, 2, g->W, g->b), g->hidden, 4, gate);
+    fold__lstm_out(f, gate[0], gate[2], gate[3], fold_mul(f, gate[1], in[2]), out);
 }
 static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -8083,20 +8131,21 @@ FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fo
 static void fold__tree_leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *g = (const fold__gates *)user;
-    fold_node part[3]; /* i o u */
-    fold_split(f, fold_linear(f, in[0], g->W, g->b), part, 3);
-    fold__lstm_out(f, part[0], part[1], part[2], fold__null, out);
+    fold_node gate[3]; /* i o u */
+    fold__gates_of(f, fold_linear(f, in[0], g->W, g->b), g->hidden, 3, gate);
+    fold__lstm_out(f, gate[0], gate[1], gate[2], fold__null, out);
 }
 static void fold__tree_inner_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *g = (const fold__gates *)user;
-    fold_node part[3 + FOLD_MAX_CELL_IN / 2], kept = fold__null; /* i o u, then a forget gate for every child */
-    fold_split(f, fold_linear_n(f, in, g->arity, g->W, g->b), part, 3 + g->arity);
+    const int n = 3 + g->arity;
+    fold_node gate[3 + FOLD_MAX_CELL_IN / 2], kept = fold__null; /* i, o, a forget gate for every child, u */
+    fold__gates_of(f, fold_linear_n(f, in, g->arity, g->W, g->b), g->hidden, n, gate);
     for (int k = 0; k < g->arity; k++) {
-        const fold_node c = fold_mul(f, fold_sigmoid(f, part[3 + k]), in[g->arity + k]);
+        const fold_node c = fold_mul(f, gate[2 + k], in[g->arity + k]);
         kept = k ? fold_add(f, kept, c) : c;
     }
-    fold__lstm_out(f, part[0], part[1], part[2], kept, out);
+    fold__lstm_out(f, gate[0], gate[1], gate[n - 1], kept, out);
 }
 
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden, int arity)
@@ -8115,7 +8164,7 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     t.leaf = fold_cell_new(m, &d);
     fold__gates inner = fold__gates_new(m, fold__join(full, sizeof full, name, "inner"), arity * hidden, hidden, 3 + arity);
     inner.arity = arity;
-    fold__set_bias(m, inner.b, 3 * hidden, (3 + arity) * hidden, 1);
+    fold__set_bias(m, inner.b, 2 * hidden, (2 + arity) * hidden, 1);
     fold__layer_desc(&d, full, fold__tree_inner_body, &inner, 2);
     d.n_in = 2 * arity;
     for (int i = 0; i < d.n_in; i++) d.in[i] = fold_shape1(hidden);
@@ -8137,12 +8186,12 @@ FOLD_API fold_state fold_tree_lstm_inner(fold_ctx *f, const fold_tree_lstm *t, c
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *g = (const fold__gates *)user;
-    fold_node part[3], both[2]; /* i o u */
+    fold_node gate[3], both[2]; /* i o u */
     both[0] = in[0];
     both[1] = fold_list_sum(f, in[1]);
-    fold_split(f, fold_linear_n(f, both, 2, g->W, g->b), part, 3);
+    fold__gates_of(f, fold_linear_n(f, both, 2, g->W, g->b), g->hidden, 3, gate);
     const fold_node forget = fold_sigmoid(f, fold_linear_n(f, in, 2, g->U, g->c));
-    fold__lstm_out(f, part[0], part[1], part[2], fold_list_sum(f, fold_mul(f, forget, in[2])), out);
+    fold__lstm_out(f, gate[0], gate[1], gate[2], fold_list_sum(f, fold_mul(f, forget, in[2])), out);
 }
 
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden)

@@ -607,7 +607,8 @@ static void reference_tree_node(const mirror *p, const layer_case *c, walk *w, i
         const double *W = values(p, "tree.inner.W"), *b = values(p, "tree.inner.b");
         affine(z, (3 + arity) * n, hs, arity * n, NULL, 0, W, b);
         for (int k = 0; k < arity; k++)
-            for (int j = 0; j < n; j++) kept[j] += sigmoid(z[(3 + k) * n + j]) * child[k][j];
+            for (int j = 0; j < n; j++) kept[j] += sigmoid(z[(2 + k) * n + j]) * child[k][j];
+        memmove(z + 2 * n, z + (2 + arity) * n, (size_t)n * sizeof *z); /* u comes last */
     }
     lstm_end(z, kept, n, h, cell);
 }
@@ -793,7 +794,7 @@ static void test_forget_biases(void)
     static const struct { const char *name; int n, from, to; } want[] = {
         { "rnn.b", H, 0, 0 },           { "gru.b", 3 * H, 0, 0 }, { "gru.c", 3 * H, 0, 0 },
         { "lstm.b", 4 * H, H, 2 * H },  { "sum.b", 3 * H, 0, 0 }, { "sum.b_f", H, 0, H },
-        { "tree.leaf.b", 3 * H, 0, 0 }, { "tree.inner.b", 5 * H, 3 * H, 5 * H },
+        { "tree.leaf.b", 3 * H, 0, 0 }, { "tree.inner.b", 5 * H, 2 * H, 4 * H },
     };
     fold_model *m = fold_model_new(NULL);
     fold_lstm_new(m, "lstm", 3, H);
