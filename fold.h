@@ -3309,6 +3309,8 @@ typedef struct fold__request {
     uint32_t list_shape[FOLD_MAX_IN]; /* of the components */
 } fold__request;
 
+static void fold__clear_request(fold__request *q) { memset(q, 0, offsetof(fold__request, list_shape)); }
+
 static const char *fold__request_name(const fold_ctx *f, uint32_t op)
 {
     return op & FOLD__CELL_OP ? fold__cells(f->model)[op & ~FOLD__CELL_OP].name : fold__op_of(f->model, op)->def.name;
@@ -3570,14 +3572,15 @@ static int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
     return fold__grow_nodes(f, nodes) && fold__grow_edges(f, edges);
 }
 
-/* A live node of this context as an operand; 0 (with an error unless null or already broken) otherwise. */
-static int fold__operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *o)
+static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node x, const char *who)
 {
-    if (!x.id || fold__broken(f)) return 0;
-    if (!FOLD__LIKELY(x.epoch == f->epoch && x.id <= f->n_nodes)) {
-        fold__fail(f, FOLD_BAD_HANDLE, "%s: the node is from another context, or from before the last fold_reset", who);
-        return 0;
-    }
+    if (x.id && !fold__broken(f)) fold__fail(f, FOLD_BAD_HANDLE, "%s: the node is from another context, or from before the last fold_reset", who);
+}
+
+/* A live node of this context as an operand; 0 (with an error unless null or already broken) otherwise. */
+FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *o)
+{
+    if (!FOLD__LIKELY(x.epoch == f->epoch && x.id - 1 < f->n_nodes && !fold__broken(f))) { fold__bad_operand(f, x, who); return 0; }
     o->src = f->src[x.id];
     o->off = f->off[x.id];
     o->shape = f->shape[x.id];
@@ -3714,7 +3717,7 @@ static fold_node fold__op(fold_ctx *f, uint32_t op, const fold_node *in, int n, 
     const fold__op_row *row = fold__op_of(f->model, op);
     for (int i = 0; i < n; i++)
         if (!fold__operand_of(f, in[i], row->def.name, &o[i])) return fold__null;
-    memset(&q, 0, sizeof q);
+    fold__clear_request(&q);
     q.op = op; q.in = o; q.n_in = (uint32_t)n; q.n_attr = row->def.n_attr; q.data = data;
     for (int i = 0; i < row->def.n_attr; i++) q.attr[i] = attr[i];
     return fold__record(f, &q);
@@ -3905,7 +3908,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *x, int n, const int
 {
     fold__request q;
     int mixed = 0, lead = 0;
-    memset(&q, 0, sizeof q);
+    fold__clear_request(&q);
     q.op = FOLD__OP_linear; q.n_attr = 4; q.has_params = 1;
     memcpy(q.attr, attr, sizeof q.attr);
     memcpy(q.param, param, sizeof q.param);
@@ -3947,7 +3950,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *x, int n)
 static int fold__copy_operand(fold_ctx *f, fold__operand *x)
 {
     fold__request q;
-    memset(&q, 0, sizeof q);
+    fold__clear_request(&q);
     x->kind |= FOLD__SHARED;
     q.op = FOLD__OP_copy; q.in = x; q.n_in = 1;
     return fold__operand_of(f, fold__record(f, &q), "copy", x);
@@ -4107,7 +4110,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis)
     }
     for (int i = 0; i < n; i++)
         if (!fold__operand_of(f, x[i], "concat", &o[i])) return fold__null;
-    memset(&q, 0, sizeof q);
+    fold__clear_request(&q);
     q.op = FOLD__OP_concat; q.in = o; q.n_in = (uint32_t)n; q.n_attr = 1; q.attr[0] = axis;
     return fold__record(f, &q);
 }
@@ -4196,7 +4199,7 @@ static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first,
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list %s", who, op == FOLD__OP_max_n ? "has no maximum" : "has no shape: use the _shaped form");
         return fold__null;
     }
-    memset(&q, 0, sizeof q);
+    fold__clear_request(&q);
     memset(&list, 0, sizeof list);
     q.list_shape[0] = q.list_shape[1] = FOLD__NONE;
     q.n_list = second || op == FOLD__OP_attend_n ? 2 : 1;
@@ -4260,7 +4263,7 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
     fold__request q;
     if (fold__broken(f)) return fold__null;
     if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) { fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"); return fold__null; }
-    memset(&q, 0, sizeof q);
+    fold__clear_request(&q);
     q.op = FOLD__OP_COUNT + op.id - 1;
     const fold_op_def *d = &fold__op_of(f->model, q.op)->def;
     if (!in || (d->n_attr && !attr)) return fold__missing(f, d->name);
@@ -4347,7 +4350,7 @@ static uint32_t fold__barrier(fold_ctx *f, uint32_t tag, const fold__operand *o,
 {
     fold__request q;
     const uint32_t ordinal = f->frame.ordinal;
-    memset(&q, 0, sizeof q);
+    fold__clear_request(&q);
     q.op = FOLD__OP_copy; q.in = o; q.n_in = 1; q.data = data;
     f->frame.ordinal = tag;
     const fold_node x = fold__record(f, &q);
@@ -4397,7 +4400,7 @@ static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node x, const 
     fold__request q;
     const char *who = fold__op_of(f->model, op)->def.name;
     if (!fold__operand_of(f, x, who, &o[0]) || (second && !fold__operand_of(f, *second, who, &o[1]))) return fold__null;
-    memset(&q, 0, sizeof q);
+    fold__clear_request(&q);
     memset(&list, 0, sizeof list);
     q.n_list = second ? 2 : 1;
     for (int c = 0; c < q.n_list; c++) {
@@ -4435,7 +4438,7 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
         if (!copy) continue;
         o.kind = (uint8_t)(o.kind & ~FOLD__SHARED);
         fold__request q;
-        memset(&q, 0, sizeof q);
+        fold__clear_request(&q);
         q.op = FOLD__OP_copy; q.in = &o; q.n_in = 1;
         if ((f->kind[o.src] & FOLD__KIND_MASK) == FOLD__PARAM) o.kind |= FOLD__SHARED;
         out[i] = fold__record(f, &q);
@@ -4759,7 +4762,7 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
     if (!cell.id || cell.salt != f->model->salt || cell.id > f->model->n_cells) { fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model"); return fold__null; }
     const fold__cell_data *c = &fold__cells(f->model)[cell.id - 1];
     if (count > FOLD__NONE / 4) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': the list is too long", c->name); return fold__null; }
-    memset(&q, 0, sizeof q);
+    fold__clear_request(&q);
     if (!fold__check_call(f, c, in, n_in, items, count, o, q.list_shape)) return fold__null;
     if (f->frame.cell) { /* inside a body: inlined */
         fold_node out[FOLD_MAX_OUT];
@@ -4979,20 +4982,25 @@ static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
     return tag > FOLD__TAG_BARRIER + 0x8000u && tag < FOLD__TAG_SPREAD;
 }
 
-/* Marks the call that makes a value as running, and returns its first node; 0 when it runs no more: values of an
-   earlier run stand for themselves, except in backward, and when parameters have changed since. Eager: who needs
-   one output of a cell's call needs all, as if it were one node. */
-static uint32_t fold__need_value(const fold_ctx *f, uint32_t src, unsigned how)
+/* Eager: who needs one output of a cell's call needs all, as if it were one node. Returns the first. */
+static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t id, uint8_t marks)
 {
-    const uint8_t kind = f->kind[src], marks = (uint8_t)(how & (FOLD__RUNS | FOLD__BEARS));
-    const uint32_t id = (kind & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[src] : src;
-    if ((kind & FOLD__DONE) && !f->run->anew) return 0;
-    f->run->state[id] |= marks;
-    if (!f->eager || !fold__is_output_barrier(f, id)) return id;
+    if (!fold__is_output_barrier(f, id)) return id;
     const uint32_t first = id + 1 - ((uint32_t)f->node_data[id] & 255u), count = (uint32_t)f->node_data[id] >> 8;
     for (uint32_t i = first; i < first + count; i++) f->run->state[i] |= marks;
     if (first + count - 1 > f->run->last) f->run->last = first + count - 1;
     return first;
+}
+
+/* Marks the call that makes a value as running, and returns its first node; 0 when it runs no more: values of an
+   earlier run stand for themselves, except in backward, and when parameters have changed since. */
+FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t src, uint8_t how)
+{
+    const uint8_t kind = f->kind[src], marks = how & (FOLD__RUNS | FOLD__BEARS);
+    const uint32_t id = (kind & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[src] : src;
+    if ((kind & FOLD__DONE) && !f->run->anew) return 0;
+    f->run->state[id] |= marks;
+    return f->eager ? fold__need_siblings(f, id, marks) : id;
 }
 
 /* Eager: a call reads its inputs whatever the length of its list, as if it were one node. */
