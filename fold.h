@@ -255,6 +255,10 @@ typedef struct fold_ctx_desc {
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in groups whose
                                working set is about this; 0: the default (FOLD_GROUP_BYTES, 1 MiB); SIZE_MAX: one group */
+    size_t plan_bytes;      /* reserved for plans: a recording whose structure was run before replays its plan instead of
+                               being scheduled again. About 60 bytes a node; the least recently used go first. 0: none */
+    uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_stats tell times. NULL: it tells none */
+    void *clock_user;
     fold_memory memory;
 } fold_ctx_desc;
 FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
@@ -486,6 +490,9 @@ typedef struct fold_stats_data {
     size_t kernel_calls;         /* op kernels called by the last run, forward and backward, once per tile of rows */
     size_t one_row_calls;        /* of those: calls of user ops that have no batched path */
     size_t value_bytes, plan_bytes; /* of the last run */
+    size_t plan_hits, plan_misses; /* runs that replayed a plan, and that did not, since the context was made */
+    size_t cached_bytes;         /* of plan_bytes of the context, in use */
+    uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning batches, running them */
     size_t pack_bytes;           /* packed weights of the model */
     size_t bytes, peak_bytes;    /* memory held by the context now, and at most */
     size_t block_bytes;          /* the size a fixed block would have needed so far */
@@ -2660,7 +2667,7 @@ struct fold_model {
     uint64_t seed;
     int inference;
     uint32_t salt;             /* of its handles */
-    uint32_t version;          /* counts writes of values */
+    uint32_t version, layout;  /* count writes of values; what is trained or not */
     uint32_t n_params, n_cells, n_ops;
     size_t span, packs, touched_rows; /* floats, floats, rows of lookup tables */
     uint64_t steps;            /* of the optimiser */
@@ -2908,6 +2915,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *d)
     m->packs = packs;
     m->span += padded;
     fold__params(m)[m->n_params++] = p;
+    m->layout++;
     fold__refresh_packs(m, &p);
     const fold_param handle = { m->n_params, m->salt };
     return handle;
@@ -2960,7 +2968,7 @@ FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p)
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen)
 {
     fold__param_data *d = fold__param_of(m, p);
-    if (d) d->frozen = frozen;
+    if (d) { d->frozen = frozen; m->layout++; }
     else fold__model_fail(m, FOLD_BAD_HANDLE, "fold_param_freeze: not a parameter of this model");
 }
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p)
@@ -3045,7 +3053,7 @@ enum { /* arrays of a context */
     FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS, FOLD__C_SHAPES, FOLD__C_OPS, FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES,
     /* of a run */
     FOLD__C_NODE_WORDS, FOLD__C_SIG_FORMS, FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS,
-    FOLD__C_USES, FOLD__C_SCHEDULE, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC, FOLD__C_TABLE_ROWS, FOLD__C_COUNT
+    FOLD__C_USES, FOLD__C_PLANS, FOLD__C_SCHEDULE, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC, FOLD__C_TABLE_ROWS, FOLD__C_COUNT
 };
 
 /* What a node is: the low three bits of its kind. */
@@ -3140,6 +3148,8 @@ struct fold_ctx {
     int training, eager, dedupe;
     fold_schedule schedule;
     size_t group_bytes;
+    uint64_t (*clock)(void *user);
+    void *clock_user;
     uint32_t epoch;
     uint64_t resets, seed, draws;
     /* the recording */
@@ -3739,6 +3749,8 @@ static void fold__new_epoch(fold_ctx *f)
 
 static struct fold__run *fold__run_of(fold_ctx *f);
 static size_t fold__ctx_bytes(void);
+static int fold__reserve_plans(fold_ctx *f, size_t bytes);
+static void fold__forget_plans(fold_ctx *f);
 
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
 {
@@ -3762,7 +3774,8 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     f->run = fold__run_of(f);
     f->training = d.training; f->eager = d.eager; f->dedupe = d.dedupe; f->schedule = d.schedule;
     f->group_bytes = d.group_bytes ? d.group_bytes : FOLD_GROUP_BYTES;
-    if (!fold__grow_nodes(f, 0)) { fold_ctx_free(f); return NULL; }
+    f->clock = d.clock; f->clock_user = d.clock_user;
+    if (!fold__grow_nodes(f, 0) || !fold__reserve_plans(f, d.plan_bytes)) { fold_ctx_free(f); return NULL; }
     fold_reset(f);
     return f;
 }
@@ -3785,6 +3798,7 @@ FOLD_API void fold_reset(fold_ctx *f)
         f->n_sigs = f->keys_used = f->ops_used = f->refs_used = f->op_shapes_used = f->values_used = 0;
         memset(f->arrays[FOLD__C_SIG_TABLE].p, 0, f->table_size * sizeof(uint32_t));
         memset(f->recent, 0, sizeof f->recent);
+        fold__forget_plans(f);
     }
     f->error.status = FOLD_OK;
     f->error.text[0] = 0;
@@ -4871,13 +4885,25 @@ typedef struct fold__active {
     fold_rows in[FOLD_MAX_IN], dest[FOLD_MAX_IN], outer[FOLD_MAX_OUT];
 } fold__active;
 
+/* What a plan consists of, beside its arrays. */
+typedef struct fold__counts {
+    uint32_t last, calls, order, kept, leaves, batches, groups, gsigs, bufs, forms, info;
+    int tail;
+    size_t region, scratch;    /* floats */
+    const char *one_group;     /* why there is but one */
+} fold__counts;
+
+/* What tells one run's structure from another's, quickly. */
+typedef struct fold__identity { uint64_t hash; uint32_t nodes, edges, roots, leaves, layout, mode; } fold__identity;
+
 typedef struct fold__run {
     /* of nodes (by id) and edges */
     uint8_t *state, *grad, *mode;
     uint64_t *cover;
     uint32_t *part, *slot, *eslot, *chain, *made, *far, *sum_at, *edge_at, *edge_next, *edge_len;
     float **grd;
-    uint32_t *calls, *order, *bysig, *kept, *leaves, *work; /* kept: values that stay readable */
+    uint32_t *calls, *order, *bysig, *kept, *leaves, *work; /* kept: values that stay readable; far: until groups are formed how far a
+                                                               value reaches, then where one lies that crosses into the tail */
     /* the plan */
     fold__batch *batch;
     fold__group *group;
@@ -4887,10 +4913,13 @@ typedef struct fold__run {
     fold__use *use;
     fold__info *info;
     uint32_t *sig_form;
-    uint32_t last, n_calls, n_order, n_kept, n_leaves, n_batches, n_groups, n_gsigs, n_bufs, n_forms, n_uses, n_info;
-    uint32_t root;
-    int backward, anew, tail, shared_grads; /* anew: values of earlier runs are computed again; shared_grads: some use is of a shared node */
-    size_t region, scratch, acc, acc_used; /* floats */
+    size_t node_words;         /* bytes of the node arrays that make up a plan */
+    size_t replayed;           /* where those lie in the array of plans when an earlier plan is used again; else 0 */
+    uint32_t n_uses, root;
+    int backward, anew, shared_grads; /* anew: values of earlier runs are computed again; shared_grads: some use is of a shared node */
+    size_t acc, acc_used;      /* floats */
+    fold__counts n;            /* the plan's sizes */
+    fold__identity identity;   /* of the run, when the context keeps plans */
     float *at_region, *at_scratch, *at_acc, *trash;
     /* the call being made */
     fold__active active;
@@ -4922,25 +4951,35 @@ static void fold__carve_nodes(fold_ctx *f, fold__carver *c)
     r->state = (uint8_t *)fold__carve(c, n, 1);
     r->grad = (uint8_t *)fold__carve(c, n, 1);
     r->mode = (uint8_t *)fold__carve(c, n, 1);
-    r->part = (uint32_t *)fold__carve(c, n, 4);
     r->slot = (uint32_t *)fold__carve(c, n, 4);
     r->eslot = (uint32_t *)fold__carve(c, n, 4);
     r->chain = (uint32_t *)fold__carve(c, n, 4);
-    r->made = (uint32_t *)fold__carve(c, n, 4);
     r->far = (uint32_t *)fold__carve(c, n, 4);
     r->calls = (uint32_t *)fold__carve(c, n, 4);
     r->bysig = (uint32_t *)fold__carve(c, n, 4);
     r->kept = (uint32_t *)fold__carve(c, n, 4);
     r->order = (uint32_t *)fold__carve(c, 2 * n, 4);
+    if (r->backward) {
+        r->leaves = (uint32_t *)fold__carve(c, n, 4);
+        r->sum_at = (uint32_t *)fold__carve(c, n, 4);
+        r->edge_at = (uint32_t *)fold__carve(c, edges + 1, 4);
+        r->edge_next = (uint32_t *)fold__carve(c, edges + 1, 4);
+        r->edge_len = (uint32_t *)fold__carve(c, edges + 1, 4);
+    }
+    r->node_words = c->at;
+}
+
+/* Those used only until all is planned, or not before it runs. */
+static void fold__carve_planning(fold_ctx *f, fold__carver *c)
+{
+    fold__run *r = f->run;
+    const size_t n = (size_t)f->n_nodes + 2, edges = f->n_edges;
+    r->made = (uint32_t *)fold__carve(c, n, 4);
+    r->part = (uint32_t *)fold__carve(c, n, 4);
     r->work = (uint32_t *)fold__carve(c, 6 * n + edges, 4);
     if (!r->backward) return;
-    r->leaves = (uint32_t *)fold__carve(c, n, 4);
-    r->sum_at = (uint32_t *)fold__carve(c, n, 4);
     r->cover = (uint64_t *)fold__carve(c, n, 8);
     r->grd = (float **)fold__carve(c, n, sizeof(float *));
-    r->edge_at = (uint32_t *)fold__carve(c, edges + 1, 4);
-    r->edge_next = (uint32_t *)fold__carve(c, edges + 1, 4);
-    r->edge_len = (uint32_t *)fold__carve(c, edges + 1, 4);
 }
 
 /* The typed pointers of the plan's arrays, renewed after any of them may have moved. */
@@ -4949,8 +4988,10 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
     fold__run *r = f->run;
     fold__array *a = f->arrays;
     fold__renew(f);
-    fold__carver c = { a[FOLD__C_NODE_WORDS].p, 0 };
+    fold__carver c = { a[FOLD__C_NODE_WORDS].p, 0 }, kept = { r->replayed ? a[FOLD__C_PLANS].p + r->replayed : NULL, 0 };
     if (c.base) fold__carve_nodes(f, &c);
+    if (c.base) fold__carve_planning(f, &c);
+    if (kept.base) fold__carve_nodes(f, &kept);
     r->sig_form = (uint32_t *)(void *)a[FOLD__C_SIG_FORMS].p;
     r->form = (fold__form *)(void *)a[FOLD__C_FORMS].p;
     r->info = (fold__info *)(void *)a[FOLD__C_INFO].p;
@@ -4967,7 +5008,9 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
 static int fold__node_arrays(fold_ctx *f)
 {
     fold__carver c = { NULL, 0 };
+    f->run->replayed = 0;
     fold__carve_nodes(f, &c);
+    fold__carve_planning(f, &c);
     if (!fold__need(f, FOLD__C_NODE_WORDS, c.at, 1)) return 0;
     fold__renew_run(f);
     return 1;
@@ -4988,7 +5031,7 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
     if (!fold__is_output_barrier(f, id)) return id;
     const uint32_t first = id + 1 - ((uint32_t)f->node_data[id] & 255u), count = (uint32_t)f->node_data[id] >> 8;
     for (uint32_t i = first; i < first + count; i++) f->run->state[i] |= marks;
-    if (first + count - 1 > f->run->last) f->run->last = first + count - 1;
+    if (first + count - 1 > f->run->n.last) f->run->n.last = first + count - 1;
     return first;
 }
 
@@ -5055,7 +5098,7 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 {
     fold__run *r = f->run;
     const int tail = fold__is_tail(f, id);
-    if (tail) { r->state[id] |= FOLD__TAIL; r->tail = 1; }
+    if (tail) { r->state[id] |= FOLD__TAIL; r->n.tail = 1; }
     for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
         const uint32_t from = fold__need_value(f, f->esrc[e], r->state[id]);
         if (tail) continue;
@@ -5070,28 +5113,28 @@ static void fold__persist(fold_ctx *f, uint32_t src)
     fold__run *r = f->run;
     if (!fold__makes_value(f->kind[src]) || !(r->state[fold__call_of(f, src)] & FOLD__RUNS) || (r->state[src] & FOLD__PERSIST)) return;
     r->state[src] |= FOLD__PERSIST;
-    r->kept[r->n_kept++] = src;
+    r->kept[r->n.kept++] = src;
 }
 
 /* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
 {
     fold__run *r = f->run;
-    r->last = r->n_kept = 0;
-    r->tail = 0;
+    r->n.last = r->n.kept = 0;
+    r->n.tail = 0;
     memset(r->state, 0, (size_t)f->n_nodes + 2);
     memset(r->far, 0, ((size_t)f->n_nodes + 2) * sizeof *r->far);
     for (size_t i = 0; i < n; i++) {
         const uint32_t src = f->src[roots[i].id], id = fold__need_value(f, src, FOLD__RUNS | FOLD__BEARS);
-        if (id > r->last) r->last = id;
+        if (id > r->n.last) r->n.last = id;
         fold__persist(f, src);
     }
     for (uint32_t src = 1; src <= f->n_nodes && f->n_keeps; src++) { /* kept nodes run too, but bear on no root */
         if (!(f->kind[src] & FOLD__KEEP) || (f->kind[src] & FOLD__DONE)) continue;
         const uint32_t id = fold__need_value(f, src, FOLD__RUNS);
-        if (id > r->last) r->last = id;
+        if (id > r->n.last) r->n.last = id;
     }
-    for (uint32_t id = r->last; id > 0; id--) {
+    for (uint32_t id = r->n.last; id > 0; id--) {
         if (!(r->state[id] & FOLD__RUNS) || !fold__is_op(f, id)) continue;
         if (f->eager) fold__need_inputs(f, id);
         fold__mark_inputs(f, id);
@@ -5188,7 +5231,7 @@ static void fold__gradient_modes(fold_ctx *f)
     fold__run *r = f->run;
     memset(r->mode, FOLD__GRAD_ZERO, (size_t)f->n_nodes + 2);
     memset(r->sum_at, 255, ((size_t)f->n_nodes + 2) * sizeof *r->sum_at);
-    for (uint32_t id = 1; id <= r->last; id++) {
+    for (uint32_t id = 1; id <= r->n.last; id++) {
         if (!fold__is_op(f, id) || !(r->state[id] & FOLD__RUNS) || !r->grad[id]) continue;
         const fold__slots x = fold__slots_of(f, id);
         for (int k = 0; k < fold__n_slots(&x); k++) {
@@ -5339,21 +5382,21 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
 static FOLD__NOINLINE int fold__add_form(fold_ctx *f, uint32_t sig)
 {
     fold__run *r = f->run;
-    if (!fold__need(f, FOLD__C_FORMS, r->n_forms + 1, sizeof(fold__form))) return 0;
+    if (!fold__need(f, FOLD__C_FORMS, r->n.forms + 1, sizeof(fold__form))) return 0;
     const fold__program p = fold__program_of(f, &fold__sigs(f)[sig]);
     const uint32_t n_info = (uint32_t)(p.n_values + p.n_in + p.n_list);
-    if (!fold__need(f, FOLD__C_INFO, r->n_info + n_info, sizeof(fold__info))) return 0;
+    if (!fold__need(f, FOLD__C_INFO, r->n.info + n_info, sizeof(fold__info))) return 0;
     fold__renew_run(f);
     const fold__program at = fold__program_of(f, &fold__sigs(f)[sig]); /* where it lies now */
-    fold__form *form = &r->form[r->n_forms];
+    fold__form *form = &r->form[r->n.forms];
     memset(form, 0, sizeof *form);
     form->sig = sig;
     form->gsig = FOLD__NONE;
-    form->info0 = r->n_info;
+    form->info0 = r->n.info;
     form->trains = (uint8_t)fold__trains(f, &at);
     for (int v = 0; v < at.n_values; v++) *(at.value[v].elem ? &form->elem_floats : &form->row_floats) += at.value[v].size;
-    r->n_info += n_info;
-    r->sig_form[sig] = r->n_forms++;
+    r->n.info += n_info;
+    r->sig_form[sig] = r->n.forms++;
     return 1;
 }
 
@@ -5361,16 +5404,16 @@ static FOLD__NOINLINE int fold__add_form(fold_ctx *f, uint32_t sig)
 static int fold__collect(fold_ctx *f)
 {
     fold__run *r = f->run;
-    r->n_calls = r->n_forms = r->n_info = r->n_leaves = 0;
+    r->n.calls = r->n.forms = r->n.info = r->n.leaves = 0;
     if (!fold__need(f, FOLD__C_SIG_FORMS, f->n_sigs + 1, sizeof(uint32_t))) return 0;
     fold__renew_run(f);
     memset(r->sig_form, 255, ((size_t)f->n_sigs + 1) * sizeof *r->sig_form);
-    for (uint32_t id = 1; id <= r->last; id++) {
+    for (uint32_t id = 1; id <= r->n.last; id++) {
         if (!(r->state[id] & FOLD__RUNS) || !fold__is_op(f, id)) continue;
         const uint32_t sig = f->sig[id];
         if (r->sig_form[sig] == FOLD__NONE && !fold__add_form(f, sig)) return 0;
         fold__form *form = &r->form[r->sig_form[sig]];
-        r->calls[r->n_calls++] = id;
+        r->calls[r->n.calls++] = id;
         if (!(r->state[id] & FOLD__BEARS)) continue;
         if (!form->first) form->first = id;
         if (!form->first_elem && form->elem_floats && fold__slots_of(f, id).count) form->first_elem = id;
@@ -5382,7 +5425,7 @@ static int fold__collect(fold_ctx *f)
 static void fold__analyse_forms(fold_ctx *f)
 {
     fold__run *r = f->run;
-    for (uint32_t i = 0; i < r->n_calls && r->backward; i++) {
+    for (uint32_t i = 0; i < r->n.calls && r->backward; i++) {
         const fold__slots x = fold__slots_of(f, r->calls[i]);
         fold__form *form = &r->form[r->sig_form[f->sig[r->calls[i]]]];
         form->grad |= r->grad[r->calls[i]];
@@ -5390,7 +5433,7 @@ static void fold__analyse_forms(fold_ctx *f)
             for (uint32_t e = fold__slot_first(&x, k), n = e + fold__slot_edges(&x, k); e < n && !(form->slot_grad >> k & 1); e++)
                 form->slot_grad |= (uint64_t)r->grad[f->esrc[e]] << k;
     }
-    for (uint32_t i = 0; i < r->n_forms; i++) fold__analyse_form(f, &r->form[i]);
+    for (uint32_t i = 0; i < r->n.forms; i++) fold__analyse_form(f, &r->form[i]);
 }
 
 /* ==== room: scheduler =======================================================================
@@ -5423,9 +5466,9 @@ static uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 static int fold__add_group(fold_ctx *f, uint32_t call0, uint32_t call1)
 {
     fold__run *r = f->run;
-    if (!fold__need(f, FOLD__C_GROUPS, r->n_groups + 1, sizeof(fold__group))) return 0;
+    if (!fold__need(f, FOLD__C_GROUPS, r->n.groups + 1, sizeof(fold__group))) return 0;
     fold__renew_run(f);
-    fold__group *g = &r->group[r->n_groups++];
+    fold__group *g = &r->group[r->n.groups++];
     memset(g, 0, sizeof *g);
     g->call0 = call0;
     g->call1 = call1;
@@ -5436,9 +5479,9 @@ static int fold__add_group(fold_ctx *f, uint32_t call0, uint32_t call1)
 static void fold__sort_calls(fold_ctx *f, uint32_t n)
 {
     fold__run *r = f->run;
-    memcpy(r->work, r->calls, r->n_calls * sizeof *r->calls);
-    for (uint32_t i = 0, a = 0, b = n; i < r->n_calls; i++)
-        r->calls[i] = b >= r->n_calls || (a < n && r->work[a] < r->work[b]) ? r->work[a++] : r->work[b++];
+    memcpy(r->work, r->calls, r->n.calls * sizeof *r->calls);
+    for (uint32_t i = 0, a = 0, b = n; i < r->n.calls; i++)
+        r->calls[i] = b >= r->n.calls || (a < n && r->work[a] < r->work[b]) ? r->work[a++] : r->work[b++];
 }
 
 /* Cuts the calls, samples first and the tail behind them, into groups within the budget. Only samples whose
@@ -5448,8 +5491,8 @@ static int fold__form_groups(fold_ctx *f)
     fold__run *r = f->run;
     uint32_t n = 0, n_tails = 0, units = 0, start = 0, unit_start = 0, far = 0;
     size_t bytes = 0, unit = 0;
-    r->n_groups = 0;
-    for (uint32_t i = 0; i < r->n_calls; i++) {
+    r->n.groups = 0;
+    for (uint32_t i = 0; i < r->n.calls; i++) {
         const uint32_t id = r->calls[i], reach = fold__reach(f, id);
         if (r->state[id] & FOLD__TAIL) { r->work[n_tails++] = id; continue; }
         r->calls[n++] = id;
@@ -5468,29 +5511,29 @@ static int fold__form_groups(fold_ctx *f)
     }
     memcpy(r->calls + n, r->work, n_tails * sizeof *r->work);
     if (start < n && !fold__add_group(f, start, n)) return 0;
-    f->stats.one_group = "";
-    if (r->n_groups <= 1)
-        f->stats.one_group = units <= 1 ? "the samples share nodes that need a gradient, or are recorded interleaved" : "the budget holds all samples";
-    if (n_tails && r->n_groups <= 1) { /* nothing to tie together: the tail is an ordinary part of the one group */
-        for (uint32_t i = n; i < r->n_calls; i++) r->state[r->calls[i]] &= (uint8_t)~FOLD__TAIL;
-        r->tail = 0;
-        r->n_groups = 0;
+    r->n.one_group = "";
+    if (r->n.groups <= 1)
+        r->n.one_group = units <= 1 ? "the samples share nodes that need a gradient, or are recorded interleaved" : "the budget holds all samples";
+    if (n_tails && r->n.groups <= 1) { /* nothing to tie together: the tail is an ordinary part of the one group */
+        for (uint32_t i = n; i < r->n.calls; i++) r->state[r->calls[i]] &= (uint8_t)~FOLD__TAIL;
+        r->n.tail = 0;
+        r->n.groups = 0;
         fold__sort_calls(f, n);
-        return fold__add_group(f, 0, r->n_calls);
+        return fold__add_group(f, 0, r->n.calls);
     }
-    if (!r->n_groups) return fold__add_group(f, 0, 0); /* the root is a leaf */
-    return !n_tails || fold__add_group(f, n, r->n_calls);
+    if (!r->n.groups) return fold__add_group(f, 0, 0); /* the root is a leaf */
+    return !n_tails || fold__add_group(f, n, r->n.calls);
 }
 
 /* Marks the values that cross from samples into the tail. */
 static void fold__link_tail(fold_ctx *f)
 {
     fold__run *r = f->run;
-    const fold__group *tail = &r->group[r->n_groups - 1];
-    for (uint32_t i = tail->call0; i < tail->call1 && r->tail; i++)
+    const fold__group *tail = &r->group[r->n.groups - 1];
+    for (uint32_t i = tail->call0; i < tail->call1 && r->n.tail; i++)
         for (uint32_t e = f->edge0[r->calls[i]]; e < f->edge0[r->calls[i] + 1]; e++) {
             const uint32_t made = r->made[f->esrc[e]];
-            if (made != FOLD__NONE && r->gsig[made >> 3].group != r->n_groups - 1) r->state[f->esrc[e]] |= FOLD__LINKED;
+            if (made != FOLD__NONE && r->gsig[made >> 3].group != r->n.groups - 1) r->state[f->esrc[e]] |= FOLD__LINKED;
         }
 }
 
@@ -5505,9 +5548,9 @@ static void fold__list_leaves(fold_ctx *f)
         if (!leaf) { r->slot[id] = FOLD__NONE; continue; }
         if (r->slot[id] == FOLD__NONE) r->slot[id] = 0; /* nobody reads it: it is the root */
         r->group[r->slot[id]].leaf1++;
-        r->n_leaves++;
+        r->n.leaves++;
     }
-    for (uint32_t g = 0, at = 0; g < r->n_groups; g++) {
+    for (uint32_t g = 0, at = 0; g < r->n.groups; g++) {
         const uint32_t count = r->group[g].leaf1;
         r->group[g].leaf0 = r->group[g].leaf1 = at;
         at += count;
@@ -5523,15 +5566,15 @@ static fold__gsig *fold__gsig_of(const fold_ctx *f, uint32_t id) { return &f->ru
 static int fold__add_gsig(fold_ctx *f, uint32_t group, uint32_t form)
 {
     fold__run *r = f->run;
-    if (!fold__need(f, FOLD__C_GSIGS, r->n_gsigs + 1, sizeof(fold__gsig))) return 0;
+    if (!fold__need(f, FOLD__C_GSIGS, r->n.gsigs + 1, sizeof(fold__gsig))) return 0;
     fold__renew_run(f);
-    fold__gsig *s = &r->gsig[r->n_gsigs];
+    fold__gsig *s = &r->gsig[r->n.gsigs];
     const fold__sig *sig = &fold__sigs(f)[r->form[form].sig];
     memset(s, 0, sizeof *s);
     s->form = form;
     s->group = group;
     s->n_in = sig->n_in; s->n_list = sig->n_list; s->n_out = sig->n_out;
-    r->form[form].gsig = r->n_gsigs++;
+    r->form[form].gsig = r->n.gsigs++;
     return 1;
 }
 
@@ -5539,7 +5582,7 @@ static int fold__add_gsig(fold_ctx *f, uint32_t group, uint32_t form)
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *r = f->run;
-    const uint32_t call0 = r->group[group].call0, call1 = r->group[group].call1, gsig0 = r->n_gsigs;
+    const uint32_t call0 = r->group[group].call0, call1 = r->group[group].call1, gsig0 = r->n.gsigs;
     for (uint32_t i = call0; i < call1; i++) {
         const uint32_t id = r->calls[i], form = r->sig_form[f->sig[id]];
         if (r->form[form].gsig == FOLD__NONE && !fold__add_gsig(f, group, form)) return 0;
@@ -5549,8 +5592,8 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         for (uint32_t o = 0; o < s->n_out; o++) r->made[id + o] = r->form[form].gsig << 3 | o;
     }
     r->group[group].gsig0 = gsig0;
-    r->group[group].gsig1 = r->n_gsigs;
-    for (uint32_t i = gsig0, at = call0; i < r->n_gsigs; i++) {
+    r->group[group].gsig1 = r->n.gsigs;
+    for (uint32_t i = gsig0, at = call0; i < r->n.gsigs; i++) {
         fold__gsig *s = &r->gsig[i];
         r->form[s->form].gsig = FOLD__NONE;
         s->rec0 = at;
@@ -5693,13 +5736,13 @@ static int fold__find_components(fold_ctx *f, uint32_t group)
 static int fold__add_batch(fold_ctx *f, uint32_t gsig, uint32_t stage)
 {
     fold__run *r = f->run;
-    if (!fold__need(f, FOLD__C_BATCHES, r->n_batches + 1, sizeof(fold__batch))) return 0;
+    if (!fold__need(f, FOLD__C_BATCHES, r->n.batches + 1, sizeof(fold__batch))) return 0;
     fold__renew_run(f);
-    fold__batch *b = &r->batch[r->n_batches++];
+    fold__batch *b = &r->batch[r->n.batches++];
     memset(b, 0, sizeof *b);
     b->gsig = gsig;
     b->stage = stage;
-    b->first = r->n_order;
+    b->first = r->n.order;
     return 1;
 }
 
@@ -5707,11 +5750,11 @@ static int fold__add_batch(fold_ctx *f, uint32_t gsig, uint32_t stage)
 static void fold__batch_call(fold_ctx *f, uint32_t id)
 {
     fold__run *r = f->run;
-    fold__batch *b = &r->batch[r->n_batches - 1];
+    fold__batch *b = &r->batch[r->n.batches - 1];
     fold__gsig *s = &r->gsig[b->gsig];
     const uint32_t count = s->n_list ? fold__slots_of(f, id).count : 0;
     if (!b->count) { b->slot0 = s->max_rows; b->elem0 = s->max_elems; } /* rows so far, until the group is planned */
-    r->order[r->n_order++] = id;
+    r->order[r->n.order++] = id;
     r->slot[id] = s->max_rows++;
     r->eslot[id] = s->max_elems;
     s->max_elems += count;
@@ -5769,11 +5812,11 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t gsig)
     fold__run *r = f->run;
     fold__gsig *s = &r->gsig[gsig];
     const uint32_t levels = s->chain;
-    if (!fold__need(f, FOLD__C_BATCHES, r->n_batches + levels, sizeof(fold__batch))) return 0;
+    if (!fold__need(f, FOLD__C_BATCHES, r->n.batches + levels, sizeof(fold__batch))) return 0;
     fold__renew_run(f);
     s = &r->gsig[gsig];
-    fold__batch *level = r->batch + r->n_batches - 1; /* chains begin at 1 */
-    r->n_batches += levels;
+    fold__batch *level = r->batch + r->n.batches - 1; /* chains begin at 1 */
+    r->n.batches += levels;
     for (uint32_t l = 1; l <= levels; l++) {
         const fold__batch empty = { gsig, 1, 0, 0, 0, 0, 0 };
         level[l] = empty;
@@ -5784,10 +5827,10 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t gsig)
         if (s->n_list) level[r->chain[id]].elems += fold__slots_of(f, id).count;
     }
     for (uint32_t l = 1; l <= levels; l++) {
-        level[l].first = r->n_order;
+        level[l].first = r->n.order;
         level[l].slot0 = s->max_rows; /* rows so far, until the group is planned */
         level[l].elem0 = s->max_elems;
-        r->n_order += level[l].count;
+        r->n.order += level[l].count;
         s->max_rows += level[l].count;
         s->max_elems += level[l].elems;
         level[l].count = level[l].elems = 0;
@@ -5847,11 +5890,11 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
         fold__batch *b = &r->batch[i];
         const fold__gsig *s = &r->gsig[b->gsig];
         if (b->stage) continue;
-        b->first = r->n_order;
+        b->first = r->n.order;
         b->count = s->calls;
         b->elems = s->elems;
         for (uint32_t j = 0; j < s->calls; j++) r->order[b->first + r->slot[r->bysig[s->rec0 + j]]] = r->bysig[s->rec0 + j];
-        r->n_order += s->calls;
+        r->n.order += s->calls;
     }
 }
 
@@ -6005,7 +6048,7 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t group, uint32_t n)
     for (uint32_t i = 0; i < n; i++) r->slot[sorted[i]] = depth[sorted[i]];
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t id = r->work[i], gsig = r->made[id] >> 3;
-        const int same = i > 0 && r->batch[r->n_batches - 1].gsig == gsig && r->chain[0] == r->slot[id];
+        const int same = i > 0 && r->batch[r->n.batches - 1].gsig == gsig && r->chain[0] == r->slot[id];
         r->chain[0] = r->slot[id]; /* node 0 is no node: the depth of the batch begun last */
         if (!same && !fold__add_batch(f, gsig, 1)) return 0;
         fold__batch_call(f, id);
@@ -6045,7 +6088,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
     fold__run *r = f->run;
-    r->group[group].batch0 = r->n_batches;
+    r->group[group].batch0 = r->n.batches;
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group) || !fold__find_chains(f, group)) return 0;
     const uint32_t n = r->group[group].call1 - r->group[group].call0;
     int fine;
@@ -6058,7 +6101,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
         fine = fold__schedule_ratio(f, group);
     }
     if (!fine) return 0;
-    r->group[group].batch1 = r->n_batches;
+    r->group[group].batch1 = r->n.batches;
     fold__finish_prologues(f, group);
     return 1;
 }
@@ -6271,7 +6314,7 @@ static size_t fold__fit_group(fold_ctx *f, uint32_t buf0)
     fold__run *r = f->run;
     uint32_t *placed = r->work, n = 0;
     size_t end = 0;
-    for (uint32_t i = buf0; i < r->n_bufs; i++) {
+    for (uint32_t i = buf0; i < r->n.bufs; i++) {
         fold__buf *b = &r->buf[i];
         if (b->place != FOLD__SLAB || !b->floats) continue;
         fold__fit(r, i, placed, &n);
@@ -6320,13 +6363,13 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
     fold__run *r = f->run;
     const fold__group g = r->group[group];
     const fold__times t = { g.batch0, g.batch1 - g.batch0 };
-    const uint32_t buf0 = r->n_bufs;
+    const uint32_t buf0 = r->n.bufs;
     for (uint32_t i = g.gsig0; i < g.gsig1; i++) {
-        r->gsig[i].buf0 = r->n_bufs;
-        r->n_bufs += fold__n_bufs_of(f, i);
+        r->gsig[i].buf0 = r->n.bufs;
+        r->n.bufs += fold__n_bufs_of(f, i);
         r->gsig[i].max_rows = r->gsig[i].max_elems = 0;
     }
-    if (!fold__need(f, FOLD__C_BUFS, r->n_bufs, sizeof(fold__buf))) return 0;
+    if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf))) return 0;
     fold__renew_run(f);
     uint32_t *first = r->work, *last = first + (g.gsig1 - g.gsig0);
     for (uint32_t i = g.gsig0; i < g.gsig1; i++) {
@@ -6352,7 +6395,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
             b->floats = fold__round_up(fold__size(b->size, b->elem ? s->elems : s->calls, 0), 16);
         }
         fold__live_own(f, s, &p, &t, first[i - g.gsig0], last[i - g.gsig0]);
-        r->scratch = fold__max_size(r->scratch, fold__gsig_scratch(f, s, &p));
+        r->n.scratch = fold__max_size(r->n.scratch, fold__gsig_scratch(f, s, &p));
     }
     if (!fold__live_reads(f, group, &t)) return 0;
     r->group[group].bytes = fold__fit_group(f, buf0);
@@ -6633,7 +6676,7 @@ static void fold__forward_batch(fold_ctx *f, uint32_t batch, float *region)
             const uint32_t id = x->ids[i] + (uint32_t)o;
             f->val[id] = fold_row(&rows, i);
             if (!(r->state[id] & (FOLD__PERSIST | FOLD__LINKED))) continue;
-            float *to = (r->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id]) : r->at_region + (size_t)f->place[id] * 16;
+            float *to = (r->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id]) : r->at_region + (size_t)r->far[id] * 16;
             memcpy(to, f->val[id], (size_t)rows.stride * sizeof *to);
             f->val[id] = to;
         }
@@ -6960,7 +7003,7 @@ static int fold__list_uses(fold_ctx *f)
     r->n_uses = 0;
     r->shared_grads = 0;
     r->acc = 0;
-    for (uint32_t i = 0; i < r->n_forms; i++)
+    for (uint32_t i = 0; i < r->n.forms; i++)
         if (!fold__list_uses_of(f, i)) return 0;
     for (uint32_t i = 0; i < r->n_uses; i++) {
         fold__use *u = &r->use[i];
@@ -7146,7 +7189,7 @@ static void fold__commit_lookups(fold_ctx *f)
 {
     fold__run *r = f->run;
     fold_model *m = f->model;
-    for (uint32_t i = 0; i < r->n_leaves; i++) {
+    for (uint32_t i = 0; i < r->n.leaves; i++) {
         const uint32_t id = r->leaves[i];
         uint32_t row;
         if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__LOOKUP) continue;
@@ -7317,7 +7360,7 @@ static void fold__eager_use(fold_ctx *f, const fold__use *u)
     const fold__body_op *op = p.op;
     float *acc = fold__use_acc(f, u);
     const int inner = fold__shape_size(&p.shape[0]) / fold__shape_last(&p.shape[0]);
-    for (uint32_t i = 0; i < r->n_calls; i++) {
+    for (uint32_t i = 0; i < r->n.calls; i++) {
         const uint32_t id = r->calls[i], e0 = f->edge0[id];
         if (f->sig[id] != r->form[u->form].sig || !r->grad[id]) continue;
         fold_rows dy = { r->grd[id], 0, NULL };
@@ -7340,12 +7383,12 @@ static int fold__eager_reserve(fold_ctx *f)
     fold__run *r = f->run;
     uint32_t rows = 0;
     size_t at = 0, widest = 16, edges = 0, scratch = 0;
-    r->n_groups = r->n_leaves = 0;
-    r->tail = 0;
-    if (!fold__add_group(f, 0, r->n_calls)) return 0;
+    r->n.groups = r->n.leaves = 0;
+    r->n.tail = 0;
+    if (!fold__add_group(f, 0, r->n.calls)) return 0;
     fold__analyse_forms(f);
     if (!fold__list_uses(f) || !fold__reserve_acc(f)) return 0;
-    for (uint32_t i = 0; i < r->n_calls; i++) {
+    for (uint32_t i = 0; i < r->n.calls; i++) {
         const fold__program p = fold__program_of(f, &fold__sigs(f)[f->sig[r->calls[i]]]);
         if (r->grad[r->calls[i]]) fold__place_contributions(f, r->calls[i], &rows, &rows);
         edges = fold__max_size(edges, f->edge0[r->calls[i] + 1] - f->edge0[r->calls[i]]);
@@ -7367,7 +7410,7 @@ static int fold__eager_reserve(fold_ctx *f)
         at += fold__round_up(fold__value_size(f, id), 16);
         if (r->mode[id] == FOLD__GRAD_SOME_PARTS) fold__clear_row(r->grd[id], fold__value_size(f, id));
         const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
-        if (kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF) r->leaves[r->n_leaves++] = id;
+        if (kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF) r->leaves[r->n.leaves++] = id;
     }
     return 1;
 }
@@ -7378,7 +7421,7 @@ static int fold__eager_backward(fold_ctx *f)
     if (!fold__eager_reserve(f)) return 0;
     const fold__fp saved = fold__fp_enter();
     if (r->acc) memset(r->at_acc, 0, r->acc * sizeof(float));
-    for (uint32_t i = r->n_calls; i-- > 0;) {
+    for (uint32_t i = r->n.calls; i-- > 0;) {
         const uint32_t id = r->calls[i], n_out = fold__sigs(f)[f->sig[id]].n_out;
         if (!r->grad[id]) continue;
         for (uint32_t o = 0; o < n_out; o++) fold__finish_gradient(f, id + o, r->group);
@@ -7386,7 +7429,7 @@ static int fold__eager_backward(fold_ctx *f)
     }
     for (uint32_t i = 0; i < r->n_uses; i++)
         if (!r->use[i].is_node) fold__eager_use(f, &r->use[i]);
-    for (uint32_t i = 0; i < r->n_leaves; i++) {
+    for (uint32_t i = 0; i < r->n.leaves; i++) {
         fold__finish_gradient(f, r->leaves[i], r->group);
         if ((f->kind[r->leaves[i]] & FOLD__KIND_MASK) == FOLD__LOOKUP) fold__accumulate_lookup(f, r->leaves[i]);
     }
@@ -7394,6 +7437,196 @@ static int fold__eager_backward(fold_ctx *f)
     fold__commit_lookups(f);
     fold__fp_leave(saved);
     return 1;
+}
+
+/* ==== room: plan cache ======================================================================
+   Owns: plans of earlier runs, in the bytes the context was given for them. A run of the same structure, found by
+   a hash and confirmed by comparing all of it, gets its plan copied back. A plan is kept when its structure comes
+   for the second time. Calls: run state. Must not know what a plan means. */
+
+enum { FOLD__PLANS = 64, FOLD__PLAN_PARTS = 6, FOLD__STRUCTURE_PARTS = 6, FOLD__HASHED_PARTS = 2 };
+typedef struct fold__kept_plan {
+    fold__identity of;
+    uint64_t used;           /* when, in runs */
+    size_t at, bytes;        /* in the array of plans: node arrays, structure, other arrays */
+    size_t node_words;
+    fold__counts n;
+} fold__kept_plan;
+typedef struct fold__plans {
+    uint64_t runs, seen[FOLD__PLANS];
+    size_t end;
+    uint32_t count;
+    fold__kept_plan plan[FOLD__PLANS];
+} fold__plans;
+
+/* NULL when the context keeps none. */
+static fold__plans *fold__plans_of(const fold_ctx *f)
+{
+    const fold__array *a = &f->arrays[FOLD__C_PLANS];
+    return a->need ? (fold__plans *)(void *)a->p : NULL;
+}
+static size_t fold__plans_head(void) { return fold__round_up(sizeof(fold__plans), FOLD__ALIGN); }
+
+static void fold__forget_plans(fold_ctx *f)
+{
+    fold__plans *c = fold__plans_of(f);
+    if (!c) return;
+    memset(c, 0, sizeof *c);
+    c->end = fold__plans_head();
+}
+static int fold__reserve_plans(fold_ctx *f, size_t bytes)
+{
+    if (f->eager || bytes < fold__plans_head()) return 1;
+    if (!fold__need(f, FOLD__C_PLANS, bytes, 1)) return 0;
+    fold__forget_plans(f);
+    return 1;
+}
+
+typedef struct fold__extent { void *p; size_t bytes; } fold__extent;
+
+/* A recording's structure: these arrays, the first of which make the hash; then one word for every leaf that uses a parameter, and the roots. */
+static void fold__structure(const fold_ctx *f, fold__extent span[FOLD__STRUCTURE_PARTS])
+{
+    const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
+    const fold__extent all[FOLD__STRUCTURE_PARTS] = { { f->sig + 1, nodes }, { f->esrc, edges }, { f->eoff, edges },
+                                                    { f->edge0 + 1, nodes }, { f->shape + 1, nodes }, { f->kind + 1, f->n_nodes } };
+    memcpy(span, all, sizeof all);
+}
+static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
+{
+    const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+    if (kind != FOLD__LOOKUP && kind != FOLD__PARAM) return 0;
+    *param = (uint32_t)(kind == FOLD__LOOKUP ? f->node_data[id] >> 32 : f->node_data[id]);
+    return 1;
+}
+
+/* A plan's arrays beside those of nodes, as far as they are in use. */
+static void fold__plan_arrays(const fold_ctx *f, const fold__counts *n, fold__extent span[FOLD__PLAN_PARTS])
+{
+    static const int array[FOLD__PLAN_PARTS] = { FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS };
+    const size_t bytes[FOLD__PLAN_PARTS] = { n->forms * sizeof(fold__form), n->info * sizeof(fold__info), n->batches * sizeof(fold__batch),
+                                             n->groups * sizeof(fold__group), n->gsigs * sizeof(fold__gsig), n->bufs * sizeof(fold__buf) };
+    for (int i = 0; i < FOLD__PLAN_PARTS; i++) { span[i].p = f->arrays[array[i]].p; span[i].bytes = bytes[i]; }
+}
+
+static uint64_t fold__hash_bytes(uint64_t h, const void *p, size_t bytes)
+{
+    uint64_t a = h, b = ~h, w[2];
+    for (; bytes >= sizeof w; bytes -= sizeof w, p = (const char *)p + sizeof w) { /* two chains: a product takes its time */
+        memcpy(w, p, sizeof w);
+        a = (a ^ w[0]) * UINT64_C(0x9e3779b97f4a7c15), a ^= a >> 32;
+        b = (b ^ w[1]) * UINT64_C(0xc2b2ae3d27d4eb4f), b ^= b >> 32;
+    }
+    w[0] = w[1] = bytes;
+    memcpy(w, p, bytes);
+    return fold__mix64((a ^ w[0]) * UINT64_C(0x9e3779b97f4a7c15) + (b ^ w[1]));
+}
+
+static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, size_t n)
+{
+    fold__extent s[FOLD__STRUCTURE_PARTS];
+    fold__identity k = { 0, f->n_nodes, f->n_edges, (uint32_t)n, 0, f->model->layout, (uint32_t)f->run->backward << 1 | (uint32_t)f->run->anew };
+    uint32_t param;
+    fold__structure(f, s);
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        if (fold__leaf_param(f, id, &param)) { k.hash = k.hash * 31 + param; k.leaves++; }
+    for (size_t i = 0; i < n; i++) k.hash = k.hash * 31 + f->src[roots[i].id];
+    k.hash = fold__hash_bytes(k.hash, &k, sizeof k);
+    for (int i = 0; i < FOLD__HASHED_PARTS; i++) k.hash = fold__hash_bytes(k.hash, s[i].p, s[i].bytes);
+    return k;
+}
+
+/* Writes a run's structure to `at`, or compares it with what is there. Returns the end, or NULL when it differs. */
+static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, size_t n, char *at, int write)
+{
+    fold__extent s[FOLD__STRUCTURE_PARTS];
+    uint32_t word, *to;
+    fold__structure(f, s);
+    for (int i = 0; i < FOLD__STRUCTURE_PARTS; at += fold__round_up(s[i].bytes, 8), i++) {
+        if (write) memcpy(at, s[i].p, s[i].bytes);
+        else if (memcmp(at, s[i].p, s[i].bytes)) return NULL;
+    }
+    to = (uint32_t *)(void *)at;
+    for (uint32_t id = 1; id <= f->n_nodes + n; id++) {
+        if (id > f->n_nodes) word = f->src[roots[id - f->n_nodes - 1].id];
+        else if (!fold__leaf_param(f, id, &word)) continue;
+        if (write) *to = word;
+        else if (*to != word) return NULL;
+        to++;
+    }
+    return (char *)(to + ((to - (uint32_t *)(void *)at) & 1));
+}
+
+/* Gives the run the plan of an earlier one of the same structure, when there is one. */
+static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n)
+{
+    fold__run *r = f->run;
+    fold__plans *c = fold__plans_of(f);
+    fold__extent part[FOLD__PLAN_PARTS];
+    if (!c) return 0;
+    r->identity = fold__identify(f, roots, n);
+    for (uint32_t i = 0; i < c->count; i++) {
+        const fold__kept_plan k = c->plan[i];
+        const char *end = memcmp(&k.of, &r->identity, sizeof k.of) ? NULL : fold__pass_structure(f, roots, n, (char *)c + k.at + k.node_words, 0);
+        if (!end) continue;
+        const size_t others = (size_t)(end - (char *)c);
+        if (!fold__need(f, FOLD__C_FORMS, k.n.forms, sizeof(fold__form)) || !fold__need(f, FOLD__C_INFO, k.n.info, sizeof(fold__info)) ||
+            !fold__need(f, FOLD__C_BATCHES, k.n.batches, sizeof(fold__batch)) || !fold__need(f, FOLD__C_GROUPS, k.n.groups, sizeof(fold__group)) ||
+            !fold__need(f, FOLD__C_GSIGS, k.n.gsigs, sizeof(fold__gsig)) || !fold__need(f, FOLD__C_BUFS, k.n.bufs, sizeof(fold__buf)))
+            return 0;
+        r->replayed = k.at;
+        r->n = k.n;
+        fold__renew_run(f);
+        c = fold__plans_of(f);
+        c->plan[i].used = ++c->runs;
+        fold__plan_arrays(f, &k.n, part);
+        end = (char *)c + others;
+        for (int j = 0; j < FOLD__PLAN_PARTS; end += fold__round_up(part[j].bytes, 8), j++) memcpy(part[j].p, end, part[j].bytes);
+        f->stats.plan_hits++;
+        return 1;
+    }
+    f->stats.plan_misses++;
+    return 0;
+}
+
+static void fold__drop_plan(fold__plans *c, uint32_t i)
+{
+    const size_t at = c->plan[i].at, bytes = c->plan[i].bytes;
+    memmove((char *)c + at, (char *)c + at + bytes, c->end - at - bytes);
+    c->end -= bytes;
+    c->plan[i] = c->plan[--c->count];
+    for (uint32_t k = 0; k < c->count; k++)
+        if (c->plan[k].at > at) c->plan[k].at -= bytes;
+}
+
+/* Keeps the plan just made if its structure was seen before and the plan fits, in place of those not used for longest. */
+static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n)
+{
+    fold__run *r = f->run;
+    fold__plans *c = fold__plans_of(f);
+    fold__extent s[FOLD__STRUCTURE_PARTS], part[FOLD__PLAN_PARTS];
+    if (!c) return;
+    fold__kept_plan k = { r->identity, ++c->runs, 0, r->node_words + ((size_t)r->identity.leaves + n + 1) / 2 * 8, r->node_words, r->n };
+    uint64_t *seen = &c->seen[k.of.hash % FOLD__PLANS];
+    fold__structure(f, s);
+    fold__plan_arrays(f, &r->n, part);
+    for (int i = 0; i < FOLD__STRUCTURE_PARTS; i++) k.bytes += fold__round_up(s[i].bytes, 8);
+    for (int i = 0; i < FOLD__PLAN_PARTS; i++) k.bytes += fold__round_up(part[i].bytes, 8);
+    k.bytes = fold__round_up(k.bytes, FOLD__ALIGN);
+    const int again = *seen == k.of.hash;
+    *seen = k.of.hash;
+    if (!again || k.bytes > f->arrays[FOLD__C_PLANS].need - fold__plans_head()) return;
+    while (c->count == FOLD__PLANS || k.bytes > f->arrays[FOLD__C_PLANS].need - c->end) {
+        uint32_t oldest = 0;
+        for (uint32_t i = 1; i < c->count; i++) oldest = c->plan[i].used < c->plan[oldest].used ? i : oldest;
+        fold__drop_plan(c, oldest);
+    }
+    k.at = c->end;
+    memcpy((char *)c + k.at, f->arrays[FOLD__C_NODE_WORDS].p, k.node_words);
+    char *to = fold__pass_structure(f, roots, n, (char *)c + k.at + k.node_words, 1);
+    for (int i = 0; i < FOLD__PLAN_PARTS; to += fold__round_up(part[i].bytes, 8), i++) memcpy(to, part[i].p, part[i].bytes);
+    c->end += k.bytes;
+    c->plan[c->count++] = k;
 }
 
 /* ==== room: running =========================================================================
@@ -7414,7 +7647,7 @@ static void fold__resolve_leaves(fold_ctx *f)
 static int fold__place_results(fold_ctx *f)
 {
     fold__run *r = f->run;
-    for (uint32_t i = 0; i < r->n_kept; i++) {
+    for (uint32_t i = 0; i < r->n.kept; i++) {
         const uint32_t id = r->kept[i];
         if (f->kind[id] & FOLD__DONE) continue; /* it has its place */
         const uint32_t place = fold__place_data(f, fold__value_size(f, id));
@@ -7431,20 +7664,20 @@ static void fold__place_links(fold_ctx *f)
 {
     fold__run *r = f->run;
     uint32_t linked = 0;
-    for (uint32_t id = 1; id <= f->n_nodes && r->tail; id++) {
+    for (uint32_t id = 1; id <= f->n_nodes && r->n.tail; id++) {
         if (!(r->state[id] & FOLD__LINKED)) continue;
         const uint32_t units = (fold__value_size(f, id) + 15) / 16;
-        if (!(r->state[id] & FOLD__PERSIST)) { f->place[id] = linked; linked += units; }
+        if (!(r->state[id] & FOLD__PERSIST)) { r->far[id] = linked; linked += units; }
         if (r->backward && r->grad[id]) { r->chain[id] = linked; linked += units; }
     }
-    for (uint32_t g = 0; g < r->n_groups; g++) r->group[g].rows = 0;
-    for (uint32_t id = 1; id <= r->last && r->backward; id++)
+    for (uint32_t g = 0; g < r->n.groups; g++) r->group[g].rows = 0;
+    for (uint32_t id = 1; id <= r->n.last && r->backward; id++)
         if (fold__is_op(f, id) && (r->state[id] & FOLD__RUNS) && r->grad[id])
             fold__place_contributions(f, id, &r->group[fold__gsig_of(f, id)->group].rows, &linked);
     const size_t links = (size_t)linked * 16;
-    const uint32_t tail = r->tail ? r->n_groups - 1 : FOLD__NONE;
+    const uint32_t tail = r->n.tail ? r->n.groups - 1 : FOLD__NONE;
     size_t samples = 0, tails = 0;
-    for (uint32_t i = 0; i < r->n_groups; i++) {
+    for (uint32_t i = 0; i < r->n.groups; i++) {
         fold__group *g = &r->group[i];
         size_t leaves = 0;
         for (uint32_t k = g->leaf0; k < g->leaf1; k++) leaves += fold__round_up(fold__value_size(f, r->leaves[k]), 16);
@@ -7452,36 +7685,45 @@ static void fold__place_links(fold_ctx *f)
         g->leaf_at = g->rows_at + (size_t)g->rows * 16;
         *(i == tail ? &tails : &samples) = fold__max_size(i == tail ? tails : samples, g->leaf_at + leaves);
     }
-    for (uint32_t i = 0; i < r->n_groups; i++) {
+    for (uint32_t i = 0; i < r->n.groups; i++) {
         fold__group *g = &r->group[i];
         g->base = links + (i == tail ? 0 : tails);
         g->rows_at += g->base;
         g->leaf_at += g->base;
     }
-    r->region = links + tails + samples;
+    r->n.region = links + tails + samples;
 }
 
+/* Plans a run: everything that follows from structure alone. */
 static int fold__plan(fold_ctx *f)
 {
     fold__run *r = f->run;
-    r->n_order = r->n_batches = r->n_groups = r->n_gsigs = r->n_bufs = r->n_uses = 0;
-    r->scratch = r->acc = 0;
+    r->n.order = r->n.batches = r->n.groups = r->n.gsigs = r->n.bufs = 0;
+    r->n.scratch = 0;
     fold__analyse_forms(f);
     memset(r->made, 255, ((size_t)f->n_nodes + 2) * sizeof *r->made);
     if (r->backward) memset(r->slot, 255, ((size_t)f->n_nodes + 2) * sizeof *r->slot);
     if (!fold__form_groups(f)) return 0;
-    for (uint32_t g = 0; g < r->n_groups; g++)
+    for (uint32_t g = 0; g < r->n.groups; g++)
         if (!fold__schedule_group(f, g) || !fold__plan_group(f, g)) return 0;
     fold__link_tail(f);
     if (r->backward) fold__list_leaves(f);
+    fold__place_links(f);
+    return 1;
+}
+
+/* Reserves what a planned run writes. */
+static int fold__reserve_run(fold_ctx *f)
+{
+    fold__run *r = f->run;
+    size_t widest = 16;
+    r->acc = 0;
     if (r->backward && (!fold__list_uses(f) || !fold__reserve_acc(f))) return 0;
     if (!fold__place_results(f)) return 0;
-    fold__place_links(f);
-    size_t widest = 16;
     for (uint32_t i = 0; i < f->n_shapes; i++) widest = fold__max_size(widest, fold__shapes(f)[i].size);
-    if (!fold__need(f, FOLD__C_REGION, r->region + widest, sizeof(float)) || !fold__need(f, FOLD__C_SCRATCH, r->scratch, sizeof(float))) return 0;
+    if (!fold__need(f, FOLD__C_REGION, r->n.region + widest, sizeof(float)) || !fold__need(f, FOLD__C_SCRATCH, r->n.scratch, sizeof(float))) return 0;
     fold__renew_run(f);
-    r->trash = r->at_region + r->region;
+    r->trash = r->at_region + r->n.region;
     return 1;
 }
 
@@ -7543,13 +7785,13 @@ static void fold__backward_group(fold_ctx *f, const fold__group *g)
 static void fold__execute(fold_ctx *f)
 {
     fold__run *r = f->run;
-    const uint32_t samples = r->n_groups - (r->tail ? 1u : 0u);
+    const uint32_t samples = r->n.groups - (r->n.tail ? 1u : 0u);
     const fold__fp saved = fold__fp_enter();
     fold__resolve_leaves(f);
     if (r->backward) {
         if (r->acc) memset(r->at_acc, 0, r->acc * sizeof(float));
-        for (uint32_t g = 0; g < r->n_groups; g++) { fold__aim_gradients(f, &r->group[g]); fold__clear_partial(f, &r->group[g], 1); }
-        if (r->tail) { fold__clear_partial(f, &r->group[samples], 0); fold__backward_group(f, &r->group[samples]); }
+        for (uint32_t g = 0; g < r->n.groups; g++) { fold__aim_gradients(f, &r->group[g]); fold__clear_partial(f, &r->group[g], 1); }
+        if (r->n.tail) { fold__clear_partial(f, &r->group[samples], 0); fold__backward_group(f, &r->group[samples]); }
     }
     for (uint32_t g = 0; g < samples; g++) {
         fold__forward_group(f, &r->group[g]);
@@ -7557,7 +7799,7 @@ static void fold__execute(fold_ctx *f)
         fold__clear_partial(f, &r->group[g], 0);
         fold__backward_group(f, &r->group[g]);
     }
-    if (r->tail) fold__forward_group(f, &r->group[samples]);
+    if (r->n.tail) fold__forward_group(f, &r->group[samples]);
     if (r->backward) {
         fold__commit_uses(f);
         fold__commit_lookups(f);
@@ -7570,8 +7812,8 @@ static void fold__mark_done(fold_ctx *f)
     fold__run *r = f->run;
     for (uint32_t id = 1; id <= f->n_nodes && f->any_done && f->done_version != f->model->version; id++)
         if (!(r->state[fold__call_of(f, id)] & FOLD__RUNS)) f->kind[id] &= (uint8_t)~FOLD__DONE; /* of other parameters */
-    for (uint32_t i = 0; i < r->n_kept; i++) f->kind[r->kept[i]] |= FOLD__DONE;
-    if (r->n_kept) f->any_done = 1;
+    for (uint32_t i = 0; i < r->n.kept; i++) f->kind[r->kept[i]] |= FOLD__DONE;
+    if (r->n.kept) f->any_done = 1;
     f->done_version = f->model->version;
 }
 
@@ -7579,20 +7821,22 @@ static void fold__note_stats(fold_ctx *f)
 {
     const fold__run *r = f->run;
     fold_stats_data *s = &f->stats;
-    s->run_nodes = r->n_calls;
+    s->run_nodes = r->n.calls;
     s->batches = 0;
-    s->groups = r->n_groups;
+    s->groups = r->n.groups;
     s->lower_bound = s->batched_nodes = s->list_elements = s->prologues = 0;
-    for (uint32_t g = 0; g < r->n_groups; g++) s->lower_bound += r->group[g].bound;
-    for (uint32_t b = 0; b < r->n_batches; b++) {
+    for (uint32_t g = 0; g < r->n.groups; g++) s->lower_bound += r->group[g].bound;
+    for (uint32_t b = 0; b < r->n.batches; b++) {
         if (!r->batch[b].stage) { s->prologues++; continue; }
         s->batches++;
         s->batched_nodes += r->batch[b].count > 1 ? r->batch[b].count : 0;
         s->list_elements += r->batch[b].elems;
     }
-    s->value_bytes = (r->region + r->scratch + r->acc) * sizeof(float);
+    s->value_bytes = (r->n.region + r->n.scratch + r->acc) * sizeof(float);
     s->plan_bytes = 0;
-    for (int i = FOLD__C_NODE_WORDS; i < FOLD__C_REGION; i++) s->plan_bytes += f->arrays[i].need;
+    for (int i = FOLD__C_NODE_WORDS; i < FOLD__C_PLANS; i++) s->plan_bytes += f->arrays[i].need;
+    s->plan_bytes += f->arrays[FOLD__C_SCHEDULE].need;
+    s->one_group = r->n.one_group;
 }
 
 static int fold__check_roots(fold_ctx *f, const fold_node *roots, size_t n, const char *who)
@@ -7633,33 +7877,53 @@ static void fold__settle_kept_grads(fold_ctx *f)
     }
 }
 
+/* What runs, who gets a gradient, and the plan. 0: see the context's status. */
+static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n)
+{
+    fold__run *r = f->run;
+    if (fold__replay_plan(f, roots, n)) return 1;
+    if (fold__broken(f)) return 0;
+    fold__mark_needed(f, roots, n);
+    if (!fold__collect(f)) return 0;
+    if (!r->backward) {
+        memset(r->grad, 0, (size_t)f->n_nodes + 2);
+    } else {
+        fold__mark_grads(f);
+        if (!r->grad[r->root]) { /* nothing bears on it that has a gradient */
+            r->backward = 0;
+            return fold__node_arrays(f) && fold__plan_roots(f, roots, n);
+        }
+        fold__gradient_modes(f);
+    }
+    if (f->eager) return 1;
+    if (!fold__plan(f)) return 0;
+    fold__store_plan(f, roots, n);
+    return 1;
+}
+
+static uint64_t fold__now(const fold_ctx *f) { return f->clock ? f->clock(f->clock_user) : 0; }
+
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n, int backward)
 {
     fold__run *r = f->run;
+    const uint64_t start = fold__now(f);
     r->backward = backward;
     r->root = backward ? f->src[roots[0].id] : 0;
     f->stats.kernel_calls = f->stats.one_row_calls = 0;
     r->anew = backward || (f->any_done && f->done_version != f->model->version);
-    if (!fold__node_arrays(f)) return f->error.status;
-    fold__mark_needed(f, roots, n);
-    if (!fold__collect(f)) return f->error.status;
-    if (backward) {
-        fold__mark_grads(f);
-        if (!r->grad[r->root]) return fold__run_roots(f, roots, n, 0); /* nothing bears on it that has a gradient */
-        fold__gradient_modes(f);
-    } else {
-        memset(r->grad, 0, (size_t)f->n_nodes + 2);
-    }
-    if (backward && !fold__reserve_kept_grads(f)) return f->error.status;
+    if (!fold__node_arrays(f) || !fold__plan_roots(f, roots, n)) return f->error.status;
+    if (r->backward && !fold__reserve_kept_grads(f)) return f->error.status;
     if (f->eager) {
-        if (backward && fold__eager_backward(f)) { f->any_done = 1; f->done_version = f->model->version; }
+        if (r->backward && fold__eager_backward(f)) { f->any_done = 1; f->done_version = f->model->version; }
         return f->error.status;
     }
-    if (!r->n_calls && !backward) return FOLD_OK;
-    if (!fold__plan(f)) return f->error.status;
+    if (!fold__reserve_run(f)) return f->error.status;
+    const uint64_t planned = fold__now(f);
     fold__execute(f);
     fold__mark_done(f);
     fold__note_stats(f);
+    f->stats.schedule_ns = planned - start;
+    f->stats.run_ns = fold__now(f) - planned;
     return FOLD_OK;
 }
 
@@ -7773,6 +8037,7 @@ FOLD_API fold_stats_data fold_stats(const fold_ctx *f)
     s.nodes = f->n_nodes;
     s.edges = f->n_edges;
     s.signatures = f->n_sigs;
+    s.cached_bytes = fold__plans_of(f) ? fold__plans_of(f)->end - fold__plans_head() : 0;
     s.pack_bytes = f->model->packs * sizeof(float);
     s.bytes = fold__ctx_bytes() + f->arena.bytes;
     s.peak_bytes = fold__ctx_bytes() + f->arena.peak;
