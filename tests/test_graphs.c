@@ -976,7 +976,7 @@ static void plan_print(const plan *p)
 enum {
     TRAIN_EAGER, TRAIN_FIRST, TRAIN_END = TRAIN_FIRST + 9,
     INFER_EAGER = TRAIN_END, INFER_FIRST, INFER_END = INFER_FIRST + 4,
-    DEDUPE_EAGER = INFER_END, DEDUPE_BATCHED, CONTEXTS
+    DEDUPE_EAGER = INFER_END, DEDUPE_BATCHED, REPLAY_TRAIN, REPLAY_INFER, CONTEXTS
 };
 typedef struct context { fold_ctx *f; char name[64]; const net *n; } context;
 typedef struct outcome { float *values, *grads; size_t n_values, n_grads; } outcome;
@@ -1025,6 +1025,14 @@ static void bench_new(bench *b)
     context_new(&c[INFER_FIRST + 3], &b->trained, "inference, trained model", 0, 0, 0, 0, 1);
     context_new(&c[DEDUPE_EAGER], &b->trained, "dedupe", 1, 1, 1, 0, 0);
     context_new(&c[DEDUPE_BATCHED], &b->trained, "dedupe", 1, 0, 1, 0, 1);
+    for (int i = 0; i < 2; i++) { /* with room for some plans, not for all */
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = !i;
+        d.plan_bytes = 400000;
+        c[REPLAY_TRAIN + i].f = fold_ctx_new(b->trained.m, &d);
+        c[REPLAY_TRAIN + i].n = &b->trained;
+        snprintf(c[REPLAY_TRAIN + i].name, sizeof c->name, "%s, replayed", i ? "inference" : "training");
+    }
     outcome *o[3] = { &b->want, &b->got, &b->merged };
     for (int i = 0; i < 3; i++) {
         o[i]->values = (float *)malloc(MAX_FLOATS * sizeof(float));
@@ -1153,12 +1161,16 @@ static int check_plan(bench *b, const plan *p)
         }
         if (i == TRAIN_FIRST + 2) b->groups += s.groups;
     }
+    for (int i = 0; i < 3; i++) /* planned, planned and kept, replayed */
+        if (!compare(b, &c[REPLAY_TRAIN], p, 1, &b->want)) return 0;
     if (!execute(b, &c[DEDUPE_EAGER], p, 1, &b->merged)) { fold_clear_grads(b->trained.m); return 0; }
     if (!compare_kept(b, &c[DEDUPE_EAGER], p, b->merged.values, b->want.values, KEEP)) return 0;
     if (!compare(b, &c[DEDUPE_BATCHED], p, 1, &b->merged)) return 0;
     if (!execute(b, &c[INFER_EAGER], p, 0, &b->want)) return 0;
     for (int i = INFER_FIRST; i < INFER_END; i++)
         if (!compare(b, &c[i], p, 0, &b->want)) return 0;
+    for (int i = 0; i < 3; i++)
+        if (!compare(b, &c[REPLAY_INFER], p, 0, &b->want)) return 0;
     return 1;
 }
 
@@ -1218,6 +1230,12 @@ static void report(const long *counts, int graphs, double seconds)
            share, 100.0 * (double)b->all_batched / (double)b->all_run);
     check_that(share >= 30, __FILE__, __LINE__, "only %.1f %% of the nodes shared a batch", share);
     if (graphs >= 1000) CHECK(b->groups > 3 * (size_t)graphs);
+    for (int i = REPLAY_TRAIN; i <= REPLAY_INFER; i++) {
+        const fold_stats_data s = fold_stats(b->contexts[i].f);
+        printf("%s: %zu of %zu runs\n", b->contexts[i].name, s.plan_hits, s.plan_hits + s.plan_misses);
+        check_that(s.plan_hits > (size_t)graphs / 2, __FILE__, __LINE__, "only %zu plans were replayed", s.plan_hits);
+        check_that(s.cached_bytes <= 400000, __FILE__, __LINE__, "plans take %zu bytes", s.cached_bytes);
+    }
 }
 
 int main(int argc, char **argv)
