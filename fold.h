@@ -834,6 +834,12 @@ static int fold__absent(const fold_rows *x) { return !x->base && !x->rows; }
    neither on the rows beside it nor on the instruction set. The part written against vector macros is the
    FOLD__SIMD_PASS section at the end; it is compiled once per instruction set by including this file again. */
 
+/* What these passes of gcc find here is not worth a quarter of the room's compile time. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-vectorize,no-tree-vrp,no-tree-pre,no-code-hoisting,no-tree-slsr,no-tree-tail-merge,no-schedule-insns2,no-tree-dominator-opts,no-crossjumping")
+#endif
+
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
 #define FOLD__INLINE static inline __attribute__((always_inline, unused))
 #define FOLD__NOINLINE __attribute__((noinline))
@@ -870,6 +876,12 @@ static int fold__absent(const fold_rows *x) { return !x->base && !x->rows; }
 #endif
 #include FOLD_CBLAS_HEADER
 #endif
+
+/* fold__row for the hot loops: gcc inlines no ordinary function across a change of optimize options. */
+FOLD__INLINE float *fold__at(const fold_rows *x, ptrdiff_t r)
+{
+    return x->rows ? x->rows[r] : x->base + r * x->stride;
+}
 
 enum {
     FOLD__LANES = 16,        /* partial chains of a narrow product or a reduction, on every path */
@@ -979,7 +991,6 @@ static fold__layout fold__layout_of(int panel, int vector, int n)
     v = (n - 1) / vector + 1;
     l.panels = (v - 1) / (panel / vector) + 1;
     if (vector < 16) v = l.panels * (panel / vector);     /* short vectors: whole panels only, the padding is small */
-    else if (v < 2) v = 2;                                /* no tile is one vector wide */
     l.vectors = (v - 1) / l.panels + 1;
     l.full = v - l.panels * (l.vectors - 1);
     l.width = l.vectors * vector;
@@ -1052,11 +1063,11 @@ static void fold__transpose(float *dst, size_t ld, const fold_rows *x, ptrdiff_t
         float *to = dst + (size_t)c0 * ld;
         for (r = 0; r + 4 <= rows; r += 4) {
             const float *src[4];
-            for (c = 0; c < 4; c++) src[c] = fold__row(x, row + r + c) + col + c0;
+            for (c = 0; c < 4; c++) src[c] = fold__at(x, row + r + c) + col + c0;
             fold__transpose_4(to + r, ld, src, n);
         }
         for (; r < rows; r++) {
-            const float *from = fold__row(x, row + r) + col + c0;
+            const float *from = fold__at(x, row + r) + col + c0;
             for (c = 0; c < n; c++) to[(size_t)c * ld + (size_t)r] = from[c];
         }
     }
@@ -1105,10 +1116,16 @@ static void fold__pack_any(int panel, int vector, float *dst, const float *w, in
     else fold__pack_rows(dst, (size_t)k * (size_t)l.width, &l, panel ? vector : n, &x, 0, k, n);
 }
 
-/* Where a tile works: its first vector's offset in the pack, floats from a row of the pack to the next, and for each of its
-   rows where its chains start from and go to. A tile always reads and writes whole vectors. */
-typedef struct fold__span { size_t offset, width; const float *from[FOLD__TILE_ROWS]; float *to[FOLD__TILE_ROWS]; } fold__span;
-typedef void (*fold__tile_fn)(const fold__product *p, ptrdiff_t row, const fold__span *at);
+/* What a tile does with one segment: k rows of the pack from w on, floats from one to the next and from a panel to the next,
+   and for each of its own rows the inputs and where its chains start from and go to. It reads and writes whole vectors. */
+typedef struct fold__span {
+    int k;
+    const float *w;
+    size_t width, panel_stride;
+    const float *a[FOLD__TILE_ROWS], *from[FOLD__TILE_ROWS];
+    float *to[FOLD__TILE_ROWS];
+} fold__span;
+typedef void (*fold__tile_fn)(const fold__span *at);
 typedef void (*fold__narrow_fn)(const fold__product *p, ptrdiff_t row, int col);
 
 /* What the drivers below need to know of an instruction set. */
@@ -1126,16 +1143,26 @@ typedef struct fold__tiles {
 
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f };     /* the start of a row without init */
 
-/* Pointers to `count` rows. Out of line: it would be a good part of every small tile. */
-FOLD__NOINLINE static void fold__row_pointers(const float **out, const fold_rows *x, ptrdiff_t row, int count)
+/* A tile on all segments, one after the other; the chains continue where they went to. offset: of its first column. */
+static void fold__tile_segments(fold__tile_fn tile, const fold__product *p, ptrdiff_t row, int height, size_t offset, fold__span *at)
 {
-    int r;
-    for (r = 0; r < count; r++) out[r] = fold__row(x, row + r);
+    int s, r;
+    for (s = 0; s < p->n_seg; s++) {
+        const fold__seg *seg = p->seg + s;
+        for (r = 0; r < height; r++) {
+            at->a[r] = fold__at(&seg->a, row + r);
+            if (s > 0) at->from[r] = at->to[r];
+        }
+        at->w = seg->w + offset;
+        at->k = seg->k;
+        tile(at);
+    }
 }
 
-/* A tile that covers columns `start` to `end` of the pack, not all of them wanted or all to be added: it works in `buffer`.
-   Rows are added one after the other, since they may share a destination. */
-static void fold__tile_aside(const fold__tiles *f, fold__tile_fn tile, const fold__product *p, ptrdiff_t row, int height, fold__span *at, int start, int end, float *buffer)
+/* A tile that covers columns `start` to `end` of the pack, not all of them wanted or all to be added: it works in `buffer`,
+   whose unwanted columns hold whatever finite value they came to. Rows are added one after the other, since they may share
+   a destination. */
+static void fold__tile_aside(const fold__tiles *f, fold__tile_fn tile, const fold__product *p, ptrdiff_t row, int height, size_t offset, fold__span *at, int start, int end, float *buffer)
 {
     const int low = start > p->col ? start : p->col, high = end < p->col + p->n ? end : p->col + p->n;
     const size_t n = (size_t)(high - low), bytes = n * sizeof(float);
@@ -1146,12 +1173,11 @@ static void fold__tile_aside(const fold__tiles *f, fold__tile_fn tile, const fol
         at->from[r] = fold__zeros;
         if (!p->init.base && !p->init.rows) continue;
         at->from[r] = own;
-        memset(own, 0, (size_t)(end - start) * sizeof *own);
-        memcpy(own + (low - start), fold__row(&p->init, row + r) + (low - p->col), bytes);
+        memcpy(own + (low - start), fold__at(&p->init, row + r) + (low - p->col), bytes);
     }
-    tile(p, row, at);
+    fold__tile_segments(tile, p, row, height, offset, at);
     for (r = 0; r < height; r++) {
-        float *to = fold__row(&p->y, row + r) + (low - p->col);
+        float *to = fold__at(&p->y, row + r) + (low - p->col);
         const float *own = buffer + r * FOLD__TILE_WIDTH + (low - start);
         if (p->add) f->add(to, to, own, NULL, 0.0f, n);
         else memcpy(to, own, bytes);
@@ -1165,10 +1191,12 @@ static void fold__tile_rows(const fold__tiles *f, const fold__product *p, const 
     fold__span at;
     int panel, got, t, r;
     at.width = (size_t)l->width;
+    at.panel_stride = p->panel_stride;
     for (panel = 0; panel < l->panels; panel += got) {
         const int base = fold__layout_start(l, panel) * f->vector;
         int start = base, end = fold__layout_start(l, panel + 1) * f->vector, aside;
         fold__tile_fn tile;
+        size_t offset;
         got = 1;
         if (end <= first) continue;
         if (start >= last) break;
@@ -1180,16 +1208,17 @@ static void fold__tile_rows(const fold__tiles *f, const fold__product *p, const 
             while (end - f->vector >= last && end - start > least) end -= f->vector;
         }
         tile = f->tile[height - 1][(end - start) / f->vector - 1];
-        at.offset = (size_t)panel * p->panel_stride + (size_t)(start - base);
+        offset = (size_t)panel * p->panel_stride + (size_t)(start - base);
         aside = p->add || start < first || end > last;
+        for (r = 0; aside && r < height; r++) memset(buffer + r * FOLD__TILE_WIDTH, 0, (size_t)(end - start) * sizeof *buffer);
         for (t = 0; t < count; t++) {
             const ptrdiff_t at_row = row + (ptrdiff_t)t * height;
-            if (aside) { fold__tile_aside(f, tile, p, at_row, height, &at, start, end, buffer); continue; }
+            if (aside) { fold__tile_aside(f, tile, p, at_row, height, offset, &at, start, end, buffer); continue; }
             for (r = 0; r < height; r++) {
-                at.to[r] = fold__row(&p->y, at_row + r) + (start - first);
-                at.from[r] = started ? fold__row(&p->init, at_row + r) + (start - first) : fold__zeros;
+                at.to[r] = fold__at(&p->y, at_row + r) + (start - first);
+                at.from[r] = started ? fold__at(&p->init, at_row + r) + (start - first) : fold__zeros;
             }
-            tile(p, at_row, &at);
+            fold__tile_segments(tile, p, at_row, height, offset, &at);
         }
     }
 }
@@ -1310,7 +1339,7 @@ static void fold__pack_plain(float *dst, const float *w, int k, int n, int trans
 static void fold__gather(float *dst, const fold_rows *x, ptrdiff_t row, int rows, int n)
 {
     int r;
-    for (r = 0; r < rows; r++) memcpy(dst + (size_t)r * (size_t)n, fold__row(x, row + r), (size_t)n * sizeof *dst);
+    for (r = 0; r < rows; r++) memcpy(dst + (size_t)r * (size_t)n, fold__at(x, row + r), (size_t)n * sizeof *dst);
 }
 
 static void fold__product_sgemm(const fold__product *p, float *scratch)
@@ -1329,7 +1358,7 @@ static void fold__product_sgemm(const fold__product *p, float *scratch)
             cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, p->n, k, 1.0f, a, k, p->seg[s].w + p->col, ld, 1.0f, c, p->n);
         }
         for (r = 0; r < rows; r++) {
-            float *to = fold__row(&p->y, row + r);
+            float *to = fold__at(&p->y, row + r);
             const float *from = c + (size_t)r * (size_t)p->n;
             for (j = 0; j < p->n; j++) to[j] = p->add ? to[j] + from[j] : from[j];
         }
@@ -1472,6 +1501,11 @@ static void fold__fp_leave(uint64_t saved)
     (void)saved;
 #endif
 }
+
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)
+#pragma GCC pop_options
+#endif
+
 typedef uint64_t fold__fp;
 
 /* ==== room: op table ========================================================================
@@ -9016,7 +9050,11 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 
 /* The fixed tree: lane l and l + 8, then + 4, + 2, + 1. */
 #if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 256
-FOLD__TARGET FOLD__NOINLINE static float FOLD__ISA(join)(FOLD__V v)
+#if FOLD__SIMD_PASS == 512 && !defined(__clang__)
+FOLD__TARGET FOLD__NOINLINE static float FOLD__ISA(join)(FOLD__V v)     /* inlined, gcc 12 makes a mess of the loops before it */
+#else
+FOLD__TARGET FOLD__INLINE float FOLD__ISA(join)(FOLD__V v)
+#endif
 {
     __m128 t;
 #if FOLD__SIMD_PASS == 512
@@ -9121,7 +9159,7 @@ static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, size_t n)
 #define FOLD__FROM_ROW(r, V) FOLD__COLS_##V(FOLD__FROM, r)
 #define FOLD__TO(r, c) FOLD__VSTORE(at->to[r] + c * FOLD__W, acc##r##c);
 #define FOLD__TO_ROW(r, V) FOLD__COLS_##V(FOLD__TO, r)
-#define FOLD__X_ROW(r, V) const float *a##r = a[r];
+#define FOLD__X_ROW(r, V) const float *a##r = at->a[r];
 #define FOLD__PANEL_VECTOR(c) FOLD__VLOAD(w + (size_t)(c / FOLD__VPP) * panel_stride + c % FOLD__VPP * FOLD__W)
 #define FOLD__FMA(r, c) acc##r##c = FOLD__VFMA(x##r, b##c, acc##r##c);
 #define FOLD__LOAD_B(r, c) const FOLD__V b##c = FOLD__PANEL_VECTOR(c);
@@ -9138,35 +9176,26 @@ static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, size_t n)
 #define FOLD__STEP_6(V) FOLD__COLS_##V(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, V)
 
 #define FOLD__TILE(R, V) \
-    FOLD__TARGET static void FOLD__ISA(tile_##R##x##V)(const fold__product *p, ptrdiff_t row, const fold__span *at) \
+    FOLD__TARGET static void FOLD__ISA(tile_##R##x##V)(const fold__span *at) \
     { \
         FOLD__NO_CONTRACT \
-        const size_t width = at->width, panel_stride = p->panel_stride; \
-        const fold__seg *seg = p->seg, *const stop = seg + p->n_seg; \
-        const float *a[R]; \
-        fold__row_pointers(a, &seg->a, row, R);            /* a call: before there are accumulators to save */ \
-        { \
-            FOLD__ROWS_##R(FOLD__FROM_ROW, V) \
-            (void)panel_stride; \
-            for (;;) { \
-                const float *w = seg->w + at->offset; \
-                const int count = seg->k; \
-                int k; \
-                FOLD__ROWS_##R(FOLD__X_ROW, V) \
-                for (k = 0; k < count; k++, w += width) { FOLD__STEP_##R(V) } \
-                if (++seg == stop) break; \
-                fold__row_pointers(a, &seg->a, row, R); \
-            } \
-            FOLD__ROWS_##R(FOLD__TO_ROW, V) \
-        } \
+        const size_t width = at->width, panel_stride = at->panel_stride; \
+        const float *w = at->w; \
+        const int count = at->k; \
+        int k; \
+        FOLD__ROWS_##R(FOLD__X_ROW, V) \
+        FOLD__ROWS_##R(FOLD__FROM_ROW, V) \
+        (void)panel_stride; \
+        for (k = 0; k < count; k++, w += width) { FOLD__STEP_##R(V) } \
+        FOLD__ROWS_##R(FOLD__TO_ROW, V) \
     }
 #define FOLD__AT(R, V) FOLD__ISA(tile_##R##x##V)
 
 /* ---- tiles of a narrow product: R rows by C columns, each column of the pack a row of k floats ---- */
 
-#define FOLD__TOTAL(r, c) float total##r##c = start ? fold__row(&p->init, row + r)[col + c] : 0.0f;
+#define FOLD__TOTAL(r, c) float total##r##c = start ? fold__at(&p->init, row + r)[col + c] : 0.0f;
 #define FOLD__TOTAL_ROW(r, C) FOLD__COLS_##C(FOLD__TOTAL, r)
-#define FOLD__NARROW_X(r, C) const float *a##r = fold__row(&seg->a, row + r);
+#define FOLD__NARROW_X(r, C) const float *a##r = fold__at(&seg->a, row + r);
 #define FOLD__NARROW_W(R, c) const float *w##c = seg->w + (size_t)(p->col + col + c) * p->panel_stride;
 #define FOLD__LANES_ZERO(r, c) FOLD__L acc##r##c = FOLD__ISA(lanes_set)(0.0f);
 #define FOLD__LANES_ZERO_ROW(r, C) FOLD__COLS_##C(FOLD__LANES_ZERO, r)
@@ -9181,7 +9210,7 @@ static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, size_t n)
 #define FOLD__JOIN(r, c) total##r##c = total##r##c + FOLD__ISA(lanes_sum)(acc##r##c);
 #define FOLD__JOIN_ROW(r, C) FOLD__COLS_##C(FOLD__JOIN, r)
 #define FOLD__PUT(r, c) to[c] = p->add ? to[c] + total##r##c : total##r##c;
-#define FOLD__PUT_ROW(r, C) { float *to = fold__row(&p->y, row + r) + col; FOLD__COLS_##C(FOLD__PUT, r) }
+#define FOLD__PUT_ROW(r, C) { float *to = fold__at(&p->y, row + r) + col; FOLD__COLS_##C(FOLD__PUT, r) }
 
 #define FOLD__NARROW(R, C) \
     FOLD__TARGET static void FOLD__ISA(narrow_##R##x##C)(const fold__product *p, ptrdiff_t row, int col) \
@@ -9215,11 +9244,11 @@ static void FOLD__ISA(grad_few)(int rows, const fold_rows *x, ptrdiff_t row, int
 {
     int r, i;
     for (i = 0; i < k; i++, dw += ldw)
-        for (r = 0; r < rows; r++) FOLD__ISA(map_axpy)(dw, fold__row(dy, row + r), NULL, dw, fold__row(x, row + r)[i], (size_t)n);
+        for (r = 0; r < rows; r++) FOLD__ISA(map_axpy)(dw, fold__at(dy, row + r), NULL, dw, fold__at(x, row + r)[i], (size_t)n);
 }
 #define FOLD__FEW 2
 #else
-#define FOLD__GRAD_ROW(r, V) const float *x##r = fold__row(x, row + r), *d##r = fold__row(dy, row + r);
+#define FOLD__GRAD_ROW(r, V) const float *x##r = fold__at(x, row + r), *d##r = fold__at(dy, row + r);
 #define FOLD__GRAD_SET(r, V) const FOLD__V v##r = FOLD__VSET(x##r[i]);
 #define FOLD__GRAD_FMA(r, V) acc = FOLD__VFMA(v##r, FOLD__VLOAD(d##r + j), acc);
 #define FOLD__GRAD_FMA_M(r, V) acc = FOLD__VFMA(v##r, FOLD__VLOAD_M(d##r + j, tail), acc);
@@ -9259,19 +9288,19 @@ static void FOLD__ISA(grad_few)(int rows, const fold_rows *x, ptrdiff_t row, int
 /* ---- which tiles there are ---- */
 
 #if FOLD__SIMD_PASS == 512
-FOLD__TILE(1, 2) FOLD__TILE(1, 3) FOLD__TILE(1, 4) FOLD__TILE(1, 8)
-FOLD__TILE(2, 2) FOLD__TILE(2, 3) FOLD__TILE(2, 4) FOLD__TILE(2, 8)
-FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4)
-FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4)
-FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4)
+FOLD__TILE(1, 1) FOLD__TILE(1, 2) FOLD__TILE(1, 3) FOLD__TILE(1, 4) FOLD__TILE(1, 8)
+FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 3) FOLD__TILE(2, 4) FOLD__TILE(2, 8)
+FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4)
+FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4)
+FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4)
 FOLD__NARROW(1, 1) FOLD__NARROW(1, 4) FOLD__NARROW(3, 1) FOLD__NARROW(3, 4)
-#define FOLD__LIST 2, 6, { 2, 2, 1, 1, 1, 1 }, { \
-    { NULL, FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
-    { NULL, FOLD__AT(2, 2), FOLD__AT(2, 3), FOLD__AT(2, 4), NULL, NULL, NULL, FOLD__AT(2, 8) }, \
-    { NULL, FOLD__AT(3, 2), FOLD__AT(3, 3), FOLD__AT(3, 4), NULL, NULL, NULL, NULL }, \
-    { NULL, FOLD__AT(4, 2), FOLD__AT(4, 3), FOLD__AT(4, 4), NULL, NULL, NULL, NULL }, \
+#define FOLD__LIST 1, 6, { 2, 2, 1, 1, 1, 1 }, { \
+    { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
+    { FOLD__AT(2, 1), FOLD__AT(2, 2), FOLD__AT(2, 3), FOLD__AT(2, 4), NULL, NULL, NULL, FOLD__AT(2, 8) }, \
+    { FOLD__AT(3, 1), FOLD__AT(3, 2), FOLD__AT(3, 3), FOLD__AT(3, 4), NULL, NULL, NULL, NULL }, \
+    { FOLD__AT(4, 1), FOLD__AT(4, 2), FOLD__AT(4, 3), FOLD__AT(4, 4), NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
-    { NULL, FOLD__AT(6, 2), FOLD__AT(6, 3), FOLD__AT(6, 4), NULL, NULL, NULL, NULL } }, \
+    { FOLD__AT(6, 1), FOLD__AT(6, 2), FOLD__AT(6, 3), FOLD__AT(6, 4), NULL, NULL, NULL, NULL } }, \
     3, 4, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 4) }, { FOLD__NARROW_AT(3, 1), FOLD__NARROW_AT(3, 4) } }
 #elif FOLD__SIMD_PASS == 256
 FOLD__TILE(1, 2) FOLD__TILE(1, 4) FOLD__TILE(1, 8)
