@@ -1521,6 +1521,7 @@ typedef struct fold__param_data {
     size_t touched_at;        /* lookup tables: first of dim[0] entries in the touched lists */
     uint32_t touched;         /* rows in the touched list */
     unsigned uses;
+    int back_idle;            /* the pack that only gradients of inputs read is not kept: none was asked for yet */
     int frozen, buffer, group;
     int grad_clear;           /* the gradient is logically zero: the first total is written, not added */
     int grad_dense;           /* lookup table with a dense gradient (tied): all rows are touched */
@@ -2845,16 +2846,30 @@ static void fold__initialise(fold_model *m, float *w, const fold_param_desc *d, 
 
 /* -- parameters ------------------------------------------------------------------------------ */
 
-/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. */
-static void fold__refresh_rows(fold_model *m, const fold__param_data *p, int first, int count)
+/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. `which`: 1 the weight, 2 its transpose. */
+static void fold__pack_part(fold_model *m, const fold__param_data *p, unsigned which, int first, int count)
 {
     const float *w = fold__values(m) + p->at;
     float *packs = fold__packs(m);
     if (p->shape.rank == 1) memcpy(packs + p->pack + first, w + first, (size_t)count * sizeof *w);
-    else if (p->pack != FOLD__NO_PACK) m->k->pack(packs + p->pack, w, p->shape.dim[0], p->shape.dim[1], 0, first, count);
-    if (p->pack_t != FOLD__NO_PACK) m->k->pack(packs + p->pack_t, w, p->shape.dim[1], p->shape.dim[0], 1, first, count);
+    else if ((which & 1) && p->pack != FOLD__NO_PACK) m->k->pack(packs + p->pack, w, p->shape.dim[0], p->shape.dim[1], 0, first, count);
+    if ((which & 2) && p->pack_t != FOLD__NO_PACK) m->k->pack(packs + p->pack_t, w, p->shape.dim[1], p->shape.dim[0], 1, first, count);
+}
+static void fold__refresh_rows(fold_model *m, const fold__param_data *p, int first, int count)
+{
+    fold__pack_part(m, p, p->back_idle ? p->uses : 3, first, count);
 }
 static void fold__refresh_packs(fold_model *m, const fold__param_data *p) { fold__refresh_rows(m, p, 0, p->shape.dim[0]); }
+
+/* Before the first gradient of an input: from now on the pack it reads is kept. Many weights never need it (a first layer's).
+   param counts from 1; 0 is none. */
+static void fold__keep_back_pack(fold_model *m, uint32_t param)
+{
+    fold__param_data *p = param ? &fold__params(m)[param - 1] : NULL;
+    if (!p || !p->back_idle) return;
+    p->back_idle = 0;
+    fold__pack_part(m, p, ~p->uses, 0, p->shape.dim[0]);
+}
 
 static int fold__wants_pack(const fold_model *m, unsigned uses, unsigned direct, unsigned other)
 {
@@ -2923,6 +2938,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *d)
         p.pack_t = packs;
         packs += fold__round_up(fold__pack_floats(m->k, p.shape.dim[1], p.shape.dim[0]), FOLD__SPAN_ALIGN);
     }
+    p.back_idle = !(uses & FOLD_FOR_LINEAR) != !(uses & FOLD_FOR_LINEAR_T);
     const size_t length = strlen(d->name) + 1;
     p.name = (char *)m->arena.memory.alloc(length, FOLD__ALIGN, m->arena.memory.user);
     if (!p.name || !fold__param_reserve(m, &p, packs - m->packs)) {
@@ -6836,7 +6852,10 @@ static void fold__backward_op(fold_ctx *f, fold__active *x, const fold__body_op 
     }
     if (wanted && fold__idle(f, x, op)) fold__clear_inputs(c);
     else if (wanted && (def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
-    else if (wanted) fold__call_rows(f, def, c, def->def.backward);
+    else if (wanted) {
+        if (op->op == FOLD__OP_linear) fold__keep_back_pack(f->model, op->param[0]);
+        fold__call_rows(f, def, c, def->def.backward);
+    }
     x->free = free;
 }
 
@@ -7353,7 +7372,10 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         for (uint32_t e = 0; e < x.count; e++) *pointers++ = fold__edge_dest(f, e0 + e, 0, r->group);
     }
     if (any && key && !f->training) fold__copy_backward(c);
-    else if (any) def->def.backward(c);
+    else if (any) {
+        if (p.op->op == FOLD__OP_linear) fold__keep_back_pack(f->model, p.op->param[0]);
+        def->def.backward(c);
+    }
 }
 
 /* A use's rows, one at a time in record order. */

@@ -419,6 +419,7 @@ static void test_same_bits(const optimiser *o, int clip)
             spread_gradients(m, f, p, &r);
             if (clip) CHECK(fold_clip_grads(m, 2) > 2);
             CHECK_INT(take_step(m, o), FOLD_OK);
+            if (step == 3) compare_packs(m, p, isas[k]);
         }
         const float *values = fold_model_values(m, &count), *grads = fold_model_grads(m, NULL);
         for (size_t i = 0; i < count; i++) CHECK(grads[i] == 0);
