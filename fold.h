@@ -2784,22 +2784,47 @@ typedef struct fold__random { uint64_t state; } fold__random; /* splitmix64 (Ste
 static uint64_t fold__random_next(fold__random *r) { return fold__mix64(r->state += UINT64_C(0x9e3779b97f4a7c15)); }
 static double fold__random_unit(fold__random *r) { return (double)(fold__random_next(r) >> 11) / 9007199254740992.0; }
 
-/* Marsaglia's polar method; the logarithm is fold's own, so values are the same on every platform. */
-static float fold__random_normal(fold__random *r, const fold__kernels *k)
+/* -2 log(x) for x in (0, 1], to about 11 digits: x = 2^e m, log m = 2 artanh((m - 1) / (m + 1)). */
+static double fold__minus_2_log(double x)
 {
     FOLD__NO_CONTRACT
-    double u, v, s;
-    do {
-        u = 2 * fold__random_unit(r) - 1;
-        v = 2 * fold__random_unit(r) - 1;
-        s = u * u + v * v;
-    } while (s >= 1 || s < 1e-30);
-    const float sf = (float)s;
-    float log_s, root;
-    k->map[FOLD__MAP_log](&log_s, &sf, NULL, NULL, 0, 1);
-    root = -2.0f * log_s / sf;
-    k->map[FOLD__MAP_sqrt](&root, &root, NULL, NULL, 0, 1);
-    return (float)u * root;
+    uint64_t bits, e;
+    double m, t, t2, p = 1.0 / 11;
+    memcpy(&bits, &x, sizeof bits);
+    e = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52; /* so that m is in sqrt(1/2) .. sqrt(2) */
+    bits -= (e - 1023) << 52;
+    memcpy(&m, &bits, sizeof m);
+    t = (m - 1) / (m + 1);
+    t2 = t * t;
+    p = p * t2 + 1.0 / 9;
+    p = p * t2 + 1.0 / 7;
+    p = p * t2 + 1.0 / 5;
+    p = p * t2 + 1.0 / 3;
+    p = p * t2 + 1;
+    return -2 * ((double)((int)e - 1023) * 0.69314718055994530942 + 2 * t * p);
+}
+
+/* Two normal values by the method of Box and Muller (1958). Plain arithmetic alone: they are the same on every platform. The
+   angle is one of an eighth of a turn either side of the axis; a bit each turns it by half and exchanges the two values. */
+static void fold__random_normals(fold__random *r, float scale, float out[2])
+{
+    FOLD__NO_CONTRACT
+    const uint64_t z = fold__random_next(r);
+    const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(z >> 32) + 0.5) / 4294967296.0));
+    const double x = ((double)(uint32_t)(z & 0x3fffffffu) + 0.5 - 536870912.0) * (1.57079632679489661923 / 1073741824.0), x2 = x * x;
+    double s = 1.0 / 362880, c = -1.0 / 3628800;
+    const int turned = z >> 31 & 1, exchanged = z >> 30 & 1;
+    s = s * x2 - 1.0 / 5040;
+    s = s * x2 + 1.0 / 120;
+    s = s * x2 - 1.0 / 6;
+    s = (s * x2 + 1) * x;
+    c = c * x2 + 1.0 / 40320;
+    c = c * x2 - 1.0 / 720;
+    c = c * x2 + 1.0 / 24;
+    c = c * x2 - 0.5;
+    c = c * x2 + 1;
+    out[exchanged] = scale * (float)(radius * c * (turned ? -1 : 1));
+    out[!exchanged] = scale * (float)(radius * s);
 }
 
 /* Orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
@@ -2839,8 +2864,12 @@ static void fold__initialise(fold_model *m, float *w, const fold_param_desc *d, 
     case FOLD_INIT_UNIFORM: case FOLD_INIT_NORMAL: break;
     }
     const int uniform = d->init == FOLD_INIT_UNIFORM || d->init == FOLD_INIT_GLOROT;
-    for (size_t i = 0; i < size; i++)
-        w[i] = bound * (uniform ? (float)(2 * fold__random_unit(&r) - 1) : fold__random_normal(&r, m->k));
+    for (size_t i = 0; i < size && uniform; i++) w[i] = bound * (float)(2 * fold__random_unit(&r) - 1);
+    for (size_t i = 0; i < size && !uniform; i += 2) {
+        float two[2];
+        fold__random_normals(&r, bound, two);
+        memcpy(w + i, two, (size - i < 2 ? 1 : 2) * sizeof *w);
+    }
     if (d->init == FOLD_INIT_ORTHOGONAL) fold__orthogonalise(w, rows, columns, gain);
 }
 
