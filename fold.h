@@ -822,7 +822,6 @@ FOLD_API float *fold_row(const fold_rows *x, size_t r)
 {
     return x->rows ? x->rows[r] : x->base + (ptrdiff_t)r * x->stride;
 }
-static float *fold__row(const fold_rows *x, ptrdiff_t r) { return x->rows ? x->rows[r] : x->base + r * x->stride; }
 static const fold_rows fold__no_rows = { NULL, 0, NULL };
 static int fold__absent(const fold_rows *x) { return !x->base && !x->rows; }
 
@@ -890,6 +889,7 @@ enum {
     FOLD__TILE_BLOCK = 40,   /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
     FOLD__TILE_ROWS = 6,     /* of the tallest tile */
     FOLD__TILE_WIDTH = 128,  /* columns of the widest tile */
+    FOLD__TRANSPOSE_COLUMNS = 64, /* of rows that a transpose reads side by side */
     FOLD__CBLAS_BLOCK = 128  /* rows gathered for one call of sgemm */
 };
 
@@ -964,11 +964,39 @@ enum fold__map {
 /* y may be exactly a, b or c; operands a map does not use may be NULL. */
 typedef void (*fold__map_fn)(float *y, const float *a, const float *b, const float *c, float s, size_t n);
 
+/* The optimisers' rules: what w loses, d, by its gradient g (weight decay added) and states s and t, which change on the way.
+   True divisions and roots and no fused operations: one result on every path. */
+#define FOLD__RULES(X) \
+    X(sgd, 0, d = FOLD__VMUL(rate, g)) \
+    X(momentum, 1, s = FOLD__VADD(FOLD__VMUL(keep_s, s), g); d = FOLD__VMUL(rate, s)) \
+    X(squares, 1, s = FOLD__VADD(FOLD__VMUL(keep_s, s), FOLD__VMUL(FOLD__VMUL(add_s, g), g)); \
+                  d = FOLD__VDIV(FOLD__VMUL(rate, g), FOLD__VADD(FOLD__VSQRT(s), epsilon))) \
+    X(adam, 2, s = FOLD__VADD(FOLD__VMUL(keep_s, s), FOLD__VMUL(add_s, g)); \
+               t = FOLD__VADD(FOLD__VMUL(keep_t, t), FOLD__VMUL(FOLD__VMUL(add_t, g), g)); \
+               d = FOLD__VDIV(FOLD__VMUL(rate, FOLD__VMUL(s, scale_s)), FOLD__VADD(FOLD__VSQRT(FOLD__VMUL(t, scale_t)), epsilon)); \
+               d = FOLD__VADD(FOLD__VMUL(shrink, w), d))
+
+enum fold__rule {
+#define FOLD__RULE_ENUM(name, states, body) FOLD__RULE_##name,
+    FOLD__RULES(FOLD__RULE_ENUM)
+#undef FOLD__RULE_ENUM
+    FOLD__RULE_COUNT
+};
+
+/* What a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w loses. */
+typedef struct fold__step {
+    enum fold__rule rule;
+    int states;
+    float rate, decay, shrink, epsilon;
+    float keep_s, add_s, scale_s, keep_t, add_t, scale_t;
+} fold__step;
+typedef void (*fold__rule_fn)(const fold__step *x, float *w, float *g, float *s, float *t, size_t n);
+
 typedef struct fold__kernels {
     const char *name;        /* "avx512", "avx2", "portable", "cblas" */
     int panel, vector;       /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* w is row-major [k x n]; transposed: w is row-major [n x k] and its transpose is packed */
-    void (*pack)(float *dst, const float *w, int k, int n, int transposed);
+    /* Packs rows first..first+count of w, row-major [k x n]; transposed: w is row-major [n x k] and its transpose is packed */
+    void (*pack)(float *dst, const float *w, int k, int n, int transposed, int first, int count);
     void (*product)(const fold__product *p, float *scratch);
     /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j] */
     void (*weight_grad)(int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw, float *scratch);
@@ -977,6 +1005,7 @@ typedef struct fold__kernels {
     float (*dot)(const float *a, const float *b, size_t n);
     float (*max)(const float *a, size_t n);                           /* NaN never wins; -inf when nothing does */
     float (*exp_sum)(float *y, const float *a, float m, size_t n);    /* y = exp(a - m); returns their sum */
+    fold__rule_fn rule[FOLD__RULE_COUNT];                             /* updates n values and clears their gradient */
 } fold__kernels;
 
 /* Where the columns of a pack lie. Vectors are dealt out evenly, so 5 vectors are panels of 3 + 2, not 4 + 1; rows of every
@@ -1054,15 +1083,27 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     }
 }
 
-/* dst[c*ld + r] = x[row + r][col + c], in squares that touch whole cache lines on both sides. */
-static void fold__transpose(float *dst, size_t ld, const fold_rows *x, ptrdiff_t row, int rows, int col, int cols)
+/* What packing uses of an instruction set. */
+typedef struct fold__mover {
+    /* Rows row..row+rows of x, n columns, as panels `stride` floats apart; what is left of the last one's vectors is zero. */
+    void (*pack_rows)(float *dst, size_t stride, const fold__layout *l, const fold_rows *x, ptrdiff_t row, int rows, int n);
+    /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
+    void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
+} fold__mover;
+
+/* dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
+static void fold__transpose(const fold__mover *f, float *dst, size_t ld, const fold_rows *x, ptrdiff_t row, int rows, int col, int cols)
 {
     int r, c0, c;
-    for (c0 = 0; c0 < cols; c0 += 16) {
-        const int n = cols - c0 < 16 ? cols - c0 : 16;
+    for (c0 = 0; c0 < cols; c0 += FOLD__TRANSPOSE_COLUMNS) {
+        const int n = cols - c0 < FOLD__TRANSPOSE_COLUMNS ? cols - c0 : FOLD__TRANSPOSE_COLUMNS;
         float *to = dst + (size_t)c0 * ld;
-        for (r = 0; r + 4 <= rows; r += 4) {
-            const float *src[4];
+        const float *src[8];
+        for (r = 0; f->transpose_8 && r + 8 <= rows; r += 8) {
+            for (c = 0; c < 8; c++) src[c] = fold__at(x, row + r + c) + col + c0;
+            f->transpose_8(to + r, ld, src, n);
+        }
+        for (; r + 4 <= rows; r += 4) {
             for (c = 0; c < 4; c++) src[c] = fold__at(x, row + r + c) + col + c0;
             fold__transpose_4(to + r, ld, src, n);
         }
@@ -1073,47 +1114,36 @@ static void fold__transpose(float *dst, size_t ld, const fold_rows *x, ptrdiff_t
     }
 }
 
-/* Rows row..row+rows of x, n columns, as panels `stride` floats apart; padding columns are zero. */
-static void fold__pack_rows(float *dst, size_t stride, const fold__layout *l, int vector, const fold_rows *x, ptrdiff_t row, int rows, int n)
+/* Rows first..first+count of x are columns of the weight. */
+static void fold__pack_columns(const fold__mover *f, float *dst, const fold__layout *l, int vector, const fold_rows *x, int k, int n, int first, int count)
 {
-    int p, r;
-    for (p = 0; p < l->panels; p++) {
-        int col = fold__layout_start(l, p) * vector, end = fold__layout_start(l, p + 1) * vector;
-        size_t have = (size_t)((end < n ? end : n) - col);
-        for (r = 0; r < rows; r++) {
-            float *to = dst + (size_t)p * stride + (size_t)r * (size_t)l->width;
-            memcpy(to, fold__row(x, row + r) + col, have * sizeof *to);
-            if (have < (size_t)l->width) memset(to + have, 0, ((size_t)l->width - have) * sizeof *to);
-        }
-    }
-}
-
-/* Rows of x are the columns of the weight. */
-static void fold__pack_columns(float *dst, const fold__layout *l, int vector, const fold_rows *x, int k, int n)
-{
+    const int last = first + count;
     int p, i;
     for (p = 0; p < l->panels; p++, dst += (size_t)k * (size_t)l->width) {
-        int col = fold__layout_start(l, p) * vector, end = fold__layout_start(l, p + 1) * vector;
-        int have = (end < n ? end : n) - col;
-        if (have < l->width)
-            for (i = 0; i < k; i++) memset(dst + (size_t)i * (size_t)l->width + have, 0, (size_t)(l->width - have) * sizeof *dst);
-        fold__transpose(dst, (size_t)l->width, x, col, have, 0, k);
+        const int col = fold__layout_start(l, p) * vector, next = fold__layout_start(l, p + 1) * vector, end = next < n ? next : n;
+        const int from = col > first ? col : first, to = end < last ? end : last;
+        if (from >= to) continue;
+        if (to == end && end - col < l->width)
+            for (i = 0; i < k; i++) memset(dst + (size_t)i * (size_t)l->width + (end - col), 0, (size_t)(l->width - (end - col)) * sizeof *dst);
+        fold__transpose(f, dst + (from - col), (size_t)l->width, x, from, to - from, 0, k);
     }
 }
 
-static void fold__pack_any(int panel, int vector, float *dst, const float *w, int k, int n, int transposed)
+static void fold__pack_any(const fold__mover *f, int panel, int vector, float *dst, const float *w, int k, int n, int transposed, int first, int count)
 {
     fold_rows x;
     fold__layout l;
+    const size_t row = (size_t)first, width = (size_t)(transposed ? k : n);
     x.base = (float *)(uintptr_t)w;       /* only read */
-    x.stride = transposed ? k : n;
+    x.stride = (ptrdiff_t)width;
     x.rows = NULL;
     if (k < 1 || n < 1) return;
-    if (n < FOLD__LANES && transposed) { memcpy(dst, w, (size_t)k * (size_t)n * sizeof *dst); return; }
-    if (n < FOLD__LANES) { fold__transpose(dst, (size_t)k, &x, 0, k, 0, n); return; }
+    if (n < FOLD__LANES && transposed) { memcpy(dst + row * width, w + row * width, (size_t)count * width * sizeof *dst); return; }
+    if (n < FOLD__LANES) { fold__transpose(f, dst + row, (size_t)k, &x, first, count, 0, n); return; }
     l = fold__layout_of(panel, vector, n);
-    if (transposed) fold__pack_columns(dst, &l, panel ? vector : n, &x, k, n);
-    else fold__pack_rows(dst, (size_t)k * (size_t)l.width, &l, panel ? vector : n, &x, 0, k, n);
+    if (transposed) fold__pack_columns(f, dst, &l, panel ? vector : n, &x, k, n, first, count);
+    else if (!panel) memcpy(dst + row * width, w + row * width, (size_t)count * width * sizeof *dst);
+    else f->pack_rows(dst + row * (size_t)l.width, (size_t)k * (size_t)l.width, &l, &x, first, count, n);
 }
 
 /* What a tile does with one segment: k rows of the pack from w on, floats from one to the next and from a panel to the next,
@@ -1139,6 +1169,7 @@ typedef struct fold__tiles {
     int few;                               /* rows up to which a weight gradient packs nothing */
     void (*grad_few)(int rows, const fold_rows *x, ptrdiff_t row, int k, const fold_rows *dy, int n, float *dw, size_t ldw);
     fold__map_fn add;
+    fold__mover mover;
 } fold__tiles;
 
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f };     /* the start of a row without init */
@@ -1302,10 +1333,10 @@ static void fold__weight_grad_any(const fold__tiles *f, int rows, const fold_row
     for (row = 0; row < rows; row += seg.k) {
         seg.k = rows - row < FOLD__ROW_BLOCK ? rows - row : FOLD__ROW_BLOCK;
         p.panel_stride = (size_t)seg.k * (size_t)l.width;
-        fold__pack_rows(packed, p.panel_stride, &l, f->vector, dy, row, seg.k, n);
+        f->mover.pack_rows(packed, p.panel_stride, &l, dy, row, seg.k, n);
         for (i = 0; i < k; i += p.rows) {
             p.rows = k - i < FOLD__K_BLOCK ? k - i : FOLD__K_BLOCK;
-            fold__transpose(xt, FOLD__ROW_BLOCK, x, row, seg.k, i, p.rows);
+            fold__transpose(&f->mover, xt, FOLD__ROW_BLOCK, x, row, seg.k, i, p.rows);
             p.y.base = dw + (size_t)i * ldw;
             p.init = p.y;
             fold__product_wide(f, &p, scratch);
@@ -1331,11 +1362,6 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 
 #ifdef FOLD_USE_CBLAS
 /* Products by sgemm on gathered rows, with plain row-major packs. Gives up the bit contract. */
-static void fold__pack_plain(float *dst, const float *w, int k, int n, int transposed)
-{
-    fold__pack_any(0, 1, dst, w, k, n, transposed);
-}
-
 static void fold__gather(float *dst, const fold_rows *x, ptrdiff_t row, int rows, int n)
 {
     int r;
@@ -1529,6 +1555,7 @@ typedef struct fold__param_data {
     size_t touched_at;        /* lookup tables: first of dim[0] entries in the touched lists */
     uint32_t touched;         /* rows in the touched list */
     unsigned uses;
+    int back_idle;            /* the pack that only gradients of inputs read is not kept: none was asked for yet */
     int frozen, buffer, group;
     int grad_clear;           /* the gradient is logically zero: the first total is written, not added */
     int grad_dense;           /* lookup table with a dense gradient (tied): all rows are touched */
@@ -2691,7 +2718,7 @@ enum { /* arrays of a model */
     FOLD__M_PARAMS, FOLD__M_VALUES, FOLD__M_GRADS, FOLD__M_PACKS, FOLD__M_STATE1, FOLD__M_STATE2,
     FOLD__M_TOUCHED, FOLD__M_IS_TOUCHED, FOLD__M_CELLS, FOLD__M_OPS, FOLD__M_COUNT
 };
-enum { FOLD__GROUPS = 16, FOLD__SPAN_ALIGN = 16 };
+enum { FOLD__GROUPS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOLD__STEP_ROWS = 32 };
 
 struct fold_model {
     fold__arena arena;
@@ -2705,6 +2732,7 @@ struct fold_model {
     uint32_t n_params, n_cells, n_ops;
     size_t span, packs, touched_rows; /* floats, floats, rows of lookup tables */
     uint64_t steps;            /* of the optimiser */
+    int grads_exposed;         /* the caller may write gradients */
     float group_rate[FOLD__GROUPS], group_decay[FOLD__GROUPS];
     fold_ctx *tracer;          /* traces cell bodies; made with the first cell */
 };
@@ -2790,22 +2818,47 @@ typedef struct fold__random { uint64_t state; } fold__random; /* splitmix64 (Ste
 static uint64_t fold__random_next(fold__random *r) { return fold__mix64(r->state += UINT64_C(0x9e3779b97f4a7c15)); }
 static double fold__random_unit(fold__random *r) { return (double)(fold__random_next(r) >> 11) / 9007199254740992.0; }
 
-/* Marsaglia's polar method; the logarithm is fold's own, so values are the same on every platform. */
-static float fold__random_normal(fold__random *r, const fold__kernels *k)
+/* -2 log(x) for x in (0, 1], to about 11 digits: x = 2^e m, log m = 2 artanh((m - 1) / (m + 1)). */
+static double fold__minus_2_log(double x)
 {
     FOLD__NO_CONTRACT
-    double u, v, s;
-    do {
-        u = 2 * fold__random_unit(r) - 1;
-        v = 2 * fold__random_unit(r) - 1;
-        s = u * u + v * v;
-    } while (s >= 1 || s < 1e-30);
-    const float sf = (float)s;
-    float log_s, root;
-    k->map[FOLD__MAP_log](&log_s, &sf, NULL, NULL, 0, 1);
-    root = -2.0f * log_s / sf;
-    k->map[FOLD__MAP_sqrt](&root, &root, NULL, NULL, 0, 1);
-    return (float)u * root;
+    uint64_t bits, e;
+    double m, t, t2, p = 1.0 / 11;
+    memcpy(&bits, &x, sizeof bits);
+    e = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52; /* so that m is in sqrt(1/2) .. sqrt(2) */
+    bits -= (e - 1023) << 52;
+    memcpy(&m, &bits, sizeof m);
+    t = (m - 1) / (m + 1);
+    t2 = t * t;
+    p = p * t2 + 1.0 / 9;
+    p = p * t2 + 1.0 / 7;
+    p = p * t2 + 1.0 / 5;
+    p = p * t2 + 1.0 / 3;
+    p = p * t2 + 1;
+    return -2 * ((double)((int)e - 1023) * 0.69314718055994530942 + 2 * t * p);
+}
+
+/* Two normal values by the method of Box and Muller (1958). Plain arithmetic alone: they are the same on every platform. The
+   angle is one of an eighth of a turn either side of the axis; a bit each turns it by half and exchanges the two values. */
+static void fold__random_normals(fold__random *r, float scale, float out[2])
+{
+    FOLD__NO_CONTRACT
+    const uint64_t z = fold__random_next(r);
+    const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(z >> 32) + 0.5) / 4294967296.0));
+    const double x = ((double)(uint32_t)(z & 0x3fffffffu) + 0.5 - 536870912.0) * (1.57079632679489661923 / 1073741824.0), x2 = x * x;
+    double s = 1.0 / 362880, c = -1.0 / 3628800;
+    const int turned = z >> 31 & 1, exchanged = z >> 30 & 1;
+    s = s * x2 - 1.0 / 5040;
+    s = s * x2 + 1.0 / 120;
+    s = s * x2 - 1.0 / 6;
+    s = (s * x2 + 1) * x;
+    c = c * x2 + 1.0 / 40320;
+    c = c * x2 - 1.0 / 720;
+    c = c * x2 + 1.0 / 24;
+    c = c * x2 - 0.5;
+    c = c * x2 + 1;
+    out[exchanged] = scale * (float)(radius * c * (turned ? -1 : 1));
+    out[!exchanged] = scale * (float)(radius * s);
 }
 
 /* Orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
@@ -2845,21 +2898,40 @@ static void fold__initialise(fold_model *m, float *w, const fold_param_desc *d, 
     case FOLD_INIT_UNIFORM: case FOLD_INIT_NORMAL: break;
     }
     const int uniform = d->init == FOLD_INIT_UNIFORM || d->init == FOLD_INIT_GLOROT;
-    for (size_t i = 0; i < size; i++)
-        w[i] = bound * (uniform ? (float)(2 * fold__random_unit(&r) - 1) : fold__random_normal(&r, m->k));
+    for (size_t i = 0; i < size && uniform; i++) w[i] = bound * (float)(2 * fold__random_unit(&r) - 1);
+    for (size_t i = 0; i < size && !uniform; i += 2) {
+        float two[2];
+        fold__random_normals(&r, bound, two);
+        memcpy(w + i, two, (size - i < 2 ? 1 : 2) * sizeof *w);
+    }
     if (d->init == FOLD_INIT_ORTHOGONAL) fold__orthogonalise(w, rows, columns, gain);
 }
 
 /* -- parameters ------------------------------------------------------------------------------ */
 
-/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. */
-static void fold__refresh_packs(fold_model *m, const fold__param_data *p)
+/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. `which`: 1 the weight, 2 its transpose. */
+static void fold__pack_part(fold_model *m, const fold__param_data *p, unsigned which, int first, int count)
 {
     const float *w = fold__values(m) + p->at;
     float *packs = fold__packs(m);
-    if (p->shape.rank == 1) { memcpy(packs + p->pack, w, p->size * sizeof *w); return; }
-    if (p->pack != FOLD__NO_PACK) m->k->pack(packs + p->pack, w, p->shape.dim[0], p->shape.dim[1], 0);
-    if (p->pack_t != FOLD__NO_PACK) m->k->pack(packs + p->pack_t, w, p->shape.dim[1], p->shape.dim[0], 1);
+    if (p->shape.rank == 1) memcpy(packs + p->pack + first, w + first, (size_t)count * sizeof *w);
+    else if ((which & 1) && p->pack != FOLD__NO_PACK) m->k->pack(packs + p->pack, w, p->shape.dim[0], p->shape.dim[1], 0, first, count);
+    if ((which & 2) && p->pack_t != FOLD__NO_PACK) m->k->pack(packs + p->pack_t, w, p->shape.dim[1], p->shape.dim[0], 1, first, count);
+}
+static void fold__refresh_rows(fold_model *m, const fold__param_data *p, int first, int count)
+{
+    fold__pack_part(m, p, p->back_idle ? p->uses : 3, first, count);
+}
+static void fold__refresh_packs(fold_model *m, const fold__param_data *p) { fold__refresh_rows(m, p, 0, p->shape.dim[0]); }
+
+/* Before the first gradient of an input: from now on the pack it reads is kept. Many weights never need it (a first layer's).
+   param counts from 1; 0 is none. */
+static void fold__keep_back_pack(fold_model *m, uint32_t param)
+{
+    fold__param_data *p = param ? &fold__params(m)[param - 1] : NULL;
+    if (!p || !p->back_idle) return;
+    p->back_idle = 0;
+    fold__pack_part(m, p, ~p->uses, 0, p->shape.dim[0]);
 }
 
 static int fold__wants_pack(const fold_model *m, unsigned uses, unsigned direct, unsigned other)
@@ -2929,6 +3001,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *d)
         p.pack_t = packs;
         packs += fold__round_up(fold__pack_floats(m->k, p.shape.dim[1], p.shape.dim[0]), FOLD__SPAN_ALIGN);
     }
+    p.back_idle = !(uses & FOLD_FOR_LINEAR) != !(uses & FOLD_FOR_LINEAR_T);
     const size_t length = strlen(d->name) + 1;
     p.name = (char *)m->arena.memory.alloc(length, FOLD__ALIGN, m->arena.memory.user);
     if (!p.name || !fold__param_reserve(m, &p, packs - m->packs)) {
@@ -3035,6 +3108,7 @@ FOLD_API float *fold_model_values(fold_model *m, size_t *count)
 FOLD_API float *fold_model_grads(fold_model *m, size_t *count)
 {
     if (count) *count = m->inference ? 0 : m->span;
+    m->grads_exposed = 1;
     return m->inference ? NULL : fold__grads(m);
 }
 FOLD_API void fold_group_rates(fold_model *m, int group, float rate, float decay)
@@ -3056,19 +3130,30 @@ static void fold__touch_row(fold_model *m, fold__param_data *p, uint32_t row)
 
 static int fold__is_sparse(const fold__param_data *p) { return (p->uses & FOLD_FOR_LOOKUP) && !p->grad_dense; }
 
-static void fold__clear_grad(fold_model *m, fold__param_data *p)
+/* Notes that a gradient is zero again. */
+static void fold__forget_grad(fold_model *m, fold__param_data *p)
 {
-    float *g = fold__grads(m) + p->at;
-    const size_t width = p->size / (size_t)p->shape.dim[0];
-    if (!fold__is_sparse(p)) memset(g, 0, p->size * sizeof *g);
-    for (uint32_t i = 0; i < p->touched; i++) {
-        const uint32_t row = fold__touched(m)[p->touched_at + i];
-        memset(g + row * width, 0, width * sizeof *g);
-        fold__is_touched(m)[p->touched_at + row] = 0;
-    }
+    for (uint32_t i = 0; i < p->touched; i++) fold__is_touched(m)[p->touched_at + fold__touched(m)[p->touched_at + i]] = 0;
     p->touched = 0;
     p->grad_dense = 0;
     p->grad_clear = 1;
+}
+
+/* Nothing wrote it since it was cleared. */
+static int fold__grad_is_zero(const fold_model *m, const fold__param_data *p)
+{
+    return p->grad_clear && !p->touched && !m->grads_exposed;
+}
+
+static void fold__clear_grad(fold_model *m, fold__param_data *p)
+{
+    if (fold__grad_is_zero(m, p)) return;
+    float *g = fold__grads(m) + p->at;
+    const size_t width = p->size / (size_t)p->shape.dim[0];
+    if (!fold__is_sparse(p)) memset(g, 0, p->size * sizeof *g);
+    else
+        for (uint32_t i = 0; i < p->touched; i++) memset(g + fold__touched(m)[p->touched_at + i] * width, 0, width * sizeof *g);
+    fold__forget_grad(m, p);
 }
 
 FOLD_API void fold_clear_grads(fold_model *m)
@@ -6866,7 +6951,10 @@ static void fold__backward_op(fold_ctx *f, fold__active *x, const fold__body_op 
     }
     if (wanted && fold__idle(f, x, op)) fold__clear_inputs(c);
     else if (wanted && (def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
-    else if (wanted) fold__call_rows(f, def, c, def->def.backward);
+    else if (wanted) {
+        if (op->op == FOLD__OP_linear) fold__keep_back_pack(f->model, op->param[0]);
+        fold__call_rows(f, def, c, def->def.backward);
+    }
     x->free = free;
 }
 
@@ -7383,7 +7471,10 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         for (uint32_t e = 0; e < x.count; e++) *pointers++ = fold__edge_dest(f, e0 + e, 0, r->group);
     }
     if (any && key && !f->training) fold__copy_backward(c);
-    else if (any) def->def.backward(c);
+    else if (any) {
+        if (p.op->op == FOLD__OP_linear) fold__keep_back_pack(f->model, p.op->param[0]);
+        def->def.backward(c);
+    }
 }
 
 /* A use's rows, one at a time in record order. */
@@ -8088,57 +8179,6 @@ FOLD_API fold_adagrad fold_adagrad_default(void) { const fold_adagrad o = { 0.05
 FOLD_API fold_rmsprop fold_rmsprop_default(void) { const fold_rmsprop o = { 0.001f, 0.9f, 1e-8f, 0 }; return o; }
 FOLD_API fold_adam fold_adam_default(void) { const fold_adam o = { 0.001f, 0.9f, 0.999f, 1e-8f, 0, 0 }; return o; }
 
-/* One run of consecutive values: w, its gradient, and the optimiser's two states. */
-typedef struct fold__step { float *w, *g, *s1, *s2; size_t n; float rate, decay; } fold__step;
-typedef void fold__update(const fold__step *x, const void *settings, const float *factor);
-
-static void fold__update_sgd(const fold__step *x, const void *settings, const float *factor)
-{
-    FOLD__NO_CONTRACT
-    const float momentum = ((const fold_sgd *)settings)->momentum;
-    (void)factor;
-    for (size_t i = 0; i < x->n; i++) {
-        float g = x->g[i] + x->decay * x->w[i];
-        if (momentum != 0) g = x->s1[i] = momentum * x->s1[i] + g;
-        x->w[i] -= x->rate * g;
-    }
-}
-static void fold__update_adagrad(const fold__step *x, const void *settings, const float *factor)
-{
-    FOLD__NO_CONTRACT
-    const float epsilon = ((const fold_adagrad *)settings)->epsilon;
-    (void)factor;
-    for (size_t i = 0; i < x->n; i++) {
-        const float g = x->g[i] + x->decay * x->w[i];
-        x->s1[i] += g * g;
-        x->w[i] -= x->rate * g / (sqrtf(x->s1[i]) + epsilon);
-    }
-}
-static void fold__update_rmsprop(const fold__step *x, const void *settings, const float *factor)
-{
-    FOLD__NO_CONTRACT
-    const fold_rmsprop *o = (const fold_rmsprop *)settings;
-    (void)factor;
-    for (size_t i = 0; i < x->n; i++) {
-        const float g = x->g[i] + x->decay * x->w[i];
-        x->s1[i] = o->rho * x->s1[i] + (1 - o->rho) * g * g;
-        x->w[i] -= x->rate * g / (sqrtf(x->s1[i]) + o->epsilon);
-    }
-}
-/* factor: 1 / (1 - beta1^t), 1 / (1 - beta2^t) */
-static void fold__update_adam(const fold__step *x, const void *settings, const float *factor)
-{
-    FOLD__NO_CONTRACT
-    const fold_adam *o = (const fold_adam *)settings;
-    const float l2 = o->decoupled ? 0 : x->decay, shrink = o->decoupled ? x->rate * x->decay : 0;
-    for (size_t i = 0; i < x->n; i++) {
-        const float g = x->g[i] + l2 * x->w[i];
-        x->s1[i] = o->beta1 * x->s1[i] + (1 - o->beta1) * g;
-        x->s2[i] = o->beta2 * x->s2[i] + (1 - o->beta2) * g * g;
-        x->w[i] -= shrink * x->w[i] + x->rate * (x->s1[i] * factor[0]) / (sqrtf(x->s2[i] * factor[1]) + o->epsilon);
-    }
-}
-
 static int fold__states_ready(fold_model *m, int states)
 {
     for (int i = 0; i < states; i++) {
@@ -8153,33 +8193,46 @@ static int fold__states_ready(fold_model *m, int states)
     return 1;
 }
 
-/* Updates one parameter: all of it, or the rows of a lookup table that were touched. */
-static void fold__step_param(fold_model *m, fold__param_data *p, fold__update *update, const void *settings, float rate, float decay, const float *factor)
+/* Updates rows first..first+count of a parameter. */
+static void fold__step_rows(fold_model *m, const fold__param_data *p, const fold__step *x, size_t first, size_t count)
 {
-    float *s1 = (float *)(void *)m->arrays[FOLD__M_STATE1].p, *s2 = (float *)(void *)m->arrays[FOLD__M_STATE2].p;
-    const size_t width = p->size / (size_t)p->shape.dim[0];
-    fold__step x = { fold__values(m) + p->at, fold__grads(m) + p->at, s1 ? s1 + p->at : NULL, s2 ? s2 + p->at : NULL, p->size,
-                     rate * m->group_rate[p->group], decay * m->group_decay[p->group] };
-    if (!fold__is_sparse(p)) { update(&x, settings, factor); return; }
-    for (uint32_t i = 0; i < p->touched; i++) {
-        const size_t at = fold__touched(m)[p->touched_at + i] * width;
-        const fold__step row = { x.w + at, x.g + at, x.s1 ? x.s1 + at : NULL, x.s2 ? x.s2 + at : NULL, width, x.rate, x.decay };
-        update(&row, settings, factor);
+    float *s = (float *)(void *)m->arrays[FOLD__M_STATE1].p, *t = (float *)(void *)m->arrays[FOLD__M_STATE2].p;
+    const size_t width = p->size / (size_t)p->shape.dim[0], at = p->at + first * width;
+    m->k->rule[x->rule](x, fold__values(m) + at, fold__grads(m) + at, s ? s + at : NULL, t ? t + at : NULL, count * width);
+}
+
+/* Updates one parameter, all of it or the rows of a lookup table that were touched, and its packs: by blocks of rows, which are
+   still in cache when they are packed. */
+static void fold__step_param(fold_model *m, const fold__param_data *p, const fold__step *settings, int decoupled)
+{
+    const int rows = p->shape.dim[0], packed = p->pack != FOLD__NO_PACK || p->pack_t != FOLD__NO_PACK;
+    const int block = packed && p->shape.rank > 1 ? FOLD__STEP_ROWS : rows;
+    fold__step x = *settings;
+    x.rate *= m->group_rate[p->group];
+    x.decay *= m->group_decay[p->group];
+    if (decoupled) { x.shrink = x.rate * x.decay; x.decay = 0; }
+    if (fold__is_sparse(p)) {
+        for (uint32_t i = 0; i < p->touched; i++) fold__step_rows(m, p, &x, fold__touched(m)[p->touched_at + i], 1);
+        if (p->touched) fold__refresh_packs(m, p);
+        return;
+    }
+    for (int first = 0; first < rows; first += block) {
+        const int count = rows - first < block ? rows - first : block;
+        fold__step_rows(m, p, &x, (size_t)first, (size_t)count);
+        fold__refresh_rows(m, p, first, count);
     }
 }
 
-static fold_status fold__step_model(fold_model *m, fold__update *update, const void *settings, int states, float rate, float decay, const float *factor)
+static fold_status fold__step_model(fold_model *m, const fold__step *settings, int decoupled)
 {
     if (m->inference) fold__model_fail(m, FOLD_BAD_STATE, "optimiser: the model was made for inference");
-    if (m->error.status || !fold__states_ready(m, states)) return m->error.status;
+    if (m->error.status || !fold__states_ready(m, settings->states)) return m->error.status;
     const fold__fp saved = fold__fp_enter();
     for (uint32_t i = 0; i < m->n_params; i++) {
         fold__param_data *p = &fold__params(m)[i];
-        if (fold__trainable(m, p)) {
-            fold__step_param(m, p, update, settings, rate, decay, factor);
-            fold__refresh_packs(m, p);
-        }
-        fold__clear_grad(m, p);
+        if (!fold__trainable(m, p)) { fold__clear_grad(m, p); continue; }
+        fold__step_param(m, p, settings, decoupled);
+        fold__forget_grad(m, p);
     }
     fold__fp_leave(saved);
     m->steps++;
@@ -8193,24 +8246,49 @@ static int fold__settings_missing(fold_model *m, const void *settings)
     return !settings;
 }
 
+static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, float epsilon)
+{
+    static const int states[] = {
+#define FOLD__RULE_STATES(name, count, body) count,
+        FOLD__RULES(FOLD__RULE_STATES)
+#undef FOLD__RULE_STATES
+    };
+    fold__step x;
+    memset(&x, 0, sizeof x);
+    x.rule = rule;
+    x.states = states[rule];
+    x.rate = rate;
+    x.decay = decay;
+    x.epsilon = epsilon;
+    return x;
+}
+
 FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o)
 {
     if (fold__settings_missing(m, o)) return m->error.status;
-    return fold__step_model(m, fold__update_sgd, o, o->momentum != 0, o->rate, o->decay, NULL);
+    fold__step x = fold__step_of(o->momentum != 0 ? FOLD__RULE_momentum : FOLD__RULE_sgd, o->rate, o->decay, 0);
+    x.keep_s = o->momentum;
+    return fold__step_model(m, &x, 0);
 }
 FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o)
 {
     if (fold__settings_missing(m, o)) return m->error.status;
-    return fold__step_model(m, fold__update_adagrad, o, 1, o->rate, o->decay, NULL);
+    fold__step x = fold__step_of(FOLD__RULE_squares, o->rate, o->decay, o->epsilon);
+    x.keep_s = x.add_s = 1;
+    return fold__step_model(m, &x, 0);
 }
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o)
 {
     if (fold__settings_missing(m, o)) return m->error.status;
-    return fold__step_model(m, fold__update_rmsprop, o, 1, o->rate, o->decay, NULL);
+    fold__step x = fold__step_of(FOLD__RULE_squares, o->rate, o->decay, o->epsilon);
+    x.keep_s = o->rho;
+    x.add_s = 1 - o->rho;
+    return fold__step_model(m, &x, 0);
 }
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o)
 {
     if (fold__settings_missing(m, o)) return m->error.status;
+    fold__step x = fold__step_of(FOLD__RULE_adam, o->rate, o->decay, o->epsilon);
     double power1 = 1, power2 = 1; /* beta^t by squaring: the same on every platform */
     double b1 = (double)o->beta1, b2 = (double)o->beta2;
     for (uint64_t t = m->steps + 1; t; t >>= 1) {
@@ -8218,39 +8296,52 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o)
         b1 *= b1;
         b2 *= b2;
     }
-    const float factor[2] = { (float)(1 / (1 - power1)), (float)(1 / (1 - power2)) };
-    return fold__step_model(m, fold__update_adam, o, 2, o->rate, o->decay, factor);
+    x.keep_s = o->beta1;
+    x.add_s = 1 - o->beta1;
+    x.scale_s = (float)(1 / (1 - power1));
+    x.keep_t = o->beta2;
+    x.add_t = 1 - o->beta2;
+    x.scale_t = (float)(1 / (1 - power2));
+    return fold__step_model(m, &x, o->decoupled);
 }
 
-/* Calls `row` for every run of gradient that may be non-zero. */
-static void fold__each_grad(fold_model *m, void (*row)(float *g, size_t n, double *state), double *state)
+/* The sum of n squares. Chunks go by the dot kernel, those whose sum may have left the range of float by double. */
+static double fold__squares(const fold__kernels *k, const float *g, size_t n)
 {
+    FOLD__NO_CONTRACT
+    double sum = 0;
+    for (size_t at = 0, chunk; at < n; at += chunk) {
+        chunk = fold__min_size(n - at, FOLD__NORM_CHUNK);
+        const float part = k->dot(g + at, g + at, chunk);
+        if (part > 1e-20f && part <= FLT_MAX) { sum += (double)part; continue; }
+        for (size_t i = at; i < at + chunk; i++) sum += (double)g[i] * (double)g[i];
+    }
+    return sum;
+}
+
+/* The sum of squares of all gradients that may not be zero, or when `factor` is not 1 scales them. */
+static double fold__each_grad(fold_model *m, float factor)
+{
+    double sum = 0;
     for (uint32_t i = 0; i < m->n_params && !m->inference; i++) {
         const fold__param_data *p = &fold__params(m)[i];
-        float *g = fold__grads(m) + p->at;
-        const size_t width = p->size / (size_t)p->shape.dim[0];
-        if (!fold__is_sparse(p)) { row(g, p->size, state); continue; }
-        for (uint32_t k = 0; k < p->touched; k++) row(g + fold__touched(m)[p->touched_at + k] * width, width, state);
+        const int sparse = fold__is_sparse(p);
+        const size_t width = p->size / (size_t)p->shape.dim[0], n = sparse ? width : p->size;
+        for (uint32_t r = 0; r < (sparse ? p->touched : !fold__grad_is_zero(m, p)); r++) {
+            float *g = fold__grads(m) + p->at + (sparse ? fold__touched(m)[p->touched_at + r] * width : 0);
+            if (factor == 1) sum += fold__squares(m->k, g, n);
+            else m->k->map[FOLD__MAP_scale](g, g, NULL, NULL, factor, n);
+        }
     }
-}
-static void fold__grad_squares(float *g, size_t n, double *sum)
-{
-    FOLD__NO_CONTRACT
-    for (size_t i = 0; i < n; i++) *sum += (double)g[i] * (double)g[i];
-}
-static void fold__grad_scale(float *g, size_t n, double *factor)
-{
-    FOLD__NO_CONTRACT
-    for (size_t i = 0; i < n; i++) g[i] *= (float)*factor;
+    return sum;
 }
 
 FOLD_API double fold_clip_grads(fold_model *m, float limit)
 {
-    double sum = 0;
-    fold__each_grad(m, fold__grad_squares, &sum);
-    const double norm = sqrt(sum);
-    double factor = norm > (double)limit ? (double)limit / norm : 1;
-    if (factor < 1) fold__each_grad(m, fold__grad_scale, &factor);
+    const fold__fp saved = fold__fp_enter();
+    const double norm = sqrt(fold__each_grad(m, 1));
+    if (norm > (double)limit) fold__each_grad(m, (float)((double)limit / norm));
+    fold__fp_leave(saved);
     return norm;
 }
 
@@ -8653,7 +8744,13 @@ FOLD__INLINE fold__f4 fold__f4_set(float x) { fold__f4 v = { x, x, x, x }; retur
 FOLD__INLINE fold__u4 fold__u4_set(uint32_t x) { fold__u4 v = { x, x, x, x }; return v; }
 FOLD__INLINE fold__f4 fold__f4_load(const float *p) { fold__f4 v; memcpy(&v, p, sizeof v); return v; }
 FOLD__INLINE void fold__f4_store(float *p, fold__f4 v) { memcpy(p, &v, sizeof v); }
+FOLD__INLINE fold__f4 fold__f4_load_n(const float *p, size_t n) { fold__f4 v = { 0, 0, 0, 0 }; memcpy(&v, p, n * sizeof *p); return v; }
+FOLD__INLINE void fold__f4_store_n(float *p, fold__f4 v, size_t n) { memcpy(p, &v, n * sizeof *p); }
+#if FOLD__X86
+FOLD__INLINE fold__f4 fold__f4_sqrt(fold__f4 a) { return (fold__f4)_mm_sqrt_ps((__m128)a); }
+#else
 FOLD__INLINE fold__f4 fold__f4_sqrt(fold__f4 a) { fold__f4 v = { sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3]) }; return v; }
+#endif
 FOLD__INLINE fold__f4 fold__f4_sel(fold__u4 m, fold__f4 a, fold__f4 b) { return (fold__f4)((m & (fold__u4)a) | (~m & (fold__u4)b)); }
 #if defined(FOLD_REPRODUCIBLE) && FOLD__X86 && !defined(__FMA__)
 #define FOLD__FMA_BY_DOUBLES 1
@@ -8701,6 +8798,10 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VSET(x) fold__f4_set(x)
 #define FOLD__VLOAD(p) fold__f4_load(p)
 #define FOLD__VSTORE(p, v) fold__f4_store(p, v)
+#define FOLD__MASK size_t
+#define FOLD__TAIL(n) ((size_t)(n))
+#define FOLD__VLOAD_M(p, m) fold__f4_load_n(p, m)
+#define FOLD__VSTORE_M(p, v, m, n) fold__f4_store_n(p, v, n)
 #define FOLD__VSQRT(a) fold__f4_sqrt(a)
 #define FOLD__VFMA(a, b, c) fold__f4_fma(a, b, c)
 #define FOLD__VLT(a, b) ((fold__u4)((a) < (b)))
@@ -8721,6 +8822,10 @@ FOLD__INLINE float fold__f1_floats(uint32_t u) { float x; memcpy(&x, &u, sizeof 
 #define FOLD__VSET(x) (x)
 #define FOLD__VLOAD(p) (*(p))
 #define FOLD__VSTORE(p, v) (*(p) = (v))
+#define FOLD__MASK size_t
+#define FOLD__TAIL(n) ((size_t)(n))
+#define FOLD__VLOAD_M(p, m) ((m) ? *(p) : 0.0f)
+#define FOLD__VSTORE_M(p, v, m, n) FOLD__VSTORE(p, v)
 #define FOLD__VSQRT(a) sqrtf(a)
 #ifdef FOLD_REPRODUCIBLE
 #define FOLD__VFMA(a, b, c) fold__fmaf(a, b, c)
@@ -9127,6 +9232,36 @@ static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, size_t n)
     return FOLD__ISA(sum)(y, n);
 }
 
+/* ---- optimisers ---- */
+
+/* One vector of values, by LOAD(p) and STORE(p, v). */
+#define FOLD__RULE_TURN(states, body, LOAD, STORE) \
+    FOLD__V w = LOAD(pw + i), g = FOLD__VADD(LOAD(pg + i), FOLD__VMUL(decay, w)), s = g, t = g, d; \
+    if (states > 0) s = LOAD(ps + i); \
+    if (states > 1) t = LOAD(pt + i); \
+    body; \
+    STORE(pw + i, FOLD__VSUB(w, d)); \
+    STORE(pg + i, FOLD__VZERO()); \
+    if (states > 0) STORE(ps + i, s); \
+    if (states > 1) STORE(pt + i, t);
+#define FOLD__RULE_LOAD(p) FOLD__VLOAD_M(p, mask)
+#define FOLD__RULE_STORE(p, v) FOLD__VSTORE_M(p, v, mask, n - i)
+#define FOLD__RULE_DEFINE(name, states, body) \
+    FOLD__TARGET static void FOLD__ISA(rule_##name)(const fold__step *x, float *pw, float *pg, float *ps, float *pt, size_t n) \
+    { \
+        FOLD__NO_CONTRACT \
+        const FOLD__V rate = FOLD__VSET(x->rate), decay = FOLD__VSET(x->decay), shrink = FOLD__VSET(x->shrink), epsilon = FOLD__VSET(x->epsilon); \
+        const FOLD__V keep_s = FOLD__VSET(x->keep_s), add_s = FOLD__VSET(x->add_s), scale_s = FOLD__VSET(x->scale_s); \
+        const FOLD__V keep_t = FOLD__VSET(x->keep_t), add_t = FOLD__VSET(x->add_t), scale_t = FOLD__VSET(x->scale_t); \
+        const FOLD__MASK mask = FOLD__TAIL(n % FOLD__W); \
+        size_t i = 0; \
+        (void)ps; (void)pt; (void)shrink; (void)epsilon; \
+        (void)keep_s; (void)add_s; (void)scale_s; (void)keep_t; (void)add_t; (void)scale_t; \
+        for (; i + FOLD__W <= n; i += FOLD__W) { FOLD__RULE_TURN(states, body, FOLD__VLOAD, FOLD__VSTORE) } \
+        if (i < n) { FOLD__RULE_TURN(states, body, FOLD__RULE_LOAD, FOLD__RULE_STORE) } \
+    }
+FOLD__RULES(FOLD__RULE_DEFINE)
+
 /* ---- tiles: R rows by V vectors of a wide product ---- */
 
 /* The cells are spelled out by macros, since an array of accumulators would rely on the compiler to find registers for it.
@@ -9190,6 +9325,51 @@ static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, size_t n)
         FOLD__ROWS_##R(FOLD__TO_ROW, V) \
     }
 #define FOLD__AT(R, V) FOLD__ISA(tile_##R##x##V)
+
+/* ---- packing ---- */
+
+FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const fold__layout *l, const fold_rows *x, ptrdiff_t row, int rows, int n)
+{
+    int p, r, i;
+    for (p = 0; p < l->panels; p++, dst += stride) {
+        const int col = fold__layout_start(l, p) * FOLD__W, width = fold__layout_start(l, p + 1) * FOLD__W - col, have = n - col;
+        float *to = dst;
+        for (r = 0; r < rows; r++, to += l->width) {
+            const float *from = fold__at(x, row + r) + col;
+            for (i = 0; i < width && i + FOLD__W <= have; i += FOLD__W) FOLD__VSTORE(to + i, FOLD__VLOAD(from + i));
+            for (; i < width; i += FOLD__W) FOLD__VSTORE(to + i, FOLD__VLOAD_M(from + i, FOLD__TAIL(have < i ? 0 : have - i)));
+        }
+    }
+}
+
+#if FOLD__SIMD_PASS == 256
+FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const float *const src[8], int cols)
+{
+    int c, i;
+    for (c = 0; c + 8 <= cols; c += 8, dst += 8 * ld) {
+#define FOLD__PAIR(r, at) _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[r] + c + at)), _mm_loadu_ps(src[r + 4] + c + at), 1)
+#define FOLD__FOUR(at) { \
+        const __m256 p = FOLD__PAIR(0, at), q = FOLD__PAIR(1, at), s = FOLD__PAIR(2, at), t = FOLD__PAIR(3, at); \
+        const __m256 low0 = _mm256_unpacklo_ps(p, q), high0 = _mm256_unpackhi_ps(p, q), low1 = _mm256_unpacklo_ps(s, t), high1 = _mm256_unpackhi_ps(s, t); \
+        FOLD__VSTORE(dst + at * ld, _mm256_shuffle_ps(low0, low1, 0x44)); \
+        FOLD__VSTORE(dst + (at + 1) * ld, _mm256_shuffle_ps(low0, low1, 0xee)); \
+        FOLD__VSTORE(dst + (at + 2) * ld, _mm256_shuffle_ps(high0, high1, 0x44)); \
+        FOLD__VSTORE(dst + (at + 3) * ld, _mm256_shuffle_ps(high0, high1, 0xee)); \
+    }
+        FOLD__FOUR(0)
+        FOLD__FOUR(4)
+    }
+    for (; c < cols; c++, dst += ld)
+        for (i = 0; i < 8; i++) dst[i] = src[i][c];
+}
+#undef FOLD__PAIR
+#undef FOLD__FOUR
+#endif
+#if FOLD__SIMD_PASS == 1
+#define FOLD__TRANSPOSE_8 NULL
+#else
+#define FOLD__TRANSPOSE_8 fold__transpose_8__avx2
+#endif
 
 /* ---- tiles of a narrow product: R rows by C columns, each column of the pack a row of k floats ---- */
 
@@ -9340,13 +9520,14 @@ FOLD__NARROW(1, 1)
     1, 1, { { FOLD__NARROW_AT(1, 1), NULL }, { NULL, NULL } }
 #endif
 
-static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__FEW, FOLD__ISA(grad_few), FOLD__ISA(map_add) };
+static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__FEW, FOLD__ISA(grad_few), FOLD__ISA(map_add),
+                                              { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
 
 /* ---- the table ---- */
 
-static void FOLD__ISA(pack)(float *dst, const float *w, int k, int n, int transposed)
+static void FOLD__ISA(pack)(float *dst, const float *w, int k, int n, int transposed, int first, int count)
 {
-    fold__pack_any(FOLD__VPP * FOLD__W, FOLD__W, dst, w, k, n, transposed);
+    fold__pack_any(&FOLD__ISA(tiles).mover, FOLD__VPP * FOLD__W, FOLD__W, dst, w, k, n, transposed, first, count);
 }
 
 static void FOLD__ISA(product)(const fold__product *p, float *scratch)
@@ -9360,14 +9541,21 @@ static void FOLD__ISA(weight_grad)(int rows, const fold_rows *x, int k, const fo
 }
 
 #define FOLD__MAP_ENTRY(name, expression) FOLD__ISA(map_##name),
+#define FOLD__RULE_ENTRY(name, states, body) FOLD__ISA(rule_##name),
 
 static const fold__kernels FOLD__ISA(table) = {
     FOLD__ISA_NAME, FOLD__VPP * FOLD__W, FOLD__W, FOLD__ISA(pack), FOLD__ISA(product), FOLD__ISA(weight_grad),
     { FOLD__MAPS(FOLD__MAP_ENTRY) },
-    FOLD__ISA(sum), FOLD__ISA(dot), FOLD__ISA(max), FOLD__ISA(exp_sum)
+    FOLD__ISA(sum), FOLD__ISA(dot), FOLD__ISA(max), FOLD__ISA(exp_sum),
+    { FOLD__RULES(FOLD__RULE_ENTRY) }
 };
 
 #ifdef FOLD_USE_CBLAS
+static void FOLD__ISA(pack_cblas)(float *dst, const float *w, int k, int n, int transposed, int first, int count)
+{
+    fold__pack_any(&FOLD__ISA(tiles).mover, 0, 1, dst, w, k, n, transposed, first, count);
+}
+
 static void FOLD__ISA(product_cblas)(const fold__product *p, float *scratch)
 {
     if (p->rows < 1 || p->n < 1) return;
@@ -9376,9 +9564,10 @@ static void FOLD__ISA(product_cblas)(const fold__product *p, float *scratch)
 }
 
 static const fold__kernels FOLD__ISA(cblas) = {
-    "cblas", 0, 1, fold__pack_plain, FOLD__ISA(product_cblas), fold__weight_grad_sgemm,
+    "cblas", 0, 1, FOLD__ISA(pack_cblas), FOLD__ISA(product_cblas), fold__weight_grad_sgemm,
     { FOLD__MAPS(FOLD__MAP_ENTRY) },
-    FOLD__ISA(sum), FOLD__ISA(dot), FOLD__ISA(max), FOLD__ISA(exp_sum)
+    FOLD__ISA(sum), FOLD__ISA(dot), FOLD__ISA(max), FOLD__ISA(exp_sum),
+    { FOLD__RULES(FOLD__RULE_ENTRY) }
 };
 #endif
 
@@ -9490,6 +9679,12 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__GRAD
 #undef FOLD__LIST
 #undef FOLD__MAP_ENTRY
+#undef FOLD__TRANSPOSE_8
+#undef FOLD__RULE_TURN
+#undef FOLD__RULE_LOAD
+#undef FOLD__RULE_STORE
+#undef FOLD__RULE_DEFINE
+#undef FOLD__RULE_ENTRY
 
 #endif /* FOLD__SIMD_PASS */
 

@@ -91,13 +91,17 @@ static void drop(matrix *m) { free(m->data); free(m->ptr); }
 
 static float *packed(const fold__kernels *f, const float *w, int k, int n, int transposed)
 {
+    const int rows = transposed ? n : k;
     float *p = floats(fold__pack_floats(f, k, n)), *t = NULL;
-    int i, j;
+    int i, j, count;
     if (transposed) {
         t = floats((size_t)k * (size_t)n);
         for (i = 0; i < k; i++) for (j = 0; j < n; j++) t[j * k + i] = w[i * n + j];
     }
-    f->pack(p, t ? t : w, k, n, transposed);
+    for (i = 0; i < rows; i += count) {      /* in parts, as the optimisers do */
+        count = 1 + below(rows - i);
+        f->pack(p, t ? t : w, k, n, transposed, i, count);
+    }
     free(t);
     return p;
 }
@@ -388,7 +392,7 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     p.rows = m; p.n = n; p.n_seg = 1; p.seg = &seg; p.panel_stride = fold__pack_stride(f, k, n); p.y = y.r;
     for (rep = 0; rep < 15; rep++) {
         t = now();
-        for (i = 0; i < (reps + 7) / 8; i++) f->pack(pack, w, k, n, 1);
+        for (i = 0; i < (reps + 7) / 8; i++) f->pack(pack, w, k, n, 1, 0, n);
         t = (now() - t) / ((reps + 7) / 8); if (t < pack_time) pack_time = t;
         t = now();
         for (i = 0; i < reps; i++) f->product(&p, scratch);

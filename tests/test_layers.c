@@ -270,6 +270,172 @@ static void test_clip(void)
     fold_model_free(m);
 }
 
+/* Far out of float's range when squared, either way. */
+static void test_clip_range(void)
+{
+    static const float sizes[] = { 1e-30f, 1e-25f, 1e25f, 1e30f };
+    fold_model *m = fold_model_new(NULL);
+    const fold_param p = fold_bias(m, "p", 2000);
+    size_t count;
+    float *g = fold_model_grads(m, &count);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        const double norm = (double)sizes[s] * sqrt(2000.0);
+        for (int i = 0; i < 2000; i++) g[i] = i & 1 ? sizes[s] : -sizes[s];
+        CHECK_NEAR(fold_clip_grads(m, sizes[s]), norm, 1e-5 * norm);
+        CHECK_NEAR(fold_clip_grads(m, sizes[s]), sizes[s], 1e-5 * (double)sizes[s]);
+    }
+    for (int i = 0; i < 2000; i++) g[i] = i == 1999 ? NAN : 1;
+    CHECK(isnan(fold_clip_grads(m, 1)) && fold_param_grad(m, p)[0] == 1);
+    fold_model_free(m);
+}
+
+/* ---- optimisers: the same bits by every instruction set, and packed weights that follow ----------- */
+
+static const char *const isas[] = { "portable", "neon", "avx2", "avx512" };
+enum { SPREAD = 15 };
+static const struct { int rows, columns; unsigned uses; } spread[SPREAD] = {
+    { 1, 0, 0 }, { 7, 0, 0 }, { 16, 0, 0 }, { 33, 0, 0 }, { 37, 45, FOLD_FOR_LINEAR }, { 40, 5, FOLD_FOR_LINEAR },
+    { 5, 40, FOLD_FOR_LINEAR }, { 150, 70, FOLD_FOR_LINEAR }, { 65, 100, FOLD_FOR_LINEAR_T }, { 30, 1, FOLD_FOR_LOOKUP },
+    { 30, 3, FOLD_FOR_LOOKUP }, { 30, 17, FOLD_FOR_LOOKUP }, { 30, 30, FOLD_FOR_LOOKUP }, { 30, 48, FOLD_FOR_LOOKUP },
+    { 33, 19, FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T },
+};
+
+static fold_model *spread_model(const char *isa, fold_param *p)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.isa = isa;
+    fold_model *m = fold_model_new(&desc);
+    for (int i = 0; i < SPREAD && m; i++) {
+        char name[8];
+        fold_param_desc d;
+        memset(&d, 0, sizeof d);
+        snprintf(name, sizeof name, "%d", i);
+        d.name = name;
+        d.shape = spread[i].columns ? fold_shape2(spread[i].rows, spread[i].columns) : fold_shape1(spread[i].rows);
+        d.init = FOLD_INIT_UNIFORM;
+        d.init_scale = 1;
+        d.uses = spread[i].uses;
+        d.group = i % 3;
+        p[i] = fold_param_new(m, &d);
+    }
+    if (m) fold_group_rates(m, 2, 0.5f, 2);
+    return m;
+}
+
+static float spread_value(check_random *r)
+{
+    static const float special[] = { 0, -0.0f, 1e-20f, -3e-20f, 1e20f, -1e-30f };
+    return random_below(r, 20) ? random_float(r, -1, 1) : special[random_below(r, 6)];
+}
+
+/* Gradients: dense ones written in place, those of tables by lookups of a few rows. */
+static void spread_gradients(fold_model *m, fold_ctx *f, const fold_param *p, check_random *r)
+{
+    fold_node term[SPREAD * 4];
+    int terms = 0;
+    float *grads = fold_model_grads(m, NULL);
+    fold_reset(f);
+    for (int i = 0; i < SPREAD; i++) {
+        float *g = grads + (fold_param_grad(m, p[i]) - grads), c[64];
+        const int n = spread[i].columns ? spread[i].columns : 1, lookup = (spread[i].uses & FOLD_FOR_LOOKUP) != 0;
+        for (int e = 0; e < spread[i].rows * n && !lookup; e++) g[e] = spread_value(r);
+        for (int k = 0; k < 4 && lookup; k++) {
+            for (int e = 0; e < n; e++) c[e] = spread_value(r);
+            const fold_node x = fold_lookup(f, p[i], (k * k * 7 + random_below(r, 3)) % spread[i].rows);
+            term[terms++] = fold_dot(f, x, fold_input(f, c, n));
+        }
+    }
+    CHECK_SAYS(!fold_backward(f, fold_sum_n(f, term, (size_t)terms)), "%s", fold_message(f));
+}
+
+/* Products with a model's weights, forward and to their inputs: what its packs give. */
+static size_t spread_products(fold_model *m, const fold_param *p, float *out)
+{
+    const fold_param none = { 0, 0 };
+    fold_ctx_desc training = fold_ctx_desc_default();
+    training.training = 1;
+    fold_ctx *f = fold_ctx_new(m, &training);
+    check_random r = { 3 };
+    size_t used = 0;
+    for (int i = 0; i < SPREAD; i++)
+        for (unsigned use = FOLD_FOR_LINEAR; use <= FOLD_FOR_LINEAR_T; use *= 2) {
+            const int t = use == FOLD_FOR_LINEAR_T, inputs = t ? spread[i].columns : spread[i].rows;
+            const int outputs = t ? spread[i].rows : spread[i].columns;
+            float x[256];
+            if (!(spread[i].uses & use)) continue;
+            random_fill(&r, x, (size_t)inputs, -1, 1);
+            const fold_node in = fold_input(f, x, inputs), h = fold_tanh(f, in);
+            const fold_node y = t ? fold_linear_t(f, h, p[i], none) : fold_linear(f, h, p[i], none);
+            fold_keep(f, y);
+            fold_keep_grad(f, h);
+            CHECK_SAYS(!fold_backward(f, fold_dot(f, y, y)), "%s", fold_message(f));
+            memcpy(out + used, fold_value(f, y), (size_t)outputs * sizeof *out);
+            used += (size_t)outputs;
+            memcpy(out + used, fold_grad(f, h), (size_t)inputs * sizeof *out);
+            used += (size_t)inputs;
+        }
+    fold_clear_grads(m);
+    fold_ctx_free(f);
+    return used;
+}
+
+/* A model that never took a step, of the same values, computes the same. */
+static void compare_packs(fold_model *m, const fold_param *p, const char *isa)
+{
+    static float got[4096], want[4096];
+    fold_param q[SPREAD];
+    const fold_param all = { 0, 0 };
+    fold_model *fresh = spread_model(isa, q);
+    size_t count;
+    const float *values = fold_model_values(m, &count);
+    memcpy(fold_params_write_begin(fresh, all), values, count * sizeof *values);
+    fold_params_write_end(fresh, all);
+    const size_t n = spread_products(m, p, got);
+    CHECK(n > 500 && n <= 4096 && n == spread_products(fresh, q, want));
+    CHECK_BITS(got, want, n);
+    fold_model_free(fresh);
+}
+
+/* The rules have no fused operations: even the plain portable kernels agree. The norm of gradients has. */
+#ifdef FOLD_REPRODUCIBLE
+enum { FUSED_PORTABLE = 1 };
+#else
+enum { FUSED_PORTABLE = 0 };
+#endif
+static void test_same_bits(const optimiser *o, int clip)
+{
+    static float first[1 << 16];
+    size_t count, had = 0;
+    int tried = 0;
+    for (size_t k = 0; k < sizeof isas / sizeof *isas; k++) {
+        fold_param p[SPREAD];
+        check_random r = { 17 };
+        fold_ctx_desc training = fold_ctx_desc_default();
+        fold_model *m = clip && !FUSED_PORTABLE && !k ? NULL : spread_model(isas[k], p);
+        if (!m) continue; /* not on this machine */
+        training.training = 1;
+        fold_ctx *f = fold_ctx_new(m, &training);
+        for (int step = 0; step < STEPS; step++) {
+            spread_gradients(m, f, p, &r);
+            if (clip) CHECK(fold_clip_grads(m, 2) > 2);
+            CHECK_INT(take_step(m, o), FOLD_OK);
+            if (step == 3) compare_packs(m, p, isas[k]);
+        }
+        const float *values = fold_model_values(m, &count), *grads = fold_model_grads(m, NULL);
+        for (size_t i = 0; i < count; i++) CHECK(grads[i] == 0);
+        if (!had) memcpy(first, values, count * sizeof *values);
+        had = count;
+        CHECK(count < sizeof first / sizeof *first);
+        CHECK_BITS(values, first, count);
+        compare_packs(m, p, isas[k]);
+        tried++;
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+    CHECK(tried > 0 || clip);
+}
+static void test_clip_same_bits(void) { test_same_bits(&optimisers[0], 1); }
+
 static void test_defaults(void)
 {
     const fold_adagrad adagrad = fold_adagrad_default();
@@ -920,12 +1086,20 @@ int main(int argc, char **argv)
         test_optimiser(&optimisers[i]);
         check_end();
     }
+    for (size_t i = 0; i < sizeof optimisers / sizeof *optimisers; i++) {
+        snprintf(name, sizeof name, "%s, the same bits", optimisers[i].name);
+        if (!check_begin(name)) continue;
+        test_same_bits(&optimisers[i], 0);
+        check_end();
+    }
     for (size_t i = 0; i < sizeof inits / sizeof *inits; i++) {
         if (!check_begin(inits[i].name)) continue;
         test_init(&inits[i]);
         check_end();
     }
     check_run("clip", test_clip);
+    check_run("clip, far out of range", test_clip_range);
+    check_run("clip, the same bits", test_clip_same_bits);
     check_run("defaults", test_defaults);
     check_run("orthogonal", test_orthogonal);
     check_run("shorthands", test_shorthands);
