@@ -54,6 +54,8 @@ static void fail(const char *what, const char *detail)
     exit(1);
 }
 
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
 static void *allocate(size_t n, size_t size)
 {
     void *items = calloc(n ? n : 1, size);
@@ -259,7 +261,7 @@ static void read_pairs(const char *dir, const char *set, int limit, const vocabu
     }
     while ((!limit || c->n_pairs < (size_t)limit) && (line = next_line(&t[4])) != NULL) {
         const float score = strtof(line, &end);
-        if (end == line || *end || !(score >= 1 && score <= CLASSES)) malformed(&t[4], "a score is a number from 1 to 5");
+        if (end == line || *end || !(score >= 1 && score <= 5)) malformed(&t[4], "a score is a number from 1 to 5");
         pair *p = add_pair(c);
         p->score = score;
         for (int side = 0; side < 2; side++) p->root[side] = read_tree(v, &t[side], &t[2 + side], c);
@@ -384,7 +386,7 @@ static fold_node record_pair(fold_ctx *f, const net *n, const corpus *c, const p
 static fold_node record_loss(fold_ctx *f, const net *n, const corpus *c, const pair *p)
 {
     float target[CLASSES] = { 0 };
-    const int low = p->score < CLASSES ? (int)p->score : CLASSES - 1;
+    const int low = p->score < 5 ? (int)p->score : 4;
     target[low] = p->score - (float)low;
     target[low - 1] = 1 - target[low];
     return fold_softmax_kl(f, record_pair(f, n, c, p), fold_input(f, target, CLASSES));
@@ -395,7 +397,7 @@ static void add_gradients(fold_ctx *f, const net *n, const corpus *c, const size
 {
     fold_node losses[CHUNK];
     for (size_t at = 0; at < count; at += together) {
-        const size_t size = count - at < together ? count - at : together;
+        const size_t size = smaller(count - at, together);
         fold_reset(f);
         for (size_t i = 0; i < size; i++) losses[i] = record_loss(f, n, c, &c->pairs[order[at + i]]);
         if (fold_backward(f, fold_scale(f, fold_sum_n(f, losses, size), 1.0f / (float)count))) fail(fold_message(f), "");
@@ -408,7 +410,7 @@ static void predict(fold_ctx *f, const net *n, const corpus *c, size_t first, si
 {
     fold_node roots[CHUNK];
     for (size_t at = 0; at < count; at += together) {
-        const size_t size = count - at < together ? count - at : together;
+        const size_t size = smaller(count - at, together);
         fold_reset(f);
         for (size_t i = 0; i < size; i++)
             roots[i] = fold_softmax(f, record_pair(f, n, c, &c->pairs[first + at + i]));
@@ -531,7 +533,7 @@ static void train_epoch(trainer *t, int epoch)
         t->order[j] = k;
     }
     for (size_t at = 0; at < n; at += BATCH) {
-        const size_t count = n - at < BATCH ? n - at : BATCH;
+        const size_t count = smaller(n - at, BATCH);
         add_gradients(t->training, &t->n, &t->data->train, t->order + at, count, BATCH);
         adagrad_step(t);
         if (isatty(2)) fprintf(stderr, "\repoch %d: %zu of %zu pairs ", epoch, at, n);
@@ -582,7 +584,7 @@ enum { ONE, BATCH_25, BATCH_256, WAYS };
 /* Whether both contexts give the same bits: all test predictions, and the gradients of one minibatch. */
 static int check_identical(trainer *t, const way *eager)
 {
-    const size_t n = t->data->test.n_pairs, count = t->data->train.n_pairs < BATCH ? t->data->train.n_pairs : BATCH;
+    const size_t n = t->data->test.n_pairs, count = smaller(t->data->train.n_pairs, BATCH);
     float (*p)[CLASSES] = (float (*)[CLASSES])allocate(2 * n, sizeof *p);
     float *grads = (float *)allocate(t->n_weights, sizeof *grads);
     predict(t->inference, &t->n, &t->data->test, 0, n, CHUNK, p);
@@ -608,7 +610,7 @@ static void run_way(trainer *t, way *w, int mode, double seconds)
     double elapsed;
     size_t at = 0;
     do {
-        const size_t count = c->n_pairs - at < w->step ? c->n_pairs - at : w->step;
+        const size_t count = smaller(c->n_pairs - at, w->step);
         if (mode == 0) {
             add_gradients(w->training, &t->n, c, t->order + at, count, w->together);
             adagrad_step(t);
@@ -637,7 +639,7 @@ static int compare_ways(trainer *t, const options *o, way *ways)
     const int identical = check_identical(t, &ways[ONE]);
     for (int round = 0; round < ROUNDS; round++)
         for (int mode = 0; mode < 2; mode++)
-            for (int i = 0; i < WAYS; i++) run_way(t, &ways[i], mode, o->seconds / ROUNDS);
+            for (int i = 0; i < WAYS; i++) run_way(t, &ways[i], mode, o->seconds / (double)ROUNDS);
     printf("\npairs per second                 training   inference   (processor time, one thread, %s)\n",
            fold_model_isa(t->model));
     for (int i = 0; i < WAYS; i++)
