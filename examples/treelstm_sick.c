@@ -1,0 +1,749 @@
+/* treelstm_sick: how much two sentences have to do with each other, by a child-sum tree-LSTM over their
+   dependency trees (Tai, Socher and Manning 2015), and how fast that runs batched and one pair at a time.
+
+     cc -O2 -o treelstm_sick examples/treelstm_sick.c -lm
+     ./treelstm_sick --data DIR --seeds 5
+
+   Reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev,test}/{a,b}.{toks,parents} and sim.txt: a line is a
+   sentence's words, the number of each word's head (0: it is the root), and a score from 1 to 5. The vectors of
+   DIR/sick/glove840b300d.sick.words (Pennington et al. 2014) lie in glove840b300d.sick.f32le, row by row, little
+   endian. Without data it generates pairs of trees whose score tells how many words changed their meaning.
+
+   As published: word vectors frozen, state 150, a head of 50 sigmoid units on l * r and |l - r|, five classes,
+   KL divergence from the two classes around the score, Adagrad at 0.05, minibatches of 25, L2 of 1e-4. The epoch
+   with the best Pearson correlation on the dev pairs is taken; the test pairs are looked at once, at the end.
+   MSE is that of the expected score. */
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifdef _WIN32
+#include <io.h>
+#define isatty _isatty
+#else
+#include <unistd.h>
+#endif
+
+enum {
+    WIDTH = 300, CLASSES = 5, HEAD = 50,
+    BATCH = 25, CHUNK = 256,          /* pairs trained, evaluated together */
+    MAX_WORDS = 256, MAX_CHILDREN = 64, /* of a sentence, of a word */
+    ROUNDS = 3                        /* in which the ways of running take turns to be measured */
+};
+static const float learning_rate = 0.05f, weight_decay = 1e-4f, epsilon = 1e-10f;
+
+typedef struct options { const char *data; uint64_t seed; int seeds, epochs, limit, hidden; double seconds; } options;
+
+/* ---- trees -------------------------------------------------------------------------------- */
+
+typedef struct node { int word, child, sibling; } node; /* first child and next sibling; -1: none */
+typedef struct pair { int root[2]; float score; } pair;
+typedef struct corpus {
+    node *nodes; size_t n_nodes, cap_nodes;
+    pair *pairs; size_t n_pairs, cap_pairs;
+} corpus;
+typedef struct dataset { float *vectors; int n_words; corpus train, dev, test; } dataset;
+
+static void fail(const char *what, const char *detail)
+{
+    fprintf(stderr, "treelstm_sick: %s%s\n", what, detail);
+    exit(1);
+}
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static void *allocate(size_t n, size_t size)
+{
+    void *items = calloc(n ? n : 1, size);
+    if (!items) fail("out of memory", "");
+    return items;
+}
+
+/* Room for `n` items of `size` bytes in an array that doubles. */
+static void *grow(void *items, size_t *cap, size_t n, size_t size)
+{
+    if (n <= *cap) return items;
+    while (*cap < n) *cap = *cap ? *cap * 2 : 1024;
+    items = realloc(items, *cap * size);
+    if (!items) fail("out of memory", "");
+    return items;
+}
+
+static int add_node(corpus *c, int word)
+{
+    if (c->n_nodes >= INT_MAX) fail("too many words", "");
+    c->nodes = (node *)grow(c->nodes, &c->cap_nodes, c->n_nodes + 1, sizeof *c->nodes);
+    node *n = &c->nodes[c->n_nodes];
+    n->word = word;
+    n->child = n->sibling = -1;
+    return (int)c->n_nodes++;
+}
+
+static pair *add_pair(corpus *c)
+{
+    c->pairs = (pair *)grow(c->pairs, &c->cap_pairs, c->n_pairs + 1, sizeof *c->pairs);
+    return &c->pairs[c->n_pairs++];
+}
+
+/* Makes node `i` its head's first child: called from the last word to the first, children are in order. */
+static void attach(corpus *c, int i, int head)
+{
+    c->nodes[i].sibling = c->nodes[head].child;
+    c->nodes[head].child = i;
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+typedef struct source { char path[1024]; char *start, *at, *end; int line; } source;
+typedef struct entry { const char *name; int row; } entry;
+typedef struct vocabulary { source file; entry *words; size_t n_words, cap_words; } vocabulary;
+
+static void malformed(const source *t, const char *what)
+{
+    fprintf(stderr, "treelstm_sick: %s:%d: %s\n", t->path, t->line, what);
+    exit(1);
+}
+
+/* Reads the whole of dir/sick/name, followed by a 0. Returns 0 when there is no such file. */
+static int open_text(source *t, const char *dir, const char *name)
+{
+    size_t cap = 0, size = 0, got;
+    memset(t, 0, sizeof *t);
+    const int length = snprintf(t->path, sizeof t->path, "%s/sick/%s", dir, name);
+    if (length < 0 || (size_t)length >= sizeof t->path) fail("path too long: ", dir);
+    FILE *file = fopen(t->path, "rb");
+    if (!file) return 0;
+    do {
+        t->start = (char *)grow(t->start, &cap, size + 65537, 1);
+        got = fread(t->start + size, 1, 65536, file);
+        size += got;
+    } while (got);
+    if (ferror(file)) fail("cannot read ", t->path);
+    fclose(file);
+    t->start[size] = 0;
+    t->at = t->start;
+    t->end = t->start + size;
+    return 1;
+}
+
+static void need_text(source *t, const char *dir, const char *name)
+{
+    if (!open_text(t, dir, name)) fail("cannot open ", t->path);
+}
+
+/* The next line, ended by a 0 in place; NULL behind the last one. */
+static char *next_line(source *t)
+{
+    char *line = t->at, *end;
+    if (line == t->end) return NULL;
+    end = (char *)memchr(line, '\n', (size_t)(t->end - line));
+    t->at = end ? end + 1 : t->end;
+    if (!end) end = t->end;
+    if (end > line && end[-1] == '\r') end--;
+    *end = 0;
+    t->line++;
+    return line;
+}
+
+/* The next word of a line, ended by a 0 in place; NULL behind the last one. */
+static char *next_word(char **line)
+{
+    char *start = *line + strspn(*line, " ");
+    char *end = start + strcspn(start, " ");
+    *line = *end ? end + 1 : end;
+    *end = 0;
+    return *start ? start : NULL;
+}
+
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
+}
+
+static void read_words(vocabulary *v, const char *dir)
+{
+    need_text(&v->file, dir, "glove840b300d.sick.words");
+    for (char *line; (line = next_line(&v->file)) != NULL;) {
+        if (v->n_words >= INT_MAX / WIDTH) fail("too many words in ", v->file.path);
+        v->words = (entry *)grow(v->words, &v->cap_words, v->n_words + 1, sizeof *v->words);
+        v->words[v->n_words].name = line;
+        v->words[v->n_words].row = (int)v->n_words;
+        v->n_words++;
+    }
+    qsort(v->words, v->n_words, sizeof *v->words, compare_words);
+}
+
+static int find_word(const vocabulary *v, const source *t, const char *name)
+{
+    const entry key = { name, 0 };
+    const entry *w = (const entry *)bsearch(&key, v->words, v->n_words, sizeof key, compare_words);
+    if (!w) malformed(t, "a word is not in glove840b300d.sick.words");
+    return w->row;
+}
+
+static uint64_t next_random(uint64_t *state) /* splitmix64 */
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+static int random_below(uint64_t *state, int n) { return (int)(next_random(state) % (uint64_t)n); }
+static float random_unit(uint64_t *state) { return (float)(next_random(state) >> 40) * 0x1p-24f; } /* [0, 1) */
+
+/* Words without a vector of their own get values from -0.05 to 0.05, as published. The file has placeholders for
+   them, zero or short: no true vector is shorter than 4, no placeholder longer than 1.3. */
+static void read_vectors(dataset *d, const char *dir, size_t n_words)
+{
+    source t;
+    uint64_t random = 1;
+    need_text(&t, dir, "glove840b300d.sick.f32le");
+    const size_t n = n_words * WIDTH;
+    if ((size_t)(t.end - t.start) != 4 * n) fail("not 300 floats for every word in ", t.path);
+    d->vectors = (float *)allocate(n, sizeof *d->vectors);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char *byte = (const unsigned char *)t.start + 4 * i;
+        const uint32_t bits = (uint32_t)byte[0] | (uint32_t)byte[1] << 8 | (uint32_t)byte[2] << 16 | (uint32_t)byte[3] << 24;
+        memcpy(&d->vectors[i], &bits, sizeof bits);
+    }
+    for (size_t row = 0; row < n_words; row++) {
+        float *v = d->vectors + row * WIDTH, square = 0;
+        for (int k = 0; k < WIDTH; k++) square += v[k] * v[k];
+        for (int k = 0; k < WIDTH && square < 4; k++) v[k] = 0.1f * random_unit(&random) - 0.05f;
+    }
+    d->n_words = (int)n_words;
+    free(t.start);
+}
+
+/* One sentence from its words and their heads; its root. */
+static int read_tree(const vocabulary *v, source *words, source *heads, corpus *c)
+{
+    char *word_line = next_line(words), *head_line = next_line(heads);
+    int head[MAX_WORDS], n = 0, root = -1;
+    if (!word_line || !head_line) malformed(words, "the sentence or its heads are missing");
+    const int first = (int)c->n_nodes;
+    for (char *name; (name = next_word(&word_line)) != NULL; n++) {
+        char *number = next_word(&head_line), *end;
+        if (n == MAX_WORDS) malformed(words, "the sentence is too long");
+        if (!number) malformed(heads, "fewer heads than words");
+        const long value = strtol(number, &end, 10);
+        if (*end || value < 0 || value > MAX_WORDS) malformed(heads, "a head must be the number of a word");
+        head[n] = (int)value - 1;
+        if (value == 0) root = n;
+        add_node(c, find_word(v, words, name));
+    }
+    if (next_word(&head_line)) malformed(heads, "more heads than words");
+    for (int i = n - 1; i >= 0; i--) { /* every word must lead to the root: no cycles, one root */
+        int at = i, steps = 0, children = 0;
+        while (at != root && at < n && head[at] >= 0 && steps++ < n) at = head[at];
+        if (at != root) malformed(heads, "the heads do not make a tree");
+        for (int k = 0; k < n; k++) children += head[k] == i;
+        if (children > MAX_CHILDREN) malformed(heads, "a word has too many children");
+        if (i != root) attach(c, first + i, first + head[i]);
+    }
+    if (root < 0) malformed(words, "the sentence is empty");
+    return first + root;
+}
+
+/* Reads up to `limit` pairs (0: all) of dir/sick/set. */
+static void read_pairs(const char *dir, const char *set, int limit, const vocabulary *v, corpus *c)
+{
+    static const char *const names[5] = { "a.toks", "b.toks", "a.parents", "b.parents", "sim.txt" };
+    source t[5];
+    char name[32], *line, *end;
+    for (int i = 0; i < 5; i++) {
+        snprintf(name, sizeof name, "%s/%s", set, names[i]);
+        need_text(&t[i], dir, name);
+    }
+    while ((!limit || c->n_pairs < (size_t)limit) && (line = next_line(&t[4])) != NULL) {
+        const float score = strtof(line, &end);
+        if (end == line || *end || !(score >= 1 && score <= 5)) malformed(&t[4], "a score is a number from 1 to 5");
+        pair *p = add_pair(c);
+        p->score = score;
+        for (int side = 0; side < 2; side++) p->root[side] = read_tree(v, &t[side], &t[2 + side], c);
+    }
+    if (!c->n_pairs) fail("no pairs in ", t[4].path);
+    for (int i = 0; i < 5; i++) free(t[i].start);
+}
+
+/* ---- generated pairs ---------------------------------------------------------------------- */
+
+enum { MEANINGS = 40, SYNONYMS = 5 };
+
+/* A tree of 5 to 15 words, each below a random earlier one, and the same tree with words exchanged for synonyms
+   or, in a share drawn for the pair, for others: the score falls from 5 to 1 with the share of new meanings. */
+static void generate_pair(uint64_t *random, corpus *c)
+{
+    int head[15], word[2][15], changed = 0;
+    const int n = 5 + random_below(random, 11);
+    const float share = random_unit(random);
+    for (int i = 0; i < n; i++) {
+        const int meaning = random_below(random, MEANINGS);
+        const int other = random_unit(random) < share ? random_below(random, MEANINGS) : meaning;
+        head[i] = i ? random_below(random, i) : -1;
+        word[0][i] = meaning * SYNONYMS + random_below(random, SYNONYMS);
+        word[1][i] = other * SYNONYMS + random_below(random, SYNONYMS);
+        changed += meaning != other;
+    }
+    pair *p = add_pair(c);
+    p->score = 5 - 4 * (float)changed / (float)n;
+    for (int side = 0; side < 2; side++) {
+        p->root[side] = (int)c->n_nodes;
+        for (int i = 0; i < n; i++) add_node(c, word[side][i]);
+        for (int i = n - 1; i > 0; i--) attach(c, p->root[side] + i, p->root[side] + head[i]);
+    }
+}
+
+/* The vectors of a meaning's words are its own, disturbed. */
+static void generate_vectors(uint64_t *random, dataset *d)
+{
+    d->n_words = MEANINGS * SYNONYMS;
+    d->vectors = (float *)allocate((size_t)d->n_words * WIDTH, sizeof *d->vectors);
+    for (int i = 0; i < MEANINGS * WIDTH; i++) {
+        const float value = random_unit(random) - 0.5f;
+        float *v = d->vectors + (size_t)(i / WIDTH) * SYNONYMS * WIDTH + i % WIDTH;
+        for (int k = 0; k < SYNONYMS; k++) v[k * WIDTH] = value + 0.5f * (random_unit(random) - 0.5f);
+    }
+}
+
+/* Fills d and returns where it came from. A folder asked for must be there; FOLD_DATA may lack this one. */
+static const char *load_data(const options *o, dataset *d)
+{
+    static const char *const names[3] = { "train", "dev", "test" };
+    static const int generated[3] = { 1000, 200, 400 };
+    const char *dir = o->data ? o->data : getenv("FOLD_DATA");
+    corpus *const sets[3] = { &d->train, &d->dev, &d->test };
+    uint64_t random = o->seed;
+    source probe;
+    if (dir && *dir && open_text(&probe, dir, "train/sim.txt")) {
+        vocabulary v;
+        memset(&v, 0, sizeof v);
+        free(probe.start);
+        read_words(&v, dir);
+        read_vectors(d, dir, v.n_words);
+        for (int i = 0; i < 3; i++) read_pairs(dir, names[i], o->limit, &v, sets[i]);
+        free(v.words);
+        free(v.file.start);
+        return "sick";
+    }
+    if (o->data) fail("no sick/train/sim.txt in ", o->data);
+    generate_vectors(&random, d);
+    for (int i = 0; i < 3; i++)
+        for (int n = o->limit ? o->limit : generated[i]; n > 0; n--) generate_pair(&random, sets[i]);
+    return "generated";
+}
+
+static void free_data(dataset *d)
+{
+    corpus *const sets[3] = { &d->train, &d->dev, &d->test };
+    for (int i = 0; i < 3; i++) { free(sets[i]->nodes); free(sets[i]->pairs); }
+    free(d->vectors);
+}
+
+/* ---- the network -------------------------------------------------------------------------- */
+
+typedef struct net { fold_param words; fold_child_sum tree; fold_dense head, classes; } net;
+
+static net new_net(fold_model *m, const dataset *d, int hidden)
+{
+    net n;
+    fold_param_desc words;
+    memset(&words, 0, sizeof words);
+    words.name = "words";
+    words.shape = fold_shape2(d->n_words, WIDTH);
+    words.values = d->vectors;
+    words.uses = FOLD_FOR_LOOKUP;
+    words.frozen = 1;
+    n.words = fold_param_new(m, &words);
+    n.tree = fold_child_sum_new(m, "tree", WIDTH, hidden);
+    n.head = fold_dense_new(m, "head", 2 * hidden, HEAD, FOLD_SIGMOID);
+    n.classes = fold_dense_new(m, "classes", HEAD, CLASSES, FOLD_LINEAR);
+    return n;
+}
+
+/* The state of the phrase under word `i`. */
+static fold_state record_tree(fold_ctx *f, const net *n, const corpus *c, int i)
+{
+    fold_state children[MAX_CHILDREN];
+    size_t count = 0;
+    for (int k = c->nodes[i].child; k >= 0; k = c->nodes[k].sibling) children[count++] = record_tree(f, n, c, k);
+    return fold_child_sum_node(f, &n->tree, fold_lookup(f, n->words, c->nodes[i].word), children, count);
+}
+
+/* The classes' logits. */
+static fold_node record_pair(fold_ctx *f, const net *n, const corpus *c, const pair *p)
+{
+    const fold_node l = record_tree(f, n, c, p->root[0]).h, r = record_tree(f, n, c, p->root[1]).h;
+    const fold_node features = fold_concat2(f, fold_mul(f, l, r), fold_abs(f, fold_sub(f, l, r)));
+    return fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features));
+}
+
+/* KL divergence from the distribution over the two classes next to the score whose mean is the score. */
+static fold_node record_loss(fold_ctx *f, const net *n, const corpus *c, const pair *p)
+{
+    float target[CLASSES] = { 0 };
+    const int low = p->score < 5 ? (int)p->score : 4;
+    target[low] = p->score - (float)low;
+    target[low - 1] = 1 - target[low];
+    return fold_softmax_kl(f, record_pair(f, n, c, p), fold_input(f, target, CLASSES));
+}
+
+/* Adds the gradients of the mean loss over pairs order[0 .. count), so many recorded together. */
+static void add_gradients(fold_ctx *f, const net *n, const corpus *c, const size_t *order, size_t count, size_t together)
+{
+    fold_node losses[CHUNK];
+    for (size_t at = 0; at < count; at += together) {
+        const size_t size = smaller(count - at, together);
+        fold_reset(f);
+        for (size_t i = 0; i < size; i++) losses[i] = record_loss(f, n, c, &c->pairs[order[at + i]]);
+        if (fold_backward(f, fold_scale(f, fold_sum_n(f, losses, size), 1.0f / (float)count))) fail(fold_message(f), "");
+    }
+}
+
+/* The classes' probabilities for pairs first .. first + count, so many run together. */
+static void predict(fold_ctx *f, const net *n, const corpus *c, size_t first, size_t count, size_t together,
+                    float (*p)[CLASSES])
+{
+    fold_node roots[CHUNK];
+    for (size_t at = 0; at < count; at += together) {
+        const size_t size = smaller(count - at, together);
+        fold_reset(f);
+        for (size_t i = 0; i < size; i++)
+            roots[i] = fold_softmax(f, record_pair(f, n, c, &c->pairs[first + at + i]));
+        if (fold_run(f, roots, size) || fold_read(f, roots, size, p[at])) fail(fold_message(f), "");
+    }
+}
+
+/* ---- judging ------------------------------------------------------------------------------ */
+
+typedef struct figures { double pearson, spearman, mse; } figures;
+typedef struct ranked { double value; size_t index; } ranked;
+
+static double correlation(const double *x, const double *y, size_t n)
+{
+    double mx = 0, my = 0, xx = 0, yy = 0, xy = 0;
+    for (size_t i = 0; i < n; i++) { mx += x[i] / (double)n; my += y[i] / (double)n; }
+    for (size_t i = 0; i < n; i++) {
+        const double dx = x[i] - mx, dy = y[i] - my;
+        xx += dx * dx; yy += dy * dy; xy += dx * dy;
+    }
+    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
+}
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const double x = ((const ranked *)a)->value, y = ((const ranked *)b)->value;
+    return (x > y) - (x < y);
+}
+
+/* Replaces values by ranks; equal values share their mean rank. */
+static void rank(double *x, size_t n)
+{
+    ranked *sorted = (ranked *)allocate(n, sizeof *sorted);
+    for (size_t i = 0; i < n; i++) { sorted[i].value = x[i]; sorted[i].index = i; }
+    qsort(sorted, n, sizeof *sorted, compare_ranked);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && sorted[end].value <= sorted[i].value; end++) {}
+        for (size_t k = i; k < end; k++) x[sorted[k].index] = 0.5 * (double)(i + end - 1);
+    }
+    free(sorted);
+}
+
+static figures evaluate(fold_ctx *f, const net *n, const corpus *c)
+{
+    figures result = { 0, 0, 0 };
+    double *expected = (double *)allocate(2 * c->n_pairs, sizeof *expected), *gold = expected + c->n_pairs;
+    float (*p)[CLASSES] = (float (*)[CLASSES])allocate(c->n_pairs, sizeof *p);
+    predict(f, n, c, 0, c->n_pairs, CHUNK, p);
+    for (size_t i = 0; i < c->n_pairs; i++) {
+        for (int k = 0; k < CLASSES; k++) expected[i] += (k + 1) * (double)p[i][k];
+        gold[i] = (double)c->pairs[i].score;
+        result.mse += (expected[i] - gold[i]) * (expected[i] - gold[i]) / (double)c->n_pairs;
+    }
+    result.pearson = correlation(expected, gold, c->n_pairs);
+    rank(expected, c->n_pairs);
+    rank(gold, c->n_pairs);
+    result.spearman = correlation(expected, gold, c->n_pairs);
+    free(p);
+    free(expected);
+    return result;
+}
+
+/* ---- training ----------------------------------------------------------------------------- */
+
+typedef struct trainer {
+    const dataset *data;
+    fold_model *model; net n;
+    fold_ctx *training, *inference;
+    size_t *order;                 /* of the training pairs */
+    float *best; size_t n_weights; /* the weights of the best epoch */
+    uint64_t random;
+    fold_adagrad adagrad;
+} trainer;
+
+static void start(trainer *t, const options *o, const dataset *d, uint64_t seed)
+{
+    fold_model_desc model = fold_model_desc_default();
+    fold_ctx_desc training = fold_ctx_desc_default();
+    memset(t, 0, sizeof *t);
+    model.seed = seed;
+    training.training = 1;
+    t->data = d;
+    t->random = ~seed;
+    t->adagrad.rate = learning_rate;
+    t->adagrad.epsilon = epsilon;
+    t->adagrad.decay = weight_decay;
+    t->model = fold_model_new(&model);
+    if (!t->model) fail("out of memory", "");
+    t->n = new_net(t->model, d, o->hidden);
+    if (fold_model_status(t->model)) fail(fold_model_message(t->model), "");
+    t->training = fold_ctx_new(t->model, &training);
+    t->inference = fold_ctx_new(t->model, NULL);
+    if (!t->training || !t->inference) fail("out of memory", "");
+    fold_model_values(t->model, &t->n_weights);
+    t->order = (size_t *)allocate(d->train.n_pairs, sizeof *t->order);
+    t->best = (float *)allocate(t->n_weights, sizeof *t->best);
+    for (size_t i = 0; i < d->train.n_pairs; i++) t->order[i] = i;
+}
+
+static void finish(trainer *t)
+{
+    free(t->order);
+    free(t->best);
+    fold_ctx_free(t->inference);
+    fold_ctx_free(t->training);
+    fold_model_free(t->model);
+}
+
+static void adagrad_step(trainer *t)
+{
+    if (fold_adagrad_step(t->model, &t->adagrad)) fail(fold_model_message(t->model), "");
+}
+
+static void train_epoch(trainer *t, int epoch)
+{
+    const size_t n = t->data->train.n_pairs;
+    for (size_t i = n; i > 1; i--) { /* Fisher and Yates */
+        const size_t j = (size_t)(next_random(&t->random) % i), k = t->order[i - 1];
+        t->order[i - 1] = t->order[j];
+        t->order[j] = k;
+    }
+    for (size_t at = 0; at < n; at += BATCH) {
+        const size_t count = smaller(n - at, BATCH);
+        add_gradients(t->training, &t->n, &t->data->train, t->order + at, count, BATCH);
+        adagrad_step(t);
+        if (isatty(2)) fprintf(stderr, "\repoch %d: %zu of %zu pairs ", epoch, at, n);
+    }
+    if (isatty(2)) fputc('\r', stderr);
+}
+
+static double seconds_since(clock_t start_time) { return (double)(clock() - start_time) / CLOCKS_PER_SEC; }
+
+/* Trains, takes the weights of the best epoch and judges them on the test pairs. */
+static figures train(trainer *t, const options *o, uint64_t seed)
+{
+    const fold_param all = { 0, 0 };
+    const size_t bytes = t->n_weights * sizeof *t->best;
+    double seconds = 0, best = 0;
+    int best_epoch = 0;
+    for (int epoch = 1; epoch <= o->epochs; epoch++) {
+        const clock_t started = clock();
+        train_epoch(t, epoch);
+        seconds += seconds_since(started);
+        const figures dev = evaluate(t->inference, &t->n, &t->data->dev);
+        if (!best_epoch || dev.pearson > best) {
+            best = dev.pearson;
+            best_epoch = epoch;
+            memcpy(t->best, fold_model_values(t->model, NULL), bytes);
+        }
+        if (isatty(1)) printf("epoch %d: dev Pearson %.4f, MSE %.4f\n", epoch, dev.pearson, dev.mse);
+    }
+    memcpy(fold_params_write_begin(t->model, all), t->best, bytes);
+    fold_params_write_end(t->model, all);
+    const figures test = evaluate(t->inference, &t->n, &t->data->test);
+    printf("seed %llu: epoch %d, dev Pearson %.4f; test Pearson %.4f, Spearman %.4f, MSE %.4f; %.1f s per epoch\n",
+           (unsigned long long)seed, best_epoch, best, test.pearson, test.spearman, test.mse, seconds / o->epochs);
+    fflush(stdout);
+    return test;
+}
+
+/* ---- batched against one at a time --------------------------------------------------------- */
+
+/* A way of running: every `step` pairs train the weights, `together` of them are recorded and run at once. */
+typedef struct way {
+    const char *name; size_t step, together;
+    fold_ctx *training, *inference;
+    double pairs[2], seconds[2]; /* trained, inferred */
+} way;
+enum { ONE, BATCH_25, BATCH_256, WAYS };
+
+/* Whether both contexts give the same bits: all test predictions, and the gradients of one minibatch. */
+static int check_identical(trainer *t, const way *eager)
+{
+    const size_t n = t->data->test.n_pairs, count = smaller(t->data->train.n_pairs, BATCH);
+    float (*p)[CLASSES] = (float (*)[CLASSES])allocate(2 * n, sizeof *p);
+    float *grads = (float *)allocate(t->n_weights, sizeof *grads);
+    predict(t->inference, &t->n, &t->data->test, 0, n, CHUNK, p);
+    predict(eager->inference, &t->n, &t->data->test, 0, n, 1, p + n);
+    add_gradients(t->training, &t->n, &t->data->train, t->order, count, count);
+    memcpy(grads, fold_model_grads(t->model, NULL), t->n_weights * sizeof *grads);
+    fold_clear_grads(t->model);
+    add_gradients(eager->training, &t->n, &t->data->train, t->order, count, count);
+    const int same = !memcmp(p, p + n, n * sizeof *p) &&
+                     !memcmp(grads, fold_model_grads(t->model, NULL), t->n_weights * sizeof *grads);
+    fold_clear_grads(t->model);
+    free(grads);
+    free(p);
+    return same;
+}
+
+/* Trains (mode 0) or infers (mode 1) that way, step by step over the training pairs, for so many seconds. */
+static void run_way(trainer *t, way *w, int mode, double seconds)
+{
+    float p[CHUNK][CLASSES];
+    const corpus *c = &t->data->train;
+    const clock_t started = clock();
+    double elapsed;
+    size_t at = 0;
+    do {
+        const size_t count = smaller(c->n_pairs - at, w->step);
+        if (mode == 0) {
+            add_gradients(w->training, &t->n, c, t->order + at, count, w->together);
+            adagrad_step(t);
+        } else {
+            predict(w->inference, &t->n, c, at, count, w->together, p);
+        }
+        w->pairs[mode] += (double)count;
+        at = at + count < c->n_pairs ? at + count : 0;
+        elapsed = seconds_since(started);
+    } while (elapsed < seconds);
+    w->seconds[mode] += elapsed;
+}
+
+static double speed(const way *w, int mode) { return w->pairs[mode] / w->seconds[mode]; }
+
+/* Measures all ways in turns, and prints the table of MXNet Fold beside its own figures. */
+static int compare_ways(trainer *t, const options *o, way *ways)
+{
+    fold_ctx_desc eager = fold_ctx_desc_default();
+    eager.eager = 1;
+    ways[ONE].inference = fold_ctx_new(t->model, &eager);
+    eager.training = 1;
+    ways[ONE].training = fold_ctx_new(t->model, &eager);
+    if (!ways[ONE].inference || !ways[ONE].training) fail("out of memory", "");
+    for (int i = BATCH_25; i < WAYS; i++) { ways[i].training = t->training; ways[i].inference = t->inference; }
+    const int identical = check_identical(t, &ways[ONE]);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int mode = 0; mode < 2; mode++)
+            for (int i = 0; i < WAYS; i++) run_way(t, &ways[i], mode, o->seconds / (double)ROUNDS);
+    printf("\npairs per second                 training   inference   (processor time, one thread, %s)\n",
+           fold_model_isa(t->model));
+    for (int i = 0; i < WAYS; i++)
+        printf("  %-29s %10.1f  %10.1f\n", ways[i].name, speed(&ways[i], 0), speed(&ways[i], 1));
+    printf("  batches of 256 / one at a time  %8.2f x %9.2f x  (%s results)\n",
+           speed(&ways[BATCH_256], 0) / speed(&ways[ONE], 0), speed(&ways[BATCH_256], 1) / speed(&ways[ONE], 1),
+           identical ? "equal" : "DIFFERENT");
+    puts("MXNet Fold's own figures, on another machine: 36 virtual cores of Haswell, batches of 256\n"
+         "  no fold                            33.77       50.46\n"
+         "  no fold, hybridised                66.79      131.86\n"
+         "  fold                              201.11      315.54");
+    fold_ctx_free(ways[ONE].inference);
+    fold_ctx_free(ways[ONE].training);
+    return identical;
+}
+
+static double deviation(double sum, double squares, int n)
+{
+    const double variance = n > 1 ? (squares - sum * sum / n) / (n - 1) : 0;
+    return variance > 0 ? sqrt(variance) : 0;
+}
+
+/* Trains every seed, measures with the last one's model. Returns whether batching changed nothing. */
+static int run(const options *o, const dataset *d, const char *data_name)
+{
+    way ways[WAYS] = { { "one at a time (eager)", 256, 1, NULL, NULL, { 0, 0 }, { 0, 0 } },
+                       { "batches of 25", 25, 25, NULL, NULL, { 0, 0 }, { 0, 0 } },
+                       { "batches of 256", 256, 256, NULL, NULL, { 0, 0 }, { 0, 0 } } };
+    double sum[3] = { 0, 0, 0 }, squares[3] = { 0, 0, 0 };
+    int identical = 0;
+    for (int s = 0; s < o->seeds; s++) {
+        trainer t;
+        start(&t, o, d, o->seed + (uint64_t)s);
+        const figures test = train(&t, o, o->seed + (uint64_t)s);
+        const double value[3] = { test.pearson, test.spearman, test.mse };
+        for (int k = 0; k < 3; k++) { sum[k] += value[k]; squares[k] += value[k] * value[k]; }
+        if (s == o->seeds - 1) identical = compare_ways(&t, o, ways);
+        finish(&t);
+    }
+    const int n = o->seeds;
+    printf("\nmean (deviation) of %d: Pearson %.4f (%.4f), Spearman %.4f (%.4f), MSE %.4f (%.4f)\n", n,
+           sum[0] / n, deviation(sum[0], squares[0], n), sum[1] / n, deviation(sum[1], squares[1], n),
+           sum[2] / n, deviation(sum[2], squares[2], n));
+    printf("RESULT treelstm_sick pearson=%.4f spearman=%.4f mse=%.4f", sum[0] / n, sum[1] / n, sum[2] / n);
+    printf(" train_per_s=%.0f infer_per_s=%.0f", speed(&ways[BATCH_256], 0), speed(&ways[BATCH_256], 1));
+    printf(" eager_train_per_s=%.0f eager_infer_per_s=%.0f", speed(&ways[ONE], 0), speed(&ways[ONE], 1));
+    printf(" train25_per_s=%.0f infer25_per_s=%.0f", speed(&ways[BATCH_25], 0), speed(&ways[BATCH_25], 1));
+    printf(" identical=%d seeds=%d epochs=%d data=%s\n", identical, n, o->epochs, data_name);
+    return identical;
+}
+
+/* ---- command line ------------------------------------------------------------------------- */
+
+static const char usage[] =
+    "usage: treelstm_sick [--data DIR] [--seed N] [--seeds N] [--epochs N] [--limit N] [--hidden N] [--seconds S]\n"
+    "Trains a child-sum tree-LSTM on SICK relatedness.\n"
+    "  --data DIR   reads DIR/sick; default $FOLD_DATA, and without it generated pairs\n"
+    "  --seed N     of weights, order and generated pairs; default 1\n"
+    "  --seeds N    trains N seeds from --seed on and prints their mean; default 1\n"
+    "  --epochs N   default 10\n"
+    "  --limit N    use the first N pairs of each set only\n"
+    "  --hidden N   width of the states; default 150\n"
+    "  --seconds S  of measuring each way of running; default 1\n"
+    "All times are processor time.\n";
+
+static double parse_number(const char *option, const char *text, double min, double max)
+{
+    char *end;
+    const double x = strtod(text, &end);
+    if (end == text || *end || !(x >= min && x <= max)) {
+        fprintf(stderr, "treelstm_sick: %s takes a number from %g to %g, not '%s'\n", option, min, max, text);
+        exit(1);
+    }
+    return x;
+}
+
+static options parse_options(int argc, char **argv)
+{
+    options o = { NULL, 1, 1, 10, 0, 150, 1 };
+    for (int i = 1; i < argc; i += 2) {
+        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
+        if (!strcmp(name, "--data") && *value) o.data = value;
+        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)parse_number(name, value, 0, INT_MAX);
+        else if (!strcmp(name, "--seeds")) o.seeds = (int)parse_number(name, value, 1, 1000);
+        else if (!strcmp(name, "--epochs")) o.epochs = (int)parse_number(name, value, 1, 1000);
+        else if (!strcmp(name, "--limit")) o.limit = (int)parse_number(name, value, 1, INT_MAX);
+        else if (!strcmp(name, "--hidden")) o.hidden = (int)parse_number(name, value, 1, 4096);
+        else if (!strcmp(name, "--seconds")) o.seconds = parse_number(name, value, 0.01, 1000);
+        else { fputs(usage, stderr); exit(1); }
+    }
+    return o;
+}
+
+int main(int argc, char **argv)
+{
+    const options o = parse_options(argc, argv);
+    dataset data;
+    memset(&data, 0, sizeof data);
+    const char *data_name = load_data(&o, &data);
+    printf("%zu training, %zu dev and %zu test pairs, %zu words in the training sentences, data=%s\n", data.train.n_pairs,
+           data.dev.n_pairs, data.test.n_pairs, data.train.n_nodes, data_name);
+    fflush(stdout);
+    const int identical = run(&o, &data, data_name);
+    free_data(&data);
+    return identical ? 0 : 1;
+}
