@@ -962,7 +962,8 @@ enum fold__map {
 };
 
 /* y may be exactly a, b or c; operands a map does not use may be NULL. */
-typedef void (*fold__map_fn)(float *y, const float *a, const float *b, const float *c, float s, size_t n);
+/* n elements of each of `rows` rows. step: floats from one row of y, a, b and c to the next; not read for one row. */
+typedef void (*fold__map_fn)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, const ptrdiff_t step[4]);
 
 /* The optimisers' rules: what w loses, d, by its gradient g (weight decay added) and states s and t, which change on the way.
    True divisions and roots and no fused operations: one result on every path. */
@@ -1210,7 +1211,7 @@ static void fold__tile_aside(const fold__tiles *f, fold__tile_fn tile, const fol
     for (r = 0; r < height; r++) {
         float *to = fold__at(&p->y, row + r) + (low - p->col);
         const float *own = buffer + r * FOLD__TILE_WIDTH + (low - start);
-        if (p->add) f->add(to, to, own, NULL, 0.0f, n);
+        if (p->add) f->add(to, to, own, NULL, 0.0f, n, 1, NULL);
         else memcpy(to, own, bytes);
     }
 }
@@ -1599,29 +1600,31 @@ static void fold__map_broadcast(fold__map_fn map, float *y, int n, const float *
         const float *p[3];
         for (int i = 0; i < 3; i++)
             p[i] = !x[i] ? NULL : size[i] == n ? x[i] + at : size[i] == 1 ? filled[i] : x[i] + at % size[i];
-        map(y + at, p[0], p[1], p[2], s, (size_t)length);
+        map(y + at, p[0], p[1], p[2], s, (size_t)length, 1, NULL);
         at += length;
     }
 }
 
-/* y[r] = map(x0[r], x1[r], x2[r]) over all rows; contiguous rows of equal size are one call. */
+/* y[r] = map(x0[r], x1[r], x2[r]) over all rows; evenly spaced rows of equal size are one call. */
 static void fold__map_rows(const fold_op_call *c, fold__map_fn map, const fold_rows *y, int n, const fold_rows *const x[3], const int size[3], float s)
 {
-    int flat = !y->rows && y->stride == n;
-    for (int i = 0; i < 3 && flat; i++) flat = !x[i] || (!x[i]->rows && x[i]->stride == n && size[i] == n);
-    if (flat) {
-        map(y->base, x[0] ? x[0]->base : NULL, x[1] ? x[1]->base : NULL, x[2] ? x[2]->base : NULL, s, c->rows * (size_t)n);
-        return;
+    const float *p[3];
+    ptrdiff_t step[4];
+    int flat = !y->rows && y->stride == n, even = !y->rows, same = 1;
+    step[0] = y->stride;
+    for (int i = 0; i < 3; i++) {
+        const fold_rows *from = x[i] ? x[i] : y; /* what the map does not use must only be there */
+        p[i] = from->base;
+        step[i + 1] = from->stride;
+        even &= !from->rows;
+        same &= !x[i] || size[i] == n;
+        flat &= step[i + 1] == n;
     }
+    if (even && same) { map(y->base, p[0], p[1], p[2], s, flat ? c->rows * (size_t)n : (size_t)n, flat ? 1 : c->rows, step); return; }
     for (size_t r = 0; r < c->rows; r++) {
-        const float *p[3];
-        int same = 1;
-        for (int i = 0; i < 3; i++) {
-            p[i] = x[i] ? fold_row(x[i], r) : NULL;
-            same &= !p[i] || size[i] == n;
-        }
-        if (same) map(fold_row(y, r), p[0], p[1], p[2], s, (size_t)n);
-        else fold__map_broadcast(map, fold_row(y, r), n, p, size, s);
+        for (int i = 0; i < 3; i++) p[i] = x[i] ? fold__at(x[i], (ptrdiff_t)r) : NULL;
+        if (same) map(fold__at(y, (ptrdiff_t)r), p[0], p[1], p[2], s, (size_t)n, 1, NULL);
+        else fold__map_broadcast(map, fold__at(y, (ptrdiff_t)r), n, p, size, s);
     }
 }
 
@@ -1656,8 +1659,8 @@ static void fold__elementwise_forward(const fold_op_call *c, const fold__element
 static void fold__sum_repeats(const fold_op_call *c, float *d, int size, const float *full, int n)
 {
     if (size == 1) { d[0] = c->engine->k->sum(full, (size_t)n); return; }
-    FOLD__MAP(c, fill)(d, NULL, NULL, NULL, 0, (size_t)size);
-    for (int at = 0; at < n; at += size) FOLD__MAP(c, add)(d, d, full + at, NULL, 0, (size_t)size);
+    FOLD__MAP(c, fill)(d, NULL, NULL, NULL, 0, (size_t)size, 1, NULL);
+    for (int at = 0; at < n; at += size) FOLD__MAP(c, add)(d, d, full + at, NULL, 0, (size_t)size, 1, NULL);
 }
 
 static void fold__elementwise_backward(const fold_op_call *c, const fold__elementwise *e, float s)
@@ -1713,7 +1716,7 @@ static void fold__scalar_rows(const fold_op_call *c, fold__map_fn map, const fol
 {
     const size_t n = (size_t)fold__out_size(c);
     for (size_t r = 0; r < c->rows; r++)
-        map(fold_row(y, r), fold_row(x, r), NULL, NULL, fold__data_float(c->data[r * c->data_step]), n);
+        map(fold_row(y, r), fold_row(x, r), NULL, NULL, fold__data_float(c->data[r * c->data_step]), n, 1, NULL);
 }
 static void fold__scale_forward(const fold_op_call *c) { fold__scalar_rows(c, FOLD__MAP(c, scale), &c->out[0], &c->in[0]); }
 static void fold__scale_backward(const fold_op_call *c) { fold__scalar_rows(c, FOLD__MAP(c, scale), &c->din[0], &c->dout[0]); }
@@ -1948,7 +1951,7 @@ static void fold__add_rows(const fold__kernels *k, size_t rows, const fold_rows 
 {
     for (size_t r = 0; r < rows; r++)
         for (int i = 0; i < inner; i++)
-            k->map[FOLD__MAP_add](acc, acc, fold_row(dy, r) + (size_t)i * (size_t)n, NULL, 0, (size_t)n);
+            k->map[FOLD__MAP_add](acc, acc, fold_row(dy, r) + (size_t)i * (size_t)n, NULL, 0, (size_t)n, 1, NULL);
 }
 
 /* A strided matrix: element (i, j) at p[i * row + j * column]. */
@@ -1965,9 +1968,9 @@ static void fold__small_product(const fold__kernels *kernels, int m, int k, int 
             b.p = scratch; b.row = n;
         }
         for (int i = 0; i < m; i++) {
-            kernels->map[FOLD__MAP_fill](y + (size_t)i * (size_t)n, NULL, NULL, NULL, 0, (size_t)n);
+            kernels->map[FOLD__MAP_fill](y + (size_t)i * (size_t)n, NULL, NULL, NULL, 0, (size_t)n, 1, NULL);
             for (int j = 0; j < k; j++)
-                kernels->map[FOLD__MAP_axpy](y + (size_t)i * (size_t)n, b.p + j * b.row, NULL, y + (size_t)i * (size_t)n, a.p[i * a.row + j * a.column], (size_t)n);
+                kernels->map[FOLD__MAP_axpy](y + (size_t)i * (size_t)n, b.p + j * b.row, NULL, y + (size_t)i * (size_t)n, a.p[i * a.row + j * a.column], (size_t)n, 1, NULL);
         }
         return;
     }
@@ -2034,7 +2037,7 @@ static void fold__dot_backward(const fold_op_call *c)
     const size_t n = (size_t)fold__in_size(c, 0);
     for (int i = 0; i < 2; i++)
         for (size_t r = 0; r < c->rows && !fold__absent(&c->din[i]); r++)
-            FOLD__MAP(c, scale)(fold_row(&c->din[i], r), fold_row(&c->in[1 - i], r), NULL, NULL, fold_row(&c->dout[0], r)[0], n);
+            FOLD__MAP(c, scale)(fold_row(&c->din[i], r), fold_row(&c->in[1 - i], r), NULL, NULL, fold_row(&c->dout[0], r)[0], n, 1, NULL);
 }
 static const char *fold__infer_to_scalar(const fold_shape *in, int n, const int32_t *attr, fold_shape *out)
 {
@@ -2077,10 +2080,10 @@ static void fold__sum_axis(const fold_op_call *c, int mean)
         float *y = fold_row(&c->out[0], r);
         for (int o = 0; o < a.outer; o++, y += inner) {
             if (inner == 1) y[0] = c->engine->k->sum(x + (size_t)o * (size_t)a.length, (size_t)a.length);
-            else FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, inner);
+            else FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, inner, 1, NULL);
             for (int i = 0; i < a.length && inner > 1; i++)
-                FOLD__MAP(c, add)(y, y, x + ((size_t)o * (size_t)a.length + (size_t)i) * inner, NULL, 0, inner);
-            if (mean) FOLD__MAP(c, scale)(y, y, NULL, NULL, factor, inner);
+                FOLD__MAP(c, add)(y, y, x + ((size_t)o * (size_t)a.length + (size_t)i) * inner, NULL, 0, inner, 1, NULL);
+            if (mean) FOLD__MAP(c, scale)(y, y, NULL, NULL, factor, inner, 1, NULL);
         }
     }
 }
@@ -2093,7 +2096,7 @@ static void fold__sum_axis_grad(const fold_op_call *c, int mean)
         const float *g = fold_row(&c->dout[0], r);
         float *d = fold_row(&c->din[0], r);
         for (int o = 0; o < a.outer; o++, g += inner)
-            for (int i = 0; i < a.length; i++, d += inner) FOLD__MAP(c, scale)(d, g, NULL, NULL, factor, inner);
+            for (int i = 0; i < a.length; i++, d += inner) FOLD__MAP(c, scale)(d, g, NULL, NULL, factor, inner, 1, NULL);
     }
 }
 static void fold__sum_forward(const fold_op_call *c) { fold__sum_axis(c, 0); }
@@ -2148,8 +2151,8 @@ static float fold__softmax_row(const fold__kernels *k, float *y, const float *x,
     FOLD__NO_CONTRACT
     float sum, log_sum;
     const float m = fold__exp_row(k, y, x, n, &sum);
-    k->map[FOLD__MAP_log](&log_sum, &sum, NULL, NULL, 0, 1);
-    k->map[FOLD__MAP_scale](y, y, NULL, NULL, 1.0f / sum, n);
+    k->map[FOLD__MAP_log](&log_sum, &sum, NULL, NULL, 0, 1, 1, NULL);
+    k->map[FOLD__MAP_scale](y, y, NULL, NULL, 1.0f / sum, n, 1, NULL);
     return m + log_sum;
 }
 static void fold__softmax_forward(const fold_op_call *c)
@@ -2166,8 +2169,8 @@ static void fold__softmax_backward(const fold_op_call *c)
         for (size_t i = 0; i < lines; i++) {
             const float *g = fold_row(&c->dout[0], r) + i * n, *y = fold_row(&c->out[0], r) + i * n;
             float *d = fold_row(&c->din[0], r) + i * n;
-            FOLD__MAP(c, shift)(d, g, NULL, NULL, -c->engine->k->dot(g, y, n), n);
-            FOLD__MAP(c, mul)(d, d, y, NULL, 0, n);
+            FOLD__MAP(c, shift)(d, g, NULL, NULL, -c->engine->k->dot(g, y, n), n, 1, NULL);
+            FOLD__MAP(c, mul)(d, d, y, NULL, 0, n, 1, NULL);
         }
 }
 static void fold__log_softmax_forward(const fold_op_call *c)
@@ -2177,7 +2180,7 @@ static void fold__log_softmax_forward(const fold_op_call *c)
         for (size_t i = 0; i < lines; i++) {
             const float *x = fold_row(&c->in[0], r) + i * n;
             const float log_sum = fold__softmax_row(c->engine->k, c->scratch, x, n);
-            FOLD__MAP(c, shift)(fold_row(&c->out[0], r) + i * n, x, NULL, NULL, -log_sum, n);
+            FOLD__MAP(c, shift)(fold_row(&c->out[0], r) + i * n, x, NULL, NULL, -log_sum, n, 1, NULL);
         }
 }
 static void fold__log_softmax_backward(const fold_op_call *c)
@@ -2187,8 +2190,8 @@ static void fold__log_softmax_backward(const fold_op_call *c)
         for (size_t i = 0; i < lines; i++) {
             const float *g = fold_row(&c->dout[0], r) + i * n, *y = fold_row(&c->out[0], r) + i * n;
             const float sum = c->engine->k->sum(g, n);
-            FOLD__MAP(c, exp)(c->scratch, y, NULL, NULL, 0, n);
-            FOLD__MAP(c, axpy)(fold_row(&c->din[0], r) + i * n, c->scratch, NULL, g, -sum, n);
+            FOLD__MAP(c, exp)(c->scratch, y, NULL, NULL, 0, n, 1, NULL);
+            FOLD__MAP(c, axpy)(fold_row(&c->din[0], r) + i * n, c->scratch, NULL, g, -sum, n, 1, NULL);
         }
 }
 
@@ -2205,11 +2208,11 @@ static float fold__standardise(const fold__kernels *k, float *t, const float *x,
 {
     FOLD__NO_CONTRACT
     const float scale = 1.0f / (float)n;
-    k->map[FOLD__MAP_shift](t, x, NULL, NULL, -(k->sum(x, n) * scale), n);
+    k->map[FOLD__MAP_shift](t, x, NULL, NULL, -(k->sum(x, n) * scale), n, 1, NULL);
     float inverse = k->dot(t, t, n) * scale + 1e-5f;
-    k->map[FOLD__MAP_sqrt](&inverse, &inverse, NULL, NULL, 0, 1);
+    k->map[FOLD__MAP_sqrt](&inverse, &inverse, NULL, NULL, 0, 1, 1, NULL);
     inverse = 1.0f / inverse;
-    k->map[FOLD__MAP_scale](t, t, NULL, NULL, inverse, n);
+    k->map[FOLD__MAP_scale](t, t, NULL, NULL, inverse, n, 1, NULL);
     return inverse;
 }
 static void fold__layer_norm_forward(const fold_op_call *c)
@@ -2219,7 +2222,7 @@ static void fold__layer_norm_forward(const fold_op_call *c)
         for (size_t i = 0; i < lines; i++) {
             float *y = fold_row(&c->out[0], r) + i * n;
             fold__standardise(c->engine->k, y, fold_row(&c->in[0], r) + i * n, n);
-            FOLD__MAP(c, addmul)(y, y, fold_row(&c->in[1], r), fold_row(&c->in[2], r), 0, n);
+            FOLD__MAP(c, addmul)(y, y, fold_row(&c->in[1], r), fold_row(&c->in[2], r), 0, n, 1, NULL);
         }
 }
 static void fold__layer_norm_backward(const fold_op_call *c)
@@ -2235,17 +2238,17 @@ static void fold__layer_norm_backward(const fold_op_call *c)
             const float *g = fold_row(&c->dout[0], r) + i * n;
             const float inverse = fold__standardise(k, t, fold_row(&c->in[0], r) + i * n, n);
             if (!fold__absent(&c->din[1])) {
-                FOLD__MAP(c, mul)(u, g, t, NULL, 0, n);
-                FOLD__MAP(c, add)(fold_row(&c->din[1], r), fold_row(&c->din[1], r), u, NULL, 0, n);
+                FOLD__MAP(c, mul)(u, g, t, NULL, 0, n, 1, NULL);
+                FOLD__MAP(c, add)(fold_row(&c->din[1], r), fold_row(&c->din[1], r), u, NULL, 0, n, 1, NULL);
             }
-            if (!fold__absent(&c->din[2])) FOLD__MAP(c, add)(fold_row(&c->din[2], r), fold_row(&c->din[2], r), g, NULL, 0, n);
+            if (!fold__absent(&c->din[2])) FOLD__MAP(c, add)(fold_row(&c->din[2], r), fold_row(&c->din[2], r), g, NULL, 0, n, 1, NULL);
             if (fold__absent(&c->din[0])) continue;
-            FOLD__MAP(c, mul)(u, g, fold_row(&c->in[1], r), NULL, 0, n);
+            FOLD__MAP(c, mul)(u, g, fold_row(&c->in[1], r), NULL, 0, n, 1, NULL);
             const float mean = k->sum(u, n) / (float)n, slope = k->dot(u, t, n) / (float)n;
             float *d = fold_row(&c->din[0], r) + i * n;
-            FOLD__MAP(c, shift)(u, u, NULL, NULL, -mean, n);
-            FOLD__MAP(c, axpy)(d, t, NULL, u, -slope, n);
-            FOLD__MAP(c, scale)(d, d, NULL, NULL, inverse, n);
+            FOLD__MAP(c, shift)(u, u, NULL, NULL, -mean, n, 1, NULL);
+            FOLD__MAP(c, axpy)(d, t, NULL, u, -slope, n, 1, NULL);
+            FOLD__MAP(c, scale)(d, d, NULL, NULL, inverse, n, 1, NULL);
         }
     }
 }
@@ -2272,9 +2275,9 @@ static void fold__list_total(const fold_op_call *c, int mean)
     for (size_t r = 0; r < c->rows; r++) {
         float *y = fold_row(&c->out[0], r);
         const uint32_t first = c->list[r], last = c->list[r + 1];
-        FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, n);
-        for (uint32_t e = first; e < last; e++) FOLD__MAP(c, add)(y, y, fold_row(&c->in[0], e), NULL, 0, n);
-        if (mean && last > first) FOLD__MAP(c, scale)(y, y, NULL, NULL, 1.0f / (float)(last - first), n);
+        FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, n, 1, NULL);
+        for (uint32_t e = first; e < last; e++) FOLD__MAP(c, add)(y, y, fold_row(&c->in[0], e), NULL, 0, n, 1, NULL);
+        if (mean && last > first) FOLD__MAP(c, scale)(y, y, NULL, NULL, 1.0f / (float)(last - first), n, 1, NULL);
     }
 }
 static void fold__list_total_grad(const fold_op_call *c, int mean)
@@ -2282,7 +2285,7 @@ static void fold__list_total_grad(const fold_op_call *c, int mean)
     const size_t n = (size_t)fold__out_size(c);
     for (size_t r = 0; r < c->rows; r++)
         for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++)
-            FOLD__MAP(c, scale)(fold_row(&c->din[0], e), fold_row(&c->dout[0], r), NULL, NULL, mean ? 1.0f / (float)(c->list[r + 1] - c->list[r]) : 1.0f, n);
+            FOLD__MAP(c, scale)(fold_row(&c->din[0], e), fold_row(&c->dout[0], r), NULL, NULL, mean ? 1.0f / (float)(c->list[r + 1] - c->list[r]) : 1.0f, n, 1, NULL);
 }
 static void fold__sum_n_forward(const fold_op_call *c) { fold__list_total(c, 0); }
 static void fold__sum_n_backward(const fold_op_call *c) { fold__list_total_grad(c, 0); }
@@ -2294,8 +2297,8 @@ static void fold__max_n_forward(const fold_op_call *c)
     for (size_t r = 0; r < c->rows; r++) {
         float *y = fold_row(&c->out[0], r);
         for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++) {
-            if (e == c->list[r]) FOLD__MAP(c, copy)(y, fold_row(&c->in[0], e), NULL, NULL, 0, n);
-            else FOLD__MAP(c, max)(y, fold_row(&c->in[0], e), y, NULL, 0, n); /* a later one wins only when larger */
+            if (e == c->list[r]) FOLD__MAP(c, copy)(y, fold_row(&c->in[0], e), NULL, NULL, 0, n, 1, NULL);
+            else FOLD__MAP(c, max)(y, fold_row(&c->in[0], e), y, NULL, 0, n, 1, NULL); /* a later one wins only when larger */
         }
     }
 }
@@ -2327,7 +2330,7 @@ static void fold__attend_norm(const fold_op_call *c, size_t r, float *largest, f
     }
     for (uint32_t e = first; e < last; e++) {
         float w = fold_row(&c->in[0], e)[0] - *largest;
-        FOLD__MAP(c, exp)(&w, &w, NULL, NULL, 0, 1);
+        FOLD__MAP(c, exp)(&w, &w, NULL, NULL, 0, 1, 1, NULL);
         *sum = *sum + w;
     }
 }
@@ -2335,7 +2338,7 @@ static float fold__attend_weight(const fold_op_call *c, uint32_t e, float larges
 {
     FOLD__NO_CONTRACT
     float w = fold_row(&c->in[0], e)[0] - largest;
-    FOLD__MAP(c, exp)(&w, &w, NULL, NULL, 0, 1);
+    FOLD__MAP(c, exp)(&w, &w, NULL, NULL, 0, 1, 1, NULL);
     return w / sum;
 }
 static void fold__attend_n_forward(const fold_op_call *c)
@@ -2344,9 +2347,9 @@ static void fold__attend_n_forward(const fold_op_call *c)
     for (size_t r = 0; r < c->rows; r++) {
         float *y = fold_row(&c->out[0], r), largest, sum;
         fold__attend_norm(c, r, &largest, &sum);
-        FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, n);
+        FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, n, 1, NULL);
         for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++)
-            FOLD__MAP(c, axpy)(y, fold_row(&c->in[1], e), NULL, y, fold__attend_weight(c, e, largest, sum), n);
+            FOLD__MAP(c, axpy)(y, fold_row(&c->in[1], e), NULL, y, fold__attend_weight(c, e, largest, sum), n, 1, NULL);
     }
 }
 static void fold__attend_n_backward(const fold_op_call *c)
@@ -2362,7 +2365,7 @@ static void fold__attend_n_backward(const fold_op_call *c)
             const float w = fold__attend_weight(c, e, largest, sum);
             if (!fold__absent(&c->din[0]))
                 fold_row(&c->din[0], e)[0] = w * (c->engine->k->dot(g, fold_row(&c->in[1], e), n) - mean);
-            if (!fold__absent(&c->din[1])) FOLD__MAP(c, scale)(fold_row(&c->din[1], e), g, NULL, NULL, w, n);
+            if (!fold__absent(&c->din[1])) FOLD__MAP(c, scale)(fold_row(&c->din[1], e), g, NULL, NULL, w, n, 1, NULL);
         }
     }
 }
@@ -2511,7 +2514,7 @@ static void fold__softmax_xent_backward(const fold_op_call *c)
         float *d = fold_row(&c->din[0], r);
         fold__softmax_row(c->engine->k, d, fold_row(&c->in[0], r), n);
         d[c->data[r * c->data_step]] -= 1.0f;
-        FOLD__MAP(c, scale)(d, d, NULL, NULL, fold_row(&c->dout[0], r)[0], n);
+        FOLD__MAP(c, scale)(d, d, NULL, NULL, fold_row(&c->dout[0], r)[0], n, 1, NULL);
     }
 }
 static void fold__softmax_kl_forward(const fold_op_call *c)
@@ -2521,7 +2524,7 @@ static void fold__softmax_kl_forward(const fold_op_call *c)
     for (size_t r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r), *t = fold_row(&c->in[1], r);
         const float log_sum = fold__softmax_row(c->engine->k, c->scratch, x, (size_t)n);
-        FOLD__MAP(c, log)(c->scratch, t, NULL, NULL, 0, (size_t)n);
+        FOLD__MAP(c, log)(c->scratch, t, NULL, NULL, 0, (size_t)n, 1, NULL);
         float loss = 0;
         for (int i = 0; i < n; i++)
             if (t[i] > 0) loss += t[i] * (c->scratch[i] - (x[i] - log_sum));
@@ -2546,7 +2549,7 @@ static void fold__bce_forward(const fold_op_call *c)
     const size_t n = (size_t)fold__in_size(c, 0);
     for (size_t r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r), *t = fold_row(&c->in[1], r);
-        FOLD__MAP(c, softplus)(c->scratch, x, NULL, NULL, 0, n);
+        FOLD__MAP(c, softplus)(c->scratch, x, NULL, NULL, 0, n, 1, NULL);
         fold_row(&c->out[0], r)[0] = c->engine->k->sum(c->scratch, n) - c->engine->k->dot(x, t, n);
     }
 }
@@ -2555,16 +2558,16 @@ static void fold__bce_backward(const fold_op_call *c)
     const size_t n = (size_t)fold__in_size(c, 0);
     for (size_t r = 0; r < c->rows; r++) {
         float *d = fold_row(&c->din[0], r);
-        FOLD__MAP(c, sigmoid)(d, fold_row(&c->in[0], r), NULL, NULL, 0, n);
-        FOLD__MAP(c, sub)(d, d, fold_row(&c->in[1], r), NULL, 0, n);
-        FOLD__MAP(c, scale)(d, d, NULL, NULL, fold_row(&c->dout[0], r)[0], n);
+        FOLD__MAP(c, sigmoid)(d, fold_row(&c->in[0], r), NULL, NULL, 0, n, 1, NULL);
+        FOLD__MAP(c, sub)(d, d, fold_row(&c->in[1], r), NULL, 0, n, 1, NULL);
+        FOLD__MAP(c, scale)(d, d, NULL, NULL, fold_row(&c->dout[0], r)[0], n, 1, NULL);
     }
 }
 static void fold__squared_error_forward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__in_size(c, 0);
     for (size_t r = 0; r < c->rows; r++) {
-        FOLD__MAP(c, sub)(c->scratch, fold_row(&c->in[0], r), fold_row(&c->in[1], r), NULL, 0, n);
+        FOLD__MAP(c, sub)(c->scratch, fold_row(&c->in[0], r), fold_row(&c->in[1], r), NULL, 0, n, 1, NULL);
         fold_row(&c->out[0], r)[0] = c->engine->k->dot(c->scratch, c->scratch, n);
     }
 }
@@ -2575,12 +2578,12 @@ static void fold__difference_backward(const fold_op_call *c, void (*slope)(const
     for (int i = 0; i < 2; i++)
         for (size_t r = 0; r < c->rows && !fold__absent(&c->din[i]); r++) {
             float *d = fold_row(&c->din[i], r);
-            FOLD__MAP(c, sub)(c->scratch, fold_row(&c->in[0], r), fold_row(&c->in[1], r), NULL, 0, n);
+            FOLD__MAP(c, sub)(c->scratch, fold_row(&c->in[0], r), fold_row(&c->in[1], r), NULL, 0, n, 1, NULL);
             slope(c, n, c->scratch);
-            FOLD__MAP(c, scale)(d, c->scratch, NULL, NULL, i ? -fold_row(&c->dout[0], r)[0] : fold_row(&c->dout[0], r)[0], n);
+            FOLD__MAP(c, scale)(d, c->scratch, NULL, NULL, i ? -fold_row(&c->dout[0], r)[0] : fold_row(&c->dout[0], r)[0], n, 1, NULL);
         }
 }
-static void fold__squared_slope(const fold_op_call *c, size_t n, float *d) { FOLD__MAP(c, scale)(d, d, NULL, NULL, 2.0f, n); }
+static void fold__squared_slope(const fold_op_call *c, size_t n, float *d) { FOLD__MAP(c, scale)(d, d, NULL, NULL, 2.0f, n, 1, NULL); }
 static void fold__squared_error_backward(const fold_op_call *c) { fold__difference_backward(c, fold__squared_slope); }
 static void fold__huber_forward(const fold_op_call *c)
 {
@@ -6824,7 +6827,7 @@ static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, uint32_t e, int 
 }
 
 static void fold__clear_row(float *row, uint32_t n) { memset(row, 0, n * sizeof *row); }
-static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint32_t n) { f->model->k->map[FOLD__MAP_add](to, to, from, NULL, 0, n); }
+static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint32_t n) { f->model->k->map[FOLD__MAP_add](to, to, from, NULL, 0, n, 1, NULL); }
 
 static void fold__shared_total(fold_ctx *f, uint32_t id, const fold__group *g);
 
@@ -8330,7 +8333,7 @@ static double fold__each_grad(fold_model *m, float factor)
         for (uint32_t r = 0; r < (sparse ? p->touched : !fold__grad_is_zero(m, p)); r++) {
             float *g = fold__grads(m) + p->at + (sparse ? fold__touched(m)[p->touched_at + r] * width : 0);
             if (factor == 1) sum += fold__squares(m->k, g, n);
-            else m->k->map[FOLD__MAP_scale](g, g, NULL, NULL, factor, n);
+            else m->k->map[FOLD__MAP_scale](g, g, NULL, NULL, factor, n, 1, NULL);
         }
     }
     return sum;
@@ -9024,34 +9027,37 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 #define FOLD__C c
 #define FOLD__S s
 #define FOLD__MAP_CASE(name, expression) case FOLD__MAP_##name: y = expression; break;
-static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb, const float *pc, float ps, size_t n)
+static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb, const float *pc, float ps, size_t n, size_t rows, const ptrdiff_t *step)
 {
     FOLD__NO_CONTRACT
     const FOLD__V s = FOLD__VSET(ps);
-    size_t i;
-    if (!pa) pa = py;                                      /* an operand the map does not use */
-    if (!pb) pb = pa;
-    if (!pc) pc = pa;
-    for (i = 0; i + FOLD__W <= n; i += FOLD__W) {
-        const FOLD__V a = FOLD__VLOAD(pa + i), b = FOLD__VLOAD(pb + i), c = FOLD__VLOAD(pc + i);
-        FOLD__V y = s;
-        switch (map) { FOLD__MAPS(FOLD__MAP_CASE) default: break; }
-        FOLD__VSTORE(py + i, y);
-    }
-    if (i < n) {
-        const size_t bytes = (n - i) * sizeof(float);
-        float t[4][FOLD__W] = { { 0.0f } };
-        memcpy(t[0], pa + i, bytes);
-        memcpy(t[1], pb + i, bytes);
-        memcpy(t[2], pc + i, bytes);
-        FOLD__ISA(map)(map, t[3], t[0], t[1], t[2], ps, FOLD__W);
-        memcpy(py + i, t[3], bytes);
+    for (;; py += step[0], pa += step[1], pb += step[2], pc += step[3]) {
+        size_t i;
+        if (!pa) pa = py;                                  /* an operand the map does not use */
+        if (!pb) pb = pa;
+        if (!pc) pc = pa;
+        for (i = 0; i + FOLD__W <= n; i += FOLD__W) {
+            const FOLD__V a = FOLD__VLOAD(pa + i), b = FOLD__VLOAD(pb + i), c = FOLD__VLOAD(pc + i);
+            FOLD__V y = s;
+            switch (map) { FOLD__MAPS(FOLD__MAP_CASE) default: break; }
+            FOLD__VSTORE(py + i, y);
+        }
+        if (i < n) {
+            const size_t bytes = (n - i) * sizeof(float);
+            float t[4][FOLD__W] = { { 0.0f } };
+            memcpy(t[0], pa + i, bytes);
+            memcpy(t[1], pb + i, bytes);
+            memcpy(t[2], pc + i, bytes);
+            FOLD__ISA(map)(map, t[3], t[0], t[1], t[2], ps, FOLD__W, 1, NULL);
+            memcpy(py + i, t[3], bytes);
+        }
+        if (rows-- <= 1) return;
     }
 }
 #define FOLD__MAP_DEFINE(name, expression) \
-    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n) \
+    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, const ptrdiff_t *step) \
     { \
-        FOLD__ISA(map)(FOLD__MAP_##name, y, a, b, c, s, n); \
+        FOLD__ISA(map)(FOLD__MAP_##name, y, a, b, c, s, n, rows, step); \
     }
 
 #else
@@ -9061,15 +9067,18 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
 #define FOLD__C FOLD__VLOAD_M(c + i, mask)
 #define FOLD__S FOLD__VSET(s)
 #define FOLD__MAP_DEFINE(name, expression) \
-    FOLD__TARGET static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n) \
+    FOLD__TARGET static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, const ptrdiff_t *step) \
     { \
         FOLD__NO_CONTRACT \
-        FOLD__MASK mask = FOLD__TAIL(FOLD__W); \
-        size_t i; \
         (void)a; (void)b; (void)c; (void)s; \
-        for (i = 0; i < n; i += FOLD__W) { \
-            if (n - i < FOLD__W) mask = FOLD__TAIL(n - i); \
-            FOLD__VSTORE_M(y + i, expression, mask, n - i); \
+        for (;; y += step[0], a += step[1], b += step[2], c += step[3]) { \
+            FOLD__MASK mask = FOLD__TAIL(FOLD__W); \
+            size_t i; \
+            for (i = 0; i < n; i += FOLD__W) { \
+                if (n - i < FOLD__W) mask = FOLD__TAIL(n - i); \
+                FOLD__VSTORE_M(y + i, expression, mask, n - i); \
+            } \
+            if (rows-- <= 1) return; \
         } \
     }
 #endif
@@ -9227,8 +9236,8 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *a, size_t n)
 
 static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, size_t n)
 {
-    FOLD__ISA(map_shift)(y, a, NULL, NULL, -m, n);
-    FOLD__ISA(map_exp)(y, y, NULL, NULL, 0.0f, n);
+    FOLD__ISA(map_shift)(y, a, NULL, NULL, -m, n, 1, NULL);
+    FOLD__ISA(map_exp)(y, y, NULL, NULL, 0.0f, n, 1, NULL);
     return FOLD__ISA(sum)(y, n);
 }
 
@@ -9424,7 +9433,7 @@ static void FOLD__ISA(grad_few)(int rows, const fold_rows *x, ptrdiff_t row, int
 {
     int r, i;
     for (i = 0; i < k; i++, dw += ldw)
-        for (r = 0; r < rows; r++) FOLD__ISA(map_axpy)(dw, fold__at(dy, row + r), NULL, dw, fold__at(x, row + r)[i], (size_t)n);
+        for (r = 0; r < rows; r++) FOLD__ISA(map_axpy)(dw, fold__at(dy, row + r), NULL, dw, fold__at(x, row + r)[i], (size_t)n, 1, NULL);
 }
 #define FOLD__FEW 2
 #else

@@ -251,13 +251,13 @@ static void test_maps(const fold__kernels *f)
                 if (fabs((double)b[i]) < 0.01) b[i] = 0.5f;
                 c[i] = below(8) ? ((float)(rnd() >> 8) / 8388608.0f) + 0.1f : b[i];
             }
-            f->map[map](y, a, b, c, s, (size_t)n);
+            f->map[map](y, a, b, c, s, (size_t)n, 1, NULL);
             for (i = 0; i < n; i++) {
                 double want = map_reference(map, (double)a[i], (double)b[i], (double)c[i], (double)s), got = (double)y[i];
                 double scale = fabs(want) + (map >= FOLD__MAP_axpy ? 4.0 : map <= FOLD__MAP_shift ? 1.0 : map == FOLD__MAP_log ? 0.0 : 1e-30);
                 check(fabs(want - got) <= 2e-6 * scale, map_name[map], f->name, t, i, n);
             }
-            f->map[map](t % 3 == 0 ? a : t % 3 == 1 ? b : c, a, b, c, s, (size_t)n);       /* in place */
+            f->map[map](t % 3 == 0 ? a : t % 3 == 1 ? b : c, a, b, c, s, (size_t)n, 1, NULL);       /* in place */
             for (i = 0; i < n; i++) check(same((t % 3 == 0 ? a : t % 3 == 1 ? b : c)[i], y[i]), "map in place", f->name, map, i, n);
             free(a); free(b); free(c); free(y);
         }
@@ -273,8 +273,8 @@ static void test_same(const fold__kernels *f, const fold__kernels *g, int tries)
         float u[4], v[4];
         if (!soft) for (i = 0; i < n; i++) { a[i] = special(); b[i] = special(); c[i] = special(); }
         for (map = 0; map < FOLD__MAP_COUNT; map++) {
-            f->map[map](y, a, b, c, s, (size_t)n);
-            g->map[map](z, a, b, c, s, (size_t)n);
+            f->map[map](y, a, b, c, s, (size_t)n, 1, NULL);
+            g->map[map](z, a, b, c, s, (size_t)n, 1, NULL);
             for (i = 0; i < n; i++) check(same(y[i], z[i]), map_name[map], "same", map, (int)bits_of(a[i]), (int)bits_of(b[i]));
         }
         u[0] = f->sum(a, (size_t)n); u[1] = f->dot(a, b, (size_t)n); u[2] = f->max(a, (size_t)n); u[3] = f->exp_sum(y, a, u[2], (size_t)n);
@@ -318,7 +318,7 @@ static void test_fma(const fold__kernels *f, int tries)
                 c[i] = ldexpf((float)(below(5) - 2), -120 - below(32));
             }
         }
-        f->map[FOLD__MAP_addmul](y, a, b, c, 0.0f, 64);
+        f->map[FOLD__MAP_addmul](y, a, b, c, 0.0f, 64, 1, NULL);
         for (i = 0; i < 64; i++) check(same(y[i], fmaf(a[i], b[i], c[i])), "fma", f->name, t % 3, (int)bits_of(a[i]), (int)bits_of(b[i]));
     }
 }
@@ -328,18 +328,18 @@ static void test_edges(const fold__kernels *f)
     const float inf = (float)INFINITY, nan = (float)NAN;
     float x[8], y[8];
     x[0] = inf; x[1] = -inf; x[2] = nan; x[3] = 89.0f; x[4] = -104.0f; x[5] = 0.0f; x[6] = -100.0f; x[7] = 88.7228f;
-    f->map[FOLD__MAP_exp](y, x, NULL, NULL, 0.0f, 8);
+    f->map[FOLD__MAP_exp](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] == 0.0f && y[2] != y[2] && y[3] == inf && y[4] == 0.0f && y[5] == 1.0f && y[6] > 0.0f && y[6] < 1e-43f && y[7] > 3.4e38f && y[7] < inf, "exp edges", f->name, 0, 0, 0);
     x[3] = -1.0f; x[4] = 1e-45f; x[6] = -0.0f; x[7] = 1.0f;
-    f->map[FOLD__MAP_log](y, x, NULL, NULL, 0.0f, 8);
+    f->map[FOLD__MAP_log](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] != y[1] && y[2] != y[2] && y[3] != y[3] && y[4] > -103.3f && y[4] < -103.2f && y[5] == -inf && y[6] == -inf && y[7] == 0.0f, "log edges", f->name, 0, 0, 0);
-    f->map[FOLD__MAP_tanh](y, x, NULL, NULL, 0.0f, 8);
+    f->map[FOLD__MAP_tanh](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == 1.0f && y[1] == -1.0f && y[2] != y[2] && y[4] == 1e-45f && bits_of(y[6]) == 0x80000000u, "tanh edges", f->name, 0, 0, 0);
-    f->map[FOLD__MAP_sigmoid](y, x, NULL, NULL, 0.0f, 8);
+    f->map[FOLD__MAP_sigmoid](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == 1.0f && y[1] == 0.0f && y[2] != y[2] && y[5] == 0.5f, "sigmoid edges", f->name, 0, 0, 0);
-    f->map[FOLD__MAP_softplus](y, x, NULL, NULL, 0.0f, 8);
+    f->map[FOLD__MAP_softplus](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] == 0.0f && y[2] != y[2], "softplus edges", f->name, 0, 0, 0);
-    f->map[FOLD__MAP_relu](y, x, NULL, NULL, 0.0f, 8);
+    f->map[FOLD__MAP_relu](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] == 0.0f && y[2] == 0.0f, "relu edges", f->name, 0, 0, 0);
 }
 
@@ -358,7 +358,7 @@ static void ulp_row(const fold__kernels *f, const char *name, int map, double (*
     int n, i;
     while (u < 0x100000000u) {
         for (n = 0; n < 256 && u < 0x100000000u; n++, u += step) x[n] = float_of((uint32_t)u);
-        f->map[map](y, x, NULL, NULL, 0.0f, (size_t)n);
+        f->map[map](y, x, NULL, NULL, 0.0f, (size_t)n, 1, NULL);
         for (i = 0; i < n; i++) {
             double want = exact((double)x[i]), got = (double)y[i], unit;
             int e;
