@@ -645,7 +645,8 @@ FOLD_API const char *fold_status_text(fold_status status)
    the exact size of a block is the sum of what the arrays need. Arrays never shrink: no allocation after
    warm-up. Knows nothing of what the arrays hold. */
 
-typedef struct fold__array { char *p; size_t capacity, need; } fold__array; /* bytes; need: the most asked for */
+/* bytes; need: the most asked for. brief: what it holds is not needed when it grows, nor is it asked for often. */
+typedef struct fold__array { char *p; size_t capacity, need; int brief; } fold__array;
 
 typedef struct fold__arena {
     fold_memory memory;
@@ -694,7 +695,13 @@ static void fold__arena_account(fold__arena *a, size_t more, size_t less)
 
 static int fold__grow_allocated(fold__arena *a, fold__array *x, size_t need)
 {
-    size_t capacity = fold__round_up(fold__max_size(need, x->capacity * 2), FOLD__ALIGN);
+    const size_t capacity = fold__round_up(x->brief ? need + need / 8 : fold__max_size(need, x->capacity * 2), FOLD__ALIGN);
+    if (x->p && x->brief) { /* freed first: the peak is one of them */
+        a->memory.free(x->p, x->capacity, a->memory.user);
+        fold__arena_account(a, 0, x->capacity);
+        x->p = NULL;
+        x->capacity = 0;
+    }
     char *p = a->memory.alloc ? (char *)a->memory.alloc(capacity, FOLD__ALIGN, a->memory.user) : NULL;
     if (!p) return 0;
     fold__arena_account(a, capacity, 0);
@@ -3888,6 +3895,8 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     f->arena.memory = memory;
     f->arena.array = f->arrays;
     f->arena.n = FOLD__C_COUNT;
+    f->arrays[FOLD__C_NODE_WORDS].brief = f->arrays[FOLD__C_SCHEDULE].brief = f->arrays[FOLD__C_REGION].brief = 1;
+    f->arrays[FOLD__C_SCRATCH].brief = f->arrays[FOLD__C_ACC].brief = 1;
     if (memory.block) {
         f->arena.block = (char *)memory.block + size;
         f->arena.block_size = (memory.block_size - size) / FOLD__ALIGN * FOLD__ALIGN;
@@ -4976,7 +4985,7 @@ typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8
 /* A signature in a run. */
 typedef struct fold__form {
     uint32_t sig, info0, gsig, first, first_elem; /* its first call that bears on the root, and the first of those whose list is not empty */
-    uint32_t row_floats, elem_floats; /* all values of its program: per call, per list element */
+    uint32_t row_floats, elem_floats; /* of its program's values and gradients that outlive a batch: per call, per list element */
     uint8_t trains, grad;         /* grad: some call needs a gradient */
     uint64_t slot_grad;           /* inputs that get a gradient in some call */
     uint64_t slot_back, slot_late; /* inputs read in backward, and by weight gradients at the end */
@@ -5435,6 +5444,33 @@ static void fold__note_reads(const fold_ctx *f, fold__form *form, const fold__pr
     for (int o = 0; o < op->n_out && (row->def.needs & FOLD_NEEDS_OUT); o++) info[op->value0 + (uint32_t)o].back = 1;
 }
 
+static int fold__output_of(const fold__program *p, uint32_t value)
+{
+    for (int o = 0; o < p->n_out; o++)
+        if (p->out[o].index == value) return o;
+    return -1;
+}
+/* Whether a value, or its gradient, outlives its batch. */
+static int fold__outlives(const fold__program *p, const fold__info *info, uint32_t v)
+{
+    return fold__output_of(p, v) >= 0 || info[v].back || info[v].late;
+}
+static int fold__grad_outlives(const fold_ctx *f, const fold__program *p, uint32_t v)
+{
+    const fold__body_op *op = &p->op[p->value[v].op];
+    return op->op == FOLD__OP_linear && (fold__param_trains(f, op->param[0]) || fold__param_trains(f, op->param[1]));
+}
+
+/* What a call of the form, and a list element of it, add to what must stay. */
+static void fold__measure_form(const fold_ctx *f, fold__form *form, const fold__program *p, const fold__info *info)
+{
+    form->row_floats = form->elem_floats = 0;
+    for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
+        const int grads = info[v].grad ? (fold__output_of(p, v) >= 0) + fold__grad_outlives(f, p, v) : 0;
+        *(p->value[v].elem ? &form->elem_floats : &form->row_floats) += p->value[v].size * (uint32_t)(fold__outlives(p, info, v) + grads);
+    }
+}
+
 /* Marks the values that lead to outputs by other ways than through the elements of a list. */
 static void fold__mark_standing(const fold__program *p, fold__info *info)
 {
@@ -5498,6 +5534,7 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
     const fold__sig *s = &fold__sigs(f)[form->sig];
     for (int k = 0; k < p.n_in + p.n_list; k++)
         slot[k].mode = fold__settle_parts(slot[k].mode, slot[k].part, slot[k].cover, fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)k]].size);
+    fold__measure_form(f, form, &p, info);
 }
 
 /* The form of a signature that this run had not seen. Arrays may move. */
@@ -5516,7 +5553,6 @@ static FOLD__NOINLINE int fold__add_form(fold_ctx *f, uint32_t sig)
     form->gsig = FOLD__NONE;
     form->info0 = r->n.info;
     form->trains = (uint8_t)fold__trains(f, &at);
-    for (int v = 0; v < at.n_values; v++) *(at.value[v].elem ? &form->elem_floats : &form->row_floats) += at.value[v].size;
     r->n.info += n_info;
     r->sig_form[sig] = r->n.forms++;
     return 1;
@@ -5538,7 +5574,7 @@ static int fold__collect(fold_ctx *f)
         r->calls[r->n.calls++] = id;
         if (!(r->state[id] & FOLD__BEARS)) continue;
         if (!form->first) form->first = id;
-        if (!form->first_elem && form->elem_floats && fold__slots_of(f, id).count) form->first_elem = id;
+        if (!form->first_elem && fold__sigs(f)[sig].n_list && fold__slots_of(f, id).count) form->first_elem = id;
     }
     return 1;
 }
@@ -5563,13 +5599,13 @@ static void fold__analyse_forms(fold_ctx *f)
    feed each other into components, runs components producers first, and inside a cyclic one follows the
    policy. Sees signatures, operands and sizes, never floats. Calls: run state. */
 
-/* Bytes a call adds to the working set of its group, roughly: all values of its program, and their gradients. */
+/* Bytes a call adds to the working set of its group. */
 static size_t fold__call_bytes(const fold_ctx *f, uint32_t id)
 {
     const fold__form *form = &f->run->form[f->run->sig_form[f->sig[id]]];
     size_t floats = form->row_floats;
     if (form->elem_floats) floats += (size_t)form->elem_floats * fold__slots_of(f, id).count;
-    return floats * (f->run->backward ? 2 : 1) * sizeof(float);
+    return floats * sizeof(float);
 }
 
 /* The last call that shares a value of this one, or a leaf with a gradient. */
@@ -6263,13 +6299,6 @@ static uint32_t fold__rows_of_tile(const fold__program *p)
     return widest >= FOLD__TILE_FLOATS ? 1 : FOLD__TILE_FLOATS / widest;
 }
 
-static int fold__output_of(const fold__program *p, uint32_t value)
-{
-    for (int o = 0; o < p->n_out; o++)
-        if (p->out[o].index == value) return o;
-    return -1;
-}
-
 /* Whether the gradient of an output is exactly what comes from outside. */
 static int fold__grad_is_outer(const fold__program *p, const fold__info *info, uint32_t v)
 {
@@ -6306,14 +6335,11 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
     memset(buf, 0, fold__n_bufs(p) * sizeof *buf);
     for (int i = 0; i < p->n_ops; i++) span[i] = i && fold__same_span(f, &p->op[i - 1], &p->op[i]) ? span[i - 1] : (uint32_t)i;
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
-        const fold__body_op *op = &p->op[p->value[v].op];
-        const int output = fold__output_of(p, v) >= 0, brief = fold__within_span(f, p, v, span) ? FOLD__PER_TILE : FOLD__PER_BATCH;
-        const int kept = output || s->hoisted || info[v].back || info[v].late;
-        fold__set_buf(&buf[fold__buf_value(v)], p->value[v].size, p->value[v].elem, kept ? FOLD__SLAB : brief);
+        const int brief = fold__within_span(f, p, v, span) ? FOLD__PER_TILE : FOLD__PER_BATCH;
+        fold__set_buf(&buf[fold__buf_value(v)], p->value[v].size, p->value[v].elem, fold__outlives(p, info, v) || s->hoisted ? FOLD__SLAB : brief);
         if (!info[v].grad || fold__grad_is_outer(p, info, v)) continue;
-        const int late = op->op == FOLD__OP_linear && (fold__param_trains(f, op->param[0]) || fold__param_trains(f, op->param[1]));
         fold__set_buf(&buf[fold__buf_grad(p, v)], p->value[v].size, p->value[v].elem,
-                      late || s->hoisted ? FOLD__SLAB : info[v].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH : brief);
+                      fold__grad_outlives(f, p, v) || s->hoisted ? FOLD__SLAB : info[v].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH : brief);
     }
     for (int i = 0; i < p->n_ops; i++)
         for (int j = 0; j < p->op[i].n_in; j++) {
@@ -6355,8 +6381,7 @@ static void fold__live_own(fold_ctx *f, const fold__gsig *s, const fold__program
     const fold__info *info = r->info + r->form[s->form].info0;
     const uint32_t end = 2 * t->count, back0 = fold__time_backward(t, last), back1 = fold__time_backward(t, first);
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
-        const fold__body_op *op = &p->op[p->value[v].op];
-        const int late = op->op == FOLD__OP_linear && (fold__param_trains(f, op->param[0]) || fold__param_trains(f, op->param[1]));
+        const int late = fold__grad_outlives(f, p, v);
         fold__live(&buf[fold__buf_value(v)], fold__time_forward(t, first), fold__time_forward(t, last));
         if (info[v].back) fold__live(&buf[fold__buf_value(v)], back1, info[v].late ? end : back1);
         fold__live(&buf[fold__buf_grad(p, v)], back0, late ? end : back1);
