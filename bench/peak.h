@@ -1,0 +1,104 @@
+/* peak.h - what this core can do at most: fused multiply-adds a second in the instruction set in use, and bytes a second. */
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+typedef struct peak_kind { void (*run)(long); double flop_per_loop; } peak_kind;
+
+#if FOLD__X86 && (defined(__GNUC__) || defined(__clang__))
+/* Twelve independent chains hide a latency of up to six cycles on two units. The loop counts down in %0. */
+#define PEAK_CHAINS(op, reg) \
+    op(0, reg) op(1, reg) op(2, reg) op(3, reg) op(4, reg) op(5, reg) op(6, reg) op(7, reg) op(8, reg) op(9, reg) \
+    op(10, reg) op(11, reg)
+#define PEAK_CLEAR(i, reg) "vxorps %%xmm" #i ", %%xmm" #i ", %%xmm" #i "\n\t"
+#define PEAK_FMA(i, reg) "vfmadd231ps %%" #reg "12, %%" #reg "12, %%" #reg #i "\n\t"
+#define PEAK_CLEAR_SSE(i, reg) "xorps %%xmm" #i ", %%xmm" #i "\n\t"
+#define PEAK_MUL(i) "mulps %%xmm12, %%xmm" #i "\n\t"
+#define PEAK_ADD(i) "addps %%xmm12, %%xmm" #i "\n\t"
+#define PEAK_CLOBBERS "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12"
+
+static void peak_avx512(long loops)
+{
+    __asm__ volatile(PEAK_CHAINS(PEAK_CLEAR, xmm) "vxorps %%xmm12, %%xmm12, %%xmm12\n"
+                     "1:\n\t" PEAK_CHAINS(PEAK_FMA, zmm) "sub $1, %0\n\tjnz 1b\n\tvzeroupper"
+                     : "+r"(loops) : : PEAK_CLOBBERS, "cc");
+}
+static void peak_avx2(long loops)
+{
+    __asm__ volatile(PEAK_CHAINS(PEAK_CLEAR, xmm) "vxorps %%xmm12, %%xmm12, %%xmm12\n"
+                     "1:\n\t" PEAK_CHAINS(PEAK_FMA, ymm) "sub $1, %0\n\tjnz 1b\n\tvzeroupper"
+                     : "+r"(loops) : : PEAK_CLOBBERS, "cc");
+}
+/* Without fused operations: half multiplications, half additions. */
+static void peak_sse(long loops)
+{
+    __asm__ volatile(PEAK_CHAINS(PEAK_CLEAR_SSE, xmm) "xorps %%xmm12, %%xmm12\n"
+                     "1:\n\t" PEAK_MUL(0) PEAK_ADD(1) PEAK_MUL(2) PEAK_ADD(3) PEAK_MUL(4) PEAK_ADD(5)
+                     PEAK_MUL(6) PEAK_ADD(7) PEAK_MUL(8) PEAK_ADD(9) PEAK_MUL(10) PEAK_ADD(11)
+                     "sub $1, %0\n\tjnz 1b"
+                     : "+r"(loops) : : PEAK_CLOBBERS, "cc");
+}
+static peak_kind peak_of(const char *isa)
+{
+    const peak_kind avx512 = { peak_avx512, 12 * 16 * 2 }, avx2 = { peak_avx2, 12 * 8 * 2 }, sse = { peak_sse, 12 * 4 };
+    const int bits = !strcmp(isa, "avx512") ? 512 : !strcmp(isa, "avx2") ? 256 : !strcmp(isa, "portable") ? 128 : fold__best_pass();
+    return bits >= 512 ? avx512 : bits >= 256 ? avx2 : sse;
+}
+#else
+static volatile float peak_sink;
+static void peak_plain(long loops)
+{
+    float a[32] = { 0 };
+    const float x = peak_sink;
+    while (loops--)
+        for (int i = 0; i < 32; i++) a[i] = a[i] * x + x;
+    for (int i = 1; i < 32; i++) a[0] += a[i];
+    peak_sink = a[0];
+}
+static peak_kind peak_of(const char *isa)
+{
+    const peak_kind plain = { peak_plain, 64 };
+    (void)isa;
+    return plain;
+}
+#endif
+
+/* FLOP a second: the best of five runs of some milliseconds. */
+static double fma_peak(const char *isa)
+{
+    const peak_kind kind = peak_of(isa);
+    const long loops = 2000000;
+    double best = 0;
+    kind.run(loops / 4); /* the wide units wake up */
+    for (int i = 0; i < 5; i++) {
+        const double start = now_seconds();
+        kind.run(loops);
+        const double rate = (double)loops * kind.flop_per_loop / (now_seconds() - start);
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
+/* Bytes a second read from memory by the kernels' own sum over 64 MB: the best of four passes. */
+static double read_bandwidth(const fold__kernels *k)
+{
+    const size_t n = (size_t)16 << 20;
+    float *a = (float *)malloc(n * sizeof *a);
+    double best = 0;
+    volatile float sink;
+    if (!a) return 0;
+    for (size_t i = 0; i < n; i++) a[i] = (float)(i & 7);
+    for (int pass = 0; pass < 4; pass++) {
+        const double start = now_seconds();
+        sink = k->sum(a, n);
+        const double rate = (double)(n * sizeof *a) / (now_seconds() - start);
+        if (rate > best) best = rate;
+    }
+    (void)sink;
+    free(a);
+    return best;
+}
