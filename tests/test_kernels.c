@@ -145,10 +145,10 @@ static void test_product(const fold__kernels *f, int tries)
         expect = (float *)malloc(((size_t)m * (size_t)wanted + 1) * sizeof *expect);
         memcpy(expect, y.data, (size_t)m * (size_t)wanted * sizeof *expect);
         for (r = 0; r < m; r++) for (j = 0; j < wanted; j++) {
-            float *to = expect + (fold__row(&ydest, r) - y.data) + j;
-            float acc = init_kind == 1 || init_kind == 2 ? fold__row(&init.r, r)[j] : init_kind == 3 && !add ? *to : 0.0f;
+            float *to = expect + (fold__at(&ydest, r) - y.data) + j;
+            float acc = init_kind == 1 || init_kind == 2 ? fold__at(&init.r, r)[j] : init_kind == 3 && !add ? *to : 0.0f;
             for (s = 0; s < n_seg; s++) {
-                const float *x = fold__row(&seg[s].a, r), *v = w + (ptrdiff_t)first[s] * n + col + j;
+                const float *x = fold__at(&seg[s].a, r), *v = w + (ptrdiff_t)first[s] * n + col + j;
                 if (n < 16) acc = acc + narrow_dot(f, x, v, n, k[s]);
                 else for (i = 0; i < k[s]; i++) acc = ma(f, x[i], v[i * n], acc);
             }
@@ -178,7 +178,7 @@ static void test_weight_grad(const fold__kernels *f, int tries)
         memcpy(expect, dw, all * sizeof *expect);
         for (i = 0; i < k; i++) for (j = 0; j < n; j++) {
             float acc = expect[i * ldw + j];
-            for (r = 0; r < m; r++) acc = ma(f, fold__row(&x.r, r)[i], fold__row(&dy.r, r)[j], acc);
+            for (r = 0; r < m; r++) acc = ma(f, fold__at(&x.r, r)[i], fold__at(&dy.r, r)[j], acc);
             expect[i * ldw + j] = acc;
         }
         f->weight_grad(m, &x.r, k, &dy.r, n, dw, (size_t)ldw, scratch);
