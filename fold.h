@@ -883,7 +883,7 @@ static int fold__absent(const fold_rows *x) { return !x->base && !x->rows; }
 #include FOLD_CBLAS_HEADER
 #endif
 
-/* fold__row for the hot loops: gcc inlines no ordinary function across a change of optimize options. */
+/* fold_row for the hot loops: gcc inlines no ordinary function across a change of optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *x, ptrdiff_t r)
 {
     return x->rows ? x->rows[r] : x->base + r * x->stride;

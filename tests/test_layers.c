@@ -295,7 +295,8 @@ static const char *const isas[] = { "portable", "neon", "avx2", "avx512" };
 enum { SPREAD = 15 };
 static const struct { int rows, columns; unsigned uses; } spread[SPREAD] = {
     { 1, 0, 0 }, { 7, 0, 0 }, { 16, 0, 0 }, { 33, 0, 0 }, { 37, 45, FOLD_FOR_LINEAR }, { 40, 5, FOLD_FOR_LINEAR },
-    { 5, 40, FOLD_FOR_LINEAR }, { 150, 70, FOLD_FOR_LINEAR }, { 65, 100, FOLD_FOR_LINEAR_T }, { 30, 1, FOLD_FOR_LOOKUP },
+    { 5, 40, FOLD_FOR_LINEAR }, { 150, 70, FOLD_FOR_LINEAR }, { 65, 100, FOLD_FOR_LINEAR_T },
+    { 30, 1, FOLD_FOR_LOOKUP },
     { 30, 3, FOLD_FOR_LOOKUP }, { 30, 17, FOLD_FOR_LOOKUP }, { 30, 30, FOLD_FOR_LOOKUP }, { 30, 48, FOLD_FOR_LOOKUP },
     { 33, 19, FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T },
 };

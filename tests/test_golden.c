@@ -1,0 +1,293 @@
+/* test_golden.c - one number for the bits of a whole training: values, gradients and trained parameters of a program
+   that uses most ops, batched and eager, by every optimiser. All compilers, optimisation levels and instruction sets
+   with fused multiply-add must come to the same number, the portable kernels too under FOLD_REPRODUCIBLE; without it
+   they have one of their own, the same everywhere. A change of numerics changes the numbers: say so in CHANGELOG.md.
+       cc -O2 -o test_golden tests/test_golden.c -lm && ./test_golden [-v]
+   The data is made by integer arithmetic and exact scaling, and no call has two arguments that record: C leaves their
+   order to the compiler, and sums of gradients follow the order recorded. */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+
+#define GOLDEN_FUSED UINT64_C(0x486af5e268647258)
+#define GOLDEN_PLAIN UINT64_C(0x94a33f449fc3d5b5)
+
+enum { WORDS = 40, IN = 12, H = 18, TIED = 21, CLASSES = 5, SAMPLES = 9, STEPS = 3, RULES = 6 };
+
+static uint64_t hash;
+static void hash_floats(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        if (x[i] != x[i]) bits = 0x7fc00000u; /* one NaN: their payloads differ */
+        hash = (hash ^ bits) * UINT64_C(0x100000001b3); /* FNV-1a, by words */
+        hash ^= hash >> 29;
+    }
+}
+
+static check_random rng;
+static float draw(void) { return (float)((int32_t)(random_bits(&rng) >> 40) - (1 << 23)) / 8388608.0f; } /* exact */
+
+typedef struct net {
+    fold_param words, tied, W, b, U, score, gain, shift, V1, v1, V2, v2;
+    fold_cell node, pair;
+} net;
+
+/* A tree's node: children of any number, by sum, by attention and by the largest, gated. */
+static void node_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_param none = { 0, 0 };
+    const fold_node sum = fold_list_sum(f, in[1]), each = fold_linear(f, in[1], n->score, none);
+    const fold_node score = fold_slice(f, each, 0, 0, 1), value = fold_mul(f, in[2], fold_sigmoid(f, in[1]));
+    const fold_node seen = fold_list_attend(f, score, value);
+    fold_node x[2], g[3];
+    x[0] = in[0];
+    x[1] = sum;
+    fold_split(f, fold_linear_n(f, x, 2, n->W, n->b), g, 3);
+    const fold_node open = fold_sigmoid(f, g[0]), inner = fold_tanh(f, fold_add(f, fold_mul(f, g[1], seen), g[2]));
+    out[0] = fold_mul(f, open, inner);
+    out[1] = fold_gelu(f, fold_add(f, seen, fold_list_mean(f, in[2])));
+}
+/* Two values to one, without a list. */
+static void pair_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_node x = fold_linear(f, fold_concat2(f, in[0], in[1]), n->U, n->b);
+    const fold_node h = fold_layer_norm(f, x, n->gain, n->shift);
+    out[0] = fold_dropout(f, fold_leaky_relu(f, fold_slice(f, h, 0, H, H), 0.125f), 0.25f);
+}
+
+static fold_param param(fold_model *m, const char *name, int rows, int columns, fold_init init, float scale,
+                        unsigned uses, int group)
+{
+    fold_param_desc d;
+    memset(&d, 0, sizeof d);
+    d.name = name;
+    d.shape = columns ? fold_shape2(rows, columns) : fold_shape1(rows);
+    d.init = init;
+    d.init_scale = scale;
+    d.uses = uses;
+    d.group = group;
+    return fold_param_new(m, &d);
+}
+
+static void make_net(fold_model *m, net *n)
+{
+    fold_cell_desc d;
+    n->words = param(m, "words", WORDS, IN, FOLD_INIT_NORMAL, 0.5f, FOLD_FOR_LOOKUP, 1);
+    n->tied = param(m, "tied", TIED, H, FOLD_INIT_UNIFORM, 0.5f, FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T, 0);
+    n->W = param(m, "W", IN + H, 3 * H, FOLD_INIT_GLOROT, 0, 0, 0);
+    n->b = param(m, "b", 3 * H, 0, FOLD_INIT_UNIFORM, 0.1f, 0, 2);
+    n->U = param(m, "U", 2 * H, 3 * H, FOLD_INIT_HE, 0.5f, 0, 0);
+    n->score = param(m, "score", H, 2, FOLD_INIT_GLOROT, 0, 0, 0);
+    n->gain = param(m, "gain", 3 * H, 0, FOLD_INIT_CONSTANT, 1, 0, 0);
+    n->shift = param(m, "shift", 3 * H, 0, FOLD_INIT_ZEROS, 0, 0, 0);
+    n->V1 = param(m, "V1", H + IN, 70, FOLD_INIT_ORTHOGONAL, 0, 0, 0);
+    n->v1 = param(m, "v1", 70, 0, FOLD_INIT_ZEROS, 0, 0, 0);
+    n->V2 = param(m, "V2", 70, CLASSES, FOLD_INIT_GLOROT, 0, 0, 0);
+    n->v2 = param(m, "v2", CLASSES, 0, FOLD_INIT_ZEROS, 0, 0, 2);
+    fold_group_rates(m, 1, 2, 0);
+    fold_group_rates(m, 2, 0.5f, 1);
+    memset(&d, 0, sizeof d);
+    d.name = "node"; d.body = node_body; d.user = n;
+    d.n_in = 1; d.in[0] = fold_shape1(IN);
+    d.n_list = 2; d.list[0] = d.list[1] = fold_shape1(H);
+    d.n_out = 2;
+    n->node = fold_cell_new(m, &d);
+    d.name = "pair"; d.body = pair_body;
+    d.n_in = 2; d.in[0] = d.in[1] = fold_shape1(H);
+    d.n_list = 0; d.n_out = 1;
+    n->pair = fold_cell_new(m, &d);
+}
+
+static fold_state tree(fold_ctx *f, const net *n, int depth)
+{
+    fold_node child[8];
+    fold_state s;
+    const int children = depth ? random_below(&rng, 4) : 0;
+    const fold_node x = fold_lookup(f, n->words, random_below(&rng, WORDS));
+    for (int i = 0; i < children; i++) {
+        s = tree(f, n, depth - 1);
+        child[2 * i] = s.h;
+        child[2 * i + 1] = s.c;
+    }
+    const fold_node call = fold_call_list(f, n->node, &x, 1, child, (size_t)children);
+    s.h = fold_out(f, call, 0);
+    s.c = fold_out(f, call, 1);
+    return s;
+}
+
+/* The element-wise ops, reductions and products that the cells leave out. */
+static fold_node odds_and_ends(fold_ctx *f, fold_node x, fold_node y)
+{
+    const fold_node positive = fold_shift(f, fold_square(f, x), 0.5f), e = fold_exp(f, fold_neg(f, fold_abs(f, y)));
+    const fold_node up = fold_log(f, positive), down = fold_shift(f, e, 1), a = fold_div(f, up, down);
+    const fold_node b = fold_sqrt(f, positive);
+    const fold_node left = fold_reshape(f, a, fold_shape2(3, 6)), right = fold_reshape(f, b, fold_shape2(6, 3));
+    const fold_node m = fold_matmul(f, left, right);
+    const fold_node t = fold_transpose(f, fold_softmax(f, m), 0, 1), low = fold_min(f, a, y), high = fold_max(f, b, x);
+    const fold_node yes = fold_sub(f, high, low), no = fold_relu(f, x), s = fold_select(f, y, yes, no);
+    fold_node part[4];
+    part[0] = fold_mean(f, t, 0);
+    part[1] = fold_sum(f, m, 1);
+    part[2] = fold_amax(f, m, 0);
+    part[3] = fold_log_softmax(f, fold_slice(f, s, 0, 2, 7));
+    const fold_node all = fold_concat(f, part, 4, 0), picked = fold_pick(f, s, 4);
+    return fold_add(f, fold_dot(f, fold_softplus(f, all), all), picked);
+}
+
+static fold_node sample(fold_ctx *f, const net *n, int i, fold_node *state)
+{
+    float target[H], share[CLASSES] = { 0.5f, 0.125f, 0, 0.25f, 0.125f };
+    fold_node loss[8], two[2];
+    fold_seed(f, (uint64_t)i);
+    const fold_state s = tree(f, n, 1 + i % 4);
+    two[0] = s.h;
+    two[1] = fold_lookup(f, n->tied, i % TIED);
+    const fold_node p = fold_call(f, n->pair, two, 2), x = fold_lookup(f, n->words, 3 * i % WORDS);
+    const fold_node hidden = fold_relu(f, fold_linear(f, fold_concat2(f, p, x), n->V1, n->v1));
+    const fold_node y = fold_linear(f, hidden, n->V2, n->v2);
+    const fold_param none = { 0, 0 };
+    for (int j = 0; j < H; j++) target[j] = j & 1 ? draw() : 0.5f;
+    loss[0] = fold_softmax_xent(f, y, i % CLASSES);
+    loss[1] = fold_softmax_kl(f, y, fold_input(f, share, CLASSES));
+    loss[2] = fold_hinge(f, y, (i + 1) % CLASSES);
+    loss[3] = fold_bce(f, s.c, fold_input(f, target, H));
+    loss[4] = fold_huber(f, p, fold_input(f, target, H), 0.25f);
+    loss[5] = fold_squared_error(f, s.h, s.c);
+    loss[6] = fold_softmax_xent(f, fold_linear_t(f, p, n->tied, none), i);
+    loss[7] = odds_and_ends(f, p, s.h);
+    *state = s.h;
+    return fold_mean_n(f, loss, 8);
+}
+
+static fold_status step(fold_model *m, int rule)
+{
+    fold_sgd sgd = { 0.05f, rule ? 0.9f : 0, 0.001f };
+    fold_adagrad adagrad = fold_adagrad_default();
+    fold_rmsprop rmsprop = fold_rmsprop_default();
+    fold_adam adam = fold_adam_default();
+    adagrad.decay = rmsprop.decay = adam.decay = 0.001f;
+    adam.decoupled = rule == 5;
+    if (rule < 2) return fold_sgd_step(m, &sgd);
+    if (rule == 2) return fold_adagrad_step(m, &adagrad);
+    if (rule == 3) return fold_rmsprop_step(m, &rmsprop);
+    return fold_adam_step(m, &adam);
+}
+
+/* Trains a new model for a few steps, hashing all there is to see. */
+static void train(const char *isa, int rule, int eager)
+{
+    net n;
+    size_t count;
+    fold_model_desc desc = fold_model_desc_default();
+    fold_ctx_desc training = fold_ctx_desc_default();
+    desc.isa = isa;
+    desc.seed = 5;
+    training.training = 1;
+    training.eager = eager;
+    training.schedule = (fold_schedule)(rule % FOLD_SCHEDULE_COUNT);
+    training.group_bytes = rule % 2 ? 1u << 14 : SIZE_MAX;
+    fold_model *m = fold_model_new(&desc);
+    make_net(m, &n);
+    fold_ctx *f = fold_ctx_new(m, &training);
+    CHECK_SAYS(!fold_model_status(m), "%s", fold_model_message(m));
+    rng.state = 3;
+    for (int t = 0; t < STEPS; t++) {
+        fold_node loss[SAMPLES], state[SAMPLES], total;
+        fold_reset(f);
+        for (int i = 0; i < SAMPLES; i++) {
+            loss[i] = sample(f, &n, i, &state[i]);
+            fold_keep(f, state[i]);
+            fold_keep_grad(f, state[i]);
+        }
+        total = fold_sum_n(f, loss, SAMPLES);
+        if (!CHECK_SAYS(!fold_backward(f, total), "%s", fold_message(f))) break;
+        hash_floats(fold_value(f, total), 1);
+        for (int i = 0; i < SAMPLES; i++) {
+            hash_floats(fold_value(f, state[i]), H);
+            hash_floats(fold_grad(f, state[i]), H);
+        }
+        for (int i = 0; i < fold_param_count(m); i++) {
+            const fold_param p = fold_param_at(m, i);
+            const fold_shape s = fold_param_shape(m, p);
+            hash_floats(fold_param_grad(m, p), (size_t)s.dim[0] * (size_t)(s.rank > 1 ? s.dim[1] : 1));
+        }
+        CHECK(fold_clip_grads(m, 0.5f) > 0.5);
+        CHECK_INT(step(m, rule), FOLD_OK);
+        const float *values = fold_model_values(m, &count);
+        for (size_t i = 0; i < count; i++) CHECK(isfinite(values[i]));
+        hash_floats(values, count);
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* Every element-wise op on values at the edges: zeros, denormals, infinities, NaN and large arguments. */
+static void edges(const char *isa)
+{
+    const float x[] = { 0, -0.0f, 1e-40f, -1e-45f, 1.5e-38f, 88.5f, -87.5f, -103.5f, 1e30f, -1e30f, (float)INFINITY,
+                        -(float)INFINITY, (float)NAN, 0.5f, -0.75f, 3, 0.3465736f, 9.01f, 16777216 };
+    enum { N = sizeof x / sizeof *x };
+    fold_node (*const op[])(fold_ctx *, fold_node) = { fold_exp, fold_log, fold_sqrt, fold_sigmoid, fold_tanh,
+                                                       fold_relu, fold_gelu, fold_softplus, fold_square, fold_softmax,
+                                                       fold_log_softmax };
+    fold_node (*const op2[])(fold_ctx *, fold_node, fold_node) = { fold_min, fold_max, fold_div, fold_mul, fold_add };
+    fold_model_desc desc = fold_model_desc_default();
+    float turned[N];
+    desc.isa = isa;
+    fold_model *m = fold_model_new(&desc);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    for (int i = 0; i < N; i++) turned[i] = x[(i * 7 + 3) % N];
+    const fold_node a = fold_input(f, x, N), b = fold_input(f, turned, N);
+    fold_node y[16];
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof op / sizeof *op; i++) y[n++] = op[i](f, a);
+    for (size_t i = 0; i < sizeof op2 / sizeof *op2; i++) y[n++] = op2[i](f, a, b);
+    CHECK_SAYS(!fold_run(f, y, n), "%s", fold_message(f));
+    for (size_t i = 0; i < n; i++) hash_floats(fold_value(f, y[i]), N);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+static void golden(const char *isa, uint64_t want)
+{
+    uint64_t once[RULES];
+    for (int eager = 0; eager < 2; eager++)
+        for (int rule = 0; rule < RULES; rule++) {
+            hash = UINT64_C(0xcbf29ce484222325);
+            train(isa, rule, eager);
+            if (!eager) once[rule] = hash;
+            CHECK_SAYS(hash == once[rule], "rule %d: eager and batched differ", rule);
+        }
+    hash = UINT64_C(0xcbf29ce484222325);
+    edges(isa);
+    for (int rule = 0; rule < RULES; rule++) hash = (hash ^ once[rule]) * UINT64_C(0x100000001b3);
+    if (check.verbose) printf("%s: 0x%016llx\n", isa, (unsigned long long)hash);
+    CHECK_SAYS(hash == want, "%s gives 0x%016llx, want 0x%016llx", isa, (unsigned long long)hash,
+               (unsigned long long)want);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const isas[] = { "portable", "neon", "avx2", "avx512" };
+    check_start(argc, argv);
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
+        fold_model_desc desc = fold_model_desc_default();
+        desc.isa = isas[i];
+        fold_model *m = fold_model_new(&desc);
+        if (!m) continue; /* not on this machine */
+        fold_model_free(m);
+        if (!check_begin(isas[i])) continue;
+#ifdef FOLD_REPRODUCIBLE
+        golden(isas[i], GOLDEN_FUSED);
+#else
+        golden(isas[i], i ? GOLDEN_FUSED : GOLDEN_PLAIN);
+#endif
+        check_end();
+    }
+    return check_finish();
+}
