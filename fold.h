@@ -52,6 +52,7 @@
      FOLD_IMPLEMENTATION     compile the implementation here
      FOLD_STATIC *           all functions static: the whole library is private to one file
      FOLD_NO_MALLOC          no default allocator: every model and context is given its memory
+     FOLD_USE_THREADS *      fold_pool: a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads needs no such thing
      FOLD_USE_CBLAS          large products by cblas_sgemm (gives up the bit contract; held to a tolerance).
                              FOLD_CBLAS_HEADER names its header, default <cblas.h>
      FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
@@ -248,6 +249,9 @@ FOLD_API void fold_group_rates(fold_model *m, int group, float rate, float decay
 
 /* ==== 5 context ============================================================================ */
 
+/* Calls task(user, i) once for every i in [0, n), on any threads and in any order, and returns when all are done. */
+typedef void fold_parallel_for(void *pool, int n, void (*task)(void *user, int i), void *user);
+
 typedef struct fold_ctx_desc {
     int training;           /* fold_backward will be called */
     int eager;              /* every op runs when recorded, one row at a time: step through it in a debugger */
@@ -259,9 +263,22 @@ typedef struct fold_ctx_desc {
                                being scheduled again. About 60 bytes a node; the least recently used go first. 0: none */
     uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_stats tell times. NULL: it tells none */
     void *clock_user;
+    int threads;            /* groups of samples run on so many threads; results have the same bits. 0, 1: the caller's alone.
+                               User ops must then bear to be called from several at once */
+    fold_parallel_for *parallel_for; /* your job system, or fold_pool_for; needed for threads */
+    void *pool;             /* handed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
 FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
+
+#ifdef FOLD_USE_THREADS
+/* A pool of POSIX threads for fold_ctx_desc: parallel_for = fold_pool_for, pool = fold_pool_new(n). n counts the caller's
+   own thread, which works too; 1 to 64. One context at a time may run on a pool. NULL when there are no threads to be had. */
+typedef struct fold_pool fold_pool;
+FOLD_API fold_pool *fold_pool_new(int threads);
+FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
+FOLD_API void fold_pool_for(void *pool, int n, void (*task)(void *user, int i), void *user);
+#endif
 
 /* A new context bound to a model; desc NULL: inference. NULL when memory runs out (or the model is NULL). */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
@@ -569,6 +586,9 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef FOLD_USE_THREADS
+#include <pthread.h>
+#endif
 
 #ifndef FOLD_FILENAME
 #define FOLD_FILENAME "fold.h"
@@ -590,6 +610,11 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
 
 #if defined(__GNUC__) || defined(__clang__)
 #define FOLD__PRINTF(string, first) __attribute__((format(printf, string, first)))
+#if defined(__x86_64__) || defined(__i386__)
+#define FOLD__PAUSE() __builtin_ia32_pause()
+#else
+#define FOLD__PAUSE() ((void)0)
+#endif
 #define FOLD__LIKELY(x) __builtin_expect(!!(x), 1)
 #else
 #define FOLD__PRINTF(string, first)
@@ -1932,12 +1957,16 @@ static size_t fold__linear_scratch(const fold__kernels *k, const fold__param_dat
     return fold__max_size(a, b);
 }
 
-/* acc += xᵀ dy for one segment of a linear op, rows in order, continuing the chains in acc (all of W). */
-static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int segment, const fold_rows *x, const fold_rows *dy, float *acc)
+/* Columns [from, to) of a gradient of n columns: what one of several threads adds up. */
+typedef struct fold__share { int from, to; } fold__share;
+
+/* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains in acc (all of W).
+   dy begins at the first of the columns. */
+static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int segment, const fold_rows *x, const fold_rows *dy, fold__share share, float *acc)
 {
     const fold__engine *e = c->engine;
-    const int k = fold__shape_last(&c->in_shape[segment]), n = c->attr[3], inner = fold__shape_size(&c->in_shape[0]) / fold__shape_last(&c->in_shape[0]);
-    const size_t ldw = (size_t)e->param[0]->shape.dim[1];
+    const int k = fold__shape_last(&c->in_shape[segment]), n = share.to - share.from, inner = fold__shape_size(&c->in_shape[0]) / fold__shape_last(&c->in_shape[0]);
+    const size_t ldw = (size_t)e->param[0]->shape.dim[1], col = (size_t)share.from;
     size_t row = (size_t)c->attr[2];
     for (int i = 0; i < segment; i++) row += (size_t)fold__shape_last(&c->in_shape[i]);
     const size_t groups = inner == 1 ? 1 : rows;
@@ -1945,20 +1974,22 @@ static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int seg
         fold_rows xr = *x, dyr = *dy;
         if (inner > 1) {
             xr.base = fold_row(x, r); xr.stride = k; xr.rows = NULL;
-            dyr.base = fold_row(dy, r); dyr.stride = n; dyr.rows = NULL;
+            dyr.base = fold_row(dy, r); dyr.stride = c->attr[3]; dyr.rows = NULL;
         }
         const int count = inner > 1 ? inner : (int)rows;
-        if (c->attr[0]) e->k->weight_grad(count, &dyr, n, &xr, k, acc + row, ldw, c->scratch);
-        else e->k->weight_grad(count, &xr, k, &dyr, n, acc + row * ldw, ldw, c->scratch);
+        if (c->attr[0]) e->k->weight_grad(count, &dyr, n, &xr, k, acc + row + col * ldw, ldw, c->scratch);
+        else e->k->weight_grad(count, &xr, k, &dyr, n, acc + row * ldw + col, ldw, c->scratch);
     }
 }
 
-/* acc += every row (and inner row) of dy, in order. */
-static void fold__add_rows(const fold__kernels *k, size_t rows, const fold_rows *dy, int inner, int n, float *acc)
+/* acc += some columns of every row (and inner row) of n columns, in order; dy begins at the first of them. */
+static void fold__add_rows(const fold__kernels *k, size_t rows, const fold_rows *dy, int inner, int n, fold__share share, float *acc)
 {
     for (size_t r = 0; r < rows; r++)
-        for (int i = 0; i < inner; i++)
-            k->map[FOLD__MAP_add](acc, acc, fold_row(dy, r) + (size_t)i * (size_t)n, NULL, 0, (size_t)n, 1, NULL);
+        for (int i = 0; i < inner; i++) {
+            float *to = acc + share.from;
+            k->map[FOLD__MAP_add](to, to, fold_row(dy, r) + (size_t)i * (size_t)n, NULL, 0, (size_t)(share.to - share.from), 1, NULL);
+        }
 }
 
 /* A strided matrix: element (i, j) at p[i * row + j * column]. */
@@ -3182,7 +3213,7 @@ enum { /* arrays of a context */
     FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS, FOLD__C_SHAPES, FOLD__C_OPS, FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES,
     /* of a run */
     FOLD__C_NODE_WORDS, FOLD__C_SIG_FORMS, FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS,
-    FOLD__C_USES, FOLD__C_PLANS, FOLD__C_SCHEDULE, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC, FOLD__C_TABLE_ROWS, FOLD__C_COUNT
+    FOLD__C_USES, FOLD__C_PLANS, FOLD__C_WORKERS, FOLD__C_SCHEDULE, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC, FOLD__C_TABLE_ROWS, FOLD__C_COUNT
 };
 
 /* What a node is: the low three bits of its kind. */
@@ -3268,7 +3299,7 @@ typedef struct fold__frame {
     int list_max;        /* the maximum over the list was taken */
 } fold__frame;
 
-enum { FOLD__RECENT = 64 };
+enum { FOLD__RECENT = 64, FOLD__GROUP_ROWS = 12 }; /* with fewer rows a batch, weights are read too often */
 struct fold_ctx {
     fold__arena arena;
     fold__array arrays[FOLD__C_COUNT];
@@ -3276,9 +3307,12 @@ struct fold_ctx {
     fold__error error;
     int training, eager, dedupe;
     fold_schedule schedule;
-    size_t group_bytes;
+    size_t group_bytes, group_rows; /* of a group at least, on average of its batches */
     uint64_t (*clock)(void *user);
     void *clock_user;
+    int threads;
+    fold_parallel_for *parallel_for;
+    void *pool;
     uint32_t epoch;
     uint64_t resets, seed, draws;
     /* the recording */
@@ -3878,6 +3912,7 @@ static void fold__new_epoch(fold_ctx *f)
 
 static struct fold__run *fold__run_of(fold_ctx *f);
 static size_t fold__ctx_bytes(void);
+static int fold__reserve_workers(fold_ctx *f);
 static int fold__reserve_plans(fold_ctx *f, size_t bytes);
 static void fold__forget_plans(fold_ctx *f);
 
@@ -3905,8 +3940,11 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     f->run = fold__run_of(f);
     f->training = d.training; f->eager = d.eager; f->dedupe = d.dedupe; f->schedule = d.schedule;
     f->group_bytes = d.group_bytes ? d.group_bytes : FOLD_GROUP_BYTES;
+    f->group_rows = d.group_bytes ? 0 : FOLD__GROUP_ROWS;
+    f->threads = d.threads > 1 && d.parallel_for && !d.eager ? d.threads : 1;
+    f->parallel_for = d.parallel_for; f->pool = d.pool;
     f->clock = d.clock; f->clock_user = d.clock_user;
-    if (!fold__grow_nodes(f, 0) || !fold__reserve_plans(f, d.plan_bytes)) { fold_ctx_free(f); return NULL; }
+    if (!fold__grow_nodes(f, 0) || !fold__reserve_workers(f) || !fold__reserve_plans(f, d.plan_bytes)) { fold_ctx_free(f); return NULL; }
     fold_reset(f);
     return f;
 }
@@ -4986,6 +5024,7 @@ typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8
 typedef struct fold__form {
     uint32_t sig, info0, gsig, first, first_elem; /* its first call that bears on the root, and the first of those whose list is not empty */
     uint32_t row_floats, elem_floats; /* of its program's values and gradients that outlive a batch: per call, per list element */
+    uint32_t levels;              /* longest chain of its own in the group being cut */
     uint8_t trains, grad;         /* grad: some call needs a gradient */
     uint64_t slot_grad;           /* inputs that get a gradient in some call */
     uint64_t slot_back, slot_late; /* inputs read in backward, and by weight gradients at the end */
@@ -5001,8 +5040,8 @@ typedef struct fold__info {
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 typedef struct fold__use { uint32_t form, op, ref, kind, target, first; int is_node, in_place; size_t acc, size; } fold__use;
 
-/* The batch being run. */
-typedef struct fold__active {
+/* Who runs batches, one of the context's threads: its batch, its scratch, and the call of an op being made. */
+typedef struct fold__worker {
     const fold__batch *b;
     const fold__gsig *s;
     const fold__form *form;
@@ -5011,10 +5050,15 @@ typedef struct fold__active {
     uint32_t *list;               /* rows + 1 offsets of elements, within the batch */
     float *region;                /* of its group */
     uint32_t tile0;               /* first row of the tile being run */
+    float *scratch, *op_scratch;
     char *free;                   /* scratch for pointers */
-    float *op_scratch;
     fold_rows in[FOLD_MAX_IN], dest[FOLD_MAX_IN], outer[FOLD_MAX_OUT];
-} fold__active;
+    fold_op_call call;
+    fold__engine engine;
+    fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT], op_dout[FOLD_MAX_OUT], op_din[FOLD_MAX_IN + 1];
+    uint32_t one_list[2];         /* eager: the one list */
+    size_t kernel_calls, one_row_calls;
+} fold__worker;
 
 /* What a plan consists of, beside its arrays. */
 typedef struct fold__counts {
@@ -5052,12 +5096,7 @@ typedef struct fold__run {
     fold__counts n;            /* the plan's sizes */
     fold__identity identity;   /* of the run, when the context keeps plans */
     float *at_region, *at_scratch, *at_acc, *trash;
-    /* the call being made */
-    fold__active active;
-    uint32_t one_list[2];
-    fold_op_call call;
-    fold__engine engine;
-    fold_rows in[FOLD_MAX_IN + 1], out[FOLD_MAX_OUT], dout[FOLD_MAX_OUT], din[FOLD_MAX_IN + 1];
+    fold__worker *worker;
 } fold__run;
 
 static size_t fold__ctx_bytes(void) { return fold__round_up(sizeof(fold_ctx), FOLD__ALIGN) + fold__round_up(sizeof(fold__run), FOLD__ALIGN); }
@@ -5134,6 +5173,15 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
     r->at_region = (float *)(void *)a[FOLD__C_REGION].p;
     r->at_scratch = (float *)(void *)a[FOLD__C_SCRATCH].p;
     r->at_acc = (float *)(void *)a[FOLD__C_ACC].p;
+    r->worker = (fold__worker *)(void *)a[FOLD__C_WORKERS].p;
+    for (int i = 0; i < f->threads; i++) r->worker[i].scratch = r->at_scratch + (size_t)i * r->n.scratch;
+}
+
+static int fold__reserve_workers(fold_ctx *f)
+{
+    if (!fold__need(f, FOLD__C_WORKERS, (size_t)f->threads, sizeof(fold__worker))) return 0;
+    memset(f->arrays[FOLD__C_WORKERS].p, 0, (size_t)f->threads * sizeof(fold__worker));
+    return 1;
 }
 
 static int fold__node_arrays(fold_ctx *f)
@@ -5642,30 +5690,55 @@ static void fold__sort_calls(fold_ctx *f, uint32_t n)
         r->calls[i] = b >= r->n.calls || (a < n && r->work[a] < r->work[b]) ? r->work[a++] : r->work[b++];
 }
 
-/* Cuts the calls, samples first and the tail behind them, into groups within the budget. Only samples whose
-   ranges in the recording do not interleave are kept apart: one ends where nothing later shares what is before. */
+/* What a group may take: the budget, or less if there would be fewer groups than threads. */
+static size_t fold__group_budget(const fold_ctx *f)
+{
+    size_t total = 0;
+    for (uint32_t i = 0; i < f->run->n.calls && f->threads > 1; i++) total += fold__call_bytes(f, f->run->calls[i]);
+    return f->threads > 1 ? fold__min_size(f->group_bytes, total / (size_t)f->threads / 2 + 1) : f->group_bytes;
+}
+
+/* 1 when a call makes the longest chain of its signature in the group longer. */
+static uint32_t fold__deepens(const fold_ctx *f, uint32_t id)
+{
+    fold__run *r = f->run;
+    const uint32_t own = f->sig[id];
+    fold__form *form = &r->form[r->sig_form[own]];
+    uint32_t longest = 0;
+    for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
+        const uint32_t from = fold__call_of(f, f->esrc[e]);
+        if (f->sig[from] == own && (r->state[from] & FOLD__RUNS) && r->chain[from] > longest) longest = r->chain[from];
+    }
+    r->chain[id] = ++longest;
+    if (longest <= form->levels) return 0;
+    form->levels = longest;
+    return 1;
+}
+
+/* Cuts the calls, samples first and the tail behind them, into groups of about the budget, and no less than so many rows a
+   batch. Only samples whose ranges in the recording do not interleave are kept apart: one ends where nothing later shares
+   what is before. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *r = f->run;
-    uint32_t n = 0, n_tails = 0, units = 0, start = 0, unit_start = 0, far = 0;
-    size_t bytes = 0, unit = 0;
+    uint32_t n = 0, n_tails = 0, units = 0, start = 0, far = 0, levels = 0;
+    const size_t budget = fold__group_budget(f);
+    size_t bytes = 0;
     r->n.groups = 0;
     for (uint32_t i = 0; i < r->n.calls; i++) {
         const uint32_t id = r->calls[i], reach = fold__reach(f, id);
         if (r->state[id] & FOLD__TAIL) { r->work[n_tails++] = id; continue; }
         r->calls[n++] = id;
         if (reach > far) far = reach;
-        unit += fold__call_bytes(f, id);
+        levels += fold__deepens(f, id);
+        bytes += fold__call_bytes(f, id);
         if (far > id) continue;
         units++;
-        if (unit_start > start && bytes + unit > f->group_bytes) { /* the units so far make a group */
-            if (!fold__add_group(f, start, unit_start)) return 0;
-            start = unit_start;
-            bytes = 0;
-        }
-        bytes += unit;
-        unit = 0;
-        unit_start = n;
+        if (bytes < budget || n - start < (size_t)levels * f->group_rows) continue;
+        if (!fold__add_group(f, start, n)) return 0;
+        for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
+        start = n;
+        bytes = levels = 0;
     }
     memcpy(r->calls + n, r->work, n_tails * sizeof *r->work);
     if (start < n && !fold__add_group(f, start, n)) return 0;
@@ -6542,7 +6615,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
             b->floats = fold__round_up(fold__size(b->size, b->elem ? s->elems : s->calls, 0), 16);
         }
         fold__live_own(f, s, &p, &t, first[i - g.gsig0], last[i - g.gsig0]);
-        r->n.scratch = fold__max_size(r->n.scratch, fold__gsig_scratch(f, s, &p));
+        r->n.scratch = fold__max_size(r->n.scratch, fold__round_up(fold__gsig_scratch(f, s, &p), 16));
     }
     if (!fold__live_reads(f, group, &t)) return 0;
     r->group[group].bytes = fold__fit_group(f, buf0);
@@ -6553,7 +6626,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
    Owns: running batches, forward and backward: finds operand rows, calls ops, copies out what stays readable.
    Calls: op table, memory planner's offsets. Allocates nothing: everything was reserved. */
 
-static void *fold__scratch_array(fold__active *x, size_t count, size_t size)
+static void *fold__scratch_array(fold__worker *x, size_t count, size_t size)
 {
     void *p = x->free;
     x->free += fold__round_up(count * size, FOLD__ALIGN);
@@ -6574,7 +6647,7 @@ static fold_rows fold__tidy_rows(float **rows, size_t n, ptrdiff_t size)
 }
 
 /* Rows shifted by `row` rows and `off` floats; pointers are copied for `n` rows when they change. */
-static fold_rows fold__shift_rows(fold__active *x, fold_rows rows, uint32_t row, uint32_t off, size_t n)
+static fold_rows fold__shift_rows(fold__worker *x, fold_rows rows, uint32_t row, uint32_t off, size_t n)
 {
     if (!rows.rows) { rows.base += (ptrdiff_t)row * rows.stride + off; return rows; }
     rows.rows += row;
@@ -6585,22 +6658,22 @@ static fold_rows fold__shift_rows(fold__active *x, fold_rows rows, uint32_t row,
     return rows;
 }
 
-static FOLD__NOINLINE fold_rows fold__buf_rows(const fold_ctx *f, const fold__active *x, uint32_t index)
+static FOLD__NOINLINE fold_rows fold__buf_rows(const fold_ctx *f, const fold__worker *x, uint32_t index)
 {
     const fold__run *r = f->run;
     const fold__buf *b = &r->buf[x->s->buf0 + index];
     fold_rows rows = { NULL, (ptrdiff_t)b->size, NULL };
     switch (b->place) {
     case FOLD__SLAB: rows.base = x->region + b->off + (size_t)(b->elem ? x->b->elem0 : x->b->slot0) * b->size; break;
-    case FOLD__PER_BATCH: rows.base = r->at_scratch + b->off; break;
-    case FOLD__PER_TILE: rows.base = r->at_scratch + b->off - (ptrdiff_t)x->tile0 * (ptrdiff_t)b->size; break;
+    case FOLD__PER_BATCH: rows.base = x->scratch + b->off; break;
+    case FOLD__PER_TILE: rows.base = x->scratch + b->off - (ptrdiff_t)x->tile0 * (ptrdiff_t)b->size; break;
     default: return fold__no_rows;
     }
     return rows;
 }
 
 /* The rows of a call-level operand, once per list element of each call in [row, row + n). */
-static fold_rows fold__spread_rows(fold__active *x, const fold_rows *rows, uint32_t off, uint32_t row, size_t n)
+static fold_rows fold__spread_rows(fold__worker *x, const fold_rows *rows, uint32_t off, uint32_t row, size_t n)
 {
     fold_rows spread = fold__no_rows;
     if (!rows->rows && rows->stride == 0) { spread.base = rows->base + off; return spread; }
@@ -6616,7 +6689,7 @@ static fold_rows fold__spread_rows(fold__active *x, const fold_rows *rows, uint3
 }
 
 /* Operand j of an op, for `n` rows from `row` on (list ops: all elements). */
-static fold_rows fold__operand_rows(const fold_ctx *f, fold__active *x, const fold__body_op *op, int j, uint32_t row, size_t n)
+static fold_rows fold__operand_rows(const fold_ctx *f, fold__worker *x, const fold__body_op *op, int j, uint32_t row, size_t n)
 {
     const fold__ref *ref = &x->p.ref[op->ref0 + (uint32_t)j];
     const int list = (fold__op_of(f->model, op->op)->flags & FOLD__LIST) != 0;
@@ -6640,7 +6713,7 @@ static fold_rows fold__operand_rows(const fold_ctx *f, fold__active *x, const fo
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-static void fold__gather_data(const fold_ctx *f, fold__active *x, const fold__body_op *op, uint32_t row, size_t n, fold_op_call *c)
+static void fold__gather_data(const fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n, fold_op_call *c)
 {
     const fold__op_row *def = fold__op_of(f->model, op->op);
     const int random = (def->flags & FOLD__RANDOM) != 0;
@@ -6659,40 +6732,46 @@ static void fold__gather_data(const fold_ctx *f, fold__active *x, const fold__bo
     c->data_step = 1;
 }
 
-/* Sets up the call of an op for rows [row, row + n); list ops always take the whole batch. */
-static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__active *x, const fold__body_op *op, uint32_t row, size_t n)
+/* What a call of an op is, whichever its rows. */
+static void fold__set_op(const fold_ctx *f, fold__worker *x, const fold__body_op *op, const fold_shape *shape)
 {
-    fold__run *r = f->run;
-    fold_op_call *c = &r->call;
-    const int list = (fold__op_of(f->model, op->op)->flags & FOLD__LIST) != 0;
-    c->rows = n;
+    fold_op_call *c = &x->call;
     c->n_in = op->n_in;
     c->n_out = op->n_out;
-    c->in_shape = x->p.shape + op->shape0;
+    c->in_shape = shape + op->shape0;
     c->out_shape = c->in_shape + op->n_in;
     c->attr = op->attr;
+    c->in = x->op_in; c->out = x->op_out; c->dout = x->op_dout; c->din = x->op_din;
+    c->engine = &x->engine;
+    x->engine.k = f->model->k;
+    x->engine.packs = fold__packs(f->model);
+    for (int i = 0; i < 2; i++) x->engine.param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
+    x->engine.seg0 = 0;
+    x->engine.seg1 = op->n_in - op->attr[1];
+    x->kernel_calls++;
+}
+
+/* Sets up the call of an op for rows [row, row + n); list ops always take the whole batch. */
+static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
+{
+    fold_op_call *c = &x->call;
+    const int list = (fold__op_of(f->model, op->op)->flags & FOLD__LIST) != 0;
+    fold__set_op(f, x, op, x->p.shape);
+    c->rows = n;
     c->list = x->list;
-    c->in = r->in; c->out = r->out; c->dout = r->dout; c->din = r->din;
     c->scratch = x->op_scratch;
-    c->engine = &r->engine;
-    r->engine.k = f->model->k;
-    r->engine.packs = fold__packs(f->model);
-    for (int i = 0; i < 2; i++) r->engine.param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
-    r->engine.seg0 = 0;
-    r->engine.seg1 = op->n_in - op->attr[1];
-    for (int j = 0; j < op->n_in; j++) r->in[j] = fold__operand_rows(f, x, op, j, row, list ? x->b->elems : n);
+    for (int j = 0; j < op->n_in; j++) x->op_in[j] = fold__operand_rows(f, x, op, j, row, list ? x->b->elems : n);
     for (int o = 0; o < op->n_out; o++)
-        r->out[o] = fold__shift_rows(x, fold__buf_rows(f, x, fold__buf_value(op->value0 + (uint32_t)o)), row, 0, n);
+        x->op_out[o] = fold__shift_rows(x, fold__buf_rows(f, x, fold__buf_value(op->value0 + (uint32_t)o)), row, 0, n);
     fold__gather_data(f, x, op, row, n, c);
-    f->stats.kernel_calls++;
     return c;
 }
 
 /* Ops without a batched path are called row by row. */
-static void fold__call_rows(fold_ctx *f, const fold__op_row *op, fold_op_call *c, void (*run)(const fold_op_call *))
+static void fold__call_rows(fold__worker *x, const fold__op_row *op, fold_op_call *c, void (*run)(const fold_op_call *))
 {
     if (!(op->flags & FOLD__ONE_ROW)) { run(c); return; }
-    f->stats.one_row_calls += c->rows;
+    x->one_row_calls += c->rows;
     fold_rows *all[4] = { (fold_rows *)(uintptr_t)c->in, (fold_rows *)(uintptr_t)c->out, (fold_rows *)(uintptr_t)c->dout, (fold_rows *)(uintptr_t)c->din };
     const int count[4] = { c->n_in, c->n_out, c->n_out, c->n_in };
     const size_t rows = c->rows;
@@ -6703,8 +6782,8 @@ static void fold__call_rows(fold_ctx *f, const fold__op_row *op, fold_op_call *c
         for (int k = 0; k < 4; k++) {
             if (op->def.is_list && (k == 0 || k == 3)) continue;
             for (int j = 0; j < count[k]; j++) {
-                fold_rows *x = &all[k][j];
-                if (x->rows) x->rows++; else if (x->base) x->base += x->stride;
+                fold_rows *rows_of = &all[k][j];
+                if (rows_of->rows) rows_of->rows++; else if (rows_of->base) rows_of->base += rows_of->stride;
             }
         }
         c->data += c->data_step;
@@ -6716,7 +6795,7 @@ static void fold__call_rows(fold_ctx *f, const fold__op_row *op, fold_op_call *c
 
 /* Which part of an op a stage runs: a hoisted signature's prologue runs what does not depend on the recursion,
    and leading segments of products. 0: nothing. */
-static int fold__stage_part(const fold_ctx *f, const fold__active *x, const fold__body_op *op, int *seg0, int *seg1)
+static int fold__stage_part(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, int *seg0, int *seg1)
 {
     *seg0 = 0;
     *seg1 = op->n_in - op->attr[1];
@@ -6728,27 +6807,27 @@ static int fold__stage_part(const fold_ctx *f, const fold__active *x, const fold
 }
 
 /* A batch of calls with empty lists has no use for an op. */
-static int fold__idle(const fold_ctx *f, const fold__active *x, const fold__body_op *op)
+static int fold__idle(const fold_ctx *f, const fold__worker *x, const fold__body_op *op)
 {
     return !x->b->elems && fold__for_elements(&x->p, f->run->info + x->form->info0, op);
 }
 
-static void fold__forward_op(fold_ctx *f, fold__active *x, const fold__body_op *op, uint32_t row, size_t n)
+static void fold__forward_op(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
 {
     char *free = x->free;
     const fold__op_row *def = fold__op_of(f->model, op->op);
     int seg0, seg1;
     if (!n || fold__idle(f, x, op) || !fold__stage_part(f, x, op, &seg0, &seg1)) return;
     fold_op_call *c = fold__set_call(f, x, op, row, n);
-    f->run->engine.seg0 = seg0;
-    f->run->engine.seg1 = seg1;
+    x->engine.seg0 = seg0;
+    x->engine.seg1 = seg1;
     if ((def->flags & FOLD__RANDOM) && !f->training) fold__copy_forward(c);
-    else fold__call_rows(f, def, c, def->def.forward);
+    else fold__call_rows(x, def, c, def->def.forward);
     x->free = free;
 }
 
 /* Ops [first, last) of one level, tile by tile. */
-static void fold__forward_span(fold_ctx *f, fold__active *x, int first, int last)
+static void fold__forward_span(fold_ctx *f, fold__worker *x, int first, int last)
 {
     const uint32_t rows = x->p.op[first].elem ? x->b->elems : x->b->count, tile = fold__rows_of_tile(&x->p);
     for (uint32_t r0 = 0; r0 < rows; r0 += tile) {
@@ -6766,7 +6845,7 @@ static int fold__span_end(const fold_ctx *f, const fold__program *p, int first)
 }
 
 /* Offsets of each call's elements within the batch, and the rows of every input. */
-static void fold__begin_batch(fold_ctx *f, fold__active *x, uint32_t batch, float *region)
+static void fold__begin_batch(fold_ctx *f, fold__worker *x, uint32_t batch, float *region)
 {
     fold__run *r = f->run;
     x->b = &r->batch[batch];
@@ -6777,8 +6856,8 @@ static void fold__begin_batch(fold_ctx *f, fold__active *x, uint32_t batch, floa
     x->ids = r->order + x->b->first;
     x->region = region;
     x->tile0 = 0;
-    x->op_scratch = r->at_scratch + x->s->op_at;
-    x->free = (char *)(r->at_scratch + x->s->free_at);
+    x->op_scratch = x->scratch + x->s->op_at;
+    x->free = (char *)(x->scratch + x->s->free_at);
     x->list = NULL;
     if (sig->n_list) {
         x->list = (uint32_t *)fold__scratch_array(x, (size_t)x->b->count + 1, sizeof *x->list);
@@ -6805,10 +6884,9 @@ static void fold__begin_batch(fold_ctx *f, fold__active *x, uint32_t batch, floa
     }
 }
 
-static void fold__forward_batch(fold_ctx *f, uint32_t batch, float *region)
+static void fold__forward_batch(fold_ctx *f, fold__worker *x, uint32_t batch, float *region)
 {
     fold__run *r = f->run;
-    fold__active *x = &r->active;
     fold__begin_batch(f, x, batch, region);
     for (int i = 0; i < x->p.n_ops;) {
         const int last = fold__runs_tiled(f, &x->p.op[i]) ? fold__span_end(f, &x->p, i) : i + 1;
@@ -6854,10 +6932,10 @@ static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, uint32_t e, int 
 static void fold__clear_row(float *row, uint32_t n) { memset(row, 0, n * sizeof *row); }
 static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint32_t n) { f->model->k->map[FOLD__MAP_add](to, to, from, NULL, 0, n, 1, NULL); }
 
-static void fold__shared_total(fold_ctx *f, uint32_t id, const fold__group *g);
+static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const fold__group *g);
 
 /* Completes a value's gradient row once all its readers have run backward. */
-static void fold__finish_gradient(fold_ctx *f, uint32_t id, const fold__group *g)
+static void fold__finish_gradient(fold_ctx *f, fold__worker *x, uint32_t id, const fold__group *g)
 {
     fold__run *r = f->run;
     const uint32_t size = fold__value_size(f, id);
@@ -6872,7 +6950,7 @@ static void fold__finish_gradient(fold_ctx *f, uint32_t id, const fold__group *g
         break;
     default: break; /* written in place */
     }
-    if (r->shared_grads) fold__shared_total(f, id, g);
+    if (r->shared_grads) fold__shared_total(f, x, id, g);
     if (!(f->kind[id] & FOLD__KEEP_GRAD)) return;
     for (uint32_t i = 0; i < f->n_kept_grads; i++) {
         fold__kept_grad *k = &fold__kept_grads(f)[i];
@@ -6885,7 +6963,7 @@ static void fold__finish_gradient(fold_ctx *f, uint32_t id, const fold__group *g
 
 /* -- a cell's values ------------------------------------------------------------------------- */
 
-static fold_rows fold__value_grad_rows(const fold_ctx *f, const fold__active *x, uint32_t v)
+static fold_rows fold__value_grad_rows(const fold_ctx *f, const fold__worker *x, uint32_t v)
 {
     if (fold__grad_is_outer(&x->p, f->run->info + x->form->info0, v)) return x->outer[fold__output_of(&x->p, v)];
     return fold__buf_rows(f, x, fold__buf_grad(&x->p, v));
@@ -6902,7 +6980,7 @@ static void fold__add_rows_at(const fold_ctx *f, const fold_rows *to, uint32_t o
 
 /* Completes the gradient of a value of the program for some rows: sums its readers in trace order, then what
    comes from outside. */
-static void fold__finish_value(fold_ctx *f, fold__active *x, uint32_t v, uint32_t row, size_t n)
+static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_t row, size_t n)
 {
     const fold__info *info = f->run->info + x->form->info0 + v;
     const uint32_t size = x->p.value[v].size;
@@ -6924,7 +7002,7 @@ static void fold__finish_value(fold_ctx *f, fold__active *x, uint32_t v, uint32_
 }
 
 /* Where operand j's contribution goes, before any spreading over elements: the part's own rows, or in place. */
-static fold_rows fold__ref_dest(const fold_ctx *f, fold__active *x, const fold__body_op *op, int j, uint32_t *off)
+static fold_rows fold__ref_dest(const fold_ctx *f, fold__worker *x, const fold__body_op *op, int j, uint32_t *off)
 {
     const uint32_t at = op->ref0 + (uint32_t)j;
     const fold__ref *ref = &x->p.ref[at];
@@ -6935,7 +7013,7 @@ static fold_rows fold__ref_dest(const fold_ctx *f, fold__active *x, const fold__
 }
 
 /* Element-level contributions to a call-level operand, summed per call in list order. */
-static void fold__sum_spread(fold_ctx *f, fold__active *x, const fold__body_op *op, int j)
+static void fold__sum_spread(fold_ctx *f, fold__worker *x, const fold__body_op *op, int j)
 {
     uint32_t off;
     const uint32_t at = op->ref0 + (uint32_t)j, size = (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]);
@@ -6953,7 +7031,7 @@ static void fold__clear_inputs(const fold_op_call *c)
         if (!fold__absent(&c->din[j])) fold__clear_rows(&c->din[j], 0, c->rows, (uint32_t)fold__shape_size(&c->in_shape[j]));
 }
 
-static void fold__backward_op(fold_ctx *f, fold__active *x, const fold__body_op *op, uint32_t row, size_t n)
+static void fold__backward_op(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
 {
     fold__run *r = f->run;
     char *free = x->free;
@@ -6965,28 +7043,25 @@ static void fold__backward_op(fold_ctx *f, fold__active *x, const fold__body_op 
     for (int o = 0; o < op->n_out && finishes; o++) fold__finish_value(f, x, op->value0 + (uint32_t)o, row, n);
     if (!def->def.backward) return;
     fold_op_call *c = fold__set_call(f, x, op, row, n);
-    for (int o = 0; o < op->n_out; o++) r->dout[o] = fold__shift_rows(x, fold__value_grad_rows(f, x, op->value0 + (uint32_t)o), row, 0, n);
+    for (int o = 0; o < op->n_out; o++) x->op_dout[o] = fold__shift_rows(x, fold__value_grad_rows(f, x, op->value0 + (uint32_t)o), row, 0, n);
     for (int j = 0; j < op->n_in; j++) {
         uint32_t off = 0;
         const uint32_t at = op->ref0 + (uint32_t)j;
         const int outside = op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < seg0 || j >= seg1);
-        r->din[j] = fold__no_rows;
+        x->op_din[j] = fold__no_rows;
         if (outside || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
         wanted++;
-        if (r->buf[x->s->buf0 + fold__buf_spread(&x->p, at)].place) r->din[j] = fold__buf_rows(f, x, fold__buf_spread(&x->p, at));
-        else r->din[j] = fold__ref_dest(f, x, op, j, &off);
-        r->din[j] = fold__shift_rows(x, r->din[j], list ? 0 : row, off, list ? x->b->elems : n);
+        if (r->buf[x->s->buf0 + fold__buf_spread(&x->p, at)].place) x->op_din[j] = fold__buf_rows(f, x, fold__buf_spread(&x->p, at));
+        else x->op_din[j] = fold__ref_dest(f, x, op, j, &off);
+        x->op_din[j] = fold__shift_rows(x, x->op_din[j], list ? 0 : row, off, list ? x->b->elems : n);
     }
     if (wanted && fold__idle(f, x, op)) fold__clear_inputs(c);
     else if (wanted && (def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
-    else if (wanted) {
-        if (op->op == FOLD__OP_linear) fold__keep_back_pack(f->model, op->param[0]);
-        fold__call_rows(f, def, c, def->def.backward);
-    }
+    else if (wanted) fold__call_rows(x, def, c, def->def.backward);
     x->free = free;
 }
 
-static void fold__backward_span(fold_ctx *f, fold__active *x, int first, int last)
+static void fold__backward_span(fold_ctx *f, fold__worker *x, int first, int last)
 {
     const uint32_t rows = x->p.op[first].elem ? x->b->elems : x->b->count, tile = fold__rows_of_tile(&x->p);
     for (uint32_t r0 = 0; r0 < rows; r0 += tile) {
@@ -6997,7 +7072,7 @@ static void fold__backward_span(fold_ctx *f, fold__active *x, int first, int las
 }
 
 /* Rows for gradients from outside and to the inputs; parts that nobody writes are cleared. */
-static void fold__begin_backward(fold_ctx *f, fold__active *x, const fold__group *g)
+static void fold__begin_backward(fold_ctx *f, fold__worker *x, const fold__group *g)
 {
     fold__run *r = f->run;
     const fold__info *info = r->info + x->form->info0;
@@ -7008,7 +7083,7 @@ static void fold__begin_backward(fold_ctx *f, fold__active *x, const fold__group
         float **rows = (float **)fold__scratch_array(x, x->b->count, sizeof *rows);
         for (uint32_t i = 0; i < x->b->count; i++) {
             rows[i] = r->grd[x->ids[i] + (uint32_t)o];
-            if (x->b->stage) fold__finish_gradient(f, x->ids[i] + (uint32_t)o, g);
+            if (x->b->stage) fold__finish_gradient(f, x, x->ids[i] + (uint32_t)o, g);
         }
         x->outer[o] = fold__tidy_rows(rows, x->b->count, (ptrdiff_t)x->p.value[x->p.out[o].index].size);
     }
@@ -7036,7 +7111,7 @@ static void fold__begin_backward(fold_ctx *f, fold__active *x, const fold__group
 }
 
 /* Inputs that several ops of the program read: their contributions in trace order. */
-static void fold__finish_inputs(fold_ctx *f, fold__active *x)
+static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
 {
     const fold__info *slot = f->run->info + x->form->info0 + x->p.n_values;
     const fold__sig *sig = &fold__sigs(f)[x->form->sig];
@@ -7066,9 +7141,8 @@ static int fold__form_has_grad(const fold_ctx *f, const fold__form *form)
     return 0;
 }
 
-static void fold__backward_batch(fold_ctx *f, uint32_t batch, const fold__group *g, float *region)
+static void fold__backward_batch(fold_ctx *f, fold__worker *x, uint32_t batch, const fold__group *g, float *region)
 {
-    fold__active *x = &f->run->active;
     if (!fold__form_has_grad(f, &f->run->form[f->run->gsig[f->run->batch[batch].gsig].form])) return;
     fold__begin_batch(f, x, batch, region);
     fold__begin_backward(f, x, g);
@@ -7171,9 +7245,10 @@ static float *fold__use_acc(const fold_ctx *f, const fold__use *u)
     return u->in_place ? fold__grads(f->model) + fold__params(f->model)[u->target].at : f->run->at_acc + u->acc;
 }
 
-/* Rows of an op's operand or gradient in record order, for all calls of a signature in a group that need the op. */
+/* Rows of an op's operand, or of its gradient, from column `col` on, in record order, for all calls of a signature in a group
+   that need the op. */
 static fold_rows fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__program *p, const fold__body_op *op, int operand,
-                                   float *region, char **scratch, size_t *n)
+                                   uint32_t col, float *region, char **scratch, size_t *n)
 {
     fold__run *r = f->run;
     float **rows = (float **)(void *)*scratch;
@@ -7196,7 +7271,7 @@ static fold_rows fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold_
                 const uint32_t edge = fold__slot_first(&x, fold__ref_slot(p, ref)) + (ref->kind == FOLD__FROM_LIST ? e : 0);
                 row = f->val[f->esrc[edge]] + f->eoff[edge];
             }
-            rows[at++] = row + ref->off;
+            rows[at++] = row + ref->off + col;
         }
     }
     fold_rows all = { NULL, 0, rows };
@@ -7219,69 +7294,82 @@ static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t s
 }
 
 /* One segment of a linear op's weight gradient over given rows. */
-static void fold__weight_use(fold_ctx *f, const fold__program *p, const fold__body_op *op, int segment, size_t rows, const fold_rows *x, const fold_rows *dy, float *acc)
+static void fold__weight_use(fold_ctx *f, fold__worker *x, const fold__program *p, const fold__body_op *op, int segment, size_t rows, const fold_rows *in, const fold_rows *dy,
+                             fold__share share, float *acc)
 {
-    fold_op_call *c = &f->run->call;
-    c->in_shape = p->shape + op->shape0;
-    c->attr = op->attr;
-    c->scratch = f->run->at_scratch;
-    c->engine = &f->run->engine;
-    f->run->engine.k = f->model->k;
-    f->run->engine.param[0] = &fold__params(f->model)[op->param[0] - 1];
-    f->stats.kernel_calls++;
-    fold__linear_weight_grad(c, rows, segment, x, dy, acc);
+    fold__set_op(f, x, op, p->shape);
+    x->call.scratch = x->scratch;
+    fold__linear_weight_grad(&x->call, rows, segment, in, dy, share, acc);
 }
 
 static void fold__eager_use(fold_ctx *f, const fold__use *u);
 
-/* A use's sum over the rows of one group, continuing its chain. */
-static void fold__accumulate_use(fold_ctx *f, const fold__use *u, const fold__group *g, float *region)
+/* Part `part` of `parts` of n columns; whole vectors, unless there is but one part. */
+static fold__share fold__share_of(int n, int part, int parts)
+{
+    const int step = n < 256 ? 16 : 64, steps = (n + step - 1) / step;
+    const fold__share s = { steps * part / parts * step, part + 1 == parts ? n : steps * (part + 1) / parts * step };
+    return s;
+}
+
+/* A use of a weight or bias: its sum over the rows of one group, continuing its chain, for one part of the columns. */
+static void fold__accumulate_weight(fold_ctx *f, fold__worker *x, const fold__use *u, const fold__group *g, const fold__gsig *s, int part, int parts)
+{
+    const fold__program p = fold__program_of(f, &fold__sigs(f)[f->run->form[u->form].sig]);
+    const fold__body_op *op = &p.op[u->op];
+    const int n = op->attr[3], inner = fold__shape_size(&p.shape[op->shape0]) / fold__shape_last(&p.shape[op->shape0]);
+    const fold__share share = fold__share_of(n, part, parts);
+    float *region = f->run->at_region + g->base, *acc = fold__use_acc(f, u);
+    char *scratch = (char *)(x->scratch + fold__round_up(fold__op_scratch(f, &p, op), 16));
+    size_t rows;
+    if (share.from == share.to) return;
+    const fold_rows dy = fold__record_rows(f, s, &p, op, -1, (uint32_t)share.from, region, &scratch, &rows);
+    if (u->kind == FOLD__USE_BIAS) { fold__add_rows(f->model->k, rows, &dy, inner, n, share, acc); return; }
+    for (int j = 0; j < op->n_in - op->attr[1]; j++) {
+        char *mark = scratch;
+        const fold_rows in = fold__record_rows(f, s, &p, op, j, 0, region, &mark, &rows);
+        fold__weight_use(f, x, &p, op, j, rows, &in, &dy, share, acc);
+    }
+}
+
+/* A use's sum over the rows of one group, continuing its chain. Of several parts, weights and biases are shared out by
+   columns; the first does the rest. */
+static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *u, const fold__group *g, int part, int parts)
 {
     fold__run *r = f->run;
     const uint32_t gsig = fold__gsig_in_group(f, u->form, g);
     if (gsig == FOLD__NONE) return;
     const fold__gsig *s = &r->gsig[gsig];
-    const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[u->form].sig]);
-    const fold__body_op *op = &p.op[u->op];
     float *acc = fold__use_acc(f, u);
-    size_t rows;
-    char *scratch = (char *)(r->at_scratch + fold__round_up(fold__op_scratch(f, &p, op), 16));
-    if (u->kind == FOLD__USE_SLOT) {
+    if (u->kind == FOLD__USE_WEIGHT || u->kind == FOLD__USE_BIAS) {
+        fold__accumulate_weight(f, x, u, g, s, part, parts);
+    } else if (!part && u->kind == FOLD__USE_SLOT) {
         for (uint32_t i = 0; i < s->calls; i++) {
             const uint32_t e = f->edge0[r->bysig[s->rec0 + i]] + u->ref;
             if (!r->grad[r->bysig[s->rec0 + i]]) continue;
             fold__add_row(f, acc + f->eoff[e], fold__edge_dest(f, e, 1, g), fold__slot_floats_of(f, r->form[u->form].sig, u->ref));
         }
-        return;
-    }
-    if (u->kind == FOLD__USE_VALUE) {
+    } else if (!part) {
+        const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[u->form].sig]);
+        const fold__body_op *op = &p.op[u->op];
         const fold__buf *b = &r->buf[s->buf0 + fold__buf_part(&p, op->ref0 + u->ref)];
         for (uint32_t i = 0; i < s->calls; i++) {
             const uint32_t id = r->bysig[s->rec0 + i], count = op->elem ? fold__slots_of(f, id).count : 1;
             for (uint32_t e = 0; e < count; e++)
-                fold__add_row(f, acc + p.ref[op->ref0 + u->ref].off, region + b->off + (size_t)(op->elem ? r->eslot[id] + e : r->slot[id]) * b->size, b->size);
+                fold__add_row(f, acc + p.ref[op->ref0 + u->ref].off, r->at_region + g->base + b->off + (size_t)(op->elem ? r->eslot[id] + e : r->slot[id]) * b->size, b->size);
         }
-        return;
-    }
-    const fold_rows dy = fold__record_rows(f, s, &p, op, -1, region, &scratch, &rows);
-    const int n = op->attr[3], inner = fold__shape_size(&p.shape[op->shape0]) / fold__shape_last(&p.shape[op->shape0]);
-    if (u->kind == FOLD__USE_BIAS) { fold__add_rows(f->model->k, rows, &dy, inner, n, acc); return; }
-    for (int j = 0; j < op->n_in - op->attr[1]; j++) {
-        char *mark = scratch;
-        const fold_rows x = fold__record_rows(f, s, &p, op, j, region, &mark, &rows);
-        fold__weight_use(f, &p, op, j, rows, &x, &dy, acc);
     }
 }
 
 /* Adds the uses of a shared node to its gradient. */
-static void fold__shared_total(fold_ctx *f, uint32_t id, const fold__group *g)
+static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const fold__group *g)
 {
     fold__run *r = f->run;
     for (uint32_t i = 0; i < r->n_uses; i++) {
         const fold__use *u = &r->use[i];
         if (!u->is_node || u->target != id) continue;
         if (f->eager) fold__eager_use(f, u);
-        else fold__accumulate_use(f, u, g, NULL);
+        else fold__accumulate_use(f, x, u, g, 0, 1);
         fold__add_row(f, r->grd[id], r->at_acc + u->acc, (uint32_t)u->size);
     }
 }
@@ -7396,40 +7484,30 @@ static float *fold__address(const fold_ctx *f, uint32_t id)
 /* The call of one recorded op: one row, its list's elements by pointers from `pointers` on. */
 static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *p, float ***pointers)
 {
-    fold__run *r = f->run;
-    fold_op_call *c = &r->call;
+    fold__worker *w = f->run->worker;
+    fold_op_call *c = &w->call;
     const fold__body_op *op = &p->op[0];
     const fold__slots x = fold__slots_of(f, id);
+    fold__set_op(f, w, op, p->shape);
     c->rows = 1;
-    c->n_in = op->n_in; c->n_out = op->n_out;
-    c->in_shape = p->shape; c->out_shape = p->shape + op->n_in;
-    c->attr = op->attr;
     c->data = &f->node_data[id];
     c->data_step = 0;
-    c->in = r->in; c->out = r->out; c->dout = r->dout; c->din = r->din;
-    c->scratch = r->at_scratch;
-    c->engine = &r->engine;
-    c->list = r->one_list;
-    r->one_list[0] = 0;
-    r->one_list[1] = x.count;
-    r->engine.k = f->model->k;
-    r->engine.packs = fold__packs(f->model);
-    r->engine.seg0 = 0;
-    r->engine.seg1 = op->n_in - op->attr[1];
-    for (int i = 0; i < 2; i++) r->engine.param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
+    c->scratch = w->scratch;
+    c->list = w->one_list;
+    w->one_list[0] = 0;
+    w->one_list[1] = x.count;
     for (int k = 0; k < op->n_in; k++) {
         const uint32_t e0 = fold__slot_first(&x, k);
-        r->in[k].stride = 0;
-        r->in[k].rows = k < x.s->n_in ? NULL : *pointers;
-        r->in[k].base = k < x.s->n_in ? fold__address(f, f->esrc[e0]) + f->eoff[e0] : NULL;
+        w->op_in[k].stride = 0;
+        w->op_in[k].rows = k < x.s->n_in ? NULL : *pointers;
+        w->op_in[k].base = k < x.s->n_in ? fold__address(f, f->esrc[e0]) + f->eoff[e0] : NULL;
         for (uint32_t e = 0; e < x.count && k >= x.s->n_in; e++) *(*pointers)++ = fold__address(f, f->esrc[e0 + e]) + f->eoff[e0 + e];
     }
     for (int o = 0; o < op->n_out; o++) {
-        r->out[o].base = fold__address(f, id + (uint32_t)o);
-        r->out[o].stride = 0;
-        r->out[o].rows = NULL;
+        w->op_out[o].base = fold__address(f, id + (uint32_t)o);
+        w->op_out[o].stride = 0;
+        w->op_out[o].rows = NULL;
     }
-    f->stats.kernel_calls++;
     return c;
 }
 
@@ -7439,8 +7517,9 @@ static float **fold__eager_scratch(fold_ctx *f, const fold__program *p, size_t e
     const size_t floats = fold__round_up(fold__op_scratch(f, p, p->op), 16);
     if (!fold__need(f, FOLD__C_SCRATCH, floats * sizeof(float) + 2 * edges * sizeof(float *), 1)) return NULL;
     fold__renew(f);
-    f->run->at_scratch = (float *)(void *)f->arrays[FOLD__C_SCRATCH].p;
-    return (float **)(void *)(f->run->at_scratch + floats);
+    f->run->worker = (fold__worker *)(void *)f->arrays[FOLD__C_WORKERS].p;
+    f->run->worker->scratch = (float *)(void *)f->arrays[FOLD__C_SCRATCH].p;
+    return (float **)(void *)(f->run->worker->scratch + floats);
 }
 
 static int fold__is_random(const fold_ctx *f, const fold__body_op *op) { return (fold__op_of(f->model, op->op)->flags & FOLD__RANDOM) != 0; }
@@ -7472,30 +7551,31 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
 {
     fold__run *r = f->run;
+    fold__worker *w = r->worker;
     const fold__program p = fold__program_of(f, &fold__sigs(f)[f->sig[id]]);
     const fold__op_row *def = fold__op_of(f->model, p.op->op);
     const fold__slots x = fold__slots_of(f, id);
-    float **pointers = (float **)(void *)(r->at_scratch + fold__round_up(fold__op_scratch(f, &p, p.op), 16));
+    float **pointers = (float **)(void *)(w->scratch + fold__round_up(fold__op_scratch(f, &p, p.op), 16));
     if (!def->def.backward) return;
     fold_op_call *c = fold__eager_set_call(f, id, &p, &pointers);
     uint64_t key = 0;
     if (fold__is_random(f, p.op)) { key = fold__draw_key(f->node_data[id], 0, 0); c->data = &key; }
     for (uint32_t o = 0; o < x.s->n_out; o++) {
-        r->dout[o].base = r->grd[id + o];
-        r->dout[o].stride = 0;
-        r->dout[o].rows = NULL;
+        w->op_dout[o].base = r->grd[id + o];
+        w->op_dout[o].stride = 0;
+        w->op_dout[o].rows = NULL;
     }
     int any = 0;
     for (int k = 0; k < p.op->n_in; k++) {
         const uint32_t e0 = fold__slot_first(&x, k);
         int wanted = 0;
-        r->din[k] = fold__no_rows;
+        w->op_din[k] = fold__no_rows;
         for (uint32_t e = 0; e < fold__slot_edges(&x, k); e++) wanted |= r->grad[f->esrc[e0 + e]];
         if (!wanted || !(x.s->differentiable >> k & 1)) continue;
         any = 1;
         const int shared = fold__slot_shared(&x, k);
-        if (k < x.s->n_in) { r->din[k].base = fold__edge_dest(f, e0, shared, r->group); continue; }
-        r->din[k].rows = pointers;
+        if (k < x.s->n_in) { w->op_din[k].base = fold__edge_dest(f, e0, shared, r->group); continue; }
+        w->op_din[k].rows = pointers;
         for (uint32_t e = 0; e < x.count; e++) *pointers++ = fold__edge_dest(f, e0 + e, 0, r->group);
     }
     if (any && key && !f->training) fold__copy_backward(c);
@@ -7511,6 +7591,7 @@ static void fold__eager_use(fold_ctx *f, const fold__use *u)
     fold__run *r = f->run;
     const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[u->form].sig]);
     const fold__body_op *op = p.op;
+    const fold__share whole = { 0, op->attr[3] };
     float *acc = fold__use_acc(f, u);
     const int inner = fold__shape_size(&p.shape[0]) / fold__shape_last(&p.shape[0]);
     for (uint32_t i = 0; i < r->n.calls; i++) {
@@ -7520,11 +7601,11 @@ static void fold__eager_use(fold_ctx *f, const fold__use *u)
         if (u->kind == FOLD__USE_SLOT) {
             fold__add_row(f, acc + f->eoff[e0 + u->ref], fold__edge_dest(f, e0 + u->ref, 1, r->group), fold__slot_floats_of(f, f->sig[id], u->ref));
         } else if (u->kind == FOLD__USE_BIAS) {
-            fold__add_rows(f->model->k, 1, &dy, inner, op->attr[3], acc);
+            fold__add_rows(f->model->k, 1, &dy, inner, op->attr[3], whole, acc);
         } else {
             for (int j = 0; j < op->n_in - op->attr[1]; j++) {
                 const fold_rows x = { fold__address(f, f->esrc[e0 + (uint32_t)j]) + f->eoff[e0 + (uint32_t)j], 0, NULL };
-                fold__weight_use(f, &p, op, j, 1, &x, &dy, acc);
+                fold__weight_use(f, r->worker, &p, op, j, 1, &x, &dy, whole, acc);
             }
         }
     }
@@ -7577,13 +7658,13 @@ static int fold__eager_backward(fold_ctx *f)
     for (uint32_t i = r->n.calls; i-- > 0;) {
         const uint32_t id = r->calls[i], n_out = fold__sigs(f)[f->sig[id]].n_out;
         if (!r->grad[id]) continue;
-        for (uint32_t o = 0; o < n_out; o++) fold__finish_gradient(f, id + o, r->group);
+        for (uint32_t o = 0; o < n_out; o++) fold__finish_gradient(f, r->worker, id + o, r->group);
         fold__eager_backward_op(f, id);
     }
     for (uint32_t i = 0; i < r->n_uses; i++)
         if (!r->use[i].is_node) fold__eager_use(f, &r->use[i]);
     for (uint32_t i = 0; i < r->n.leaves; i++) {
-        fold__finish_gradient(f, r->leaves[i], r->group);
+        fold__finish_gradient(f, r->worker, r->leaves[i], r->group);
         if ((f->kind[r->leaves[i]] & FOLD__KIND_MASK) == FOLD__LOOKUP) fold__accumulate_lookup(f, r->leaves[i]);
     }
     fold__commit_uses(f);
@@ -7840,11 +7921,11 @@ static void fold__place_links(fold_ctx *f)
     }
     for (uint32_t i = 0; i < r->n.groups; i++) {
         fold__group *g = &r->group[i];
-        g->base = links + (i == tail ? 0 : tails);
+        g->base = links + (i == tail ? 0 : tails + (i % (uint32_t)f->threads) * samples);
         g->rows_at += g->base;
         g->leaf_at += g->base;
     }
-    r->n.region = links + tails + samples;
+    r->n.region = links + tails + samples * fold__min_size((size_t)f->threads, r->n.groups);
 }
 
 /* Plans a run: everything that follows from structure alone. */
@@ -7865,6 +7946,18 @@ static int fold__plan(fold_ctx *f)
     return 1;
 }
 
+/* Packs for the gradients of inputs that this run computes. */
+static void fold__ready_packs(fold_ctx *f)
+{
+    for (uint32_t i = 0; i < f->run->n.forms; i++) {
+        const fold__form *form = &f->run->form[i];
+        const fold__program p = fold__program_of(f, &fold__sigs(f)[form->sig]);
+        for (int k = 0; k < p.n_ops; k++)
+            for (int j = 0; j < p.op[k].n_in && p.op[k].op == FOLD__OP_linear; j++)
+                if (fold__ref_wanted(f, form, &p, &p.op[k], j)) fold__keep_back_pack(f->model, p.op[k].param[0]);
+    }
+}
+
 /* Reserves what a planned run writes. */
 static int fold__reserve_run(fold_ctx *f)
 {
@@ -7872,9 +7965,10 @@ static int fold__reserve_run(fold_ctx *f)
     size_t widest = 16;
     r->acc = 0;
     if (r->backward && (!fold__list_uses(f) || !fold__reserve_acc(f))) return 0;
+    if (r->backward) fold__ready_packs(f);
     if (!fold__place_results(f)) return 0;
     for (uint32_t i = 0; i < f->n_shapes; i++) widest = fold__max_size(widest, fold__shapes(f)[i].size);
-    if (!fold__need(f, FOLD__C_REGION, r->n.region + widest, sizeof(float)) || !fold__need(f, FOLD__C_SCRATCH, r->n.scratch, sizeof(float))) return 0;
+    if (!fold__need(f, FOLD__C_REGION, r->n.region + widest, sizeof(float)) || !fold__need(f, FOLD__C_SCRATCH, r->n.scratch * (size_t)f->threads, sizeof(float))) return 0;
     fold__renew_run(f);
     r->trash = r->at_region + r->n.region;
     return 1;
@@ -7916,22 +8010,60 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *g, int linked)
         if (r->mode[r->leaves[k]] == FOLD__GRAD_SOME_PARTS) fold__clear_row(r->grd[r->leaves[k]], fold__value_size(f, r->leaves[k]));
 }
 
-static void fold__forward_group(fold_ctx *f, const fold__group *g)
+static void fold__forward_group(fold_ctx *f, fold__worker *x, const fold__group *g)
 {
-    for (uint32_t b = g->batch0; b < g->batch1; b++) fold__forward_batch(f, b, f->run->at_region + g->base);
+    for (uint32_t b = g->batch0; b < g->batch1; b++) fold__forward_batch(f, x, b, f->run->at_region + g->base);
 }
 
-/* Backward over one group: values, then weights, then what was looked up. */
-static void fold__backward_group(fold_ctx *f, const fold__group *g)
+/* Gradients of a group's values and leaves. */
+static void fold__backward_group(fold_ctx *f, fold__worker *x, const fold__group *g)
 {
     fold__run *r = f->run;
-    float *region = r->at_region + g->base;
-    for (uint32_t b = g->batch1; b-- > g->batch0;) fold__backward_batch(f, b, g, region);
+    for (uint32_t b = g->batch1; b-- > g->batch0;) fold__backward_batch(f, x, b, g, r->at_region + g->base);
+    for (uint32_t k = g->leaf0; k < g->leaf1; k++) fold__finish_gradient(f, x, r->leaves[k], g);
+}
+
+/* What groups add to parameters, in order: groups [first, last), one part of the columns. */
+static void fold__accumulate_groups(fold_ctx *f, fold__worker *x, uint32_t first, uint32_t last, int part, int parts)
+{
+    fold__run *r = f->run;
     for (uint32_t i = 0; i < r->n_uses; i++)
-        if (!r->use[i].is_node) fold__accumulate_use(f, &r->use[i], g, region);
-    for (uint32_t k = g->leaf0; k < g->leaf1; k++) {
-        fold__finish_gradient(f, r->leaves[k], g);
+        for (uint32_t g = first; g < last && !r->use[i].is_node; g++) fold__accumulate_use(f, x, &r->use[i], &r->group[g], part, parts);
+    for (uint32_t k = r->group[first].leaf0; k < r->group[last - 1].leaf1 && !part; k++)
         if ((f->kind[r->leaves[k]] & FOLD__KIND_MASK) == FOLD__LOOKUP) fold__accumulate_lookup(f, r->leaves[k]);
+}
+
+/* What threads share out: groups [first, last) one by one, or their weights. */
+typedef struct fold__wave { fold_ctx *f; uint32_t first, last; int weights; } fold__wave;
+
+static void fold__run_wave(void *user, int lane)
+{
+    const fold__wave *w = (const fold__wave *)user;
+    fold_ctx *f = w->f;
+    fold__worker *x = &f->run->worker[lane];
+    const fold__fp saved = fold__fp_enter();
+    if (w->weights) fold__accumulate_groups(f, x, w->first, w->last, lane, f->threads);
+    for (uint32_t i = w->first + (uint32_t)lane; i < w->last && !w->weights; i += (uint32_t)f->threads) {
+        const fold__group *g = &f->run->group[i];
+        fold__forward_group(f, x, g);
+        if (!f->run->backward) continue;
+        fold__clear_partial(f, g, 0);
+        fold__backward_group(f, x, g);
+    }
+    fold__fp_leave(saved);
+}
+
+/* Runs groups of samples: in inference each thread its own, all at once; in training as many at a time as there are threads,
+   which then share out the weights they add to, so that every sum goes on in the order of groups. */
+static void fold__run_samples(fold_ctx *f, uint32_t samples)
+{
+    const uint32_t step = f->run->backward ? (uint32_t)f->threads : samples;
+    for (uint32_t first = 0; first < samples; first += step) {
+        fold__wave w = { f, first, samples - first < step ? samples : first + step, 0 };
+        for (w.weights = 0; w.weights <= f->run->backward; w.weights++) {
+            if (f->threads > 1) f->parallel_for(f->pool, f->threads, fold__run_wave, &w);
+            else fold__run_wave(&w, 0);
+        }
     }
 }
 
@@ -7939,20 +8071,21 @@ static void fold__execute(fold_ctx *f)
 {
     fold__run *r = f->run;
     const uint32_t samples = r->n.groups - (r->n.tail ? 1u : 0u);
+    const fold__group *tail = &r->group[samples];
     const fold__fp saved = fold__fp_enter();
     fold__resolve_leaves(f);
+    for (int i = 0; i < f->threads; i++) r->worker[i].kernel_calls = r->worker[i].one_row_calls = 0;
     if (r->backward) {
         if (r->acc) memset(r->at_acc, 0, r->acc * sizeof(float));
         for (uint32_t g = 0; g < r->n.groups; g++) { fold__aim_gradients(f, &r->group[g]); fold__clear_partial(f, &r->group[g], 1); }
-        if (r->n.tail) { fold__clear_partial(f, &r->group[samples], 0); fold__backward_group(f, &r->group[samples]); }
+        if (r->n.tail) {
+            fold__clear_partial(f, tail, 0);
+            fold__backward_group(f, r->worker, tail);
+            fold__accumulate_groups(f, r->worker, samples, samples + 1, 0, 1);
+        }
     }
-    for (uint32_t g = 0; g < samples; g++) {
-        fold__forward_group(f, &r->group[g]);
-        if (!r->backward) continue;
-        fold__clear_partial(f, &r->group[g], 0);
-        fold__backward_group(f, &r->group[g]);
-    }
-    if (r->n.tail) fold__forward_group(f, &r->group[samples]);
+    fold__run_samples(f, samples);
+    if (r->n.tail) fold__forward_group(f, r->worker, tail);
     if (r->backward) {
         fold__commit_uses(f);
         fold__commit_lookups(f);
@@ -7975,7 +8108,8 @@ static void fold__note_stats(fold_ctx *f)
     const fold__run *r = f->run;
     fold_stats_data *s = &f->stats;
     s->run_nodes = r->n.calls;
-    s->batches = 0;
+    s->batches = s->kernel_calls = s->one_row_calls = 0;
+    for (int i = 0; i < f->threads; i++) { s->kernel_calls += r->worker[i].kernel_calls; s->one_row_calls += r->worker[i].one_row_calls; }
     s->groups = r->n.groups;
     s->lower_bound = s->batched_nodes = s->list_elements = s->prologues = 0;
     for (uint32_t g = 0; g < r->n.groups; g++) s->lower_bound += r->group[g].bound;
@@ -8062,7 +8196,6 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
     const uint64_t start = fold__now(f);
     r->backward = backward;
     r->root = backward ? f->src[roots[0].id] : 0;
-    f->stats.kernel_calls = f->stats.one_row_calls = 0;
     r->anew = backward || (f->any_done && f->done_version != f->model->version);
     if (!fold__node_arrays(f) || !fold__plan_roots(f, roots, n)) return f->error.status;
     if (r->backward && !fold__reserve_kept_grads(f)) return f->error.status;
@@ -8199,6 +8332,98 @@ FOLD_API fold_stats_data fold_stats(const fold_ctx *f)
     if (!s.one_group) s.one_group = "";
     return s;
 }
+
+/* ==== room: a pool of threads ===============================================================
+   Owns: POSIX threads that wait for tasks. Knows nothing of contexts. */
+#ifdef FOLD_USE_THREADS
+
+enum { FOLD__MAX_THREADS = 64, FOLD__SPINS = 4000 }; /* looks for work before a thread sleeps: waves follow each other closely */
+struct fold_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t wake, done;
+    pthread_t thread[FOLD__MAX_THREADS];
+    int started, stop;
+    unsigned round;       /* counts calls of fold_pool_for */
+    int next, n, left;    /* tasks handed out, all, not finished */
+    void (*task)(void *user, int i);
+    void *user;
+};
+
+/* Takes tasks of the present round until none is left; the lock is held on entry and exit. */
+static void fold__work_off(fold_pool *p)
+{
+    while (p->next < p->n) {
+        const int i = p->next++;
+        pthread_mutex_unlock(&p->lock);
+        p->task(p->user, i);
+        pthread_mutex_lock(&p->lock);
+        if (__atomic_sub_fetch(&p->left, 1, __ATOMIC_RELEASE) == 0) pthread_cond_signal(&p->done);
+    }
+}
+
+static void *fold__pool_thread(void *pool)
+{
+    fold_pool *p = (fold_pool *)pool;
+    unsigned seen = 0;
+    for (;;) {
+        for (int i = 0; i < FOLD__SPINS && __atomic_load_n(&p->round, __ATOMIC_ACQUIRE) == seen; i++) FOLD__PAUSE();
+        pthread_mutex_lock(&p->lock);
+        while (p->round == seen && !p->stop) pthread_cond_wait(&p->wake, &p->lock);
+        seen = p->round;
+        const int stop = p->stop;
+        if (!stop) fold__work_off(p);
+        pthread_mutex_unlock(&p->lock);
+        if (stop) return NULL;
+    }
+}
+
+FOLD_API void fold_pool_for(void *pool, int n, void (*task)(void *user, int i), void *user)
+{
+    fold_pool *p = (fold_pool *)pool;
+    pthread_mutex_lock(&p->lock);
+    p->task = task;
+    p->user = user;
+    p->next = 0;
+    p->n = n;
+    __atomic_store_n(&p->left, n, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&p->round, 1, __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&p->wake);
+    fold__work_off(p);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < FOLD__SPINS && __atomic_load_n(&p->left, __ATOMIC_ACQUIRE); i++) FOLD__PAUSE();
+    pthread_mutex_lock(&p->lock);
+    while (__atomic_load_n(&p->left, __ATOMIC_ACQUIRE)) pthread_cond_wait(&p->done, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
+FOLD_API fold_pool *fold_pool_new(int threads)
+{
+    if (threads < 1 || threads > FOLD__MAX_THREADS) return NULL;
+    fold_pool *p = (fold_pool *)calloc(1, sizeof *p);
+    if (!p) return NULL;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    pthread_cond_init(&p->done, NULL);
+    while (p->started < threads - 1 && !pthread_create(&p->thread[p->started], NULL, fold__pool_thread, p)) p->started++;
+    if (p->started == threads - 1) return p;
+    fold_pool_free(p);
+    return NULL;
+}
+
+FOLD_API void fold_pool_free(fold_pool *p)
+{
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    p->stop = 1;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->started; i++) pthread_join(p->thread[i], NULL);
+    pthread_cond_destroy(&p->wake);
+    pthread_cond_destroy(&p->done);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+#endif
 
 /* ==== room: optimisers ======================================================================
    Owns: updating values from gradients. Calls: model. */
