@@ -976,7 +976,8 @@ static void plan_print(const plan *p)
 enum {
     TRAIN_EAGER, TRAIN_FIRST, TRAIN_END = TRAIN_FIRST + 9,
     INFER_EAGER = TRAIN_END, INFER_FIRST, INFER_END = INFER_FIRST + 4,
-    DEDUPE_EAGER = INFER_END, DEDUPE_BATCHED, REPLAY_TRAIN, REPLAY_INFER, CONTEXTS
+    DEDUPE_EAGER = INFER_END, DEDUPE_BATCHED, REPLAY_TRAIN, REPLAY_INFER,
+    THREADS_TRAIN, THREADS_INFER, CONTEXTS
 };
 typedef struct context { fold_ctx *f; char name[64]; const net *n; } context;
 typedef struct outcome { float *values, *grads; size_t n_values, n_grads; } outcome;
@@ -1012,6 +1013,14 @@ static void context_new(context *c, const net *n, const char *kind, int training
         snprintf(c->name, sizeof c->name, "%s, %s, %s", kind, schedule_names[schedule], budget_names[budget]);
 }
 
+/* Threads without threads: the tasks in another order. Real ones are test_threads.c's. */
+static void backwards(void *pool, int n, void (*task)(void *user, int i), void *user)
+{
+    ++*(long *)pool;
+    while (n-- > 0) task(user, n);
+}
+static long parallel_calls;
+
 static void bench_new(bench *b)
 {
     context *c = b->contexts;
@@ -1032,6 +1041,17 @@ static void bench_new(bench *b)
         c[REPLAY_TRAIN + i].f = fold_ctx_new(b->trained.m, &d);
         c[REPLAY_TRAIN + i].n = &b->trained;
         snprintf(c[REPLAY_TRAIN + i].name, sizeof c->name, "%s, replayed", i ? "inference" : "training");
+    }
+    for (int i = 0; i < 2; i++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = !i;
+        d.threads = 3;
+        d.parallel_for = backwards;
+        d.pool = &parallel_calls;
+        d.group_bytes = budgets[2];
+        c[THREADS_TRAIN + i].f = fold_ctx_new(b->trained.m, &d);
+        c[THREADS_TRAIN + i].n = &b->trained;
+        snprintf(c[THREADS_TRAIN + i].name, sizeof c->name, "%s, three threads", i ? "inference" : "training");
     }
     outcome *o[3] = { &b->want, &b->got, &b->merged };
     for (int i = 0; i < 3; i++) {
@@ -1163,6 +1183,7 @@ static int check_plan(bench *b, const plan *p)
     }
     for (int i = 0; i < 3; i++) /* planned, planned and kept, replayed */
         if (!compare(b, &c[REPLAY_TRAIN], p, 1, &b->want)) return 0;
+    if (!compare(b, &c[THREADS_TRAIN], p, 1, &b->want)) return 0;
     if (!execute(b, &c[DEDUPE_EAGER], p, 1, &b->merged)) { fold_clear_grads(b->trained.m); return 0; }
     if (!compare_kept(b, &c[DEDUPE_EAGER], p, b->merged.values, b->want.values, KEEP)) return 0;
     if (!compare(b, &c[DEDUPE_BATCHED], p, 1, &b->merged)) return 0;
@@ -1171,6 +1192,7 @@ static int check_plan(bench *b, const plan *p)
         if (!compare(b, &c[i], p, 0, &b->want)) return 0;
     for (int i = 0; i < 3; i++)
         if (!compare(b, &c[REPLAY_INFER], p, 0, &b->want)) return 0;
+    if (!compare(b, &c[THREADS_INFER], p, 0, &b->want)) return 0;
     return 1;
 }
 
@@ -1230,6 +1252,7 @@ static void report(const long *counts, int graphs, double seconds)
            share, 100.0 * (double)b->all_batched / (double)b->all_run);
     check_that(share >= 30, __FILE__, __LINE__, "only %.1f %% of the nodes shared a batch", share);
     if (graphs >= 1000) CHECK(b->groups > 3 * (size_t)graphs);
+    check_that(parallel_calls > graphs, __FILE__, __LINE__, "only %ld parallel loops", parallel_calls);
     for (int i = REPLAY_TRAIN; i <= REPLAY_INFER; i++) {
         const fold_stats_data s = fold_stats(b->contexts[i].f);
         printf("%s: %zu of %zu runs\n", b->contexts[i].name, s.plan_hits, s.plan_hits + s.plan_misses);
