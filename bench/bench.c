@@ -161,11 +161,12 @@ static fold_status optimise(side *a, optimiser opt)
     return fold_adam_step(a->model, &adam);
 }
 
-/* One batch, all at once or, eager, sample after sample; with hash no step is taken and gradients are cleared. */
+/* One batch, all at once or, eager, sample after sample. With hash it is one recording always, since gradients depend on what is
+   recorded together; no step is taken, and gradients are cleared. */
 static double run_batch(side *a, const bench *b, int which, int timed, uint64_t *hash)
 {
     const recording *r = &b->data[which];
-    const int together = a->schedule == EAGER ? 1 : r->n_samples;
+    const int together = a->schedule == EAGER && !hash ? 1 : r->n_samples;
     double t[N_STAGES] = { 0 };
     for (int i = 0; i < r->n_samples; i += together) run_samples(a, b, r, i, i + together, t, hash);
     if (hash && b->training) {
@@ -201,6 +202,8 @@ static double median(const double *x, int n)
     qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
     return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
+
+#include "gemm.h"
 
 /* ---- measuring ---------------------------------------------------------------------------- */
 
@@ -269,7 +272,9 @@ static void print_result(const bench *b, const side *a, const measured *m, const
     const double per_unit = 1e9 / r.units, per_node = per_unit * units / nodes;
     const char *mode = b->training ? "train" : "infer";
     if (!b->o->json) {
-        printf("%-14s %-5s %5d %-7s %-8s %9.0f %11.0f %7.1f %5.1f%% %7.1f %8.1f %8.1f %8.1f %8.0f %7.1f", b->w->name, mode, b->s.batch,
+        char name[32];
+        snprintf(name, sizeof name, "%s%s", b->w->name, b->s.softmax ? " softmax" : "");
+        printf("%-15s %-5s %5d %-7s %-8s %9.0f %11.0f %7.1f %5.1f%% %7.1f %8.1f %8.1f %8.1f %8.0f %7.1f", name, mode, b->s.batch,
                schedule_names[a->schedule], fold_model_isa(a->model), r.samples / whole, r.units / whole, r.flop / whole * 1e-9,
                100 * r.flop / whole / peak, r.stage[RECORD] * per_unit, r.stage[SCHEDULE] * per_unit, r.stage[RUN] * per_unit,
                r.stage[OPTIMISE] * per_unit, batches, (double)s.peak_bytes * 1e-6);
@@ -290,7 +295,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
     printf(",\"arena_peak_bytes\":%zu,\"pack_bytes\":%zu,\"plan_hits\":%zu,\"plan_cache\":%s,\"dedupe\":%s,\"optimiser_ns_per_sample\":%.1f",
            s.peak_bytes, s.pack_bytes, s.plan_hits, b->o->plan_cache ? "true" : "false", b->o->dedupe ? "true" : "false",
            r.stage[OPTIMISE] * 1e9 / r.samples);
-    printf(",\"input\":%d,\"hidden\":%d,\"batches_timed\":%.0f", b->s.input, b->s.hidden, a->timed);
+    printf(",\"input\":%d,\"hidden\":%d,\"softmax\":%s,\"batches_timed\":%.0f", b->s.input, b->s.hidden, b->s.softmax ? "true" : "false", a->timed);
     if (other) printf(",\"compare\":\"%s\",\"ratio\":%.4f", other, m->ratio);
     printf(",\"checksum\":\"%016llx\"}\n", (unsigned long long)a->checksum);
 }
@@ -298,9 +303,9 @@ static void print_result(const bench *b, const side *a, const measured *m, const
 static void print_header(const options *o)
 {
     if (o->json) return;
-    printf("%-14s %-5s %5s %-7s %-8s %9s %11s %7s %6s %7s %8s %8s %8s %8s %7s\n", "", "", "", "", "", "samples", "units", "GFLOP", "of",
+    printf("%-15s %-5s %5s %-7s %-8s %9s %11s %7s %6s %7s %8s %8s %8s %8s %7s\n", "", "", "", "", "", "samples", "units", "GFLOP", "of",
            "-------", "ns a", "unit", "-------", "batches", "arena");
-    printf("%-14s %-5s %5s %-7s %-8s %9s %11s %7s %6s %7s %8s %8s %8s %8s %7s\n", "workload", "mode", "batch", "by", "isa", "/s", "/s", "/s",
+    printf("%-15s %-5s %5s %-7s %-8s %9s %11s %7s %6s %7s %8s %8s %8s %8s %7s\n", "workload", "mode", "batch", "by", "isa", "/s", "/s", "/s",
            "peak", "record", "schedule", "run", "optimise", "a batch", "MB");
 }
 
@@ -318,7 +323,6 @@ static sizes sizes_of(const workload *w, const sizes *given)
     s.classes = chosen(given->classes, s.classes);
     s.min = chosen(given->min, s.min);
     s.max = chosen(given->max, s.max);
-    s.softmax = chosen(given->softmax, s.softmax);
     s.cells = chosen(given->cells, s.cells);
     if (s.batch < 1 || s.input < 1 || s.hidden < 1 || s.words < 1 || s.min < 1 || s.max < s.min || s.max > MAX_NODES)
         die("sizes out of range for ", w->name);
@@ -355,7 +359,7 @@ static void run_workload(const options *o, const workload *w, int training, int 
     if (n == 2) print_result(&b, &sides[1], &m, NULL);
     fflush(stdout);
     for (int i = 0; i < n; i++) close_side(&sides[i]);
-    for (int i = 0; i < b.rotation; i++) { free(b.data[i].items); free(b.data[i].samples); }
+    for (int i = 0; i < b.rotation; i++) { free(b.data[i].items); free(b.data[i].samples); free(b.data[i].values); }
     free(b.data);
 }
 
@@ -364,7 +368,7 @@ static void run_workload(const options *o, const workload *w, int training, int 
 static const char usage[] =
     "usage: bench [options]\n"
     "Without --workload all workloads run, in both modes.\n"
-    "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny\n"
+    "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, gemm\n"
     "  --mode infer|train    --batch N    --threads 1    --seconds S (default 1; of timing, for each line)\n"
     "  --schedule ratio|depth|agenda|eager    --compare NAME: a second schedule, alternating batch by batch;\n"
     "                        the first line's ratio is the median of the second's time to the first's\n"
@@ -372,6 +376,7 @@ static const char usage[] =
     "  --json                one object a line\n"
     "  --seed N    --input N    --hidden N    --words N    --classes N\n"
     "  --nodes-min N --nodes-max N, --leaves-min N --leaves-max N, --length-min N --length-max N: of a sample\n"
+    "  --vocabulary N        as --words    --softmax on|off: lstm-lm only\n"
     "Leaves are min + two uniform draws of 0 to (max - min) / 2. Times are of one thread, by the wall clock.\n";
 
 static int number(const char *name, const char *text)
@@ -425,6 +430,7 @@ static options parse(int argc, char **argv)
         else if (!strcmp(name, "--compare")) o.compare = schedule_of(value);
         else if (!strcmp(name, "--seconds")) o.seconds = atof(value);
         else if (!strcmp(name, "--group-bytes")) o.group_bytes = (size_t)strtoull(value, NULL, 10);
+        else if (!strcmp(name, "--softmax")) o.s.softmax = on_off(name, value);
         else if (!strcmp(name, "--dedupe")) o.dedupe = on_off(name, value);
         else if (!strcmp(name, "--plan-cache")) o.plan_cache = on_off(name, value);
         else { fprintf(stderr, "bench: no option %s\n", name); exit(1); }
@@ -441,12 +447,19 @@ int main(int argc, char **argv)
     for (int i = 0; i < N_WORKLOADS; i++) {
         const workload *w = &workloads[i];
         if (o.workload && strcmp(o.workload, w->name)) continue;
+        /* lstm-lm has two rows: asked for by name alone, the first is meant */
+        if (i && !strcmp(w->name, w[-1].name) && (o.s.softmax > 0 || (o.workload && o.s.softmax < 0))) continue;
+        if (w->s.softmax && !o.s.softmax) continue;
         for (int training = 0; training < 2; training++) {
             if (o.mode && training != !strcmp(o.mode, "train")) continue;
             if (training && w->opt == OPT_NONE) continue;
             if (!found++) print_header(&o);
             run_workload(&o, w, training, o.compare);
         }
+    }
+    if (!o.workload || !strcmp(o.workload, "gemm")) {
+        gemm_run(o.isa, o.seconds, o.json);
+        found++;
     }
     if (!found) die("no such workload (or it is not trained): ", o.workload ? o.workload : "");
     return 0;

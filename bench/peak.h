@@ -7,7 +7,8 @@ static double now_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-typedef struct peak_kind { void (*run)(long); double flop_per_loop; } peak_kind;
+static volatile float peak_sink;
+typedef struct peak_kind { void (*run)(long); double flop_per_loop; void (*read)(const float *, size_t); } peak_kind;
 
 #if FOLD__X86 && (defined(__GNUC__) || defined(__clang__))
 /* Twelve independent chains hide a latency of up to six cycles on two units. The loop counts down in %0. */
@@ -42,14 +43,46 @@ static void peak_sse(long loops)
                      "sub $1, %0\n\tjnz 1b"
                      : "+r"(loops) : : PEAK_CLOBBERS, "cc");
 }
+/* Reads n floats, a multiple of 128. */
+static void peak_read(const float *a, size_t n)
+{
+    const float *end = a + n;
+    __asm__ volatile("1:\n\t" "movups (%0), %%xmm0\n\t" "movups 16(%0), %%xmm1\n\t" "movups 32(%0), %%xmm2\n\t" "movups 48(%0), %%xmm3\n\t"
+                     "add $64, %0\n\tcmp %1, %0\n\tjb 1b"
+                     : "+r"(a) : "r"(end) : "xmm0", "xmm1", "xmm2", "xmm3", "cc", "memory");
+}
+static void peak_read_avx2(const float *a, size_t n)
+{
+    const float *end = a + n;
+    __asm__ volatile("1:\n\t" "vmovups (%0), %%ymm0\n\t" "vmovups 32(%0), %%ymm1\n\t" "vmovups 64(%0), %%ymm2\n\t" "vmovups 96(%0), %%ymm3\n\t"
+                     "sub $-128, %0\n\tcmp %1, %0\n\tjb 1b\n\tvzeroupper"
+                     : "+r"(a) : "r"(end) : "xmm0", "xmm1", "xmm2", "xmm3", "cc", "memory");
+}
+static void peak_read_avx512(const float *a, size_t n)
+{
+    const float *end = a + n;
+    __asm__ volatile("1:\n\t" "vmovups (%0), %%zmm0\n\t" "vmovups 64(%0), %%zmm1\n\t" "vmovups 128(%0), %%zmm2\n\t" "vmovups 192(%0), %%zmm3\n\t"
+                     "add $256, %0\n\tcmp %1, %0\n\tjb 1b\n\tvzeroupper"
+                     : "+r"(a) : "r"(end) : "xmm0", "xmm1", "xmm2", "xmm3", "cc", "memory");
+}
+
 static peak_kind peak_of(const char *isa)
 {
-    const peak_kind avx512 = { peak_avx512, 12 * 16 * 2 }, avx2 = { peak_avx2, 12 * 8 * 2 }, sse = { peak_sse, 12 * 4 };
+    const peak_kind avx512 = { peak_avx512, 12 * 16 * 2, peak_read_avx512 };
+    const peak_kind avx2 = { peak_avx2, 12 * 8 * 2, peak_read_avx2 }, sse = { peak_sse, 12 * 4, peak_read };
     const int bits = !strcmp(isa, "avx512") ? 512 : !strcmp(isa, "avx2") ? 256 : !strcmp(isa, "portable") ? 128 : fold__best_pass();
     return bits >= 512 ? avx512 : bits >= 256 ? avx2 : sse;
 }
+
 #else
-static volatile float peak_sink;
+static void peak_read(const float *a, size_t n)
+{
+    float s[8] = { 0 };
+    for (size_t i = 0; i < n; i += 8)
+        for (size_t k = 0; k < 8; k++) s[k] += a[i + k];
+    for (int k = 1; k < 8; k++) s[0] += s[k];
+    peak_sink = s[0];
+}
 static void peak_plain(long loops)
 {
     float a[32] = { 0 };
@@ -61,7 +94,7 @@ static void peak_plain(long loops)
 }
 static peak_kind peak_of(const char *isa)
 {
-    const peak_kind plain = { peak_plain, 64 };
+    const peak_kind plain = { peak_plain, 64, peak_read };
     (void)isa;
     return plain;
 }
@@ -83,22 +116,21 @@ static double fma_peak(const char *isa)
     return best;
 }
 
-/* Bytes a second read from memory by the kernels' own sum over 64 MB: the best of four passes. */
-static double read_bandwidth(const fold__kernels *k)
+/* Bytes a second at which this many bytes are read over and over, from whichever cache or memory holds them. */
+static double read_bandwidth(const char *isa, size_t bytes)
 {
-    const size_t n = (size_t)16 << 20;
-    float *a = (float *)malloc(n * sizeof *a);
+    const peak_kind kind = peak_of(isa);
+    const size_t n = (bytes / sizeof(float) / 128 + 1) * 128, passes = ((size_t)8 << 20) / (n * sizeof(float)) + 1;
+    float *a = (float *)calloc(n, sizeof *a);
     double best = 0;
-    volatile float sink;
     if (!a) return 0;
     for (size_t i = 0; i < n; i++) a[i] = (float)(i & 7);
-    for (int pass = 0; pass < 4; pass++) {
+    for (int trial = 0; trial < 4; trial++) {
         const double start = now_seconds();
-        sink = k->sum(a, n);
-        const double rate = (double)(n * sizeof *a) / (now_seconds() - start);
+        for (size_t pass = 0; pass < passes; pass++) kind.read(a, n);
+        const double rate = (double)(passes * n * sizeof *a) / (now_seconds() - start);
         if (rate > best) best = rate;
     }
-    (void)sink;
     free(a);
     return best;
 }

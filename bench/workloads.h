@@ -19,6 +19,7 @@ typedef struct sample { int root[2], first, count; float target[8]; } sample;
 typedef struct recording {
     item *items; int n_items, cap_items;
     sample *samples; int n_samples;
+    float *values;               /* mnist-mlp: images */
     double units, flop_infer, flop_train;
 } recording;
 
@@ -31,7 +32,6 @@ typedef struct net {
     fold_recurrent lstm[2];
     fold_dense head, classes;
     fold_mlp mlp;
-    float *images; int n_images;
 } net;
 
 /* What recording one batch hands back: losses in training, else outputs. */
@@ -204,6 +204,100 @@ static void sst_record(fold_ctx *f, const net *n, const recording *r, const samp
     if (!n->s.classes) push(out, s.h);
 }
 
+/* ---- lstm-lm and chain -------------------------------------------------------------------- */
+
+/* Sequences of random words; each word's label is the next. */
+static void sequence_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    for (int i = 0; i < r->n_samples; i++) {
+        r->samples[i].first = r->n_items;
+        r->samples[i].count = s->min + random_below(random, s->max - s->min + 1);
+        for (int k = 0, word = random_below(random, s->words); k < r->samples[i].count; k++) {
+            const int next = random_below(random, s->words);
+            new_item(r, word, -1, -1, next);
+            word = next;
+        }
+        r->units += r->samples[i].count;
+    }
+}
+static void lm_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double h = s->hidden;
+    sequence_generate(r, s, random);
+    r->flop_infer = r->units * (8 * (s->input + h) * h + 16 * h * h + (s->softmax ? 2 * h * s->words : 0));
+    r->flop_train = 3 * r->flop_infer;
+}
+static void lm_build(net *n, fold_model *m)
+{
+    const sizes *s = &n->s;
+    n->words = fold_table(m, "words", s->words, s->input);
+    n->lstm[0] = fold_lstm_new(m, "lstm0", s->input, s->hidden);
+    n->lstm[1] = fold_lstm_new(m, "lstm1", s->hidden, s->hidden);
+    if (s->softmax) n->classes = fold_dense_new(m, "next", s->hidden, s->words, FOLD_LINEAR);
+}
+/* Without softmax a token's loss is the sum of its state: gradients flow as far, and nothing is predicted. */
+static void lm_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    fold_state a = fold_recurrent_start(f, &n->lstm[0]), b = fold_recurrent_start(f, &n->lstm[1]);
+    for (int i = x->first; i < x->first + x->count; i++) {
+        a = fold_recurrent_step(f, &n->lstm[0], fold_lookup(f, n->words, r->items[i].word), a);
+        b = fold_recurrent_step(f, &n->lstm[1], a.h, b);
+        if (n->s.softmax) push(out, fold_softmax_xent(f, fold_dense_apply(f, &n->classes, b.h), r->items[i].label));
+        else push(out, training ? fold_sum(f, b.h, FOLD_ALL) : b.h);
+    }
+}
+
+static void chain_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double x = 8.0 * s->input * s->hidden, u = 8.0 * s->hidden * s->hidden;
+    sequence_generate(r, s, random);
+    r->flop_infer = r->units * (x + u);
+    r->flop_train = r->units * (2 * x + 3 * u);
+}
+static void chain_build(net *n, fold_model *m)
+{
+    n->words = fold_table(m, "words", n->s.words, n->s.input);
+    fold_param_freeze(m, n->words, 1);
+    n->lstm[0] = fold_lstm_new(m, "lstm", n->s.input, n->s.hidden);
+}
+static void chain_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    fold_state a = fold_recurrent_start(f, &n->lstm[0]);
+    for (int i = x->first; i < x->first + x->count; i++)
+        a = fold_recurrent_step(f, &n->lstm[0], fold_lookup(f, n->words, r->items[i].word), a);
+    push(out, training ? fold_sum(f, a.h, FOLD_ALL) : a.h);
+}
+
+/* ---- mnist-mlp ---------------------------------------------------------------------------- */
+
+enum { MNIST_HIDDEN2 = 100 };
+
+static void mnist_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double x = 2.0 * s->input * s->hidden, u = 2.0 * MNIST_HIDDEN2 * (s->hidden + s->classes);
+    const size_t n = (size_t)r->n_samples * (size_t)s->input;
+    r->values = (float *)take(NULL, n, sizeof *r->values);
+    for (size_t i = 0; i < n; i++) r->values[i] = (float)random_below(random, 256) / 256.0f;
+    for (int i = 0; i < r->n_samples; i++) {
+        r->samples[i].first = i;
+        r->samples[i].root[0] = random_below(random, s->classes);
+    }
+    r->units = r->n_samples;
+    r->flop_infer = r->units * (x + u);
+    r->flop_train = r->units * (2 * x + 3 * u);
+}
+static void mnist_build(net *n, fold_model *m)
+{
+    const int widths[] = { n->s.input, n->s.hidden, MNIST_HIDDEN2, n->s.classes };
+    n->mlp = fold_mlp_new(m, "mlp", widths, 3, FOLD_RELU);
+}
+static void mnist_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    const float *image = r->values + (size_t)x->first * (size_t)n->s.input;
+    const fold_node y = fold_mlp_apply(f, &n->mlp, fold_input_ref(f, image, fold_shape1(n->s.input)));
+    push(out, training ? fold_softmax_xent(f, y, x->root[0]) : y);
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const workload workloads[] = {
@@ -211,5 +305,9 @@ static const workload workloads[] = {
     { "treelstm-sick", "nodes", OPT_ADAGRAD, { 256, 300, 150, 2400, 5, 5, 15, 0, 1 }, sick_generate, sick_build, sick_record },
     { "treelstm-sst", "nodes", OPT_ADAGRAD, { 256, 300, 150, 10000, 5, 5, 35, 0, 1 }, sst_generate, sst_build, sst_record },
     { "treelstm-tiny", "nodes", OPT_NONE, { 256, 8, 8, 10000, 0, 5, 35, 0, 1 }, sst_generate, sst_build, sst_record },
+    { "lstm-lm", "tokens", OPT_SGD, { 32, 200, 200, 10000, 0, 5, 60, 1, 1 }, lm_generate, lm_build, lm_record },
+    { "lstm-lm", "tokens", OPT_SGD, { 32, 200, 200, 10000, 0, 5, 60, 0, 1 }, lm_generate, lm_build, lm_record },
+    { "mnist-mlp", "images", OPT_ADAM, { 32, 784, 200, 1, 10, 1, 1, 0, 1 }, mnist_generate, mnist_build, mnist_record },
+    { "chain", "tokens", OPT_SGD, { 1, 150, 150, 10000, 0, 200, 200, 0, 1 }, chain_generate, chain_build, chain_record },
 };
 enum { N_WORKLOADS = sizeof workloads / sizeof workloads[0] };
