@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = hello listops treelstm_sst
+EXAMPLES = hello hello_shared listops treelstm_sick treelstm_sst
 
 .PHONY: demo examples test sanitize clean
 
