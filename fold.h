@@ -6364,7 +6364,7 @@ static int fold__same_span(const fold_ctx *f, const fold__body_op *a, const fold
     return fold__runs_tiled(f, a) && fold__runs_tiled(f, b) && a->elem == b->elem;
 }
 /* Rows of a tile: its values stay in the first cache level. */
-enum { FOLD__TILE_FLOATS = 1024 };
+enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *p)
 {
     uint32_t widest = 1;
