@@ -33,6 +33,18 @@ typedef struct options {
     sizes s;
 } options;
 
+static uint64_t hash_floats(uint64_t h, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        h = (h ^ bits) * 1099511628211u; /* FNV-1a over words */
+    }
+    return h;
+}
+
+#include "manual.h"
+
 /* ---- one side of a measurement ------------------------------------------------------------ */
 
 enum { RECORD, SCHEDULE, RUN, OPTIMISE, WHOLE, N_STAGES };
@@ -47,6 +59,8 @@ typedef struct side {
     times *of;                               /* one a recording */
     double nodes, run_nodes, batches, lower_bound, timed; /* sums over timed batches */
     uint64_t checksum;
+    double error;    /* of gradients written by hand */
+    manual by_hand;
 } side;
 
 typedef struct bench {
@@ -90,9 +104,11 @@ static void open_side(side *a, const bench *b, schedule how)
     if (!a->ctx) die("out of memory", "");
     a->of = (times *)take(NULL, (size_t)b->rotation, sizeof *a->of);
     memset(a->of, 0, (size_t)b->rotation * sizeof *a->of);
+    if (how == MANUAL) manual_open(&a->by_hand, &a->n, b->w->name, a->model);
 }
 static void close_side(side *a)
 {
+    if (a->schedule == MANUAL) manual_close(&a->by_hand);
     free(a->out.node);
     free(a->of);
     fold_ctx_free(a->ctx);
@@ -101,15 +117,6 @@ static void close_side(side *a)
 
 /* ---- running one batch -------------------------------------------------------------------- */
 
-static uint64_t hash_floats(uint64_t h, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        h = (h ^ bits) * 1099511628211u; /* FNV-1a over words */
-    }
-    return h;
-}
 static uint64_t hash_roots(const side *a, uint64_t h)
 {
     for (size_t i = 0; i < a->out.n; i++) {
@@ -168,7 +175,8 @@ static double run_batch(side *a, const bench *b, int which, int timed, uint64_t 
     const recording *r = &b->data[which];
     const int together = a->schedule == EAGER && !hash ? 1 : r->n_samples;
     double t[N_STAGES] = { 0 };
-    for (int i = 0; i < r->n_samples; i += together) run_samples(a, b, r, i, i + together, t, hash);
+    if (a->schedule == MANUAL) manual_batch(&a->by_hand, r, b->training, &t[SCHEDULE], &t[RUN], hash);
+    else for (int i = 0; i < r->n_samples; i += together) run_samples(a, b, r, i, i + together, t, hash);
     if (hash && b->training) {
         size_t n;
         const float *grads = fold_model_grads(a->model, &n);
@@ -227,6 +235,26 @@ static result result_of(const side *a, const bench *b)
     return x;
 }
 
+/* How far the gradients written by hand are from the library's on one batch: the largest difference by the largest gradient.
+   They cannot be equal to the bit: their sums run over levels. */
+static double manual_error(side *a, const bench *b)
+{
+    double t = 0, largest = 0, error = 0;
+    size_t n;
+    float *grads = fold_model_grads(a->model, &n), *expected = (float *)take(NULL, n, sizeof *expected);
+    run_samples(a, b, &b->data[0], 0, b->data[0].n_samples, (double[N_STAGES]){ 0 }, NULL);
+    memcpy(expected, grads, n * sizeof *grads);
+    fold_clear_grads(a->model);
+    manual_batch(&a->by_hand, &b->data[0], 1, &t, &t, NULL);
+    for (size_t i = 0; i < n; i++) {
+        largest = fmax(largest, fabs((double)expected[i]));
+        error = fmax(error, fabs((double)expected[i] - (double)grads[i]));
+    }
+    fold_clear_grads(a->model);
+    free(expected);
+    return error / largest;
+}
+
 enum { MAX_RATIOS = 4096 };
 typedef struct measured { double peak_before, peak_after, ratio; } measured;
 
@@ -238,6 +266,11 @@ static measured measure(side *sides, int n_sides, const bench *b)
     measured x = { 0, 0, 0 };
     for (int k = 0; k < n_sides; k++) {
         sides[k].checksum = 14695981039346656037u;
+        if (sides[k].schedule == MANUAL && b->training) {
+            const double error = manual_error(&sides[k], b);
+            if (!(error < 1e-4)) die("gradients written by hand are not the library's", "");
+            sides[k].error = error;
+        }
         run_batch(&sides[k], b, 0, 0, &sides[k].checksum);
     }
     double start = now_seconds();
@@ -269,7 +302,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
     const double whole = r.stage[WHOLE], peak = 0.5 * (m->peak_before + m->peak_after);
     const double nodes = a->nodes / a->timed, batches = a->batches / a->timed, bound = a->lower_bound / a->timed;
     const double units = r.units / r.samples * b->s.batch; /* of one batch, on average */
-    const double per_unit = 1e9 / r.units, per_node = per_unit * units / nodes;
+    const double per_unit = 1e9 / r.units, per_node = nodes ? per_unit * units / nodes : 0;
     const char *mode = b->training ? "train" : "infer";
     if (!b->o->json) {
         char name[32];
@@ -297,6 +330,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
            r.stage[OPTIMISE] * 1e9 / r.samples);
     printf(",\"input\":%d,\"hidden\":%d,\"softmax\":%s,\"batches_timed\":%.0f", b->s.input, b->s.hidden, b->s.softmax ? "true" : "false", a->timed);
     if (other) printf(",\"compare\":\"%s\",\"ratio\":%.4f", other, m->ratio);
+    if (a->schedule == MANUAL && b->training) printf(",\"gradient_error\":%.3g", a->error);
     printf(",\"checksum\":\"%016llx\"}\n", (unsigned long long)a->checksum);
 }
 
@@ -370,7 +404,8 @@ static const char usage[] =
     "Without --workload all workloads run, in both modes.\n"
     "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, gemm\n"
     "  --mode infer|train    --batch N    --threads 1    --seconds S (default 1; of timing, for each line)\n"
-    "  --schedule ratio|depth|agenda|eager    --compare NAME: a second schedule, alternating batch by batch;\n"
+    "  --schedule ratio|depth|agenda|eager|manual    --compare NAME: a second schedule, alternating batch by batch;\n"
+    "                        manual: treelstm-* and chain only, batched level by level by hand\n"
     "                        the first line's ratio is the median of the second's time to the first's\n"
     "  --isa avx512|avx2|portable    --dedupe on|off    --plan-cache on|off    --group-bytes N\n"
     "  --json                one object a line\n"
@@ -453,6 +488,7 @@ int main(int argc, char **argv)
         for (int training = 0; training < 2; training++) {
             if (o.mode && training != !strcmp(o.mode, "train")) continue;
             if (training && w->opt == OPT_NONE) continue;
+            if ((o.schedule == MANUAL || o.compare == MANUAL) && strncmp(w->name, "treelstm", 8) && strcmp(w->name, "chain")) continue;
             if (!found++) print_header(&o);
             run_workload(&o, w, training, o.compare);
         }
