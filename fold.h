@@ -57,7 +57,7 @@
                              FOLD_CBLAS_HEADER names its header, default <cblas.h>
      FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
                              without FMA hardware)
-     FOLD_ALLOW_FAST_MATH    accept -ffast-math, which voids the numerics contract
+     FOLD_ALLOW_FAST_MATH    accept -ffast-math, or x87 arithmetic, which void the numerics contract
      FOLD_FILENAME           this file's name, default "fold.h": it includes itself once per instruction set
      FOLD_GROUP_BYTES        default budget of a group's working set in bytes (see fold_ctx_desc.group_bytes)
 
@@ -176,7 +176,7 @@ FOLD_API const char *fold_status_text(fold_status status);
 typedef struct fold_model_desc {
     uint64_t seed;       /* of the initialisers; 0 is a seed like any other */
     int inference;       /* no gradients, no optimiser state, no transposed weights */
-    const char *isa;     /* NULL: the best this CPU has. "avx512", "avx2", "portable", "cblas" force one */
+    const char *isa;     /* NULL: the best this CPU has. "avx512", "avx2", "neon", "portable", "cblas" force one */
     fold_memory memory;  /* block is not supported for models: bump-allocate from yours in `alloc` */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
@@ -590,6 +590,11 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
 #include <pthread.h>
 #endif
 
+#if defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && !defined(FOLD_ALLOW_FAST_MATH) && \
+    !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__))
+#error "fold.h: floats are computed in a wider type here, which voids the numerics contract; use SSE2, or define FOLD_ALLOW_FAST_MATH"
+#endif
+
 #ifndef FOLD_FILENAME
 #define FOLD_FILENAME "fold.h"
 #endif
@@ -604,6 +609,9 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
 #define FOLD__NO_CONTRACT
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", "no-inline-functions") /* the latter: a third less to compile, as fast */
+#if defined(__i386__) && !defined(__SSE2_MATH__)
+#pragma GCC target("sse2,fpmath=sse") /* x87 registers would round twice */
+#endif
 #else
 #define FOLD__NO_CONTRACT
 #endif
@@ -894,11 +902,23 @@ static int fold__absent(const fold_rows *x) { return !x->base && !x->rows; }
 #define FOLD__X86 0
 #endif
 
+#if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
+#include <xmmintrin.h>                /* the control register */
+#endif
+
+/* Not on 32-bit ARM: its vector unit flushes denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
-    (!defined(__i386__) || defined(__SSE2__))
+    (!defined(__i386__) || defined(__SSE2__)) && !defined(__arm__)
 #define FOLD__GNU_VECTORS 1
 #else
 #define FOLD__GNU_VECTORS 0
+#endif
+
+#if FOLD__GNU_VECTORS && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__AARCH64EB__)
+#define FOLD__NEON 1
+#include <arm_neon.h>
+#else
+#define FOLD__NEON 0
 #endif
 
 #ifdef FOLD_USE_CBLAS
@@ -1026,7 +1046,7 @@ typedef struct fold__step {
 typedef void (*fold__rule_fn)(const fold__step *x, float *w, float *g, float *s, float *t, size_t n);
 
 typedef struct fold__kernels {
-    const char *name;        /* "avx512", "avx2", "portable", "cblas" */
+    const char *name;        /* "avx512", "avx2", "neon", "portable", "cblas" */
     int panel, vector;       /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
     /* Packs rows first..first+count of w, row-major [k x n]; transposed: w is row-major [n x k] and its transpose is packed */
     void (*pack)(float *dst, const float *w, int k, int n, int transposed, int first, int count);
@@ -1105,6 +1125,15 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
         _mm_storeu_ps(to + ld, _mm_movehl_ps(de, ab));
         _mm_storeu_ps(to + 2 * ld, _mm_movelh_ps(ab2, de2));
         _mm_storeu_ps(to + 3 * ld, _mm_movehl_ps(de2, ab2));
+    }
+#elif FOLD__NEON
+    for (; c + 4 <= cols; c += 4) {
+        const float32x4x2_t p = vtrnq_f32(vld1q_f32(src[0] + c), vld1q_f32(src[1] + c)), q = vtrnq_f32(vld1q_f32(src[2] + c), vld1q_f32(src[3] + c));
+        float *to = dst + (size_t)c * ld;
+        vst1q_f32(to, vcombine_f32(vget_low_f32(p.val[0]), vget_low_f32(q.val[0])));
+        vst1q_f32(to + ld, vcombine_f32(vget_low_f32(p.val[1]), vget_low_f32(q.val[1])));
+        vst1q_f32(to + 2 * ld, vcombine_f32(vget_high_f32(p.val[0]), vget_high_f32(q.val[0])));
+        vst1q_f32(to + 3 * ld, vcombine_f32(vget_high_f32(p.val[1]), vget_high_f32(q.val[1])));
     }
 #endif
     for (; c < cols; c++) {
@@ -1449,11 +1478,37 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 #endif
 
-/* ---- The passes. 1 is portable; a NEON pass would sit beside 256. ---- */
+#if FOLD__NEON
+/* What is left of a row of a map goes through a buffer and the map itself, as one vector. */
+FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *y, const float *a, const float *b, const float *c, float s, size_t at, size_t n)
+{
+    float t[4][4] = { { 0.0f } };
+    const size_t bytes = (n - at) * sizeof(float);
+    if (a) memcpy(t[0], a + at, bytes);
+    if (b) memcpy(t[1], b + at, bytes);
+    if (c) memcpy(t[2], c + at, bytes);
+    map(t[3], t[0], t[1], t[2], s, 4);
+    memcpy(y + at, t[3], bytes);
+}
+#endif
+
+/* ---- The passes, by bits of a vector. 1 is portable. ---- */
 
 #define FOLD__SIMD_PASS 1
 #include FOLD_FILENAME
 #undef FOLD__SIMD_PASS
+#if FOLD__NEON
+#ifndef __clang__
+#pragma GCC push_options
+#pragma GCC optimize("no-schedule-insns") /* before registers are given out, it loads more than they hold */
+#endif
+#define FOLD__SIMD_PASS 128
+#include FOLD_FILENAME
+#undef FOLD__SIMD_PASS
+#ifndef __clang__
+#pragma GCC pop_options
+#endif
+#endif
 #if FOLD__X86
 #define FOLD__SIMD_PASS 256
 #include FOLD_FILENAME
@@ -1518,6 +1573,11 @@ static const fold__kernels *fold__kernels_for(const char *name)
 #endif
     if (best >= 512) set[n++] = &fold__table__avx512;
     if (best >= 256) set[n++] = &fold__table__avx2;
+#elif FOLD__NEON
+#ifdef FOLD_USE_CBLAS
+    set[n++] = &fold__cblas__neon;
+#endif
+    set[n++] = &fold__table__neon;
 #elif defined(FOLD_USE_CBLAS)
     set[n++] = &fold__cblas__portable;
 #endif
@@ -6649,7 +6709,7 @@ static fold_rows fold__tidy_rows(float **rows, size_t n, ptrdiff_t size)
 /* Rows shifted by `row` rows and `off` floats; pointers are copied for `n` rows when they change. */
 static fold_rows fold__shift_rows(fold__worker *x, fold_rows rows, uint32_t row, uint32_t off, size_t n)
 {
-    if (!rows.rows) { rows.base += (ptrdiff_t)row * rows.stride + off; return rows; }
+    if (!rows.rows) { rows.base += (ptrdiff_t)row * rows.stride + (ptrdiff_t)off; return rows; }
     rows.rows += row;
     if (!off) return rows;
     float **moved = (float **)fold__scratch_array(x, n, sizeof *moved);
@@ -8984,6 +9044,49 @@ FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fo
 #endif
 #define FOLD__PARTS(F) F(0) F(1)
 
+#elif FOLD__SIMD_PASS == 128 /* AArch64 */
+
+#define FOLD__ISA(name) fold__##name##__neon
+#define FOLD__ISA_NAME "neon"
+#define FOLD__TARGET
+#define FOLD__W 4
+#define FOLD__V float32x4_t
+#define FOLD__I uint32x4_t
+#define FOLD__M uint32x4_t
+FOLD__NOINLINE static float32x4_t fold__f4_load_n__neon(const float *p, size_t n)
+{
+    float32x4_t v = vdupq_n_f32(0.0f);
+    if (n > 0) v = vsetq_lane_f32(p[0], v, 0);
+    if (n > 1) v = vsetq_lane_f32(p[1], v, 1);
+    if (n > 2) v = vsetq_lane_f32(p[2], v, 2);
+    return n > 3 ? vsetq_lane_f32(p[3], v, 3) : v;
+}
+FOLD__NOINLINE static void fold__f4_store_n__neon(float *p, float32x4_t v, size_t n)
+{
+    if (n > 0) p[0] = vgetq_lane_f32(v, 0);
+    if (n > 1) p[1] = vgetq_lane_f32(v, 1);
+    if (n > 2) p[2] = vgetq_lane_f32(v, 2);
+    if (n > 3) p[3] = vgetq_lane_f32(v, 3);
+}
+#define FOLD__VZERO() vdupq_n_f32(0.0f)
+#define FOLD__VSET(x) vdupq_n_f32(x)
+#define FOLD__VSETI(x) vdupq_n_s32(x)
+#define FOLD__VLOAD(p) vld1q_f32(p)
+#define FOLD__VSTORE(p, v) vst1q_f32(p, v)
+#define FOLD__MASK size_t
+#define FOLD__TAIL(n) ((size_t)(n))
+#define FOLD__VLOAD_M(p, m) fold__f4_load_n__neon(p, m)
+#define FOLD__VSTORE_M(p, v, m, n) fold__f4_store_n__neon(p, v, (size_t)(n))
+#define FOLD__VSQRT(a) vsqrtq_f32(a)
+#define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
+#define FOLD__VMIN(a, b) vbslq_f32(vcltq_f32(a, b), a, b)     /* the instruction of that name treats NaN otherwise */
+#define FOLD__VMAX(a, b) vbslq_f32(vcgtq_f32(a, b), a, b)
+#define FOLD__VLT(a, b) vcltq_f32(a, b)
+#define FOLD__VEQ(a, b) vceqq_f32(a, b)
+#define FOLD__VSEL(m, a, b) vbslq_f32(m, a, b)
+#define FOLD__IFLOATS(i) vreinterpretq_f32_u32(i)
+#define FOLD__PARTS(F) F(0) F(1) F(2) F(3)
+
 #else /* portable: four lanes of a GNU compiler's generic vectors, or one float */
 
 #define FOLD__ISA(name) fold__##name##__portable
@@ -9310,6 +9413,20 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
         FOLD__ISA(map)(FOLD__MAP_##name, y, a, b, c, s, n, rows, step); \
     }
 
+#elif FOLD__SIMD_PASS == 128
+#define FOLD__A FOLD__VLOAD(a + i)
+#define FOLD__B FOLD__VLOAD(b + i)
+#define FOLD__C FOLD__VLOAD(c + i)
+#define FOLD__S FOLD__VSET(s)
+#define FOLD__MAP_DEFINE(name, expression) \
+    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n) \
+    { \
+        FOLD__NO_CONTRACT \
+        size_t i; \
+        for (i = 0; i + FOLD__W <= n; i += FOLD__W) FOLD__VSTORE(y + i, expression); \
+        if (i < n) fold__map_rest(FOLD__ISA(map_##name), y, a, b, c, s, i, n); \
+    }
+
 #else
 /* The remainder of a row is the last turn of the loop, under a mask. Operands a map does not use are not touched. */
 #define FOLD__A FOLD__VLOAD_M(a + i, mask)
@@ -9360,7 +9477,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *a)
 }
 
 /* The first n floats, then zeros. */
-#if FOLD__SIMD_PASS == 1
+#if FOLD__W <= 4
 FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *a, int n)
 {
     float t[FOLD__LANES] = { 0.0f };
@@ -9439,6 +9556,10 @@ FOLD__TARGET FOLD__INLINE float FOLD__ISA(lanes_sum)(FOLD__L l)
     return FOLD__ISA(join)(l.p0);
 #elif FOLD__SIMD_PASS == 256
     return FOLD__ISA(join)(_mm256_add_ps(l.p0, l.p1));
+#elif FOLD__SIMD_PASS == 128
+    const float32x4_t v = (l.p0 + l.p2) + (l.p1 + l.p3);
+    const float32x2_t h = vget_low_f32(v) + vget_high_f32(v);
+    return vget_lane_f32(h, 0) + vget_lane_f32(h, 1);
 #else
     float t[FOLD__LANES];
     int half, i;
@@ -9536,14 +9657,14 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_4(F, R) FOLD__COLS_3(F, R) F(R, 3)
 #define FOLD__COLS_8(F, R) FOLD__COLS_4(F, R) F(R, 4) F(R, 5) F(R, 6) F(R, 7)
 
-#if FOLD__SIMD_PASS == 512 || FOLD__W == 1
+#if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 || FOLD__W == 1
 #define FOLD__VPP 4                    /* vectors per panel */
 #else
 #define FOLD__VPP 2
 #endif
 
 /* Few rows: every panel vector meets so few rows that gcc would rather load it again for each; this stops it. */
-#if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 1
+#if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
 #define FOLD__KEEP(b) __asm__("" : "+v"(b));
 #else
 #define FOLD__KEEP(b)
@@ -9624,7 +9745,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #undef FOLD__PAIR
 #undef FOLD__FOUR
 #endif
-#if FOLD__SIMD_PASS == 1
+#if FOLD__W <= 4
 #define FOLD__TRANSPOSE_8 NULL
 #else
 #define FOLD__TRANSPOSE_8 fold__transpose_8__avx2
@@ -9755,6 +9876,17 @@ FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2)
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
     { NULL, FOLD__AT(6, 2), NULL, NULL, NULL, NULL, NULL, NULL } }, \
     2, 2, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2) }, { FOLD__NARROW_AT(2, 1), FOLD__NARROW_AT(2, 2) } }
+#elif FOLD__SIMD_PASS == 128
+FOLD__TILE(1, 4) FOLD__TILE(1, 8) FOLD__TILE(2, 4) FOLD__TILE(3, 4) FOLD__TILE(4, 4) FOLD__TILE(6, 4)
+FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
+#define FOLD__LIST 4, 6, { 2, 1, 1, 1, 1, 1 }, { \
+    { NULL, NULL, NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
+    { NULL, NULL, NULL, FOLD__AT(2, 4), NULL, NULL, NULL, NULL }, \
+    { NULL, NULL, NULL, FOLD__AT(3, 4), NULL, NULL, NULL, NULL }, \
+    { NULL, NULL, NULL, FOLD__AT(4, 4), NULL, NULL, NULL, NULL }, \
+    { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
+    { NULL, NULL, NULL, FOLD__AT(6, 4), NULL, NULL, NULL, NULL } }, \
+    1, 2, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2) }, { NULL, NULL } }
 #elif FOLD__GNU_VECTORS
 FOLD__TILE(1, 2) FOLD__TILE(1, 4) FOLD__TILE(1, 8) FOLD__TILE(2, 2) FOLD__TILE(4, 2)
 FOLD__NARROW(1, 1)

@@ -430,7 +430,7 @@ static void time_maps(const fold__kernels *f)
 
 int main(int argc, char **argv)
 {
-    static const char *names[] = { "portable", "avx2", "avx512", "cblas" };
+    static const char *names[] = { "portable", "neon", "avx2", "avx512", "cblas" };
     static const int shape[][3] = { { 1, 300, 450 }, { 2, 300, 450 }, { 3, 300, 450 }, { 4, 300, 450 }, { 5, 300, 450 }, { 6, 300, 450 }, { 7, 300, 448 }, { 8, 300, 450 }, { 9, 300, 450 }, { 12, 150, 192 },
         { 16, 300, 450 }, { 48, 300, 448 }, { 48, 150, 450 }, { 256, 300, 450 }, { 256, 784, 1024 }, { 768, 300, 600 }, { 256, 64, 64 }, { 256, 32, 20 }, { 256, 300, 5 }, { 1, 300, 5 } };
     const fold__kernels *set[4] = { NULL, NULL, NULL, NULL };

@@ -1158,9 +1158,9 @@ enum { PORTABLE_MATCHES = 0 };
 /* Instruction sets with FMA give the same bits, the portable one is near the reference. */
 static void on_other_machines(const op_case *original, const char *best, int n_samples)
 {
-    static const char *const isas[] = { "avx512", "avx2", "portable" };
+    static const char *const isas[] = { "avx512", "avx2", "neon", "portable" };
     op_case here = *original, *c = &here; /* has the other models' handles */
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
         fold_model_desc d = fold_model_desc_default();
         d.isa = isas[i];
         fold_model *m = strcmp(best, isas[i]) ? fold_model_new(&d) : NULL;
