@@ -4,7 +4,7 @@ CC ?= cc
 CFLAGS ?= -O2
 EXAMPLES = hello hello_shared listops treelstm_sick treelstm_sst
 
-.PHONY: demo examples test sanitize clean
+.PHONY: demo examples test sanitize bench bench-peers bench-results clean
 
 demo: build/listops
 	./build/listops
@@ -22,5 +22,20 @@ test:
 sanitize:
 	CC="$(CC)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover" sh tests/run quick
 
+bench/bench: bench/bench.c bench/workloads.h bench/manual.h bench/gemm.h bench/peak.h fold.h
+	$(CC) $(CFLAGS) -o bench/bench bench/bench.c -lm
+
+# All workloads, quickly. Options of its own: bench/bench --help
+bench: bench/bench
+	bench/bench
+
+# Beside PyTorch, in alternation on the same machine.
+bench-peers: bench/bench
+	sh bench/peers/run
+
+# Writes bench/RESULTS.md from what the two print here.
+bench-results: bench/bench
+	sh bench/results >build/RESULTS.md && mv build/RESULTS.md bench/RESULTS.md
+
 clean:
-	rm -rf build
+	rm -rf build bench/bench

@@ -304,13 +304,14 @@ static void print_result(const bench *b, const side *a, const measured *m, const
     const double units = r.units / r.samples * b->s.batch; /* of one batch, on average */
     const double per_unit = 1e9 / r.units, per_node = nodes ? per_unit * units / nodes : 0;
     const char *mode = b->training ? "train" : "infer";
+    const size_t arena = a->schedule == MANUAL ? manual_bytes(&a->by_hand) : s.peak_bytes;
     if (!b->o->json) {
         char name[32];
         snprintf(name, sizeof name, "%s%s", b->w->name, b->s.softmax ? " softmax" : "");
         printf("%-15s %-5s %5d %-7s %-8s %9.0f %11.0f %7.1f %5.1f%% %7.1f %8.1f %8.1f %8.1f %8.0f %7.1f", name, mode, b->s.batch,
                schedule_names[a->schedule], fold_model_isa(a->model), r.samples / whole, r.units / whole, r.flop / whole * 1e-9,
                100 * r.flop / whole / peak, r.stage[RECORD] * per_unit, r.stage[SCHEDULE] * per_unit, r.stage[RUN] * per_unit,
-               r.stage[OPTIMISE] * per_unit, batches, (double)s.peak_bytes * 1e-6);
+               r.stage[OPTIMISE] * per_unit, batches, (double)arena * 1e-6);
         if (other) printf("  %.3f x %s", m->ratio, other);
         putchar('\n');
         return;
@@ -326,7 +327,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
     printf(",\"ns_per_unit\":%.2f,\"record_ns_per_unit\":%.2f,\"schedule_ns_per_unit\":%.2f,\"run_ns_per_unit\":%.2f", whole * per_unit,
            r.stage[RECORD] * per_unit, r.stage[SCHEDULE] * per_unit, r.stage[RUN] * per_unit);
     printf(",\"arena_peak_bytes\":%zu,\"pack_bytes\":%zu,\"plan_hits\":%zu,\"plan_cache\":%s,\"dedupe\":%s,\"optimiser_ns_per_sample\":%.1f",
-           s.peak_bytes, s.pack_bytes, s.plan_hits, b->o->plan_cache ? "true" : "false", b->o->dedupe ? "true" : "false",
+           arena, s.pack_bytes, s.plan_hits, b->o->plan_cache ? "true" : "false", b->o->dedupe ? "true" : "false",
            r.stage[OPTIMISE] * 1e9 / r.samples);
     printf(",\"input\":%d,\"hidden\":%d,\"softmax\":%s,\"batches_timed\":%.0f", b->s.input, b->s.hidden, b->s.softmax ? "true" : "false", a->timed);
     if (other) printf(",\"compare\":\"%s\",\"ratio\":%.4f", other, m->ratio);

@@ -474,6 +474,13 @@ static void manual_close(manual *u)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
+/* What its arrays take for the largest chunk so far. */
+static size_t manual_bytes(const manual *u)
+{
+    const size_t h = (size_t)u->h, floats = (8 + (size_t)u->gates) * h + 32;
+    return (size_t)u->cap * (floats * sizeof(float) + 3 * sizeof(float *) + 6 * sizeof(int));
+}
+
 /* One batch; seconds of finding the levels, and of the rest. Losses are means over the batch's samples. */
 static void manual_batch(manual *u, const recording *r, int training, double *t_levels, double *t_run, uint64_t *hash)
 {
