@@ -23,7 +23,7 @@ sanitize:
 	CC="$(CC)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover" sh tests/run quick
 
 bench/bench: bench/bench.c bench/workloads.h bench/manual.h bench/gemm.h bench/peak.h fold.h
-	$(CC) $(CFLAGS) -o bench/bench bench/bench.c -lm
+	$(CC) $(CFLAGS) -o bench/bench bench/bench.c -lm -lpthread
 
 # All workloads, quickly. Options of its own: bench/bench --help
 bench: bench/bench

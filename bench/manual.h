@@ -25,7 +25,7 @@ typedef struct manual {
 static float *manual_grad(const manual *u, fold_param p) { return fold__grads(u->m) + fold__param_of(u->m, p)->at; }
 static void manual_map(const manual *u, enum fold__map f, float *y, const float *a, const float *b, const float *c, int n)
 {
-    u->k->map[f](y, a, b, c, 0, (size_t)n);
+    u->k->map[f](y, a, b, c, 0, (size_t)n, 1, NULL);
 }
 
 static fold_rows rows_at(float *const *rows)
@@ -88,7 +88,7 @@ static void manual_bias(const manual *u, fold_param b, int rows, fold_rows dy)
 {
     float *g = manual_grad(u, b);
     const size_t n = (size_t)fold__param_of(u->m, b)->shape.dim[0];
-    for (int r = 0; r < rows; r++) u->k->map[FOLD__MAP_add](g, g, fold__at(&dy, r), NULL, 0, n);
+    for (int r = 0; r < rows; r++) u->k->map[FOLD__MAP_add](g, g, fold__at(&dy, r), NULL, 0, n, 1, NULL);
 }
 
 /* ---- levels ------------------------------------------------------------------------------- */
