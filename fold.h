@@ -68,11 +68,13 @@
      Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message;
                the failed call returns the null node, every op accepts null and returns null, and running
                returns the stored status. fold_reset clears a context's error. Nothing trained is lost.
-     Threads   No mutable globals. A context belongs to one thread at a time. Many contexts may read one
+     Threads   No mutable globals. A context belongs to one thread at a time, and may itself spread a run over
+               several (fold_ctx_desc.threads), with the same bits for any number. Many contexts may read one
                model at once; whoever writes the model (optimisers, fold_params_write_begin, fold_backward,
                new parameters and cells) must be alone with it.
      Numerics  Batching never changes a result: values and gradients are bit-identical for a sample alone
-               (eager), or in any batch, under any schedule and grouping, on every FMA instruction set.
+               (eager), or in any batch, under any schedule, grouping and number of threads, on every FMA
+               instruction set.
                Summation order depends only on the op and its per-sample shapes. Parameter gradients
                depend on the sequence recorded and on nothing else.
      Windows   fold_slice (first axis), fold_split and fold_reshape make windows: no copy, no work. A
