@@ -444,7 +444,7 @@ FOLD_API fold_state fold_tree_lstm_leaf(fold_ctx *f, const fold_tree_lstm *t, fo
 FOLD_API fold_state fold_tree_lstm_inner(fold_ctx *f, const fold_tree_lstm *t, const fold_state *children);
 
 /* Child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8): any number of children, none included. */
-typedef struct fold_child_sum { fold_cell cell; int hidden; } fold_child_sum;
+typedef struct fold_child_sum { fold_cell leaf, cell; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
 FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n);
 
@@ -4201,7 +4201,8 @@ static int fold__copy_operand(fold_ctx *f, fold__operand *x)
     return fold__operand_of(f, fold__record(f, &q), "copy", x);
 }
 
-static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_param W, fold_param b, int transposed)
+/* leading: x meets the first rows of W, as many as it has values. */
+static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_param W, fold_param b, int transposed, int leading)
 {
     fold__operand x[FOLD_MAX_IN + 1];
     const char *who = transposed ? "linear_t" : "linear";
@@ -4219,7 +4220,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     const int inputs = w->shape.dim[transposed ? 1 : 0], outputs = w->shape.dim[transposed ? 0 : 1];
     int given = 0;
     for (int i = 0; i < n; i++) given += fold__shape_last(fold__operand_shape(f, &x[i]));
-    if (given != inputs) {
+    if (leading ? given > inputs : given != inputs) {
         fold__fail(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given, w->name, w->shape.dim[0], w->shape.dim[1]);
         return fold__null;
     }
@@ -4235,9 +4236,9 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     const uint32_t param[2] = { W.id, b.id };
     return fold__linear_op(f, x, n, attr, param);
 }
-FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0); }
-FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b) { return fold__linear(f, x, n, W, b, 0); }
-FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 1); }
+FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0, 0); }
+FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b) { return fold__linear(f, x, n, W, b, 0, 0); }
+FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 1, 0); }
 
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
 {
@@ -8895,6 +8896,15 @@ FOLD_API fold_state fold_tree_lstm_inner(fold_ctx *f, const fold_tree_lstm *t, c
     return fold__state_of(f, fold_call(f, t->inner, in, 2 * t->arity), 1);
 }
 
+/* No children: h and c of none are zero, so only W x is left of the gates. */
+static void fold__child_sum_leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold__gates *g = (const fold__gates *)user;
+    fold_node gate[3]; /* i o u */
+    fold__gates_of(f, fold__linear(f, in, 1, g->W, g->b, 0, 1), g->hidden, 3, gate);
+    fold__lstm_out(f, gate[0], gate[1], gate[2], fold__null, out);
+}
+
 /* in: x; of every child: h, c. Equations 2-8 of Tai et al. 2015; W x and U h of a gate are one product. */
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -8915,9 +8925,11 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
     g.c = fold__named_bias(m, name, "b_f", hidden);
     fold__set_bias(m, g.c, 0, hidden, 1);
     fold_cell_desc d;
-    fold__layer_desc(&d, name, fold__child_sum_body, &g, 2);
+    fold__layer_desc(&d, name, fold__child_sum_leaf_body, &g, 2);
     d.n_in = 1;
     d.in[0] = fold_shape1(inputs);
+    t.leaf = fold_cell_new(m, &d);
+    d.body = fold__child_sum_body;
     d.n_list = 2;
     d.list[0] = d.list[1] = fold_shape1(hidden);
     t.cell = fold_cell_new(m, &d);
@@ -8926,6 +8938,7 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
 }
 FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n)
 {
+    if (!n) return fold__state_of(f, fold_call(f, t->leaf, &x, 1), 1);
     /* a state is two nodes, h and c: the list's components as they lie */
     return fold__state_of(f, fold_call_list(f, t->cell, &x, 1, (const fold_node *)(const void *)children, n), 1);
 }
