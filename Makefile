@@ -35,6 +35,7 @@ bench-peers: bench/bench
 
 # Writes bench/RESULTS.md from what the two print here.
 bench-results: bench/bench
+	@mkdir -p build
 	sh bench/results >build/RESULTS.md && mv build/RESULTS.md bench/RESULTS.md
 
 clean:

@@ -94,6 +94,7 @@ static void open_side(side *a, const bench *b, schedule how)
     if (!a->model) die("this machine has no isa ", b->o->isa ? b->o->isa : "");
     a->n.s = b->s;
     b->w->build(&a->n, a->model);
+    find_weights(&a->n, a->model);
     if (fold_model_status(a->model)) die(fold_model_message(a->model), "");
     ctx.training = b->training;
     ctx.eager = how == EAGER;
@@ -339,7 +340,8 @@ static void print_result(const bench *b, const side *a, const measured *m, const
     printf(",\"arena_peak_bytes\":%zu,\"pack_bytes\":%zu,\"plan_hits\":%zu,\"plan_cache\":%s,\"dedupe\":%s,\"optimiser_ns_per_sample\":%.1f",
            arena, s.pack_bytes, s.plan_hits, b->o->plan_cache ? "true" : "false", b->o->dedupe ? "true" : "false",
            r.stage[OPTIMISE] * 1e9 / r.samples);
-    printf(",\"input\":%d,\"hidden\":%d,\"softmax\":%s,\"batches_timed\":%.0f", b->s.input, b->s.hidden, b->s.softmax ? "true" : "false", a->timed);
+    printf(",\"input\":%d,\"hidden\":%d,\"softmax\":%s,\"cells\":%s,\"batches_timed\":%.0f", b->s.input, b->s.hidden, b->s.softmax ? "true" : "false",
+           b->s.cells ? "true" : "false", a->timed);
     if (other) printf(",\"compare\":\"%s\",\"ratio\":%.4f", other, m->ratio);
     if (a->schedule == MANUAL && b->training) printf(",\"gradient_error\":%.3g", a->error);
     printf(",\"checksum\":\"%016llx\"}\n", (unsigned long long)a->checksum);
@@ -413,7 +415,8 @@ static void run_workload(const options *o, const workload *w, int training, int 
 static const char usage[] =
     "usage: bench [options]\n"
     "Without --workload all workloads run, in both modes.\n"
-    "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, gemm\n"
+    "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, lattice, bilstm-tagger,\n"
+    "                        attention, gemm\n"
     "  --mode infer|train    --batch N    --threads N    --seconds S (default 1; of timing, for each line)\n"
     "  --schedule ratio|depth|agenda|eager|manual    --compare NAME: a second schedule, alternating batch by batch;\n"
     "                        manual: treelstm-* and chain only, batched level by level by hand\n"
@@ -423,6 +426,7 @@ static const char usage[] =
     "  --seed N    --input N    --hidden N    --words N    --classes N\n"
     "  --nodes-min N --nodes-max N, --leaves-min N --leaves-max N, --length-min N --length-max N: of a sample\n"
     "  --vocabulary N        as --words    --softmax on|off: lstm-lm only\n"
+    "  --cells on|off        off: the same networks in primitive ops, without cells (and without the prologues cells allow)\n"
     "Leaves are min + two uniform draws of 0 to (max - min) / 2. Times are by the wall clock; the peak is one core's times --threads.\n";
 
 static int number(const char *name, const char *text)
@@ -477,6 +481,7 @@ static options parse(int argc, char **argv)
         else if (!strcmp(name, "--seconds")) o.seconds = atof(value);
         else if (!strcmp(name, "--group-bytes")) o.group_bytes = (size_t)strtoull(value, NULL, 10);
         else if (!strcmp(name, "--softmax")) o.s.softmax = on_off(name, value);
+        else if (!strcmp(name, "--cells")) o.s.cells = on_off(name, value);
         else if (!strcmp(name, "--dedupe")) o.dedupe = on_off(name, value);
         else if (!strcmp(name, "--plan-cache")) o.plan_cache = on_off(name, value);
         else { fprintf(stderr, "bench: no option %s\n", name); exit(1); }

@@ -454,12 +454,12 @@ static void manual_open(manual *u, const net *n, const char *name, fold_model *m
     u->gates = u->kind == BINARY ? 5 : u->kind == CHAIN ? 4 : 3;
     u->o = u->kind == CHAIN ? 2 : 1;
     u->f = u->kind == CHAIN ? 1 : 2;
-    u->W = fold_find_param(m, u->kind == CHAIN ? "lstm.W" : u->kind == BINARY ? "tree.inner.W" : "tree.W");
-    u->bias = fold_find_param(m, u->kind == CHAIN ? "lstm.b" : u->kind == BINARY ? "tree.inner.b" : "tree.b");
-    u->U = fold_find_param(m, "tree.W_f");
-    u->c = fold_find_param(m, "tree.b_f");
-    u->leaf_W = fold_find_param(m, "tree.leaf.W");
-    u->leaf_b = fold_find_param(m, "tree.leaf.b");
+    u->W = u->kind == CHAIN ? n->lstm_W[0] : n->W;
+    u->bias = u->kind == CHAIN ? n->lstm_b[0] : n->b;
+    u->U = n->W_f;
+    u->c = n->b_f;
+    u->leaf_W = n->leaf_W;
+    u->leaf_b = n->leaf_b;
     const int k = u->in + 2 * u->h, wide = (u->gates + 1) * u->h + HEAD;
     const size_t a = fold__scratch_floats(u->k, k, wide), b = fold__scratch_floats(u->k, wide, k);
     u->scratch = (float *)take(NULL, a > b ? a : b, sizeof(float));

@@ -29,8 +29,10 @@ typedef struct net {
     fold_param words;
     fold_child_sum child_sum;
     fold_tree_lstm tree;
-    fold_recurrent lstm[2];
-    fold_dense head, classes;
+    fold_recurrent lstm[4];
+    fold_param letters;
+    fold_param W, b, W_f, b_f, leaf_W, leaf_b, lstm_W[4], lstm_b[4]; /* of the layers above, found by name */
+    fold_dense head, classes, dense[4];
     fold_mlp mlp;
 } net;
 
@@ -85,6 +87,80 @@ static void push(roots *out, fold_node x)
     out->node[out->n++] = x;
 }
 
+/* ---- cells, or the same network in primitive ops (--cells off) ---------------------------- */
+
+/* c' = i u + kept, h' = o tanh c'. */
+static fold_state plain_out(fold_ctx *f, fold_node i, fold_node o, fold_node u, fold_node kept)
+{
+    fold_state s;
+    s.c = fold_is_null(kept) ? fold_mul(f, i, u) : fold_add(f, fold_mul(f, i, u), kept);
+    s.h = fold_mul(f, o, fold_tanh(f, s.c));
+    return s;
+}
+/* n gates of width h: all but the last through sigmoid, the last through tanh. */
+static void plain_gates(fold_ctx *f, fold_node x, int h, int n, fold_node *gate)
+{
+    fold_split(f, fold_sigmoid(f, fold_slice(f, x, 0, 0, (n - 1) * h)), gate, n - 1);
+    gate[n - 1] = fold_tanh(f, fold_slice(f, x, 0, (n - 1) * h, h));
+}
+
+static fold_state child_sum_node(fold_ctx *f, const net *n, fold_node x, const fold_state *children, size_t count)
+{
+    const int h = n->s.hidden;
+    if (n->s.cells) return fold_child_sum_node(f, &n->child_sum, x, children, count);
+    fold_node hs[MAX_NODES], kept[MAX_NODES], gate[3];
+    for (size_t i = 0; i < count; i++) {
+        const fold_node both[2] = { x, children[i].h };
+        hs[i] = children[i].h;
+        kept[i] = fold_mul(f, fold_sigmoid(f, fold_linear_n(f, both, 2, n->W_f, n->b_f)), children[i].c);
+    }
+    const fold_node both[2] = { x, fold_sum_n_shaped(f, hs, count, fold_shape1(h)) };
+    plain_gates(f, fold_linear_n(f, both, 2, n->W, n->b), h, 3, gate);
+    return plain_out(f, gate[0], gate[1], gate[2], fold_sum_n_shaped(f, kept, count, fold_shape1(h)));
+}
+static fold_state tree_leaf(fold_ctx *f, const net *n, fold_node x)
+{
+    const fold_node null = { 0, 0 };
+    fold_node gate[3];
+    if (n->s.cells) return fold_tree_lstm_leaf(f, &n->tree, x);
+    plain_gates(f, fold_linear(f, x, n->leaf_W, n->leaf_b), n->s.hidden, 3, gate);
+    return plain_out(f, gate[0], gate[1], gate[2], null);
+}
+static fold_state tree_inner(fold_ctx *f, const net *n, const fold_state *children)
+{
+    const fold_node hs[2] = { children[0].h, children[1].h };
+    fold_node gate[5]; /* i o f f u */
+    if (n->s.cells) return fold_tree_lstm_inner(f, &n->tree, children);
+    plain_gates(f, fold_linear_n(f, hs, 2, n->W, n->b), n->s.hidden, 5, gate);
+    const fold_node kept = fold_add(f, fold_mul(f, gate[2], children[0].c), fold_mul(f, gate[3], children[1].c));
+    return plain_out(f, gate[0], gate[1], gate[4], kept);
+}
+static fold_state lstm_step(fold_ctx *f, const net *n, int layer, fold_node x, fold_state s)
+{
+    const fold_node both[2] = { x, s.h };
+    fold_node gate[4]; /* i f o u */
+    if (n->s.cells) return fold_recurrent_step(f, &n->lstm[layer], x, s);
+    plain_gates(f, fold_linear_n(f, both, 2, n->lstm_W[layer], n->lstm_b[layer]), n->lstm[layer].hidden, 4, gate);
+    return plain_out(f, gate[0], gate[2], gate[3], fold_mul(f, gate[1], s.c));
+}
+
+/* The handles of layers' weights, for networks without cells and for batching by hand; null where a workload has none. */
+static void find_weights(net *n, const fold_model *m)
+{
+    static const char *const names[][2] = { { "lstm0.W", "lstm0.b" }, { "lstm1.W", "lstm1.b" }, { "lstm2.W", "lstm2.b" }, { "lstm3.W", "lstm3.b" } };
+    const int binary = n->tree.arity == 2;
+    n->W = fold_find_param(m, binary ? "tree.inner.W" : "tree.W");
+    n->b = fold_find_param(m, binary ? "tree.inner.b" : "tree.b");
+    n->W_f = fold_find_param(m, "tree.W_f");
+    n->b_f = fold_find_param(m, "tree.b_f");
+    n->leaf_W = fold_find_param(m, "tree.leaf.W");
+    n->leaf_b = fold_find_param(m, "tree.leaf.b");
+    for (int i = 0; i < 4; i++) {
+        n->lstm_W[i] = fold_find_param(m, names[i][0]);
+        n->lstm_b[i] = fold_find_param(m, names[i][1]);
+    }
+}
+
 /* ---- treelstm-sick ------------------------------------------------------------------------ */
 
 /* A tree whose nodes each hang under a uniform choice of the earlier ones; children stay in order. */
@@ -134,7 +210,7 @@ static fold_state sick_tree(fold_ctx *f, const net *n, const recording *r, int i
     fold_state children[MAX_NODES];
     size_t count = 0;
     for (int k = r->items[i].child; k >= 0; k = r->items[k].next) children[count++] = sick_tree(f, n, r, k);
-    return fold_child_sum_node(f, &n->child_sum, fold_lookup(f, n->words, r->items[i].word), children, count);
+    return child_sum_node(f, n, fold_lookup(f, n->words, r->items[i].word), children, count);
 }
 static void sick_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {
@@ -185,12 +261,12 @@ static fold_state sst_tree(fold_ctx *f, const net *n, const recording *r, int i,
     const item *at = &r->items[i];
     fold_state s;
     if (at->child < 0) {
-        s = fold_tree_lstm_leaf(f, &n->tree, fold_lookup(f, n->words, at->word));
+        s = tree_leaf(f, n, fold_lookup(f, n->words, at->word));
     } else {
         fold_state children[2];
         children[0] = sst_tree(f, n, r, at->child, training, out);
         children[1] = sst_tree(f, n, r, at->next, training, out);
-        s = fold_tree_lstm_inner(f, &n->tree, children);
+        s = tree_inner(f, n, children);
     }
     if (n->s.classes) {
         const fold_node y = fold_dense_apply(f, &n->classes, s.h);
@@ -240,8 +316,8 @@ static void lm_record(fold_ctx *f, const net *n, const recording *r, const sampl
 {
     fold_state a = fold_recurrent_start(f, &n->lstm[0]), b = fold_recurrent_start(f, &n->lstm[1]);
     for (int i = x->first; i < x->first + x->count; i++) {
-        a = fold_recurrent_step(f, &n->lstm[0], fold_lookup(f, n->words, r->items[i].word), a);
-        b = fold_recurrent_step(f, &n->lstm[1], a.h, b);
+        a = lstm_step(f, n, 0, fold_lookup(f, n->words, r->items[i].word), a);
+        b = lstm_step(f, n, 1, a.h, b);
         if (n->s.softmax) push(out, fold_softmax_xent(f, fold_dense_apply(f, &n->classes, b.h), r->items[i].label));
         else push(out, training ? fold_sum(f, b.h, FOLD_ALL) : b.h);
     }
@@ -258,13 +334,13 @@ static void chain_build(net *n, fold_model *m)
 {
     n->words = fold_table(m, "words", n->s.words, n->s.input);
     fold_param_freeze(m, n->words, 1);
-    n->lstm[0] = fold_lstm_new(m, "lstm", n->s.input, n->s.hidden);
+    n->lstm[0] = fold_lstm_new(m, "lstm0", n->s.input, n->s.hidden);
 }
 static void chain_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {
     fold_state a = fold_recurrent_start(f, &n->lstm[0]);
     for (int i = x->first; i < x->first + x->count; i++)
-        a = fold_recurrent_step(f, &n->lstm[0], fold_lookup(f, n->words, r->items[i].word), a);
+        a = lstm_step(f, n, 0, fold_lookup(f, n->words, r->items[i].word), a);
     push(out, training ? fold_sum(f, a.h, FOLD_ALL) : a.h);
 }
 
@@ -298,6 +374,172 @@ static void mnist_record(fold_ctx *f, const net *n, const recording *r, const sa
     push(out, training ? fold_softmax_xent(f, y, x->root[0]) : y);
 }
 
+/* ---- lattice ------------------------------------------------------------------------------ */
+
+/* Characters in a row; some also end one or two words that began up to four characters earlier (child, next: their starts). */
+static void lattice_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double in = s->input, h = s->hidden;
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        int inner = 0, edges = 0;
+        x->first = r->n_items;
+        x->count = s->min + random_below(random, s->max - s->min + 1);
+        x->root[0] = random_below(random, s->classes);
+        for (int k = 0; k < x->count; k++) {
+            const int words = k > 4 ? random_below(random, 3) : 0;
+            const int a = words > 0 ? x->first + k - 2 - random_below(random, 3) : -1;
+            const int b = words > 1 ? x->first + k - 2 - random_below(random, 3) : -1;
+            new_item(r, random_below(random, s->words), a, b, 0);
+            inner += k > 0;
+            edges += (k > 0) + words;
+        }
+        const double p = 8 * in * h * x->count, u = 6 * h * h * inner + 2 * h * h * edges + 2 * h * s->classes;
+        r->units += x->count;
+        r->flop_infer += p + u;
+        r->flop_train += 3 * (p + u);
+    }
+}
+static void lattice_build(net *n, fold_model *m)
+{
+    n->words = fold_table(m, "words", n->s.words, n->s.input);
+    n->child_sum = fold_child_sum_new(m, "tree", n->s.input, n->s.hidden);
+    n->classes = fold_dense_new(m, "classes", n->s.hidden, n->s.classes, FOLD_LINEAR);
+}
+/* A state for every character from the states where the words that end before it began: child-sum over a graph. */
+static void lattice_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    fold_state state[MAX_NODES], from[3];
+    for (int k = 0; k < x->count; k++) {
+        const item *it = &r->items[x->first + k];
+        size_t count = 0;
+        if (k > 0) from[count++] = state[k - 1];
+        if (it->child >= 0) from[count++] = state[it->child - x->first];
+        if (it->next >= 0) from[count++] = state[it->next - x->first];
+        state[k] = child_sum_node(f, n, fold_lookup(f, n->words, it->word), from, count);
+    }
+    const fold_node y = fold_dense_apply(f, &n->classes, state[x->count - 1].h);
+    push(out, training ? fold_softmax_xent(f, y, x->root[0]) : y);
+}
+
+/* ---- bilstm-tagger ------------------------------------------------------------------------ */
+
+enum { TAGGER_LETTERS = 60, TAGGER_LETTER = 20, TAGGER_MLP = 32, TAGGER_RARE = 10 }; /* rare: per cent of the words */
+
+/* A word is an item; a rare one leads to the items of its letters: child, and next of them. */
+static void tagger_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double in = s->input, h = s->hidden, c = s->input / 2;
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        double words, letters = 0;
+        x->first = r->n_items;
+        x->count = s->min + random_below(random, s->max - s->min + 1);
+        for (int k = 0; k < x->count; k++) new_item(r, random_below(random, s->words), -1, 0, random_below(random, s->classes));
+        for (int k = x->first; k < x->first + x->count; k++) {
+            if (random_below(random, 100) >= TAGGER_RARE) continue;
+            const int n = 3 + random_below(random, 8);
+            r->items[k].child = r->n_items;
+            r->items[k].next = n;
+            letters += n;
+            for (int j = 0; j < n; j++) new_item(r, random_below(random, TAGGER_LETTERS), -1, 0, 0);
+        }
+        words = x->count;
+        r->units += words;
+        r->flop_infer += words * (16 * (in + h) * h + 2 * TAGGER_MLP * (2 * h + s->classes)) + letters * 16 * (TAGGER_LETTER + c) * c;
+    }
+    r->flop_train = 3 * r->flop_infer;
+}
+static void tagger_build(net *n, fold_model *m)
+{
+    const sizes *s = &n->s;
+    if (s->input % 2) die("the tagger's input must be even", "");
+    n->words = fold_table(m, "words", s->words, s->input);
+    n->letters = fold_table(m, "letters", TAGGER_LETTERS, TAGGER_LETTER);
+    n->lstm[0] = fold_lstm_new(m, "lstm0", s->input, s->hidden);
+    n->lstm[1] = fold_lstm_new(m, "lstm1", s->input, s->hidden);
+    n->lstm[2] = fold_lstm_new(m, "lstm2", TAGGER_LETTER, s->input / 2);
+    n->lstm[3] = fold_lstm_new(m, "lstm3", TAGGER_LETTER, s->input / 2);
+    n->head = fold_dense_new(m, "head", 2 * s->hidden, TAGGER_MLP, FOLD_TANH);
+    n->classes = fold_dense_new(m, "classes", TAGGER_MLP, s->classes, FOLD_LINEAR);
+}
+static fold_node tagger_word(fold_ctx *f, const net *n, const recording *r, const item *it)
+{
+    if (it->child < 0) return fold_lookup(f, n->words, it->word);
+    fold_state a = fold_recurrent_start(f, &n->lstm[2]), b = fold_recurrent_start(f, &n->lstm[3]);
+    for (int k = 0; k < it->next; k++) {
+        a = lstm_step(f, n, 2, fold_lookup(f, n->letters, r->items[it->child + k].word), a);
+        b = lstm_step(f, n, 3, fold_lookup(f, n->letters, r->items[it->child + it->next - 1 - k].word), b);
+    }
+    return fold_concat2(f, a.h, b.h);
+}
+static void tagger_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    fold_node word[MAX_NODES], before[MAX_NODES];
+    fold_state a = fold_recurrent_start(f, &n->lstm[0]), b = fold_recurrent_start(f, &n->lstm[1]);
+    for (int k = 0; k < x->count; k++) {
+        word[k] = tagger_word(f, n, r, &r->items[x->first + k]);
+        a = lstm_step(f, n, 0, word[k], a);
+        before[k] = a.h;
+    }
+    for (int k = x->count - 1; k >= 0; k--) {
+        b = lstm_step(f, n, 1, word[k], b);
+        const fold_node y = fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, fold_concat2(f, before[k], b.h)));
+        push(out, training ? fold_softmax_xent(f, y, r->items[x->first + k].label) : y);
+    }
+}
+
+/* ---- attention ---------------------------------------------------------------------------- */
+
+/* An agent and its neighbours: one vector each, the agent's own first. */
+static void attention_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double in = s->input, h = s->hidden;
+    int vectors = 0;
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        x->first = vectors;
+        x->count = s->min - 1 + random_below(random, s->max - s->min + 1); /* neighbours: sizes count from 1 */
+        x->root[0] = random_below(random, s->classes);
+        vectors += 1 + x->count;
+        const double input = 2 * in * h * (1 + x->count), other = 2 * (3 * h * h + h * s->classes) + 4 * h * h * x->count;
+        r->flop_infer += input + other;
+        r->flop_train += 2 * input + 3 * other;
+    }
+    r->units = vectors;
+    r->values = (float *)take(NULL, (size_t)vectors * (size_t)s->input, sizeof *r->values);
+    for (size_t i = 0; i < (size_t)vectors * (size_t)s->input; i++) r->values[i] = (float)random_below(random, 2001) / 1000.0f - 1;
+}
+static void attention_build(net *n, fold_model *m)
+{
+    const sizes *s = &n->s;
+    const int h = s->hidden;
+    n->dense[0] = fold_dense_new(m, "self", s->input, h, FOLD_RELU);
+    n->dense[1] = fold_dense_new(m, "other", s->input, h, FOLD_RELU);
+    n->dense[2] = fold_dense_new(m, "query", h, h, FOLD_LINEAR);
+    n->dense[3] = fold_dense_new(m, "key_value", h, 2 * h, FOLD_LINEAR);
+    n->head = fold_dense_new(m, "head", 2 * h, h, FOLD_RELU);
+    n->classes = fold_dense_new(m, "classes", h, s->classes, FOLD_LINEAR);
+}
+static void attention_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    const fold_shape in = fold_shape1(n->s.input), h = fold_shape1(n->s.hidden);
+    const float *values = r->values + (size_t)x->first * (size_t)n->s.input;
+    fold_node score[MAX_NODES], value[MAX_NODES];
+    const fold_node self = fold_dense_apply(f, &n->dense[0], fold_input_ref(f, values, in));
+    const fold_node query = fold_scale(f, fold_dense_apply(f, &n->dense[2], self), 1 / sqrtf((float)n->s.hidden));
+    for (int k = 0; k < x->count; k++) {
+        const fold_node seen = fold_dense_apply(f, &n->dense[1], fold_input_ref(f, values + (size_t)(k + 1) * (size_t)n->s.input, in));
+        fold_node both[2];
+        fold_split(f, fold_dense_apply(f, &n->dense[3], seen), both, 2);
+        score[k] = fold_dot(f, query, both[0]);
+        value[k] = both[1];
+    }
+    const fold_node around = fold_attend_n_shaped(f, score, value, (size_t)x->count, h);
+    const fold_node y = fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, fold_concat2(f, self, around)));
+    push(out, training ? fold_softmax_xent(f, y, x->root[0]) : y);
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const workload workloads[] = {
@@ -309,5 +551,8 @@ static const workload workloads[] = {
     { "lstm-lm", "tokens", OPT_SGD, { 32, 200, 200, 10000, 0, 5, 60, 0, 1 }, lm_generate, lm_build, lm_record },
     { "mnist-mlp", "images", OPT_ADAM, { 32, 784, 200, 1, 10, 1, 1, 0, 1 }, mnist_generate, mnist_build, mnist_record },
     { "chain", "tokens", OPT_SGD, { 1, 150, 150, 10000, 0, 200, 200, 0, 1 }, chain_generate, chain_build, chain_record },
+    { "lattice", "letters", OPT_SGD, { 64, 50, 100, 5000, 10, 10, 40, 0, 1 }, lattice_generate, lattice_build, lattice_record },
+    { "bilstm-tagger", "words", OPT_SGD, { 32, 128, 50, 10000, 9, 5, 40, 0, 1 }, tagger_generate, tagger_build, tagger_record },
+    { "attention", "vectors", OPT_ADAM, { 256, 16, 64, 1, 5, 1, 21, 0, 1 }, attention_generate, attention_build, attention_record },
 };
 enum { N_WORKLOADS = sizeof workloads / sizeof workloads[0] };
