@@ -443,7 +443,8 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
 FOLD_API fold_state fold_tree_lstm_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x);
 FOLD_API fold_state fold_tree_lstm_inner(fold_ctx *f, const fold_tree_lstm *t, const fold_state *children);
 
-/* Child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8): any number of children, none included. */
+/* Child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8): any number of children; nodes without any are a
+   cell of their own, which has nothing to multiply by zero. */
 typedef struct fold_child_sum { fold_cell leaf, cell; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
 FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n);
@@ -5156,6 +5157,7 @@ typedef struct fold__run {
     uint32_t n_uses, root;
     int backward, anew, shared_grads; /* anew: values of earlier runs are computed again; shared_grads: some use is of a shared node */
     size_t acc, acc_used;      /* floats */
+    size_t widest;             /* value, in floats: the room of a row that nobody reads */
     fold__counts n;            /* the plan's sizes */
     fold__identity identity;   /* of the run, when the context keeps plans */
     float *at_region, *at_scratch, *at_acc, *trash;
@@ -6982,12 +6984,18 @@ static float *fold__grad_area(const fold_ctx *f, uint32_t src, const fold__group
     return (r->state[src] & FOLD__LINKED) ? r->at_region : r->at_region + g->rows_at;
 }
 
+/* A row that nobody reads, for who must write one; groups that run at the same time have their own. */
+static float *fold__trash(const fold_ctx *f, const fold__group *g)
+{
+    return f->run->trash + (size_t)(g - f->run->group) % (size_t)f->threads * f->run->widest;
+}
+
 /* Where an edge's contribution goes. */
 static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, uint32_t e, int shared, const fold__group *g)
 {
     const fold__run *r = f->run;
     const uint32_t src = f->esrc[e];
-    if (!r->grad[src]) return r->trash;
+    if (!r->grad[src]) return fold__trash(f, g);
     if (shared || r->mode[src] == FOLD__GRAD_SUM) return fold__grad_area(f, src, g) + (size_t)r->edge_at[e] * 16;
     return r->grd[src] + f->eoff[e];
 }
@@ -7161,7 +7169,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *x, const fold__group
         for (uint32_t i = 0; i < x->b->count; i++) {
             const fold__slots s = fold__slots_of(f, x->ids[i]);
             for (uint32_t e = fold__slot_first(&s, k), end = e + fold__slot_edges(&s, k); e < end; e++)
-                rows[at++] = r->grad[x->ids[i]] ? fold__edge_dest(f, e, fold__slot_shared(&s, k), g) : r->trash;
+                rows[at++] = r->grad[x->ids[i]] ? fold__edge_dest(f, e, fold__slot_shared(&s, k), g) : fold__trash(f, g);
         }
         x->dest[k] = fold__tidy_rows(rows, n, (ptrdiff_t)size);
         if (x->b->stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS)) fold__clear_rows(&x->dest[k], 0, n, size);
@@ -8025,13 +8033,13 @@ static void fold__ready_packs(fold_ctx *f)
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *r = f->run;
-    size_t widest = 16;
     r->acc = 0;
+    r->widest = 16;
     if (r->backward && (!fold__list_uses(f) || !fold__reserve_acc(f))) return 0;
     if (r->backward) fold__ready_packs(f);
     if (!fold__place_results(f)) return 0;
-    for (uint32_t i = 0; i < f->n_shapes; i++) widest = fold__max_size(widest, fold__shapes(f)[i].size);
-    if (!fold__need(f, FOLD__C_REGION, r->n.region + widest, sizeof(float)) || !fold__need(f, FOLD__C_SCRATCH, r->n.scratch * (size_t)f->threads, sizeof(float))) return 0;
+    for (uint32_t i = 0; i < f->n_shapes; i++) r->widest = fold__max_size(r->widest, fold__round_up(fold__shapes(f)[i].size, 16));
+    if (!fold__need(f, FOLD__C_REGION, r->n.region + r->widest * (size_t)f->threads, sizeof(float)) || !fold__need(f, FOLD__C_SCRATCH, r->n.scratch * (size_t)f->threads, sizeof(float))) return 0;
     fold__renew_run(f);
     r->trash = r->at_region + r->n.region;
     return 1;

@@ -1,0 +1,213 @@
+/* test_threads.c - many threads read one model at once, each with contexts of its own, and all get the bits that one
+   thread alone gets; a pool of threads trains to the bits of one. Meant to be run under -fsanitize=thread as well.
+       cc -O2 -o test_threads tests/test_threads.c -lm -lpthread && ./test_threads */
+#define FOLD_USE_THREADS
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+#include <pthread.h>
+
+enum { READERS = 4, SETS = 6, SAMPLES = 12, IN = 20, H = 24, WORDS = 50, CLASSES = 7, ROUNDS = 3 };
+enum { SIZE = SAMPLES * CLASSES };
+
+typedef struct net {
+    fold_model *m;
+    fold_param words;
+    fold_tree_lstm tree;
+    fold_recurrent gru;
+    fold_mlp head;
+} net;
+
+static net new_net(void)
+{
+    static const int sizes[] = { 2 * H, 40, CLASSES };
+    net n;
+    n.m = fold_model_new(NULL);
+    n.words = fold_table(n.m, "words", WORDS, IN);
+    n.tree = fold_tree_lstm_new(n.m, "tree", IN, H, 2);
+    n.gru = fold_gru_new(n.m, "gru", IN, H);
+    n.head = fold_mlp_new(n.m, "head", sizes, 2, FOLD_TANH);
+    CHECK_SAYS(!fold_model_status(n.m), "%s", fold_model_message(n.m));
+    return n;
+}
+
+static fold_state tree(fold_ctx *f, const net *n, check_random *r, int depth)
+{
+    fold_state child[2];
+    if (!depth || random_below(r, 4) == 0)
+        return fold_tree_lstm_leaf(f, &n->tree, fold_lookup(f, n->words, random_below(r, WORDS)));
+    child[0] = tree(f, n, r, depth - 1);
+    child[1] = tree(f, n, r, depth - 1);
+    return fold_tree_lstm_inner(f, &n->tree, child);
+}
+
+/* One set of samples: a tree and a sequence each, of random sizes; their scores, or losses when training. */
+static void record(fold_ctx *f, const net *n, int set, int training, fold_node *out)
+{
+    check_random r = { (uint64_t)set };
+    for (int i = 0; i < SAMPLES; i++) {
+        const fold_node top = tree(f, n, &r, i % 5).h;
+        fold_state s = fold_recurrent_start(f, &n->gru);
+        for (int t = random_below(&r, 6); t > 0; t--) {
+            const fold_node x = fold_lookup(f, n->words, random_below(&r, WORDS));
+            s = fold_recurrent_step(f, &n->gru, x, s);
+        }
+        out[i] = fold_mlp_apply(f, &n->head, fold_concat2(f, top, s.h));
+        if (training) out[i] = fold_softmax_xent(f, out[i], i % CLASSES);
+    }
+}
+
+static int compute(fold_ctx *f, const net *n, int set, float *values)
+{
+    fold_node out[SAMPLES];
+    fold_reset(f);
+    record(f, n, set, 0, out);
+    return !fold_run(f, out, SAMPLES) && !fold_read(f, out, SAMPLES, values);
+}
+
+/* What a thread does: makes contexts of several kinds, and compares all sets with what one thread alone had. */
+typedef struct reader {
+    const net *n;
+    float (*want)[SIZE];
+    int id, done, different, failed;
+} reader;
+
+static void *read_model(void *user)
+{
+    reader *r = (reader *)user;
+    fold_ctx_desc d = fold_ctx_desc_default();
+    float got[SIZE];
+    for (int round = 0; round < ROUNDS; round++) {
+        const int kind = (r->id + round) % 4;
+        d.eager = kind == 1;
+        d.dedupe = kind == 2;
+        d.plan_bytes = kind == 3 ? 1u << 20 : 0;
+        d.schedule = (fold_schedule)(r->id % FOLD_SCHEDULE_COUNT);
+        fold_ctx *f = fold_ctx_new(r->n->m, &d);
+        for (int k = 0; k < 2 * SETS; k++) {
+            const int set = (k + r->id) % SETS;
+            if (!compute(f, r->n, set, got)) r->failed++;
+            else if (memcmp(got, r->want[set], sizeof got)) r->different++;
+            r->done++;
+        }
+        fold_ctx_free(f);
+    }
+    return NULL;
+}
+
+static void readers(const net *n)
+{
+    static float want[SETS][SIZE];
+    pthread_t thread[READERS];
+    reader r[READERS];
+    fold_ctx *f = fold_ctx_new(n->m, NULL);
+    for (int set = 0; set < SETS; set++) CHECK(compute(f, n, set, want[set]));
+    for (int i = 0; i < READERS; i++) {
+        memset(&r[i], 0, sizeof r[i]);
+        r[i].n = n;
+        r[i].want = want;
+        r[i].id = i;
+        if (!CHECK(!pthread_create(&thread[i], NULL, read_model, &r[i]))) return;
+    }
+    for (int i = 0; i < READERS; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK_INT(r[i].done, ROUNDS * 2 * SETS);
+        CHECK_INT(r[i].failed, 0);
+        CHECK_INT(r[i].different, 0);
+    }
+    fold_ctx_free(f);
+}
+
+static fold_status train(const net *n, fold_ctx *f, int set)
+{
+    const fold_adam adam = fold_adam_default();
+    fold_node loss[SAMPLES];
+    fold_reset(f);
+    record(f, n, set, 1, loss);
+    const fold_status status = fold_backward(f, fold_mean_n(f, loss, SAMPLES));
+    return status ? status : fold_adam_step(n->m, &adam);
+}
+
+/* The model is written by one thread between the times it is read by many. */
+static void test_readers(void)
+{
+    net n = new_net();
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    for (int turn = 0; turn < 3; turn++) {
+        readers(&n);
+        CHECK_INT(train(&n, f, turn), FOLD_OK);
+    }
+    readers(&n);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Models of their own, trained side by side, share nothing. */
+static void *train_alone(void *user)
+{
+    const net *n = (const net *)user;
+    fold_ctx_desc d = fold_ctx_desc_default();
+    fold_status status = FOLD_OK;
+    d.training = 1;
+    fold_ctx *f = fold_ctx_new(n->m, &d);
+    for (int set = 0; set < SETS && !status; set++) status = train(n, f, set);
+    fold_ctx_free(f);
+    return status ? user : NULL;
+}
+static void test_models_apart(void)
+{
+    net n[3];
+    pthread_t thread[2];
+    size_t count;
+    for (int i = 0; i < 3; i++) n[i] = new_net();
+    CHECK(!train_alone(&n[2]));
+    for (int i = 0; i < 2; i++) CHECK(!pthread_create(&thread[i], NULL, train_alone, &n[i]));
+    for (int i = 0; i < 2; i++) {
+        void *failed;
+        pthread_join(thread[i], &failed);
+        CHECK(!failed);
+    }
+    const float *want = fold_model_values(n[2].m, &count);
+    for (int i = 0; i < 2; i++) CHECK_BITS(fold_model_values(n[i].m, NULL), want, count);
+    for (int i = 0; i < 3; i++) fold_model_free(n[i].m);
+}
+
+/* One context on a pool trains to the bits of a context on one thread. */
+static void test_pool(void)
+{
+    size_t count;
+    net one = new_net(), many = new_net();
+    fold_pool *pool = fold_pool_new(3);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    CHECK(pool != NULL);
+    d.training = 1;
+    d.group_bytes = 1 << 14;
+    fold_ctx *f = fold_ctx_new(one.m, &d);
+    d.threads = 3;
+    d.parallel_for = fold_pool_for;
+    d.pool = pool;
+    fold_ctx *g = fold_ctx_new(many.m, &d);
+    for (int set = 0; set < 2 * SETS; set++) {
+        CHECK_INT(train(&one, f, set % SETS), FOLD_OK);
+        CHECK_INT(train(&many, g, set % SETS), FOLD_OK);
+        CHECK_SAYS(fold_stats(g).groups > 2, "too few groups: %s", fold_stats(g).one_group);
+        const float *want = fold_model_values(one.m, &count);
+        CHECK_BITS(fold_model_values(many.m, NULL), want, count);
+    }
+    fold_ctx_free(f);
+    fold_ctx_free(g);
+    fold_pool_free(pool);
+    fold_model_free(one.m);
+    fold_model_free(many.m);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(argc, argv);
+    check_run("many contexts read one model", test_readers);
+    check_run("models side by side", test_models_apart);
+    check_run("a pool trains to the same bits", test_pool);
+    return check_finish();
+}
