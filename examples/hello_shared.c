@@ -32,7 +32,7 @@ static void record(fold_ctx *f, fold_param table, fold_node *products)
     for (int i = 0; i < PRODUCTS; i++) products[i] = fold_matmul(f, lookup[i % ROWS], row);
 }
 
-/* How many values differ from those of plain loops. A product has one term: there is nothing to round differently. */
+/* How many values differ from those of plain loops. A product has one term: no order to round in. */
 static int count_wrong(const float *table, float (*y)[LOOKUPS])
 {
     int wrong = 0;
@@ -59,7 +59,7 @@ static outcome run(fold_model *m, fold_param table, int dedupe)
     if (fold_run(f, products, PRODUCTS) || fold_read(f, products, PRODUCTS, y[0])) fail(fold_message(f));
     const fold_stats_data s = fold_stats(f);
     const outcome o = { s.run_nodes - 1, s.batches - 1, count_wrong(fold_param_value(m, table), y) };
-    printf("dedupe %s: %zu nodes recorded, %zu run in %zu batches; %zu of them share a batch with another: the products\n",
+    printf("dedupe %s: %zu nodes recorded, %zu run in %zu batches; %zu of them share a batch: the products\n",
            dedupe ? "on" : "off", s.nodes, s.run_nodes, s.batches, s.batched_nodes);
     if (s.batched_nodes != o.products) fail("not all products run in batches");
     fold_ctx_free(f);
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     const outcome all = run(m, table, 0), distinct = run(m, table, 1);
     const int wrong = all.wrong + distinct.wrong;
     fold_model_free(m);
-    printf("RESULT hello_shared products=%zu batches=%zu dedupe_products=%zu dedupe_batches=%zu wrong=%d\n", all.products,
-           all.batches, distinct.products, distinct.batches, wrong);
+    printf("RESULT hello_shared products=%zu batches=%zu dedupe_products=%zu dedupe_batches=%zu wrong=%d\n",
+           all.products, all.batches, distinct.products, distinct.batches, wrong);
     return wrong || all.products != PRODUCTS || distinct.products != ROWS;
 }
