@@ -3848,7 +3848,7 @@ static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
     for (h &= mask; table[h]; h = (h + 1) & mask) {
         const uint32_t t = table[h], t0 = f->edge0[t];
         if (f->sig[t] == f->sig[id] && f->node_data[t] == f->node_data[id] && f->kind[t] % 8 == leaf && f->shape[t] == f->shape[id] &&
-            f->edge0[t + 1] - t0 == n && !memcmp(f->esrc + t0, f->esrc + e0, n * sizeof *f->esrc) && !memcmp(f->eoff + t0, f->eoff + e0, n * sizeof *f->eoff))
+            f->edge0[t + 1] - t0 == n && (!n || (!memcmp(f->esrc + t0, f->esrc + e0, n * sizeof *f->esrc) && !memcmp(f->eoff + t0, f->eoff + e0, n * sizeof *f->eoff))))
             return t;
     }
     table[h] = id;
@@ -6008,6 +6008,7 @@ static int fold__find_components(fold_ctx *f, uint32_t group)
     fold__run *r = f->run;
     const uint32_t gsig0 = r->group[group].gsig0, n = r->group[group].gsig1 - gsig0, words = (n + 63) / 64;
     size_t feeds = 0;
+    if (!n) return 1;
     for (uint32_t i = 0; i < n; i++) {
         r->gsig[gsig0 + i].feeds = (uint32_t)feeds;
         feeds += (size_t)(r->gsig[gsig0 + i].n_in + r->gsig[gsig0 + i].n_list) * words;
