@@ -6165,6 +6165,13 @@ static int fold__leading_segments(const fold_ctx *f, const fold__gsig *s, const 
     return n;
 }
 
+/* Whether a value, or its gradient, passes between the prologue and later batches. */
+static int fold__spans_stages(const fold_ctx *f, const fold__gsig *s, const fold__program *p, uint32_t v)
+{
+    const fold__body_op *op = &p->op[p->value[v].op];
+    return s->hoisted && (fold__in_prologue(f, s, op) || fold__leading_segments(f, s, p, op));
+}
+
 /* A signature that feeds itself in small batches runs the products that do not depend on the recursion for
    all its calls at once, first. Larger batches gain nothing: there the chain of a product is one kernel call. */
 enum { FOLD__HOIST_ROWS = 8 };
@@ -6474,11 +6481,11 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
     memset(buf, 0, fold__n_bufs(p) * sizeof *buf);
     for (int i = 0; i < p->n_ops; i++) span[i] = i && fold__same_span(f, &p->op[i - 1], &p->op[i]) ? span[i - 1] : (uint32_t)i;
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
-        const int brief = fold__within_span(f, p, v, span) ? FOLD__PER_TILE : FOLD__PER_BATCH;
-        fold__set_buf(&buf[fold__buf_value(v)], p->value[v].size, p->value[v].elem, fold__outlives(p, info, v) || s->hoisted ? FOLD__SLAB : brief);
+        const int brief = fold__within_span(f, p, v, span) ? FOLD__PER_TILE : FOLD__PER_BATCH, spans = fold__spans_stages(f, s, p, v);
+        fold__set_buf(&buf[fold__buf_value(v)], p->value[v].size, p->value[v].elem, fold__outlives(p, info, v) || spans ? FOLD__SLAB : brief);
         if (!info[v].grad || fold__grad_is_outer(p, info, v)) continue;
         fold__set_buf(&buf[fold__buf_grad(p, v)], p->value[v].size, p->value[v].elem,
-                      fold__grad_outlives(f, p, v) || s->hoisted ? FOLD__SLAB : info[v].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH : brief);
+                      fold__grad_outlives(f, p, v) || spans ? FOLD__SLAB : info[v].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH : brief);
     }
     for (int i = 0; i < p->n_ops; i++)
         for (int j = 0; j < p->op[i].n_in; j++) {
@@ -6490,8 +6497,9 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
             const int is_value = ref->kind == FOLD__FROM_VALUE, from_elem = ref->kind == FOLD__FROM_LIST || (is_value && p->value[ref->index].elem);
             const int mode = is_value ? info[ref->index].mode : ref->kind == FOLD__FROM_PARAM ? 0 : info[p->n_values + fold__ref_slot(p, ref)].mode;
             const int brief = is_value && fold__within_span(f, p, ref->index, span) ? FOLD__PER_TILE : FOLD__PER_BATCH;
+            const int spans = is_value ? fold__spans_stages(f, s, p, ref->index) : s->hoisted;
             if (ref->kind == FOLD__FROM_PARAM) fold__set_buf(&buf[fold__buf_part(p, at)], size, op->elem, FOLD__SLAB);
-            else if (mode == FOLD__GRAD_SUM) fold__set_buf(&buf[fold__buf_part(p, at)], size, from_elem, s->hoisted ? FOLD__SLAB : brief);
+            else if (mode == FOLD__GRAD_SUM) fold__set_buf(&buf[fold__buf_part(p, at)], size, from_elem, spans ? FOLD__SLAB : brief);
             if (op->elem && !from_elem && ref->kind != FOLD__FROM_PARAM) fold__set_buf(&buf[fold__buf_spread(p, at)], size, 1, FOLD__PER_BATCH);
         }
     for (uint32_t o = 0; o < (uint32_t)p->n_out; o++)
@@ -6712,69 +6720,68 @@ static fold_rows fold__tidy_rows(float **rows, size_t n, ptrdiff_t size)
     return x;
 }
 
-/* Rows shifted by `row` rows and `off` floats; pointers are copied for `n` rows when they change. */
-static fold_rows fold__shift_rows(fold__worker *x, fold_rows rows, uint32_t row, uint32_t off, size_t n)
+/* Rows are written where they are used, field by field: a copy of one just written waits for its stores. */
+
+/* Shifts rows by `row` rows and `off` floats; pointers are copied for `n` rows when they change. */
+FOLD__INLINE void fold__shift_rows(fold__worker *x, fold_rows *rows, uint32_t row, uint32_t off, size_t n)
 {
-    if (!rows.rows) { rows.base += (ptrdiff_t)row * rows.stride + (ptrdiff_t)off; return rows; }
-    rows.rows += row;
-    if (!off) return rows;
+    if (!rows->rows) { rows->base += (ptrdiff_t)row * rows->stride + (ptrdiff_t)off; return; }
+    rows->rows += row;
+    if (!off) return;
     float **moved = (float **)fold__scratch_array(x, n, sizeof *moved);
-    for (size_t i = 0; i < n; i++) moved[i] = rows.rows[i] + off;
-    rows.rows = moved;
-    return rows;
+    for (size_t i = 0; i < n; i++) moved[i] = rows->rows[i] + off;
+    rows->rows = moved;
 }
 
-static FOLD__NOINLINE fold_rows fold__buf_rows(const fold_ctx *f, const fold__worker *x, uint32_t index)
+static FOLD__NOINLINE void fold__buf_rows(const fold_ctx *f, const fold__worker *x, uint32_t index, fold_rows *rows)
 {
-    const fold__run *r = f->run;
-    const fold__buf *b = &r->buf[x->s->buf0 + index];
-    fold_rows rows = { NULL, (ptrdiff_t)b->size, NULL };
+    const fold__buf *b = &f->run->buf[x->s->buf0 + index];
+    rows->stride = (ptrdiff_t)b->size;
+    rows->rows = NULL;
     switch (b->place) {
-    case FOLD__SLAB: rows.base = x->region + b->off + (size_t)(b->elem ? x->b->elem0 : x->b->slot0) * b->size; break;
-    case FOLD__PER_BATCH: rows.base = x->scratch + b->off; break;
-    case FOLD__PER_TILE: rows.base = x->scratch + b->off - (ptrdiff_t)x->tile0 * (ptrdiff_t)b->size; break;
-    default: return fold__no_rows;
+    case FOLD__SLAB: rows->base = x->region + b->off + (size_t)(b->elem ? x->b->elem0 : x->b->slot0) * b->size; break;
+    case FOLD__PER_BATCH: rows->base = x->scratch + b->off; break;
+    case FOLD__PER_TILE: rows->base = x->scratch + b->off - (ptrdiff_t)x->tile0 * (ptrdiff_t)b->size; break;
+    default: *rows = fold__no_rows;
     }
-    return rows;
 }
 
 /* The rows of a call-level operand, once per list element of each call in [row, row + n). */
-static fold_rows fold__spread_rows(fold__worker *x, const fold_rows *rows, uint32_t off, uint32_t row, size_t n)
+static void fold__spread_rows(fold__worker *x, fold_rows *rows, uint32_t off, uint32_t row, size_t n)
 {
-    fold_rows spread = fold__no_rows;
-    if (!rows->rows && rows->stride == 0) { spread.base = rows->base + off; return spread; }
+    if (!rows->rows && rows->stride == 0) { rows->base += off; return; }
     float **to = (float **)fold__scratch_array(x, n, sizeof *to);
-    spread.rows = to;
     uint32_t call = 0;
     while (call < x->b->count && x->list[call + 1] <= row) call++;
     for (size_t i = 0; i < n; i++) {
         while (x->list[call + 1] <= row + i) call++;
         to[i] = fold_row(rows, call) + off;
     }
-    return spread;
+    rows->base = NULL;
+    rows->stride = 0;
+    rows->rows = to;
 }
 
-/* Operand j of an op, for `n` rows from `row` on (list ops: all elements). */
-static fold_rows fold__operand_rows(const fold_ctx *f, fold__worker *x, const fold__body_op *op, int j, uint32_t row, size_t n)
+/* Operand j of an op, for `n` rows from `row` on (list ops: all elements, row 0). */
+static void fold__operand_rows(const fold_ctx *f, fold__worker *x, const fold__body_op *op, int j, uint32_t row, size_t n)
 {
     const fold__ref *ref = &x->p.ref[op->ref0 + (uint32_t)j];
-    const int list = (fold__op_of(f->model, op->op)->flags & FOLD__LIST) != 0;
-    fold_rows rows;
+    fold_rows *rows = &x->op_in[j];
     int call_level = 1;
     switch (ref->kind) {
     case FOLD__FROM_VALUE:
-        rows = fold__buf_rows(f, x, fold__buf_value(ref->index));
+        fold__buf_rows(f, x, fold__buf_value(ref->index), rows);
         call_level = !x->p.value[ref->index].elem;
         break;
     case FOLD__FROM_PARAM:
-        rows = fold__no_rows;
-        rows.base = fold__values(f->model) + fold__params(f->model)[ref->index].at + ref->off;
-        return rows;
-    case FOLD__FROM_LIST: rows = x->in[x->p.n_in + (int)ref->index]; call_level = 0; break;
-    default: rows = x->in[ref->index];
+        *rows = fold__no_rows;
+        rows->base = fold__values(f->model) + fold__params(f->model)[ref->index].at + ref->off;
+        return;
+    case FOLD__FROM_LIST: *rows = x->in[x->p.n_in + (int)ref->index]; call_level = 0; break;
+    default: *rows = x->in[ref->index];
     }
-    if (op->elem && call_level) return fold__spread_rows(x, &rows, ref->off, row, n);
-    return fold__shift_rows(x, rows, list ? 0 : row, ref->off, n);
+    if (op->elem && call_level) fold__spread_rows(x, rows, ref->off, row, n);
+    else fold__shift_rows(x, rows, row, ref->off, n);
 }
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
@@ -6826,9 +6833,11 @@ static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x,
     c->rows = n;
     c->list = x->list;
     c->scratch = x->op_scratch;
-    for (int j = 0; j < op->n_in; j++) x->op_in[j] = fold__operand_rows(f, x, op, j, row, list ? x->b->elems : n);
-    for (int o = 0; o < op->n_out; o++)
-        x->op_out[o] = fold__shift_rows(x, fold__buf_rows(f, x, fold__buf_value(op->value0 + (uint32_t)o)), row, 0, n);
+    for (int j = 0; j < op->n_in; j++) fold__operand_rows(f, x, op, j, list ? 0 : row, list ? x->b->elems : n);
+    for (int o = 0; o < op->n_out; o++) {
+        fold__buf_rows(f, x, fold__buf_value(op->value0 + (uint32_t)o), &x->op_out[o]);
+        fold__shift_rows(x, &x->op_out[o], row, 0, n);
+    }
     fold__gather_data(f, x, op, row, n, c);
     return c;
 }
@@ -6962,7 +6971,8 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *x, uint32_t batch, fl
     }
     if (!x->b->stage) return;
     for (int o = 0; o < x->p.n_out; o++) {
-        const fold_rows rows = fold__buf_rows(f, x, fold__buf_value(x->p.out[o].index));
+        fold_rows rows;
+        fold__buf_rows(f, x, fold__buf_value(x->p.out[o].index), &rows);
         for (uint32_t i = 0; i < x->b->count; i++) {
             const uint32_t id = x->ids[i] + (uint32_t)o;
             f->val[id] = fold_row(&rows, i);
@@ -7035,10 +7045,10 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *x, uint32_t id, con
 
 /* -- a cell's values ------------------------------------------------------------------------- */
 
-static fold_rows fold__value_grad_rows(const fold_ctx *f, const fold__worker *x, uint32_t v)
+static void fold__value_grad_rows(const fold_ctx *f, const fold__worker *x, uint32_t v, fold_rows *rows)
 {
-    if (fold__grad_is_outer(&x->p, f->run->info + x->form->info0, v)) return x->outer[fold__output_of(&x->p, v)];
-    return fold__buf_rows(f, x, fold__buf_grad(&x->p, v));
+    if (fold__grad_is_outer(&x->p, f->run->info + x->form->info0, v)) *rows = x->outer[fold__output_of(&x->p, v)];
+    else fold__buf_rows(f, x, fold__buf_grad(&x->p, v), rows);
 }
 
 static void fold__clear_rows(const fold_rows *to, uint32_t row, size_t n, uint32_t size)
@@ -7057,7 +7067,8 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
     const fold__info *info = f->run->info + x->form->info0 + v;
     const uint32_t size = x->p.value[v].size;
     if (info->mode != FOLD__GRAD_ZERO && info->mode != FOLD__GRAD_SUM) return;
-    const fold_rows to = fold__value_grad_rows(f, x, v);
+    fold_rows to, part;
+    fold__value_grad_rows(f, x, v, &to);
     fold__clear_rows(&to, row, n, size);
     if (info->mode == FOLD__GRAD_ZERO) return;
     for (int i = 0; i < x->p.n_ops; i++)
@@ -7066,7 +7077,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
             const uint32_t at = op->ref0 + (uint32_t)j;
             const fold__ref *ref = &x->p.ref[at];
             if (ref->kind != FOLD__FROM_VALUE || ref->index != v || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
-            const fold_rows part = fold__buf_rows(f, x, fold__buf_part(&x->p, at));
+            fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
             fold__add_rows_at(f, &to, ref->off, &part, row, n, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]));
         }
     const int o = fold__output_of(&x->p, v);
@@ -7074,14 +7085,16 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
 }
 
 /* Where operand j's contribution goes, before any spreading over elements: the part's own rows, or in place. */
-static fold_rows fold__ref_dest(const fold_ctx *f, fold__worker *x, const fold__body_op *op, int j, uint32_t *off)
+static void fold__ref_dest(const fold_ctx *f, fold__worker *x, const fold__body_op *op, int j, uint32_t *off, fold_rows *rows)
 {
     const uint32_t at = op->ref0 + (uint32_t)j;
     const fold__ref *ref = &x->p.ref[at];
     *off = 0;
-    if (f->run->buf[x->s->buf0 + fold__buf_part(&x->p, at)].place) return fold__buf_rows(f, x, fold__buf_part(&x->p, at));
+    fold__buf_rows(f, x, fold__buf_part(&x->p, at), rows);
+    if (rows->base) return;
     *off = ref->off;
-    return ref->kind == FOLD__FROM_VALUE ? fold__value_grad_rows(f, x, ref->index) : x->dest[fold__ref_slot(&x->p, ref)];
+    if (ref->kind == FOLD__FROM_VALUE) fold__value_grad_rows(f, x, ref->index, rows);
+    else *rows = x->dest[fold__ref_slot(&x->p, ref)];
 }
 
 /* Element-level contributions to a call-level operand, summed per call in list order. */
@@ -7089,7 +7102,9 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *x, const fold__body_op *
 {
     uint32_t off;
     const uint32_t at = op->ref0 + (uint32_t)j, size = (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]);
-    const fold_rows to = fold__ref_dest(f, x, op, j, &off), from = fold__buf_rows(f, x, fold__buf_spread(&x->p, at));
+    fold_rows to, from;
+    fold__ref_dest(f, x, op, j, &off, &to);
+    fold__buf_rows(f, x, fold__buf_spread(&x->p, at), &from);
     for (uint32_t i = 0; i < x->b->count; i++) {
         float *row = fold_row(&to, i) + off;
         fold__clear_row(row, size);
@@ -7115,17 +7130,21 @@ static void fold__backward_op(fold_ctx *f, fold__worker *x, const fold__body_op 
     for (int o = 0; o < op->n_out && finishes; o++) fold__finish_value(f, x, op->value0 + (uint32_t)o, row, n);
     if (!def->def.backward) return;
     fold_op_call *c = fold__set_call(f, x, op, row, n);
-    for (int o = 0; o < op->n_out; o++) x->op_dout[o] = fold__shift_rows(x, fold__value_grad_rows(f, x, op->value0 + (uint32_t)o), row, 0, n);
+    for (int o = 0; o < op->n_out; o++) {
+        fold__value_grad_rows(f, x, op->value0 + (uint32_t)o, &x->op_dout[o]);
+        fold__shift_rows(x, &x->op_dout[o], row, 0, n);
+    }
     for (int j = 0; j < op->n_in; j++) {
         uint32_t off = 0;
         const uint32_t at = op->ref0 + (uint32_t)j;
         const int outside = op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < seg0 || j >= seg1);
-        x->op_din[j] = fold__no_rows;
+        fold_rows *din = &x->op_din[j];
+        *din = fold__no_rows;
         if (outside || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
         wanted++;
-        if (r->buf[x->s->buf0 + fold__buf_spread(&x->p, at)].place) x->op_din[j] = fold__buf_rows(f, x, fold__buf_spread(&x->p, at));
-        else x->op_din[j] = fold__ref_dest(f, x, op, j, &off);
-        x->op_din[j] = fold__shift_rows(x, x->op_din[j], list ? 0 : row, off, list ? x->b->elems : n);
+        fold__buf_rows(f, x, fold__buf_spread(&x->p, at), din);
+        if (!din->base) fold__ref_dest(f, x, op, j, &off, din);
+        fold__shift_rows(x, din, list ? 0 : row, off, list ? x->b->elems : n);
     }
     if (wanted && fold__idle(f, x, op)) fold__clear_inputs(c);
     else if (wanted && (def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
@@ -7177,7 +7196,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *x, const fold__group
     }
     for (int v = 0; v < x->p.n_values && x->b->stage; v++) {
         if (!info[v].grad || info[v].mode != FOLD__GRAD_SOME_PARTS) continue;
-        const fold_rows rows = fold__buf_rows(f, x, fold__buf_grad(&x->p, (uint32_t)v));
+        fold_rows rows;
+        fold__buf_rows(f, x, fold__buf_grad(&x->p, (uint32_t)v), &rows);
         fold__clear_rows(&rows, 0, x->p.value[v].elem ? x->b->elems : x->b->count, x->p.value[v].size);
     }
 }
@@ -7199,7 +7219,8 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
                 const fold__ref *ref = &x->p.ref[at];
                 if ((ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST) || fold__ref_slot(&x->p, ref) != k) continue;
                 if (!fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
-                const fold_rows part = fold__buf_rows(f, x, fold__buf_part(&x->p, at));
+                fold_rows part;
+                fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
                 fold__add_rows_at(f, &x->dest[k], ref->off, &part, 0, n, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]));
             }
     }
