@@ -5086,9 +5086,9 @@ typedef struct fold__gsig {
 typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8_t elem, place; } fold__buf; /* off: in the group's region, or in scratch */
 /* A signature in a run. */
 typedef struct fold__form {
+    uint32_t levels;              /* longest chain of its own in the group being cut */
     uint32_t sig, info0, gsig, first, first_elem; /* its first call that bears on the root, and the first of those whose list is not empty */
     uint32_t row_floats, elem_floats; /* of its program's values and gradients that outlive a batch: per call, per list element */
-    uint32_t levels;              /* longest chain of its own in the group being cut */
     uint8_t trains, grad;         /* grad: some call needs a gradient */
     uint64_t slot_grad;           /* inputs that get a gradient in some call */
     uint64_t slot_back, slot_late; /* inputs read in backward, and by weight gradients at the end */
@@ -5763,21 +5763,25 @@ static size_t fold__group_budget(const fold_ctx *f)
     return f->threads > 1 ? fold__min_size(f->group_bytes, total / (size_t)f->threads / 2 + 1) : f->group_bytes;
 }
 
-/* 1 when a call makes the longest chain of its signature in the group longer. */
-static uint32_t fold__deepens(const fold_ctx *f, uint32_t id)
+/* Counts a call of the group being cut into what no schedule of it can go below: the sum of the longest chains of every signature's
+   own calls, and the longest way through calls of any. */
+typedef struct fold__levels { uint32_t own, deep; } fold__levels;
+static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
 {
     fold__run *r = f->run;
-    const uint32_t own = f->sig[id];
-    fold__form *form = &r->form[r->sig_form[own]];
-    uint32_t longest = 0;
+    const uint32_t sig = f->sig[id];
+    uint32_t *depth = r->eslot, own = 0, deep = 0; /* free until calls are batched */
+    fold__form *form = &r->form[r->sig_form[sig]];
     for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
         const uint32_t from = fold__call_of(f, f->esrc[e]);
-        if (f->sig[from] == own && (r->state[from] & FOLD__RUNS) && r->chain[from] > longest) longest = r->chain[from];
+        if (!fold__is_op(f, from) || !(r->state[from] & FOLD__RUNS)) continue;
+        if (f->sig[from] == sig && r->chain[from] > own) own = r->chain[from];
+        if (depth[from] > deep) deep = depth[from];
     }
-    r->chain[id] = ++longest;
-    if (longest <= form->levels) return 0;
-    form->levels = longest;
-    return 1;
+    r->chain[id] = ++own;
+    depth[id] = ++deep;
+    if (own > form->levels) { form->levels = own; levels->own++; }
+    if (deep > levels->deep) levels->deep = deep;
 }
 
 /* Cuts the calls, samples first and the tail behind them, into groups of about the budget, and no less than so many rows a
@@ -5786,7 +5790,8 @@ static uint32_t fold__deepens(const fold_ctx *f, uint32_t id)
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *r = f->run;
-    uint32_t n = 0, n_tails = 0, units = 0, start = 0, far = 0, levels = 0;
+    uint32_t n = 0, n_tails = 0, units = 0, start = 0, far = 0;
+    fold__levels levels = { 0, 0 };
     const size_t budget = fold__group_budget(f);
     size_t bytes = 0;
     r->n.groups = 0;
@@ -5795,15 +5800,15 @@ static int fold__form_groups(fold_ctx *f)
         if (r->state[id] & FOLD__TAIL) { r->work[n_tails++] = id; continue; }
         r->calls[n++] = id;
         if (reach > far) far = reach;
-        levels += fold__deepens(f, id);
+        fold__count_levels(f, id, &levels);
         bytes += fold__call_bytes(f, id);
         if (far > id) continue;
         units++;
-        if (bytes < budget || n - start < (size_t)levels * f->group_rows) continue;
+        if (bytes < budget || n - start < (size_t)(levels.own > levels.deep ? levels.own : levels.deep) * f->group_rows) continue;
         if (!fold__add_group(f, start, n)) return 0;
         for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
         start = n;
-        bytes = levels = 0;
+        bytes = levels.own = levels.deep = 0;
     }
     memcpy(r->calls + n, r->work, n_tails * sizeof *r->work);
     if (start < n && !fold__add_group(f, start, n)) return 0;
