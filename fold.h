@@ -3463,8 +3463,11 @@ static void fold__note_room(fold_ctx *f)
 
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
+    const size_t bytes = fold__size(count, size, 0);
+    fold__array *x = &f->arrays[which];
+    if (bytes <= x->capacity) { x->need = fold__max_size(x->need, bytes); return 1; }
     if (f->arena.block) fold__note_use(f); /* before anything moves */
-    const int fits = fold__arena_need(&f->arena, which, fold__size(count, size, 0));
+    const int fits = fold__arena_need(&f->arena, which, bytes);
     fold__note_room(f);
     if (fits) return 1;
     fold__renew(f);
@@ -7317,8 +7320,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t form)
     return 1;
 }
 
-/* Gives every use its accumulator: the parameter's own gradient where that is clear and nothing else adds to
-   it, else floats in acc. */
+/* Gives every use its accumulator: a parameter's first use its own gradient where that is clear, the others floats in acc. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *r = f->run;
@@ -7329,11 +7331,10 @@ static int fold__list_uses(fold_ctx *f)
         if (!fold__list_uses_of(f, i)) return 0;
     for (uint32_t i = 0; i < r->n_uses; i++) {
         fold__use *u = &r->use[i];
-        int alone = !u->is_node && fold__params(f->model)[u->target].grad_clear && !(fold__params(f->model)[u->target].uses & FOLD_FOR_LOOKUP);
-        for (uint32_t j = 0; j < r->n_uses && alone; j++) alone = j == i || r->use[j].is_node || r->use[j].target != u->target;
-        u->in_place = alone;
+        u->in_place = !u->is_node && fold__params(f->model)[u->target].grad_clear && !(fold__params(f->model)[u->target].uses & FOLD_FOR_LOOKUP);
+        for (uint32_t j = 0; j < i && u->in_place; j++) u->in_place = r->use[j].is_node || r->use[j].target != u->target;
         u->acc = r->acc;
-        if (!alone) r->acc += fold__round_up(u->size, 16);
+        if (!u->in_place) r->acc += fold__round_up(u->size, 16);
     }
     return 1;
 }
