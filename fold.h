@@ -5116,7 +5116,7 @@ typedef struct fold__worker {
     const uint32_t *ids;          /* its calls */
     uint32_t *list;               /* rows + 1 offsets of elements, within the batch */
     float *region;                /* of its group */
-    uint32_t tile0;               /* first row of the tile being run */
+    uint32_t tile, tile0;         /* rows of a tile; first row of the tile being run */
     float *scratch, *op_scratch;
     char *free;                   /* scratch for pointers */
     fold_rows in[FOLD_MAX_IN], dest[FOLD_MAX_IN], outer[FOLD_MAX_OUT];
@@ -6912,10 +6912,10 @@ static void fold__forward_op(fold_ctx *f, fold__worker *x, const fold__body_op *
 /* Ops [first, last) of one level, tile by tile. */
 static void fold__forward_span(fold_ctx *f, fold__worker *x, int first, int last)
 {
-    const uint32_t rows = x->p.op[first].elem ? x->b->elems : x->b->count, tile = fold__rows_of_tile(&x->p);
-    for (uint32_t r0 = 0; r0 < rows; r0 += tile) {
+    const uint32_t rows = x->p.op[first].elem ? x->b->elems : x->b->count;
+    for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
         x->tile0 = r0;
-        for (int i = first; i < last; i++) fold__forward_op(f, x, &x->p.op[i], r0, fold__min_size(tile, rows - r0));
+        for (int i = first; i < last; i++) fold__forward_op(f, x, &x->p.op[i], r0, fold__min_size(x->tile, rows - r0));
     }
     x->tile0 = 0;
 }
@@ -6927,19 +6927,27 @@ static int fold__span_end(const fold_ctx *f, const fold__program *p, int first)
     return last;
 }
 
+/* What batches of one signature have in common: looked up again only when the signature changes. */
+static void fold__enter_batch(const fold_ctx *f, fold__worker *x, uint32_t batch)
+{
+    const fold__run *r = f->run;
+    x->b = &r->batch[batch];
+    const fold__gsig *s = &r->gsig[x->b->gsig];
+    if (x->s == s) return;
+    x->s = s;
+    x->form = &r->form[s->form];
+    x->p = fold__program_of(f, &fold__sigs(f)[x->form->sig]);
+    x->tile = fold__rows_of_tile(&x->p);
+    x->op_scratch = x->scratch + s->op_at;
+}
+
 /* Offsets of each call's elements within the batch, and the rows of every input. */
-static void fold__begin_batch(fold_ctx *f, fold__worker *x, uint32_t batch, float *region)
+static void fold__begin_batch(fold_ctx *f, fold__worker *x)
 {
     fold__run *r = f->run;
-    x->b = &r->batch[batch];
-    x->s = &r->gsig[x->b->gsig];
-    x->form = &r->form[x->s->form];
     const fold__sig *sig = &fold__sigs(f)[x->form->sig];
-    x->p = fold__program_of(f, sig);
     x->ids = r->order + x->b->first;
-    x->region = region;
     x->tile0 = 0;
-    x->op_scratch = x->scratch + x->s->op_at;
     x->free = (char *)(x->scratch + x->s->free_at);
     x->list = NULL;
     if (sig->n_list) {
@@ -6967,10 +6975,11 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *x, uint32_t batch, floa
     }
 }
 
-static void fold__forward_batch(fold_ctx *f, fold__worker *x, uint32_t batch, float *region)
+static void fold__forward_batch(fold_ctx *f, fold__worker *x, uint32_t batch)
 {
     fold__run *r = f->run;
-    fold__begin_batch(f, x, batch, region);
+    fold__enter_batch(f, x, batch);
+    fold__begin_batch(f, x);
     for (int i = 0; i < x->p.n_ops;) {
         const int last = fold__runs_tiled(f, &x->p.op[i]) ? fold__span_end(f, &x->p, i) : i + 1;
         if (fold__runs_tiled(f, &x->p.op[i])) fold__forward_span(f, x, i, last);
@@ -7162,10 +7171,10 @@ static void fold__backward_op(fold_ctx *f, fold__worker *x, const fold__body_op 
 
 static void fold__backward_span(fold_ctx *f, fold__worker *x, int first, int last)
 {
-    const uint32_t rows = x->p.op[first].elem ? x->b->elems : x->b->count, tile = fold__rows_of_tile(&x->p);
-    for (uint32_t r0 = 0; r0 < rows; r0 += tile) {
+    const uint32_t rows = x->p.op[first].elem ? x->b->elems : x->b->count;
+    for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
         x->tile0 = r0;
-        for (int i = last; i-- > first;) fold__backward_op(f, x, &x->p.op[i], r0, fold__min_size(tile, rows - r0));
+        for (int i = last; i-- > first;) fold__backward_op(f, x, &x->p.op[i], r0, fold__min_size(x->tile, rows - r0));
     }
     x->tile0 = 0;
 }
@@ -7234,18 +7243,18 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
     }
 }
 
-static int fold__form_has_grad(const fold_ctx *f, const fold__form *form)
+static int fold__gives_grad(const fold_ctx *f, const fold__worker *x)
 {
-    const fold__program p = fold__program_of(f, &fold__sigs(f)[form->sig]);
-    for (int o = 0; o < p.n_out; o++)
-        if (f->run->info[form->info0 + p.out[o].index].grad) return 1;
+    for (int o = 0; o < x->p.n_out; o++)
+        if (f->run->info[x->form->info0 + x->p.out[o].index].grad) return 1;
     return 0;
 }
 
-static void fold__backward_batch(fold_ctx *f, fold__worker *x, uint32_t batch, const fold__group *g, float *region)
+static void fold__backward_batch(fold_ctx *f, fold__worker *x, uint32_t batch, const fold__group *g)
 {
-    if (!fold__form_has_grad(f, &f->run->form[f->run->gsig[f->run->batch[batch].gsig].form])) return;
-    fold__begin_batch(f, x, batch, region);
+    fold__enter_batch(f, x, batch);
+    if (!fold__gives_grad(f, x)) return;
+    fold__begin_batch(f, x);
     fold__begin_backward(f, x, g);
     for (int last = x->p.n_ops; last > 0;) {
         int first = last - 1;
@@ -8109,16 +8118,24 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *g, int linked)
         if (r->mode[r->leaves[k]] == FOLD__GRAD_SOME_PARTS) fold__clear_row(r->grd[r->leaves[k]], fold__value_size(f, r->leaves[k]));
 }
 
+static void fold__enter_group(const fold_ctx *f, fold__worker *x, const fold__group *g)
+{
+    x->region = f->run->at_region + g->base;
+    x->s = NULL;
+}
+
 static void fold__forward_group(fold_ctx *f, fold__worker *x, const fold__group *g)
 {
-    for (uint32_t b = g->batch0; b < g->batch1; b++) fold__forward_batch(f, x, b, f->run->at_region + g->base);
+    fold__enter_group(f, x, g);
+    for (uint32_t b = g->batch0; b < g->batch1; b++) fold__forward_batch(f, x, b);
 }
 
 /* Gradients of a group's values and leaves. */
 static void fold__backward_group(fold_ctx *f, fold__worker *x, const fold__group *g)
 {
     fold__run *r = f->run;
-    for (uint32_t b = g->batch1; b-- > g->batch0;) fold__backward_batch(f, x, b, g, r->at_region + g->base);
+    fold__enter_group(f, x, g);
+    for (uint32_t b = g->batch1; b-- > g->batch0;) fold__backward_batch(f, x, b, g);
     for (uint32_t k = g->leaf0; k < g->leaf1; k++) fold__finish_gradient(f, x, r->leaves[k], g);
 }
 
@@ -9656,11 +9673,19 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *a, size_t n)
     return t[0];
 }
 
-static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, size_t n)
+FOLD__TARGET static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, size_t n)
 {
-    FOLD__ISA(map_shift)(y, a, NULL, NULL, -m, n, 1, NULL);
-    FOLD__ISA(map_exp)(y, y, NULL, NULL, 0.0f, n, 1, NULL);
-    return FOLD__ISA(sum)(y, n);
+    const size_t tile = 1024; /* of the first cache level; the sum's lanes run on from tile to tile */
+    FOLD__L l = FOLD__ISA(lanes_set)(0.0f);
+    for (size_t part; n; n -= part, a += part, y += part) {
+        size_t i = 0;
+        part = n < tile ? n : tile;
+        FOLD__ISA(map_shift)(y, a, NULL, NULL, -m, part, 1, NULL);
+        FOLD__ISA(map_exp)(y, y, NULL, NULL, 0.0f, part, 1, NULL);
+        for (; i + FOLD__LANES <= part; i += FOLD__LANES) l = FOLD__ISA(lanes_add)(l, FOLD__ISA(lanes_load)(y + i));
+        if (i < part) l = FOLD__ISA(lanes_add)(l, FOLD__ISA(lanes_load_n)(y + i, (int)(part - i)));
+    }
+    return FOLD__ISA(lanes_sum)(l);
 }
 
 /* ---- optimisers ---- */
