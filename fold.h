@@ -440,7 +440,7 @@ FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fo
 /* Unrolls one sample's sequence of n >= 0 inputs: the output h of x[t] goes to out[t] (out NULL: they are not
    wanted; out may be x), the final state is returned; of no steps it is the beginning. begin NULL: zeros. Each
    sample is as long as it is: equal steps of all samples batch, with no padding. All outputs as one value [n x hidden]:
-   fold_stack(f, out, n). After an error outputs and states are null. */
+   fold_stack(f, out, n); lengths apart do not batch there. After an error the state is null. */
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out);
 /* The same from the last input to the first: out[t] has seen x[t] to x[n - 1], the final state all. */
 FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out);
@@ -457,16 +457,22 @@ typedef struct fold_sequences {
 FOLD_API int fold_sequence(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
 /* Unrolls all samples, one after another. begin: a state per sample, or NULL; out: [samples x steps] in this order in
    both layouts, null past a sample's length, or NULL; last: the final state of every sample, or NULL. */
-FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s, const fold_state *begin, fold_node *out, fold_state *last);
+FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s, const fold_state *begin,
+                                       fold_node *out, fold_state *last);
 
 /* Layers of recurrent cells, each reading the outputs of the one below; in both directions they read h of both,
    [2 hidden], first steps first. Cells are named name.0, name.1, …, those that read in reverse name.0.reverse, …. */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden); /* e.g. fold_lstm_new */
-typedef struct fold_rnn_stack { int layers, directions; fold_recurrent cell[2 * FOLD_MAX_LAYERS]; } fold_rnn_stack; /* cell[layer * directions + direction] */
-FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int hidden, int layers, int bidirectional);
+typedef struct fold_rnn_stack {
+    int layers, directions;
+    fold_recurrent cell[2 * FOLD_MAX_LAYERS]; /* cell[layer * directions + direction] */
+} fold_rnn_stack;
+FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int hidden,
+                                           int layers, int bidirectional);
 /* x, n, out as in fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin, last: layers * directions
    states in the order of `cell`; NULL: zeros, not wanted. */
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n, const fold_state *begin, fold_node *out, fold_state *last);
+FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n, const fold_state *begin,
+                                          fold_node *out, fold_state *last);
 
 /* Unrolls a step of your own: it sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
    every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
@@ -6314,6 +6320,16 @@ static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *x, uint32_t 
     return (f->run->made[src] >> 3) - x->gsig0 < x->n_sigs ? f->run->slot[src] : FOLD__NONE;
 }
 
+/* Where its arrays lie: in a caller's block they move when the array of batches grows. */
+static void fold__greedy_renew(fold_ctx *f, fold__greedy *x, uint32_t n)
+{
+    char *sig = f->arrays[FOLD__C_SCHEDULE].p;
+    x->sig = (fold__ready *)(void *)sig;
+    x->counts = (uint32_t *)(void *)(sig + fold__round_up(x->n_sigs * sizeof(fold__ready), FOLD__ALIGN));
+    x->missing = f->run->work + n; /* behind the calls, in record order */
+    x->next = x->missing + n; x->readers0 = x->next + n; x->readers = x->readers0 + n + 1;
+}
+
 static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t n, uint32_t gsig0, uint32_t gsig1)
 {
     fold__run *r = f->run;
@@ -6322,13 +6338,11 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t n, uint32_t
     const size_t sig_bytes = fold__round_up((gsig1 - gsig0) * sizeof(fold__ready), FOLD__ALIGN);
     if (!fold__need(f, FOLD__C_SCHEDULE, sig_bytes + counts * 4, 1)) return 0;
     fold__renew_run(f);
-    x->sig = (fold__ready *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
-    x->counts = (uint32_t *)(void *)(f->arrays[FOLD__C_SCHEDULE].p + sig_bytes);
-    memset(x->sig, 0, sig_bytes + counts * 4);
-    const uint32_t *calls = r->work; /* in record order; behind them: */
-    x->missing = r->work + n; x->next = x->missing + n; x->readers0 = x->next + n; x->readers = x->readers0 + n + 1;
     x->gsig0 = gsig0;
     x->n_sigs = gsig1 - gsig0;
+    fold__greedy_renew(f, x, n);
+    memset(x->sig, 0, sig_bytes + counts * 4);
+    const uint32_t *calls = r->work;
     for (uint32_t s = 0, at = 0; s < x->n_sigs; s++) { x->sig[s].counts = at; x->sig[s].lowest = 1; at += r->gsig[gsig0 + s].chain + 1; }
     memset(x->readers0, 0, (n + 1) * sizeof *x->readers0);
     memset(x->missing, 0, n * sizeof *x->missing);
@@ -6389,23 +6403,23 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t n, uint32_t gsig0, uint32
     fold__run *r = f->run;
     fold__greedy x;
     if (!fold__greedy_start(f, &x, n, gsig0, gsig1)) return 0;
-    uint32_t *depth = r->eslot; /* free until calls are batched: indexed by call id below */
     const int agenda = f->schedule == FOLD_SCHEDULE_AGENDA;
     if (agenda) {
         uint32_t *local = x.readers + x.readers0[n];
         fold__agenda_depths(f, &x, r->work, n, local);
-        for (uint32_t i = 0; i < n; i++) depth[r->work[i]] = local[i];
+        for (uint32_t i = 0; i < n; i++) r->eslot[r->work[i]] = local[i]; /* free until calls are batched */
     }
     for (uint32_t done = 0; done < n;) {
         const uint32_t best = fold__pick_signature(f, &x);
+        if (!fold__add_batch(f, gsig0 + best, 1)) return 0;
+        fold__greedy_renew(f, &x, n);
         fold__ready *s = &x.sig[best];
         uint32_t i = s->head, left = s->ready;
         s->ready = 0;
-        if (!fold__add_batch(f, gsig0 + best, 1)) return 0;
         for (; left > 0; left--, done++) {
             const uint32_t id = r->work[i], next = x.next[i];
             s->pending--;
-            if (agenda) s->depths -= depth[id];
+            if (agenda) s->depths -= r->eslot[id];
             x.counts[s->counts + r->chain[id]]--;
             for (uint32_t k = x.readers0[i]; k < x.readers0[i + 1]; k++)
                 if (!--x.missing[x.readers[k]]) fold__make_ready(f, &x, r->work, x.readers[k]);
@@ -8989,7 +9003,8 @@ static int fold__unroll_length(fold_ctx *f, const fold_node *x, int n)
     return 1;
 }
 
-static fold_state fold__unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse, const fold_state *begin, fold_node *out)
+static fold_state fold__unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse, const fold_state *begin,
+                               fold_node *out)
 {
     const fold_state none = { { 0, 0 }, { 0, 0 } };
     fold_state s;
@@ -9037,7 +9052,8 @@ FOLD_API int fold_sequence(fold_ctx *f, const fold_sequences *s, int sample, fol
     for (int t = 0; t < n; t++) x[t] = fold__sequence_step(f, s, sample, t);
     return fold__broken(f) ? 0 : n;
 }
-FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s, const fold_state *begin, fold_node *out, fold_state *last)
+FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s, const fold_state *begin,
+                                       fold_node *out, fold_state *last)
 {
     if (!s) fold__missing(f, "unroll_batch");
     for (int i = 0; s && i < s->samples; i++) {
@@ -9053,11 +9069,15 @@ FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, con
     return fold_ctx_status(f);
 }
 
-FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int hidden, int layers, int bidirectional)
+FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int hidden,
+                                           int layers, int bidirectional)
 {
     fold_rnn_stack s;
     memset(&s, 0, sizeof s);
-    if (!make || layers < 1 || layers > FOLD_MAX_LAYERS) { fold__model_fail(m, FOLD_BAD_ARGUMENT, "rnn_stack '%s': takes a maker of cells and 1 to %d layers, got %d", name, FOLD_MAX_LAYERS, layers); return s; }
+    if (!make || layers < 1 || layers > FOLD_MAX_LAYERS) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "rnn_stack '%s': takes a maker of cells and 1 to %d layers, got %d", name, FOLD_MAX_LAYERS, layers);
+        return s;
+    }
     s.layers = layers;
     s.directions = bidirectional ? 2 : 1;
     for (int i = 0; i < layers * s.directions; i++) {
@@ -9085,7 +9105,8 @@ static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *r, in
     }
     return s;
 }
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n, const fold_state *begin, fold_node *out, fold_state *last)
+FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n, const fold_state *begin,
+                                          fold_node *out, fold_state *last)
 {
     const int cells = s ? s->layers * s->directions : 0;
     const size_t size = (size_t)(n > 0 ? n : 0) * sizeof *x;
@@ -9117,7 +9138,10 @@ static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *d, fold_node 
 {
     if (fold__broken(f)) return 0;
     if (!d || !d->step) { fold__missing(f, "unroll_steps"); return 0; }
-    if (d->n_states < 0 || d->n_states > FOLD_MAX_STATES) { fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: %d states, of at most %d", d->n_states, FOLD_MAX_STATES); return 0; }
+    if (d->n_states < 0 || d->n_states > FOLD_MAX_STATES) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: %d states, of at most %d", d->n_states, FOLD_MAX_STATES);
+        return 0;
+    }
     if (!fold__unroll_length(f, d->x, d->n)) return 0;
     for (int k = 0; k < d->n_states; k++) {
         if (!d->begin && !d->state[k].rank) { fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: state %d has neither a beginning nor a shape", k); return 0; }

@@ -690,7 +690,8 @@ static void rnn_step(const mirror *p, const layer_case *c, const double *x, doub
     for (int i = 0; i < c->hidden; i++) h[i] = tanh(z[i]);
 }
 /* Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000 */
-static void lstm_of(const double *W, const double *b, int n, const double *x, int inputs, double *h, double *cell)
+static void lstm_of(const double *W, const double *b, int n, const double *x, int inputs, double *h,
+                    double *cell)
 {
     double z[4 * MAX_WIDTH];
     affine(z, 4 * n, x, inputs, h, n, W, b);
@@ -765,7 +766,8 @@ static fold_state record_unrolled(fold_ctx *f, const layer_case *c, int sample)
     return s;
 }
 #define UNROLLED(name)                                                                                    \
-    static void unrolled_##name(const mirror *p, const layer_case *c, int sample, double *h, double *cell) \
+    static void unrolled_##name(const mirror *p, const layer_case *c, int sample, double *h,              \
+                                double *cell)                                                             \
     {                                                                                                     \
         const int n = unrolled_length(sample);                                                            \
         double at[MAX_WIDTH] = { 0 };                                                                     \
@@ -781,9 +783,10 @@ UNROLLED(rnn)
 UNROLLED(lstm)
 UNROLLED(gru)
 
-/* A step of the test's own with three states of two shapes: h = tanh(x W + h U + b), m = m / 2 + h, k = k / 2 + 1/4; its
-   output is m k. */
-static void own_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out, fold_node *next)
+/* A step of the test's own with three states of two shapes: h = tanh(x W + h U + b), m = m / 2 + h,
+   k = k / 2 + 1/4; its output is m k. */
+static void own_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out,
+                     fold_node *next)
 {
     const fold_dense *d = (const fold_dense *)cell;
     next[0] = fold_dense_apply(f, d, fold_concat2(f, x, state[0]));
@@ -822,7 +825,8 @@ static void reference_own(const mirror *p, const layer_case *c, int sample, doub
         const int t = c->row->option ? n - 1 - k : k;
         double z[MAX_WIDTH];
         count = count / 2 + 0.25;
-        affine(z, c->hidden, word(p, c, sample, t), c->inputs, at, c->hidden, values(p, "own.W"), values(p, "own.b"));
+        const double *W = values(p, "own.W"), *b = values(p, "own.b");
+        affine(z, c->hidden, word(p, c, sample, t), c->inputs, at, c->hidden, W, b);
         for (int j = 0; j < c->hidden; j++) {
             at[j] = tanh(z[j]);
             m[j] = m[j] / 2 + at[j];
@@ -849,7 +853,8 @@ static fold_state record_stack(fold_ctx *f, const layer_case *c, int sample)
         fold_split(f, y[t], half, 2);
         y[t] = fold_add(f, half[0], fold_scale(f, half[1], 2));
     }
-    for (int i = 0; i < 2 * STACKED; i++) term[i] = fold_scale(f, fold_mul(f, last[i].h, last[i].c), (float)place_weight(i));
+    for (int i = 0; i < 2 * STACKED; i++)
+        term[i] = fold_scale(f, fold_mul(f, last[i].h, last[i].c), (float)place_weight(i));
     s.h = weighted_sum(f, y, n, c->hidden);
     s.c = fold_sum_n(f, term, 2 * STACKED);
     return s;
