@@ -188,7 +188,7 @@ static const char *load_corpus(const options *o, corpus *c)
 {
     uint64_t random = o->seed;
     if (o->data) read_lines(c, o->data, o->limit ? o->limit : INT_MAX / 2);
-    else for (int n = o->limit ? o->limit : 2400; n > 0; n--) generate_line(c, &random);
+    else for (int n = o->limit ? o->limit : 1600; n > 0; n--) generate_line(c, &random);
     int *order = (int *)allocate(c->n_lines, sizeof *order);
     for (int i = 0; i < (int)c->n_lines; i++) order[i] = i;
     shuffle(order, (int)c->n_lines, &random);
