@@ -7,10 +7,10 @@
    Reads the lines of any text; without --data it generates sentences. A line of n characters is n + 1 steps: each
    predicts the next character, the last the line's end. The ways have equal models, data, optimiser and lines a batch:
      padded     every line of a batch is unrolled to the longest of that batch;
-     bucketed   a batch holds lines of one bucket, all unrolled to the bucket's length. Buckets end at the lengths given,
-                or wherever enough lines have come together, and take turns at random, in proportion to the lines they
-                still have. A batch's key is the pair (steps, lines): the network of a key is always the same, so it is
-                scheduled once, and its plan is replayed from then on (fold_ctx_desc.plan_bytes);
+     bucketed   a batch holds lines of one bucket, all unrolled to the bucket's length. Buckets end at the lengths
+                given, or wherever enough lines have come together, and take turns at random, in proportion to the
+                lines they still have. A batch's key is the pair (steps, lines): the network of a key is always the
+                same, so it is scheduled once, and its plan is replayed from then on (fold_ctx_desc.plan_bytes);
      dynamic    every line is as long as it is: there is no padding.
    Padding repeats the line's end, and its loss is multiplied by a mask of 0 (that of the line's own steps by 1). The
    batch's loss is the sum over the lines' own steps by their number, in all three ways. So the ways must agree: the
@@ -161,7 +161,8 @@ static size_t put(char *line, size_t at, const char *word)
    sentences short and a few long. A number agrees with its verb. */
 static void generate_line(corpus *c, uint64_t *random)
 {
-    static const char *const things[] = { "robot", "cat", "gardener", "river", "old captain", "engine", "neighbour", "moon" };
+    static const char *const things[] = { "robot", "cat", "gardener", "river", "old captain", "engine",
+                                          "neighbour", "moon" };
     static const char *const verbs[] = { "see", "follow", "repair", "remember", "paint", "lift", "avoid", "count" };
     static const char *const joints[] = { "and", "while", "because", "but" };
     char line[MAX_STEPS], word[32];
@@ -220,7 +221,8 @@ typedef struct key { int steps, lines; } key;
 /* An epoch: batch after batch of lines. */
 typedef struct epoch { int *line, n_batches; key *batch; } epoch;
 
-typedef struct buckets { int n, end[MAX_BUCKETS], lines[MAX_BUCKETS]; } buckets; /* bucket b: lines of end[b - 1] < steps <= end[b] */
+/* Bucket b: training lines of end[b - 1] < steps <= end[b]. */
+typedef struct buckets { int n, end[MAX_BUCKETS], lines[MAX_BUCKETS]; } buckets;
 
 static int bucket_of(const buckets *b, int steps)
 {
@@ -356,7 +358,8 @@ static int add_gradients(fold_ctx *f, const net *n, const corpus *c, key k, cons
         loss[i] = record_line(f, n, c, line[i], k.steps);
         own += steps_of(c, line[i]);
     }
-    if (fold_backward(f, fold_scale(f, fold_sum_n(f, loss, (size_t)k.lines), 1 / (float)own))) fail("", fold_message(f));
+    const fold_node mean = fold_scale(f, fold_sum_n(f, loss, (size_t)k.lines), 1 / (float)own);
+    if (fold_backward(f, mean)) fail("", fold_message(f));
     return own;
 }
 
@@ -412,7 +415,8 @@ static void held_out_losses(const net *n, const corpus *c, const buckets *b, int
         fold_reset(f);
         for (int i = 0; i < lines; i++)
             loss[i] = record_line(f, n, c, c->test[at + i], unrolled_steps(c, b, way, c->test[at + i]));
-        if (fold_run(f, loss, (size_t)lines) || fold_read(f, loss, (size_t)lines, losses + at)) fail("", fold_message(f));
+        if (fold_run(f, loss, (size_t)lines)) fail("", fold_message(f));
+        fold_read(f, loss, (size_t)lines, losses + at);
     }
     fold_ctx_free(f);
 }
@@ -479,19 +483,21 @@ static void print_buckets(const corpus *c, const buckets *b)
     fflush(stdout);
 }
 
+static double waste(const trainer *w) { return w->padding / (w->padding + w->steps); } /* padding of all steps */
+
 static void print_ways(const trainer *ways, const agreement *a)
 {
     puts("\n            tokens/s  padding  perplexity  batches   plans     share of time");
     puts("                                           a step    replayed  scheduling  running  recording, optimiser");
     for (int i = 0; i < WAYS; i++) {
         const trainer *w = &ways[i];
-        printf("%-9s %10.0f %7.1f%% %11.3f %8.1f %8.0f%% %10.1f%% %7.1f%% %7.1f%%\n", way_names[i], w->steps / w->seconds,
-               100 * w->padding / (w->padding + w->steps), w->perplexity, w->batches / w->updates,
-               100 * w->replayed / w->updates, 100 * w->scheduling / w->seconds, 100 * w->running / w->seconds,
+        printf("%-9s %10.0f %7.1f%% %11.3f %8.1f %8.0f%%", way_names[i], w->steps / w->seconds, 100 * waste(w),
+               w->perplexity, w->batches / w->updates, 100 * w->replayed / w->updates);
+        printf(" %10.1f%% %7.1f%% %7.1f%%\n", 100 * w->scheduling / w->seconds, 100 * w->running / w->seconds,
                100 * (1 - (w->scheduling + w->running) / w->seconds));
     }
-    printf("losses of held-out lines %s; gradients %s; weights of padded and dynamic %s\n", a->losses ? "equal" : "DIFFER",
-           a->gradients ? "equal" : "DIFFER", a->weights ? "equal" : "DIFFER");
+    printf("losses of held-out lines %s; gradients %s; weights of padded and dynamic %s\n",
+           a->losses ? "equal" : "DIFFER", a->gradients ? "equal" : "DIFFER", a->weights ? "equal" : "DIFFER");
 }
 
 /* Trains the three ways in turns, epoch by epoch. Returns whether they agree. */
@@ -520,9 +526,9 @@ static int run(const options *o, const corpus *c, const char *data_name)
     printf("RESULT char_lm");
     for (int i = 0; i < WAYS; i++) printf(" %s_per_s=%.0f", way_names[i], ways[i].steps / ways[i].seconds);
     printf(" perplexity=%.4f bucketed_perplexity=%.4f", ways[DYNAMIC].perplexity, ways[BUCKETED].perplexity);
-    for (int i = 0; i < WAYS; i++) printf(" %s_waste=%.4f", way_names[i], ways[i].padding / (ways[i].padding + ways[i].steps));
-    printf(" same_losses=%d same_gradients=%d same_weights=%d epochs=%d data=%s\n", a.losses, a.gradients, a.weights, o->epochs,
-           data_name);
+    for (int i = 0; i < WAYS; i++) printf(" %s_waste=%.4f", way_names[i], waste(&ways[i]));
+    printf(" same_losses=%d same_gradients=%d same_weights=%d epochs=%d data=%s\n", a.losses, a.gradients, a.weights,
+           o->epochs, data_name);
     for (int i = 0; i < WAYS; i++) {
         fold_ctx_free(ways[i].f);
         fold_model_free(ways[i].n.m);
