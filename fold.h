@@ -245,6 +245,9 @@ FOLD_API void fold_params_write_end(fold_model *m, fold_param p);
 /* All values (gradients) as one contiguous span, each parameter at a multiple of 16 floats, gaps zero. */
 FOLD_API float *fold_model_values(fold_model *m, size_t *count);
 FOLD_API float *fold_model_grads(fold_model *m, size_t *count);
+/* Call after writing gradients through that span, e.g. the sum over replicas, added in one order everywhere: rows of
+   lookup tables that are not zero count as touched from now on, as if this model had looked them up. */
+FOLD_API void fold_grads_write_end(fold_model *m);
 
 /* Scales the learning rate and the weight decay of a group's parameters, from the next step on. */
 FOLD_API void fold_group_rates(fold_model *m, int group, float rate, float decay);
@@ -3316,6 +3319,17 @@ static void fold__clear_grad(fold_model *m, fold__param_data *p)
     else
         for (uint32_t i = 0; i < p->touched; i++) memset(g + fold__touched(m)[p->touched_at + i] * width, 0, width * sizeof *g);
     fold__forget_grad(m, p);
+}
+
+FOLD_API void fold_grads_write_end(fold_model *m)
+{
+    for (uint32_t i = 0; i < m->n_params && !m->inference; i++) {
+        fold__param_data *p = &fold__params(m)[i];
+        const size_t width = p->size / (size_t)p->shape.dim[0];
+        const float *g = fold__grads(m) + p->at;
+        for (size_t at = 0; at < p->size && fold__is_sparse(p); at++)
+            if (g[at] != 0) fold__touch_row(m, p, (uint32_t)(at / width));
+    }
 }
 
 FOLD_API void fold_clear_grads(fold_model *m)
