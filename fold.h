@@ -245,6 +245,9 @@ FOLD_API void fold_params_write_end(fold_model *m, fold_param p);
 /* All values (gradients) as one contiguous span, each parameter at a multiple of 16 floats, gaps zero. */
 FOLD_API float *fold_model_values(fold_model *m, size_t *count);
 FOLD_API float *fold_model_grads(fold_model *m, size_t *count);
+/* Call after writing gradients through that span, e.g. the sum over replicas, added in one order everywhere: rows of
+   lookup tables that are not zero count as touched from now on, as if this model had looked them up. */
+FOLD_API void fold_grads_write_end(fold_model *m);
 
 /* Scales the learning rate and the weight decay of a group's parameters, from the next step on. */
 FOLD_API void fold_group_rates(fold_model *m, int group, float rate, float decay);
@@ -364,6 +367,8 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis);
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b);                       /* along axis 0 */
+FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);                        /* n equal shapes of rank <= 3 -> [n, shape]; a copy */
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, fold_node *parts, int n);                /* [n, shape] -> n of shape (a scalar: [1]); windows */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);     /* axis 0: a window */
 FOLD_API void fold_split(fold_ctx *f, fold_node x, fold_node *parts, int n);                  /* n equal windows along axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape);                  /* a window */
@@ -434,6 +439,62 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 FOLD_API fold_state fold_recurrent_start(fold_ctx *f, const fold_recurrent *r);  /* zeros */
 FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
+
+/* Unrolls one sample's sequence of n >= 0 inputs: the output h of x[t] goes to out[t] (out NULL: they are not
+   wanted; out may be x), the final state is returned; of no steps it is the beginning. begin NULL: zeros. Each
+   sample is as long as it is: equal steps of all samples batch, with no padding. All outputs as one value [n x hidden]:
+   fold_stack(f, out, n); lengths apart do not batch there. After an error the state is null. */
+FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out);
+/* The same from the last input to the first: out[t] has seen x[t] to x[n - 1], the final state all. */
+FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out);
+
+/* A dense array of uneven sequences, which must not change until fold_reset (see fold_input_ref). */
+typedef enum fold_layout { FOLD_NTC, FOLD_TNC } fold_layout;
+typedef struct fold_sequences {
+    const float *values;   /* FOLD_NTC: [samples x steps x width]; FOLD_TNC, time first: [steps x samples x width] */
+    int samples, steps, width;
+    const int *length;     /* of each sample, 0 to steps, what follows is not read; NULL: all are of `steps` */
+    fold_layout layout;
+} fold_sequences;
+/* The inputs [width] of one sample, to x, which has room for `steps`; returns its length, or 0 and an error. */
+FOLD_API int fold_sequence(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
+/* Unrolls all samples, one after another. begin: a state per sample, or NULL; out: [samples x steps] in this order in
+   both layouts, null past a sample's length, or NULL; last: the final state of every sample, or NULL. */
+FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s, const fold_state *begin,
+                                       fold_node *out, fold_state *last);
+
+/* Layers of recurrent cells, each reading the outputs of the one below; in both directions they read h of both,
+   [2 hidden], first steps first. Cells are named name.0, name.1, …, those that read in reverse name.0.reverse, …. */
+typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden); /* e.g. fold_lstm_new */
+typedef struct fold_rnn_stack {
+    int layers, directions;
+    fold_recurrent cell[2 * FOLD_MAX_LAYERS]; /* cell[layer * directions + direction] */
+} fold_rnn_stack;
+FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int hidden,
+                                           int layers, int bidirectional);
+/* x, n, out as in fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin, last: layers * directions
+   states in the order of `cell`; NULL: zeros, not wanted. */
+FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n, const fold_state *begin,
+                                          fold_node *out, fold_state *last);
+
+/* Unrolls a step of your own: it sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
+   every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
+#define FOLD_MAX_STATES 8
+typedef void fold_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out, fold_node *next);
+typedef struct fold_unroll_desc {
+    fold_step *step;
+    const void *cell;                    /* handed to step */
+    const fold_node *x;                  /* n inputs of any shapes, each handed to one step */
+    int n;
+    int reverse;                         /* from x[n - 1] to x[0] */
+    int n_states;                        /* 0 to FOLD_MAX_STATES */
+    const fold_node *begin;              /* n_states states; NULL: zeros of these shapes */
+    fold_shape state[FOLD_MAX_STATES];
+    fold_node *out;                      /* n outputs, out[t] is that of x[t]; NULL: not wanted. May be x */
+    fold_node *last;                     /* n_states final states; NULL: not wanted */
+} fold_unroll_desc;
+FOLD_API fold_unroll_desc fold_unroll_desc_default(void);  /* all zero */
+FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc);
 
 /* N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14): a leaf sees its input, an inner node its
    `arity` children in order, at most 8. Columns of a leaf's weights: i o u; of an inner node's: i, o, a forget gate
@@ -3260,6 +3321,17 @@ static void fold__clear_grad(fold_model *m, fold__param_data *p)
     fold__forget_grad(m, p);
 }
 
+FOLD_API void fold_grads_write_end(fold_model *m)
+{
+    for (uint32_t i = 0; i < m->n_params && !m->inference; i++) {
+        fold__param_data *p = &fold__params(m)[i];
+        const size_t width = p->size / (size_t)p->shape.dim[0];
+        const float *g = fold__grads(m) + p->at;
+        for (size_t at = 0; at < p->size && fold__is_sparse(p); at++)
+            if (g[at] != 0) fold__touch_row(m, p, (uint32_t)(at / width));
+    }
+}
+
 FOLD_API void fold_clear_grads(fold_model *m)
 {
     for (uint32_t i = 0; i < m->n_params && !m->inference; i++) fold__clear_grad(m, &fold__params(m)[i]);
@@ -3272,7 +3344,7 @@ FOLD_API void fold_clear_grads(fold_model *m)
 
 enum { /* arrays of a context */
     FOLD__C_SIG, FOLD__C_KIND, FOLD__C_EDGE0, FOLD__C_SRC, FOLD__C_OFF, FOLD__C_SHAPE, FOLD__C_PLACE, FOLD__C_NODE_DATA, FOLD__C_VAL,
-    FOLD__C_ESRC, FOLD__C_EOFF, FOLD__C_DATA, FOLD__C_USE_NODE, FOLD__C_TWINS, FOLD__C_KEPT_GRADS,
+    FOLD__C_ESRC, FOLD__C_EOFF, FOLD__C_DATA, FOLD__C_USE_NODE, FOLD__C_TWINS, FOLD__C_KEPT_GRADS, FOLD__C_STEPS,
     FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS, FOLD__C_SHAPES, FOLD__C_OPS, FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES,
     /* of a run */
     FOLD__C_NODE_WORDS, FOLD__C_SIG_FORMS, FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS,
@@ -4393,6 +4465,40 @@ FOLD_API void fold_split(fold_ctx *f, fold_node x, fold_node *parts, int n)
     const fold_shape s = *fold__operand_shape(f, &o);
     if (s.dim[0] % n) { fold__fail_shapes(f, "split", "the first axis does not divide evenly", &s, 1); return; }
     for (int i = 0; i < n; i++) parts[i] = fold_slice(f, x, 0, i * (s.dim[0] / n), s.dim[0] / n);
+}
+
+FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n)
+{
+    fold_shape both[2];
+    if (fold__broken(f)) return fold__null;
+    if (!x) return fold__missing(f, "stack");
+    if (n < 1) { fold__fail(f, FOLD_BAD_ARGUMENT, "stack: needs at least one node, got %d", n); return fold__null; }
+    for (int i = 0; i < n; i++) {
+        fold__operand o;
+        if (!fold__operand_of(f, x[i], "stack", &o)) return fold__null;
+        both[i > 0] = *fold__operand_shape(f, &o);
+        if (!i || fold__shape_same(&both[0], &both[1])) continue;
+        fold__fail_shapes(f, "stack", "its values must have one shape", both, 2);
+        return fold__null;
+    }
+    const fold_shape one = both[0];
+    if (one.rank == FOLD_MAX_RANK) { fold__fail_shapes(f, "stack", "takes values of rank 1 to 3", &one, 1); return fold__null; }
+    const fold_shape all = { one.rank + 1, { n, one.dim[0], one.dim[1], one.dim[2] } };
+    return fold_reshape(f, fold_concat(f, x, n, 0), all);
+}
+
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, fold_node *parts, int n)
+{
+    fold__operand o;
+    if (!parts) { fold__missing(f, "unstack"); return; }
+    if (n < 1) { fold__fail(f, FOLD_BAD_ARGUMENT, "unstack: into at least 1 part, got %d", n); return; }
+    for (int i = 0; i < n; i++) parts[i] = fold__null;
+    if (!fold__operand_of(f, x, "unstack", &o)) return;
+    const fold_shape s = *fold__operand_shape(f, &o);
+    if (s.dim[0] != n) { fold__fail_shapes(f, "unstack", "the first axis has another size than the parts asked for", &s, 1); return; }
+    fold_shape one = fold_shape1(1);
+    for (int i = 1; i < s.rank; i++) { one.dim[i - 1] = s.dim[i]; one.rank = i; }
+    for (int i = 0; i < n; i++) parts[i] = fold__window(f, &o, (uint32_t)(i * fold__shape_size(&one)), &one, 0);
 }
 
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
@@ -6231,6 +6337,16 @@ static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *x, uint32_t 
     return (f->run->made[src] >> 3) - x->gsig0 < x->n_sigs ? f->run->slot[src] : FOLD__NONE;
 }
 
+/* Where its arrays lie: in a caller's block they move when the array of batches grows. */
+static void fold__greedy_renew(fold_ctx *f, fold__greedy *x, uint32_t n)
+{
+    char *sig = f->arrays[FOLD__C_SCHEDULE].p;
+    x->sig = (fold__ready *)(void *)sig;
+    x->counts = (uint32_t *)(void *)(sig + fold__round_up(x->n_sigs * sizeof(fold__ready), FOLD__ALIGN));
+    x->missing = f->run->work + n; /* behind the calls, in record order */
+    x->next = x->missing + n; x->readers0 = x->next + n; x->readers = x->readers0 + n + 1;
+}
+
 static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t n, uint32_t gsig0, uint32_t gsig1)
 {
     fold__run *r = f->run;
@@ -6239,13 +6355,11 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t n, uint32_t
     const size_t sig_bytes = fold__round_up((gsig1 - gsig0) * sizeof(fold__ready), FOLD__ALIGN);
     if (!fold__need(f, FOLD__C_SCHEDULE, sig_bytes + counts * 4, 1)) return 0;
     fold__renew_run(f);
-    x->sig = (fold__ready *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
-    x->counts = (uint32_t *)(void *)(f->arrays[FOLD__C_SCHEDULE].p + sig_bytes);
-    memset(x->sig, 0, sig_bytes + counts * 4);
-    const uint32_t *calls = r->work; /* in record order; behind them: */
-    x->missing = r->work + n; x->next = x->missing + n; x->readers0 = x->next + n; x->readers = x->readers0 + n + 1;
     x->gsig0 = gsig0;
     x->n_sigs = gsig1 - gsig0;
+    fold__greedy_renew(f, x, n);
+    memset(x->sig, 0, sig_bytes + counts * 4);
+    const uint32_t *calls = r->work;
     for (uint32_t s = 0, at = 0; s < x->n_sigs; s++) { x->sig[s].counts = at; x->sig[s].lowest = 1; at += r->gsig[gsig0 + s].chain + 1; }
     memset(x->readers0, 0, (n + 1) * sizeof *x->readers0);
     memset(x->missing, 0, n * sizeof *x->missing);
@@ -6306,23 +6420,23 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t n, uint32_t gsig0, uint32
     fold__run *r = f->run;
     fold__greedy x;
     if (!fold__greedy_start(f, &x, n, gsig0, gsig1)) return 0;
-    uint32_t *depth = r->eslot; /* free until calls are batched: indexed by call id below */
     const int agenda = f->schedule == FOLD_SCHEDULE_AGENDA;
     if (agenda) {
         uint32_t *local = x.readers + x.readers0[n];
         fold__agenda_depths(f, &x, r->work, n, local);
-        for (uint32_t i = 0; i < n; i++) depth[r->work[i]] = local[i];
+        for (uint32_t i = 0; i < n; i++) r->eslot[r->work[i]] = local[i]; /* free until calls are batched */
     }
     for (uint32_t done = 0; done < n;) {
         const uint32_t best = fold__pick_signature(f, &x);
+        if (!fold__add_batch(f, gsig0 + best, 1)) return 0;
+        fold__greedy_renew(f, &x, n);
         fold__ready *s = &x.sig[best];
         uint32_t i = s->head, left = s->ready;
         s->ready = 0;
-        if (!fold__add_batch(f, gsig0 + best, 1)) return 0;
         for (; left > 0; left--, done++) {
             const uint32_t id = r->work[i], next = x.next[i];
             s->pending--;
-            if (agenda) s->depths -= depth[id];
+            if (agenda) s->depths -= r->eslot[id];
             x.counts[s->counts + r->chain[id]]--;
             for (uint32_t k = x.readers0[i]; k < x.readers0[i + 1]; k++)
                 if (!--x.missing[x.readers[k]]) fold__make_ready(f, &x, r->work, x.readers[k]);
@@ -8893,6 +9007,216 @@ FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fo
 {
     const fold_node in[3] = { x, s.h, s.c };
     return fold__state_of(f, fold_call(f, r->cell, in, r->has_c ? 3 : 2), r->has_c);
+}
+
+/* -- unrolling ------------------------------------------------------------------------------- */
+
+/* The given state, or zeros; 0 with an error when it is not one of this cell. */
+static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *r, const fold_state *begin, fold_state *s)
+{
+    s->h = s->c = fold__null;
+    if (fold__broken(f)) return 0;
+    if (!r || !r->cell.id) { fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the cell is null"); return 0; }
+    if (begin && (fold_is_null(begin->h) || fold_is_null(begin->c) != !r->has_c)) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a state of this cell is %s", r->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
+        return 0;
+    }
+    *s = begin ? *begin : fold_recurrent_start(f, r);
+    return !fold__broken(f);
+}
+
+static int fold__unroll_length(fold_ctx *f, const fold_node *x, int n)
+{
+    if (fold__broken(f)) return 0;
+    if (n < 0) { fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a sequence of %d steps", n); return 0; }
+    if (n && !x) { fold__missing(f, "unroll"); return 0; }
+    for (int t = 0; t < n; t++)
+        if (fold_is_null(x[t])) { fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: input %d of %d is null", t, n); return 0; }
+    return 1;
+}
+
+static fold_state fold__unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse, const fold_state *begin,
+                               fold_node *out)
+{
+    const fold_state none = { { 0, 0 }, { 0, 0 } };
+    fold_state s;
+    const int fine = fold__unroll_begin(f, r, begin, &s) && fold__unroll_length(f, x, n);
+    for (int t = 0; t < n; t++) {
+        const int at = reverse ? n - 1 - t : t;
+        s = fine ? fold_recurrent_step(f, r, x[at], s) : none;
+        if (out) out[at] = s.h;
+    }
+    return fold__broken(f) ? none : s;
+}
+FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out)
+{
+    return fold__unroll(f, r, x, n, 0, begin, out);
+}
+FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out)
+{
+    return fold__unroll(f, r, x, n, 1, begin, out);
+}
+
+/* The length of a sample, or -1 with an error. */
+static int fold__sequence_length(fold_ctx *f, const fold_sequences *s, int sample)
+{
+    if (fold__broken(f)) return -1;
+    if (!s || (!s->values && s->samples && s->steps)) { fold__missing(f, "sequences"); return -1; }
+    if (s->samples < 0 || s->steps < 0 || s->width < 1 || (s->layout != FOLD_NTC && s->layout != FOLD_TNC)) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: %d samples of %d steps of %d values, layout %d", s->samples, s->steps, s->width, (int)s->layout);
+        return -1;
+    }
+    if (sample < 0 || sample >= s->samples) { fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d of %d", sample, s->samples); return -1; }
+    const int n = s->length ? s->length[sample] : s->steps;
+    if (n >= 0 && n <= s->steps) return n;
+    fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d has length %d, the array %d steps", sample, n, s->steps);
+    return -1;
+}
+static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *s, int sample, int t)
+{
+    const size_t row = s->layout == FOLD_TNC ? (size_t)t * (size_t)s->samples + (size_t)sample : (size_t)sample * (size_t)s->steps + (size_t)t;
+    return fold_input_ref(f, s->values + row * (size_t)s->width, fold_shape1(s->width));
+}
+FOLD_API int fold_sequence(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x)
+{
+    const int n = fold__sequence_length(f, s, sample);
+    if (n > 0 && !x) { fold__missing(f, "sequence"); return 0; }
+    for (int t = 0; t < n; t++) x[t] = fold__sequence_step(f, s, sample, t);
+    return fold__broken(f) ? 0 : n;
+}
+FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s, const fold_state *begin,
+                                       fold_node *out, fold_state *last)
+{
+    if (!s) fold__missing(f, "unroll_batch");
+    for (int i = 0; s && i < s->samples; i++) {
+        fold_state state;
+        const int n = fold__sequence_length(f, s, i), fine = fold__unroll_begin(f, r, begin ? &begin[i] : NULL, &state);
+        for (int t = 0; t < s->steps; t++) {
+            fold_node *at = out ? &out[(size_t)i * (size_t)s->steps + (size_t)t] : NULL;
+            if (fine && t < n) state = fold_recurrent_step(f, r, fold__sequence_step(f, s, i, t), state);
+            if (at) *at = t < n ? state.h : fold__null;
+        }
+        if (last) last[i] = state;
+    }
+    return fold_ctx_status(f);
+}
+
+FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int hidden,
+                                           int layers, int bidirectional)
+{
+    fold_rnn_stack s;
+    memset(&s, 0, sizeof s);
+    if (!make || layers < 1 || layers > FOLD_MAX_LAYERS) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "rnn_stack '%s': takes a maker of cells and 1 to %d layers, got %d", name, FOLD_MAX_LAYERS, layers);
+        return s;
+    }
+    s.layers = layers;
+    s.directions = bidirectional ? 2 : 1;
+    for (int i = 0; i < layers * s.directions; i++) {
+        char full[128];
+        const int layer = i / s.directions;
+        snprintf(full, sizeof full, "%s.%d%s", name, layer, i % s.directions ? ".reverse" : "");
+        s.cell[i] = make(m, full, layer ? s.directions * hidden : inputs, hidden);
+    }
+    return s;
+}
+
+/* Nodes in the context's memory: they may move with every call that records. */
+static fold_node *fold__steps(const fold_ctx *f) { return (fold_node *)(void *)f->arrays[FOLD__C_STEPS].p; }
+
+/* One direction of a layer: reads the first n of those nodes; h becomes the n after them or, in reverse, joins them. */
+static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *r, int n, int reverse, const fold_state *begin)
+{
+    fold_state s;
+    const int fine = fold__unroll_begin(f, r, begin, &s);
+    for (int t = 0; t < n && fine; t++) {
+        const int at = reverse ? n - 1 - t : t;
+        s = fold_recurrent_step(f, r, fold__steps(f)[at], s);
+        const fold_node y = reverse ? fold_concat2(f, fold__steps(f)[n + at], s.h) : s.h;
+        fold__steps(f)[n + at] = y;
+    }
+    return s;
+}
+FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n, const fold_state *begin,
+                                          fold_node *out, fold_state *last)
+{
+    const int cells = s ? s->layers * s->directions : 0;
+    const size_t size = (size_t)(n > 0 ? n : 0) * sizeof *x;
+    if (!fold__broken(f) && (cells < 1 || cells > 2 * FOLD_MAX_LAYERS)) fold__fail(f, FOLD_BAD_ARGUMENT, "rnn_stack: it is null");
+    const int fine = fold__unroll_length(f, x, n) && fold__need(f, FOLD__C_STEPS, 2 * size + 1, 1);
+    fold__renew(f);
+    if (fine && n) memcpy(fold__steps(f), x, size);
+    for (int i = 0; i < cells; i++) {
+        const int reverse = i % s->directions;
+        fold_state end = { { 0, 0 }, { 0, 0 } };
+        if (fine) end = fold__stack_direction(f, &s->cell[i], n, reverse, begin ? &begin[i] : NULL);
+        if (last) last[i] = end;
+        if (fine && n && reverse == s->directions - 1) memcpy(fold__steps(f), fold__steps(f) + n, size);
+    }
+    if (out && size && fold__broken(f)) memset(out, 0, size);
+    else if (out && size) memcpy(out, fold__steps(f), size);
+    return fold_ctx_status(f);
+}
+
+FOLD_API fold_unroll_desc fold_unroll_desc_default(void)
+{
+    fold_unroll_desc d;
+    memset(&d, 0, sizeof d);
+    return d;
+}
+
+/* The states at the beginning of a desc's unrolling; 0 with an error when it is not a good one. */
+static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *d, fold_node *state)
+{
+    if (fold__broken(f)) return 0;
+    if (!d || !d->step) { fold__missing(f, "unroll_steps"); return 0; }
+    if (d->n_states < 0 || d->n_states > FOLD_MAX_STATES) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: %d states, of at most %d", d->n_states, FOLD_MAX_STATES);
+        return 0;
+    }
+    if (!fold__unroll_length(f, d->x, d->n)) return 0;
+    for (int k = 0; k < d->n_states; k++) {
+        if (!d->begin && !d->state[k].rank) { fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: state %d has neither a beginning nor a shape", k); return 0; }
+        state[k] = d->begin ? d->begin[k] : fold_zeros(f, d->state[k]);
+        if (fold_is_null(state[k])) { fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the beginning of state %d is null", k); return 0; }
+    }
+    return !fold__broken(f);
+}
+
+/* What a step gave: an output where one is wanted and as many states as there are, of the shapes they had. */
+static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *d, int at, fold_node out, const fold_node *state, const fold_node *next)
+{
+    if (fold__broken(f)) return 0;
+    if (d->out && fold_is_null(out)) { fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d gave no output", at); return 0; }
+    for (int k = 0; k < FOLD_MAX_STATES; k++) {
+        fold__operand a, b;
+        if (fold_is_null(next[k]) != (k >= d->n_states)) {
+            fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d %s state %d, there are %d", at, k < d->n_states ? "left out" : "gave a", k, d->n_states);
+            return 0;
+        }
+        if (k >= d->n_states) continue;
+        if (!fold__operand_of(f, state[k], "unroll", &a) || !fold__operand_of(f, next[k], "unroll", &b)) return 0;
+        const fold_shape both[2] = { *fold__operand_shape(f, &a), *fold__operand_shape(f, &b) };
+        if (a.shape != b.shape) { fold__fail_shapes(f, "unroll", "a step changed the shape of a state", both, 2); return 0; }
+    }
+    return 1;
+}
+
+FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *d)
+{
+    fold_node state[FOLD_MAX_STATES], next[FOLD_MAX_STATES];
+    int fine = fold__unroll_start(f, d, state);
+    for (int t = 0; fine && t < d->n; t++) {
+        const int at = d->reverse ? d->n - 1 - t : t;
+        fold_node out = fold__null;
+        memset(next, 0, sizeof next);
+        d->step(f, d->cell, d->x[at], state, &out, next);
+        fine = fold__unroll_check(f, d, at, out, state, next);
+        if (d->out) d->out[at] = out;
+        memcpy(state, next, sizeof state);
+    }
+    for (int k = 0; d && d->last && k < d->n_states && k < FOLD_MAX_STATES; k++) d->last[k] = fine ? state[k] : fold__null;
+    return fold_ctx_status(f);
 }
 
 static void fold__tree_leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)

@@ -558,7 +558,7 @@ static void test_shorthands(void)
 
 /* ---- layers: references ------------------------------------------------------------------------- */
 
-enum { SAMPLES = 5, WORDS = 9, MAX_WIDTH = 24, MAX_CHILDREN = 3 };
+enum { SAMPLES = 5, WORDS = 9, MAX_WIDTH = 24, MAX_CHILDREN = 3, MAX_STEPS = 8 };
 
 /* What the layer under test is, and its sizes. Inputs are rows of a lookup table, so that their gradients are
    compared as well. */
@@ -568,7 +568,7 @@ typedef struct layer_row {
     void (*make)(fold_model *m, layer_case *c);
     fold_state (*record)(fold_ctx *f, const layer_case *c, int sample);
     void (*reference)(const mirror *p, const layer_case *c, int sample, double *h, double *cell);
-    int option, has_c;  /* an activation, or the number of children */
+    int option, has_c;  /* an activation, the number of children, or whether to read in reverse */
 } layer_row;
 
 struct layer_case {
@@ -580,6 +580,7 @@ struct layer_case {
     fold_recurrent recurrent;
     fold_tree_lstm tree;
     fold_child_sum child_sum;
+    fold_rnn_stack stack;
     float weight_h[SAMPLES][MAX_WIDTH], weight_c[SAMPLES][MAX_WIDTH]; /* the loss: their dot with the state */
 };
 
@@ -689,15 +690,19 @@ static void rnn_step(const mirror *p, const layer_case *c, const double *x, doub
     for (int i = 0; i < c->hidden; i++) h[i] = tanh(z[i]);
 }
 /* Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000 */
-static void lstm_step(const mirror *p, const layer_case *c, const double *x, double *h, double *cell)
+static void lstm_of(const double *W, const double *b, int n, const double *x, int inputs, double *h,
+                    double *cell)
 {
-    const int n = c->hidden;
     double z[4 * MAX_WIDTH];
-    affine(z, 4 * n, x, c->inputs, h, n, values(p, "lstm.W"), values(p, "lstm.b"));
+    affine(z, 4 * n, x, inputs, h, n, W, b);
     for (int i = 0; i < n; i++) {
         cell[i] = sigmoid(z[n + i]) * cell[i] + sigmoid(z[i]) * tanh(z[3 * n + i]);
         h[i] = sigmoid(z[2 * n + i]) * tanh(cell[i]);
     }
+}
+static void lstm_step(const mirror *p, const layer_case *c, const double *x, double *h, double *cell)
+{
+    lstm_of(values(p, "lstm.W"), values(p, "lstm.b"), c->hidden, x, c->inputs, h, cell);
 }
 /* Cho et al. 2014, the reset gate after the product as in cuDNN */
 static void gru_step(const mirror *p, const layer_case *c, const double *x, double *h, double *cell)
@@ -723,6 +728,162 @@ static void gru_step(const mirror *p, const layer_case *c, const double *x, doub
 SEQUENCE(rnn)
 SEQUENCE(lstm)
 SEQUENCE(gru)
+
+/* -- unrolling: 0 to 7 steps, the outputs weighted by their places -- */
+
+static int unrolled_length(int sample) { return sample ? 2 * sample - 1 : 0; }
+static double place_weight(int t) { return 0.25 * (t + 1); }
+static int record_words(fold_ctx *f, const layer_case *c, int sample, fold_node *x)
+{
+    const int n = unrolled_length(sample);
+    for (int t = 0; t < n; t++) x[t] = look_up(f, c, sample, t);
+    return n;
+}
+static fold_node weighted_sum(fold_ctx *f, const fold_node *y, int n, int width)
+{
+    fold_node term[MAX_STEPS];
+    for (int t = 0; t < n; t++) term[t] = fold_scale(f, y[t], (float)place_weight(t));
+    return fold_sum_n_shaped(f, term, (size_t)n, fold_shape1(width));
+}
+
+/* Two calls, of which the second begins with the state of the first. */
+static fold_state record_unrolled(fold_ctx *f, const layer_case *c, int sample)
+{
+    fold_node x[MAX_STEPS], y[MAX_STEPS];
+    const fold_recurrent *r = &c->recurrent;
+    const int n = record_words(f, c, sample, x), cut = n / 3;
+    fold_state s;
+    if (c->row->option) {
+        s = fold_unroll_reverse(f, r, x + cut, n - cut, NULL, y + cut);
+        s = fold_unroll_reverse(f, r, x, cut, &s, y);
+    } else {
+        s = fold_unroll(f, r, x, cut, NULL, y);
+        s = fold_unroll(f, r, x + cut, n - cut, &s, y + cut);
+    }
+    const int end = c->row->option ? 0 : n - 1;
+    CHECK(!n || !memcmp(&s.h, &y[end], sizeof s.h));
+    s.h = weighted_sum(f, y, n, c->hidden);
+    return s;
+}
+#define UNROLLED(name)                                                                                    \
+    static void unrolled_##name(const mirror *p, const layer_case *c, int sample, double *h,              \
+                                double *cell)                                                             \
+    {                                                                                                     \
+        const int n = unrolled_length(sample);                                                            \
+        double at[MAX_WIDTH] = { 0 };                                                                     \
+        memset(h, 0, MAX_WIDTH * sizeof *h);                                                              \
+        memset(cell, 0, MAX_WIDTH * sizeof *cell);                                                        \
+        for (int k = 0; k < n; k++) {                                                                     \
+            const int t = c->row->option ? n - 1 - k : k;                                                 \
+            name##_step(p, c, word(p, c, sample, t), at, cell);                                           \
+            for (int j = 0; j < c->hidden; j++) h[j] += place_weight(t) * at[j];                          \
+        }                                                                                                 \
+    }
+UNROLLED(rnn)
+UNROLLED(lstm)
+UNROLLED(gru)
+
+/* A step of the test's own with three states of two shapes: h = tanh(x W + h U + b), m = m / 2 + h,
+   k = k / 2 + 1/4; its output is m k. */
+static void own_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out,
+                     fold_node *next)
+{
+    const fold_dense *d = (const fold_dense *)cell;
+    next[0] = fold_dense_apply(f, d, fold_concat2(f, x, state[0]));
+    next[1] = fold_add(f, fold_scale(f, state[1], 0.5f), next[0]);
+    next[2] = fold_shift(f, fold_scale(f, state[2], 0.5f), 0.25f);
+    *out = fold_mul(f, next[1], next[2]);
+}
+static void make_own(fold_model *m, layer_case *c)
+{
+    c->dense = fold_dense_new(m, "own", c->inputs + c->hidden, c->hidden, FOLD_TANH);
+}
+static fold_state record_own(fold_ctx *f, const layer_case *c, int sample)
+{
+    fold_node x[MAX_STEPS], y[MAX_STEPS], last[3];
+    fold_unroll_desc d = fold_unroll_desc_default();
+    d.step = own_step;
+    d.cell = &c->dense;
+    d.x = x;
+    d.n = record_words(f, c, sample, x);
+    d.reverse = c->row->option;
+    d.n_states = 3;
+    d.state[0] = d.state[1] = fold_shape1(c->hidden);
+    d.state[2] = fold_shape1(1);
+    d.out = y;
+    d.last = last;
+    CHECK_SAYS(!fold_unroll_steps(f, &d), "%s", fold_message(f));
+    const fold_state s = { weighted_sum(f, y, d.n, c->hidden), fold_mul(f, last[1], last[2]) };
+    return s;
+}
+static void reference_own(const mirror *p, const layer_case *c, int sample, double *h, double *cell)
+{
+    const int n = unrolled_length(sample);
+    double at[MAX_WIDTH] = { 0 }, m[MAX_WIDTH] = { 0 }, count = 0;
+    memset(h, 0, MAX_WIDTH * sizeof *h);
+    for (int k = 0; k < n; k++) {
+        const int t = c->row->option ? n - 1 - k : k;
+        double z[MAX_WIDTH];
+        count = count / 2 + 0.25;
+        const double *W = values(p, "own.W"), *b = values(p, "own.b");
+        affine(z, c->hidden, word(p, c, sample, t), c->inputs, at, c->hidden, W, b);
+        for (int j = 0; j < c->hidden; j++) {
+            at[j] = tanh(z[j]);
+            m[j] = m[j] / 2 + at[j];
+            h[j] += place_weight(t) * m[j] * count;
+        }
+    }
+    for (int j = 0; j < c->hidden; j++) cell[j] = m[j] * count;
+}
+
+/* Two layers of LSTMs in both directions. h: of the top's outputs, those in reverse doubled; c: of all final states. */
+enum { STACKED = 2 };
+static void make_stack(fold_model *m, layer_case *c)
+{
+    c->stack = fold_rnn_stack_new(m, "stack", fold_lstm_new, c->inputs, c->hidden, STACKED, 1);
+}
+static fold_state record_stack(fold_ctx *f, const layer_case *c, int sample)
+{
+    fold_node y[MAX_STEPS], term[2 * STACKED];
+    fold_state last[2 * STACKED], s;
+    const int n = record_words(f, c, sample, y);
+    CHECK_SAYS(!fold_rnn_stack_apply(f, &c->stack, y, n, NULL, y, last), "%s", fold_message(f));
+    for (int t = 0; t < n; t++) {
+        fold_node half[2];
+        fold_split(f, y[t], half, 2);
+        y[t] = fold_add(f, half[0], fold_scale(f, half[1], 2));
+    }
+    for (int i = 0; i < 2 * STACKED; i++)
+        term[i] = fold_scale(f, fold_mul(f, last[i].h, last[i].c), (float)place_weight(i));
+    s.h = weighted_sum(f, y, n, c->hidden);
+    s.c = fold_sum_n(f, term, 2 * STACKED);
+    return s;
+}
+static void reference_stack(const mirror *p, const layer_case *c, int sample, double *h, double *cell)
+{
+    static const char *const names[2 * STACKED][2] = {
+        { "stack.0.W", "stack.0.b" }, { "stack.0.reverse.W", "stack.0.reverse.b" },
+        { "stack.1.W", "stack.1.b" }, { "stack.1.reverse.W", "stack.1.reverse.b" },
+    };
+    const int n = unrolled_length(sample), width = c->hidden;
+    double x[MAX_STEPS][2 * MAX_WIDTH], y[MAX_STEPS][2 * MAX_WIDTH];
+    memset(h, 0, MAX_WIDTH * sizeof *h);
+    memset(cell, 0, MAX_WIDTH * sizeof *cell);
+    for (int t = 0; t < n; t++) memcpy(x[t], word(p, c, sample, t), (size_t)c->inputs * sizeof **x);
+    for (int i = 0; i < 2 * STACKED; i++) {
+        double hs[MAX_WIDTH] = { 0 }, cs[MAX_WIDTH] = { 0 };
+        const int reverse = i % 2, inputs = i < 2 ? c->inputs : 2 * width;
+        for (int k = 0; k < n; k++) {
+            const int t = reverse ? n - 1 - k : k;
+            lstm_of(values(p, names[i][0]), values(p, names[i][1]), width, x[t], inputs, hs, cs);
+            memcpy(y[t] + reverse * width, hs, (size_t)width * sizeof *hs);
+        }
+        for (int j = 0; j < width; j++) cell[j] += place_weight(i) * hs[j] * cs[j];
+        if (reverse) memcpy(x, y, sizeof x);
+    }
+    for (int t = 0; t < n; t++)
+        for (int j = 0; j < width; j++) h[j] += place_weight(t) * (y[t][j] + 2 * y[t][width + j]);
+}
 
 /* -- trees: random, the same for record and reference -- */
 
@@ -840,6 +1001,14 @@ static const layer_row layers[] = {
     { "rnn", make_rnn, record_sequence, reference_rnn, 0, 0 },
     { "lstm", make_lstm, record_sequence, reference_lstm, 0, 1 },
     { "gru", make_gru, record_sequence, reference_gru, 0, 0 },
+    { "unrolled rnn", make_rnn, record_unrolled, unrolled_rnn, 0, 0 },
+    { "unrolled lstm", make_lstm, record_unrolled, unrolled_lstm, 0, 1 },
+    { "unrolled gru", make_gru, record_unrolled, unrolled_gru, 0, 0 },
+    { "unrolled lstm, reverse", make_lstm, record_unrolled, unrolled_lstm, 1, 1 },
+    { "unrolled gru, reverse", make_gru, record_unrolled, unrolled_gru, 1, 0 },
+    { "unrolled step of its own", make_own, record_own, reference_own, 0, 1 },
+    { "unrolled step of its own, reverse", make_own, record_own, reference_own, 1, 1 },
+    { "stack of lstms in both directions", make_stack, record_stack, reference_stack, 0, 1 },
     { "tree_lstm, 1 child", make_tree, record_tree, reference_tree, 1, 1 },
     { "tree_lstm, 2 children", make_tree, record_tree, reference_tree, 2, 1 },
     { "tree_lstm, 3 children", make_tree, record_tree, reference_tree, 3, 1 },

@@ -203,11 +203,101 @@ static void test_pool(void)
     fold_model_free(many.m);
 }
 
+/* -- replicas: a model, a context, a thread and a share of the samples each ----------------------- */
+
+enum { MAX_REPLICAS = 4 };
+typedef struct replica { net n; fold_ctx *f; int id, of, set; fold_status status; } replica;
+
+/* Adds the gradients of this replica's share of a set's mean loss. */
+static void *add_share(void *user)
+{
+    replica *r = (replica *)user;
+    fold_node loss[SAMPLES], own[SAMPLES];
+    size_t count = 0;
+    fold_reset(r->f);
+    record(r->f, &r->n, r->set, 1, loss);
+    for (int i = r->id; i < SAMPLES; i += r->of) own[count++] = loss[i];
+    r->status = fold_backward(r->f, fold_scale(r->f, fold_sum_n(r->f, own, count), 1.0f / SAMPLES));
+    return NULL;
+}
+
+/* Gives all replicas the sum of their gradients, added in the order of their ids. */
+static void reduce(replica *r, int n)
+{
+    static float sum[1 << 16];
+    size_t count;
+    const float *first = fold_model_grads(r[0].n.m, &count);
+    if (!CHECK(count <= sizeof sum / sizeof *sum)) return;
+    memcpy(sum, first, count * sizeof *sum);
+    for (int k = 1; k < n; k++) {
+        const float *g = fold_model_grads(r[k].n.m, NULL);
+        for (size_t i = 0; i < count; i++) sum[i] += g[i];
+    }
+    for (int k = 0; k < n; k++) {
+        memcpy(fold_model_grads(r[k].n.m, NULL), sum, count * sizeof *sum);
+        fold_grads_write_end(r[k].n.m);
+    }
+}
+
+static void open_replica(replica *r, int id, int of)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    memset(r, 0, sizeof *r);
+    d.training = 1;
+    r->n = new_net();
+    r->f = fold_ctx_new(r->n.m, &d);
+    r->id = id;
+    r->of = of;
+}
+static void close_replica(replica *r)
+{
+    fold_ctx_free(r->f);
+    fold_model_free(r->n.m);
+}
+
+/* Replicas that add their gradients in order train to the bits of one thread that does all shares in turn. */
+static void test_replicas(void)
+{
+    const fold_adam adam = fold_adam_default();
+    for (int n = 2; n <= MAX_REPLICAS; n++) {
+        replica r[MAX_REPLICAS], alone;
+        pthread_t thread[MAX_REPLICAS];
+        size_t count;
+        open_replica(&alone, 0, n);
+        for (int k = 0; k < n; k++) open_replica(&r[k], k, n);
+        for (int set = 0; set < SETS; set++) {
+            for (alone.id = 0; alone.id < n; alone.id++) {
+                alone.set = set;
+                add_share(&alone);
+                CHECK_INT(alone.status, FOLD_OK);
+            }
+            CHECK_INT(fold_adam_step(alone.n.m, &adam), FOLD_OK);
+            for (int k = 0; k < n; k++) {
+                r[k].set = set;
+                if (!CHECK(!pthread_create(&thread[k], NULL, add_share, &r[k]))) return;
+            }
+            for (int k = 0; k < n; k++) {
+                pthread_join(thread[k], NULL);
+                CHECK_INT(r[k].status, FOLD_OK);
+            }
+            reduce(r, n);
+            const float *want = fold_model_values(alone.n.m, &count);
+            for (int k = 0; k < n; k++) {
+                CHECK_INT(fold_adam_step(r[k].n.m, &adam), FOLD_OK);
+                CHECK_BITS(fold_model_values(r[k].n.m, NULL), want, count);
+            }
+        }
+        for (int k = 0; k < n; k++) close_replica(&r[k]);
+        close_replica(&alone);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
     check_run("many contexts read one model", test_readers);
     check_run("models side by side", test_models_apart);
     check_run("a pool trains to the same bits", test_pool);
+    check_run("replicas train to the same bits", test_replicas);
     return check_finish();
 }

@@ -1,0 +1,629 @@
+/* test_unroll.c - unrolling beside the loop one would write by hand: the same bits, nodes and batches; dense arrays in
+   both layouts, merged outputs, stacks, steps of one's own, errors. Gradients: tests/test_layers.c.
+       cc -O2 -o test_unroll tests/test_unroll.c -lm && ./test_unroll */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+
+enum { SAMPLES = 6, STEPS = 40, WIDTH = 7, HIDDEN = 12, FLOATS = SAMPLES * STEPS * WIDTH, MAX_GRADS = 1 << 15 };
+static const int lengths[SAMPLES] = { 3, 0, STEPS, 1, 17, 3 };
+
+/* What every test starts from: cells, a training context, and uneven sequences in both layouts. */
+typedef struct bed {
+    fold_model *m;
+    fold_ctx *f;
+    fold_recurrent rnn, lstm, gru;
+    fold_rnn_stack stack;
+    float ntc[FLOATS], tnc[FLOATS], weight[STEPS * HIDDEN];
+    fold_sequences batch[2];
+} bed;
+
+static fold_ctx *new_context(fold_model *m, int eager)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.eager = eager;
+    return fold_ctx_new(m, &d);
+}
+
+static void open_bed(bed *b)
+{
+    check_random r = { 5 };
+    memset(b, 0, sizeof *b);
+    b->m = fold_model_new(NULL);
+    b->rnn = fold_rnn_new(b->m, "rnn", WIDTH, HIDDEN);
+    b->lstm = fold_lstm_new(b->m, "lstm", WIDTH, HIDDEN);
+    b->gru = fold_gru_new(b->m, "gru", WIDTH, HIDDEN);
+    b->stack = fold_rnn_stack_new(b->m, "stack", fold_gru_new, WIDTH, HIDDEN, 3, 1);
+    b->f = new_context(b->m, 0);
+    random_fill(&r, b->ntc, FLOATS, -1, 1);
+    random_fill(&r, b->weight, STEPS * HIDDEN, -1, 1);
+    for (int i = 0; i < SAMPLES; i++)
+        for (int t = 0; t < STEPS; t++)
+            memcpy(b->tnc + (t * SAMPLES + i) * WIDTH, b->ntc + (i * STEPS + t) * WIDTH, WIDTH * sizeof(float));
+    for (int k = 0; k < 2; k++) {
+        const fold_sequences s = { k ? b->tnc : b->ntc, SAMPLES, STEPS, WIDTH, lengths, k ? FOLD_TNC : FOLD_NTC };
+        b->batch[k] = s;
+    }
+    CHECK_SAYS(!fold_ctx_status(b->f), "%s", fold_message(b->f));
+}
+static void close_bed(bed *b)
+{
+    fold_ctx_free(b->f);
+    fold_model_free(b->m);
+}
+
+static fold_node weighted(fold_ctx *f, const bed *b, fold_node y, int t)
+{
+    return fold_dot(f, y, fold_input(f, b->weight + t * HIDDEN, HIDDEN));
+}
+/* A loss of all outputs, summed in one order. */
+static fold_node loss_of(fold_ctx *f, const bed *b, const fold_node *out)
+{
+    fold_node term[SAMPLES * STEPS];
+    size_t n = 0;
+    for (int i = 0; i < SAMPLES; i++)
+        for (int t = 0; t < lengths[i]; t++) term[n++] = weighted(f, b, out[i * STEPS + t], t);
+    return fold_sum_n(f, term, n);
+}
+
+typedef struct outcome {
+    float loss, grads[MAX_GRADS], out[SAMPLES * STEPS][HIDDEN];
+    size_t count, nodes, batches, bound;
+} outcome;
+
+/* Runs forward and backward, and notes what came of it. */
+static void finish(fold_ctx *f, const bed *b, const fold_node *out, outcome *o)
+{
+    memset(o, 0, sizeof *o);
+    for (int i = 0; i < SAMPLES; i++)
+        for (int t = 0; t < lengths[i]; t++) fold_keep(f, out[i * STEPS + t]);
+    const fold_node loss = loss_of(f, b, out);
+    fold_clear_grads(b->m);
+    if (!CHECK_SAYS(!fold_backward(f, loss), "%s", fold_message(f))) return;
+    o->loss = fold_scalar(f, loss);
+    const float *g = fold_model_grads(b->m, &o->count);
+    if (CHECK(o->count <= MAX_GRADS)) memcpy(o->grads, g, o->count * sizeof *g);
+    for (int i = 0; i < SAMPLES; i++)
+        for (int t = 0; t < lengths[i]; t++)
+            memcpy(o->out[i * STEPS + t], fold_value(f, out[i * STEPS + t]), sizeof o->out[0]);
+    const fold_stats_data s = fold_stats(f);
+    o->nodes = s.run_nodes;
+    o->batches = s.batches;
+    o->bound = s.lower_bound;
+}
+
+static void same_outcome(const outcome *a, const outcome *b, const char *what)
+{
+    CHECK_SAYS(!memcmp(&a->loss, &b->loss, sizeof a->loss), "%s: the loss differs", what);
+    CHECK_SAYS(!memcmp(a->out, b->out, sizeof a->out), "%s: outputs differ", what);
+    CHECK_SAYS(a->count && !memcmp(a->grads, b->grads, sizeof a->grads), "%s: gradients differ", what);
+}
+
+/* ---- beside a loop by hand ---------------------------------------------------------------------- */
+
+static void by_hand(fold_ctx *f, const bed *b, const fold_recurrent *r, int reverse, fold_node *out)
+{
+    for (int i = 0; i < SAMPLES; i++) {
+        fold_state s = fold_recurrent_start(f, r);
+        for (int k = 0; k < lengths[i]; k++) {
+            const int t = reverse ? lengths[i] - 1 - k : k;
+            s = fold_recurrent_step(f, r, fold_input(f, b->ntc + (i * STEPS + t) * WIDTH, WIDTH), s);
+            out[i * STEPS + t] = s.h;
+        }
+    }
+}
+static void unrolled(fold_ctx *f, const bed *b, const fold_recurrent *r, int reverse, fold_node *out)
+{
+    for (int i = 0; i < SAMPLES; i++) {
+        fold_node x[STEPS];
+        const int n = fold_sequence(f, &b->batch[i % 2], i, x);
+        CHECK_INT(n, lengths[i]);
+        if (reverse) fold_unroll_reverse(f, r, x, n, NULL, out + i * STEPS);
+        else fold_unroll(f, r, x, n, NULL, out + i * STEPS);
+    }
+}
+
+static void test_by_hand(void)
+{
+    static outcome want, got;
+    static fold_node out[SAMPLES * STEPS];
+    bed b;
+    open_bed(&b);
+    const fold_recurrent *const cells[3] = { &b.rnn, &b.lstm, &b.gru };
+    for (int k = 0; k < 6; k++) {
+        fold_reset(b.f);
+        by_hand(b.f, &b, cells[k / 2], k % 2, out);
+        finish(b.f, &b, out, &want);
+        CHECK(want.loss != 0);
+        fold_reset(b.f);
+        unrolled(b.f, &b, cells[k / 2], k % 2, out);
+        finish(b.f, &b, out, &got);
+        same_outcome(&got, &want, "by hand");
+        CHECK_INT(got.nodes, want.nodes);
+        CHECK_INT(got.batches, want.batches);
+        CHECK_INT(got.batches, STEPS + 2); /* the longest sample's steps, the dots, their sum */
+        fold_ctx *eager = new_context(b.m, 1);
+        unrolled(eager, &b, cells[k / 2], k % 2, out);
+        finish(eager, &b, out, &got);
+        same_outcome(&got, &want, "eager");
+        fold_ctx_free(eager);
+    }
+    close_bed(&b);
+}
+
+/* ---- dense arrays ------------------------------------------------------------------------------- */
+
+static void test_batch(void)
+{
+    static outcome want, got;
+    static fold_node out[SAMPLES * STEPS];
+    static float last[2][SAMPLES * HIDDEN];
+    fold_state end[SAMPLES];
+    bed b;
+    open_bed(&b);
+    by_hand(b.f, &b, &b.lstm, 0, out);
+    finish(b.f, &b, out, &want);
+    for (int k = 0; k < 4; k++) { /* both layouts, batched and eager */
+        fold_ctx *f = new_context(b.m, k / 2);
+        memset(out, 0xff, sizeof out);
+        CHECK_SAYS(!fold_unroll_batch(f, &b.lstm, &b.batch[k % 2], NULL, out, end), "%s", fold_message(f));
+        for (int i = 0; i < SAMPLES; i++) {
+            CHECK(!fold_is_null(end[i].h) && !fold_is_null(end[i].c));
+            fold_keep(f, end[i].h);
+            for (int t = 0; t < STEPS; t++) CHECK(fold_is_null(out[i * STEPS + t]) == (t >= lengths[i]));
+        }
+        finish(f, &b, out, &got);
+        same_outcome(&got, &want, "batch");
+        if (k < 2) CHECK_INT(got.batches, want.batches);
+        for (int i = 0; i < SAMPLES; i++)
+            memcpy(last[k % 2] + i * HIDDEN, fold_value(f, end[i].h), HIDDEN * sizeof(float));
+        CHECK_BITS(last[k % 2], last[0], SAMPLES * HIDDEN);
+        CHECK_BITS(last[k % 2] + 4 * HIDDEN, want.out[4 * STEPS + lengths[4] - 1], HIDDEN);
+        CHECK(last[0][HIDDEN] == 0); /* no steps: the beginning */
+        fold_ctx_free(f);
+    }
+    close_bed(&b);
+}
+
+/* A batch cut in two in time: the second half begins with the final states of the first. */
+static void test_batch_begin(void)
+{
+    enum { CUT = 15 };
+    fold_node out[2][SAMPLES * STEPS];
+    fold_state end[2][SAMPLES];
+    bed b;
+    open_bed(&b);
+    fold_sequences whole = b.batch[1], first = whole, rest = whole; /* time first: a cut is a pointer */
+    whole.length = NULL;
+    first.length = rest.length = NULL;
+    first.steps = CUT;
+    rest.steps = STEPS - CUT;
+    rest.values += CUT * SAMPLES * WIDTH;
+    fold_unroll_batch(b.f, &b.gru, &whole, NULL, out[0], end[0]);
+    fold_unroll_batch(b.f, &b.gru, &first, NULL, NULL, end[1]);
+    fold_unroll_batch(b.f, &b.gru, &rest, end[1], out[1], end[1]);
+    for (int i = 0; i < SAMPLES; i++) {
+        fold_node pair[2] = { end[0][i].h, end[1][i].h };
+        float h[2][HIDDEN];
+        CHECK_SAYS(!fold_run(b.f, pair, 2) && !fold_read(b.f, pair, 2, h[0]), "%s", fold_message(b.f));
+        CHECK_BITS(h[1], h[0], HIDDEN);
+        CHECK_INT(out[1][i * (STEPS - CUT) + STEPS - CUT - 1].id, end[1][i].h.id);
+    }
+    close_bed(&b);
+}
+
+/* ---- merged outputs ----------------------------------------------------------------------------- */
+
+/* A value of all steps has the bits of the steps, and passes the same gradients on. */
+static void test_merged(void)
+{
+    static outcome want, got;
+    static fold_node out[SAMPLES * STEPS];
+    bed b;
+    open_bed(&b);
+    unrolled(b.f, &b, &b.lstm, 0, out);
+    finish(b.f, &b, out, &want);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_node merged[SAMPLES], term[SAMPLES];
+        size_t terms = 0;
+        fold_ctx *f = new_context(b.m, eager);
+        unrolled(f, &b, &b.lstm, 0, out);
+        for (int i = 0; i < SAMPLES; i++) {
+            if (!lengths[i]) continue;
+            const fold_shape all = fold_shape2(lengths[i], HIDDEN);
+            merged[i] = fold_stack(f, out + i * STEPS, lengths[i]);
+            const fold_shape made = fold_node_shape(f, merged[i]);
+            CHECK(made.rank == 2 && made.dim[0] == all.dim[0] && made.dim[1] == HIDDEN);
+            fold_keep(f, merged[i]);
+            term[terms++] = fold_dot(f, merged[i], fold_input_shaped(f, b.weight, all));
+        }
+        fold_clear_grads(b.m);
+        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, term, terms)), "%s", fold_message(f));
+        memcpy(got.grads, fold_model_grads(b.m, &got.count), want.count * sizeof(float));
+        CHECK_BITS(got.grads, want.grads, want.count);
+        for (int i = 0; i < SAMPLES; i++)
+            if (lengths[i]) CHECK_BITS(fold_value(f, merged[i]), want.out[i * STEPS], (size_t)(lengths[i] * HIDDEN));
+        fold_ctx_free(f);
+    }
+    close_bed(&b);
+}
+
+static void test_stack_and_unstack(void)
+{
+    float values[24];
+    fold_node row[6], again[6], scalar[4];
+    bed b;
+    open_bed(&b);
+    for (int i = 0; i < 24; i++) values[i] = (float)(i + 1);
+    const fold_node x = fold_input_shaped(b.f, values, fold_shape3(2, 3, 4));
+    fold_unstack(b.f, x, row, 2);
+    CHECK_INT(fold_node_shape(b.f, row[1]).rank, 2);
+    fold_unstack(b.f, row[1], again, 3);
+    fold_unstack(b.f, again[2], scalar, 4);
+    CHECK_INT(fold_node_shape(b.f, scalar[3]).rank, 1);
+    const fold_node back = fold_stack(b.f, row, 2), flat = fold_stack(b.f, scalar, 4);
+    CHECK_INT(fold_node_shape(b.f, back).rank, 3);
+    fold_node roots[3] = { back, scalar[3], flat };
+    CHECK_SAYS(!fold_run(b.f, roots, 3), "%s", fold_message(b.f));
+    CHECK_BITS(fold_value(b.f, back), values, 24);
+    CHECK(fold_scalar(b.f, scalar[3]) == 24);
+    CHECK_BITS(fold_value(b.f, flat), values + 20, 4);
+    CHECK_INT(fold_node_shape(b.f, flat).dim[0], 4);
+    CHECK_INT(fold_node_shape(b.f, flat).rank, 2);
+    CHECK(fold_is_null(fold_stack(b.f, row, 0)));
+    CHECK_TEXT(fold_message(b.f), "stack: needs at least one node, got 0");
+    fold_reset(b.f);
+    row[0] = fold_input(b.f, values, 3);
+    row[1] = fold_input(b.f, values, 4);
+    CHECK(fold_is_null(fold_stack(b.f, row, 2)));
+    CHECK_TEXT(fold_message(b.f), "stack: its values must have one shape (inputs [3], [4])");
+    fold_reset(b.f);
+    fold_unstack(b.f, fold_input(b.f, values, 3), row, 2);
+    CHECK(fold_is_null(row[0]) && fold_is_null(row[1]));
+    CHECK_TEXT(fold_message(b.f), "unstack: the first axis has another size");
+    close_bed(&b);
+}
+
+/* ---- stacks ------------------------------------------------------------------------------------- */
+
+/* Three layers in both directions, a loop per direction by hand. */
+static void stack_by_hand(fold_ctx *f, const bed *b, int i, fold_node *y, fold_state *last)
+{
+    fold_node x[STEPS], down[STEPS];
+    const int n = fold_sequence(f, &b->batch[0], i, x);
+    for (int layer = 0; layer < 3; layer++) {
+        fold_state s = fold_recurrent_start(f, &b->stack.cell[2 * layer]);
+        for (int t = 0; t < n; t++) down[t] = (s = fold_recurrent_step(f, &b->stack.cell[2 * layer], x[t], s)).h;
+        last[2 * layer] = s;
+        s = fold_recurrent_start(f, &b->stack.cell[2 * layer + 1]);
+        for (int t = n - 1; t >= 0; t--) {
+            s = fold_recurrent_step(f, &b->stack.cell[2 * layer + 1], x[t], s);
+            down[t] = fold_concat2(f, down[t], s.h);
+        }
+        last[2 * layer + 1] = s;
+        memcpy(x, down, (size_t)n * sizeof *x);
+    }
+    memcpy(y, x, (size_t)n * sizeof *x);
+}
+static void stack_applied(fold_ctx *f, const bed *b, int i, fold_node *y, fold_state *last)
+{
+    fold_node x[STEPS];
+    const int n = fold_sequence(f, &b->batch[1], i, x);
+    CHECK_SAYS(!fold_rnn_stack_apply(f, &b->stack, x, n, NULL, y, last), "%s", fold_message(f));
+}
+
+/* Its first half of outputs, so that the tests above can weigh them; all are kept and compared in `both`. */
+typedef void record_stack(fold_ctx *f, const bed *b, int i, fold_node *y, fold_state *last);
+static void run_stack(fold_ctx *f, const bed *b, record_stack *record, outcome *o, float *both, float *ends)
+{
+    static fold_node out[SAMPLES * STEPS], half[SAMPLES * STEPS];
+    static fold_state last[SAMPLES][6];
+    fold_reset(f);
+    for (int i = 0; i < SAMPLES; i++) {
+        record(f, b, i, out + i * STEPS, last[i]);
+        for (int k = 0; k < 6; k++) fold_keep(f, last[i][k].h);
+        for (int t = 0; t < lengths[i]; t++) {
+            fold_node parts[2];
+            fold_keep(f, out[i * STEPS + t]);
+            fold_split(f, out[i * STEPS + t], parts, 2);
+            half[i * STEPS + t] = fold_add(f, parts[0], parts[1]);
+        }
+    }
+    finish(f, b, half, o);
+    for (int i = 0; i < SAMPLES; i++) {
+        for (int t = 0; t < lengths[i]; t++)
+            memcpy(both + (i * STEPS + t) * 2 * HIDDEN, fold_value(f, out[i * STEPS + t]), 2 * HIDDEN * sizeof *both);
+        for (int k = 0; k < 6; k++)
+            memcpy(ends + (i * 6 + k) * HIDDEN, fold_value(f, last[i][k].h), HIDDEN * sizeof *ends);
+    }
+}
+
+static void test_stack(void)
+{
+    static outcome want, got;
+    static float both[2][SAMPLES * STEPS * 2 * HIDDEN], ends[2][SAMPLES * 6 * HIDDEN];
+    bed b;
+    open_bed(&b);
+    CHECK(fold_find_param(b.m, "stack.2.reverse.U").id);
+    run_stack(b.f, &b, stack_by_hand, &want, both[0], ends[0]);
+    for (int kind = 0; kind < 5; kind++) { /* batched, eager, in a block of the exact size, with other schedules */
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_ctx *f = kind ? NULL : b.f;
+        void *memory = NULL;
+        if (kind == 1) f = new_context(b.m, 1);
+        if (kind >= 2) {
+            d.training = 1;
+            d.schedule = (fold_schedule)(kind - 2);
+            d.memory.block_size = fold_stats(b.f).block_bytes * (kind == 2 ? 1 : 2);
+            memory = fold__malloc(d.memory.block_size, 64, NULL);
+            d.memory.block = memory;
+            f = fold_ctx_new(b.m, &d);
+        }
+        if (!CHECK(f)) return;
+        run_stack(f, &b, stack_applied, &got, both[1], ends[1]);
+        same_outcome(&got, &want, "stack");
+        CHECK_BITS(both[1], both[0], SAMPLES * STEPS * 2 * HIDDEN);
+        CHECK_BITS(ends[1], ends[0], SAMPLES * 6 * HIDDEN);
+        if (kind != 1) CHECK_INT(got.nodes, want.nodes);
+        if (!kind || kind == 2) CHECK_INT(got.batches, want.batches);
+        if (kind) fold_ctx_free(f);
+        if (memory) fold__free(memory, d.memory.block_size, NULL);
+    }
+    close_bed(&b);
+}
+
+/* ---- steps of one's own ------------------------------------------------------------------------- */
+
+/* As many states as there may be, each the tanh of the one before; the first takes the input in. */
+static void chain_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out,
+                       fold_node *next)
+{
+    const int n = *(const int *)cell;
+    for (int k = 0; k < n; k++) next[k] = fold_tanh(f, fold_add(f, k ? state[k - 1] : x, state[k]));
+    *out = n ? next[n - 1] : fold_tanh(f, x);
+}
+static void test_states(void)
+{
+    bed b;
+    open_bed(&b);
+    for (int n = 0; n <= FOLD_MAX_STATES; n++) {
+        fold_node x[STEPS], out[STEPS], last[FOLD_MAX_STATES];
+        double want[FOLD_MAX_STATES] = { 0 }, y = 0;
+        fold_unroll_desc d = fold_unroll_desc_default();
+        fold_reset(b.f);
+        d.step = chain_step;
+        d.cell = &n;
+        d.x = x;
+        d.n = fold_sequence(b.f, &b.batch[0], 4, x);
+        d.n_states = n;
+        for (int k = 0; k < n; k++) d.state[k] = fold_shape1(WIDTH);
+        d.out = out;
+        d.last = last;
+        CHECK_SAYS(!fold_unroll_steps(b.f, &d), "%s", fold_message(b.f));
+        for (int t = 0; t < d.n; t++) { /* the first value of each */
+            const double v = (double)b.ntc[(4 * STEPS + t) * WIDTH];
+            double old = 0;
+            y = tanh(v);
+            for (int k = 0; k < n; k++) {
+                const double before = want[k];
+                y = want[k] = tanh((k ? old : v) + before);
+                old = before;
+            }
+        }
+        CHECK_SAYS(!fold_run(b.f, &out[d.n - 1], 1), "%s", fold_message(b.f));
+        CHECK_NEAR(fold_value(b.f, out[d.n - 1])[0], y, 1e-5);
+        if (n) CHECK_INT(last[n - 1].id, out[d.n - 1].id);
+    }
+    close_bed(&b);
+}
+
+/* A step that calls the LSTM's cell is the LSTM, whether it begins with zeros or with a given state. */
+static void lstm_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out,
+                      fold_node *next)
+{
+    const fold_state s = { state[0], state[1] };
+    const fold_state t = fold_recurrent_step(f, (const fold_recurrent *)cell, x, s);
+    next[0] = *out = t.h;
+    next[1] = t.c;
+}
+static void test_own_lstm(void)
+{
+    static outcome want, got;
+    static fold_node out[SAMPLES * STEPS];
+    bed b;
+    open_bed(&b);
+    unrolled(b.f, &b, &b.lstm, 0, out);
+    finish(b.f, &b, out, &want);
+    fold_reset(b.f);
+    for (int i = 0; i < SAMPLES; i++) {
+        fold_node x[STEPS], begin[2];
+        fold_unroll_desc d = fold_unroll_desc_default();
+        d.step = lstm_step;
+        d.cell = &b.lstm;
+        d.x = x;
+        d.n_states = 2;
+        begin[0] = begin[1] = fold_zeros(b.f, fold_shape1(HIDDEN));
+        if (i % 2) d.begin = begin;
+        d.state[0] = d.state[1] = fold_shape1(HIDDEN);
+        d.out = out + i * STEPS;
+        d.n = fold_sequence(b.f, &b.batch[0], i, x);
+        CHECK_SAYS(!fold_unroll_steps(b.f, &d), "%s", fold_message(b.f));
+    }
+    finish(b.f, &b, out, &got);
+    same_outcome(&got, &want, "a step of one's own");
+    CHECK_INT(got.batches, want.batches);
+    close_bed(&b);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------- */
+
+/* Steps that go wrong: what they are handed says how. */
+static void wrong_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out,
+                       fold_node *next)
+{
+    const char *how = (const char *)cell;
+    if (strcmp(how, "no output")) *out = x;
+    if (strcmp(how, "left out")) next[0] = state[0];
+    if (!strcmp(how, "one more")) next[1] = state[0];
+    if (!strcmp(how, "other shape")) next[0] = fold_zeros(f, fold_shape1(WIDTH + 1));
+}
+static void expect(const bed *b, int null, const char *text)
+{
+    CHECK_SAYS(null, "what was returned is not null (%s)", text);
+    CHECK_TEXT(fold_message(b->f), text);
+    CHECK(fold_ctx_status(b->f) != FOLD_OK);
+    fold_reset(b->f);
+}
+
+static void test_unroll_errors(void)
+{
+    const fold_recurrent none = { { 0, 0 }, HIDDEN, 0 };
+    fold_node x[STEPS], out[STEPS];
+    fold_state s;
+    bed b;
+    open_bed(&b);
+    fold_ctx *f = b.f;
+    fold_sequence(f, &b.batch[0], 2, x);
+    memset(out, 0xff, sizeof out);
+    s = fold_unroll(f, &b.lstm, x, -1, NULL, out);
+    expect(&b, fold_is_null(s.h) && fold_is_null(s.c), "unroll: a sequence of -1 steps");
+    s = fold_unroll(f, NULL, x, 2, NULL, out);
+    expect(&b, fold_is_null(s.h) && fold_is_null(out[1]), "unroll: the cell is null");
+    s = fold_unroll(f, &none, x, 2, NULL, NULL);
+    expect(&b, fold_is_null(s.h), "unroll: the cell is null");
+    s = fold_unroll(f, &b.lstm, NULL, 2, NULL, out);
+    expect(&b, fold_is_null(s.h), "unroll: a pointer is NULL");
+    s = fold_unroll(f, &b.lstm, x, 2, NULL, out); /* nodes from before the reset */
+    expect(&b, fold_is_null(s.h), "the node is from another context, or from before the last fold_reset");
+    x[0] = fold_input(f, b.ntc, WIDTH);
+    x[1].id = 0;
+    s = fold_unroll(f, &b.lstm, x, 2, NULL, out);
+    expect(&b, fold_is_null(s.h), "unroll: input 1 of 2 is null");
+    x[0] = fold_input(f, b.ntc, WIDTH + 1);
+    s = fold_unroll(f, &b.lstm, x, 1, NULL, out);
+    expect(&b, fold_is_null(s.h) && fold_is_null(out[0]),
+           "lstm: input 0 must have the first of these shapes (inputs [7], [8])");
+    s = fold_recurrent_start(f, &b.gru);
+    s = fold_unroll(f, &b.lstm, x, 0, &s, NULL);
+    expect(&b, fold_is_null(s.h), "unroll: a state of this cell is h and c, neither null");
+    s = fold_recurrent_start(f, &b.lstm);
+    s = fold_unroll(f, &b.gru, x, 0, &s, NULL);
+    expect(&b, fold_is_null(s.h), "unroll: a state of this cell is h alone, not null, and c is null");
+    close_bed(&b);
+}
+
+static void test_batch_errors(void)
+{
+    static const int too_long[SAMPLES] = { 1, 2, 3, STEPS + 1, 0, 0 }, negative[SAMPLES] = { 1, -1, 0, 0, 0, 0 };
+    fold_node x[STEPS];
+    fold_state last[SAMPLES];
+    bed b;
+    open_bed(&b);
+    fold_ctx *f = b.f;
+    fold_sequences s = b.batch[0];
+    s.length = too_long;
+    CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
+    expect(&b, fold_is_null(last[3].h), "sequences: sample 3 has length 41, the array 40 steps");
+    s.length = negative;
+    CHECK_INT(fold_sequence(f, &s, 1, x), 0);
+    expect(&b, 1, "sequences: sample 1 has length -1, the array 40 steps");
+    CHECK_INT(fold_sequence(f, &s, SAMPLES, x), 0);
+    expect(&b, 1, "sequences: sample 6 of 6");
+    CHECK_INT(fold_sequence(f, &s, 0, NULL), 0);
+    expect(&b, 1, "sequence: a pointer is NULL");
+    s = b.batch[0];
+    s.width = WIDTH - 1;
+    CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_SHAPE);
+    expect(&b, fold_is_null(last[0].h), "lstm: input 0 must have the first of these shapes (inputs [7], [6])");
+    s.width = 0;
+    CHECK_INT(fold_sequence(f, &s, 0, x), 0);
+    expect(&b, 1, "sequences: 6 samples of 40 steps of 0 values, layout 0");
+    s = b.batch[0];
+    s.values = NULL;
+    CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
+    expect(&b, fold_is_null(last[0].h), "sequences: a pointer is NULL");
+    CHECK(fold_unroll_batch(f, &b.lstm, NULL, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
+    expect(&b, 1, "unroll_batch: a pointer is NULL");
+    close_bed(&b);
+}
+
+static void test_step_errors(void)
+{
+    static const char *const cases[][2] = {
+        { "no output", "unroll: the step of input 0 gave no output" },
+        { "left out", "unroll: the step of input 0 left out state 0, there are 1" },
+        { "one more", "unroll: the step of input 0 gave a state 1, there are 1" },
+        { "other shape", "unroll: a step changed the shape of a state (inputs [7], [8])" },
+    };
+    fold_node x, out, last[FOLD_MAX_STATES];
+    fold_unroll_desc d = fold_unroll_desc_default();
+    bed b;
+    open_bed(&b);
+    d.step = wrong_step;
+    d.x = &x;
+    d.n = d.n_states = 1;
+    d.out = &out;
+    d.last = last;
+    for (int i = 0; i < 4; i++) {
+        x = fold_input(b.f, b.ntc, WIDTH);
+        d.cell = cases[i][0];
+        d.state[0] = fold_shape1(WIDTH);
+        CHECK(fold_unroll_steps(b.f, &d) != FOLD_OK);
+        expect(&b, fold_is_null(last[0]), cases[i][1]);
+    }
+    x = fold_input(b.f, b.ntc, WIDTH);
+    d.state[0].rank = 0;
+    fold_unroll_steps(b.f, &d);
+    expect(&b, fold_is_null(last[0]), "unroll: state 0 has neither a beginning nor a shape");
+    d.n_states = FOLD_MAX_STATES + 1;
+    fold_unroll_steps(b.f, &d);
+    expect(&b, fold_is_null(last[0]), "unroll: 9 states, of at most 8");
+    d.step = NULL;
+    fold_unroll_steps(b.f, &d);
+    expect(&b, 1, "unroll_steps: a pointer is NULL");
+    fold_unroll_steps(b.f, NULL);
+    expect(&b, 1, "unroll_steps: a pointer is NULL");
+    close_bed(&b);
+}
+
+static void test_stack_errors(void)
+{
+    fold_rnn_stack none;
+    fold_node x[2], out[2];
+    fold_state last[6];
+    bed b;
+    open_bed(&b);
+    memset(&none, 0, sizeof none);
+    x[0] = x[1] = fold_input(b.f, b.ntc, WIDTH - 1);
+    CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, 2, NULL, out, last) == FOLD_BAD_SHAPE);
+    expect(&b, fold_is_null(out[1]) && fold_is_null(last[5].h),
+           "stack.0: input 0 must have the first of these shapes (inputs [7], [6])");
+    CHECK(fold_rnn_stack_apply(b.f, &none, x, 2, NULL, out, last) == FOLD_BAD_ARGUMENT);
+    expect(&b, fold_is_null(out[0]), "rnn_stack: it is null");
+    CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, -2, NULL, out, last) == FOLD_BAD_ARGUMENT);
+    expect(&b, fold_is_null(last[0].h), "unroll: a sequence of -2 steps");
+    fold_rnn_stack_new(b.m, "tall", fold_rnn_new, 3, 4, FOLD_MAX_LAYERS + 1, 0);
+    CHECK_TEXT(fold_model_message(b.m), "rnn_stack 'tall': takes a maker of cells and 1 to 8 layers, got 9");
+    fold_model_clear_error(b.m);
+    close_bed(&b);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(argc, argv);
+    check_run("beside a loop by hand", test_by_hand);
+    check_run("dense arrays in both layouts", test_batch);
+    check_run("a batch cut in two", test_batch_begin);
+    check_run("merged outputs", test_merged);
+    check_run("stack and unstack", test_stack_and_unstack);
+    check_run("stacks in both directions", test_stack);
+    check_run("any number of states", test_states);
+    check_run("a step that is the lstm", test_own_lstm);
+    check_run("errors of unrolling", test_unroll_errors);
+    check_run("errors of dense arrays", test_batch_errors);
+    check_run("errors of steps", test_step_errors);
+    check_run("errors of stacks", test_stack_errors);
+    return check_finish();
+}
