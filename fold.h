@@ -60,6 +60,7 @@
      FOLD_ALLOW_FAST_MATH    accept -ffast-math, or x87 arithmetic, which void the numerics contract
      FOLD_FILENAME           this file's name, default "fold.h": it includes itself once per instruction set
      FOLD_GROUP_BYTES        default budget of a group's working set in bytes (see fold_ctx_desc.group_bytes)
+     FOLD_NO_STDIO *         no function takes a FILE * or a path
 
    2 CONTRACTS
      Memory    A context takes memory from one caller's block, or through an allocator. No call allocates
@@ -123,7 +124,8 @@ extern "C" {
     X(BAD_HANDLE, "bad handle")          /* a stale or foreign node, parameter, cell or op */        \
     X(BAD_STATE, "bad state")            /* e.g. reading what was not kept, training an inference context */ \
     X(BAD_CELL, "bad cell")              /* a cell body that is not what was traced */               \
-    X(NO_MEMORY, "out of memory")
+    X(NO_MEMORY, "out of memory")                                                                    \
+    X(IO, "input or output failed")
 typedef enum fold_status {
 #define FOLD__STATUS(name, text) FOLD_##name,
     FOLD_STATUS_LIST(FOLD__STATUS)
@@ -557,6 +559,29 @@ FOLD_API void fold_clear_grads(fold_model *m);
 FOLD_API double fold_clip_grads(fold_model *m, float limit);
 
 /* ==== 12 looking inside ==================================================================== */
+/* Everything is written through a function of yours, in pieces: `bytes` has n of them; 0 to go on, anything else
+   stops the writing. fold_to_file is one whose `user` is a FILE *: fold_print(f, fold_to_file, stdout). */
+typedef int fold_writer(void *user, const void *bytes, size_t n);
+#ifndef FOLD_NO_STDIO
+FOLD_API int fold_to_file(void *file, const void *bytes, size_t n);
+#endif
+
+/* The calls below show the plan of the last run if nothing was recorded since, else the recording by depth (the
+   batches policy `depth` would make, unless samples are cut into groups). They work in a context with an error too and
+   leave its status alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. Like a recording
+   call they may move values that fold_value points to. */
+
+/* Text: step by step each signature, how many calls, what their operands are, with shapes. */
+FOLD_API fold_status fold_print(fold_ctx *f, fold_writer *write, void *user);
+/* Text: why calls of one op are not one batch: what tells their signatures apart, and whether a signature with several
+   batches depends on itself, ran in several groups, or was split by the schedule. */
+FOLD_API fold_status fold_print_splits(fold_ctx *f, fold_writer *write, void *user);
+/* A graph for Graphviz's dot: a cluster for every batch, coloured by signature. */
+FOLD_API fold_status fold_print_dot(fold_ctx *f, fold_writer *write, void *user);
+/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. */
+FOLD_API fold_status fold_print_svg(fold_ctx *f, fold_writer *write, void *user);
+/* Text: the parameters of a model, their shapes, sizes and uses, and its cells. FOLD_OK or FOLD_IO. */
+FOLD_API fold_status fold_summary(const fold_model *m, fold_writer *write, void *user);
 
 typedef struct fold_stats_data {
     size_t nodes, edges;         /* recorded since the reset: values, operands */
@@ -2868,6 +2893,21 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
 #undef FOLD__ROW
 };
 
+/* The name of an attribute, for messages; NULL: it has none worth telling. */
+static const char *fold__attr_name(uint32_t op, int i)
+{
+    static const char *const slice[] = { "axis", "start", "length" };
+    switch (op) {
+    case FOLD__OP_sum: case FOLD__OP_mean: case FOLD__OP_amax: case FOLD__OP_concat: case FOLD__OP_transpose: return "axis";
+    case FOLD__OP_leaky: return "slope";
+    case FOLD__OP_dropout: return "rate";
+    case FOLD__OP_huber: return "delta";
+    case FOLD__OP_slice: return slice[i];
+    default: return NULL;
+    }
+}
+static int fold__attr_is_float(uint32_t op) { return op == FOLD__OP_leaky || op == FOLD__OP_dropout || op == FOLD__OP_huber; }
+
 /* Whether an op passes gradient to an input at all. */
 static int fold__differentiable(const fold__op_row *op, int input)
 {
@@ -3348,7 +3388,8 @@ enum { /* arrays of a context */
     FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS, FOLD__C_SHAPES, FOLD__C_OPS, FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES,
     /* of a run */
     FOLD__C_NODE_WORDS, FOLD__C_SIG_FORMS, FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS,
-    FOLD__C_USES, FOLD__C_PLANS, FOLD__C_WORKERS, FOLD__C_SCHEDULE, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC, FOLD__C_TABLE_ROWS, FOLD__C_COUNT
+    FOLD__C_USES, FOLD__C_PLANS, FOLD__C_WORKERS, FOLD__C_SCHEDULE, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC, FOLD__C_TABLE_ROWS,
+    FOLD__C_LOOK, FOLD__C_COUNT
 };
 
 /* What a node is: the low three bits of its kind. */
@@ -5269,6 +5310,7 @@ typedef struct fold__run {
     size_t widest;             /* value, in floats: the room of a row that nobody reads */
     fold__counts n;            /* the plan's sizes */
     fold__identity identity;   /* of the run, when the context keeps plans */
+    uint32_t shown_epoch, shown_nodes, shown_edges; /* the recording whose plan this is; epoch 0: none is whole */
     float *at_region, *at_scratch, *at_acc, *trash;
     fold__worker *worker;
 } fold__run;
@@ -8424,6 +8466,7 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
 {
     fold__run *r = f->run;
     const uint64_t start = fold__now(f);
+    r->shown_epoch = 0;
     r->backward = backward;
     r->root = backward ? f->src[roots[0].id] : 0;
     r->anew = backward || (f->any_done && f->done_version != f->model->version);
@@ -8438,6 +8481,9 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
     fold__execute(f);
     fold__mark_done(f);
     fold__note_stats(f);
+    r->shown_epoch = f->epoch;
+    r->shown_nodes = f->n_nodes;
+    r->shown_edges = f->n_edges;
     f->stats.schedule_ns = planned - start;
     f->stats.run_ns = fold__now(f) - planned;
     return FOLD_OK;
@@ -9319,6 +9365,890 @@ FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fo
     /* a state is two nodes, h and c: the list's components as they lie */
     return fold__state_of(f, fold_call_list(f, t->cell, &x, 1, (const fold_node *)(const void *)children, n), 1);
 }
+
+/* The rooms from here to the end run seldom: they are compiled for size. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#pragma GCC push_options
+#pragma GCC optimize("Os")
+#endif
+
+/* ==== room: text ============================================================================
+   Owns: writing through a caller's function, quoting, UTF-8, sorting. Knows nothing of models and contexts. */
+
+enum { FOLD__QUOTE_NONE, FOLD__QUOTE_JSON, FOLD__QUOTE_XML }; /* how names are written: JSON's way is dot's too */
+typedef struct fold__text {
+    fold_writer *write;
+    void *user;
+    int quote, stopped;
+    size_t n;
+    char buf[400];
+} fold__text;
+
+#ifndef FOLD_NO_STDIO
+FOLD_API int fold_to_file(void *file, const void *bytes, size_t n) { return fwrite(bytes, 1, n, (FILE *)file) != n; }
+#endif
+
+static void fold__text_start(fold__text *t, fold_writer *write, void *user, int quote)
+{
+    t->write = write;
+    t->user = user;
+    t->quote = quote;
+    t->stopped = !write;
+    t->n = 0;
+}
+
+static fold_status fold__text_end(fold__text *t)
+{
+    if (t->n && !t->stopped) t->stopped = t->write(t->user, t->buf, t->n);
+    t->n = 0;
+    return t->stopped ? FOLD_IO : FOLD_OK;
+}
+
+static void fold__put_bytes(fold__text *t, const char *s, size_t n)
+{
+    while (n && !t->stopped) {
+        const size_t part = fold__min_size(n, sizeof t->buf - t->n);
+        memcpy(t->buf + t->n, s, part);
+        t->n += part;
+        s += part;
+        n -= part;
+        if (t->n == sizeof t->buf) fold__text_end(t);
+    }
+}
+
+/* Formats of up to 200 bytes. Names go by fold__put_name, whatever their length. */
+static void fold__put(fold__text *t, const char *format, ...) FOLD__PRINTF(2, 3);
+static void fold__put(fold__text *t, const char *format, ...)
+{
+    char s[200];
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(s, sizeof s, format, args);
+    va_end(args);
+    if (n > 0) fold__put_bytes(t, s, fold__min_size((size_t)n, sizeof s - 1));
+}
+
+/* Bytes of the well-formed UTF-8 sequence that s begins with (Unicode 15, table 3-7); 0 when there is none. */
+static int fold__utf8(const char *s)
+{
+    const unsigned char *u = (const unsigned char *)s;
+    if (u[0] < 0x80) return 1;
+    if (u[0] < 0xc2 || u[0] > 0xf4) return 0;
+    const int n = u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : 4;
+    if (u[1] < (u[0] == 0xe0 ? 0xa0 : u[0] == 0xf0 ? 0x90 : 0x80) || u[1] > (u[0] == 0xed ? 0x9f : u[0] == 0xf4 ? 0x8f : 0xbf)) return 0;
+    for (int i = 2; i < n; i++)
+        if ((u[i] & 0xc0) != 0x80) return 0;
+    return n;
+}
+
+/* A name of at most so many characters, safe inside quotes: what would end them is written as an escape, what is not text as '?'. */
+static void fold__put_name(fold__text *t, const char *s, int characters)
+{
+    for (; *s && characters > 0; characters--) {
+        const int n = fold__utf8(s);
+        const char c = n == 1 ? *s : 0;
+        if (!n || (n == 1 && ((unsigned char)c < 32 || c == 127))) {
+            if (n && t->quote == FOLD__QUOTE_JSON) fold__put(t, "\\u%04x", (unsigned)c);
+            else fold__put_bytes(t, "?", 1);
+        } else if (t->quote == FOLD__QUOTE_XML && c && strchr("<>&\"", c)) {
+            fold__put(t, "&#%d;", c);
+        } else {
+            if (t->quote == FOLD__QUOTE_JSON && (c == '"' || c == '\\')) fold__put_bytes(t, "\\", 1);
+            fold__put_bytes(t, s, (size_t)n);
+        }
+        s += n ? n : 1;
+    }
+    if (*s && characters == 0) fold__put_bytes(t, "..", 2);
+}
+#define FOLD__WHOLE 0x7fffffff
+
+static void fold__put_shape(fold__text *t, const fold_shape *s)
+{
+    for (int i = 0; i < s->rank; i++) fold__put(t, "%s%d", i ? " x " : "[", s->dim[i]);
+    fold__put_bytes(t, "]", 1);
+}
+
+/* "1 call", "3 batches" */
+static void fold__put_count(fold__text *t, size_t n, const char *what)
+{
+    fold__put(t, "%lu %s%s", (unsigned long)n, what, n == 1 ? "" : what[strlen(what) - 1] == 'h' ? "es" : "s");
+}
+
+/* Heapsort (Williams 1964): neither recursion nor memory. */
+static void fold__sort(uint32_t *x, uint32_t n, int (*before)(const void *by, uint32_t a, uint32_t b), const void *by)
+{
+    uint32_t start = n / 2, end = n;
+    while (end > 1) {
+        uint32_t item, at = 0;
+        if (start) at = --start, item = x[at];
+        else item = x[--end], x[end] = x[0];
+        for (uint32_t child; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && before(by, x[child], x[child + 1])) child++;
+            if (!before(by, item, x[child])) break;
+            x[at] = x[child];
+        }
+        x[at] = item;
+    }
+}
+
+/* ==== room: looking inside ==================================================================
+   Owns: texts and pictures of a recording and of the plan of its last run, and the summary of a model. Sees a plan
+   only through the view made here. Calls: text, recording, run state. Changes nothing that runs read. */
+
+/* prologue: the part of a cell run first for all calls. x: of a column, in a picture. */
+typedef struct fold__seen_batch { uint32_t sig, first, count, elems, group; int prologue, x; } fold__seen_batch;
+typedef struct fold__seen_sig { uint32_t sig, calls, batches, chain, groups, last_group; } fold__seen_sig;
+
+typedef struct fold__view {
+    fold_ctx *f;
+    int planned;            /* the last run's batches; else the recording's, by depth */
+    uint32_t n_batches, n_calls, n_sigs, n_groups;
+    fold__seen_batch *batch;
+    const uint32_t *call;   /* batch by batch */
+    uint32_t *at;           /* of a call: 1 + its batch; of what a call reads and is none of them: the first such batch, and LEAF; else 0 */
+    uint32_t *sig_at;       /* of a signature: 1 + its place in sig */
+    fold__seen_sig *sig;    /* as they come */
+    uint32_t *work, *sorted; /* of the size of the recording */
+    int32_t *y, *low;       /* of nodes, in a picture */
+} fold__view;
+#define FOLD__LEAF 0x80000000u
+
+static void fold__carve_view(fold__view *v, fold__carver *c)
+{
+    const fold_ctx *f = v->f;
+    const size_t nodes = (size_t)f->n_nodes + 1, sigs = (size_t)f->n_sigs + 1;
+    v->batch = (fold__seen_batch *)fold__carve(c, v->planned ? f->run->n.batches : nodes, sizeof *v->batch);
+    v->at = (uint32_t *)fold__carve(c, nodes, sizeof *v->at);
+    v->work = (uint32_t *)fold__carve(c, nodes, sizeof *v->work);
+    v->sorted = (uint32_t *)fold__carve(c, nodes, sizeof *v->sorted);
+    v->y = (int32_t *)fold__carve(c, nodes, sizeof *v->y);
+    v->low = (int32_t *)fold__carve(c, nodes, sizeof *v->low);
+    v->sig_at = (uint32_t *)fold__carve(c, sigs, sizeof *v->sig_at);
+    v->sig = (fold__seen_sig *)fold__carve(c, sigs, sizeof *v->sig);
+}
+
+static int fold__shallower(const void *view, uint32_t a, uint32_t b)
+{
+    const fold__view *v = (const fold__view *)view;
+    const fold_ctx *f = v->f;
+    if (v->at[a] != v->at[b]) return v->at[a] < v->at[b];
+    return f->sig[a] != f->sig[b] ? f->sig[a] < f->sig[b] : a < b;
+}
+
+/* All calls recorded, those of equal depth and signature as a batch. */
+static void fold__view_by_depth(fold__view *v)
+{
+    const fold_ctx *f = v->f;
+    uint32_t depth = 0;
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        if (!fold__is_op(f, id)) continue;
+        v->work[v->n_calls++] = id;
+        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
+            const uint32_t from = fold__call_of(f, f->esrc[e]);
+            if (v->at[from] > v->at[id]) v->at[id] = v->at[from];
+        }
+        v->at[id]++;
+    }
+    fold__sort(v->work, v->n_calls, fold__shallower, v);
+    for (uint32_t i = 0; i < v->n_calls; i++) {
+        const uint32_t id = v->work[i];
+        const int same = i && v->at[id] == depth && f->sig[id] == v->batch[v->n_batches - 1].sig;
+        if (!same) {
+            fold__seen_batch *b = &v->batch[v->n_batches++];
+            memset(b, 0, sizeof *b);
+            b->sig = f->sig[id];
+            b->first = i;
+        }
+        v->batch[v->n_batches - 1].count++;
+        v->batch[v->n_batches - 1].elems += fold__slots_of(f, id).count;
+        depth = v->at[id];
+    }
+    memset(v->at, 0, ((size_t)f->n_nodes + 1) * sizeof *v->at);
+    v->n_groups = 1;
+    v->call = v->work;
+}
+
+static void fold__view_of_plan(fold__view *v)
+{
+    const fold__run *r = v->f->run;
+    for (uint32_t g = 0; g < r->n.groups; g++)
+        for (uint32_t b = r->group[g].batch0; b < r->group[g].batch1; b++) {
+            const fold__batch *from = &r->batch[b];
+            fold__seen_batch *to = &v->batch[v->n_batches++];
+            to->sig = r->form[r->gsig[from->gsig].form].sig;
+            to->first = from->first; to->count = from->count; to->elems = from->elems;
+            to->group = g;
+            to->prologue = !from->stage;
+            if (!to->prologue) v->n_calls += to->count;
+        }
+    v->n_groups = r->n.groups;
+    v->call = r->order;
+}
+
+/* Which batch each node belongs to, and the signatures. */
+static void fold__index_view(fold__view *v)
+{
+    const fold_ctx *f = v->f;
+    for (uint32_t b = 0; b < v->n_batches; b++) {
+        const fold__seen_batch *x = &v->batch[b];
+        if (x->prologue) continue;
+        if (!v->sig_at[x->sig]) {
+            v->sig_at[x->sig] = ++v->n_sigs;
+            v->sig[v->n_sigs - 1].sig = x->sig;
+        }
+        fold__seen_sig *s = &v->sig[v->sig_at[x->sig] - 1];
+        s->calls += x->count;
+        s->batches++;
+        if (s->last_group != x->group + 1) s->groups++;
+        s->last_group = x->group + 1;
+        for (uint32_t i = 0; i < x->count; i++) v->at[v->call[x->first + i]] = b + 1;
+    }
+    for (uint32_t b = 0; b < v->n_batches; b++)
+        for (uint32_t i = 0; i < v->batch[b].count && !v->batch[b].prologue; i++) {
+            const uint32_t id = v->call[v->batch[b].first + i];
+            for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
+                const uint32_t from = fold__call_of(f, f->esrc[e]);
+                if (!v->at[from]) v->at[from] = (b + 1) | FOLD__LEAF;
+            }
+        }
+    for (uint32_t g = 0; v->planned && g < f->run->n.gsigs; g++) {
+        const fold__gsig *s = &f->run->gsig[g];
+        v->sig[v->sig_at[f->run->form[s->form].sig] - 1].chain += s->chain;
+    }
+}
+
+/* What there is to show; 0 when there is no memory. */
+static int fold__view_make(fold_ctx *f, fold__view *v)
+{
+    const fold__run *r = f->run;
+    const fold__error error = f->error; /* whatever happens here is no fault of the recording */
+    fold__carver c = { NULL, 0 };
+    memset(v, 0, sizeof *v);
+    v->f = f;
+    v->planned = r->shown_epoch == f->epoch && r->shown_nodes == f->n_nodes && r->shown_edges == f->n_edges;
+    fold__carve_view(v, &c);
+    const int fits = fold__need(f, FOLD__C_LOOK, c.at, 1);
+    f->error = error;
+    if (!fits) return 0;
+    if (v->planned) fold__renew_run(f);
+    else fold__renew(f);
+    memset(f->arrays[FOLD__C_LOOK].p, 0, c.at);
+    c.base = f->arrays[FOLD__C_LOOK].p;
+    c.at = 0;
+    fold__carve_view(v, &c);
+    if (v->planned) fold__view_of_plan(v);
+    else fold__view_by_depth(v);
+    fold__index_view(v);
+    return 1;
+}
+
+/* Ends a text; what the view took of a caller's block is free again. */
+static fold_status fold__view_end(fold__view *v, fold__text *t)
+{
+    v->f->arrays[FOLD__C_LOOK].need = 0;
+    return fold__text_end(t);
+}
+
+static int fold__is_shown(const fold__view *v, uint32_t id) { return v->at[id] && !(v->at[id] & FOLD__LEAF); }
+static int fold__is_leaf(const fold__view *v, uint32_t id) { return (v->at[id] & FOLD__LEAF) != 0; }
+static uint32_t fold__column(const fold__view *v, uint32_t id) { return (v->at[id] & ~FOLD__LEAF) - 1; }
+
+/* "linear(W, b)", "sum(axis 0)", "compose" */
+static void fold__put_signature(fold__text *t, const fold_ctx *f, uint32_t sig)
+{
+    const fold__sig *s = &fold__sigs(f)[sig];
+    fold__put_name(t, fold__request_name(f, s->op), FOLD__WHOLE);
+    if (s->is_cell) return;
+    const fold__program p = fold__program_of(f, s);
+    const char *open = "(";
+    for (int i = 0; i < 2 && p.op->param[i]; i++, open = ", ") {
+        fold__put(t, "%s", open);
+        fold__put_name(t, fold__params(f->model)[p.op->param[i] - 1].name, FOLD__WHOLE);
+    }
+    for (int i = 0; i < fold__op_of(f->model, s->op)->def.n_attr; i++) {
+        const char *name = fold__attr_name(s->op, i);
+        if (!name && s->op < FOLD__OP_COUNT) continue;
+        fold__put(t, "%s%s%s", open, name ? name : "", name ? " " : "");
+        if (fold__attr_is_float(s->op)) fold__put(t, "%g", (double)fold__attr_float(p.op->attr[i]));
+        else fold__put(t, "%d", (int)p.op->attr[i]);
+        open = ", ";
+    }
+    if (*open == ',') fold__put_bytes(t, ")", 1);
+    if (!s->tag_cell) return;
+    fold__put_bytes(t, " in ", 4);
+    fold__put_name(t, fold__request_name(f, fold__sigs(f)[s->tag_cell].op), FOLD__WHOLE);
+}
+
+static const fold_shape *fold__sig_in_shape(const fold_ctx *f, const fold__sig *s, int input)
+{
+    return &fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)input]].s;
+}
+
+static void fold__put_shapes(fold__text *t, const fold_ctx *f, uint32_t sig)
+{
+    const fold__sig *s = &fold__sigs(f)[sig];
+    for (int i = 0; i < s->n_in + s->n_list; i++) {
+        fold__put(t, i ? ", %s" : "%s", i >= s->n_in ? "list of " : "");
+        fold__put_shape(t, fold__sig_in_shape(f, s, i));
+    }
+    for (int i = 0; i < s->n_out; i++) {
+        fold__put_bytes(t, i ? ", " : " -> ", i ? 2 : 4);
+        fold__put_shape(t, &fold__shapes(f)[s->out_shape[i]].s);
+    }
+}
+
+/* -- as text --------------------------------------------------------------------------------- */
+
+/* What makes a value, as a name, and of calls with several outputs which of them. */
+typedef struct fold__maker { const char *name; int out; } fold__maker;
+static fold__maker fold__maker_of(const fold_ctx *f, uint32_t id)
+{
+    uint32_t param;
+    fold__maker x = { NULL, -1 };
+    if (fold__leaf_param(f, id, &param)) {
+        x.name = fold__params(f->model)[param].name;
+        return x;
+    }
+    const uint32_t call = fold__call_of(f, id);
+    x.name = fold__node_name(f, id);
+    if (fold__is_op(f, call) && fold__sigs(f)[f->sig[call]].n_out > 1) x.out = (int)(id - call);
+    return x;
+}
+
+/* Of an operand of all calls of a batch: up to three different makers. */
+static void fold__put_makers(fold__text *t, const fold__view *v, const fold__seen_batch *b, int slot)
+{
+    const fold_ctx *f = v->f;
+    fold__maker seen[4];
+    int n = 0;
+    for (uint32_t i = 0; i < b->count && n < 4; i++) {
+        const fold__slots x = fold__slots_of(f, v->call[b->first + i]);
+        for (uint32_t e = fold__slot_first(&x, slot), end = e + fold__slot_edges(&x, slot); e < end && n < 4; e++) {
+            const fold__maker m = fold__maker_of(f, f->esrc[e]);
+            int old = 0;
+            while (old < n && (seen[old].name != m.name || seen[old].out != m.out)) old++;
+            if (old == n) seen[n++] = m;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        if (i) fold__put_bytes(t, "|", 1);
+        if (i < 3) fold__put_name(t, seen[i].name, FOLD__WHOLE);
+        else fold__put_bytes(t, "..", 2);
+        if (i < 3 && seen[i].out >= 0) fold__put(t, ".%d", seen[i].out);
+    }
+    if (n) fold__put_bytes(t, " ", 1);
+}
+
+static void fold__put_batch(fold__text *t, const fold__view *v, const fold__seen_batch *b)
+{
+    const fold_ctx *f = v->f;
+    const fold__sig *s = &fold__sigs(f)[b->sig];
+    fold__put_signature(t, f, b->sig);
+    fold__put(t, " = %lu x (", (unsigned long)b->count);
+    for (int i = 0; i < s->n_in + s->n_list; i++) {
+        if (i) fold__put_bytes(t, ", ", 2);
+        if (i < s->n_in && (s->shared >> i & 1)) fold__put(t, "shared ");
+        if (i >= s->n_in) fold__put(t, "%lu in lists: ", (unsigned long)b->elems);
+        fold__put_makers(t, v, b, i);
+        fold__put_shape(t, fold__sig_in_shape(f, s, i));
+    }
+    fold__put_bytes(t, ")", 1);
+    for (int i = 0; i < s->n_out; i++) {
+        fold__put_bytes(t, i ? ", " : " -> ", i ? 2 : 4);
+        fold__put_shape(t, &fold__shapes(f)[s->out_shape[i]].s);
+    }
+    fold__put_bytes(t, "\n", 1);
+}
+
+static const char *fold__schedule_name(const fold_ctx *f)
+{
+    static const char *const name[] = {
+#define FOLD__SCHEDULE(name, text) text,
+        FOLD_SCHEDULE_LIST(FOLD__SCHEDULE)
+#undef FOLD__SCHEDULE
+    };
+    return name[f->schedule];
+}
+
+/* "27 calls in 6 batches, …" */
+static void fold__put_head(fold__text *t, const fold__view *v)
+{
+    uint32_t prologues = 0, bound = 0;
+    for (uint32_t b = 0; b < v->n_batches; b++) prologues += v->batch[b].prologue != 0;
+    for (uint32_t i = 0; i < v->n_sigs; i++) bound += v->sig[i].chain;
+    fold__put_count(t, v->n_calls, "call");
+    fold__put_bytes(t, " in ", 4);
+    fold__put_count(t, v->n_batches - prologues, "batch");
+    if (prologues) fold__put_bytes(t, " and ", 5);
+    if (prologues) fold__put_count(t, prologues, "prologue");
+    if (v->n_groups > 1) fold__put_bytes(t, ", ", 2);
+    if (v->n_groups > 1) fold__put_count(t, v->n_groups, "group");
+    if (v->planned) fold__put(t, ", lower bound %lu, schedule %s", (unsigned long)bound, fold__schedule_name(v->f));
+    else fold__put(t, v->f->eager ? " by depth; the context is eager" : " by depth, not run yet");
+}
+
+/* Rows looked up in each table, and other leaves. */
+static void fold__put_leaves(fold__text *t, const fold__view *v)
+{
+    const fold_ctx *f = v->f;
+    size_t inputs = 0;
+    const char *before = "leaves: ";
+    uint32_t param;
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+        inputs += kind == FOLD__INPUT || kind == FOLD__REF;
+    }
+    if (inputs) {
+        fold__put(t, "%s", before);
+        fold__put_count(t, inputs, "input");
+        before = ", ";
+    }
+    for (uint32_t p = 0; p < f->model->n_params; p++) {
+        size_t rows = 0;
+        for (uint32_t id = 1; id <= f->n_nodes; id++) rows += fold__leaf_param(f, id, &param) && param == p && (f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP;
+        if (!rows) continue;
+        fold__put(t, "%s", before);
+        fold__put_count(t, rows, "row");
+        fold__put_bytes(t, " of ", 4);
+        fold__put_name(t, fold__params(f->model)[p].name, FOLD__WHOLE);
+        fold__put_bytes(t, " ", 1);
+        fold__put_shape(t, &fold__params(f->model)[p].shape);
+        before = ", ";
+    }
+    if (*before == ',') fold__put_bytes(t, "\n", 1);
+}
+
+FOLD_API fold_status fold_print(fold_ctx *f, fold_writer *write, void *user)
+{
+    fold__view v;
+    fold__text t;
+    unsigned long step = 0;
+    if (!fold__view_make(f, &v)) return FOLD_NO_MEMORY;
+    fold__text_start(&t, write, user, FOLD__QUOTE_NONE);
+    fold__put_head(&t, &v);
+    fold__put_bytes(&t, "\n", 1);
+    fold__put_leaves(&t, &v);
+    for (uint32_t b = 0; b < v.n_batches && !t.stopped; b++) {
+        const fold__seen_batch *x = &v.batch[b];
+        if (v.n_groups > 1 && (!b || x->group != v.batch[b - 1].group)) fold__put(&t, "group %lu\n", x->group + 1ul);
+        if (x->prologue) fold__put(&t, "prologue: ");
+        else fold__put(&t, "step %lu: ", ++step);
+        fold__put_batch(&t, &v, x);
+    }
+    if (fold_ctx_status(f)) {
+        fold__put(&t, "error: ");
+        fold__put_name(&t, fold_message(f), FOLD__WHOLE);
+        fold__put_bytes(&t, "\n", 1);
+    }
+    return fold__view_end(&v, &t);
+}
+
+/* -- why not one batch ----------------------------------------------------------------------- */
+
+static void fold__put_param_or_none(fold__text *t, const fold_ctx *f, uint32_t param)
+{
+    if (param) fold__put_name(t, fold__params(f->model)[param - 1].name, FOLD__WHOLE);
+    else fold__put(t, "none");
+}
+
+/* How the ops, of one signature each, differ; attributes and parameters. Returns how many differences there are. */
+static int fold__put_op_differences(fold__text *t, const fold_ctx *f, const fold__sig *a, const fold__sig *b)
+{
+    const fold__program p = fold__program_of(f, a), q = fold__program_of(f, b);
+    int n = 0;
+    if (a->is_cell) return 0;
+    for (int i = 0; i < fold__op_of(f->model, a->op)->def.n_attr; i++) {
+        const char *name = fold__attr_name(a->op, i);
+        if (p.op->attr[i] == q.op->attr[i]) continue;
+        if (name) fold__put(t, "%s%s ", n++ ? ", " : "", name);
+        else fold__put(t, "%sattribute %d ", n++ ? ", " : "", i);
+        if (fold__attr_is_float(a->op)) fold__put(t, "%g for %g", (double)fold__attr_float(p.op->attr[i]), (double)fold__attr_float(q.op->attr[i]));
+        else fold__put(t, "%d for %d", (int)p.op->attr[i], (int)q.op->attr[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (p.op->param[i] == q.op->param[i]) continue;
+        fold__put(t, "%sparameter ", n++ ? ", " : "");
+        fold__put_param_or_none(t, f, p.op->param[i]);
+        fold__put(t, " for ");
+        fold__put_param_or_none(t, f, q.op->param[i]);
+    }
+    return n;
+}
+
+/* How one signature of an op differs from another: each part of their keys. */
+static void fold__put_differences(fold__text *t, const fold_ctx *f, const fold__sig *a, const fold__sig *b)
+{
+    int n = fold__put_op_differences(t, f, a, b);
+    if (a->n_in != b->n_in) fold__put(t, "%s%d inputs for %d", n++ ? ", " : "", a->n_in, b->n_in);
+    for (int i = 0; i < a->n_in + a->n_list && a->n_in == b->n_in; i++) {
+        const fold_shape *s = fold__sig_in_shape(f, a, i), *o = fold__sig_in_shape(f, b, i);
+        if (fold__shape_same(s, o)) continue;
+        fold__put(t, "%s%s %d of shape ", n++ ? ", " : "", i < a->n_in ? "input" : "list component", i < a->n_in ? i : i - a->n_in);
+        fold__put_shape(t, s);
+        fold__put(t, " for ");
+        fold__put_shape(t, o);
+    }
+    if (a->shared != b->shared) fold__put(t, "%sother inputs are shared", n++ ? ", " : "");
+    if (a->tag_cell != b->tag_cell || a->tag_op != b->tag_op) fold__put(t, "%sanother place in a cell", n++ ? ", " : "");
+    if (!n) fold__put(t, "another value is shared");
+}
+
+/* How many parts of two keys differ; keys of other lengths differ most. */
+static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *a, const fold__sig *b)
+{
+    const uint32_t *x = fold__keys(f) + a->key, *y = fold__keys(f) + b->key;
+    uint32_t n = 0;
+    if (a->key_words != b->key_words) return FOLD__NONE - 1;
+    for (uint32_t i = 0; i < a->key_words; i++) n += x[i] != y[i];
+    return n;
+}
+
+/* The signatures of one op, the i-th of the view being the first, each with what tells it from the one most like it. */
+enum { FOLD__COMPARED = 64 };
+static void fold__put_op_splits(fold__text *t, const fold__view *v, uint32_t first, unsigned long count)
+{
+    const fold_ctx *f = v->f;
+    const uint32_t op = fold__sigs(f)[v->sig[first].sig].op;
+    fold__put_name(t, fold__request_name(f, op), FOLD__WHOLE);
+    fold__put(t, ": %lu signatures\n", count);
+    for (uint32_t i = first; i < v->n_sigs; i++) {
+        const fold__sig *s = &fold__sigs(f)[v->sig[i].sig], *like = NULL;
+        uint32_t best = FOLD__NONE, number = 0, at = 0;
+        if (s->op != op) continue;
+        for (uint32_t k = first, n = 0; k < i && n < FOLD__COMPARED; k++) {
+            const fold__sig *o = &fold__sigs(f)[v->sig[k].sig];
+            if (o->op != op) continue;
+            n++;
+            const uint32_t distance = fold__key_distance(f, s, o);
+            if (distance < best) { best = distance; like = o; at = n; }
+        }
+        for (uint32_t k = first; k <= i; k++) number += fold__sigs(f)[v->sig[k].sig].op == op;
+        fold__put(t, "  %lu. %lu x ", (unsigned long)number, (unsigned long)v->sig[i].calls);
+        fold__put_signature(t, f, v->sig[i].sig);
+        fold__put_bytes(t, ": ", 2);
+        fold__put_shapes(t, f, v->sig[i].sig);
+        if (like) {
+            fold__put(t, "; unlike %lu: ", (unsigned long)at);
+            fold__put_differences(t, f, s, like);
+        }
+        fold__put_bytes(t, "\n", 1);
+    }
+}
+
+/* Why a signature has more than one batch. */
+static void fold__put_batch_splits(fold__text *t, const fold__view *v, const fold__seen_sig *s)
+{
+    fold__put_signature(t, v->f, s->sig);
+    fold__put_bytes(t, ": ", 2);
+    fold__put_count(t, s->calls, "call");
+    fold__put(t, " in %lu batches: ", (unsigned long)s->batches);
+    if (!v->planned) fold__put(t, "of several depths");
+    else if (s->chain > s->groups) fold__put(t, "%lu because some read others", (unsigned long)s->chain);
+    if (v->planned && s->groups > 1) fold__put(t, "%sin %lu groups of samples", s->chain > s->groups ? ", " : "", (unsigned long)s->groups);
+    if (v->planned && s->batches > s->chain)
+        fold__put(t, "%s%lu more by the schedule", s->chain > s->groups || s->groups > 1 ? ", " : "", (unsigned long)(s->batches - s->chain));
+    fold__put_bytes(t, "\n", 1);
+}
+
+FOLD_API fold_status fold_print_splits(fold_ctx *f, fold_writer *write, void *user)
+{
+    fold__view v;
+    fold__text t;
+    if (!fold__view_make(f, &v)) return FOLD_NO_MEMORY;
+    fold__text_start(&t, write, user, FOLD__QUOTE_NONE);
+    fold__put_head(&t, &v);
+    fold__put_bytes(&t, "\n", 1);
+    for (uint32_t i = 0; i < v.n_sigs && !t.stopped; i++) {
+        const uint32_t op = fold__sigs(f)[v.sig[i].sig].op;
+        unsigned long count = 0;
+        uint32_t first = 0;
+        while (fold__sigs(f)[v.sig[first].sig].op != op) first++;
+        for (uint32_t k = i; k < v.n_sigs && first == i; k++) count += fold__sigs(f)[v.sig[k].sig].op == op;
+        if (count > 1) fold__put_op_splits(&t, &v, i, count);
+    }
+    for (uint32_t i = 0; i < v.n_sigs && !t.stopped; i++)
+        if (v.sig[i].batches > 1) fold__put_batch_splits(&t, &v, &v.sig[i]);
+    return fold__view_end(&v, &t);
+}
+
+/* -- pictures -------------------------------------------------------------------------------- */
+
+/* Signatures get hues a golden angle apart. */
+static int fold__hue(uint32_t i) { return (int)((i * 137u + 210u) % 360u); }
+
+/* "embed 7", "W", "input 3", of a value that an earlier run made "compose 12". */
+static void fold__put_leaf(fold__text *t, const fold_ctx *f, uint32_t id, int characters)
+{
+    const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+    fold__put_name(t, fold__maker_of(f, id).name, characters);
+    if (kind != FOLD__PARAM) fold__put(t, " %lu", (unsigned long)(kind == FOLD__LOOKUP ? (uint32_t)f->node_data[id] : id));
+}
+
+/* Whether one of the operands before it is the same node: pictures show one edge for both. */
+static int fold__drawn_before(const fold_ctx *f, uint32_t id, uint32_t e)
+{
+    enum { BACK = 16 };
+    const uint32_t from = fold__call_of(f, f->esrc[e]);
+    for (uint32_t i = e; i > f->edge0[id] && e - i < BACK; i--)
+        if (fold__call_of(f, f->esrc[i - 1]) == from) return 1;
+    return 0;
+}
+
+FOLD_API fold_status fold_print_dot(fold_ctx *f, fold_writer *write, void *user)
+{
+    fold__view v;
+    fold__text t;
+    unsigned long step = 0;
+    if (!fold__view_make(f, &v)) return FOLD_NO_MEMORY;
+    fold__text_start(&t, write, user, FOLD__QUOTE_JSON);
+    fold__put(&t, "digraph fold {\n  rankdir=LR; fontname=\"sans-serif\"; label=\"");
+    fold__put_head(&t, &v);
+    fold__put(&t, "\";\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=10];\n");
+    for (uint32_t b = 0; b < v.n_batches && !t.stopped; b++) {
+        const fold__seen_batch *x = &v.batch[b];
+        const int hue = fold__hue(v.sig_at[x->sig] - 1) * 1000 / 360;
+        if (x->prologue) continue;
+        fold__put(&t, "  subgraph cluster_%lu {\n    color=gray; label=\"%lu: ", b + 1ul, ++step);
+        fold__put_signature(&t, f, x->sig);
+        fold__put(&t, " x %lu\";\n    node [fillcolor=\"0.%03d 0.45 0.95\"];\n", (unsigned long)x->count, hue);
+        for (uint32_t i = 0; i < x->count; i++) {
+            fold__put(&t, "    n%lu [label=\"", (unsigned long)v.call[x->first + i]);
+            fold__put_name(&t, fold__request_name(f, fold__sigs(f)[x->sig].op), 16);
+            fold__put(&t, " %lu\"];\n", (unsigned long)v.call[x->first + i]);
+        }
+        fold__put(&t, "  }\n");
+    }
+    for (uint32_t id = 1; id <= f->n_nodes && !t.stopped; id++) {
+        if (!fold__is_leaf(&v, id)) continue;
+        fold__put(&t, "  n%lu [fillcolor=white, label=\"", (unsigned long)id);
+        fold__put_leaf(&t, f, id, FOLD__WHOLE);
+        fold__put(&t, "\"];\n");
+    }
+    for (uint32_t id = 1; id <= f->n_nodes && !t.stopped; id++)
+        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1] && fold__is_shown(&v, id); e++)
+            if (!fold__drawn_before(f, id, e)) fold__put(&t, "  n%lu -> n%lu;\n", (unsigned long)fold__call_of(f, f->esrc[e]), (unsigned long)id);
+    fold__put(&t, "}\n");
+    return fold__view_end(&v, &t);
+}
+
+/* Sizes in a picture: a lane holds one node; leaves are drawn in the space before the column of their first reader. */
+enum { FOLD__LANE = 24, FOLD__NODE_W = 38, FOLD__NODE_H = 16, FOLD__LEAF_W = 66, FOLD__SPACE = 40, FOLD__TOP = 100, FOLD__LEFT = 16 };
+
+static int fold__higher(const void *view, uint32_t a, uint32_t b)
+{
+    const fold__view *v = (const fold__view *)view;
+    return v->y[a] != v->y[b] ? v->y[a] < v->y[b] : a < b;
+}
+
+/* Moves the nodes of a column apart, as little as need be: halfway between the nearest places that fit downwards and upwards. */
+static void fold__part_column(fold__view *v, const fold__seen_batch *b)
+{
+    uint32_t *id = v->sorted;
+    memcpy(id, v->call + b->first, b->count * sizeof *id);
+    fold__sort(id, b->count, fold__higher, v);
+    for (uint32_t i = 0; i < b->count; i++) {
+        v->low[i] = v->y[id[i]];
+        if (i && v->low[i] < v->low[i - 1] + FOLD__LANE) v->low[i] = v->low[i - 1] + FOLD__LANE;
+    }
+    for (uint32_t i = b->count - 1; i-- > 0;)
+        if (v->y[id[i]] > v->y[id[i + 1]] - FOLD__LANE) v->y[id[i]] = v->y[id[i + 1]] - FOLD__LANE;
+    for (uint32_t i = 0; i < b->count; i++) v->y[id[i]] = (v->y[id[i]] + v->low[i]) / 2;
+}
+
+/* Leaves, and calls that read nothing, take a lane each as they were recorded; other calls lie at the mean height of what they
+   read. Returns the height of it all. */
+static int32_t fold__lay_out(fold__view *v)
+{
+    const fold_ctx *f = v->f;
+    int32_t lane = 0, top = 0, bottom = 0;
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        if (!fold__is_leaf(v, id) && !(fold__is_shown(v, id) && f->edge0[id] == f->edge0[id + 1])) continue;
+        v->y[id] = lane;
+        lane += FOLD__LANE;
+    }
+    for (uint32_t b = 0; b < v->n_batches; b++) {
+        if (v->batch[b].prologue) continue;
+        for (uint32_t i = 0; i < v->batch[b].count; i++) {
+            const uint32_t id = v->call[v->batch[b].first + i], n = f->edge0[id + 1] - f->edge0[id];
+            int64_t sum = 0;
+            for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) sum += v->y[fold__call_of(f, f->esrc[e])];
+            if (n) v->y[id] = (int32_t)(sum / n);
+        }
+        fold__part_column(v, &v->batch[b]);
+    }
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        if (!v->at[id]) continue;
+        if (v->y[id] < top) top = v->y[id];
+        if (v->y[id] > bottom) bottom = v->y[id];
+    }
+    for (uint32_t id = 1; id <= f->n_nodes; id++) v->y[id] += FOLD__TOP - top;
+    return bottom - top + FOLD__LANE;
+}
+
+/* Gives each column its place; returns the width of it all. */
+static int fold__place_columns(fold__view *v)
+{
+    int x = FOLD__LEFT;
+    for (uint32_t id = 1; id <= v->f->n_nodes; id++)
+        if (fold__is_leaf(v, id)) v->batch[fold__column(v, id)].x = FOLD__LEAF_W;
+    for (uint32_t b = 0; b < v->n_batches; b++) {
+        if (v->batch[b].prologue) continue;
+        x += v->batch[b].x + FOLD__SPACE;
+        v->batch[b].x = x;
+        x += FOLD__NODE_W;
+    }
+    return x + FOLD__SPACE;
+}
+
+static void fold__svg_columns(fold__text *t, const fold__view *v, int height)
+{
+    const fold_ctx *f = v->f;
+    unsigned long step = 0, group = 0;
+    for (uint32_t b = 0; b < v->n_batches; b++) {
+        const fold__seen_batch *x = &v->batch[b];
+        const int middle = x->x + FOLD__NODE_W / 2;
+        if (x->prologue) continue;
+        fold__put(t, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"hsl(%d,60%%,95%%)\"/>\n", x->x - 8, FOLD__TOP - 20, FOLD__NODE_W + 16,
+                  height, fold__hue(v->sig_at[x->sig] - 1));
+        fold__put(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\"><tspan font-weight=\"bold\">%lu</tspan>", middle, FOLD__TOP - 50, ++step);
+        fold__put(t, "<tspan x=\"%d\" dy=\"13\" font-size=\"10\">", middle);
+        fold__put_name(t, fold__request_name(f, fold__sigs(f)[x->sig].op), 12);
+        fold__put(t, "</tspan><tspan x=\"%d\" dy=\"12\" font-size=\"10\">&#215;%lu</tspan></text>\n", middle, (unsigned long)x->count);
+        if (v->n_groups > 1 && x->group + 1ul != group)
+            fold__put(t, "<text x=\"%d\" y=\"%d\" fill=\"gray\">group %lu</text>\n", x->x - 8, FOLD__TOP - 66, group = x->group + 1ul);
+    }
+}
+
+static void fold__svg_edges(fold__text *t, const fold__view *v)
+{
+    const fold_ctx *f = v->f;
+    fold__put(t, "<g fill=\"none\" stroke=\"#667\" stroke-opacity=\"0.6\">\n");
+    for (uint32_t id = 1; id <= f->n_nodes && !t->stopped; id++)
+        for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1] && fold__is_shown(v, id); e++) {
+            const uint32_t from = fold__call_of(f, f->esrc[e]);
+            const int x = v->batch[fold__column(v, from)].x + (fold__is_leaf(v, from) ? -FOLD__SPACE / 2 : FOLD__NODE_W), to = v->batch[fold__column(v, id)].x;
+            const int bend = (to - x) / 2;
+            if (fold__drawn_before(f, id, e)) continue;
+            fold__put(t, "<path d=\"M%d %dC%d %d %d %d %d %d\"/>\n", x, (int)v->y[from], x + bend, (int)v->y[from], to - bend, (int)v->y[id], to, (int)v->y[id]);
+        }
+    fold__put(t, "</g>\n");
+}
+
+static void fold__svg_nodes(fold__text *t, const fold__view *v)
+{
+    const fold_ctx *f = v->f;
+    for (uint32_t id = 1; id <= f->n_nodes && !t->stopped; id++) {
+        if (!v->at[id]) continue;
+        const fold__seen_batch *b = &v->batch[fold__column(v, id)];
+        const int leaf = fold__is_leaf(v, id), width = leaf ? FOLD__LEAF_W : FOLD__NODE_W, x = b->x - (leaf ? FOLD__SPACE / 2 + FOLD__LEAF_W : 0);
+        fold__put(t, "<g><title>");
+        if (leaf) fold__put_leaf(t, f, id, FOLD__WHOLE);
+        else fold__put_signature(t, f, b->sig);
+        fold__put(t, ", node %lu</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\" ", (unsigned long)id, x, (int)v->y[id] - FOLD__NODE_H / 2, width,
+                  FOLD__NODE_H);
+        if (leaf) fold__put(t, "fill=\"white\" stroke=\"#aab\"/>");
+        else fold__put(t, "fill=\"hsl(%d,60%%,75%%)\" stroke=\"hsl(%d,50%%,45%%)\"/>", fold__hue(v->sig_at[b->sig] - 1), fold__hue(v->sig_at[b->sig] - 1));
+        fold__put(t, "<text x=\"%d\" y=\"%d\" font-size=\"9\" text-anchor=\"middle\">", x + width / 2, (int)v->y[id] + 3);
+        if (leaf) fold__put_leaf(t, f, id, 8);
+        else fold__put(t, "%lu", (unsigned long)id);
+        fold__put(t, "</text></g>\n");
+    }
+}
+
+static void fold__svg_legend(fold__text *t, const fold__view *v, int y)
+{
+    for (uint32_t i = 0; i < v->n_sigs && !t->stopped; i++, y += 18) {
+        fold__put(t, "<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"12\" rx=\"3\" fill=\"hsl(%d,60%%,75%%)\"/><text x=\"%d\" y=\"%d\">", FOLD__LEFT, y - 10, fold__hue(i),
+                  FOLD__LEFT + 22, y);
+        fold__put_signature(t, v->f, v->sig[i].sig);
+        fold__put(t, ": ");
+        fold__put_shapes(t, v->f, v->sig[i].sig);
+        fold__put(t, "; ");
+        fold__put_count(t, v->sig[i].calls, "call");
+        fold__put(t, " in ");
+        fold__put_count(t, v->sig[i].batches, "batch");
+        fold__put(t, "</text>\n");
+    }
+}
+
+FOLD_API fold_status fold_print_svg(fold_ctx *f, fold_writer *write, void *user)
+{
+    fold__view v;
+    fold__text t;
+    if (!fold__view_make(f, &v)) return FOLD_NO_MEMORY;
+    fold__text_start(&t, write, user, FOLD__QUOTE_XML);
+    const int columns = fold__place_columns(&v), lanes = fold__lay_out(&v), width = columns < 560 ? 560 : columns, height = FOLD__TOP + lanes + 18 * (int)v.n_sigs + 24;
+    fold__put(&t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" ", width, height, width, height);
+    fold__put(&t, "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"16\">", FOLD__LEFT);
+    fold__put_head(&t, &v);
+    fold__put(&t, "</text>\n");
+    fold__svg_columns(&t, &v, lanes + 8);
+    fold__svg_edges(&t, &v);
+    fold__svg_nodes(&t, &v);
+    fold__svg_legend(&t, &v, FOLD__TOP + lanes + 20);
+    fold__put(&t, "</svg>\n");
+    return fold__view_end(&v, &t);
+}
+
+/* -- a model --------------------------------------------------------------------------------- */
+
+static void fold__put_spaces(fold__text *t, size_t used, size_t width)
+{
+    for (; used < width; used++) fold__put_bytes(t, " ", 1);
+}
+
+static void fold__put_param(fold__text *t, const fold_model *m, const fold__param_data *p, size_t widest)
+{
+    char shape[64];
+    const size_t length = fold__shape_text(shape, sizeof shape, 0, &p->shape);
+    fold__put_name(t, p->name, FOLD__WHOLE);
+    fold__put_spaces(t, strlen(p->name), widest);
+    fold__put(t, "  %s", shape);
+    fold__put_spaces(t, length, 18);
+    fold__put(t, " %11lu%14lu", (unsigned long)p->size, (unsigned long)(p->size * sizeof(float)));
+    if (p->uses & FOLD_FOR_LOOKUP) fold__put(t, "  lookups");
+    if (p->buffer) fold__put(t, "  buffer");
+    else if (!fold__trainable(m, p)) fold__put(t, "  frozen");
+    if (p->group) fold__put(t, "  group %d", p->group);
+    fold__put_bytes(t, "\n", 1);
+}
+
+FOLD_API fold_status fold_summary(const fold_model *m, fold_writer *write, void *user)
+{
+    fold__text t;
+    size_t widest = 10, values = 0, trained = 0;
+    for (uint32_t i = 0; i < m->n_params; i++) widest = fold__max_size(widest, fold__min_size(strlen(fold__params(m)[i].name), 40));
+    fold__text_start(&t, write, user, FOLD__QUOTE_NONE);
+    fold__put(&t, "parameters");
+    fold__put_spaces(&t, 10, widest);
+    fold__put(&t, "  shape                   values         bytes\n");
+    for (uint32_t i = 0; i < m->n_params; i++) {
+        const fold__param_data *p = &fold__params(m)[i];
+        fold__put_param(&t, m, p, widest);
+        values += p->size;
+        trained += fold__trainable(m, p) ? p->size : 0;
+    }
+    fold__put(&t, "%lu parameters, %lu values, %lu of them trained; ", (unsigned long)m->n_params, (unsigned long)values, (unsigned long)trained);
+    fold__put(&t, "bytes: %lu held, of which packed weights %lu\n", (unsigned long)m->arena.bytes, (unsigned long)(m->packs * sizeof(float)));
+    for (uint32_t i = 0; i < m->n_cells; i++) {
+        const fold__cell_data *c = &fold__cells(m)[i];
+        fold__put(&t, "cell ");
+        fold__put_name(&t, c->name, FOLD__WHOLE);
+        fold__put(&t, ": ");
+        fold__put_count(&t, (size_t)c->desc.n_in, "input");
+        if (c->desc.n_list) fold__put(&t, ", lists of %d", c->desc.n_list);
+        fold__put(&t, ", ");
+        fold__put_count(&t, (size_t)c->desc.n_out, "output");
+        fold__put(&t, ", ");
+        fold__put_count(&t, (size_t)c->program.n_ops, "op");
+        fold__put_bytes(&t, "\n", 1);
+    }
+    return fold__text_end(&t);
+}
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#pragma GCC pop_options
+#endif
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options

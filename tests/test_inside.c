@@ -1,0 +1,504 @@
+/* cc -O2 -o test_inside tests/test_inside.c -lm
+
+   What fold.h tells about itself: texts compared with what they must be, pictures by their parts. Writes
+   build/inside.svg and build/inside.dot, of names that need quoting, for other programs to read. */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+#include <stdlib.h>
+
+enum { H = 4, TEXT = 1 << 16 };
+
+/* -- a writer into memory, which stops after so many bytes ------------------------------------------ */
+
+typedef struct text { size_t n, limit; char s[TEXT]; } text;
+static int to_text(void *user, const void *bytes, size_t n)
+{
+    text *t = (text *)user;
+    if (t->n + n > t->limit) return 1;
+    memcpy(t->s + t->n, bytes, n);
+    t->n += n;
+    t->s[t->n] = 0;
+    return 0;
+}
+static text *empty(void)
+{
+    static text t;
+    t.n = 0;
+    t.s[0] = 0;
+    t.limit = TEXT - 1;
+    return &t;
+}
+typedef fold_status printer(fold_ctx *f, fold_writer *write, void *user);
+static const char *said(fold_ctx *f, printer *print)
+{
+    text *t = empty();
+    CHECK_INT(print(f, to_text, t), FOLD_OK);
+    return t->s;
+}
+static int count(const char *s, const char *part)
+{
+    int n = 0;
+    while ((s = strstr(s, part))) { n++; s++; }
+    return n;
+}
+#define CHECK_SAME_TEXT(got, want) check_that(!strcmp(got, want), __FILE__, __LINE__, "it says\n%s\nand should say\n%s", got, want)
+
+/* -- three small trees ------------------------------------------------------------------------------ */
+
+typedef struct net { fold_model *m; fold_param digit, W, b, V; fold_cell join; } net;
+
+static void join(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    out[0] = fold_tanh(f, fold_linear_n(f, in, 2, n->W, n->b));
+}
+static net make_net(const char *cell, const char *table)
+{
+    net n;
+    fold_cell_desc d = fold_cell_desc_default();
+    n.m = fold_model_new(NULL);
+    n.digit = fold_table(n.m, table, 10, H);
+    n.W = fold_weight(n.m, "W", 2 * H, H);
+    n.b = fold_bias(n.m, "b", H);
+    n.V = fold_weight(n.m, "V", H, 3);
+    d.name = cell;
+    d.body = join;
+    d.user = &n;
+    d.user_size = sizeof n;
+    d.n_in = 2;
+    d.in[0] = d.in[1] = fold_shape1(H);
+    d.n_out = 1;
+    n.join = fold_cell_new(n.m, &d);
+    return n;
+}
+static fold_node tree(fold_ctx *f, const net *n, const char **s)
+{
+    if (**s != '(') return fold_lookup(f, n->digit, *(*s)++ - '0');
+    fold_node in[2];
+    ++*s;
+    in[0] = tree(f, n, s);
+    in[1] = tree(f, n, s);
+    ++*s;
+    return fold_call(f, n->join, in, 2);
+}
+static fold_node record(fold_ctx *f, const net *n)
+{
+    static const char *const trees[3] = { "((12)(34))", "(5(67))", "(89)" };
+    const fold_param none = { 0, 0 };
+    fold_node loss[3];
+    for (int i = 0; i < 3; i++) {
+        const char *s = trees[i];
+        loss[i] = fold_softmax_xent(f, fold_linear(f, tree(f, n, &s), n->V, none), i);
+    }
+    return fold_mean_n(f, loss, 3);
+}
+static fold_ctx *context(const net *n, int eager, size_t plan_bytes)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.eager = eager;
+    d.plan_bytes = plan_bytes;
+    d.group_bytes = SIZE_MAX;
+    return fold_ctx_new(n->m, &d);
+}
+
+static const char printed[] =
+    "13 calls in 5 batches, lower bound 5, schedule ratio\n"
+    "leaves: 9 rows of digit [10 x 4]\n"
+    "step 1: join = 4 x (digit [4], digit [4]) -> [4]\n"
+    "step 2: join = 2 x (join|digit [4], join [4]) -> [4]\n"
+    "step 3: linear(V) = 3 x (join [4]) -> [3]\n"
+    "step 4: softmax_xent = 3 x (linear [3]) -> [1]\n"
+    "step 5: mean_n = 1 x (3 in lists: softmax_xent [1]) -> [1]\n";
+
+static void trees_as_text(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 1 << 20);
+    for (int i = 0; i < 4; i++) { /* from the third on the plan is replayed */
+        fold_reset(f);
+        CHECK_SAME_TEXT(said(f, fold_print), "0 calls in 0 batches by depth, not run yet\n");
+        const fold_node root = record(f, &n);
+        CHECK_SAME_TEXT(said(f, fold_print),
+                        "13 calls in 7 batches by depth, not run yet\n"
+                        "leaves: 9 rows of digit [10 x 4]\n"
+                        "step 1: join = 4 x (digit [4], digit [4]) -> [4]\n"
+                        "step 2: join = 2 x (join|digit [4], join [4]) -> [4]\n"
+                        "step 3: linear(V) = 1 x (join [4]) -> [3]\n"
+                        "step 4: linear(V) = 2 x (join [4]) -> [3]\n"
+                        "step 5: softmax_xent = 1 x (linear [3]) -> [1]\n"
+                        "step 6: softmax_xent = 2 x (linear [3]) -> [1]\n"
+                        "step 7: mean_n = 1 x (3 in lists: softmax_xent [1]) -> [1]\n");
+        CHECK_INT(fold_backward(f, root), FOLD_OK);
+        CHECK_SAME_TEXT(said(f, fold_print), printed);
+        CHECK_INT(fold_stats(f).lower_bound, 5);
+        fold_neg(f, root);
+        CHECK_TEXT(said(f, fold_print), "14 calls in 8 batches by depth, not run yet\n");
+    }
+    CHECK(fold_stats(f).plan_hits > 0);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+static void eager_as_text(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 1, 0);
+    record(f, &n);
+    const char *s = said(f, fold_print);
+    CHECK_TEXT(s, " by depth; the context is eager\n");
+    CHECK_TEXT(s, "linear(W, b) in join = 4 x (copy [4], copy [4]) -> [4]\n");
+    CHECK_TEXT(said(f, fold_print_splits), "linear(V): 3 calls in 2 batches: of several depths\n");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Another run on top of the first: what that one made is a leaf of this. */
+static void second_run(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    const float x[H] = { 1, 2, 3, 4 };
+    fold_node in[2] = { fold_input(f, x, H), fold_use(f, n.b) };
+    const fold_node a = fold_call(f, n.join, in, 2);
+    CHECK_INT(fold_run(f, &a, 1), FOLD_OK);
+    CHECK_TEXT(said(f, fold_print), "leaves: 1 input\nstep 1: join = 1 x (input [4], ");
+    in[0] = in[1] = a;
+    const fold_node b = fold_call(f, n.join, in, 2);
+    CHECK_INT(fold_run(f, &b, 1), FOLD_OK);
+    CHECK_SAME_TEXT(said(f, fold_print), "1 call in 1 batch, lower bound 1, schedule ratio\nleaves: 1 input\nstep 1: join = 1 x (join [4], join [4]) -> [4]\n");
+    CHECK_INT(count(said(f, fold_print_svg), "<path"), 1);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Groups of samples, and the part of a cell that runs before its recursion. */
+static void groups_as_text(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.group_bytes = 1;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    const fold_stats_data s = fold_stats(f);
+    char head[120];
+    CHECK(s.groups > 1);
+    const char *t = said(f, fold_print);
+    snprintf(head, sizeof head, "13 calls in %d batches", (int)s.batches);
+    CHECK_TEXT(t, head);
+    snprintf(head, sizeof head, "%d groups, lower bound %d, schedule ratio\n", (int)s.groups, (int)s.lower_bound);
+    CHECK_TEXT(t, head);
+    snprintf(head, sizeof head, "group %d\n", (int)s.groups);
+    CHECK_TEXT(t, head);
+    CHECK_INT(count(t, "step "), s.batches);
+    CHECK_INT(count(t, "prologue: "), s.prologues);
+    CHECK_TEXT(said(f, fold_print_splits), "linear(V): 3 calls in 3 batches: in 3 groups of samples\n");
+    CHECK_TEXT(said(f, fold_print_svg), "group 2");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* -- what tells signatures apart -------------------------------------------------------------------- */
+
+static void splits(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    const float x[6] = { 1, 2, 3, 4, 5, 6 };
+    const fold_param none = { 0, 0 }, W2 = fold_weight(n.m, "W2", H, 3);
+    fold_node r[16], a = fold_input(f, x, H), b = fold_input(f, x + 1, H), c = fold_input_shaped(f, x, fold_shape2(2, 3));
+    int k = 0;
+    r[k++] = fold_linear(f, a, n.V, none);
+    r[k++] = fold_linear(f, b, n.V, none);
+    r[k++] = fold_linear(f, a, W2, none);
+    r[k++] = fold_sum(f, c, 0);
+    r[k++] = fold_sum(f, c, 1);
+    r[k++] = fold_leaky_relu(f, a, 0.5f);
+    r[k++] = fold_leaky_relu(f, b, 0.25f);
+    r[k++] = fold_neg(f, a);
+    r[k++] = fold_neg(f, c);
+    r[k++] = fold_mul(f, a, fold_shared(f, a));
+    r[k++] = fold_mul(f, a, fold_shared(f, b));
+    r[k++] = fold_mul(f, a, b);
+    r[k++] = fold_slice(f, c, 1, 1, 2);
+    r[k++] = fold_slice(f, c, 1, 0, 2);
+    CHECK_INT(fold_run(f, r, (size_t)k), FOLD_OK);
+    CHECK_SAME_TEXT(said(f, fold_print_splits),
+                    "14 calls in 13 batches, lower bound 13, schedule ratio\n"
+                    "linear: 2 signatures\n"
+                    "  1. 2 x linear(V): [4] -> [3]\n"
+                    "  2. 1 x linear(W2): [4] -> [3]; unlike 1: parameter W2 for V\n"
+                    "sum: 2 signatures\n"
+                    "  1. 1 x sum(axis 0): [2 x 3] -> [3]\n"
+                    "  2. 1 x sum(axis 1): [2 x 3] -> [2]; unlike 1: axis 1 for 0\n"
+                    "leaky: 2 signatures\n"
+                    "  1. 1 x leaky(slope 0.5): [4] -> [4]\n"
+                    "  2. 1 x leaky(slope 0.25): [4] -> [4]; unlike 1: slope 0.25 for 0.5\n"
+                    "neg: 2 signatures\n"
+                    "  1. 1 x neg: [4] -> [4]\n"
+                    "  2. 1 x neg: [2 x 3] -> [2 x 3]; unlike 1: input 0 of shape [2 x 3] for [4]\n"
+                    "mul: 3 signatures\n"
+                    "  1. 1 x mul: [4], [4] -> [4]\n"
+                    "  2. 1 x mul: [4], [4] -> [4]; unlike 1: another value is shared\n"
+                    "  3. 1 x mul: [4], [4] -> [4]; unlike 1: other inputs are shared\n"
+                    "slice: 2 signatures\n"
+                    "  1. 1 x slice(axis 1, start 1, length 2): [2 x 3] -> [2 x 2]\n"
+                    "  2. 1 x slice(axis 1, start 0, length 2): [2 x 3] -> [2 x 2]; unlike 1: start 0 for 1\n");
+    CHECK_TEXT(said(f, fold_print), "mul = 1 x (input [4], shared input [4]) -> [4]\n");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* A chain splits its own signature, and policy depth splits more than that. */
+static void splits_of_one_signature(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.schedule = FOLD_SCHEDULE_DEPTH;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    const float one = 1;
+    fold_node x = fold_input(f, &one, 1), r[2] = { x, x };
+    for (int i = 0; i < 3; i++) r[0] = fold_exp(f, r[0]);
+    r[1] = fold_exp(f, fold_neg(f, fold_neg(f, fold_neg(f, x))));
+    r[1] = fold_add(f, fold_square(f, r[0]), fold_square(f, r[1])); /* of depths 3 and 4 */
+    CHECK_INT(fold_run(f, r, 2), FOLD_OK);
+    const char *s = said(f, fold_print_splits);
+    CHECK_TEXT(s, "neg: 3 calls in 3 batches: 3 because some read others\n");
+    CHECK_TEXT(s, "exp: 4 calls in 4 batches: 3 because some read others, 1 more by the schedule\n");
+    CHECK_TEXT(s, "square: 2 calls in 2 batches: 1 more by the schedule\n");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* -- pictures --------------------------------------------------------------------------------------- */
+
+/* Every tag closed in order, no stray & or <, and of text nothing that is not UTF-8. */
+static int well_formed(const char *s)
+{
+    char open[32][16];
+    int depth = 0, elements = 0;
+    for (; *s; s++) {
+        const int n = fold__utf8(s);
+        if (!n || (n == 1 && (unsigned char)*s < 32 && *s != '\n')) return 0;
+        s += n - 1;
+        if (*s == '&') {
+            const char *end = strchr(s, ';');
+            if (s[1] != '#' || !end || end - s > 6) return 0;
+        }
+        if (*s != '<') continue;
+        const char *end = strchr(s, '>'), *name = s[1] == '/' ? s + 2 : s + 1;
+        size_t length = strcspn(name, " />\n");
+        int quotes = 0;
+        if (!end || length >= sizeof open[0] || depth == 32) return 0;
+        for (const char *p = s; p < end; p++) quotes += *p == '"';
+        if (quotes % 2 || memchr(s + 1, '<', (size_t)(end - s - 1))) return 0;
+        if (s[1] == '/') {
+            if (!depth || strlen(open[--depth]) != length || memcmp(open[depth], name, length)) return 0;
+        } else if (end[-1] != '/') {
+            memcpy(open[depth], name, length);
+            open[depth++][length] = 0;
+        }
+        elements++;
+        s = end;
+    }
+    return !depth && elements > 1;
+}
+
+static void pictures(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    const char *s = said(f, fold_print_svg);
+    CHECK(well_formed(s));
+    CHECK_INT(count(s, "<title>"), 13 + 9);
+    CHECK_INT(count(s, "<path"), 12 + 3 + 3 + 3);
+    CHECK_INT(count(s, "<tspan font-weight"), 5);
+    CHECK_TEXT(s, "<title>digit 9, node ");
+    CHECK_TEXT(s, ">linear(V): [4] -> [3]; 3 calls in 1 batch</text>");
+    s = said(f, fold_print_dot);
+    CHECK_INT(count(s, " -> "), 12 + 3 + 3 + 3);
+    CHECK_INT(count(s, "subgraph cluster_"), 5);
+    CHECK_INT(count(s, "[label="), 13);
+    CHECK_INT(count(s, "[fillcolor=white"), 9);
+    CHECK_TEXT(s, "label=\"2: join x 2\"");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Names that would end a string, close a tag or are no text at all. */
+static void strange_names(void)
+{
+    const net n = make_net("a\"b\\c<d>&'\n\x01\xff\xc3\xa9", "\"]<!--\xe2\x82\xac\xed\xa0\x80\\");
+    fold_ctx *f = context(&n, 0, 0);
+    CHECK_INT(fold_model_status(n.m), FOLD_OK);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    CHECK(well_formed(said(f, fold_print_svg)));
+    FILE *file = fopen("build/inside.svg", "wb");
+    if (CHECK(file)) { CHECK_INT(fold_print_svg(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+    file = fopen("build/inside.dot", "wb");
+    if (CHECK(file)) { CHECK_INT(fold_print_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+    CHECK_TEXT(said(f, fold_print), "a\"b\\c<d>&'??\?\xc3\xa9 = 4 x (");
+    CHECK_TEXT(said(f, fold_print_dot), "a\\\"b\\\\c<d>&'\\u000a\\u0001?\xc3\xa9");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* -- a model ---------------------------------------------------------------------------------------- */
+
+static void summary(void)
+{
+    const net n = make_net("join", "digit");
+    fold_param_desc d = fold_param_desc_default();
+    text *t = empty();
+    d.name = "mean";
+    d.shape = fold_shape1(3);
+    d.buffer = 1;
+    d.group = 2;
+    fold_param_new(n.m, &d);
+    fold_param_freeze(n.m, n.V, 1);
+    CHECK_INT(fold_summary(n.m, to_text, t), FOLD_OK);
+    CHECK_TEXT(t->s, "parameters  shape                   values         bytes\n"
+                     "digit       [10 x 4]                    40           160  lookups\n"
+                     "W           [8 x 4]                     32           128\n"
+                     "b           [4]                          4            16\n"
+                     "V           [4 x 3]                     12            48  frozen\n"
+                     "mean        [3]                          3            12  buffer  group 2\n"
+                     "5 parameters, 91 values, 76 of them trained; bytes: ");
+    CHECK_TEXT(t->s, "cell join: 2 inputs, 1 output, 2 ops\n");
+    t = empty();
+    t->limit = 10;
+    CHECK_INT(fold_summary(n.m, to_text, t), FOLD_IO);
+    CHECK_INT(fold_summary(n.m, NULL, NULL), FOLD_IO);
+    CHECK_INT(fold_model_status(n.m), FOLD_OK);
+    fold_model_free(n.m);
+}
+
+/* -- trouble ---------------------------------------------------------------------------------------- */
+
+static printer *const printers[] = { fold_print, fold_print_splits, fold_print_dot, fold_print_svg };
+enum { PRINTERS = sizeof printers / sizeof *printers };
+
+static void stopped_writers(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    const fold_node root = record(f, &n);
+    for (int i = 0; i < PRINTERS; i++) {
+        const size_t all = strlen(said(f, printers[i]));
+        for (size_t limit = 0; limit < all; limit += 1 + all / 50) {
+            text *t = empty();
+            t->limit = limit;
+            CHECK_INT(printers[i](f, to_text, t), FOLD_IO);
+        }
+        CHECK_INT(printers[i](f, NULL, NULL), FOLD_IO);
+    }
+    CHECK_INT(fold_ctx_status(f), FOLD_OK);
+    CHECK_INT(fold_backward(f, root), FOLD_OK);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+static void broken_recording(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    const fold_param none = { 0, 0 };
+    const fold_node leaf = fold_lookup(f, n.digit, 3), in[2] = { leaf, leaf }, a = fold_call(f, n.join, in, 2);
+    CHECK(fold_is_null(fold_linear(f, a, n.W, none)));
+    CHECK_SAME_TEXT(said(f, fold_print),
+                    "1 call in 1 batch by depth, not run yet\n"
+                    "leaves: 1 row of digit [10 x 4]\n"
+                    "step 1: join = 1 x (digit [4], digit [4]) -> [4]\n"
+                    "error: linear: input has 4 values, W is [8 x 4]\n");
+    CHECK_INT(fold_ctx_status(f), FOLD_BAD_SHAPE);
+    CHECK(well_formed(said(f, fold_print_svg)));
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* In a block a look moves the arrays that hold a run; too small a block gives no picture and does no harm. */
+static void in_a_block(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    const size_t size = fold_stats(f).block_bytes;
+    fold_ctx_free(f);
+    int seen[2] = { 0, 0 };
+    for (size_t more = 0; more < 8192; more += 512) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        char *raw = (char *)malloc(size + more + 64);
+        d.training = 1;
+        d.group_bytes = SIZE_MAX;
+        d.memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+        d.memory.block_size = size + more;
+        f = fold_ctx_new(n.m, &d);
+        float value[3] = { 0, 0, 0 };
+        for (int i = 0; i < 3 && CHECK(f); i++) {
+            fold_reset(f);
+            const fold_node root = record(f, &n);
+            if (i) fold_print_svg(f, to_text, empty());
+            CHECK_INT(fold_backward(f, root), FOLD_OK);
+            text *t = empty();
+            const fold_status status = i ? fold_print(f, to_text, t) : FOLD_OK;
+            CHECK(status == FOLD_OK || status == FOLD_NO_MEMORY);
+            if (i && !status) CHECK_SAME_TEXT(t->s, printed);
+            if (i) seen[status != FOLD_OK]++;
+            CHECK_INT(fold_ctx_status(f), FOLD_OK);
+            value[i] = fold_scalar(f, root);
+        }
+        CHECK(!memcmp(&value[0], &value[1], sizeof(float)) && !memcmp(&value[0], &value[2], sizeof(float)));
+        free(raw);
+    }
+    CHECK_SAYS(seen[0] && seen[1], "%d looks and %d without memory: one of them was not tried", seen[0], seen[1]);
+    fold_model_free(n.m);
+}
+
+static int to_size(void *user, const void *bytes, size_t n)
+{
+    (void)bytes;
+    *(size_t *)user += n;
+    return 0;
+}
+static void a_long_chain(void)
+{
+    enum { N = 100000 };
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    const float one = 1;
+    fold_node x = fold_input(f, &one, 1);
+    for (int i = 0; i < N; i++) x = fold_scale(f, x, 0.5f);
+    for (int run = 0; run < 2; run++) {
+        for (int i = 0; i < PRINTERS; i++) {
+            size_t bytes = 0;
+            CHECK_INT(printers[i](f, to_size, &bytes), FOLD_OK);
+            CHECK(i == 1 || bytes > (size_t)N * 30);
+        }
+        CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+    }
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(argc, argv);
+    check_run("trees as text", trees_as_text);
+    check_run("an eager recording as text", eager_as_text);
+    check_run("a second run", second_run);
+    check_run("groups as text", groups_as_text);
+    check_run("splits of ops", splits);
+    check_run("splits of one signature", splits_of_one_signature);
+    check_run("pictures", pictures);
+    check_run("strange names", strange_names);
+    check_run("summary of a model", summary);
+    check_run("writers that stop", stopped_writers);
+    check_run("a broken recording", broken_recording);
+    check_run("looking in a block", in_a_block);
+    check_run("a long chain", a_long_chain);
+    return check_finish();
+}
