@@ -567,9 +567,11 @@ FOLD_API int fold_to_file(void *file, const void *bytes, size_t n);
 #endif
 
 /* The calls below show the plan of the last run if nothing was recorded since, else the recording by depth (the
-   batches policy `depth` would make, unless samples are cut into groups). They work in a context with an error too and
-   leave its status alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. Like a recording
-   call they may move values that fold_value points to. */
+   batches policy `depth` would make, unless samples are cut into groups); of an eager context, which has no plan, always
+   the recording; of an inference context what it ran, forward. They work in a context with an error too, whose message
+   fold_print ends with, and leave its status alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY.
+   The memory they take (about 40 bytes a node) stays with the context, in a caller's block until they return; like a
+   recording call they may move values that fold_value points to. Do not record or run from within the writer. */
 
 /* Text: step by step each signature, how many calls, what their operands are, with shapes. */
 FOLD_API fold_status fold_print(fold_ctx *f, fold_writer *write, void *user);
@@ -580,7 +582,7 @@ FOLD_API fold_status fold_print_splits(fold_ctx *f, fold_writer *write, void *us
 FOLD_API fold_status fold_print_dot(fold_ctx *f, fold_writer *write, void *user);
 /* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. */
 FOLD_API fold_status fold_print_svg(fold_ctx *f, fold_writer *write, void *user);
-/* Text: the parameters of a model, their shapes, sizes and uses, and its cells. FOLD_OK or FOLD_IO. */
+/* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK or FOLD_IO. */
 FOLD_API fold_status fold_summary(const fold_model *m, fold_writer *write, void *user);
 
 typedef struct fold_stats_data {

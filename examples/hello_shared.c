@@ -5,7 +5,8 @@
    MXNet Fold's first program. 15 lookups in a table of 10 numbers (so five of them again), concatenated along
    axis 1, make one row of 15, which is marked shared: it is not copied for each of the 100 products
    lookup[i % 10] . row that use it, and these run as one batch. Only 10 of the products differ: with dedupe on,
-   only those are computed, and the rest read their results. Every value is checked against plain loops. */
+   only those are computed, and the rest read their results. Every value is checked against plain loops. The batches are
+   printed; --svg and --dot write a picture of those of the second run, with dedupe on. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <stdio.h>
@@ -46,8 +47,17 @@ static int count_wrong(const float *table, float (*y)[LOOKUPS])
 
 typedef struct outcome { size_t products, batches; int wrong; } outcome;
 
+typedef fold_status printer(fold_ctx *f, fold_writer *write, void *user);
+static void draw(fold_ctx *f, printer *print, const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file) fail("cannot open the picture's file");
+    const fold_status status = print(f, fold_to_file, file);
+    if (fclose(file) || status) fail("cannot write the picture");
+}
+
 /* Records, runs, checks and shows it. The concatenation is one node that runs alone; all others are products. */
-static outcome run(fold_model *m, fold_param table, int dedupe)
+static outcome run(fold_model *m, fold_param table, int dedupe, const char *svg, const char *dot)
 {
     fold_ctx_desc desc = fold_ctx_desc_default();
     fold_node products[PRODUCTS];
@@ -61,6 +71,9 @@ static outcome run(fold_model *m, fold_param table, int dedupe)
     const outcome o = { s.run_nodes - 1, s.batches - 1, count_wrong(fold_param_value(m, table), y) };
     printf("dedupe %s: %zu nodes recorded, %zu run in %zu batches; %zu of them share a batch: the products\n",
            dedupe ? "on" : "off", s.nodes, s.run_nodes, s.batches, s.batched_nodes);
+    if (fold_print(f, fold_to_file, stdout)) fail("cannot print");
+    if (svg) draw(f, fold_print_svg, svg);
+    if (dot) draw(f, fold_print_dot, dot);
     if (s.batched_nodes != o.products) fail("not all products run in batches");
     fold_ctx_free(f);
     return o;
@@ -69,14 +82,20 @@ static outcome run(fold_model *m, fold_param table, int dedupe)
 int main(int argc, char **argv)
 {
     fold_model_desc desc = fold_model_desc_default();
-    char *end = NULL;
-    if (argc == 2 && !strcmp(argv[1], "--help")) { puts("usage: hello_shared [--seed N]"); return 0; }
-    if (argc == 3 && !strcmp(argv[1], "--seed")) desc.seed = strtoull(argv[2], &end, 10);
-    if (argc > 1 && (!end || end == argv[2] || *end)) { fputs("usage: hello_shared [--seed N]\n", stderr); return 1; }
+    static const char usage[] = "usage: hello_shared [--seed N] [--svg FILE] [--dot FILE]";
+    const char *svg = NULL, *dot = NULL;
+    if (argc == 2 && !strcmp(argv[1], "--help")) { puts(usage); return 0; }
+    for (int i = 1; i < argc; i += 2) {
+        char *end = argv[i];
+        if (i + 1 < argc && !strcmp(argv[i], "--seed")) desc.seed = strtoull(argv[i + 1], &end, 10);
+        else if (i + 1 < argc && !strcmp(argv[i], "--svg")) { svg = argv[i + 1]; continue; }
+        else if (i + 1 < argc && !strcmp(argv[i], "--dot")) { dot = argv[i + 1]; continue; }
+        if (end == argv[i] || end == argv[i + 1] || *end) { fprintf(stderr, "%s\n", usage); return 1; }
+    }
     fold_model *m = fold_model_new(&desc);
     const fold_param table = fold_table(m, "table", ROWS, 1);
     if (fold_model_status(m)) fail(fold_model_message(m));
-    const outcome all = run(m, table, 0), distinct = run(m, table, 1);
+    const outcome all = run(m, table, 0, NULL, NULL), distinct = run(m, table, 1, svg, dot);
     const int wrong = all.wrong + distinct.wrong;
     fold_model_free(m);
     printf("RESULT hello_shared products=%zu batches=%zu dedupe_products=%zu dedupe_batches=%zu wrong=%d\n",
