@@ -9686,12 +9686,18 @@ static const fold_shape *fold__sig_in_shape(const fold_ctx *f, const fold__sig *
     return &fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)input]].s;
 }
 
+/* Three and more equal shapes in a row are counted: "15 of [1 x 1]". */
 static void fold__put_shapes(fold__text *t, const fold_ctx *f, uint32_t sig)
 {
     const fold__sig *s = &fold__sigs(f)[sig];
-    for (int i = 0; i < s->n_in + s->n_list; i++) {
+    for (int i = 0, same; i < s->n_in + s->n_list; i += same) {
+        const fold_shape *shape = fold__sig_in_shape(f, s, i);
+        const int end = i < s->n_in ? s->n_in : s->n_in + s->n_list;
+        for (same = 1; i + same < end && !memcmp(shape, fold__sig_in_shape(f, s, i + same), sizeof *shape);) same++;
+        if (same < 3) same = 1;
         fold__put(t, i ? ", %s" : "%s", i >= s->n_in ? "list of " : "");
-        fold__put_shape(t, fold__sig_in_shape(f, s, i));
+        if (same > 1) fold__put(t, "%d of ", same);
+        fold__put_shape(t, shape);
     }
     for (int i = 0; i < s->n_out; i++) {
         fold__put_bytes(t, i ? ", " : " -> ", i ? 2 : 4);
