@@ -270,6 +270,8 @@ typedef struct fold_ctx_desc {
                                being scheduled again. About 60 bytes a node; the least recently used go first. 0: none */
     uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_stats tell times. NULL: it tells none */
     void *clock_user;
+    size_t trace_bytes;     /* reserved for fold_print_trace: 32 bytes a batch, forward and backward, shared out evenly among
+                               threads. Needs a clock, which then is called from every thread. 0: none */
     int threads;            /* groups of samples run on so many threads; results have the same bits. 0, 1: the caller's alone.
                                User ops must then bear to be called from several at once */
     fold_parallel_for *parallel_for; /* your job system, or fold_pool_for; needed for threads */
@@ -582,6 +584,11 @@ FOLD_API fold_status fold_print_splits(fold_ctx *f, fold_writer *write, void *us
 FOLD_API fold_status fold_print_dot(fold_ctx *f, fold_writer *write, void *user);
 /* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. */
 FOLD_API fold_status fold_print_svg(fold_ctx *f, fold_writer *write, void *user);
+/* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the reset planned, and
+   each batch of it ran, forward and backward, with its calls and group; tid is the thread, in microseconds since the run
+   began. Events beyond fold_ctx_desc.trace_bytes are counted as "dropped" in otherData; without trace_bytes or clock, and of
+   eager contexts, there are none. Takes no memory and moves nothing. FOLD_OK or FOLD_IO. */
+FOLD_API fold_status fold_print_trace(const fold_ctx *f, fold_writer *write, void *user);
 /* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK or FOLD_IO. */
 FOLD_API fold_status fold_summary(const fold_model *m, fold_writer *write, void *user);
 
@@ -3391,7 +3398,7 @@ enum { /* arrays of a context */
     /* of a run */
     FOLD__C_NODE_WORDS, FOLD__C_SIG_FORMS, FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS,
     FOLD__C_USES, FOLD__C_PLANS, FOLD__C_WORKERS, FOLD__C_SCHEDULE, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC, FOLD__C_TABLE_ROWS,
-    FOLD__C_LOOK, FOLD__C_COUNT
+    FOLD__C_LOOK, FOLD__C_TRACE, FOLD__C_COUNT
 };
 
 /* What a node is: the low three bits of its kind. */
@@ -3477,6 +3484,10 @@ typedef struct fold__frame {
     int list_max;        /* the maximum over the list was taken */
 } fold__frame;
 
+/* A batch in a trace; kind: forward, backward, and what of a cell runs first. */
+enum { FOLD__EVENT_FORWARD, FOLD__EVENT_BACKWARD, FOLD__EVENT_PROLOGUE = 2 };
+typedef struct fold__event { uint64_t start, end; uint32_t sig, calls, group, kind; } fold__event;
+
 enum { FOLD__RECENT = 64, FOLD__GROUP_ROWS = 12 }; /* with fewer rows a batch, weights are read too often */
 struct fold_ctx {
     fold__arena arena;
@@ -3488,6 +3499,7 @@ struct fold_ctx {
     size_t group_bytes, group_rows; /* of a group at least, on average of its batches */
     uint64_t (*clock)(void *user);
     void *clock_user;
+    size_t trace_events;             /* of each thread, at most */
     int threads;
     fold_parallel_for *parallel_for;
     void *pool;
@@ -4125,7 +4137,9 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     f->threads = d.threads > 1 && d.parallel_for && !d.eager ? d.threads : 1;
     f->parallel_for = d.parallel_for; f->pool = d.pool;
     f->clock = d.clock; f->clock_user = d.clock_user;
-    if (!fold__grow_nodes(f, 0) || !fold__reserve_workers(f) || !fold__reserve_plans(f, d.plan_bytes)) { fold_ctx_free(f); return NULL; }
+    f->trace_events = d.clock && !d.eager ? d.trace_bytes / sizeof(fold__event) / (size_t)f->threads : 0;
+    if (!fold__grow_nodes(f, 0) || !fold__reserve_workers(f) || !fold__reserve_plans(f, d.plan_bytes) ||
+        (f->trace_events && !fold__need(f, FOLD__C_TRACE, f->trace_events * (size_t)f->threads, sizeof(fold__event)))) { fold_ctx_free(f); return NULL; }
     fold_reset(f);
     return f;
 }
@@ -5273,7 +5287,7 @@ typedef struct fold__worker {
     fold__engine engine;
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT], op_dout[FOLD_MAX_OUT], op_din[FOLD_MAX_IN + 1];
     uint32_t one_list[2];         /* eager: the one list */
-    size_t kernel_calls, one_row_calls;
+    size_t kernel_calls, one_row_calls, events;
 } fold__worker;
 
 /* What a plan consists of, beside its arrays. */
@@ -5312,6 +5326,7 @@ typedef struct fold__run {
     size_t widest;             /* value, in floats: the room of a row that nobody reads */
     fold__counts n;            /* the plan's sizes */
     fold__identity identity;   /* of the run, when the context keeps plans */
+    uint64_t began;            /* by the clock */
     uint32_t shown_epoch, shown_nodes, shown_edges; /* the recording whose plan this is; epoch 0: none is whole */
     float *at_region, *at_scratch, *at_acc, *trash;
     fold__worker *worker;
@@ -8282,10 +8297,32 @@ static void fold__enter_group(const fold_ctx *f, fold__worker *x, const fold__gr
     x->s = NULL;
 }
 
+static uint64_t fold__now(const fold_ctx *f) { return f->clock ? f->clock(f->clock_user) : 0; }
+
+static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *x, const fold__group *g, uint32_t batch, uint32_t kind, uint64_t start)
+{
+    const fold__run *r = f->run;
+    const fold__batch *b = &r->batch[batch];
+    const fold__form *form = &r->form[r->gsig[b->gsig].form];
+    if (kind == FOLD__EVENT_BACKWARD && !fold__gives_grad(f, x)) return; /* it did nothing */
+    if (x->events++ >= f->trace_events) return;
+    fold__event *e = (fold__event *)(void *)f->arrays[FOLD__C_TRACE].p + (size_t)(x - r->worker) * f->trace_events + x->events - 1;
+    e->start = start;
+    e->end = fold__now(f);
+    e->sig = form->sig;
+    e->calls = b->count;
+    e->group = (uint32_t)(g - r->group);
+    e->kind = kind | (b->stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE);
+}
+
 static void fold__forward_group(fold_ctx *f, fold__worker *x, const fold__group *g)
 {
     fold__enter_group(f, x, g);
-    for (uint32_t b = g->batch0; b < g->batch1; b++) fold__forward_batch(f, x, b);
+    for (uint32_t b = g->batch0; b < g->batch1; b++) {
+        const uint64_t start = f->trace_events ? fold__now(f) : 0;
+        fold__forward_batch(f, x, b);
+        if (f->trace_events) fold__note_event(f, x, g, b, FOLD__EVENT_FORWARD, start);
+    }
 }
 
 /* Gradients of a group's values and leaves. */
@@ -8293,7 +8330,11 @@ static void fold__backward_group(fold_ctx *f, fold__worker *x, const fold__group
 {
     fold__run *r = f->run;
     fold__enter_group(f, x, g);
-    for (uint32_t b = g->batch1; b-- > g->batch0;) fold__backward_batch(f, x, b, g);
+    for (uint32_t b = g->batch1; b-- > g->batch0;) {
+        const uint64_t start = f->trace_events ? fold__now(f) : 0;
+        fold__backward_batch(f, x, b, g);
+        if (f->trace_events) fold__note_event(f, x, g, b, FOLD__EVENT_BACKWARD, start);
+    }
     for (uint32_t k = g->leaf0; k < g->leaf1; k++) fold__finish_gradient(f, x, r->leaves[k], g);
 }
 
@@ -8348,7 +8389,7 @@ static void fold__execute(fold_ctx *f)
     const fold__group *tail = &r->group[samples];
     const fold__fp saved = fold__fp_enter();
     fold__resolve_leaves(f);
-    for (int i = 0; i < f->threads; i++) r->worker[i].kernel_calls = r->worker[i].one_row_calls = 0;
+    for (int i = 0; i < f->threads; i++) r->worker[i].kernel_calls = r->worker[i].one_row_calls = r->worker[i].events = 0;
     if (r->backward) {
         if (r->acc) memset(r->at_acc, 0, r->acc * sizeof(float));
         for (uint32_t g = 0; g < r->n.groups; g++) { fold__aim_gradients(f, &r->group[g]); fold__clear_partial(f, &r->group[g], 1); }
@@ -8462,13 +8503,12 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n)
     return 1;
 }
 
-static uint64_t fold__now(const fold_ctx *f) { return f->clock ? f->clock(f->clock_user) : 0; }
-
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n, int backward)
 {
     fold__run *r = f->run;
     const uint64_t start = fold__now(f);
     r->shown_epoch = 0;
+    r->began = start;
     r->backward = backward;
     r->root = backward ? f->src[roots[0].id] : 0;
     r->anew = backward || (f->any_done && f->done_version != f->model->version);
@@ -10196,6 +10236,51 @@ FOLD_API fold_status fold_print_svg(fold_ctx *f, fold_writer *write, void *user)
     fold__svg_legend(&t, &v, FOLD__TOP + lanes + 20);
     fold__put(&t, "</svg>\n");
     return fold__view_end(&v, &t);
+}
+
+/* -- times ----------------------------------------------------------------------------------- */
+
+/* Nanoseconds as microseconds: no locale's comma. */
+static void fold__put_time(fold__text *t, const char *key, uint64_t ns)
+{
+    fold__put(t, ",\"%s\":%.0f.%03u", key, (double)(ns / 1000), (unsigned)(ns % 1000));
+}
+
+static void fold__put_event(fold__text *t, const fold_ctx *f, const fold__event *e, int lane)
+{
+    fold__put(t, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"cat\":\"%s%s\",\"name\":\"", lane, e->kind & FOLD__EVENT_BACKWARD ? "backward" : "forward",
+              e->kind & FOLD__EVENT_PROLOGUE ? ",prologue" : "");
+    fold__put_signature(t, f, e->sig);
+    fold__put(t, "\"");
+    fold__put_time(t, "ts", e->start - f->run->began);
+    fold__put_time(t, "dur", e->end - e->start);
+    fold__put(t, ",\"args\":{\"calls\":%lu,\"group\":%lu,\"shapes\":\"", (unsigned long)e->calls, (unsigned long)e->group + 1);
+    fold__put_shapes(t, f, e->sig);
+    fold__put(t, "\"}}");
+}
+
+FOLD_API fold_status fold_print_trace(const fold_ctx *f, fold_writer *write, void *user)
+{
+    const fold__run *r = f->run;
+    const fold__event *event = (const fold__event *)(const void *)f->arrays[FOLD__C_TRACE].p;
+    fold__text t;
+    size_t dropped = 0;
+    const int ran = f->trace_events && r->shown_epoch == f->epoch;
+    fold__text_start(&t, write, user, FOLD__QUOTE_JSON);
+    fold__put(&t, "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"fold\"}}");
+    if (ran) {
+        fold__put(&t, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":0,\"cat\":\"plan\",\"name\":\"plan\",\"ts\":0");
+        fold__put_time(&t, "dur", f->stats.schedule_ns);
+        fold__put(&t, "}");
+    }
+    for (int i = 0; i < f->threads && ran; i++) {
+        const fold__worker *x = (const fold__worker *)(const void *)f->arrays[FOLD__C_WORKERS].p + i;
+        const size_t n = fold__min_size(x->events, f->trace_events);
+        for (size_t k = 0; k < n && !t.stopped; k++) fold__put_event(&t, f, &event[(size_t)i * f->trace_events + k], i);
+        dropped += x->events - n;
+    }
+    fold__put(&t, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%lu}}\n", (unsigned long)dropped);
+    return fold__text_end(&t);
 }
 
 /* -- a model --------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* cc -O2 -o test_inside tests/test_inside.c -lm
 
    What fold.h tells about itself: texts compared with what they must be, pictures by their parts. Writes
-   build/inside.svg and build/inside.dot, of names that need quoting, for other programs to read. */
+   build/inside.svg, .dot and .json, of names that need quoting, for other programs to read. */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -347,17 +347,89 @@ static void strange_names(void)
     fold_model_free(n.m);
 }
 
-/* The two files of strange names, as programs that know the formats see them. */
+/* -- times ------------------------------------------------------------------------------------------ */
+
+static uint64_t tick(void *user) { return *(uint64_t *)user += 1500; }
+static void one_by_one(void *pool, int n, void (*task)(void *user, int i), void *user)
+{
+    (void)pool;
+    for (int i = n; i-- > 0;) task(user, i);
+}
+
+/* Groups, two lanes and one; the second time with room for one event a lane, then without a clock. */
+static void traces(void)
+{
+    const net n = make_net("join \"\\", "digit");
+    for (int way = 0; way < 6; way++) {
+        const int lanes = 1 + way % 2, room = way / 2 == 0;
+        uint64_t now = UINT64_C(1) << 60;
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.group_bytes = way % 2 ? 1 : SIZE_MAX;
+        d.trace_bytes = room ? 1 << 16 : 32 * (size_t)lanes;
+        d.clock = way / 2 == 2 ? NULL : tick;
+        d.clock_user = &now;
+        d.threads = lanes;
+        d.parallel_for = one_by_one;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        text *t = empty();
+        CHECK_INT(fold_print_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
+        for (int run = 0; run < 2; run++) { /* events are those of the last */
+            fold_reset(f);
+            CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+        }
+        const fold_stats_data s = fold_stats(f);
+        const int all = (int)(s.batches + s.prologues);
+        char dropped[40];
+        t = empty();
+        CHECK_INT(fold_print_trace(f, to_text, t), FOLD_OK);
+        const int forward = count(t->s, "\"cat\":\"forward"), backward = count(t->s, "\"cat\":\"backward");
+        if (way / 2 == 2) CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
+        else if (room) CHECK(forward == all && backward == all && count(t->s, "\"ph\":\"X\"") == 2 * all + 1);
+        else CHECK_INT(forward + backward, lanes);
+        snprintf(dropped, sizeof dropped, "\"dropped\":%d}", way / 2 == 1 ? 2 * all - lanes : 0);
+        CHECK_TEXT(t->s, dropped);
+        if (room && way % 2) { CHECK(s.groups > 2); CHECK_TEXT(t->s, "\"tid\":1"); CHECK_TEXT(t->s, "\"group\":2"); }
+        if (room && !(way % 2)) CHECK_TEXT(t->s, "\"dur\":1.500,\"args\":{\"calls\":4,\"group\":1,\"shapes\":\"[4], [4] -> [4]\"}}");
+        FILE *file = room ? fopen(way ? "build/inside1.json" : "build/inside0.json", "wb") : NULL;
+        if (file) { CHECK_INT(fold_print_trace(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+        t->limit = t->n = 20;
+        CHECK_INT(fold_print_trace(f, to_text, t), FOLD_IO);
+        fold_reset(f);
+        t = empty();
+        CHECK_INT(fold_print_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
+/* The files of strange names, as programs that know the formats see them. */
 static void other_programs(void)
 {
 #ifdef _WIN32
     puts("SKIPPED: no shell to look for dot and xmllint with");
 #else
-    static const char *const name[2] = { "dot", "xmllint" }, *const look[2] = { "command -v dot >/dev/null 2>&1", "command -v xmllint >/dev/null 2>&1" };
-    static const char *const read[2] = { "dot -Tsvg build/inside.dot >/dev/null 2>&1", "xmllint --noout build/inside.svg >/dev/null 2>&1" };
-    for (int i = 0; i < 2; i++) {
+    static const char *const name[] = { "dot", "xmllint", "python3" };
+    static const char *const look[] = { "command -v dot >/dev/null 2>&1", "command -v xmllint >/dev/null 2>&1", "python3 -c 1 >/dev/null 2>&1" };
+    static const char *const read[] = {
+        "dot -Tsvg build/inside.dot >/dev/null 2>&1", "xmllint --noout build/inside.svg >/dev/null 2>&1",
+        "python3 -c \"\n"
+        "import json\n"
+        "for name in ('build/inside0.json', 'build/inside1.json'):\n"
+        "    events = [e for e in json.load(open(name))['traceEvents'] if e['ph'] == 'X']\n"
+        "    assert {e['name'] for e in events} == {'plan', 'join ' + chr(34) + chr(92), 'linear(V)', 'softmax_xent', 'mean_n'}, events\n"
+        "    for tid in {e['tid'] for e in events}:\n"
+        "        end = 0\n"
+        "        for e in sorted((e for e in events if e['tid'] == tid), key=lambda e: e['ts']):\n"
+        "            assert e['ts'] >= end - 1e-6 and e['dur'] >= 0, e\n"
+        "            end = e['ts'] + e['dur']\n"
+        "\""
+    };
+    for (int i = 0; i < 3; i++) {
         if (system(look[i])) { printf("SKIPPED: %s (not installed)\n", name[i]); continue; }
-        CHECK_SAYS(system(read[i]) == 0, "%s does not read the picture", name[i]);
+        CHECK_SAYS(system(read[i]) == 0, "%s does not read what it should", name[i]);
     }
 #endif
 }
@@ -516,6 +588,7 @@ int main(int argc, char **argv)
     check_run("a broken recording", broken_recording);
     check_run("looking in a block", in_a_block);
     check_run("a long chain", a_long_chain);
+    check_run("traces", traces);
     check_run("other programs read the pictures", other_programs);
     return check_finish();
 }
