@@ -7729,6 +7729,8 @@ static int fold__reserve_acc(fold_ctx *f)
 {
     fold__run *r = f->run;
     size_t floats = r->acc;
+    for (uint32_t i = 0; i < r->n_uses; i++) /* whether gradients are clear now must not decide what a context needs */
+        if (r->use[i].in_place) floats += fold__round_up(r->use[i].size, 16);
     const size_t had = f->arrays[FOLD__C_TABLE_ROWS].need;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && r->grad[id] && (r->state[id] & FOLD__RUNS)) floats += fold__round_up(fold__value_size(f, id), 16);

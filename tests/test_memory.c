@@ -329,6 +329,30 @@ static void fixed_block(void)
     fold_model_free(n.m);
 }
 
+/* What one run needed is enough whether gradients are clear or not. */
+static void unclear_gradients(void)
+{
+    net n;
+    fold_node loss[SAMPLES];
+    CHECK(net_new(&n, NULL));
+    for (int way = 0; way < WAYS; way++) {
+        fold_ctx *f = context(&n, way, NULL);
+        fold_clear_grads(n.m);
+        CHECK_INT(execute(f, way, record(f, &n, 0, SAMPLES, loss)), FOLD_OK);
+        fold_memory memory;
+        memset(&memory, 0, sizeof memory);
+        memory.block_size = fold_stats(f).block_bytes;
+        fold_ctx_free(f);
+        char *raw = (char *)malloc(memory.block_size + 64);
+        memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+        f = context(&n, way, &memory);
+        CHECK_SAYS(execute(f, way, record(f, &n, 0, SAMPLES, loss)) == FOLD_OK, "%s: %s", ways[way].name, fold_message(f));
+        fold_ctx_free(f);
+        free(raw);
+    }
+    fold_model_free(n.m);
+}
+
 /* Blocks of every size, from nothing to enough, are refused, fail with an error, or work. */
 static void any_block(void)
 {
@@ -501,6 +525,7 @@ int main(int argc, char **argv)
     check_start(argc, argv);
     check_run("memory: no allocation after warm-up", no_allocation);
     check_run("memory: a block of the measured size", fixed_block);
+    check_run("memory: gradients that are not clear", unclear_gradients);
     check_run("memory: blocks of any size", any_block);
     check_run("memory: each allocation fails", each_allocation_fails);
     check_run("memory: a million nodes on a small stack", small_stack);
