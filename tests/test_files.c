@@ -36,15 +36,17 @@ static block *empty_block(block *b)
     b->limit = BYTES;
     return b;
 }
-/* A file of a header and so many bytes of data, which count up from 0. */
+/* A file of a header and so many bytes of data, other ones each time. */
 static block *file_of(block *b, const char *header, size_t data)
 {
+    static unsigned start;
     const size_t length = strlen(header);
+    start++;
     empty_block(b);
     for (int k = 0; k < 8; k++) b->bytes[b->n++] = (unsigned char)((uint64_t)length >> 8 * k);
     memcpy(b->bytes + b->n, header, length);
     b->n += length;
-    for (size_t i = 0; i < data; i++) b->bytes[b->n++] = (unsigned char)i;
+    for (size_t i = 0; i < data; i++) b->bytes[b->n++] = (unsigned char)(i + start);
     return b;
 }
 
@@ -238,11 +240,293 @@ static void contexts_follow(void)
     fold_model_free(other.m);
 }
 
+/* -- what is read ----------------------------------------------------------------------------- */
+
+/* A model of W [2 x 3] and b [1]. */
+static fold_model *small_model(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_weight(m, "W", 2, 3);
+    fold_bias(m, "b", 1);
+    return m;
+}
+#define GOOD "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}"
+
+/* Loads the file and checks that it says so and changes nothing; says NULL: it loads. Through memory and through a reader. */
+static void loads(fold_model *m, block *b, const fold_load_desc *d, fold_status status, const char *says)
+{
+    static float before[BYTES / 4];
+    size_t n;
+    for (int way = 0; way < 2; way++) {
+        const float *x = fold_model_values(m, &n);
+        memcpy(before, x, n * sizeof *x);
+        unsigned char *exact = (unsigned char *)malloc(b->n + !b->n); /* the sanitizers see a read beyond it */
+        memcpy(exact, b->bytes, b->n);
+        b->at = 0;
+        const fold_status got = way ? fold_load_from(m, from_block, b, d) : fold_load_memory(m, exact, b->n, d);
+        free(exact);
+        if (status != FOLD_IO || way == 0 || got) CHECK_SAYS(got == status, "status %d instead of %d: %s", (int)got, (int)status, fold_model_message(m));
+        if (says && got) CHECK_TEXT(fold_model_message(m), says);
+        if (got) CHECK_BITS(x, before, n);
+        CHECK_SAYS(says ? !way || got || b->at < b->n : !got, "it should say \"%s\"", says ? says : "");
+        fold_model_clear_error(m);
+    }
+}
+
+static const struct { const char *header; int data; fold_status status; const char *says; } headers[] = {
+    { GOOD, 28, FOLD_OK, NULL },
+    { " " GOOD, 28, FOLD_IO, "expected {" },
+    { GOOD " \n\t ", 28, FOLD_OK, NULL },
+    { GOOD "x", 28, FOLD_IO, "something follows" },
+    { GOOD GOOD, 28, FOLD_IO, "something follows" },
+    { GOOD, 27, FOLD_IO, "ends too early" },
+    { GOOD, 29, FOLD_IO, "goes on" },
+    { "", 0, FOLD_IO, "expected {" },
+    { "{}", 0, FOLD_BAD_ARGUMENT, "W is not in the file" },
+    { "{", 0, FOLD_IO, "expected a string (byte 1 " },
+    { "{,}", 0, FOLD_IO, "expected a string" },
+    { "[]", 0, FOLD_IO, "expected {" },
+    { "null", 0, FOLD_IO, "expected {" },
+    { "{\"W\"}", 0, FOLD_IO, "expected :" },
+    { "{\"W\":[[[[[[[[", 0, FOLD_IO, "expected {" },
+    { "{\"W\":{}}", 0, FOLD_IO, "expected a string" },
+    { "{\"W\":{\"dtype\":\"F32\"}}", 0, FOLD_IO, "lacks" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3]}}", 24, FOLD_IO, "lacks" },
+    { "{\"W\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "member twice" },
+    { "{\"W\":{\"dtype\":\"F32\",\"stride\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "the format has not" },
+    { "{\"W\":{\"dtype\":32,\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a string" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3,],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,-3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3.0],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected ]" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,03],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "begins with 0" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24,24]}}", 24, FOLD_IO, "expected ]" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,0]}}", 24, FOLD_IO, "do not fit" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,25]}}", 25, FOLD_IO, "do not fit" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,28]}}", 28, FOLD_IO, "do not fit" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "overflows" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "overflows" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2147483648,2147483648],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "do not fit" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "out of range" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[8999999999999999976,9000000000000000000]}}", 24, FOLD_BAD_ARGUMENT, "b is not in" },
+    { "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]}}", 28, FOLD_OK, NULL },
+    { "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
+    { "{\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[24,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
+    { "{ \"b\" :\t{ \"data_offsets\" : [ 24 , 28 ] , \"shape\" : [ 1 ] , \"dtype\" : \"F32\" },\r\n\"\\u0057\":{\"dtype\":\"F\\u00332\",\"shape\":[2,3],"
+      "\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[20,24]}}", 24, FOLD_IO, "do not begin" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[28,32]}}", 32, FOLD_IO, "do not begin" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[28,32]}}", 32, FOLD_IO, "do not begin" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,48]}}", 48, FOLD_IO, "twice" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"\\u0057\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,48]}}", 48, FOLD_IO, "twice" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_SHAPE,
+      "W is [3 x 2] in the file, [2 x 3] in the model" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[1,1,1,2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_SHAPE,
+      "more than 4 axes" },
+    { "{\"W\":{\"dtype\":\"I32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT,
+      "W is of type I32 in the file; F32, F16, BF16 and F64 are read" },
+    { "{\"W\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "type another" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "b is not in" },
+    { "{\"c\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[0,0]}," GOOD, 28, FOLD_IO, "expected a string" },
+    { "{\"\\ud83d\\ude00\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+      "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '\xf0\x9f\x98\x80'" },
+    { "{\"\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+      "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '?\?[2J'" },
+    { "{\"\\ud83d\":1}", 0, FOLD_IO, "no character" }, { "{\"\\ud83d\\u0041\":1}", 0, FOLD_IO, "no character" },
+    { "{\"\\ude00\":1}", 0, FOLD_IO, "no character" }, { "{\"\\u0000\":1}", 0, FOLD_IO, "no character" },
+    { "{\"\\u12g4\":1}", 0, FOLD_IO, "no character" }, { "{\"\\x\":1}", 0, FOLD_IO, "no character" },
+    { "{\"\\", 0, FOLD_IO, "no character" }, { "{\"\\u12", 0, FOLD_IO, "no character" },
+    { "{\"\xff\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xc0\x80\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xed\xa0\x80\":1}", 0, FOLD_IO, "not UTF-8" },
+    { "{\"\xe2\x82", 0, FOLD_IO, "not UTF-8" }, { "{\"a\nb\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"abc", 0, FOLD_IO, "does not end" },
+    { "{\"__metadata__\":{}," "\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}",
+      28, FOLD_OK, NULL },
+    { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, FOLD_IO, "second __metadata__" },
+    { "{\"__metadata__\":{\"steps\":1}}", 0, FOLD_IO, "expected a string" },
+    { "{\"__metadata__\":{\"config\":\"a\",\"config\":\"b\"}}", 0, FOLD_IO, "key twice" },
+    { "{\"__metadata__\":null}", 0, FOLD_IO, "expected {" },
+};
+
+static void bad_headers(void)
+{
+    static block b;
+    fold_model *m = small_model();
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        loads(m, file_of(&b, headers[i].header, (size_t)headers[i].data), NULL, headers[i].status, headers[i].says);
+    file_of(&b, "{}", 0); /* lengths of headers that are none */
+    for (int k = 0; k < 8; k++) {
+        memset(b.bytes, 0, 8);
+        b.bytes[k] = 200;
+        loads(m, &b, NULL, FOLD_IO, k < 4 ? "" : "over 100 MB");
+    }
+    memset(b.bytes, 255, 8);
+    loads(m, &b, NULL, FOLD_IO, "over 100 MB");
+    fold_model_free(m);
+}
+
+/* A file that ends anywhere, or whose memory does, changes nothing; nor does one with a byte changed, unless it loads. */
+static void cut_and_changed(void)
+{
+    static block b, whole;
+    net n = make_net(1), other = make_net(2);
+    fold_ctx *f = training_ctx(n.m, 0);
+    fold_load_desc d = fold_load_desc_default();
+    size_t size;
+    const float *x = fold_model_values(other.m, &size);
+    static float before[BYTES / 4];
+    int loaded = 0;
+    d.state = 1;
+    memcpy(before, x, size * sizeof *x);
+    train(f, &n, step_adam, 0, 2);
+    saved(&whole, n.m, 1);
+    for (size_t length = 0; length < whole.n; length += 1 + (length > 3000) * 50) {
+        memcpy(&b, &whole, sizeof b);
+        b.n = length;
+        loads(other.m, &b, &d, FOLD_IO, "");
+        CHECK_BITS(x, before, size);
+    }
+    CHECK_INT(fold_model_steps(other.m), 0);
+    for (size_t at = 0; at < 1400; at++) {
+        memcpy(&b, &whole, sizeof b);
+        b.bytes[at] ^= (unsigned char)(1u << at % 8);
+        const fold_status status = fold_load_memory(other.m, b.bytes, b.n, &d);
+        loaded += !status;
+        if (status) CHECK(fold_model_message(other.m)[0] != 0);
+        if (status && !loaded) CHECK_BITS(x, before, size);
+        fold_model_clear_error(other.m);
+    }
+    CHECK_SAYS(loaded > 0 && loaded < 100, "%d loaded", loaded); /* blanks, the producer, the count of steps */
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    fold_model_free(other.m);
+}
+
+/* -- an allocator that fails after so many calls, and counts what is held -------------------------- */
+
+typedef struct purse { int calls; size_t held, most; } purse;
+static void *purse_alloc(size_t size, size_t align, void *user)
+{
+    purse *p = (purse *)user;
+    if (!p->calls) return NULL;
+    p->calls--;
+    p->held += size;
+    if (p->held > p->most) p->most = p->held;
+    return fold__malloc(size, align, NULL);
+}
+static void purse_free(void *ptr, size_t size, void *user)
+{
+    ((purse *)user)->held -= size;
+    fold__free(ptr, size, NULL);
+}
+
+static void out_of_memory(void)
+{
+    static block b;
+    net n = make_net(1);
+    fold_ctx *f = training_ctx(n.m, 0);
+    train(f, &n, step_adam, 0, 2);
+    saved(&b, n.m, 1);
+    purse p = { 1 << 20, 0, 0 };
+    fold_model_desc md = fold_model_desc_default();
+    md.memory.alloc = purse_alloc;
+    md.memory.free = purse_free;
+    md.memory.user = &p;
+    fold_model *m = fold_model_new(&md);
+    for (int i = 0; i < fold_param_count(n.m); i++) {
+        fold_param_desc d = fold_param_desc_default();
+        d.name = fold_param_name(n.m, fold_param_at(n.m, i));
+        d.shape = fold_param_shape(n.m, fold_param_at(n.m, i));
+        fold_param_new(m, &d);
+    }
+    CHECK_TEXT(fold_model_message(m), "");
+    fold_load_desc d = fold_load_desc_default();
+    d.state = 1;
+    d.allow_missing = 1;
+    const size_t held = p.held;
+    int calls = 0;
+    fold_status status = FOLD_NO_MEMORY;
+    for (; status && calls < 20; calls++) {
+        size_t size;
+        static float before[BYTES / 4];
+        const float *x = fold_model_values(m, &size);
+        memcpy(before, x, size * sizeof *x);
+        p.calls = calls;
+        b.at = 0;
+        status = fold_load_from(m, from_block, &b, &d);
+        if (!status) break;
+        CHECK_INT(status, FOLD_NO_MEMORY);
+        CHECK_TEXT(fold_model_message(m), "out of memory");
+        CHECK_BITS(x, before, size);
+        CHECK_INT(fold_model_steps(m), 0);
+        fold_model_clear_error(m);
+    }
+    CHECK_INT(calls, 6); /* header, table, order, data, two states */
+    check_same_model(m, n.m);
+    p.calls = 1 << 20;
+    const size_t now = p.held;
+    p.most = now;
+    memset(b.bytes, 255, 8); /* a header of 100 MB that is not there takes no memory */
+    b.bytes[4] = b.bytes[5] = b.bytes[6] = b.bytes[7] = 0;
+    b.bytes[3] = 5;
+    b.at = 0;
+    CHECK_INT(fold_load_from(m, from_block, &b, &d), FOLD_IO);
+    CHECK_INT(p.held, now);
+    CHECK(now > held && p.most < now + 300000);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    fold_model_free(m);
+    CHECK_INT(p.held, 0);
+}
+
+/* -- other types ---------------------------------------------------------------------------------- */
+
+static void types(void)
+{
+    static const struct { uint16_t half; float value; } halves[] = {
+        { 0x3c00, 1 }, { 0xc000, -2 }, { 0x7bff, 65504 }, { 0x0400, 6.103515625e-05f }, { 0x0001, 5.9604644775390625e-08f }, { 0x83ff, -6.097555160522461e-05f },
+    };
+    static const float values[6] = { 1.5f, -2, 0, 3.4028234663852886e38f, 1.401298464324817e-45f, -0.333333343f };
+    static const char *const type[] = { "F16", "BF16", "F64" };
+    static block b;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param W = fold_weight(m, "W", 2, 3);
+    for (int t = 0; t < 3; t++) {
+        char header[200];
+        const size_t width = t == 2 ? 8 : 2;
+        snprintf(header, sizeof header, "{\"W\":{\"dtype\":\"%s\",\"shape\":[2,3],\"data_offsets\":[0,%d]}}", type[t], (int)(6 * width));
+        file_of(&b, header, 6 * width);
+        for (size_t i = 0; i < 6; i++) {
+            const double d = (double)values[i];
+            uint64_t bits = 0;
+            uint32_t single;
+            memcpy(&single, &values[i], 4);
+            if (t == 2) memcpy(&bits, &d, 8);
+            else bits = t ? single >> 16 : halves[i].half;
+            for (size_t k = 0; k < width; k++) b.bytes[b.n - 6 * width + i * width + k] = (unsigned char)(bits >> 8 * k);
+        }
+        loads(m, &b, NULL, FOLD_OK, NULL);
+        for (int i = 0; i < 6; i++) {
+            float want = t ? values[i] : halves[i].value;
+            uint32_t bits;
+            memcpy(&bits, &want, 4);
+            if (t == 1) bits &= 0xffff0000u;
+            memcpy(&want, &bits, 4);
+            CHECK_BITS(fold_param_value(m, W) + i, &want, 1);
+        }
+    }
+    uint16_t special[] = { 0x7c00, 0xfc00, 0x8000, 0x7e00 };
+    CHECK(fold__half(special[0]) > 3e38f && fold__half(special[1]) < -3e38f && fold__half(special[3]) != fold__half(special[3]));
+    CHECK(fold__half(special[2]) == 0 && 1 / fold__half(special[2]) < 0);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
     check_run("files: training continues", continues);
     check_run("files: frozen after some steps", frozen_later);
     check_run("files: contexts follow", contexts_follow);
+    check_run("files: headers", bad_headers);
+    check_run("files: cut and changed", cut_and_changed);
+    check_run("files: out of memory", out_of_memory);
+    check_run("files: types", types);
     return check_finish();
 }
