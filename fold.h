@@ -10883,6 +10883,7 @@ static int fold__load_header(fold__file *x)
     if (!fold__file_read(x, head, sizeof head)) return 0;
     for (int k = 0; k < 8; k++) length |= (uint64_t)head[k] << 8 * k;
     if (length > FOLD__HEADER_LIMIT) return fold__load_fail(x, FOLD_IO, "not a safetensors file (its header would have over 100 MB)");
+    if (!x->read && length > x->left) return fold__load_fail(x, FOLD_IO, "the file ends too early");
     if (!fold__read_header(x, (size_t)length)) return 0;
     const size_t most = (size_t)length / FOLD__LEAST_TENSOR + 1;
     if (!(x->tensor = (fold__tensor *)fold__file_memory(x, most * sizeof *x->tensor, &x->tensor_bytes))) return 0;
