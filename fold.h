@@ -43,7 +43,7 @@
 
    CONTENTS   public:  1 configuration   2 contracts   3 types   4 model   5 context   6 recording: inputs
                        7 recording: ops  8 cells  9 layers  10 running  11 optimisers  12 looking inside
-                       13 files  14 adding an op
+                       13 files  14 training  15 adding an op
               private: after FOLD_IMPLEMENTATION; each room has a banner saying what it owns and may call.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
@@ -662,7 +662,66 @@ FOLD_API fold_status fold_load(fold_model *m, const char *path, const fold_load_
 #endif
 FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, those before a loaded state too */
 
-/* ==== 14 adding an op ====================================================================== */
+/* ==== 14 training ========================================================================== */
+/* The usual loop, for programs that need no other: it does what its settings say and nothing else.
+
+    fold_fit_desc d = fold_fit_desc_default();
+    d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
+    if (fold_fit(&d, NULL)) puts(fold_message(f));
+
+   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch the context
+   is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and the optimiser
+   makes a step; the last batch may be smaller. Then the metric is taken, files are written, and patience is counted. */
+
+enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR }; /* what ended it: all epochs are done, or what stopped it */
+
+typedef struct fold_fit_report {
+    int epoch;          /* the one running, or the last */
+    int epoch_end;      /* it is over, and metric is its own */
+    size_t trained;     /* samples of this epoch so far */
+    double loss;        /* their mean, each taken before its batch's step */
+    double metric;      /* of the last whole epoch, NaN before there is one */
+    double best;        /* metric so far, NaN before there is one */
+    int best_epoch;     /* -1: none yet */
+    double per_second;  /* samples of this epoch, without metric and files; 0 when the context has no clock */
+    int ended;          /* FOLD_FIT_… */
+} fold_fit_report;
+
+typedef struct fold_fit_desc {
+    fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
+    size_t samples;          /* at least 1 */
+    fold_node (*loss)(fold_ctx *f, size_t sample, void *user); /* records one sample, gives a scalar. The null node is an error */
+    void *user;              /* handed to loss, metric and progress */
+    size_t batch;            /* default 32 */
+    int epochs;              /* default 10 */
+    int first_epoch;         /* to continue: epochs count from here. After fold_load with state: fold_model_steps / batches an epoch */
+    uint64_t seed;           /* of the order; and before each sample, of its dropout, with epoch and sample (fold_seed) */
+    int in_order;            /* samples keep their order */
+    const fold_sgd *sgd;     /* exactly one of the four is not NULL. Read at every step: progress may change its rate */
+    const fold_adagrad *adagrad;
+    const fold_rmsprop *rmsprop;
+    const fold_adam *adam;
+    float clip;              /* fold_clip_grads; 0: no clipping */
+    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other samples, in a context
+                                of its own. NULL: the mean loss of the epoch, the smaller the better */
+    int smaller_is_better;   /* of metric */
+    int patience;            /* stops after so many epochs in a row without a new best; 0: never */
+    int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the end, whatever ends it */
+#ifndef FOLD_NO_STDIO
+    const char *best_path;   /* gets the values of each new best (fold_save) */
+    const char *last_path;   /* gets values and optimiser state after each epoch */
+#endif
+    const char *config;      /* goes into both files */
+    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch; nonzero stops */
+} fold_fit_desc;
+FOLD_API fold_fit_desc fold_fit_desc_default(void);
+
+/* Takes 8 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the values, until it
+   returns. Gradients that are there are cleared. report may be NULL; it gets the last state. Returns the context's status (see
+   fold_message): errors of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best. */
+FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
+
+/* ==== 15 adding an op ====================================================================== */
 /* Built-in ops are rows of the same table. An op's forward and backward see n rows at once. */
 
 /* n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one row
@@ -11126,6 +11185,184 @@ FOLD_API fold_status fold_load(fold_model *m, const char *path, const fold_load_
     return m->error.status;
 }
 #endif
+
+/* ==== room: training =========================================================================
+   Owns: the loop of fold_fit. Calls: recording, running, optimisers, files. */
+
+typedef struct fold__training {
+    fold_fit_desc d;
+    fold_fit_report r;
+    fold_model *m;
+    size_t *order, bytes, best_bytes; /* losses lie behind the order */
+    fold_node *loss;
+    float *best;                      /* values of the best epoch */
+    double sum;                       /* of the losses of this epoch */
+    uint64_t ns;                      /* spent on them */
+} fold__training;
+
+FOLD_API fold_fit_desc fold_fit_desc_default(void)
+{
+    fold_fit_desc d;
+    memset(&d, 0, sizeof d);
+    d.batch = 32;
+    d.epochs = 10;
+    return d;
+}
+
+static const char *fold__fit_problem(const fold_fit_desc *d)
+{
+    if (!d->loss) return "no function records the loss";
+    if (!d->samples || !d->batch) return "samples and batch must be at least 1";
+    if (d->epochs < 0 || d->first_epoch < 0 || d->patience < 0) return "epochs, first_epoch and patience must not be negative";
+    if (!!d->sgd + !!d->adagrad + !!d->rmsprop + !!d->adam != 1) return "exactly one optimiser must be given";
+    return NULL;
+}
+
+static int fold__fit_start(fold__training *x)
+{
+    fold_ctx *f = x->d.ctx;
+    const fold_memory *memory = &x->m->arena.memory;
+    const size_t batch = fold__min_size(x->d.batch, x->d.samples), values = x->m->span * sizeof(float);
+    const char *problem = fold__fit_problem(&x->d);
+    fold_reset(f);
+    if (problem) fold__fail(f, FOLD_BAD_ARGUMENT, "fit: %s", problem);
+    if (fold__broken(f)) return 0;
+    x->d.batch = batch;
+    x->bytes = fold__size(x->d.samples, sizeof *x->order, fold__size(batch, sizeof *x->loss, 0));
+    x->order = (size_t *)memory->alloc(x->bytes, FOLD__ALIGN, memory->user);
+    if (x->order && x->d.keep_best && values) x->best = (float *)memory->alloc(x->best_bytes = values, FOLD__ALIGN, memory->user);
+    if (!x->order || (x->d.keep_best && values && !x->best)) {
+        fold__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
+        return 0;
+    }
+    x->loss = (fold_node *)(void *)(x->order + x->d.samples);
+    fold_clear_grads(x->m);
+    return 1;
+}
+
+/* Fisher and Yates's shuffle, of the samples in their own order. */
+static void fold__fit_order(fold__training *x)
+{
+    fold__random r = { fold__mix64(x->d.seed ^ fold__mix64((uint64_t)x->r.epoch + 1)) };
+    for (size_t i = 0; i < x->d.samples; i++) x->order[i] = i;
+    for (size_t i = x->d.samples; i > 1 && !x->d.in_order; i--) {
+        const size_t k = (size_t)(fold__random_next(&r) % i), sample = x->order[k];
+        x->order[k] = x->order[i - 1];
+        x->order[i - 1] = sample;
+    }
+}
+
+static fold_status fold__fit_step(fold__training *x)
+{
+    if (x->d.clip > 0) fold_clip_grads(x->m, x->d.clip);
+    if (x->d.sgd) return fold_sgd_step(x->m, x->d.sgd);
+    if (x->d.adagrad) return fold_adagrad_step(x->m, x->d.adagrad);
+    return x->d.rmsprop ? fold_rmsprop_step(x->m, x->d.rmsprop) : fold_adam_step(x->m, x->d.adam);
+}
+
+/* Trains on samples first..first+n of the order. */
+static int fold__fit_batch(fold__training *x, size_t first, size_t n)
+{
+    fold_ctx *f = x->d.ctx;
+    const uint64_t start = fold__now(f), salt = fold__mix64(x->d.seed + fold__mix64((uint64_t)x->r.epoch));
+    fold_reset(f);
+    for (size_t i = 0; i < n && !fold__broken(f); i++) {
+        const size_t sample = x->order[first + i];
+        fold_seed(f, salt ^ fold__mix64(sample));
+        x->loss[i] = x->d.loss(f, sample, x->d.user);
+        if (fold_is_null(x->loss[i])) fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %lu is the null node", (unsigned long)sample);
+    }
+    if (fold__broken(f)) return 0;
+    const fold_node mean = fold_mean_n(f, x->loss, n);
+    if (fold_backward(f, mean)) return 0;
+    x->sum += (double)fold_scalar(f, mean) * (double)n;
+    if (fold__fit_step(x)) return 0;
+    x->ns += fold__now(f) - start;
+    x->r.trained = first + n;
+    x->r.loss = x->sum / (double)x->r.trained;
+    x->r.per_second = x->ns ? (double)x->r.trained * 1e9 / (double)x->ns : 0;
+    return 1;
+}
+
+#ifndef FOLD_NO_STDIO
+static void fold__fit_save(fold__training *x, const char *path, int state)
+{
+    fold_save_desc d = fold_save_desc_default();
+    d.state = state;
+    d.config = x->d.config;
+    if (path) fold_save(x->m, path, &d);
+}
+#endif
+
+/* The metric, what is kept for it, and whether to go on. */
+static int fold__fit_epoch_end(fold__training *x)
+{
+    fold_fit_report *r = &x->r;
+    const int smaller = !x->d.metric || x->d.smaller_is_better;
+    r->metric = x->d.metric ? x->d.metric(x->m, x->d.user) : r->loss;
+    r->epoch_end = 1;
+    if (fold__broken(x->d.ctx)) return 0;
+    const int better = r->best_epoch < 0 ? r->metric == r->metric : smaller ? r->metric < r->best : r->metric > r->best;
+    if (better) {
+        r->best = r->metric;
+        r->best_epoch = r->epoch;
+        if (x->best) memcpy(x->best, fold__values(x->m), x->best_bytes);
+    }
+#ifndef FOLD_NO_STDIO
+    if (better) fold__fit_save(x, x->d.best_path, 0);
+    fold__fit_save(x, x->d.last_path, 1);
+#endif
+    if (fold__broken(x->d.ctx)) return 0;
+    const int since = r->epoch - (r->best_epoch < 0 ? x->d.first_epoch - 1 : r->best_epoch);
+    if (x->d.patience && since >= x->d.patience) r->ended = FOLD_FIT_PATIENCE;
+    if (x->d.progress && x->d.progress(r, x->d.user) && !r->ended) r->ended = FOLD_FIT_PROGRESS;
+    return !r->ended;
+}
+
+/* One epoch; whether to go on. */
+static int fold__fit_epoch(fold__training *x)
+{
+    const size_t samples = x->d.samples;
+    x->sum = 0;
+    x->ns = 0;
+    x->r.epoch_end = 0;
+    fold__fit_order(x);
+    for (size_t first = 0, n; first < samples; first += n) {
+        n = fold__min_size(x->d.batch, samples - first);
+        if (!fold__fit_batch(x, first, n)) return 0;
+        if (!x->d.progress || !x->d.progress(&x->r, x->d.user)) continue;
+        x->r.ended = FOLD_FIT_PROGRESS;
+        return 0;
+    }
+    return fold__fit_epoch_end(x);
+}
+
+FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report)
+{
+    fold__training x;
+    const fold_param all = { 0, 0 };
+    if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
+    memset(&x, 0, sizeof x);
+    x.d = *desc;
+    x.m = desc->ctx->model;
+    x.r.epoch = x.d.first_epoch;
+    x.r.best_epoch = -1;
+    x.r.metric = x.r.best = (double)NAN;
+    if (fold__fit_start(&x))
+        for (int i = 0; i < x.d.epochs; i++) {
+            x.r.epoch = x.d.first_epoch + i;
+            if (!fold__fit_epoch(&x)) break;
+        }
+    if (fold__broken(desc->ctx)) x.r.ended = FOLD_FIT_ERROR;
+    if (x.r.best_epoch >= 0 && x.best) {
+        memcpy(fold__values(x.m), x.best, x.best_bytes);
+        fold_params_write_end(x.m, all);
+    }
+    fold__release(x.m, x.order, x.bytes);
+    fold__release(x.m, x.best, x.best_bytes);
+    if (report) *report = x.r;
+    return fold_ctx_status(desc->ctx);
+}
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC pop_options

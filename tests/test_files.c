@@ -742,6 +742,352 @@ static void from_python(void)
     if (found < 4) printf("SKIPPED: files written by Python (%d of 4 are there)\n", found);
 }
 
+/* -- the training loop ---------------------------------------------------------------------------- */
+
+/* Which side of a line a point is on, with dropout; what the callbacks saw. */
+typedef struct task {
+    fold_param W, b, V;
+    float rate;
+    int calls, epochs, stop_at, null_at, order[64];
+    double metrics[16], seen_loss;
+    int n_metrics;
+    fold_model *m;
+} task;
+enum { SAMPLES = 50 };
+
+static fold_model *make_task(task *t, uint64_t seed)
+{
+    fold_model_desc d = fold_model_desc_default();
+    d.seed = seed;
+    memset(t, 0, sizeof *t);
+    t->m = fold_model_new(&d);
+    t->W = fold_weight(t->m, "W", 2, 8);
+    t->b = fold_bias(t->m, "b", 8);
+    t->V = fold_weight(t->m, "V", 8, 2);
+    t->stop_at = t->null_at = -1;
+    return t->m;
+}
+static fold_node point_scores(fold_ctx *f, const task *t, size_t sample, int *label)
+{
+    check_random r = { sample };
+    const float x[2] = { random_float(&r, -1, 1), random_float(&r, -1, 1) };
+    const fold_param none = { 0, 0 };
+    fold_node h = fold_tanh(f, fold_linear(f, fold_input(f, x, 2), t->W, t->b));
+    *label = x[0] > 0.5f * x[1];
+    if (t->rate > 0) h = fold_dropout(f, h, t->rate);
+    return fold_linear(f, h, t->V, none);
+}
+static fold_node point_loss(fold_ctx *f, size_t sample, void *user)
+{
+    task *t = (task *)user;
+    int label;
+    const fold_node y = point_scores(f, t, sample, &label), none = { 0, 0 };
+    if (t->calls < 64) t->order[t->calls] = (int)sample;
+    if (t->calls++ == t->null_at) return none;
+    return fold_softmax_xent(f, y, label);
+}
+static double accuracy(fold_model *m, void *user)
+{
+    const task *t = (const task *)user;
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    task still = *t;
+    int right = 0;
+    still.rate = 0;
+    for (size_t i = 0; i < 200; i++) {
+        int label;
+        const fold_node y = point_scores(f, &still, 1000 + i, &label);
+        if (fold_run(f, &y, 1)) break;
+        right += (fold_value(f, y)[1] > fold_value(f, y)[0]) == label;
+    }
+    fold_ctx_free(f);
+    return right / 200.0;
+}
+static double scripted(fold_model *m, void *user)
+{
+    task *t = (task *)user;
+    (void)m;
+    return t->metrics[t->n_metrics++];
+}
+static int watch(const fold_fit_report *r, void *user)
+{
+    task *t = (task *)user;
+    t->seen_loss = r->loss;
+    CHECK(r->trained <= SAMPLES && r->loss == r->loss && r->per_second >= 0);
+    if (r->epoch_end) t->epochs++;
+    return t->stop_at >= 0 && t->calls >= t->stop_at;
+}
+static fold_fit_desc task_desc(task *t, fold_ctx *f)
+{
+    fold_fit_desc d = fold_fit_desc_default();
+    d.ctx = f;
+    d.samples = SAMPLES;
+    d.loss = point_loss;
+    d.user = t;
+    d.batch = 8;
+    d.progress = watch;
+    return d;
+}
+
+static void fit_converges(void)
+{
+    const fold_sgd sgd = { 0.5f, 0.5f, 0 };
+    const fold_adagrad adagrad = { 0.1f, 1e-8f, 0 };
+    const fold_rmsprop rmsprop = { 0.01f, 0.9f, 1e-8f, 0 };
+    fold_adam adam = fold_adam_default();
+    adam.rate = 0.02f;
+    for (int k = 0; k < 4; k++) {
+        task t;
+        fold_fit_report r;
+        fold_model *m = make_task(&t, 1);
+        fold_ctx *f = training_ctx(m, 1);
+        fold_fit_desc d = task_desc(&t, f);
+        d.epochs = 30;
+        d.metric = accuracy;
+        d.clip = k == 0 ? 1.0f : 0;
+        if (k == 0) d.sgd = &sgd;
+        if (k == 1) d.adagrad = &adagrad;
+        if (k == 2) d.rmsprop = &rmsprop;
+        if (k == 3) d.adam = &adam;
+        CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+        CHECK_SAYS(r.metric > 0.9 && r.best >= r.metric && r.loss < 0.3, "optimiser %d: metric %g, best %g, loss %g", k, r.metric, r.best, r.loss);
+        CHECK_INT(r.ended, FOLD_FIT_EPOCHS);
+        CHECK_INT(r.epoch, 29);
+        CHECK_INT(t.epochs, 30);
+        CHECK_INT(t.calls, 30 * SAMPLES);
+        CHECK_INT(fold_model_steps(m), 30 * 7);
+        CHECK(t.seen_loss == r.loss);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+static void in_turn(void *pool, int n, void (*work)(void *user, int i), void *user)
+{
+    ++*(int *)pool;
+    for (int i = n; i-- > 0;) work(user, i);
+}
+
+/* The same bits from the same seed: eager, with kept plans and threads, and from an interrupted training; others from another seed. */
+static void fit_repeats(void)
+{
+    enum { TASKS = 6 };
+    task t[TASKS];
+    fold_model *m[TASKS];
+    fold_adam adam = fold_adam_default();
+    int turns = 0;
+    for (int k = 0; k < TASKS; k++) {
+        fold_ctx_desc c = fold_ctx_desc_default();
+        c.training = 1;
+        c.eager = k == 1;
+        if (k == 5) {
+            c.threads = 3;
+            c.parallel_for = in_turn;
+            c.pool = &turns;
+            c.group_bytes = 1;
+            c.plan_bytes = 1 << 16;
+        }
+        m[k] = make_task(&t[k], 1);
+        t[k].rate = 0.2f;
+        fold_ctx *f = fold_ctx_new(m[k], &c);
+        fold_fit_desc d = task_desc(&t[k], f);
+        d.adam = &adam;
+        d.epochs = k == 3 ? 2 : 5;
+        d.seed = k == 2;
+        d.in_order = k == 4;
+        d.last_path = k == 3 ? "build/files_last.safetensors" : NULL;
+        CHECK_INT(fold_fit(&d, NULL), FOLD_OK);
+        fold_ctx_free(f);
+    }
+    task u;
+    fold_model *again = make_task(&u, 9);
+    fold_load_desc load = fold_load_desc_default();
+    load.state = 1;
+    CHECK_INT(fold_load(again, "build/files_last.safetensors", &load), FOLD_OK);
+    u.rate = 0.2f;
+    fold_ctx *f = training_ctx(again, 0);
+    fold_fit_desc d = task_desc(&u, f);
+    d.adam = &adam;
+    d.first_epoch = (int)(fold_model_steps(again) / 7);
+    d.epochs = 3;
+    CHECK_INT(d.first_epoch, 2);
+    CHECK_INT(fold_fit(&d, NULL), FOLD_OK);
+    check_same_model(m[1], m[0]);
+    check_same_model(again, m[0]);
+    check_same_model(m[5], m[0]);
+    CHECK(turns > 0);
+    size_t n;
+    const float *x = fold_model_values(m[0], &n), *y = fold_model_values(m[2], &n);
+    CHECK(memcmp(x, y, n * sizeof *x));
+    int seen[SAMPLES] = { 0 }, moved = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        seen[t[0].order[i]]++;
+        moved += t[0].order[i] != i;
+        CHECK_INT(t[4].order[i], i);
+    }
+    for (int i = 0; i < SAMPLES; i++) CHECK_INT(seen[i], 1);
+    CHECK(moved > SAMPLES / 2);
+    fold_ctx_free(f);
+    fold_model_free(again);
+    for (int k = 0; k < TASKS; k++) fold_model_free(m[k]);
+}
+
+/* Stops when it should, and the best epoch's values come back. */
+static void fit_stops(void)
+{
+    static const double rises[] = { 0.5, 0.7, 0.6, 0.7, 0.65, 0.9 }, falls[] = { 3, 2, 2.5, 1, 1.5, 1.2 }, bad[] = { 0, 0, 0 };
+    static block best, last;
+    const fold_sgd sgd = { 0.1f, 0.9f, 0 };
+    task t;
+    fold_fit_report r;
+    fold_model *m = make_task(&t, 1);
+    fold_ctx *f = training_ctx(m, 0);
+    fold_fit_desc d = task_desc(&t, f);
+    d.sgd = &sgd;
+    d.metric = scripted;
+    d.patience = 2;
+    d.best_path = "build/files_best.safetensors";
+    d.config = "h=8";
+    memcpy(t.metrics, rises, sizeof rises);
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.ended, FOLD_FIT_PATIENCE);
+    CHECK_INT(r.epoch, 3);
+    CHECK_INT(r.best_epoch, 1);
+    CHECK_NEAR(r.best, 0.7, 0);
+    saved(&last, m, 0);
+    char config[8];
+    fold_load_desc load = fold_load_desc_default();
+    load.config = config;
+    load.config_size = sizeof config;
+    CHECK_INT(fold_load(m, d.best_path, &load), FOLD_OK);
+    CHECK(!strcmp(config, "h=8"));
+    saved(&best, m, 0);
+    CHECK(best.n == last.n && memcmp(best.bytes, last.bytes, best.n));
+    fold_ctx_free(f);
+    fold_model_free(m);
+
+    m = make_task(&t, 1); /* the same, kept in memory */
+    f = training_ctx(m, 0);
+    d = task_desc(&t, f);
+    d.sgd = &sgd;
+    d.metric = scripted;
+    d.patience = 2;
+    d.keep_best = 1;
+    memcpy(t.metrics, rises, sizeof rises);
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.best_epoch, 1);
+    saved(&last, m, 0);
+    CHECK(best.n == last.n && !memcmp(best.bytes, last.bytes, best.n));
+    t.n_metrics = 0; /* smaller is better; then never better than the first; then NaN */
+    d.smaller_is_better = 1;
+    d.epochs = 6;
+    memcpy(t.metrics, falls, sizeof falls);
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.best_epoch, 3);
+    CHECK_INT(r.epoch, 5);
+    CHECK_NEAR(r.best, 1, 0);
+    t.n_metrics = 0;
+    memcpy(t.metrics, bad, sizeof bad);
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.epoch, 2);
+    CHECK_INT(r.best_epoch, 0);
+    t.n_metrics = 0;
+    t.metrics[0] = t.metrics[1] = (double)NAN;
+    d.first_epoch = 7;
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.epoch, 8);
+    CHECK_INT(r.best_epoch, -1);
+    CHECK_INT(r.ended, FOLD_FIT_PATIENCE);
+    d = task_desc(&t, f); /* progress */
+    d.sgd = &sgd;
+    t.calls = 0;
+    t.stop_at = SAMPLES + 16;
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.ended, FOLD_FIT_PROGRESS);
+    CHECK_INT(r.epoch, 1);
+    CHECK_INT(r.trained, 16);
+    CHECK_INT(t.calls, SAMPLES + 16);
+    CHECK(r.best == r.metric && r.best_epoch == 0); /* the mean loss of epoch 0 */
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* Errors of settings, of the loss, of files. */
+static void fit_errors(void)
+{
+    const fold_sgd sgd = { 0.1f, 0, 0 };
+    const fold_adam adam = fold_adam_default();
+    task t;
+    fold_fit_report r;
+    fold_model *m = make_task(&t, 1);
+    fold_ctx *f = training_ctx(m, 0), *inference = fold_ctx_new(m, NULL);
+    fold_fit_desc d = task_desc(&t, f);
+    CHECK_INT(fold_fit(NULL, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_message(f), "exactly one optimiser");
+    CHECK_INT(r.ended, FOLD_FIT_ERROR);
+    d.sgd = &sgd;
+    d.adam = &adam;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    d.adam = NULL;
+    d.batch = 0;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_message(f), "at least 1");
+    d = task_desc(&t, inference);
+    d.sgd = &sgd;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);
+    CHECK_TEXT(fold_message(inference), "inference");
+    d = task_desc(&t, f);
+    d.sgd = &sgd;
+    t.calls = 0;
+    t.null_at = SAMPLES + 20;
+    d.metric = scripted;
+    d.keep_best = 1;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_message(f), "fit: the loss of sample ");
+    CHECK_INT(r.ended, FOLD_FIT_ERROR);
+    CHECK_INT(r.epoch, 1);
+    CHECK_INT(r.trained, 16);
+    CHECK_INT(t.calls, SAMPLES + 21);
+    CHECK_INT(fold_model_steps(m), 7 + 2);
+    t.null_at = -1;
+    t.V = t.W; /* what the loss does wrong is reported with its own message */
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_SHAPE);
+    CHECK_TEXT(fold_message(f), "linear");
+    t.V = fold_find_param(m, "V");
+    t.n_metrics = 0;
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK); /* and the next one begins afresh */
+    d.last_path = "build/no such folder/x";
+    t.n_metrics = 0;
+    CHECK_INT(fold_fit(&d, &r), FOLD_IO);
+    CHECK_TEXT(fold_message(f), "no such folder");
+    CHECK_INT(r.epoch, 0);
+    fold_ctx_free(f);
+    fold_ctx_free(inference);
+    fold_model_free(m);
+
+    purse p = { 1 << 20, 0, 0 };
+    fold_model_desc md = fold_model_desc_default();
+    md.memory.alloc = purse_alloc;
+    md.memory.free = purse_free;
+    md.memory.user = &p;
+    m = fold_model_new(&md);
+    fold_bias(m, "b", 1);
+    f = training_ctx(m, 0);
+    d = task_desc(&t, f);
+    d.sgd = &sgd;
+    d.keep_best = 1;
+    const size_t held = p.held;
+    for (p.calls = 0; p.calls < 2; p.calls++) {
+        const int calls = p.calls;
+        CHECK_INT(fold_fit(&d, &r), FOLD_NO_MEMORY);
+        CHECK_TEXT(fold_message(f), "fit: out of memory");
+        CHECK_INT(p.held, held);
+        p.calls = calls;
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -757,5 +1103,9 @@ int main(int argc, char **argv)
     check_run("files: saving that fails", cannot_save);
     check_run("files: paths", paths);
     check_run("files: from Python", from_python);
+    check_run("fit: converges", fit_converges);
+    check_run("fit: repeats", fit_repeats);
+    check_run("fit: stops", fit_stops);
+    check_run("fit: errors", fit_errors);
     return check_finish();
 }
