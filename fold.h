@@ -640,7 +640,7 @@ FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 typedef struct fold_load_desc {
     int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing a fresh start */
     int allow_missing;   /* parameters that the file lacks keep their values; without state in it, its state becomes zero */
-    int allow_unknown;   /* tensors that are no parameters are skipped, whatever their type */
+    int allow_unknown;   /* tensors that are no parameters are skipped, whatever their type; those named optimizer.… always are */
     const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their names. NULL: all */
     char *config;        /* gets the file's `config` and a final zero, "" if there is none; an error when longer. NULL: not wanted. */
     size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with allow_unknown */
@@ -681,7 +681,7 @@ typedef struct fold_fit_report {
     size_t trained;     /* samples of this epoch so far */
     double loss;        /* their mean, each taken before its batch's step */
     double metric;      /* of the last whole epoch, NaN before there is one */
-    double best;        /* metric so far, NaN before there is one */
+    double best;        /* the best metric so far, NaN before there is one */
     int best_epoch;     /* -1: none yet */
     double per_second;  /* samples of this epoch, without metric and files; 0 when the context has no clock */
     int ended;          /* FOLD_FIT_… */
@@ -8916,7 +8916,7 @@ static fold_status fold__step_model(fold_model *m, const fold__step *settings, i
     fold__fp_leave(saved);
     m->steps++;
     m->version++;
-    if (settings->states) m->rule = settings->rule;
+    if (settings->states) m->rule = (int)settings->rule;
     return FOLD_OK;
 }
 
@@ -10865,27 +10865,30 @@ FOLD_API fold_load_desc fold_load_desc_default(void)
     return d;
 }
 
-static int fold__load_fail(fold__file *x, fold_status status, const char *problem)
+static int fold__load_fail(fold__file *x, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
+static int fold__load_fail(fold__file *x, fold_status status, const char *format, ...)
 {
-    fold__model_fail(x->m, status, "load: %s", problem);
+    va_list args;
+    va_start(args, format);
+    fold__fail_v(&x->m->error, status, format, args);
+    va_end(args);
     return 0;
 }
 
 /* A name for messages: short, and without what would move a terminal's cursor. */
-typedef struct fold__short_name { char s[64]; } fold__short_name;
-static fold__short_name fold__shorten(const char *name)
+enum { FOLD__SHORT = 64 };
+static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
 {
-    fold__short_name out;
     size_t at = 0;
-    for (int n; *name && at + 8 < sizeof out.s; name += n) {
+    for (int n; *name && at + 8 < FOLD__SHORT; name += n) {
         n = fold__utf8(name);
         const int plain = n > 1 || (n && (unsigned char)*name >= 32 && *name != 127);
-        if (plain) memcpy(out.s + at, name, (size_t)n);
-        else out.s[at] = '?';
+        if (plain) memcpy(out + at, name, (size_t)n);
+        else out[at] = '?';
         at += plain ? (size_t)n : 1;
         if (!n) n = 1;
     }
-    snprintf(out.s + at, sizeof out.s - at, "%s", *name ? ".." : "");
+    snprintf(out + at, FOLD__SHORT - at, "%s", *name ? ".." : "");
     return out;
 }
 
@@ -10893,7 +10896,7 @@ static void *fold__file_memory(fold__file *x, size_t n, size_t *bytes)
 {
     void *p = x->m->arena.memory.alloc(n, FOLD__ALIGN, x->m->arena.memory.user);
     *bytes = p ? n : 0;
-    if (!p) fold__load_fail(x, FOLD_NO_MEMORY, "out of memory");
+    if (!p) fold__load_fail(x, FOLD_NO_MEMORY, "load: out of memory");
     return p;
 }
 static void fold__file_end(fold__file *x)
@@ -10907,7 +10910,7 @@ static void fold__file_end(fold__file *x)
 /* The next n bytes, to `to`. */
 static int fold__file_read(fold__file *x, void *to, size_t n)
 {
-    if (x->read ? x->read(x->user, to, n) != n : n > x->left) return fold__load_fail(x, FOLD_IO, "the file ends too early, or cannot be read");
+    if (x->read ? x->read(x->user, to, n) != n : n > x->left) return fold__load_fail(x, FOLD_IO, "load: the file ends too early, or cannot be read");
     if (x->read) return 1;
     memcpy(to, x->bytes, n);
     x->bytes += n;
@@ -10938,27 +10941,25 @@ static int fold__read_header(fold__file *x, size_t length)
 static int fold__load_header(fold__file *x)
 {
     unsigned char head[8];
+    char shown[FOLD__SHORT];
     uint64_t length = 0;
     if (!fold__file_read(x, head, sizeof head)) return 0;
     for (int k = 0; k < 8; k++) length |= (uint64_t)head[k] << 8 * k;
-    if (length > FOLD__HEADER_LIMIT) return fold__load_fail(x, FOLD_IO, "not a safetensors file (its header would have over 100 MB)");
-    if (!x->read && length > x->left) return fold__load_fail(x, FOLD_IO, "the file ends too early");
+    if (length > FOLD__HEADER_LIMIT) return fold__load_fail(x, FOLD_IO, "load: not a safetensors file (its header would have over 100 MB)");
+    if (!x->read && length > x->left) return fold__load_fail(x, FOLD_IO, "load: the file ends too early");
     if (!fold__read_header(x, (size_t)length)) return 0;
     const size_t most = (size_t)length / FOLD__LEAST_TENSOR + 1;
     if (!(x->tensor = (fold__tensor *)fold__file_memory(x, most * sizeof *x->tensor, &x->tensor_bytes))) return 0;
     if (!(x->order = (uint32_t *)fold__file_memory(x, most * sizeof *x->order, &x->order_bytes))) return 0;
     fold__json j = { x->header, x->header, NULL };
-    if (!fold__json_header(&j, x, (size_t)length)) {
-        fold__model_fail(x->m, FOLD_IO, "load: not a safetensors file: %s (byte %lu of the header)", j.problem, (unsigned long)(j.at - j.start));
-        return 0;
-    }
+    if (!fold__json_header(&j, x, (size_t)length))
+        return fold__load_fail(x, FOLD_IO, "load: not a safetensors file: %s (byte %lu of the header)", j.problem, (unsigned long)(j.at - j.start));
     for (uint32_t i = 0; i < x->n; i++) x->order[i] = i;
     fold__sort(x->order, x->n, fold__by_name, x->tensor);
     for (uint32_t i = 1; i < x->n; i++) {
         const char *name = x->tensor[x->order[i]].name;
         if (strcmp(name, x->tensor[x->order[i - 1]].name)) continue;
-        fold__model_fail(x->m, FOLD_IO, "load: '%s' is in the file twice", fold__shorten(name).s);
-        return 0;
+        return fold__load_fail(x, FOLD_IO, "load: '%s' is in the file twice", fold__shorten(shown, name));
     }
     return 1;
 }
@@ -10994,22 +10995,21 @@ static int fold__match_part(fold__file *x, uint32_t i, int part)
 {
     const fold__param_data *p = &fold__params(x->m)[i];
     fold__tensor *t = fold__find_tensor(x, part, p->name);
-    const fold__short_name name = fold__shorten(p->name);
+    char name[FOLD__SHORT];
+    fold__shorten(name, p->name);
     if (!t) {
         if (x->d.allow_missing || (part && !fold__trainable(x->m, p))) return 1;
-        fold__model_fail(x->m, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file", part ? "the optimiser's state of " : "", name.s);
-        return 0;
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file", part ? "the optimiser's state of " : "", name);
     }
     if (t->dtype >= FOLD__DTYPES_READ) {
-        fold__model_fail(x->m, FOLD_BAD_ARGUMENT, "load: %s is of type %s in the file; F32, F16, BF16 and F64 are read", name.s, fold__dtypes[t->dtype].name);
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s is of type %s in the file; F32, F16, BF16 and F64 are read", name, fold__dtypes[t->dtype].name);
         return 0;
     }
     if (!fold__shape_same(&t->shape, &p->shape)) {
         char there[64] = "of more than 4 axes", here[64];
         if (t->shape.rank <= FOLD_MAX_RANK) fold__shape_text(there, sizeof there, 0, &t->shape);
         fold__shape_text(here, sizeof here, 0, &p->shape);
-        fold__model_fail(x->m, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name.s, there, here);
-        return 0;
+        return fold__load_fail(x, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name, there, here);
     }
     t->param = i + 1;
     t->part = part;
@@ -11019,21 +11019,22 @@ static int fold__match_part(fold__file *x, uint32_t i, int part)
 /* What the metadata say of the optimiser. */
 static int fold__load_rule(fold__file *x)
 {
-    if (x->m->inference) return fold__load_fail(x, FOLD_BAD_STATE, "the model was made for inference and has no optimiser state");
+    if (x->m->inference) return fold__load_fail(x, FOLD_BAD_STATE, "load: the model was made for inference and has no optimiser state");
     if (!x->optimizer && x->d.allow_missing) return 1;
-    if (!x->optimizer) return fold__load_fail(x, FOLD_BAD_ARGUMENT, "the file has no optimiser state");
+    if (!x->optimizer) return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file has no optimiser state");
     while (x->rule < FOLD__RULE_COUNT && strcmp(x->optimizer, fold__rule_name(x->rule))) x->rule++;
     const char *s = x->steps ? x->steps : "";
     size_t digits = 0;
     for (; digits < 18 && s[digits] >= '0' && s[digits] <= '9'; digits++) x->n_steps = x->n_steps * 10 + (uint64_t)(s[digits] - '0');
     if (x->rule < FOLD__RULE_COUNT && digits && !s[digits]) return 1;
-    return fold__load_fail(x, FOLD_IO, "the metadata's `optimizer` or `steps` are not those of fold.h");
+    return fold__load_fail(x, FOLD_IO, "load: the metadata's `optimizer` or `steps` are not those of fold.h");
 }
 
 /* Finds every parameter's tensors, and looks at those left over. */
 static int fold__load_match(fold__file *x)
 {
     const char *prefix = x->d.prefix ? x->d.prefix : "";
+    char shown[FOLD__SHORT];
     if (x->d.state && !fold__load_rule(x)) return 0;
     for (int part = 0; part < (x->d.state ? fold__parts_of(x->rule) : 1); part++)
         for (uint32_t i = 0; i < x->m->n_params; i++)
@@ -11041,32 +11042,28 @@ static int fold__load_match(fold__file *x)
     for (uint32_t i = 0; i < x->n && !x->d.allow_unknown; i++) {
         const fold__tensor *t = &x->tensor[i];
         if (t->param || strncmp(t->name, prefix, strlen(prefix)) || !strncmp(t->name, "optimizer.", 10)) continue;
-        fold__model_fail(x->m, FOLD_BAD_ARGUMENT, "load: the model has no '%s', which is in the file", fold__shorten(t->name + strlen(prefix)).s);
-        return 0;
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the model has no '%s', which is in the file", fold__shorten(shown, t->name + strlen(prefix)));
     }
-    if (x->d.config && (x->config ? strlen(x->config) : 0) >= x->d.config_size) {
-        fold__model_fail(x->m, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes", (unsigned long)(x->config ? strlen(x->config) + 1 : 1));
-        return 0;
-    }
+    if (x->d.config && (x->config ? strlen(x->config) : 0) >= x->d.config_size)
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes", (unsigned long)(x->config ? strlen(x->config) + 1 : 1));
     return 1;
 }
 
 /* Finds the data of every tensor: where they lie in memory, else read to where they wait. They must follow each other. */
 static int fold__load_data(fold__file *x)
 {
+    char shown[FOLD__SHORT];
     uint64_t at = 0;
     size_t staged = 0;
     fold__sort(x->order, x->n, fold__by_place, x->tensor);
     for (uint32_t i = 0; i < x->n; i++) {
         const fold__tensor *t = &x->tensor[x->order[i]];
-        if (t->begin != at) {
-            fold__model_fail(x->m, FOLD_IO, "load: the data of '%s' do not begin where those before end", fold__shorten(t->name).s);
-            return 0;
-        }
+        if (t->begin != at)
+            return fold__load_fail(x, FOLD_IO, "load: the data of '%s' do not begin where those before end", fold__shorten(shown, t->name));
         at = t->end;
         if (t->param) staged += (size_t)(t->end - t->begin); /* at most 24 bytes for every value of the model */
     }
-    if (!x->read && at != x->left) return fold__load_fail(x, FOLD_IO, at > x->left ? "the file ends too early" : "the file goes on after its data");
+    if (!x->read && at != x->left) return fold__load_fail(x, FOLD_IO, "load: the file %s", at > x->left ? "ends too early" : "goes on after its data");
     if (x->read && staged && !(x->stage = (unsigned char *)fold__file_memory(x, staged, &x->stage_bytes))) return 0;
     unsigned char *to = x->stage;
     for (uint32_t i = 0; i < x->n; i++) {
@@ -11136,7 +11133,7 @@ static fold_status fold__load_file(fold__file *x, const fold_load_desc *desc, in
     char more;
     x->d = desc ? *desc : fold_load_desc_default();
     int good = !x->m->error.status && fold__load_header(x) && fold__load_match(x) && fold__load_data(x);
-    if (good && ends && x->read(x->user, &more, 1)) good = fold__load_fail(x, FOLD_IO, "the file goes on after its data");
+    if (good && ends && x->read(x->user, &more, 1)) good = fold__load_fail(x, FOLD_IO, "load: the file goes on after its data");
     if (good && fold__states_ready(x->m, x->d.state ? fold__parts_of(x->rule) - 1 : 0)) fold__load_values(x);
     fold__file_end(x);
     return x->m->error.status;
