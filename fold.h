@@ -39,11 +39,11 @@
 
    DOES NOT
      run on GPUs; read Python models; parse graphs from files; do convolutions or images; compute in
-     anything but float32; differentiate twice; save or load files yet (a later version: safetensors).
+     anything but float32; differentiate twice.
 
    CONTENTS   public:  1 configuration   2 contracts   3 types   4 model   5 context   6 recording: inputs
                        7 recording: ops  8 cells  9 layers  10 running  11 optimisers  12 looking inside
-                       13 adding an op
+                       13 files  14 training  15 adding an op
               private: after FOLD_IMPLEMENTATION; each room has a banner saying what it owns and may call.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
@@ -615,7 +615,113 @@ typedef struct fold_stats_data {
 } fold_stats_data;
 FOLD_API fold_stats_data fold_stats(const fold_ctx *f);
 
-/* ==== 13 adding an op ====================================================================== */
+/* ==== 13 files ============================================================================= */
+/* Parameters in files of the safetensors format (Hugging Face), which Python reads as
+   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's state, if saved,
+   is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad, RMSprop), or
+   optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say `optimizer` and `steps`. Names must be UTF-8; those that
+   begin with "optimizer." cannot be saved. Settings of optimisers and groups, and what is frozen, are the program's: not in files.
+
+   All of these return the model's status and, like everything of a model, do nothing while it holds an error (see
+   fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no safetensors file; FOLD_BAD_SHAPE: a
+   tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one that is missing, unknown or of a type not read. */
+
+typedef struct fold_save_desc {
+    int state;           /* the optimiser's state and steps too: training continues from the file to the same bits, when
+                            gradients are clear (after a step) and the settings are the same */
+    const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. the sizes of the network. NULL: none */
+} fold_save_desc;
+FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
+
+/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails changes
+   nothing. It takes no more from the model's allocator, until it returns, than twice the header (at most 100 MB) and the data
+   of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16 and F64 become float. Packed weights
+   and kept plans follow; eager contexts must be reset. Gradients stay as they are. */
+typedef struct fold_load_desc {
+    int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing a fresh start */
+    int allow_missing;   /* parameters that the file lacks keep their values; without state in it, its state becomes zero */
+    int allow_unknown;   /* tensors that are no parameters are skipped, whatever their type; those named optimizer.… always are */
+    const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their names. NULL: all */
+    char *config;        /* gets the file's `config` and a final zero, "" if there is none; an error when longer. NULL: not wanted. */
+    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with allow_unknown */
+} fold_load_desc;
+FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
+
+/* Hands out the next n bytes; returns how many, fewer than n at the end or when reading fails. */
+typedef size_t fold_reader(void *user, void *bytes, size_t n);
+
+/* desc NULL is the default. */
+FOLD_API fold_status fold_save_to(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc);
+FOLD_API fold_status fold_load_memory(fold_model *m, const void *bytes, size_t size, const fold_load_desc *desc);
+/* In one pass; takes the bytes of the file and none after it. */
+FOLD_API fold_status fold_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc);
+#ifndef FOLD_NO_STDIO
+/* Writes `path`.tmp and renames it: a program that dies meanwhile leaves the file as it was (on Windows, or as `path`.tmp). */
+FOLD_API fold_status fold_save(fold_model *m, const char *path, const fold_save_desc *desc);
+FOLD_API fold_status fold_load(fold_model *m, const char *path, const fold_load_desc *desc);
+#endif
+FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, those before a loaded state too */
+
+/* ==== 14 training ========================================================================== */
+/* The usual loop, for programs that need no other: it does what its settings say and nothing else.
+
+    fold_fit_desc d = fold_fit_desc_default();
+    d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
+    if (fold_fit(&d, NULL)) puts(fold_message(f));
+
+   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch the context
+   is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and the optimiser
+   makes a step; the last batch may be smaller. Then the metric is taken, files are written, and patience is counted. */
+
+enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR }; /* what ended it: all epochs are done, or what stopped it */
+
+typedef struct fold_fit_report {
+    int epoch;          /* the one running, or the last */
+    int epoch_end;      /* it is over, and metric is its own */
+    size_t trained;     /* samples of this epoch so far */
+    double loss;        /* their mean, each taken before its batch's step */
+    double metric;      /* of the last whole epoch, NaN before there is one */
+    double best;        /* the best metric so far, NaN before there is one */
+    int best_epoch;     /* -1: none yet */
+    double per_second;  /* samples of this epoch, without metric and files; 0 when the context has no clock */
+    int ended;          /* FOLD_FIT_… */
+} fold_fit_report;
+
+typedef struct fold_fit_desc {
+    fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
+    size_t samples;          /* at least 1 */
+    fold_node (*loss)(fold_ctx *f, size_t sample, void *user); /* records one sample, gives a scalar. The null node is an error */
+    void *user;              /* handed to loss, metric and progress */
+    size_t batch;            /* default 32 */
+    int epochs;              /* default 10 */
+    int first_epoch;         /* to continue: epochs count from here. After fold_load with state: fold_model_steps / batches an epoch */
+    uint64_t seed;           /* of the order; and before each sample, of its dropout, with epoch and sample (fold_seed) */
+    int in_order;            /* samples keep their order */
+    const fold_sgd *sgd;     /* exactly one of the four is not NULL. Read at every step: progress may change its rate */
+    const fold_adagrad *adagrad;
+    const fold_rmsprop *rmsprop;
+    const fold_adam *adam;
+    float clip;              /* fold_clip_grads; 0: no clipping */
+    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other samples, in a context
+                                of its own. NULL: the mean loss of the epoch, the smaller the better */
+    int smaller_is_better;   /* of metric */
+    int patience;            /* stops after so many epochs in a row without a new best; 0: never */
+    int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the end, whatever ends it */
+#ifndef FOLD_NO_STDIO
+    const char *best_path;   /* gets the values of each new best (fold_save) */
+    const char *last_path;   /* gets values and optimiser state after each epoch */
+#endif
+    const char *config;      /* goes into both files */
+    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch; nonzero stops */
+} fold_fit_desc;
+FOLD_API fold_fit_desc fold_fit_desc_default(void);
+
+/* Takes 8 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the values, until it
+   returns. Gradients that are there are cleared. report may be NULL; it gets the last state. Returns the context's status (see
+   fold_message): errors of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best. */
+FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
+
+/* ==== 15 adding an op ====================================================================== */
 /* Built-in ops are rows of the same table. An op's forward and backward see n rows at once. */
 
 /* n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one row
@@ -678,7 +784,9 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
 #error "fold.h: -ffast-math voids the numerics contract; define FOLD_ALLOW_FAST_MATH to accept that"
 #endif
 
+#include <errno.h>
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -2946,6 +3054,7 @@ struct fold_model {
     uint32_t n_params, n_cells, n_ops;
     size_t span, packs, touched_rows; /* floats, floats, rows of lookup tables */
     uint64_t steps;            /* of the optimiser */
+    int rule;                  /* whose state it is: an enum fold__rule */
     int grads_exposed;         /* the caller may write gradients */
     float group_rate[FOLD__GROUPS], group_decay[FOLD__GROUPS];
     fold_ctx *tracer;          /* traces cell bodies; made with the first cell */
@@ -8809,6 +8918,7 @@ static fold_status fold__step_model(fold_model *m, const fold__step *settings, i
     fold__fp_leave(saved);
     m->steps++;
     m->version++;
+    if (settings->states) m->rule = (int)settings->rule;
     return FOLD_OK;
 }
 
@@ -10338,6 +10448,919 @@ FOLD_API fold_status fold_summary(const fold_model *m, fold_writer *write, void 
         fold__put_bytes(&t, "\n", 1);
     }
     return fold__text_end(&t);
+}
+
+/* ==== room: files ============================================================================
+   Owns: the safetensors format, both ways. Calls: text, model, optimisers. Trusts nothing that it reads. */
+
+enum { FOLD__DTYPES_READ = 4, FOLD__HEADER_LIMIT = 100000000, FOLD__LEAST_TENSOR = 48 }; /* the shortest entry of a header */
+
+/* The format's types, those that can be read first. Others, and those of less than a byte, have no size here. */
+static const struct fold__dtype { char name[8]; int bytes; } fold__dtypes[] = {
+    { "F32", 4 }, { "F16", 2 }, { "BF16", 2 }, { "F64", 8 }, { "BOOL", 1 }, { "U8", 1 }, { "I8", 1 }, { "I16", 2 },
+    { "U16", 2 }, { "I32", 4 }, { "U32", 4 }, { "I64", 8 }, { "U64", 8 }, { "C64", 8 }, { "another", 0 }
+};
+enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
+
+/* A span of the model: part 0 is the values, 1 and 2 the optimiser's state. */
+static float *fold__part(const fold_model *m, int part)
+{
+    static const int which[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
+    return (float *)(void *)m->arrays[which[part]].p;
+}
+static int fold__parts_of(int rule) { return rule == FOLD__RULE_sgd ? 1 : rule == FOLD__RULE_adam ? 3 : 2; }
+static const char *fold__rule_name(int rule)
+{
+    static const char *const name[] = { "none", "momentum", "squares", "adam" };
+    return name[rule];
+}
+/* What the names of a part's tensors begin with. */
+static const char *fold__part_name(int rule, int part)
+{
+    static const char *const name[] = { "", "optimizer.momentum.", "optimizer.squares.", "optimizer.adam.m." };
+    return !part ? "" : part == 2 ? "optimizer.adam.v." : name[rule];
+}
+
+/* -- saving ---------------------------------------------------------------------------------- */
+
+FOLD_API fold_save_desc fold_save_desc_default(void)
+{
+    fold_save_desc d;
+    memset(&d, 0, sizeof d);
+    return d;
+}
+FOLD_API uint64_t fold_model_steps(const fold_model *m) { return m->steps; }
+
+static int fold__is_text(const char *s)
+{
+    for (int n; *s; s += n)
+        if (!(n = fold__utf8(s))) return 0;
+    return 1;
+}
+
+/* 0 and an error when there is something that a file cannot hold. */
+static int fold__can_save(fold_model *m, const fold_save_desc *d)
+{
+    for (uint32_t i = 0; i < m->n_params; i++) {
+        const char *name = fold__params(m)[i].name;
+        if (!strncmp(name, "optimizer.", 10) || !strcmp(name, "__metadata__")) {
+            fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: in files the name '%s' stands for something else", name);
+            return 0;
+        }
+        if (fold__is_text(name)) continue;
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: the name of parameter %lu is not UTF-8", (unsigned long)i);
+        return 0;
+    }
+    if (d->config && !fold__is_text(d->config)) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
+    return !m->error.status;
+}
+
+/* State that is zero because it was never needed is left out. */
+static int fold__is_saved(const fold_model *m, const fold__param_data *p, int part)
+{
+    if (!part || fold__trainable(m, p)) return 1;
+    const float *s = fold__part(m, part) + p->at;
+    size_t i = 0;
+    while (i < p->size && s[i] == 0) i++;
+    return i < p->size;
+}
+
+static void fold__put_header(fold__text *t, const fold_model *m, const fold_save_desc *d)
+{
+    unsigned long long at = 0;
+    fold__put(t, "{\"__metadata__\":{\"producer\":\"fold.h " FOLD_VERSION "\"");
+    if (d->state) fold__put(t, ",\"optimizer\":\"%s\",\"steps\":\"%llu\"", fold__rule_name(m->rule), (unsigned long long)m->steps);
+    if (d->config) {
+        fold__put(t, ",\"config\":\"");
+        fold__put_name(t, d->config, FOLD__WHOLE);
+        fold__put(t, "\"");
+    }
+    fold__put(t, "}");
+    for (int part = 0; part < (d->state ? fold__parts_of(m->rule) : 1); part++)
+        for (uint32_t i = 0; i < m->n_params; i++) {
+            const fold__param_data *p = &fold__params(m)[i];
+            if (!fold__is_saved(m, p, part)) continue;
+            fold__put(t, ",\"%s", fold__part_name(m->rule, part));
+            fold__put_name(t, p->name, FOLD__WHOLE);
+            fold__put(t, "\":{\"dtype\":\"F32\",\"shape\":");
+            for (int k = 0; k < p->shape.rank; k++) fold__put(t, "%c%d", k ? ',' : '[', p->shape.dim[k]);
+            fold__put(t, "],\"data_offsets\":[%llu,%llu]}", at, at + 4ull * p->size);
+            at += 4ull * p->size;
+        }
+    fold__put(t, "}");
+}
+
+static int fold__count_bytes(void *count, const void *bytes, size_t n)
+{
+    (void)bytes;
+    *(size_t *)count += n;
+    return 0;
+}
+
+/* Writes n floats, little-endian; nonzero when the writer stopped. */
+static int fold__write_floats(fold_writer *write, void *user, const float *x, size_t n)
+{
+    enum { PIECE = 64 };
+    unsigned char bytes[PIECE * 4];
+    for (size_t at = 0, part; at < n; at += part) {
+        part = fold__min_size(n - at, PIECE);
+        for (size_t i = 0; i < part; i++) {
+            uint32_t bits;
+            memcpy(&bits, x + at + i, 4);
+            for (int k = 0; k < 4; k++) bytes[4 * i + (size_t)k] = (unsigned char)(bits >> 8 * k);
+        }
+        if (write(user, bytes, part * 4)) return 1;
+    }
+    return 0;
+}
+
+/* FOLD_IO, with nothing said yet, when the writer stopped. */
+static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc)
+{
+    const fold_save_desc d = desc ? *desc : fold_save_desc_default();
+    const int parts = d.state ? fold__parts_of(m->rule) : 1;
+    fold__text t;
+    size_t length = 0;
+    unsigned char head[8];
+    if (!fold__can_save(m, &d) || !fold__states_ready(m, parts - 1)) return m->error.status;
+    fold__text_start(&t, fold__count_bytes, &length, FOLD__QUOTE_JSON);
+    fold__put_header(&t, m, &d);
+    fold__text_end(&t);
+    const size_t padded = fold__round_up(length, 8);
+    if (padded > FOLD__HEADER_LIMIT) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: names and config take more than 100 MB");
+    if (m->error.status) return m->error.status;
+    for (int k = 0; k < 8; k++) head[k] = (unsigned char)((uint64_t)padded >> 8 * k);
+    fold__text_start(&t, write, user, FOLD__QUOTE_JSON);
+    fold__put_bytes(&t, (const char *)head, sizeof head);
+    fold__put_header(&t, m, &d);
+    fold__put_spaces(&t, length, padded);
+    if (fold__text_end(&t)) return FOLD_IO;
+    for (int part = 0; part < parts; part++)
+        for (uint32_t i = 0; i < m->n_params; i++) {
+            const fold__param_data *p = &fold__params(m)[i];
+            if (fold__is_saved(m, p, part) && fold__write_floats(write, user, fold__part(m, part) + p->at, p->size)) return FOLD_IO;
+        }
+    return FOLD_OK;
+}
+
+FOLD_API fold_status fold_save_to(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc)
+{
+    if (!m) return FOLD_BAD_ARGUMENT;
+    if (!write) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: no writer");
+    if (!m->error.status && fold__write_file(m, write, user, desc) == FOLD_IO) fold__model_fail(m, FOLD_IO, "save: the writer stopped");
+    return m->error.status;
+}
+
+#ifndef FOLD_NO_STDIO
+static void fold__path_fail(fold_model *m, const char *who, const char *path)
+{
+    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, errno ? strerror(errno) : "it cannot be read or written");
+}
+
+FOLD_API fold_status fold_save(fold_model *m, const char *path, const fold_save_desc *desc)
+{
+    if (!m) return FOLD_BAD_ARGUMENT;
+    if (!path) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: no path");
+    if (m->error.status) return m->error.status;
+    const size_t length = strlen(path) + sizeof ".tmp";
+    char *whole = (char *)m->arena.memory.alloc(length, FOLD__ALIGN, m->arena.memory.user);
+    if (!whole) { fold__model_fail(m, FOLD_NO_MEMORY, "save: out of memory"); return m->error.status; }
+    snprintf(whole, length, "%s.tmp", path);
+    errno = 0;
+    FILE *file = fopen(whole, "wb");
+    if (!file) fold__path_fail(m, "save", whole);
+    else {
+        const int stopped = fold__write_file(m, fold_to_file, file, desc) == FOLD_IO, unclosed = fclose(file) != 0;
+        if (stopped || unclosed) fold__path_fail(m, "save", whole);
+        if (m->error.status) remove(whole);
+    }
+#ifdef _WIN32
+    if (!m->error.status) remove(path); /* rename does not replace there */
+#endif
+    if (!m->error.status && rename(whole, path)) fold__path_fail(m, "save: renaming to", path);
+    fold__release(m, whole, length);
+    return m->error.status;
+}
+#endif
+
+/* -- reading a header ------------------------------------------------------------------------ */
+
+/* JSON of the few forms that a header has, in memory that ends with a zero byte. Strings are decoded where they lie. */
+typedef struct fold__json { char *start, *at; const char *problem; } fold__json;
+
+static int fold__json_fail(fold__json *j, const char *problem)
+{
+    if (!j->problem) j->problem = problem;
+    return 0;
+}
+static void fold__json_blanks(fold__json *j) { j->at += strspn(j->at, " \t\n\r"); }
+/* Whether c comes next; then it is passed. */
+static int fold__json_next(fold__json *j, char c)
+{
+    fold__json_blanks(j);
+    if (*j->at != c) return 0;
+    j->at++;
+    return 1;
+}
+static int fold__json_take(fold__json *j, char c)
+{
+    static const char *const expected[] = { "expected {", "expected }", "expected [", "expected ]", "expected :", "expected a comma", "expected a string" };
+    return fold__json_next(j, c) || fold__json_fail(j, expected[strchr("{}[]:,\"", c) - "{}[]:,\""]);
+}
+
+/* Four hexadecimal digits; more than 0xffff when they are not there. */
+static uint32_t fold__json_hex(fold__json *j)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    uint32_t x = 0;
+    for (int i = 0; i < 4; i++, j->at++) {
+        const char *digit = *j->at ? strchr(digits, *j->at) : NULL;
+        if (!digit) return 0x10000;
+        x = x << 4 | ((uint32_t)(digit - digits) & 15);
+    }
+    return x;
+}
+
+/* What comes after a backslash, as UTF-8. */
+static int fold__json_escape(fold__json *j, char **out)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    const char c = *j->at++, *simple = c ? strchr(from, c) : NULL;
+    if (simple) { *(*out)++ = to[simple - from]; return 1; }
+    uint32_t x = c == 'u' ? fold__json_hex(j) : 0x10000;
+    if (x >= 0xd800 && x < 0xdc00 && j->at[0] == '\\' && j->at[1] == 'u') {
+        j->at += 2;
+        const uint32_t low = fold__json_hex(j);
+        x = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((x - 0xd800) << 10 | (low - 0xdc00)) : 0;
+    } else if ((x >= 0xd800 && x < 0xe000) || x > 0xffff) {
+        x = 0;
+    }
+    if (!x) return fold__json_fail(j, "a string has an escape that is no character"); /* a zero byte neither */
+    const int more = x < 0x80 ? 0 : x < 0x800 ? 1 : x < 0x10000 ? 2 : 3;
+    static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
+    *(*out)++ = (char)(lead[more] | x >> 6 * more);
+    for (int i = more; i-- > 0;) *(*out)++ = (char)(0x80 | (x >> 6 * i & 0x3f));
+    return 1;
+}
+
+/* NULL: there is none, or it is not text. */
+static char *fold__json_string(fold__json *j)
+{
+    if (!fold__json_take(j, '"')) return NULL;
+    char *const s = j->at, *out = s;
+    while (*j->at != '"') {
+        const int n = fold__utf8(j->at);
+        if (!n || (unsigned char)*j->at < 32) { fold__json_fail(j, "a string is not UTF-8 text, or does not end"); return NULL; }
+        if (*j->at == '\\') {
+            j->at++;
+            if (!fold__json_escape(j, &out)) return NULL;
+            continue;
+        }
+        for (int i = 0; i < n; i++) *out++ = *j->at++;
+    }
+    j->at++;
+    *out = 0;
+    return s;
+}
+
+static int fold__json_number(fold__json *j, uint64_t *x)
+{
+    const int zero = fold__json_next(j, '0');
+    *x = 0;
+    if (zero) return (*j->at < '0' || *j->at > '9') || fold__json_fail(j, "a number begins with 0");
+    if (*j->at < '1' || *j->at > '9') return fold__json_fail(j, "expected a whole number");
+    for (; *j->at >= '0' && *j->at <= '9'; j->at++) {
+        if (*x > UINT64_C(900000000000000000)) return fold__json_fail(j, "a number is out of range");
+        *x = *x * 10 + (uint64_t)(*j->at - '0');
+    }
+    return 1;
+}
+
+/* part of parameter param - 1; 0: none wants it. A rank above 4 is 5 here, dimensions above INT_MAX are that. */
+typedef struct fold__tensor {
+    const char *name;
+    int dtype, part;
+    fold_shape shape;
+    uint32_t param;
+    uint64_t begin, end;
+    const unsigned char *data;
+} fold__tensor;
+
+/* count: the product of the dimensions. */
+static int fold__json_shape(fold__json *j, fold_shape *s, uint64_t *count)
+{
+    uint64_t n;
+    *count = 1;
+    if (!fold__json_take(j, '[')) return 0;
+    do {
+        if (!s->rank && fold__json_next(j, ']')) { s->rank = s->dim[0] = 1; return 1; } /* Python's scalars are [] */
+        if (!fold__json_number(j, &n)) return 0;
+        if (n && *count > INT64_MAX / n) return fold__json_fail(j, "a shape overflows");
+        *count *= n;
+        if (s->rank < FOLD_MAX_RANK) s->dim[s->rank] = n > INT_MAX ? INT_MAX : (int)n;
+        if (s->rank <= FOLD_MAX_RANK) s->rank++;
+    } while (fold__json_next(j, ','));
+    return fold__json_take(j, ']');
+}
+
+static int fold__json_tensor(fold__json *j, fold__tensor *t)
+{
+    static const char *const member[] = { "dtype", "shape", "data_offsets" };
+    unsigned seen = 0;
+    uint64_t count = 0;
+    memset(t, 0, sizeof *t);
+    if (!fold__json_take(j, '{')) return 0;
+    do {
+        int which = 0;
+        const char *key = fold__json_string(j);
+        if (!key || !fold__json_take(j, ':')) return 0;
+        while (which < 3 && strcmp(key, member[which])) which++;
+        if (which == 3 || (seen & 1u << which)) return fold__json_fail(j, "a tensor has a member twice, or one that the format has not");
+        seen |= 1u << which;
+        if (which == 1 && !fold__json_shape(j, &t->shape, &count)) return 0;
+        if (which == 2 && !(fold__json_take(j, '[') && fold__json_number(j, &t->begin) && fold__json_take(j, ',') && fold__json_number(j, &t->end) &&
+                            fold__json_take(j, ']'))) return 0;
+        if (which) continue;
+        if (!(key = fold__json_string(j))) return 0;
+        while (t->dtype < FOLD__DTYPES - 1 && strcmp(key, fold__dtypes[t->dtype].name)) t->dtype++;
+    } while (fold__json_next(j, ','));
+    const uint64_t width = (uint64_t)fold__dtypes[t->dtype].bytes;
+    if (seen != 7) return fold__json_fail(j, "a tensor lacks dtype, shape or data_offsets");
+    if (t->end < t->begin || (width && ((t->end - t->begin) % width || (t->end - t->begin) / width != count)))
+        return fold__json_fail(j, "data_offsets do not fit the type and shape");
+    return fold__json_take(j, '}');
+}
+
+/* A file that is being loaded. */
+typedef struct fold__file {
+    fold_model *m;
+    fold_load_desc d;
+    fold_reader *read;            /* NULL: `bytes` are what is left of a block of memory */
+    void *user;
+    const unsigned char *bytes;
+    size_t left;
+    char *header;
+    fold__tensor *tensor;
+    uint32_t *order, n;
+    unsigned char *stage;
+    size_t header_bytes, tensor_bytes, order_bytes, stage_bytes;
+    const char *optimizer, *steps, *config; /* of the metadata; NULL: not there */
+    int rule;
+    uint64_t n_steps;
+} fold__file;
+
+static int fold__json_metadata(fold__json *j, fold__file *x)
+{
+    if (!fold__json_take(j, '{')) return 0;
+    if (fold__json_next(j, '}')) return 1;
+    do {
+        const char *key = fold__json_string(j), *text = key && fold__json_take(j, ':') ? fold__json_string(j) : NULL;
+        if (!text) return 0;
+        const char **want = !strcmp(key, "optimizer") ? &x->optimizer : !strcmp(key, "steps") ? &x->steps : !strcmp(key, "config") ? &x->config : NULL;
+        if (want && *want) return fold__json_fail(j, "the metadata have a key twice");
+        if (want) *want = text;
+    } while (fold__json_next(j, ','));
+    return fold__json_take(j, '}');
+}
+
+static int fold__json_header(fold__json *j, fold__file *x, size_t length)
+{
+    int metadata = 0;
+    if (*j->at != '{') return fold__json_fail(j, "expected {"); /* no space before it */
+    j->at++;
+    if (!fold__json_next(j, '}')) {
+        do {
+            const char *name = fold__json_string(j);
+            if (!name || !fold__json_take(j, ':')) return 0;
+            if (strcmp(name, "__metadata__")) {
+                if (!fold__json_tensor(j, &x->tensor[x->n])) return 0;
+                x->tensor[x->n++].name = name;
+            } else if (metadata++) {
+                return fold__json_fail(j, "a second __metadata__");
+            } else if (!fold__json_metadata(j, x)) {
+                return 0;
+            }
+        } while (fold__json_next(j, ','));
+        if (!fold__json_take(j, '}')) return 0;
+    }
+    fold__json_blanks(j);
+    return (size_t)(j->at - j->start) == length || fold__json_fail(j, "something follows the last }");
+}
+
+static int fold__by_name(const void *tensors, uint32_t a, uint32_t b)
+{
+    const fold__tensor *t = (const fold__tensor *)tensors;
+    return strcmp(t[a].name, t[b].name) < 0;
+}
+static int fold__by_place(const void *tensors, uint32_t a, uint32_t b)
+{
+    const fold__tensor *t = (const fold__tensor *)tensors;
+    return t[a].begin != t[b].begin ? t[a].begin < t[b].begin : t[a].end < t[b].end;
+}
+
+/* -- loading --------------------------------------------------------------------------------- */
+
+FOLD_API fold_load_desc fold_load_desc_default(void)
+{
+    fold_load_desc d;
+    memset(&d, 0, sizeof d);
+    return d;
+}
+
+static int fold__load_fail(fold__file *x, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
+static int fold__load_fail(fold__file *x, fold_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fold__fail_v(&x->m->error, status, format, args);
+    va_end(args);
+    return 0;
+}
+
+/* A name for messages: short, and without what would move a terminal's cursor. */
+enum { FOLD__SHORT = 64 };
+static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
+{
+    size_t at = 0;
+    for (int n; *name && at + 8 < FOLD__SHORT; name += n) {
+        n = fold__utf8(name);
+        const int plain = n > 1 || (n && (unsigned char)*name >= 32 && *name != 127);
+        if (plain) memcpy(out + at, name, (size_t)n);
+        else out[at] = '?';
+        at += plain ? (size_t)n : 1;
+        if (!n) n = 1;
+    }
+    snprintf(out + at, FOLD__SHORT - at, "%s", *name ? ".." : "");
+    return out;
+}
+
+static void *fold__file_memory(fold__file *x, size_t n, size_t *bytes)
+{
+    void *p = x->m->arena.memory.alloc(n, FOLD__ALIGN, x->m->arena.memory.user);
+    *bytes = p ? n : 0;
+    if (!p) fold__load_fail(x, FOLD_NO_MEMORY, "load: out of memory");
+    return p;
+}
+static void fold__file_end(fold__file *x)
+{
+    fold__release(x->m, x->header, x->header_bytes);
+    fold__release(x->m, x->tensor, x->tensor_bytes);
+    fold__release(x->m, x->order, x->order_bytes);
+    fold__release(x->m, x->stage, x->stage_bytes);
+}
+
+/* The next n bytes, to `to`. */
+static int fold__file_read(fold__file *x, void *to, size_t n)
+{
+    if (x->read ? x->read(x->user, to, n) != n : n > x->left) return fold__load_fail(x, FOLD_IO, "load: the file ends too early, or cannot be read");
+    if (x->read) return 1;
+    memcpy(to, x->bytes, n);
+    x->bytes += n;
+    x->left -= n;
+    return 1;
+}
+
+/* Memory for a header grows as its bytes come: a wrong length costs nothing. */
+static int fold__read_header(fold__file *x, size_t length)
+{
+    enum { FIRST = 1 << 16 };
+    for (size_t have = 0, part; have < length || !x->header; have += part) {
+        part = fold__min_size(length - have, fold__max_size(have, FIRST));
+        const size_t had = x->header_bytes;
+        char *old = x->header, *p = (char *)fold__file_memory(x, have + part + 1, &x->header_bytes);
+        if (!p) x->header_bytes = had;
+        if (!p) return 0;
+        if (old) memcpy(p, old, have);
+        fold__release(x->m, old, had);
+        x->header = p;
+        if (!fold__file_read(x, p + have, part)) return 0;
+        p[have + part] = 0;
+    }
+    return 1;
+}
+
+/* Reads the header into the table of tensors, in order of their names, each but once. */
+static int fold__load_header(fold__file *x)
+{
+    unsigned char head[8];
+    char shown[FOLD__SHORT];
+    uint64_t length = 0;
+    if (!fold__file_read(x, head, sizeof head)) return 0;
+    for (int k = 0; k < 8; k++) length |= (uint64_t)head[k] << 8 * k;
+    if (length > FOLD__HEADER_LIMIT) return fold__load_fail(x, FOLD_IO, "load: not a safetensors file (its header would have over 100 MB)");
+    if (!x->read && length > x->left) return fold__load_fail(x, FOLD_IO, "load: the file ends too early");
+    if (!fold__read_header(x, (size_t)length)) return 0;
+    const size_t most = (size_t)length / FOLD__LEAST_TENSOR + 1;
+    if (!(x->tensor = (fold__tensor *)fold__file_memory(x, most * sizeof *x->tensor, &x->tensor_bytes))) return 0;
+    if (!(x->order = (uint32_t *)fold__file_memory(x, most * sizeof *x->order, &x->order_bytes))) return 0;
+    fold__json j = { x->header, x->header, NULL };
+    if (!fold__json_header(&j, x, (size_t)length))
+        return fold__load_fail(x, FOLD_IO, "load: not a safetensors file: %s (byte %lu of the header)", j.problem, (unsigned long)(j.at - j.start));
+    for (uint32_t i = 0; i < x->n; i++) x->order[i] = i;
+    fold__sort(x->order, x->n, fold__by_name, x->tensor);
+    for (uint32_t i = 1; i < x->n; i++) {
+        const char *name = x->tensor[x->order[i]].name;
+        if (strcmp(name, x->tensor[x->order[i - 1]].name)) continue;
+        return fold__load_fail(x, FOLD_IO, "load: '%s' is in the file twice", fold__shorten(shown, name));
+    }
+    return 1;
+}
+
+/* Compares s with three texts in a row. */
+static int fold__compare_joined(const char *s, const char *const part[3])
+{
+    for (int i = 0; i < 2; i++) {
+        const size_t n = strlen(part[i]);
+        const int order = strncmp(s, part[i], n);
+        if (order) return order;
+        s += n;
+    }
+    return strcmp(s, part[2]);
+}
+
+static fold__tensor *fold__find_tensor(const fold__file *x, int part, const char *name)
+{
+    const char *const joined[3] = { fold__part_name(x->rule, part), x->d.prefix ? x->d.prefix : "", name };
+    for (uint32_t low = 0, high = x->n; low < high;) {
+        const uint32_t middle = low + (high - low) / 2;
+        fold__tensor *t = &x->tensor[x->order[middle]];
+        const int order = fold__compare_joined(t->name, joined);
+        if (!order) return t;
+        if (order < 0) low = middle + 1;
+        else high = middle;
+    }
+    return NULL;
+}
+
+/* Joins a tensor and a part of a parameter. */
+static int fold__match_part(fold__file *x, uint32_t i, int part)
+{
+    const fold__param_data *p = &fold__params(x->m)[i];
+    fold__tensor *t = fold__find_tensor(x, part, p->name);
+    char name[FOLD__SHORT];
+    fold__shorten(name, p->name);
+    if (!t) {
+        if (x->d.allow_missing || (part && !fold__trainable(x->m, p))) return 1;
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file", part ? "the optimiser's state of " : "", name);
+    }
+    if (t->dtype >= FOLD__DTYPES_READ) {
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s is of type %s in the file; F32, F16, BF16 and F64 are read", name, fold__dtypes[t->dtype].name);
+        return 0;
+    }
+    if (!fold__shape_same(&t->shape, &p->shape)) {
+        char there[64] = "of more than 4 axes", here[64];
+        if (t->shape.rank <= FOLD_MAX_RANK) fold__shape_text(there, sizeof there, 0, &t->shape);
+        fold__shape_text(here, sizeof here, 0, &p->shape);
+        return fold__load_fail(x, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name, there, here);
+    }
+    t->param = i + 1;
+    t->part = part;
+    return 1;
+}
+
+/* What the metadata say of the optimiser. */
+static int fold__load_rule(fold__file *x)
+{
+    if (x->m->inference) return fold__load_fail(x, FOLD_BAD_STATE, "load: the model was made for inference and has no optimiser state");
+    if (!x->optimizer && x->d.allow_missing) return 1;
+    if (!x->optimizer) return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file has no optimiser state");
+    while (x->rule < FOLD__RULE_COUNT && strcmp(x->optimizer, fold__rule_name(x->rule))) x->rule++;
+    const char *s = x->steps ? x->steps : "";
+    size_t digits = 0;
+    for (; digits < 18 && s[digits] >= '0' && s[digits] <= '9'; digits++) x->n_steps = x->n_steps * 10 + (uint64_t)(s[digits] - '0');
+    if (x->rule < FOLD__RULE_COUNT && digits && !s[digits]) return 1;
+    return fold__load_fail(x, FOLD_IO, "load: the metadata's `optimizer` or `steps` are not those of fold.h");
+}
+
+/* Finds every parameter's tensors, and looks at those left over. */
+static int fold__load_match(fold__file *x)
+{
+    const char *prefix = x->d.prefix ? x->d.prefix : "";
+    char shown[FOLD__SHORT];
+    if (x->d.state && !fold__load_rule(x)) return 0;
+    for (int part = 0; part < (x->d.state ? fold__parts_of(x->rule) : 1); part++)
+        for (uint32_t i = 0; i < x->m->n_params; i++)
+            if (!fold__match_part(x, i, part)) return 0;
+    for (uint32_t i = 0; i < x->n && !x->d.allow_unknown; i++) {
+        const fold__tensor *t = &x->tensor[i];
+        if (t->param || strncmp(t->name, prefix, strlen(prefix)) || !strncmp(t->name, "optimizer.", 10)) continue;
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the model has no '%s', which is in the file", fold__shorten(shown, t->name + strlen(prefix)));
+    }
+    if (x->d.config && (x->config ? strlen(x->config) : 0) >= x->d.config_size)
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes", (unsigned long)(x->config ? strlen(x->config) + 1 : 1));
+    return 1;
+}
+
+/* Finds the data of every tensor: where they lie in memory, else read to where they wait. They must follow each other. */
+static int fold__load_data(fold__file *x)
+{
+    char shown[FOLD__SHORT];
+    uint64_t at = 0;
+    size_t staged = 0;
+    fold__sort(x->order, x->n, fold__by_place, x->tensor);
+    for (uint32_t i = 0; i < x->n; i++) {
+        const fold__tensor *t = &x->tensor[x->order[i]];
+        if (t->begin != at)
+            return fold__load_fail(x, FOLD_IO, "load: the data of '%s' do not begin where those before end", fold__shorten(shown, t->name));
+        at = t->end;
+        if (t->param) staged += (size_t)(t->end - t->begin); /* at most 24 bytes for every value of the model */
+    }
+    if (!x->read && at != x->left) return fold__load_fail(x, FOLD_IO, "load: the file %s", at > x->left ? "ends too early" : "goes on after its data");
+    if (x->read && staged && !(x->stage = (unsigned char *)fold__file_memory(x, staged, &x->stage_bytes))) return 0;
+    unsigned char *to = x->stage;
+    for (uint32_t i = 0; i < x->n; i++) {
+        fold__tensor *t = &x->tensor[x->order[i]];
+        uint64_t left = x->read ? t->end - t->begin : 0;
+        unsigned char skipped[256];
+        t->data = x->read ? to : x->bytes + t->begin;
+        if (t->param && left) {
+            if (!fold__file_read(x, to, (size_t)left)) return 0;
+            to += left;
+            left = 0;
+        }
+        for (size_t part; left; left -= part) {
+            part = left < sizeof skipped ? (size_t)left : sizeof skipped;
+            if (!fold__file_read(x, skipped, part)) return 0;
+        }
+    }
+    return 1;
+}
+
+static float fold__float_of(uint32_t bits) { float y; memcpy(&y, &bits, sizeof y); return y; }
+
+/* IEEE 754 binary16 */
+static float fold__half(uint32_t h)
+{
+    const uint32_t sign = h >> 15 << 31, exponent = h >> 10 & 31, fraction = h & 0x3ff;
+    if (!exponent) return (sign ? -1.0f : 1.0f) * (float)fraction / 16777216.0f;
+    return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
+}
+
+static void fold__read_floats(float *y, const unsigned char *x, size_t n, int dtype)
+{
+    const int width = fold__dtypes[dtype].bytes;
+    for (size_t i = 0; i < n; i++, x += width) {
+        uint64_t bits = 0;
+        double d;
+        for (int k = 0; k < width; k++) bits |= (uint64_t)x[k] << 8 * k;
+        memcpy(&d, &bits, sizeof d);
+        y[i] = dtype == 0 ? fold__float_of((uint32_t)bits) : dtype == 1 ? fold__half((uint32_t)bits) : dtype == 2 ? fold__float_of((uint32_t)bits << 16) : (float)d;
+    }
+}
+
+/* Everything was checked: now the model is written. */
+static void fold__load_values(fold__file *x)
+{
+    fold_model *m = x->m;
+    const fold_param all = { 0, 0 };
+    for (int part = 1; part < 3 && x->d.state; part++)
+        if (fold__part(m, part)) memset(fold__part(m, part), 0, m->arrays[part == 1 ? FOLD__M_STATE1 : FOLD__M_STATE2].need);
+    for (uint32_t i = 0; i < x->n; i++) {
+        const fold__tensor *t = &x->tensor[i];
+        if (!t->param) continue;
+        const fold__param_data *p = &fold__params(m)[t->param - 1];
+        fold__read_floats(fold__part(m, t->part) + p->at, t->data, p->size, t->dtype);
+    }
+    if (x->d.state) {
+        m->rule = x->rule;
+        m->steps = x->n_steps;
+    }
+    if (x->d.config) snprintf(x->d.config, x->d.config_size, "%s", x->config ? x->config : "");
+    fold_params_write_end(m, all);
+}
+
+/* ends: nothing may follow the file. */
+static fold_status fold__load_file(fold__file *x, const fold_load_desc *desc, int ends)
+{
+    char more;
+    x->d = desc ? *desc : fold_load_desc_default();
+    int good = !x->m->error.status && fold__load_header(x) && fold__load_match(x) && fold__load_data(x);
+    if (good && ends && x->read(x->user, &more, 1)) good = fold__load_fail(x, FOLD_IO, "load: the file goes on after its data");
+    if (good && fold__states_ready(x->m, x->d.state ? fold__parts_of(x->rule) - 1 : 0)) fold__load_values(x);
+    fold__file_end(x);
+    return x->m->error.status;
+}
+
+static fold__file fold__file_of(fold_model *m, fold_reader *read, void *user, const void *bytes, size_t size)
+{
+    fold__file x;
+    memset(&x, 0, sizeof x);
+    x.m = m;
+    x.read = read;
+    x.user = user;
+    x.bytes = (const unsigned char *)bytes;
+    x.left = size;
+    return x;
+}
+
+FOLD_API fold_status fold_load_memory(fold_model *m, const void *bytes, size_t size, const fold_load_desc *desc)
+{
+    if (!m) return FOLD_BAD_ARGUMENT;
+    if (!bytes) fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no bytes");
+    fold__file x = fold__file_of(m, NULL, NULL, bytes, size);
+    return fold__load_file(&x, desc, 0);
+}
+FOLD_API fold_status fold_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc)
+{
+    if (!m) return FOLD_BAD_ARGUMENT;
+    if (!read) fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no reader");
+    fold__file x = fold__file_of(m, read, user, NULL, 0);
+    return fold__load_file(&x, desc, 0);
+}
+#ifndef FOLD_NO_STDIO
+static size_t fold__from_file(void *file, void *bytes, size_t n) { return fread(bytes, 1, n, (FILE *)file); }
+
+FOLD_API fold_status fold_load(fold_model *m, const char *path, const fold_load_desc *desc)
+{
+    if (!m) return FOLD_BAD_ARGUMENT;
+    if (!path) fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no path");
+    if (m->error.status) return m->error.status;
+    errno = 0;
+    FILE *file = fopen(path, "rb");
+    if (!file) { fold__path_fail(m, "load", path); return m->error.status; }
+    fold__file x = fold__file_of(m, fold__from_file, file, NULL, 0);
+    fold__load_file(&x, desc, 1);
+    fclose(file);
+    return m->error.status;
+}
+#endif
+
+/* ==== room: training =========================================================================
+   Owns: the loop of fold_fit. Calls: recording, running, optimisers, files. */
+
+typedef struct fold__training {
+    fold_fit_desc d;
+    fold_fit_report r;
+    fold_model *m;
+    size_t *order, bytes, best_bytes; /* losses lie behind the order */
+    fold_node *loss;
+    float *best;                      /* values of the best epoch */
+    double sum;                       /* of the losses of this epoch */
+    uint64_t ns;                      /* spent on them */
+} fold__training;
+
+FOLD_API fold_fit_desc fold_fit_desc_default(void)
+{
+    fold_fit_desc d;
+    memset(&d, 0, sizeof d);
+    d.batch = 32;
+    d.epochs = 10;
+    return d;
+}
+
+static const char *fold__fit_problem(const fold_fit_desc *d)
+{
+    if (!d->loss) return "no function records the loss";
+    if (!d->samples || !d->batch) return "samples and batch must be at least 1";
+    if (d->epochs < 0 || d->first_epoch < 0 || d->patience < 0) return "epochs, first_epoch and patience must not be negative";
+    if (!!d->sgd + !!d->adagrad + !!d->rmsprop + !!d->adam != 1) return "exactly one optimiser must be given";
+    return NULL;
+}
+
+static int fold__fit_start(fold__training *x)
+{
+    fold_ctx *f = x->d.ctx;
+    const fold_memory *memory = &x->m->arena.memory;
+    const size_t batch = fold__min_size(x->d.batch, x->d.samples), values = x->m->span * sizeof(float);
+    const char *problem = fold__fit_problem(&x->d);
+    fold_reset(f);
+    if (problem) fold__fail(f, FOLD_BAD_ARGUMENT, "fit: %s", problem);
+    if (fold__broken(f)) return 0;
+    x->d.batch = batch;
+    x->bytes = fold__size(x->d.samples, sizeof *x->order, fold__size(batch, sizeof *x->loss, 0));
+    x->order = (size_t *)memory->alloc(x->bytes, FOLD__ALIGN, memory->user);
+    if (x->order && x->d.keep_best && values) x->best = (float *)memory->alloc(x->best_bytes = values, FOLD__ALIGN, memory->user);
+    if (!x->order || (x->d.keep_best && values && !x->best)) {
+        fold__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
+        return 0;
+    }
+    x->loss = (fold_node *)(void *)(x->order + x->d.samples);
+    fold_clear_grads(x->m);
+    return 1;
+}
+
+/* Fisher and Yates's shuffle, of the samples in their own order. */
+static void fold__fit_order(fold__training *x)
+{
+    fold__random r = { fold__mix64(x->d.seed ^ fold__mix64((uint64_t)x->r.epoch + 1)) };
+    for (size_t i = 0; i < x->d.samples; i++) x->order[i] = i;
+    for (size_t i = x->d.samples; i > 1 && !x->d.in_order; i--) {
+        const size_t k = (size_t)(fold__random_next(&r) % i), sample = x->order[k];
+        x->order[k] = x->order[i - 1];
+        x->order[i - 1] = sample;
+    }
+}
+
+static fold_status fold__fit_step(fold__training *x)
+{
+    if (x->d.clip > 0) fold_clip_grads(x->m, x->d.clip);
+    if (x->d.sgd) return fold_sgd_step(x->m, x->d.sgd);
+    if (x->d.adagrad) return fold_adagrad_step(x->m, x->d.adagrad);
+    return x->d.rmsprop ? fold_rmsprop_step(x->m, x->d.rmsprop) : fold_adam_step(x->m, x->d.adam);
+}
+
+/* Trains on samples first..first+n of the order. */
+static int fold__fit_batch(fold__training *x, size_t first, size_t n)
+{
+    fold_ctx *f = x->d.ctx;
+    const uint64_t start = fold__now(f), salt = fold__mix64(x->d.seed + fold__mix64((uint64_t)x->r.epoch));
+    fold_reset(f);
+    for (size_t i = 0; i < n && !fold__broken(f); i++) {
+        const size_t sample = x->order[first + i];
+        fold_seed(f, salt ^ fold__mix64(sample));
+        x->loss[i] = x->d.loss(f, sample, x->d.user);
+        if (fold_is_null(x->loss[i])) fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %lu is the null node", (unsigned long)sample);
+    }
+    if (fold__broken(f)) return 0;
+    const fold_node mean = fold_mean_n(f, x->loss, n);
+    if (fold_backward(f, mean)) return 0;
+    x->sum += (double)fold_scalar(f, mean) * (double)n;
+    if (fold__fit_step(x)) return 0;
+    x->ns += fold__now(f) - start;
+    x->r.trained = first + n;
+    x->r.loss = x->sum / (double)x->r.trained;
+    x->r.per_second = x->ns ? (double)x->r.trained * 1e9 / (double)x->ns : 0;
+    return 1;
+}
+
+#ifndef FOLD_NO_STDIO
+static void fold__fit_save(fold__training *x, const char *path, int state)
+{
+    fold_save_desc d = fold_save_desc_default();
+    d.state = state;
+    d.config = x->d.config;
+    if (path) fold_save(x->m, path, &d);
+}
+#endif
+
+/* The metric, what is kept for it, and whether to go on. */
+static int fold__fit_epoch_end(fold__training *x)
+{
+    fold_fit_report *r = &x->r;
+    const int smaller = !x->d.metric || x->d.smaller_is_better;
+    r->metric = x->d.metric ? x->d.metric(x->m, x->d.user) : r->loss;
+    r->epoch_end = 1;
+    if (fold__broken(x->d.ctx)) return 0;
+    const int better = r->best_epoch < 0 ? r->metric == r->metric : smaller ? r->metric < r->best : r->metric > r->best;
+    if (better) {
+        r->best = r->metric;
+        r->best_epoch = r->epoch;
+        if (x->best) memcpy(x->best, fold__values(x->m), x->best_bytes);
+    }
+#ifndef FOLD_NO_STDIO
+    if (better) fold__fit_save(x, x->d.best_path, 0);
+    fold__fit_save(x, x->d.last_path, 1);
+#endif
+    if (fold__broken(x->d.ctx)) return 0;
+    const int since = r->epoch - (r->best_epoch < 0 ? x->d.first_epoch - 1 : r->best_epoch);
+    if (x->d.patience && since >= x->d.patience) r->ended = FOLD_FIT_PATIENCE;
+    if (x->d.progress && x->d.progress(r, x->d.user) && !r->ended) r->ended = FOLD_FIT_PROGRESS;
+    return !r->ended;
+}
+
+/* One epoch; whether to go on. */
+static int fold__fit_epoch(fold__training *x)
+{
+    const size_t samples = x->d.samples;
+    x->sum = 0;
+    x->ns = 0;
+    x->r.epoch_end = 0;
+    fold__fit_order(x);
+    for (size_t first = 0, n; first < samples; first += n) {
+        n = fold__min_size(x->d.batch, samples - first);
+        if (!fold__fit_batch(x, first, n)) return 0;
+        if (!x->d.progress || !x->d.progress(&x->r, x->d.user)) continue;
+        x->r.ended = FOLD_FIT_PROGRESS;
+        return 0;
+    }
+    return fold__fit_epoch_end(x);
+}
+
+FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report)
+{
+    fold__training x;
+    const fold_param all = { 0, 0 };
+    if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
+    memset(&x, 0, sizeof x);
+    x.d = *desc;
+    x.m = desc->ctx->model;
+    x.r.epoch = x.d.first_epoch;
+    x.r.best_epoch = -1;
+    x.r.metric = x.r.best = (double)NAN;
+    if (fold__fit_start(&x))
+        for (int i = 0; i < x.d.epochs; i++) {
+            x.r.epoch = x.d.first_epoch + i;
+            if (!fold__fit_epoch(&x)) break;
+        }
+    if (fold__broken(desc->ctx)) x.r.ended = FOLD_FIT_ERROR;
+    if (x.r.best_epoch >= 0 && x.best) {
+        memcpy(fold__values(x.m), x.best, x.best_bytes);
+        fold_params_write_end(x.m, all);
+    }
+    fold__release(x.m, x.order, x.bytes);
+    fold__release(x.m, x.best, x.best_bytes);
+    if (report) *report = x.r;
+    return fold_ctx_status(desc->ctx);
 }
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)

@@ -1,0 +1,228 @@
+/* Loading hostile files: whatever the bytes, a load that fails says why and changes nothing, one that succeeds is saved and
+   loaded again to the same bits, memory and streams agree, and memory stays within a few times the file.
+
+   With libFuzzer:    clang -g -O1 -DLIBFUZZER -fsanitize=fuzzer,address,undefined -o build/fuzz_load tests/fuzz_load.c -lm
+                      build/fuzz_load -max_len=4096 FOLDER
+   As a program:      cc -g -O1 -fsanitize=address,undefined -o build/fuzz_load tests/fuzz_load.c -lm
+                      build/fuzz_load [--runs N] [--seed N] [FILE...]     random changes of good files; files are replayed
+   The first byte of an input chooses settings; the rest is the file. */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+#include <stdlib.h>
+
+enum { MOST = 1 << 16 };
+typedef struct bytes { size_t n, at; unsigned char b[MOST]; } bytes;
+
+static void must(int holds, const char *what)
+{
+    if (holds) return;
+    fprintf(stderr, "fuzz_load: %s\n", what);
+    abort();
+}
+
+/* -- a small model whose memory is counted -------------------------------------------------------- */
+
+typedef struct purse { size_t held, most; } purse;
+static void *purse_alloc(size_t size, size_t align, void *user)
+{
+    purse *p = (purse *)user;
+    p->held += size;
+    if (p->held > p->most) p->most = p->held;
+    return fold__malloc(size, align, NULL);
+}
+static void purse_free(void *ptr, size_t size, void *user)
+{
+    ((purse *)user)->held -= size;
+    fold__free(ptr, size, NULL);
+}
+static fold_model *make_model(purse *p, int steps)
+{
+    fold_model_desc d = fold_model_desc_default();
+    const fold_adam adam = fold_adam_default();
+    d.memory.alloc = purse_alloc;
+    d.memory.free = purse_free;
+    d.memory.user = p;
+    fold_model *m = fold_model_new(&d);
+    fold_weight(m, "W", 2, 3);
+    fold_bias(m, "b\xc3\xbc", 1);
+    fold_table(m, "t\"", 3, 2);
+    for (int i = 0; i < steps; i++) {
+        size_t n;
+        float *g = fold_model_grads(m, &n);
+        for (size_t k = 0; k < n; k++) g[k] = 0.01f * (float)(k + 1);
+        fold_adam_step(m, &adam);
+    }
+    return m;
+}
+
+static int to_bytes(void *user, const void *data, size_t n)
+{
+    bytes *b = (bytes *)user;
+    if (b->n + n > MOST) return 1;
+    memcpy(b->b + b->n, data, n);
+    b->n += n;
+    return 0;
+}
+static size_t from_bytes(void *user, void *data, size_t n)
+{
+    bytes *b = (bytes *)user;
+    const size_t part = n < b->n - b->at ? n : b->n - b->at;
+    memcpy(data, b->b + b->at, part);
+    b->at += part;
+    return part;
+}
+static void save(fold_model *m, bytes *to)
+{
+    fold_save_desc d = fold_save_desc_default();
+    d.state = 1;
+    to->n = to->at = 0;
+    must(!fold_save_to(m, to_bytes, to, &d), "it saves");
+}
+
+/* -- one input ------------------------------------------------------------------------------------ */
+
+static int accepted;
+
+static void one_input(const uint8_t *data, size_t size)
+{
+    static bytes before, after, other, input;
+    purse p = { 0, 0 }, q = { 0, 0 };
+    if (!size || size > MOST) return;
+    const int settings = *data++;
+    size--;
+    fold_load_desc d = fold_load_desc_default();
+    char config[16] = "";
+    d.state = settings & 1;
+    d.allow_missing = settings >> 1 & 1;
+    d.allow_unknown = settings >> 2 & 1;
+    d.prefix = settings & 8 ? "e." : NULL;
+    d.config = settings & 16 ? config : NULL;
+    d.config_size = sizeof config;
+    fold_model *m = make_model(&p, 1), *n = make_model(&q, 1);
+    save(m, &before);
+    p.most = p.held;
+    const size_t held = p.held;
+    unsigned char *exact = (unsigned char *)malloc(size + !size);
+    if (size) memcpy(exact, data, size);
+    const fold_status status = fold_load_memory(m, exact, size, &d);
+    must(p.held == held, "memory is returned");
+    must(p.most <= held + 4 * size + 1000, "memory stays within a few times the file");
+    free(exact);
+    input.n = size;
+    input.at = 0;
+    if (size) memcpy(input.b, data, size);
+    const fold_status streamed = fold_load_from(n, from_bytes, &input, &d);
+    must(!status || status != FOLD_BAD_STATE, "no status of another kind");
+    must(!status == !fold_model_message(m)[0], "an error says why");
+    must(streamed == status || !streamed, "a stream may go on, and fails as memory does");
+    if (status && !streamed) must(input.at < size, "but only when it went on");
+    must(q.most <= q.held + 4 * size + 70000, "memory stays within a few times the file, when streamed");
+    fold_model_clear_error(m);
+    fold_model_clear_error(n);
+    save(m, &after);
+    if (status) must(before.n == after.n && !memcmp(before.b, after.b, after.n), "a load that fails changes nothing");
+    save(n, &other);
+    if (status == streamed) must(other.n == after.n && !memcmp(other.b, after.b, after.n), "memory and streams agree");
+    if (!status) {
+        d.state = 1;
+        d.allow_missing = 0;
+        d.prefix = NULL;
+        must(!fold_load_memory(n, after.b, after.n, &d), "what was saved is loaded");
+        save(n, &other);
+        must(other.n == after.n && !memcmp(other.b, after.b, after.n), "to the same bits");
+    }
+    accepted += !status;
+    fold_model_free(m);
+    fold_model_free(n);
+    must(!p.held && !q.held, "memory is returned at the end");
+}
+
+#ifdef LIBFUZZER
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    one_input(data, size);
+    return 0;
+}
+#else
+
+/* -- as a program: random changes ----------------------------------------------------------------- */
+
+static const char *const pieces[] = {
+    "{", "}", "[", "]", "\"", ":", ",", "\\u0041", "\\ud83d\\ude00", "\\ud83d", "\\", "\xff", "\xe2\x82\xac", "0", "9", "18446744073709551615", "4294967296", "-1", "1e3",
+    "\"W\"", "\"__metadata__\"", "\"dtype\"", "\"F32\"", "\"BF16\"", "\"F64\"", "\"I8\"", "\"shape\":[]", "\"data_offsets\":[0,24]", "[2,3]", "e.", "optimizer.adam.m.", "\"config\":\"x\""
+};
+enum { PIECES = sizeof pieces / sizeof *pieces };
+
+static void insert(bytes *x, size_t at, const void *what, size_t n)
+{
+    if (x->n + n > MOST) return;
+    memmove(x->b + at + n, x->b + at, x->n - at);
+    memcpy(x->b + at, what, n);
+    x->n += n;
+}
+static void cut(bytes *x, size_t at, size_t n)
+{
+    if (n > x->n - at) n = x->n - at;
+    memmove(x->b + at, x->b + at + n, x->n - at - n);
+    x->n -= n;
+}
+static void change(bytes *x, check_random *r)
+{
+    const size_t at = (size_t)random_below(r, (int)x->n);
+    const char *piece = pieces[random_below(r, PIECES)];
+    switch (random_below(r, 6)) {
+    case 0: x->b[at] ^= (unsigned char)(1u << random_below(r, 8)); break;
+    case 1: x->b[at] = (unsigned char)random_below(r, 256); break;
+    case 2: cut(x, at, 1 + (size_t)random_below(r, 20)); break;
+    case 3: insert(x, at, x->b + random_below(r, (int)x->n), 1); break;
+    case 4: insert(x, at, piece, strlen(piece)); break;
+    default: x->b[at] = (unsigned char)('0' + random_below(r, 10)); break;
+    }
+}
+/* The header's length, made right again: changes get past the first check. */
+static void mend(bytes *x, size_t data)
+{
+    const size_t length = x->n > 9 + data ? x->n - 9 - data : 0;
+    for (size_t k = 0; k < 8 && x->n > 9; k++) x->b[1 + k] = (unsigned char)((uint64_t)length >> 8 * k);
+}
+
+int main(int argc, char **argv)
+{
+    long runs = 3000, seed = 1, replayed = 0;
+    static bytes good, x;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--runs") && i + 1 < argc) { runs = atol(argv[++i]); continue; }
+        if (!strcmp(argv[i], "--seed") && i + 1 < argc) { seed = atol(argv[++i]); continue; }
+        FILE *file = fopen(argv[i], "rb");
+        if (!file) { fprintf(stderr, "fuzz_load: cannot read %s\n", argv[i]); return 1; }
+        x.n = fread(x.b, 1, MOST, file);
+        fclose(file);
+        one_input(x.b, x.n);
+        replayed++;
+    }
+    purse p = { 0, 0 };
+    check_random r = { (uint64_t)seed };
+    for (long i = 0; i < runs; i++) {
+        fold_save_desc d = fold_save_desc_default();
+        fold_model *m = make_model(&p, random_below(&r, 3));
+        const unsigned char settings = (unsigned char)random_below(&r, 256);
+        d.state = random_below(&r, 2);
+        d.config = random_below(&r, 2) ? "h=\"5\"" : NULL;
+        good.n = good.at = 0;
+        must(!fold_save_to(m, to_bytes, &good, &d), "it saves");
+        x.n = 0;
+        insert(&x, 0, &settings, 1);
+        insert(&x, 1, good.b, good.n);
+        const size_t data = good.n - 8 - (good.b[0] | (size_t)good.b[1] << 8);
+        for (int k = random_below(&r, 6); k > 0 && x.n; k--) change(&x, &r);
+        if (random_below(&r, 4)) mend(&x, data);
+        one_input(x.b, x.n);
+        fold_model_free(m);
+    }
+    printf("%ld inputs, %d loaded, no complaint\n", runs + replayed, accepted);
+    return 0;
+}
+#endif

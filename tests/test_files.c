@@ -1,0 +1,1111 @@
+/* cc -O2 -o test_files tests/test_files.c -lm
+
+   Models in safetensors files, and fold_fit. Writes build/files_*.safetensors for tests/check_safetensors.py and reads those
+   that it writes, build/python_*.safetensors, when they are there. */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+#include <stdlib.h>
+
+enum { BYTES = 1 << 16, WORDS = 20, H = 5 };
+
+/* -- files in memory -------------------------------------------------------------------------- */
+
+/* limit: writing stops there. piece: reading hands out as much at most, and ends early when it is 1 short of what was asked. */
+typedef struct block { size_t n, at, limit; unsigned char bytes[BYTES]; } block;
+static int to_block(void *user, const void *bytes, size_t n)
+{
+    block *b = (block *)user;
+    if (b->n + n > b->limit) return 1;
+    memcpy(b->bytes + b->n, bytes, n);
+    b->n += n;
+    return 0;
+}
+static size_t from_block(void *user, void *bytes, size_t n)
+{
+    block *b = (block *)user;
+    const size_t part = n < b->n - b->at ? n : b->n - b->at;
+    memcpy(bytes, b->bytes + b->at, part);
+    b->at += part;
+    return part;
+}
+static block *empty_block(block *b)
+{
+    b->n = b->at = 0;
+    b->limit = BYTES;
+    return b;
+}
+/* A file of a header and so many bytes of data, other ones each time. */
+static block *file_of(block *b, const char *header, size_t data)
+{
+    static unsigned start;
+    const size_t length = strlen(header);
+    start++;
+    empty_block(b);
+    for (int k = 0; k < 8; k++) b->bytes[b->n++] = (unsigned char)((uint64_t)length >> 8 * k);
+    memcpy(b->bytes + b->n, header, length);
+    b->n += length;
+    for (size_t i = 0; i < data; i++) b->bytes[b->n++] = (unsigned char)(i + start);
+    return b;
+}
+
+/* -- a model with every kind of parameter ----------------------------------------------------- */
+
+typedef struct net { fold_model *m; fold_param words, frozen, W, b, tied, V; } net;
+
+static net make_net(uint64_t seed)
+{
+    net n;
+    fold_model_desc d = fold_model_desc_default();
+    fold_param_desc p = fold_param_desc_default();
+    d.seed = seed;
+    n.m = fold_model_new(&d);
+    n.words = fold_table(n.m, "words \"quoted\" \\ \xc3\xbc\xe2\x82\xac\xf0\x9f\x8c\xb3", WORDS, H);
+    n.frozen = fold_table(n.m, "frozen", WORDS, H);
+    n.W = fold_weight(n.m, "layer.W", 2 * H, 3 * H);
+    n.b = fold_bias(n.m, "layer.b", 3 * H);
+    p.name = "tied";
+    p.shape = fold_shape2(H, 3 * H);
+    p.uses = FOLD_FOR_LINEAR_T | FOLD_FOR_LOOKUP;
+    p.init = FOLD_INIT_NORMAL;
+    p.init_scale = 0.3f;
+    n.tied = fold_param_new(n.m, &p);
+    p.name = "V";
+    p.shape = fold_shape3(2, H, 1);
+    p.uses = 0;
+    p.group = 3;
+    n.V = fold_param_new(n.m, &p);
+    fold_param_freeze(n.m, n.frozen, 1);
+    fold_group_rates(n.m, 3, 0.5f, 2);
+    return n;
+}
+
+static fold_node loss_of(fold_ctx *f, const net *n, uint64_t sample)
+{
+    check_random r = { sample * 77 };
+    const fold_node x[2] = { fold_lookup(f, n->words, random_below(&r, WORDS)), fold_lookup(f, n->frozen, random_below(&r, WORDS)) };
+    const fold_node h = fold_tanh(f, fold_add(f, fold_linear_n(f, x, 2, n->W, n->b), fold_lookup(f, n->tied, random_below(&r, H))));
+    const fold_node y = fold_add(f, fold_linear_t(f, h, n->tied, fold_param_at(n->m, -1)), fold_sum(f, fold_use(f, n->V), FOLD_ALL));
+    return fold_softmax_xent(f, y, random_below(&r, H));
+}
+
+typedef fold_status stepper(fold_model *m);
+static fold_status step_sgd(fold_model *m) { const fold_sgd o = { 0.1f, 0, 0.001f }; return fold_sgd_step(m, &o); }
+static fold_status step_momentum(fold_model *m) { const fold_sgd o = { 0.1f, 0.9f, 0.001f }; return fold_sgd_step(m, &o); }
+static fold_status step_adagrad(fold_model *m) { const fold_adagrad o = fold_adagrad_default(); return fold_adagrad_step(m, &o); }
+static fold_status step_rmsprop(fold_model *m) { const fold_rmsprop o = fold_rmsprop_default(); return fold_rmsprop_step(m, &o); }
+static fold_status step_adam(fold_model *m)
+{
+    fold_adam o = fold_adam_default();
+    o.decay = 0.01f;
+    o.decoupled = 1;
+    return fold_adam_step(m, &o);
+}
+static const struct { const char *name; stepper *step; int parts; } optimisers[] = {
+    { "none", step_sgd, 1 }, { "momentum", step_momentum, 2 }, { "squares", step_adagrad, 2 }, { "squares", step_rmsprop, 2 }, { "adam", step_adam, 3 }
+};
+enum { OPTIMISERS = sizeof optimisers / sizeof *optimisers };
+
+/* Steps first..first+count of a training. */
+static void train(fold_ctx *f, const net *n, stepper *step, int first, int count)
+{
+    for (int i = first; i < first + count; i++) {
+        fold_node loss[4];
+        fold_reset(f);
+        for (int k = 0; k < 4; k++) loss[k] = loss_of(f, n, (uint64_t)(4 * i + k));
+        CHECK_INT(fold_backward(f, fold_mean_n(f, loss, 4)), FOLD_OK);
+        CHECK_INT(step(n->m), FOLD_OK);
+    }
+}
+static fold_ctx *training_ctx(fold_model *m, int plans)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.plan_bytes = plans ? 1 << 16 : 0;
+    return fold_ctx_new(m, &d);
+}
+static void check_same_model(fold_model *a, fold_model *b)
+{
+    size_t n, k;
+    const float *x = fold_model_values(a, &n), *y = fold_model_values(b, &k);
+    CHECK_INT(n, k);
+    CHECK_BITS(x, y, n);
+    CHECK_INT(fold_model_steps(a), fold_model_steps(b));
+}
+static block *saved(block *b, fold_model *m, int state)
+{
+    fold_save_desc d = fold_save_desc_default();
+    d.state = state;
+    CHECK_INT(fold_save_to(m, to_block, empty_block(b), &d), FOLD_OK);
+    CHECK_TEXT(fold_model_message(m), "");
+    return b;
+}
+
+/* -- round trips ------------------------------------------------------------------------------ */
+
+/* Training that goes on from a file is the training that was not interrupted, to the bit. */
+static void continues(void)
+{
+    static block b;
+    for (int k = 0; k < OPTIMISERS; k++)
+        for (int way = 0; way < 3; way++) {
+            net whole = make_net(1), other = make_net(2);
+            fold_ctx *f = training_ctx(whole.m, 0), *g = training_ctx(other.m, 1);
+            fold_load_desc d = fold_load_desc_default();
+            fold_status status = FOLD_OK;
+            d.state = 1;
+            train(f, &whole, optimisers[k].step, 0, 6);
+            if (way == 2) {
+                fold_save_desc s = fold_save_desc_default();
+                s.state = 1;
+                CHECK_INT(fold_save(whole.m, "build/files_state.safetensors", &s), FOLD_OK);
+            } else {
+                saved(&b, whole.m, 1);
+            }
+            train(g, &other, step_adam, 50, 3); /* values, state and plans that the file must replace */
+            if (way == 0) status = fold_load_memory(other.m, b.bytes, b.n, &d);
+            if (way == 1) status = fold_load_from(other.m, from_block, &b, &d);
+            if (way == 2) status = fold_load(other.m, "build/files_state.safetensors", &d);
+            if (!CHECK_INT(status, FOLD_OK)) puts(fold_model_message(other.m));
+            check_same_model(other.m, whole.m);
+            train(f, &whole, optimisers[k].step, 6, 5);
+            train(g, &other, optimisers[k].step, 6, 5);
+            check_same_model(other.m, whole.m);
+            fold_param_freeze(whole.m, whole.frozen, 0); /* its state, zero so far, counts from now on */
+            fold_param_freeze(other.m, other.frozen, 0);
+            train(f, &whole, optimisers[k].step, 11, 3);
+            train(g, &other, optimisers[k].step, 11, 3);
+            check_same_model(other.m, whole.m);
+            fold_ctx_free(f);
+            fold_ctx_free(g);
+            fold_model_free(whole.m);
+            fold_model_free(other.m);
+        }
+}
+
+/* State of a parameter that was frozen later is not lost. */
+static void frozen_later(void)
+{
+    static block b;
+    net n = make_net(1), other = make_net(1);
+    fold_ctx *f = training_ctx(n.m, 0), *g = training_ctx(other.m, 0);
+    fold_load_desc d = fold_load_desc_default();
+    d.state = 1;
+    train(f, &n, step_adam, 0, 4);
+    fold_param_freeze(n.m, n.W, 1);
+    saved(&b, n.m, 1);
+    CHECK_INT(fold_load_memory(other.m, b.bytes, b.n, &d), FOLD_OK);
+    fold_param_freeze(n.m, n.W, 0);
+    train(f, &n, step_adam, 4, 3);
+    train(g, &other, step_adam, 4, 3);
+    check_same_model(other.m, n.m);
+    fold_ctx_free(f);
+    fold_ctx_free(g);
+    fold_model_free(n.m);
+    fold_model_free(other.m);
+}
+
+/* What a context computes after a load is what a fresh one computes: packs, transposed packs, kept plans. */
+static void contexts_follow(void)
+{
+    static block b;
+    net n = make_net(1), other = make_net(2);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.eager = eager;
+        d.plan_bytes = eager ? 0 : 1 << 16;
+        fold_ctx *f = fold_ctx_new(n.m, &d), *g = fold_ctx_new(other.m, &d);
+        fold_ctx *training = training_ctx(n.m, 1);
+        train(training, &n, step_momentum, 0, 2);
+        for (int turn = 0; turn < 3; turn++) {
+            fold_reset(f);
+            fold_reset(g);
+            const fold_node x = loss_of(f, &n, 3), y = loss_of(g, &other, 3);
+            CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+            CHECK_INT(fold_run(g, &y, 1), FOLD_OK);
+            CHECK((fold_scalar(f, x) == fold_scalar(g, y)) == (turn > 0));
+            if (turn) continue;
+            saved(&b, n.m, 0);
+            CHECK_INT(fold_load_memory(other.m, b.bytes, b.n, NULL), FOLD_OK);
+            if (eager) continue;
+            CHECK_INT(fold_run(g, &y, 1), FOLD_OK); /* what is recorded already is computed anew */
+            CHECK(fold_scalar(f, x) == fold_scalar(g, y));
+        }
+        fold_ctx_free(training);
+        fold_ctx_free(f);
+        fold_ctx_free(g);
+    }
+    fold_model_free(n.m);
+    fold_model_free(other.m);
+}
+
+/* -- what is read ----------------------------------------------------------------------------- */
+
+/* A model of W [2 x 3] and b [1]. */
+static fold_model *small_model(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_weight(m, "W", 2, 3);
+    fold_bias(m, "b", 1);
+    return m;
+}
+#define GOOD "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}"
+
+/* Loads the file and checks that it says so and changes nothing; says NULL: it loads. Through memory and through a reader. */
+static void loads(fold_model *m, block *b, const fold_load_desc *d, fold_status status, const char *says)
+{
+    static float before[BYTES / 4];
+    size_t n;
+    for (int way = 0; way < 2; way++) {
+        const float *x = fold_model_values(m, &n);
+        if (n) memcpy(before, x, n * sizeof *x);
+        unsigned char *exact = (unsigned char *)malloc(b->n + !b->n); /* the sanitizers see a read beyond it */
+        memcpy(exact, b->bytes, b->n);
+        b->at = 0;
+        const fold_status got = way ? fold_load_from(m, from_block, b, d) : fold_load_memory(m, exact, b->n, d);
+        free(exact);
+        if (status != FOLD_IO || way == 0 || got) CHECK_SAYS(got == status, "status %d instead of %d: %s", (int)got, (int)status, fold_model_message(m));
+        if (says && got) CHECK_TEXT(fold_model_message(m), says);
+        if (got && n) CHECK_BITS(x, before, n);
+        CHECK_SAYS(says ? !way || got || b->at < b->n : !got, "it should say \"%s\"", says ? says : "");
+        fold_model_clear_error(m);
+    }
+}
+
+static const struct { const char *header; int data; fold_status status; const char *says; } headers[] = {
+    { GOOD, 28, FOLD_OK, NULL },
+    { " " GOOD, 28, FOLD_IO, "expected {" },
+    { GOOD " \n\t ", 28, FOLD_OK, NULL },
+    { GOOD "x", 28, FOLD_IO, "something follows" },
+    { GOOD GOOD, 28, FOLD_IO, "something follows" },
+    { GOOD, 27, FOLD_IO, "ends too early" },
+    { GOOD, 29, FOLD_IO, "goes on" },
+    { "", 0, FOLD_IO, "expected {" },
+    { "{}", 0, FOLD_BAD_ARGUMENT, "W is not in the file" },
+    { "{", 0, FOLD_IO, "expected a string (byte 1 " },
+    { "{,}", 0, FOLD_IO, "expected a string" },
+    { "[]", 0, FOLD_IO, "expected {" },
+    { "null", 0, FOLD_IO, "expected {" },
+    { "{\"W\"}", 0, FOLD_IO, "expected :" },
+    { "{\"W\":[[[[[[[[", 0, FOLD_IO, "expected {" },
+    { "{\"W\":{}}", 0, FOLD_IO, "expected a string" },
+    { "{\"W\":{\"dtype\":\"F32\"}}", 0, FOLD_IO, "lacks" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3]}}", 24, FOLD_IO, "lacks" },
+    { "{\"W\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "member twice" },
+    { "{\"W\":{\"dtype\":\"F32\",\"stride\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "the format has not" },
+    { "{\"W\":{\"dtype\":32,\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a string" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3,],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,-3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3.0],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected ]" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,03],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "begins with 0" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24,24]}}", 24, FOLD_IO, "expected ]" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,0]}}", 24, FOLD_IO, "do not fit" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,25]}}", 25, FOLD_IO, "do not fit" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,28]}}", 28, FOLD_IO, "do not fit" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "overflows" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "overflows" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2147483648,2147483648],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "do not fit" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "out of range" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[8999999999999999976,9000000000000000000]}}", 24, FOLD_BAD_ARGUMENT, "b is not in" },
+    { "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]}}", 28, FOLD_OK, NULL },
+    { "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
+    { "{\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[24,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
+    { "{ \"b\" :\t{ \"data_offsets\" : [ 24 , 28 ] , \"shape\" : [ 1 ] , \"dtype\" : \"F32\" },\r\n\"\\u0057\":{\"dtype\":\"F\\u00332\",\"shape\":[2,3],"
+      "\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[20,24]}}", 24, FOLD_IO, "do not begin" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[28,32]}}", 32, FOLD_IO, "do not begin" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[28,32]}}", 32, FOLD_IO, "do not begin" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,48]}}", 48, FOLD_IO, "twice" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"\\u0057\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,48]}}", 48, FOLD_IO, "twice" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_SHAPE,
+      "W is [3 x 2] in the file, [2 x 3] in the model" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[1,1,1,2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_SHAPE,
+      "more than 4 axes" },
+    { "{\"W\":{\"dtype\":\"I32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT,
+      "W is of type I32 in the file; F32, F16, BF16 and F64 are read" },
+    { "{\"W\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "type another" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "b is not in" },
+    { "{\"c\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[0,0]}," GOOD, 28, FOLD_IO, "expected a string" },
+    { "{\"\\ud83d\\ude00\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+      "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '\xf0\x9f\x98\x80'" },
+    { "{\"\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+      "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '?\?[2J'" },
+    { "{\"\\ud83d\":1}", 0, FOLD_IO, "no character" }, { "{\"\\ud83d\\u0041\":1}", 0, FOLD_IO, "no character" },
+    { "{\"\\ude00\":1}", 0, FOLD_IO, "no character" }, { "{\"\\u0000\":1}", 0, FOLD_IO, "no character" },
+    { "{\"\\u12g4\":1}", 0, FOLD_IO, "no character" }, { "{\"\\x\":1}", 0, FOLD_IO, "no character" },
+    { "{\"\\", 0, FOLD_IO, "no character" }, { "{\"\\u12", 0, FOLD_IO, "no character" },
+    { "{\"\xff\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xc0\x80\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xed\xa0\x80\":1}", 0, FOLD_IO, "not UTF-8" },
+    { "{\"\xe2\x82", 0, FOLD_IO, "not UTF-8" }, { "{\"a\nb\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"abc", 0, FOLD_IO, "does not end" },
+    { "{\"__metadata__\":{}," "\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}",
+      28, FOLD_OK, NULL },
+    { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, FOLD_IO, "second __metadata__" },
+    { "{\"__metadata__\":{\"steps\":1}}", 0, FOLD_IO, "expected a string" },
+    { "{\"__metadata__\":{\"config\":\"a\",\"config\":\"b\"}}", 0, FOLD_IO, "key twice" },
+    { "{\"__metadata__\":null}", 0, FOLD_IO, "expected {" },
+};
+
+static void bad_headers(void)
+{
+    static block b;
+    fold_model *m = small_model();
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        loads(m, file_of(&b, headers[i].header, (size_t)headers[i].data), NULL, headers[i].status, headers[i].says);
+    file_of(&b, "{}", 0); /* lengths of headers that are none */
+    for (int k = 0; k < 8; k++) {
+        memset(b.bytes, 0, 8);
+        b.bytes[k] = 200;
+        loads(m, &b, NULL, FOLD_IO, k < 4 ? "" : "over 100 MB");
+    }
+    memset(b.bytes, 255, 8);
+    loads(m, &b, NULL, FOLD_IO, "over 100 MB");
+    fold_model_free(m);
+}
+
+/* A file that ends anywhere, or whose memory does, changes nothing; nor does one with a byte changed, unless it loads. */
+static void cut_and_changed(void)
+{
+    static block b, whole;
+    net n = make_net(1), other = make_net(2);
+    fold_ctx *f = training_ctx(n.m, 0);
+    fold_load_desc d = fold_load_desc_default();
+    size_t size;
+    const float *x = fold_model_values(other.m, &size);
+    static float before[BYTES / 4];
+    int loaded = 0;
+    d.state = 1;
+    memcpy(before, x, size * sizeof *x);
+    train(f, &n, step_adam, 0, 2);
+    saved(&whole, n.m, 1);
+    for (size_t length = 0; length < whole.n; length += length > 3000 ? 51 : 1) {
+        memcpy(&b, &whole, sizeof b);
+        b.n = length;
+        loads(other.m, &b, &d, FOLD_IO, "");
+        CHECK_BITS(x, before, size);
+    }
+    CHECK_INT(fold_model_steps(other.m), 0);
+    for (size_t at = 0; at < 1400; at++) {
+        memcpy(&b, &whole, sizeof b);
+        b.bytes[at] ^= (unsigned char)(1u << at % 8);
+        const fold_status status = fold_load_memory(other.m, b.bytes, b.n, &d);
+        loaded += !status;
+        if (status) CHECK(fold_model_message(other.m)[0] != 0);
+        if (status && !loaded) CHECK_BITS(x, before, size);
+        fold_model_clear_error(other.m);
+    }
+    CHECK_SAYS(loaded > 0 && loaded < 100, "%d loaded", loaded); /* blanks, the producer, the count of steps */
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    fold_model_free(other.m);
+}
+
+/* -- an allocator that fails after so many calls, and counts what is held -------------------------- */
+
+typedef struct purse { int calls; size_t held, most; } purse;
+static void *purse_alloc(size_t size, size_t align, void *user)
+{
+    purse *p = (purse *)user;
+    if (!p->calls) return NULL;
+    p->calls--;
+    p->held += size;
+    if (p->held > p->most) p->most = p->held;
+    return fold__malloc(size, align, NULL);
+}
+static void purse_free(void *ptr, size_t size, void *user)
+{
+    ((purse *)user)->held -= size;
+    fold__free(ptr, size, NULL);
+}
+
+static void out_of_memory(void)
+{
+    static block b;
+    net n = make_net(1);
+    fold_ctx *f = training_ctx(n.m, 0);
+    train(f, &n, step_adam, 0, 2);
+    saved(&b, n.m, 1);
+    purse p = { 1 << 20, 0, 0 };
+    fold_model_desc md = fold_model_desc_default();
+    md.memory.alloc = purse_alloc;
+    md.memory.free = purse_free;
+    md.memory.user = &p;
+    fold_model *m = fold_model_new(&md);
+    for (int i = 0; i < fold_param_count(n.m); i++) {
+        fold_param_desc d = fold_param_desc_default();
+        d.name = fold_param_name(n.m, fold_param_at(n.m, i));
+        d.shape = fold_param_shape(n.m, fold_param_at(n.m, i));
+        fold_param_new(m, &d);
+    }
+    CHECK_TEXT(fold_model_message(m), "");
+    fold_load_desc d = fold_load_desc_default();
+    d.state = 1;
+    d.allow_missing = 1;
+    const size_t held = p.held;
+    int calls = 0;
+    fold_status status = FOLD_NO_MEMORY;
+    for (; status && calls < 20; calls++) {
+        size_t size;
+        static float before[BYTES / 4];
+        const float *x = fold_model_values(m, &size);
+        memcpy(before, x, size * sizeof *x);
+        p.calls = calls;
+        b.at = 0;
+        status = fold_load_from(m, from_block, &b, &d);
+        if (!status) break;
+        CHECK_INT(status, FOLD_NO_MEMORY);
+        CHECK_TEXT(fold_model_message(m), "out of memory");
+        CHECK_BITS(x, before, size);
+        CHECK_INT(fold_model_steps(m), 0);
+        fold_model_clear_error(m);
+    }
+    CHECK_INT(calls, 6); /* header, table, order, data, two states */
+    check_same_model(m, n.m);
+    p.calls = 1 << 20;
+    const size_t now = p.held;
+    p.most = now;
+    memset(b.bytes, 255, 8); /* a header of 100 MB that is not there takes no memory */
+    b.bytes[4] = b.bytes[5] = b.bytes[6] = b.bytes[7] = 0;
+    b.bytes[3] = 5;
+    b.at = 0;
+    CHECK_INT(fold_load_from(m, from_block, &b, &d), FOLD_IO);
+    CHECK_INT(p.held, now);
+    CHECK(now > held && p.most < now + 300000);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    fold_model_free(m);
+    CHECK_INT(p.held, 0);
+}
+
+/* -- other types ---------------------------------------------------------------------------------- */
+
+static void types(void)
+{
+    static const struct { uint16_t half; float value; } halves[] = {
+        { 0x3c00, 1 }, { 0xc000, -2 }, { 0x7bff, 65504 }, { 0x0400, 6.103515625e-05f }, { 0x0001, 5.9604644775390625e-08f }, { 0x83ff, -6.097555160522461e-05f },
+    };
+    static const float values[6] = { 1.5f, -2, 0, 3.4028234663852886e38f, 1.401298464324817e-45f, -0.333333343f };
+    static const char *const type[] = { "F16", "BF16", "F64" };
+    static block b;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param W = fold_weight(m, "W", 2, 3);
+    for (int t = 0; t < 3; t++) {
+        char header[200];
+        const size_t width = t == 2 ? 8 : 2;
+        snprintf(header, sizeof header, "{\"W\":{\"dtype\":\"%s\",\"shape\":[2,3],\"data_offsets\":[0,%d]}}", type[t], (int)(6 * width));
+        file_of(&b, header, 6 * width);
+        for (size_t i = 0; i < 6; i++) {
+            const double d = (double)values[i];
+            uint64_t bits = 0;
+            uint32_t single;
+            memcpy(&single, &values[i], 4);
+            if (t == 2) memcpy(&bits, &d, 8);
+            else bits = t ? single >> 16 : halves[i].half;
+            for (size_t k = 0; k < width; k++) b.bytes[b.n - 6 * width + i * width + k] = (unsigned char)(bits >> 8 * k);
+        }
+        loads(m, &b, NULL, FOLD_OK, NULL);
+        for (int i = 0; i < 6; i++) {
+            float want = t ? values[i] : halves[i].value;
+            uint32_t bits;
+            memcpy(&bits, &want, 4);
+            if (t == 1) bits &= 0xffff0000u;
+            memcpy(&want, &bits, 4);
+            CHECK_BITS(fold_param_value(m, W) + i, &want, 1);
+        }
+    }
+    uint16_t special[] = { 0x7c00, 0xfc00, 0x8000, 0x7e00 };
+    CHECK(fold__half(special[0]) > 3e38f && fold__half(special[1]) < -3e38f && fold__half(special[3]) != fold__half(special[3]));
+    CHECK(fold__half(special[2]) == 0 && 1 / fold__half(special[2]) < 0);
+    fold_model_free(m);
+}
+
+/* -- settings ------------------------------------------------------------------------------------- */
+
+#define PREFIXED "{\"enc.W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"enc.b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}," \
+                 "\"W\":{\"dtype\":\"U8\",\"shape\":[9],\"data_offsets\":[28,37]}}"
+#define ONLY_B "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"other\":{\"dtype\":\"BOOL\",\"shape\":[600],\"data_offsets\":[4,604]}}"
+
+static void settings(void)
+{
+    static block b;
+    fold_model *m = small_model();
+    fold_load_desc d = fold_load_desc_default();
+    float b_want;
+    char config[8];
+    loads(m, file_of(&b, PREFIXED, 37), NULL, FOLD_BAD_ARGUMENT, "W is of type U8");
+    d.prefix = "enc.";
+    loads(m, &b, &d, FOLD_OK, NULL);
+    memcpy(&b_want, b.bytes + 8 + strlen(PREFIXED) + 24, 4);
+    CHECK_BITS(fold_param_value(m, fold_find_param(m, "b")), &b_want, 1);
+    d.prefix = "dec.";
+    loads(m, &b, &d, FOLD_BAD_ARGUMENT, "W is not in the file");
+    d = fold_load_desc_default();
+    d.allow_missing = 1;
+    loads(m, file_of(&b, ONLY_B, 604), &d, FOLD_BAD_ARGUMENT, "the model has no 'other'");
+    d.allow_unknown = 1;
+    const float W0 = fold_param_value(m, fold_find_param(m, "W"))[0];
+    loads(m, &b, &d, FOLD_OK, NULL);
+    memcpy(&b_want, b.bytes + 8 + strlen(ONLY_B), 4);
+    CHECK_BITS(fold_param_value(m, fold_find_param(m, "b")), &b_want, 1);
+    CHECK_BITS(fold_param_value(m, fold_find_param(m, "W")), &W0, 1);
+    d.allow_missing = 0;
+    loads(m, &b, &d, FOLD_BAD_ARGUMENT, "W is not in the file");
+
+    d = fold_load_desc_default(); /* config: there, absent, too long; before there are parameters */
+    d.config = config;
+    d.config_size = sizeof config;
+    fold_save_desc s = fold_save_desc_default();
+    s.config = "h=\"1\"\n\x7f";
+    CHECK_INT(fold_save_to(m, to_block, empty_block(&b), &s), FOLD_OK);
+    loads(m, &b, &d, FOLD_OK, NULL);
+    CHECK(!strcmp(config, s.config));
+    fold_model *bare = fold_model_new(NULL);
+    d.allow_unknown = 1;
+    config[0] = 0;
+    loads(bare, &b, &d, FOLD_OK, NULL);
+    CHECK(!strcmp(config, s.config));
+    d.config_size = 7;
+    loads(m, &b, &d, FOLD_BAD_ARGUMENT, "config needs 8 bytes");
+    CHECK(!strcmp(config, s.config));
+    d.config_size = sizeof config;
+    loads(m, file_of(&b, GOOD, 28), &d, FOLD_OK, NULL);
+    CHECK(!config[0]);
+    fold_model_free(bare);
+    fold_model_free(m);
+}
+
+static void state_settings(void)
+{
+    static block b;
+    net n = make_net(1), other = make_net(2);
+    fold_ctx *f = training_ctx(n.m, 0);
+    fold_load_desc d = fold_load_desc_default();
+    train(f, &n, step_adagrad, 0, 2);
+    saved(&b, n.m, 0);
+    d.state = 1;
+    loads(n.m, &b, &d, FOLD_BAD_ARGUMENT, "the file has no optimiser state");
+    CHECK_INT(fold_model_steps(n.m), 2);
+    saved(&b, n.m, 1);
+    d.state = 0; /* values alone */
+    loads(other.m, &b, &d, FOLD_OK, NULL);
+    CHECK_INT(fold_model_steps(other.m), 0);
+    d.state = d.allow_missing = 1;
+    saved(&b, other.m, 0);
+    loads(n.m, &b, &d, FOLD_OK, NULL); /* a fresh start */
+    CHECK_INT(fold_model_steps(n.m), 0);
+    fold_ctx *g = training_ctx(other.m, 0);
+    train(f, &n, step_rmsprop, 0, 2);
+    train(g, &other, step_rmsprop, 0, 2);
+    check_same_model(n.m, other.m);
+    d.allow_missing = 0;
+    loads(n.m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"lion\",\"steps\":\"1\"}}", 0), &d, FOLD_IO, "not those of fold.h");
+    loads(n.m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"adam\",\"steps\":\"-1\"}}", 0), &d, FOLD_IO, "not those of fold.h");
+    loads(n.m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"adam\",\"steps\":\"1111111111111111111\"}}", 0), &d, FOLD_IO, "not those of fold.h");
+    fold_model *m = small_model();
+    loads(m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"momentum\",\"steps\":\"1\"},"
+          "\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28), &d,
+          FOLD_BAD_ARGUMENT, "the optimiser's state of W is not in the file");
+    fold_model_desc md = fold_model_desc_default();
+    md.inference = 1;
+    fold_model *inference = fold_model_new(&md);
+    loads(inference, file_of(&b, "{}", 0), &d, FOLD_BAD_STATE, "made for inference");
+    fold_ctx_free(f);
+    fold_ctx_free(g);
+    fold_model_free(n.m);
+    fold_model_free(other.m);
+    fold_model_free(m);
+    fold_model_free(inference);
+}
+
+/* -- saving that fails ---------------------------------------------------------------------------- */
+
+static void cannot_save(void)
+{
+    static const char *const bad[] = { "optimizer.W", "__metadata__", "\xff", "a\xed\xa0\x80" };
+    static block b;
+    net n = make_net(1);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_bias(m, bad[i], 1);
+        CHECK_INT(fold_save_to(m, to_block, empty_block(&b), NULL), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_model_message(m), i < 2 ? "stands for something else" : "is not UTF-8");
+        CHECK_INT(b.n, 0);
+        fold_model_free(m);
+    }
+    fold_save_desc s = fold_save_desc_default();
+    s.config = "\x80";
+    CHECK_INT(fold_save_to(n.m, to_block, empty_block(&b), &s), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(n.m), "config is not UTF-8");
+    fold_model_clear_error(n.m);
+    for (size_t limit = 0; limit < 1900; limit += 100) { /* in the header and in the data */
+        empty_block(&b)->limit = limit;
+        CHECK_INT(fold_save_to(n.m, to_block, &b, NULL), FOLD_IO);
+        CHECK_TEXT(fold_model_message(n.m), "the writer stopped");
+        fold_model_clear_error(n.m);
+    }
+    CHECK_INT(fold_save_to(n.m, NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_save_to(n.m, to_block, &b, NULL), FOLD_BAD_ARGUMENT); /* the error stays until it is cleared */
+    fold_model_clear_error(n.m);
+    CHECK_INT(fold_save_to(NULL, to_block, &b, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_load_memory(n.m, NULL, 3, NULL), FOLD_BAD_ARGUMENT);
+    fold_model_clear_error(n.m);
+    CHECK_INT(fold_load_from(n.m, NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
+    fold_model_clear_error(n.m);
+    fold_model_free(n.m);
+}
+
+static long file_size(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return -1;
+    fseek(file, 0, SEEK_END);
+    const long size = ftell(file);
+    fclose(file);
+    return size;
+}
+
+/* A file is replaced as a whole or not at all. */
+static void paths(void)
+{
+    static const char path[] = "build/files_plain.safetensors";
+    net n = make_net(1);
+    fold_save_desc s = fold_save_desc_default();
+    s.config = "{\"hidden\": 5, \"name\": \"\xc3\xbc\"}";
+    remove(path);
+    CHECK_INT(fold_load(n.m, path, NULL), FOLD_IO);
+    CHECK_TEXT(fold_model_message(n.m), path);
+    CHECK_INT(fold_load(n.m, path, NULL), FOLD_IO);
+    fold_model_clear_error(n.m);
+    CHECK_INT(fold_save(n.m, path, &s), FOLD_OK);
+    const long size = file_size(path);
+    CHECK(size > 2000);
+    fold_model *bad = fold_model_new(NULL);
+    fold_bias(bad, "\xff", 1);
+    CHECK_INT(fold_save(bad, path, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(file_size(path), size);
+    CHECK_INT(file_size("build/files_plain.safetensors.tmp"), -1);
+    fold_model_free(bad);
+    CHECK_INT(fold_save(n.m, path, &s), FOLD_OK); /* over one that is there */
+    CHECK_INT(file_size(path), size);
+    CHECK_INT(file_size("build/files_plain.safetensors.tmp"), -1);
+    CHECK_INT(fold_load(n.m, path, NULL), FOLD_OK);
+    FILE *file = fopen(path, "ab");
+    fputc(' ', file);
+    fclose(file);
+    CHECK_INT(fold_load(n.m, path, NULL), FOLD_IO);
+    CHECK_TEXT(fold_model_message(n.m), "goes on");
+    fold_model_clear_error(n.m);
+    CHECK_INT(fold_save(n.m, path, &s), FOLD_OK);
+    CHECK_INT(fold_save(n.m, "build/no such folder/x", NULL), FOLD_IO);
+    CHECK_TEXT(fold_model_message(n.m), "build/no such folder/x.tmp");
+    fold_model_clear_error(n.m);
+    CHECK_INT(fold_save(n.m, NULL, NULL), FOLD_BAD_ARGUMENT);
+    fold_model_clear_error(n.m);
+    CHECK_INT(fold_load(n.m, "build", NULL), FOLD_IO);
+    fold_model_clear_error(n.m);
+    fold_model_free(n.m);
+    fold_model *none = fold_model_new(NULL);
+    CHECK_INT(fold_save(none, "build/files_none.safetensors", NULL), FOLD_OK);
+    CHECK_INT(fold_load(none, "build/files_none.safetensors", NULL), FOLD_OK);
+    fold_model_free(none);
+    file = fopen("/dev/full", "wb"); /* a disk that is full, where the system has one */
+    if (!file) return;
+    n = make_net(1);
+    CHECK_INT(fold_save_to(n.m, fold_to_file, file, NULL) || fflush(file) ? FOLD_IO : FOLD_OK, FOLD_IO);
+    fclose(file);
+    fold_model_free(n.m);
+}
+
+/* Files of tests/check_safetensors.py: other orders, blanks, escapes, types, an empty tensor, a scalar. */
+static void from_python(void)
+{
+    static const char *const type[] = { "F32", "F64", "F16", "BF16" };
+    static const float values[6] = { 0, 0.5f, 1, 1.5f, 2, 2.5f };
+    int found = 0;
+    for (int i = 0; i < 4; i++) {
+        char path[64], config[32], want[32];
+        fold_load_desc d = fold_load_desc_default();
+        snprintf(path, sizeof path, "build/python_%s.safetensors", type[i]);
+        snprintf(want, sizeof want, "%s \xe2\x82\xac", type[i]);
+        if (file_size(path) < 0) continue;
+        found++;
+        d.allow_unknown = 1;
+        d.config = config;
+        d.config_size = sizeof config;
+        fold_model *m = fold_model_new(NULL);
+        const fold_param W = fold_weight(m, "W", 2, 3), b = fold_bias(m, "\xc3\xbc\xf0\x9f\x8c\xb3", 1);
+        if (!CHECK_INT(fold_load(m, path, &d), FOLD_OK)) puts(fold_model_message(m));
+        CHECK_BITS(fold_param_value(m, W), values, 6);
+        CHECK_NEAR(fold_param_value(m, b)[0], -1, 0);
+        CHECK(!strcmp(config, want));
+        fold_model_free(m);
+    }
+    if (found < 4) printf("SKIPPED: files written by Python (%d of 4 are there)\n", found);
+}
+
+/* -- the training loop ---------------------------------------------------------------------------- */
+
+/* Which side of a line a point is on, with dropout; what the callbacks saw. */
+typedef struct task {
+    fold_param W, b, V;
+    float rate;
+    int calls, epochs, stop_at, null_at, order[64];
+    double metrics[16], seen_loss;
+    int n_metrics;
+    fold_model *m;
+} task;
+enum { SAMPLES = 50 };
+
+static fold_model *make_task(task *t, uint64_t seed)
+{
+    fold_model_desc d = fold_model_desc_default();
+    d.seed = seed;
+    memset(t, 0, sizeof *t);
+    t->m = fold_model_new(&d);
+    t->W = fold_weight(t->m, "W", 2, 8);
+    t->b = fold_bias(t->m, "b", 8);
+    t->V = fold_weight(t->m, "V", 8, 2);
+    t->stop_at = t->null_at = -1;
+    return t->m;
+}
+static fold_node point_scores(fold_ctx *f, const task *t, size_t sample, int *label)
+{
+    check_random r = { sample };
+    const float x[2] = { random_float(&r, -1, 1), random_float(&r, -1, 1) };
+    const fold_param none = { 0, 0 };
+    fold_node h = fold_tanh(f, fold_linear(f, fold_input(f, x, 2), t->W, t->b));
+    *label = x[0] > 0.5f * x[1];
+    if (t->rate > 0) h = fold_dropout(f, h, t->rate);
+    return fold_linear(f, h, t->V, none);
+}
+static fold_node point_loss(fold_ctx *f, size_t sample, void *user)
+{
+    task *t = (task *)user;
+    int label;
+    const fold_node y = point_scores(f, t, sample, &label), none = { 0, 0 };
+    if (t->calls < 64) t->order[t->calls] = (int)sample;
+    if (t->calls++ == t->null_at) return none;
+    return fold_softmax_xent(f, y, label);
+}
+static double accuracy(fold_model *m, void *user)
+{
+    const task *t = (const task *)user;
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    task still = *t;
+    int right = 0;
+    still.rate = 0;
+    for (size_t i = 0; i < 200; i++) {
+        int label;
+        const fold_node y = point_scores(f, &still, 1000 + i, &label);
+        if (fold_run(f, &y, 1)) break;
+        right += (fold_value(f, y)[1] > fold_value(f, y)[0]) == label;
+    }
+    fold_ctx_free(f);
+    return right / 200.0;
+}
+static double scripted(fold_model *m, void *user)
+{
+    task *t = (task *)user;
+    (void)m;
+    return t->metrics[t->n_metrics++];
+}
+static int watch(const fold_fit_report *r, void *user)
+{
+    task *t = (task *)user;
+    t->seen_loss = r->loss;
+    CHECK(r->trained <= SAMPLES && r->loss == r->loss && r->per_second >= 0);
+    if (r->epoch_end) t->epochs++;
+    return t->stop_at >= 0 && t->calls >= t->stop_at;
+}
+static fold_fit_desc task_desc(task *t, fold_ctx *f)
+{
+    fold_fit_desc d = fold_fit_desc_default();
+    d.ctx = f;
+    d.samples = SAMPLES;
+    d.loss = point_loss;
+    d.user = t;
+    d.batch = 8;
+    d.progress = watch;
+    return d;
+}
+
+static void fit_converges(void)
+{
+    const fold_sgd sgd = { 0.5f, 0.5f, 0 };
+    const fold_adagrad adagrad = { 0.1f, 1e-8f, 0 };
+    const fold_rmsprop rmsprop = { 0.01f, 0.9f, 1e-8f, 0 };
+    fold_adam adam = fold_adam_default();
+    adam.rate = 0.02f;
+    for (int k = 0; k < 4; k++) {
+        task t;
+        fold_fit_report r;
+        fold_model *m = make_task(&t, 1);
+        fold_ctx *f = training_ctx(m, 1);
+        fold_fit_desc d = task_desc(&t, f);
+        d.epochs = 30;
+        d.metric = accuracy;
+        d.clip = k == 0 ? 1.0f : 0;
+        if (k == 0) d.sgd = &sgd;
+        if (k == 1) d.adagrad = &adagrad;
+        if (k == 2) d.rmsprop = &rmsprop;
+        if (k == 3) d.adam = &adam;
+        CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+        CHECK_SAYS(r.metric > 0.9 && r.best >= r.metric && r.loss < 0.3, "optimiser %d: metric %g, best %g, loss %g", k, r.metric, r.best, r.loss);
+        CHECK_INT(r.ended, FOLD_FIT_EPOCHS);
+        CHECK_INT(r.epoch, 29);
+        CHECK_INT(t.epochs, 30);
+        CHECK_INT(t.calls, 30 * SAMPLES);
+        CHECK_INT(fold_model_steps(m), 30 * 7);
+        CHECK(t.seen_loss == r.loss);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+static void in_turn(void *pool, int n, void (*work)(void *user, int i), void *user)
+{
+    ++*(int *)pool;
+    for (int i = n; i-- > 0;) work(user, i);
+}
+
+/* The same bits from the same seed: eager, with kept plans and threads, and from an interrupted training; others from another seed. */
+static void fit_repeats(void)
+{
+    enum { TASKS = 6 };
+    task t[TASKS];
+    fold_model *m[TASKS];
+    fold_adam adam = fold_adam_default();
+    int turns = 0;
+    for (int k = 0; k < TASKS; k++) {
+        fold_ctx_desc c = fold_ctx_desc_default();
+        c.training = 1;
+        c.eager = k == 1;
+        if (k == 5) {
+            c.threads = 3;
+            c.parallel_for = in_turn;
+            c.pool = &turns;
+            c.group_bytes = 1;
+            c.plan_bytes = 1 << 16;
+        }
+        m[k] = make_task(&t[k], 1);
+        t[k].rate = 0.2f;
+        fold_ctx *f = fold_ctx_new(m[k], &c);
+        fold_fit_desc d = task_desc(&t[k], f);
+        d.adam = &adam;
+        d.epochs = k == 3 ? 2 : 5;
+        d.seed = k == 2;
+        d.in_order = k == 4;
+        d.last_path = k == 3 ? "build/files_last.safetensors" : NULL;
+        CHECK_INT(fold_fit(&d, NULL), FOLD_OK);
+        fold_ctx_free(f);
+    }
+    task u;
+    fold_model *again = make_task(&u, 9);
+    fold_load_desc load = fold_load_desc_default();
+    load.state = 1;
+    CHECK_INT(fold_load(again, "build/files_last.safetensors", &load), FOLD_OK);
+    u.rate = 0.2f;
+    fold_ctx *f = training_ctx(again, 0);
+    fold_fit_desc d = task_desc(&u, f);
+    d.adam = &adam;
+    d.first_epoch = (int)(fold_model_steps(again) / 7);
+    d.epochs = 3;
+    CHECK_INT(d.first_epoch, 2);
+    CHECK_INT(fold_fit(&d, NULL), FOLD_OK);
+    check_same_model(m[1], m[0]);
+    check_same_model(again, m[0]);
+    check_same_model(m[5], m[0]);
+    CHECK(turns > 0);
+    size_t n;
+    const float *x = fold_model_values(m[0], &n), *y = fold_model_values(m[2], &n);
+    CHECK(memcmp(x, y, n * sizeof *x));
+    int seen[SAMPLES] = { 0 }, moved = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        seen[t[0].order[i]]++;
+        moved += t[0].order[i] != i;
+        CHECK_INT(t[4].order[i], i);
+    }
+    for (int i = 0; i < SAMPLES; i++) CHECK_INT(seen[i], 1);
+    CHECK(moved > SAMPLES / 2);
+    fold_ctx_free(f);
+    fold_model_free(again);
+    for (int k = 0; k < TASKS; k++) fold_model_free(m[k]);
+}
+
+/* Stops when it should, and the best epoch's values come back. */
+static void fit_stops(void)
+{
+    static const double rises[] = { 0.5, 0.7, 0.6, 0.7, 0.65, 0.9 }, falls[] = { 3, 2, 2.5, 1, 1.5, 1.2 }, bad[] = { 0, 0, 0 };
+    static block best, last;
+    const fold_sgd sgd = { 0.1f, 0.9f, 0 };
+    task t;
+    fold_fit_report r;
+    fold_model *m = make_task(&t, 1);
+    fold_ctx *f = training_ctx(m, 0);
+    fold_fit_desc d = task_desc(&t, f);
+    d.sgd = &sgd;
+    d.metric = scripted;
+    d.patience = 2;
+    d.best_path = "build/files_best.safetensors";
+    d.config = "h=8";
+    memcpy(t.metrics, rises, sizeof rises);
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.ended, FOLD_FIT_PATIENCE);
+    CHECK_INT(r.epoch, 3);
+    CHECK_INT(r.best_epoch, 1);
+    CHECK_NEAR(r.best, 0.7, 0);
+    saved(&last, m, 0);
+    char config[8];
+    fold_load_desc load = fold_load_desc_default();
+    load.config = config;
+    load.config_size = sizeof config;
+    CHECK_INT(fold_load(m, d.best_path, &load), FOLD_OK);
+    CHECK(!strcmp(config, "h=8"));
+    saved(&best, m, 0);
+    CHECK(best.n == last.n && memcmp(best.bytes, last.bytes, best.n));
+    fold_ctx_free(f);
+    fold_model_free(m);
+
+    m = make_task(&t, 1); /* the same, kept in memory */
+    f = training_ctx(m, 0);
+    d = task_desc(&t, f);
+    d.sgd = &sgd;
+    d.metric = scripted;
+    d.patience = 2;
+    d.keep_best = 1;
+    memcpy(t.metrics, rises, sizeof rises);
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.best_epoch, 1);
+    saved(&last, m, 0);
+    CHECK(best.n == last.n && !memcmp(best.bytes, last.bytes, best.n));
+    t.n_metrics = 0; /* smaller is better; then never better than the first; then NaN */
+    d.smaller_is_better = 1;
+    d.epochs = 6;
+    memcpy(t.metrics, falls, sizeof falls);
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.best_epoch, 3);
+    CHECK_INT(r.epoch, 5);
+    CHECK_NEAR(r.best, 1, 0);
+    t.n_metrics = 0;
+    memcpy(t.metrics, bad, sizeof bad);
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.epoch, 2);
+    CHECK_INT(r.best_epoch, 0);
+    t.n_metrics = 0;
+    t.metrics[0] = t.metrics[1] = (double)NAN;
+    d.first_epoch = 7;
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.epoch, 8);
+    CHECK_INT(r.best_epoch, -1);
+    CHECK_INT(r.ended, FOLD_FIT_PATIENCE);
+    d = task_desc(&t, f); /* progress */
+    d.sgd = &sgd;
+    t.calls = 0;
+    t.stop_at = SAMPLES + 16;
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(r.ended, FOLD_FIT_PROGRESS);
+    CHECK_INT(r.epoch, 1);
+    CHECK_INT(r.trained, 16);
+    CHECK_INT(t.calls, SAMPLES + 16);
+    CHECK(r.best == r.metric && r.best_epoch == 0); /* the mean loss of epoch 0 */
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* Errors of settings, of the loss, of files. */
+static void fit_errors(void)
+{
+    const fold_sgd sgd = { 0.1f, 0, 0 };
+    const fold_adam adam = fold_adam_default();
+    task t;
+    fold_fit_report r;
+    fold_model *m = make_task(&t, 1);
+    fold_ctx *f = training_ctx(m, 0), *inference = fold_ctx_new(m, NULL);
+    fold_fit_desc d = task_desc(&t, f);
+    CHECK_INT(fold_fit(NULL, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_message(f), "exactly one optimiser");
+    CHECK_INT(r.ended, FOLD_FIT_ERROR);
+    d.sgd = &sgd;
+    d.adam = &adam;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    d.adam = NULL;
+    d.batch = 0;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_message(f), "at least 1");
+    d = task_desc(&t, inference);
+    d.sgd = &sgd;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);
+    CHECK_TEXT(fold_message(inference), "inference");
+    d = task_desc(&t, f);
+    d.sgd = &sgd;
+    t.calls = 0;
+    t.null_at = SAMPLES + 20;
+    d.metric = scripted;
+    d.keep_best = 1;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_message(f), "fit: the loss of sample ");
+    CHECK_INT(r.ended, FOLD_FIT_ERROR);
+    CHECK_INT(r.epoch, 1);
+    CHECK_INT(r.trained, 16);
+    CHECK_INT(t.calls, SAMPLES + 21);
+    CHECK_INT(fold_model_steps(m), 7 + 2);
+    t.null_at = -1;
+    t.V = t.W; /* what the loss does wrong is reported with its own message */
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_SHAPE);
+    CHECK_TEXT(fold_message(f), "linear");
+    t.V = fold_find_param(m, "V");
+    t.n_metrics = 0;
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK); /* and the next one begins afresh */
+    d.last_path = "build/no such folder/x";
+    t.n_metrics = 0;
+    CHECK_INT(fold_fit(&d, &r), FOLD_IO);
+    CHECK_TEXT(fold_message(f), "no such folder");
+    CHECK_INT(r.epoch, 0);
+    fold_ctx_free(f);
+    fold_ctx_free(inference);
+    fold_model_free(m);
+
+    purse p = { 1 << 20, 0, 0 };
+    fold_model_desc md = fold_model_desc_default();
+    md.memory.alloc = purse_alloc;
+    md.memory.free = purse_free;
+    md.memory.user = &p;
+    m = fold_model_new(&md);
+    fold_bias(m, "b", 1);
+    f = training_ctx(m, 0);
+    d = task_desc(&t, f);
+    d.sgd = &sgd;
+    d.keep_best = 1;
+    const size_t held = p.held;
+    for (p.calls = 0; p.calls < 2; p.calls++) {
+        const int calls = p.calls;
+        CHECK_INT(fold_fit(&d, &r), FOLD_NO_MEMORY);
+        CHECK_TEXT(fold_message(f), "fit: out of memory");
+        CHECK_INT(p.held, held);
+        p.calls = calls;
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(argc, argv);
+    check_run("files: training continues", continues);
+    check_run("files: frozen after some steps", frozen_later);
+    check_run("files: contexts follow", contexts_follow);
+    check_run("files: headers", bad_headers);
+    check_run("files: cut and changed", cut_and_changed);
+    check_run("files: out of memory", out_of_memory);
+    check_run("files: types", types);
+    check_run("files: settings", settings);
+    check_run("files: settings of state", state_settings);
+    check_run("files: saving that fails", cannot_save);
+    check_run("files: paths", paths);
+    check_run("files: from Python", from_python);
+    check_run("fit: converges", fit_converges);
+    check_run("fit: repeats", fit_repeats);
+    check_run("fit: stops", fit_stops);
+    check_run("fit: errors", fit_errors);
+    return check_finish();
+}
