@@ -243,7 +243,6 @@ int data_add(data_set *s, const data_field *field, size_t count, data_error *e)
     else if (size == SIZE_MAX) data__fail(e, NULL, 0, "field %.60s: not a shape", f.name);
     else if (size ? f.start != NULL : !f.start)
         data__fail(e, NULL, 0, "field %.60s: start is for varying lengths", f.name);
-    else if (f.type != DATA_FLOAT && f.type != DATA_INT) data__fail(e, NULL, 0, "field %.60s: no such type", f.name);
     else if (!f.values || !count) data__fail(e, NULL, 0, "field %.60s: no values", f.name);
     else if (data_find(s, f.name) >= 0) data__fail(e, NULL, 0, "field %.60s: there is one of that name", f.name);
     else if (s->n_fields == DATA_MAX_FIELDS) data__fail(e, NULL, 0, "field %.60s: too many fields", f.name);
@@ -357,7 +356,7 @@ static size_t *data__slot(const data_vocab *v, const char *text, size_t length)
     for (size_t at = (size_t)hash & (v->n_slots - 1);; at = (at + 1) & (v->n_slots - 1)) {
         if (!v->slots[at]) return &v->slots[at];
         const data_word *w = &v->words[v->slots[at] - 1];
-        if (w->length == length && !memcmp(v->text + w->text, text, length)) return &v->slots[at];
+        if (w->length == length && (!length || !memcmp(v->text + w->text, text, length))) return &v->slots[at];
     }
 }
 
