@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm hello hello_shared listops treelstm_sick treelstm_sst
+EXAMPLES = char_lm hello hello_shared listops mnist notebook treelstm_sick treelstm_sst
 
 .PHONY: demo examples test sanitize bench bench-peers bench-results clean
 

@@ -1,0 +1,195 @@
+/* notebook: the first pages of TorchFold's notebook, and what goes with them, on values small enough to check by hand.
+
+     cc -O2 -o notebook examples/notebook.c -lm && ./notebook
+
+   1.1: powers of two, each a chain of calls. 1.2: calls with two results. Both are written once and run twice, batched
+   and eager. Then a model for inference only, and immediate and deferred computing mixed: values that one context
+   computes at once decide what another records. Every value is checked; the first wrong one ends it with status 1. */
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBERS = 10, POWERS = 4 };
+typedef struct net { fold_param numbers; fold_cell twice, B, C, D; } net;
+static int checked;
+
+static void fail(const char *message)
+{
+    fprintf(stderr, "notebook: %s\n", message);
+    exit(1);
+}
+
+/* Shows a value. All those here are small whole numbers, on which float arithmetic makes no error. */
+static void show(const char *name, float value, float expected)
+{
+    printf(" %s%g", name, (double)value);
+    if (!(fabsf(value - expected) <= 0)) {
+        printf(", but it should be %g\n", (double)expected);
+        fail("a wrong value");
+    }
+    checked++;
+}
+
+/* ---- the ops: cells, which see one sample ---- */
+
+static void op(fold_ctx *f, const fold_node *x, fold_node *out, const void *name)
+{
+    switch (*(const char *)name) {
+    case '2': out[0] = fold_scale(f, x[0], 2); break;
+    case 'B':
+        out[0] = fold_scale(f, fold_sub(f, x[0], x[1]), 2);
+        out[1] = fold_scale(f, fold_add(f, x[0], x[1]), 3);
+        break;
+    case 'C': out[0] = fold_mul(f, x[0], x[1]); break;
+    default: out[0] = fold_add(f, x[0], x[1]);
+    }
+}
+
+static fold_cell new_cell(fold_model *m, const char *name, int n_in, int n_out)
+{
+    fold_cell_desc desc = fold_cell_desc_default();
+    desc.name = name;
+    desc.body = op;
+    desc.user = name;
+    desc.n_in = n_in;
+    for (int i = 0; i < n_in; i++) desc.in[i] = fold_shape1(1);
+    desc.n_out = n_out;
+    return fold_cell_new(m, &desc);
+}
+
+/* The table of the numbers 0 to 9: looking one up takes an integer as argument. */
+static fold_model *new_model(net *n, int inference)
+{
+    float values[NUMBERS];
+    fold_model_desc model = fold_model_desc_default();
+    fold_param_desc numbers = fold_param_desc_default();
+    model.inference = inference;
+    fold_model *m = fold_model_new(&model);
+    if (!m) fail("out of memory");
+    for (int i = 0; i < NUMBERS; i++) values[i] = (float)i;
+    numbers.name = "numbers";
+    numbers.shape = fold_shape2(NUMBERS, 1);
+    numbers.values = values;
+    numbers.uses = FOLD_FOR_LOOKUP;
+    n->numbers = fold_param_new(m, &numbers);
+    n->twice = new_cell(m, "2", 1, 1);
+    n->B = new_cell(m, "B", 2, 2);
+    n->C = new_cell(m, "C", 2, 1);
+    n->D = new_cell(m, "D", 2, 1);
+    if (fold_model_status(m)) fail(fold_model_message(m));
+    return m;
+}
+
+static fold_ctx *new_context(fold_model *m, int eager)
+{
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    desc.eager = eager;
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    if (!f) fail("out of memory");
+    return f;
+}
+
+/* ---- 1.1 and 1.2 ---- */
+
+static fold_node doubled(fold_ctx *f, const net *n, fold_node x, int times)
+{
+    while (times-- > 0) x = fold_call(f, n->twice, &x, 1);
+    return x;
+}
+
+/* d = D(bd, C(bc, a3)) where bc, bd = B(a1, a2); integers, which are looked up */
+static fold_node record_d(fold_ctx *f, const net *n, int a1, int a2, int a3)
+{
+    const fold_node a[2] = { fold_lookup(f, n->numbers, a1), fold_lookup(f, n->numbers, a2) };
+    const fold_node b = fold_call(f, n->B, a, 2), c[2] = { fold_out(f, b, 0), fold_lookup(f, n->numbers, a3) };
+    const fold_node d[2] = { fold_out(f, b, 1), fold_call(f, n->C, c, 2) };
+    return fold_call(f, n->D, d, 2);
+}
+
+static void run_pages(fold_ctx *f, const net *n, const char *name)
+{
+    static const char *const label[POWERS] = { "1.1 powers of two: ", "", "", "" };
+    fold_node root[POWERS + 1];
+    float value[POWERS + 1];
+    fold_reset(f);
+    for (int i = 0; i < POWERS; i++) root[i] = doubled(f, n, fold_lookup(f, n->numbers, 1), i + 1);
+    root[POWERS] = record_d(f, n, 1, 2, 5);
+    if (fold_run(f, root, POWERS + 1) || fold_read(f, root, POWERS + 1, value)) fail(fold_message(f));
+    printf("%s:", name);
+    for (int i = 0; i < POWERS; i++) show(label[i], value[i], (float)(2 << i));
+    show("  1.2 d = ", value[POWERS], -1);
+    if (fold_stats(f).batches) printf("  (%zu calls, %zu batches)", fold_stats(f).run_nodes, fold_stats(f).batches);
+    putchar('\n');
+}
+
+/* ---- inference only ---- */
+
+/* The same pages from a model that has no gradients, and what asking for some gives. */
+static void run_inference(void)
+{
+    net n;
+    fold_model *m = new_model(&n, 1);
+    fold_ctx *f = new_context(m, 0);
+    run_pages(f, &n, "inference only");
+    if (fold_param_grad(m, n.numbers)) fail("a model for inference has gradients");
+    if (!fold_backward(f, record_d(f, &n, 1, 2, 5))) fail("a gradient from a model for inference");
+    printf("inference only: asked for gradients it says \"%s\"\n", fold_message(f));
+    checked += 2;
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* ---- immediate and deferred ---- */
+
+/* An eager context computes at once: its values are there after every call, to branch on. `array` is read in place.
+   What it finds out, how often each number must be doubled to reach 100, decides what the batched context records; what
+   that computes goes back. */
+static void run_mixed(fold_ctx *now, fold_ctx *later, const net *n)
+{
+    static const float array[3] = { 3, 5, 40 }, reached[3] = { 192, 160, 160 };
+    fold_node root[3], sum;
+    fold_reset(now);
+    fold_reset(later);
+    printf("mixed: doubled until 100 is reached,");
+    for (int i = 0; i < 3; i++) {
+        int times = 0;
+        fold_node x = fold_input_ref(now, &array[i], fold_shape1(1));
+        for (; fold_scalar(now, x) < 100; times++) x = doubled(now, n, x, 1);
+        show(i ? "and " : "at once: ", fold_scalar(now, x), reached[i]);
+        root[i] = doubled(later, n, fold_input_ref(later, &array[i], fold_shape1(1)), times); /* not computed yet */
+    }
+    if (fold_run(later, root, 3)) fail(fold_message(later));
+    printf(";");
+    for (int i = 0; i < 3; i++) show(i ? "and " : "in batches: ", fold_scalar(later, root[i]), reached[i]);
+    sum = fold_zeros(now, fold_shape1(1));
+    for (int i = 0; i < 3; i++) sum = fold_add(now, sum, fold_input(now, fold_value(later, root[i]), 1));
+    printf(";");
+    show("back at once, their sum: ", fold_scalar(now, sum), 512);
+    root[0] = doubled(later, n, fold_input(later, fold_value(now, sum), 1), 1); /* more on top of what was run */
+    if (fold_run(later, root, 1)) fail(fold_message(later));
+    show("doubled in the batched one: ", fold_scalar(later, root[0]), 1024);
+    putchar('\n');
+}
+
+int main(int argc, char **argv)
+{
+    net n;
+    if (argc > 1) {
+        fputs("usage: notebook\nShows and checks small values, batched and eager.\n", stdout);
+        return strcmp(argv[1], "--help") != 0;
+    }
+    fold_model *m = new_model(&n, 0);
+    fold_ctx *batched = new_context(m, 0), *eager = new_context(m, 1);
+    run_pages(batched, &n, "batched");
+    run_pages(eager, &n, "eager");
+    run_inference();
+    run_mixed(eager, batched, &n);
+    fold_ctx_free(eager);
+    fold_ctx_free(batched);
+    fold_model_free(m);
+    printf("RESULT notebook checked=%d wrong=0\n", checked);
+    return 0;
+}
