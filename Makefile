@@ -2,9 +2,9 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm hello hello_shared listops mnist notebook treelstm_sick treelstm_sst
+EXAMPLES = char_lm hello hello_shared listops mnist mpi_sick notebook treelstm_sick treelstm_sst
 
-.PHONY: demo examples test sanitize bench bench-peers bench-results clean
+.PHONY: demo examples test sanitize bench bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -37,6 +37,16 @@ bench-peers: bench/bench
 bench-results: bench/bench
 	@mkdir -p build
 	sh bench/results >build/RESULTS.md && mv build/RESULTS.md bench/RESULTS.md
+
+# Training on 2, 3 and 4 ranks, to the parameters of one process with as many shards. MPI_SICK: options of the program.
+mpi: build/mpi_sick
+	$(MPICC) $(CFLAGS) -DUSE_MPI -o build/mpi_sick_ranks examples/mpi_sick.c -lm
+	@for n in 2 3 4; do \
+	    one=$$(./build/mpi_sick --shards $$n $(MPI_SICK)) || exit 1; echo "$$one"; \
+	    many=$$($(MPIRUN) -np $$n ./build/mpi_sick_ranks $(MPI_SICK)) || exit 1; echo "$$many"; \
+	    hash=$${one##*hash=}; \
+	    case "$$many" in *"ranks=$$n "*"hash=$${hash%% *} same=1"*) ;; *) echo "$$n ranks: other parameters"; exit 1 ;; esac; \
+	done
 
 clean:
 	rm -rf build bench/bench

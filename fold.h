@@ -247,8 +247,8 @@ FOLD_API void fold_params_write_end(fold_model *m, fold_param p);
 /* All values (gradients) as one contiguous span, each parameter at a multiple of 16 floats, gaps zero. */
 FOLD_API float *fold_model_values(fold_model *m, size_t *count);
 FOLD_API float *fold_model_grads(fold_model *m, size_t *count);
-/* Call after writing gradients through that span, e.g. the sum over replicas, added in one order everywhere: rows of
-   lookup tables that are not zero count as touched from now on, as if this model had looked them up. */
+/* Call after writing gradients through that span, e.g. the sum over replicas, added in one order everywhere: later runs
+   add to them, and rows of lookup tables that are not zero count as touched, as if this model had looked them up. */
 FOLD_API void fold_grads_write_end(fold_model *m);
 
 /* Scales the learning rate and the weight decay of a group's parameters, from the next step on. */
@@ -446,11 +446,15 @@ FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fo
 
 /* Unrolls one sample's sequence of n >= 0 inputs: the output h of x[t] goes to out[t] (out NULL: they are not
    wanted; out may be x), the final state is returned; of no steps it is the beginning. begin NULL: zeros. Each
-   sample is as long as it is: equal steps of all samples batch, with no padding. All outputs as one value [n x hidden]:
-   fold_stack(f, out, n); lengths apart do not batch there. After an error the state is null. */
-FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out);
+   sample is as long as it is: steps of all samples batch, with no padding. After an error the state is null.
+       for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
+       fold_state last = fold_unroll(f, &lstm, x, n, NULL, out);
+       fold_node all = fold_stack(f, out, n);       // if wanted: merged, [n x hidden]; batches with equal n only */
+FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin,
+                                fold_node *out);
 /* The same from the last input to the first: out[t] has seen x[t] to x[n - 1], the final state all. */
-FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out);
+FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin,
+                                        fold_node *out);
 
 /* A dense array of uneven sequences, which must not change until fold_reset (see fold_input_ref). */
 typedef enum fold_layout { FOLD_NTC, FOLD_TNC } fold_layout;
@@ -463,12 +467,16 @@ typedef struct fold_sequences {
 /* The inputs [width] of one sample, to x, which has room for `steps`; returns its length, or 0 and an error. */
 FOLD_API int fold_sequence(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
 /* Unrolls all samples, one after another. begin: a state per sample, or NULL; out: [samples x steps] in this order in
-   both layouts, null past a sample's length, or NULL; last: the final state of every sample, or NULL. */
+   both layouts, null past a sample's length, or NULL; last: the final state of every sample, or NULL.
+       fold_sequences batch = { values, 32, 50, 8, length, FOLD_NTC };
+       fold_unroll_batch(f, &lstm, &batch, NULL, out, last); */
 FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s, const fold_state *begin,
                                        fold_node *out, fold_state *last);
 
 /* Layers of recurrent cells, each reading the outputs of the one below; in both directions they read h of both,
-   [2 hidden], first steps first. Cells are named name.0, name.1, …, those that read in reverse name.0.reverse, …. */
+   [2 hidden], first that which reads forwards. Cells are named name.0, name.1, …, in reverse name.0.reverse, ….
+       fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
+       fold_rnn_stack_apply(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden); /* e.g. fold_lstm_new */
 typedef struct fold_rnn_stack {
     int layers, directions;
@@ -3485,6 +3493,7 @@ FOLD_API void fold_grads_write_end(fold_model *m)
         fold__param_data *p = &fold__params(m)[i];
         const size_t width = p->size / (size_t)p->shape.dim[0];
         const float *g = fold__grads(m) + p->at;
+        p->grad_clear = 0;
         for (size_t at = 0; at < p->size && fold__is_sparse(p); at++)
             if (g[at] != 0) fold__touch_row(m, p, (uint32_t)(at / width));
     }
@@ -9247,11 +9256,13 @@ static fold_state fold__unroll(fold_ctx *f, const fold_recurrent *r, const fold_
     }
     return fold__broken(f) ? none : s;
 }
-FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out)
+FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin,
+                                fold_node *out)
 {
     return fold__unroll(f, r, x, n, 0, begin, out);
 }
-FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin, fold_node *out)
+FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin,
+                                        fold_node *out)
 {
     return fold__unroll(f, r, x, n, 1, begin, out);
 }

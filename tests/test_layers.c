@@ -1239,6 +1239,49 @@ static void test_tied(void)
     fold_model_free(m);
 }
 
+/* ---- gradients written from outside ------------------------------------------------------------------ */
+
+static fold_status add_written(fold_ctx *f, fold_param E, fold_param W, fold_param b)
+{
+    fold_reset(f);
+    return fold_backward(f, fold_softmax_xent(f, fold_linear(f, fold_lookup(f, E, 2), W, b), 1));
+}
+
+/* What is written stays when a run adds to it, reaches rows never looked up, and is cleared by a step. */
+static void test_written(void)
+{
+    enum { N = 512 };
+    float own[N], first[N];
+    size_t count;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param E = fold_table(m, "E", ROWS, WIDTH), W = fold_weight(m, "W", WIDTH, 4), b = fold_bias(m, "b", 4);
+    fold_ctx_desc training = fold_ctx_desc_default();
+    const fold_sgd sgd = { 0.1f, 0, 0 };
+    training.training = 1;
+    fold_ctx *f = fold_ctx_new(m, &training);
+    float *g = fold_model_grads(m, &count);
+    if (!CHECK(count <= N)) return;
+    CHECK_SAYS(!add_written(f, E, W, b), "%s", fold_message(f));
+    memcpy(own, g, count * sizeof *g);
+    fold_clear_grads(m);
+    for (int k = 0; k < 3; k++) { /* only what belongs to a parameter: gaps stay zero */
+        const fold_param p = fold_param_at(m, k);
+        const size_t at = (size_t)(fold_param_grad(m, p) - g), n = (size_t)floats_of(fold_param_shape(m, p));
+        for (size_t i = at; i < at + n; i++) { g[i] = 0.25f; own[i] += 0.25f; }
+    }
+    fold_grads_write_end(m);
+    CHECK_SAYS(!add_written(f, E, W, b), "%s", fold_message(f));
+    CHECK_BITS(g, own, count);
+    memcpy(first, fold_model_values(m, NULL), count * sizeof *g);
+    CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
+    for (size_t i = 0; i < count; i++) {
+        CHECK_NEAR(fold_model_values(m, NULL)[i], first[i] - 0.1f * own[i], 1e-6);
+        CHECK(g[i] == 0);
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     static const int sizes[][2] = { { 3, 5 }, { 17, 20 } };
@@ -1275,5 +1318,6 @@ int main(int argc, char **argv)
     check_run("shorthands", test_shorthands);
     check_run("forget biases", test_forget_biases);
     check_run("tied", test_tied);
+    check_run("written gradients", test_written);
     return check_finish();
 }

@@ -217,7 +217,7 @@ static void *add_share(void *user)
     fold_reset(r->f);
     record(r->f, &r->n, r->set, 1, loss);
     for (int i = r->id; i < SAMPLES; i += r->of) own[count++] = loss[i];
-    r->status = fold_backward(r->f, fold_scale(r->f, fold_sum_n(r->f, own, count), 1.0f / SAMPLES));
+    r->status = fold_backward(r->f, fold_scale(r->f, fold_sum_n(r->f, own, count), 1 / (float)SAMPLES));
     return NULL;
 }
 
