@@ -179,14 +179,13 @@ static void large_batch(void)
 static void shuffled(void)
 {
     enum { N = 100 };
-    int32_t values[N];
+    int32_t values[N] = { 0 };
     size_t order[3][N];
     data_set s = no_fields();
     data_error e = no_error();
     data_iter it;
     const data_field f = a_field("x", DATA_INT, 1, 1, 0, values);
     data_iter_desc desc = { 7, 1, 3 };
-    memset(values, 0, sizeof values);
     CHECK(!data_add(&s, &f, N, &e));
     for (int run = 0; run < 3; run++) {
         desc.seed = run < 2 ? 3 : 4;
