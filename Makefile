@@ -3,8 +3,10 @@
 CC ?= cc
 CFLAGS ?= -O2
 EXAMPLES = char_lm hello hello_shared listops mnist mpi_sick notebook treelstm_sick treelstm_sst
+MPICC ?= mpicc
+MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples test sanitize bench bench-peers bench-results mpi clean
+.PHONY: demo examples test sanitize bench bench-study bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -22,12 +24,20 @@ test:
 sanitize:
 	CC="$(CC)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover" sh tests/run quick
 
-bench/bench: bench/bench.c bench/workloads.h bench/manual.h bench/gemm.h bench/peak.h fold.h
+bench/bench: bench/bench.c bench/side.h bench/workloads.h bench/manual.h bench/gemm.h bench/peak.h fold.h
 	$(CC) $(CFLAGS) -o bench/bench bench/bench.c -lm -lpthread
 
 # All workloads, quickly. Options of its own: bench/bench --help
 bench: bench/bench
 	bench/bench
+
+bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/peak.h examples/data.h fold.h
+	$(CC) $(CFLAGS) -o bench/study bench/study.c -lm -lpthread
+
+# Real trees (FOLD_DATA names their folder) at all batch sizes: bench/STUDY.md and bench/study.svg.
+bench-study: bench/study
+	@mkdir -p build
+	sh bench/study-results >build/STUDY.md && mv build/STUDY.md bench/STUDY.md
 
 # Beside PyTorch, in alternation on the same machine.
 bench-peers: bench/bench
@@ -49,4 +59,4 @@ mpi: build/mpi_sick
 	done
 
 clean:
-	rm -rf build bench/bench
+	rm -rf build bench/bench bench/study

@@ -1,0 +1,308 @@
+/* side.h - measuring one way of running a workload, alone or in alternation with others. */
+
+typedef enum schedule { RATIO, DEPTH, AGENDA, EAGER, MANUAL, N_SCHEDULES } schedule;
+static const char *const schedule_names[N_SCHEDULES] = { "ratio", "depth", "agenda", "eager", "manual" };
+
+enum { MAX_REPEATS = 64, MIN_ROTATION = 8, MAX_ROTATION = 64, ROTATION_SAMPLES = 512 };
+
+/* -1 in sizes: the workload's own. compare: -1 none, else the schedule to alternate with. */
+typedef struct options {
+    const char *workload, *mode, *isa;
+    schedule schedule;
+    int compare, json, dedupe, plan_cache, threads, seed;
+    size_t group_bytes;
+    double seconds;
+    sizes s;
+} options;
+
+static uint64_t hash_floats(uint64_t h, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        h = (h ^ bits) * 1099511628211u; /* FNV-1a over words */
+    }
+    return h;
+}
+
+#include "manual.h"
+
+/* ---- one side of a measurement ------------------------------------------------------------ */
+
+enum { RECORD, SCHEDULE, RUN, OPTIMISE, WHOLE, N_STAGES };
+typedef struct times { double stage[N_STAGES][MAX_REPEATS]; int n; } times; /* of one batch, in seconds */
+
+typedef struct side {
+    schedule schedule;
+    fold_model *model;
+    fold_ctx *ctx;
+    fold_pool *pool;                         /* more than one thread */
+    net n;
+    roots out;
+    times *of;                               /* one a recording */
+    double nodes, run_nodes, batches, lower_bound, timed; /* sums over timed batches */
+    uint64_t checksum;
+    double error;    /* of gradients written by hand */
+    manual by_hand;
+} side;
+
+typedef struct bench {
+    const options *o;
+    const workload *w;
+    sizes s;
+    int training, rotation;
+    recording *data;
+} bench;
+
+static uint64_t clock_ns(void *user)
+{
+    struct timespec t;
+    (void)user;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void open_side(side *a, const bench *b, schedule how)
+{
+    fold_model_desc model = fold_model_desc_default();
+    fold_ctx_desc ctx = fold_ctx_desc_default();
+    memset(a, 0, sizeof *a);
+    a->schedule = how;
+    model.seed = (uint64_t)b->o->seed;
+    model.isa = b->o->isa;
+    model.inference = !b->training;
+    a->model = fold_model_new(&model);
+    if (!a->model) die("this machine has no isa ", b->o->isa ? b->o->isa : "");
+    a->n.s = b->s;
+    b->w->build(&a->n, a->model);
+    find_weights(&a->n, a->model);
+    if (fold_model_status(a->model)) die(fold_model_message(a->model), "");
+    ctx.training = b->training;
+    ctx.eager = how == EAGER;
+    ctx.schedule = how < EAGER ? (fold_schedule)how : FOLD_SCHEDULE_RATIO;
+    ctx.dedupe = b->o->dedupe;
+    ctx.group_bytes = b->o->group_bytes;
+    ctx.plan_bytes = b->o->plan_cache ? (size_t)64 << 20 : 0;
+    ctx.clock = clock_ns;
+    if (b->o->threads > 1) {
+        a->pool = fold_pool_new(b->o->threads);
+        if (!a->pool) die("no threads to be had", "");
+        ctx.threads = b->o->threads;
+        ctx.parallel_for = fold_pool_for;
+        ctx.pool = a->pool;
+    }
+    a->ctx = fold_ctx_new(a->model, &ctx);
+    if (!a->ctx) die("out of memory", "");
+    a->of = (times *)take(NULL, (size_t)b->rotation, sizeof *a->of);
+    memset(a->of, 0, (size_t)b->rotation * sizeof *a->of);
+    if (how == MANUAL) manual_open(&a->by_hand, &a->n, b->w->name, a->model);
+}
+static void close_side(side *a)
+{
+    if (a->schedule == MANUAL) manual_close(&a->by_hand);
+    free(a->out.node);
+    free(a->of);
+    fold_ctx_free(a->ctx);
+    fold_model_free(a->model);
+    fold_pool_free(a->pool);
+}
+
+/* ---- running one batch -------------------------------------------------------------------- */
+
+static uint64_t hash_roots(const side *a, uint64_t h)
+{
+    for (size_t i = 0; i < a->out.n; i++) {
+        const fold_shape s = fold_node_shape(a->ctx, a->out.node[i]);
+        const float *v = fold_value(a->ctx, a->out.node[i]);
+        size_t n = 1;
+        if (!v) die(fold_message(a->ctx), "");
+        for (int k = 0; k < s.rank; k++) n *= (size_t)s.dim[k];
+        h = hash_floats(h, v, n);
+    }
+    return h;
+}
+
+/* Records and runs samples [from, to); adds its times to t and, given one, its outputs to the hash. */
+static void run_samples(side *a, const bench *b, const recording *r, int from, int to, double *t, uint64_t *hash)
+{
+    const double start = now_seconds();
+    fold_reset(a->ctx);
+    a->out.n = 0;
+    for (int i = from; i < to; i++) b->w->record(a->ctx, &a->n, r, &r->samples[i], b->training, &a->out);
+    fold_node loss = { 0, 0 };
+    if (b->training) {
+        loss = fold_scale(a->ctx, fold_sum_n(a->ctx, a->out.node, a->out.n), 1.0f / (float)r->n_samples);
+        for (size_t i = 0; i < a->out.n && hash; i++) fold_keep(a->ctx, a->out.node[i]);
+    }
+    const double recorded = now_seconds();
+    if (b->training ? fold_backward(a->ctx, loss) : fold_run(a->ctx, a->out.node, a->out.n)) die(fold_message(a->ctx), "");
+    const double end = now_seconds();
+    const fold_stats_data s = fold_stats(a->ctx);
+    const double scheduling = a->schedule == EAGER ? 0 : 1e-9 * (double)s.schedule_ns;
+    const double recording_time = a->schedule == EAGER ? 0 : recorded - start; /* eager: recording is running */
+    t[RECORD] += recording_time;
+    t[SCHEDULE] += scheduling;
+    t[RUN] += end - start - recording_time - scheduling;
+    a->nodes += (double)s.nodes;
+    a->run_nodes += (double)s.run_nodes;
+    a->batches += (double)s.batches;
+    a->lower_bound += (double)s.lower_bound;
+    if (hash) *hash = hash_roots(a, *hash);
+}
+
+static fold_status optimise(side *a, optimiser opt)
+{
+    const fold_sgd sgd = { 0.01f, 0, 0 };
+    const fold_adagrad adagrad = { 0.01f, 1e-8f, 0 };
+    const fold_adam adam = { 0.0001f, 0.9f, 0.999f, 1e-8f, 0, 0 };
+    if (opt == OPT_SGD) return fold_sgd_step(a->model, &sgd);
+    if (opt == OPT_ADAGRAD) return fold_adagrad_step(a->model, &adagrad);
+    return fold_adam_step(a->model, &adam);
+}
+
+/* One batch, all at once or, eager, sample after sample. With hash it is one recording always, since gradients depend on what is
+   recorded together; no step is taken, and gradients are cleared. */
+static double run_batch(side *a, const bench *b, int which, int timed, uint64_t *hash)
+{
+    const recording *r = &b->data[which];
+    const int together = a->schedule == EAGER && !hash ? 1 : r->n_samples;
+    double t[N_STAGES] = { 0 };
+    if (a->schedule == MANUAL) manual_batch(&a->by_hand, r, b->training, &t[SCHEDULE], &t[RUN], hash);
+    else for (int i = 0; i < r->n_samples; i += together) run_samples(a, b, r, i, i + together, t, hash);
+    if (hash && b->training) {
+        size_t n;
+        const float *grads = fold_model_grads(a->model, &n);
+        *hash = hash_floats(*hash, grads, n);
+        fold_clear_grads(a->model);
+    } else if (b->training) {
+        const double start = now_seconds();
+        if (optimise(a, b->w->opt)) die(fold_model_message(a->model), "");
+        t[OPTIMISE] = now_seconds() - start;
+    }
+    t[WHOLE] = t[RECORD] + t[SCHEDULE] + t[RUN] + t[OPTIMISE];
+    times *of = &a->of[which];
+    if (timed) {
+        for (int k = 0; k < N_STAGES; k++) of->stage[k][of->n % MAX_REPEATS] = t[k];
+        of->n++;
+        a->timed++;
+    }
+    return t[WHOLE];
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+static double median(const double *x, int n)
+{
+    double sorted[4096];
+    if (n > 4096) n = 4096;
+    memcpy(sorted, x, (size_t)n * sizeof *x);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
+    return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+}
+
+/* ---- data --------------------------------------------------------------------------------- */
+
+static void generate(bench *b)
+{
+    uint64_t random = (uint64_t)b->o->seed;
+    b->rotation = ROTATION_SAMPLES / b->s.batch;
+    if (b->rotation < MIN_ROTATION) b->rotation = MIN_ROTATION;
+    if (b->rotation > MAX_ROTATION) b->rotation = MAX_ROTATION;
+    b->data = (recording *)take(NULL, (size_t)b->rotation, sizeof *b->data);
+    memset(b->data, 0, (size_t)b->rotation * sizeof *b->data);
+    for (int i = 0; i < b->rotation; i++) {
+        recording *r = &b->data[i];
+        r->n_samples = b->s.batch;
+        r->samples = (sample *)take(NULL, (size_t)b->s.batch, sizeof *r->samples);
+        memset(r->samples, 0, (size_t)b->s.batch * sizeof *r->samples);
+        b->w->generate(r, &b->s, &random);
+    }
+}
+static void forget(bench *b)
+{
+    for (int i = 0; i < b->rotation; i++) { free(b->data[i].items); free(b->data[i].samples); free(b->data[i].values); }
+    free(b->data);
+}
+
+/* ---- measuring ---------------------------------------------------------------------------- */
+
+typedef struct result {
+    double stage[N_STAGES], samples, units, flop; /* of the batches timed, once each; seconds are medians */
+} result;
+
+static result result_of(const side *a, const bench *b)
+{
+    result x;
+    memset(&x, 0, sizeof x);
+    for (int i = 0; i < b->rotation; i++) {
+        const times *t = &a->of[i];
+        const int n = t->n < MAX_REPEATS ? t->n : MAX_REPEATS;
+        if (!n) continue;
+        for (int k = 0; k < N_STAGES; k++) x.stage[k] += median(t->stage[k], n);
+        x.samples += b->data[i].n_samples;
+        x.units += b->data[i].units;
+        x.flop += b->training ? b->data[i].flop_train : b->data[i].flop_infer;
+    }
+    return x;
+}
+
+/* How far the gradients written by hand are from the library's on one batch: the largest difference by the largest gradient.
+   They cannot be equal to the bit: their sums run over levels. */
+static double manual_error(side *a, const bench *b)
+{
+    double t = 0, largest = 0, error = 0;
+    size_t n;
+    float *grads = fold_model_grads(a->model, &n), *expected = (float *)take(NULL, n, sizeof *expected);
+    run_samples(a, b, &b->data[0], 0, b->data[0].n_samples, (double[N_STAGES]){ 0 }, NULL);
+    memcpy(expected, grads, n * sizeof *grads);
+    fold_clear_grads(a->model);
+    manual_batch(&a->by_hand, &b->data[0], 1, &t, &t, NULL);
+    for (size_t i = 0; i < n; i++) {
+        largest = fmax(largest, fabs((double)expected[i]));
+        error = fmax(error, fabs((double)expected[i] - (double)grads[i]));
+    }
+    fold_clear_grads(a->model);
+    free(expected);
+    return error / largest;
+}
+
+enum { MAX_RATIOS = 4096 };
+typedef struct measured { double peak_before, peak_after, ratio; } measured;
+
+/* Alternates the sides batch by batch; of two, ratio is the median over batches of the second's time to the first's. */
+static measured measure(side *sides, int n_sides, const bench *b)
+{
+    static double ratios[MAX_RATIOS];
+    int n_ratios = 0;
+    measured x = { 0, 0, 0 };
+    for (int k = 0; k < n_sides; k++) {
+        sides[k].checksum = 14695981039346656037u;
+        if (sides[k].schedule == MANUAL && b->training) {
+            const double error = manual_error(&sides[k], b);
+            if (!(error < 1e-4)) die("gradients written by hand are not the library's", "");
+            sides[k].error = error;
+        }
+        run_batch(&sides[k], b, 0, 0, &sides[k].checksum);
+    }
+    double start = now_seconds();
+    for (int i = 0; i < b->rotation && (i < 2 || now_seconds() - start < b->o->seconds); i++)
+        for (int k = 0; k < n_sides; k++) run_batch(&sides[k], b, i, 0, NULL);
+    for (int k = 0; k < n_sides; k++) sides[k].nodes = sides[k].run_nodes = sides[k].batches = sides[k].lower_bound = 0;
+    const char *isa = fold_model_isa(sides[0].model);
+    x.peak_before = fma_peak(isa);
+    start = now_seconds();
+    for (int i = 0; i < 2 || now_seconds() - start < b->o->seconds; i++) {
+        double t[N_SCHEDULES] = { 0 };
+        for (int k = 0; k < n_sides; k++) {
+            const int which = i % 2 ? n_sides - 1 - k : k; /* neither side always follows the other */
+            t[which] = run_batch(&sides[which], b, i % b->rotation, 1, NULL);
+        }
+        if (n_sides == 2 && n_ratios < MAX_RATIOS) ratios[n_ratios++] = t[1] / t[0];
+    }
+    x.peak_after = fma_peak(isa);
+    if (n_ratios) x.ratio = median(ratios, n_ratios);
+    return x;
+}

@@ -1,0 +1,428 @@
+/* study: does dynamic batching pay on real trees, with the construction of graphs included?
+
+     cc -O2 -o bench/study bench/study.c -lm -lpthread
+     bench/study --data DIR --svg study.svg
+
+   Part one, after the evaluation study of D. Taylor (2018): parse trees of sentiment (DIR/sst) and pairs of dependency trees (DIR/sick),
+   batches of 1 to 1024 drawn at random; time per tree one at a time, batched dynamically by each schedule, and batched level by
+   level by hand on the same kernels; recording, scheduling and running apart. Without --data (or the environment's FOLD_DATA) trees
+   are random. Part two, the experiment of Looks et al. (2017, table 1): trees of 128 leaves, state 1024, all of one shape or each of
+   its own. Times are medians of alternating runs; every batch has other trees. */
+#define _POSIX_C_SOURCE 199309L
+#define FOLD_USE_THREADS
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#define DATA_IMPLEMENTATION
+#include "../examples/data.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "peak.h"
+#include "workloads.h"
+#include "side.h"
+
+enum { MAX_SIZES = 16, N_CORPORA = 2, N_MODES = 2 };
+
+/* Real trees, from which batches are drawn; none: workloads make random ones. */
+typedef struct corpus { const char *name, *title; recording trees; data_vocab words; } corpus;
+static corpus corpora[N_CORPORA] = { { .name = "sst", .title = "SST" }, { .name = "sick", .title = "SICK" } };
+
+typedef struct settings {
+    const char *data, *svg;
+    double seconds;
+    int sizes[MAX_SIZES], n_sizes, looks_max, looks_state, hidden, seed;
+} settings;
+
+/* ---- real trees --------------------------------------------------------------------------- */
+
+static sample *new_sample(corpus *c)
+{
+    recording *r = &c->trees;
+    r->samples = (sample *)take(r->samples, (size_t)r->n_samples + 1, sizeof *r->samples);
+    memset(&r->samples[r->n_samples], 0, sizeof *r->samples);
+    r->samples[r->n_samples].first = r->n_items;
+    return &r->samples[r->n_samples++];
+}
+
+static int read_sst(corpus *c, const char *path)
+{
+    data_set s;
+    data_trees t;
+    data_error e;
+    const data_ptb desc = { { 1, -1, 0, 0 }, 5, 2, 0 };
+    memset(&s, 0, sizeof s);
+    memset(&t, 0, sizeof t);
+    memset(&e, 0, sizeof e);
+    if (data_load_trees(&s, &t, &desc, &c->words, path, &e)) die(e.text, "");
+    for (size_t i = 0; i < s.count; i++) {
+        const int32_t *tree = data_ints(&s, data_find(&s, "tree"), i, NULL);
+        sample *x = new_sample(c);
+        for (int k = tree[0]; k <= tree[1]; k++) {
+            const data_node *at = &t.nodes[k];
+            const int left = at->child, right = left < 0 ? -1 : t.nodes[left].sibling, base = x->first - tree[0];
+            new_item(&c->trees, at->word < 0 ? 0 : at->word, left < 0 ? -1 : base + left, left < 0 ? -1 : base + right, at->label);
+        }
+        x->root[0] = c->trees.n_items - 1;
+        x->count = c->trees.n_items - x->first;
+    }
+    data_trees_free(&t);
+    data_set_free(&s);
+    return 1;
+}
+
+/* The number that a word of the vocabulary is. */
+static int number_of_word(const data_vocab *v, int word)
+{
+    int n = 0;
+    for (size_t i = 0; i < v->words[word].length; i++) n = 10 * n + v->text[v->words[word].text + i] - '0';
+    return n;
+}
+
+/* Appends a tree, parents before children, from the word and the head (1 up, 0: none) of every token. */
+static void add_dependency_tree(corpus *c, const int32_t *words, const int32_t *heads, int n, const data_vocab *numbers)
+{
+    int order[MAX_NODES], found = 0, base = c->trees.n_items;
+    for (int done = -1; done < found; done++) { /* breadth first: the children of order[done], or the root */
+        const int of = done < 0 ? 0 : order[done] + 1;
+        int last = -1;
+        for (int i = 0; i < n && found < n; i++) {
+            if (number_of_word(numbers, heads[i]) != of) continue;
+            const int at = new_item(&c->trees, words[i], -1, -1, 0);
+            if (done >= 0 && last < 0) c->trees.items[base + done].child = at;
+            if (done >= 0 && last >= 0) c->trees.items[last].next = at;
+            last = at;
+            order[found++] = i;
+        }
+    }
+    if (found != n) die("a tree of SICK is no tree", "");
+}
+
+/* Lines of words; 1 when the file is there. */
+static int read_lines(data_set *s, data_vocab *v, const char *dir, const char *name)
+{
+    char path[1024];
+    data_error e;
+    const data_words words = { 1, -1, 0, 0 };
+    memset(s, 0, sizeof *s);
+    memset(&e, 0, sizeof e);
+    if (!data_path(path, sizeof path, dir, name)) return 0;
+    if (data_load_lines(s, name, &words, v, path, &e)) die(e.text, "");
+    return 1;
+}
+
+static int read_sick(corpus *c, const char *dir)
+{
+    data_set toks[2], heads[2];
+    data_vocab numbers;
+    memset(&numbers, 0, sizeof numbers);
+    if (!read_lines(&toks[0], &c->words, dir, "sick/train/a.toks") || !read_lines(&toks[1], &c->words, dir, "sick/train/b.toks") ||
+        !read_lines(&heads[0], &numbers, dir, "sick/train/a.parents") || !read_lines(&heads[1], &numbers, dir, "sick/train/b.parents")) return 0;
+    for (size_t i = 0; i < toks[0].count; i++) {
+        sample *x = new_sample(c);
+        for (int k = 0; k < 2; k++) {
+            size_t n, m;
+            const int32_t *words = data_ints(&toks[k], 0, i, &n), *of = data_ints(&heads[k], 0, i, &m);
+            if (n != m || n > MAX_NODES) die("words and heads of SICK differ in number", "");
+            x->root[k] = c->trees.n_items;
+            add_dependency_tree(c, words, of, (int)n, &numbers);
+        }
+        x->count = c->trees.n_items - x->first;
+        x->target[i % 5] = 1;
+    }
+    for (int k = 0; k < 2; k++) { data_set_free(&toks[k]); data_set_free(&heads[k]); }
+    data_vocab_free(&numbers);
+    return 1;
+}
+
+/* Draws the samples of a batch from a corpus. */
+static void draw(recording *r, const corpus *c, uint64_t *random)
+{
+    for (int i = 0; i < r->n_samples; i++) {
+        const sample *from = &c->trees.samples[random_below(random, c->trees.n_samples)];
+        sample *x = &r->samples[i];
+        const int shift = r->n_items - from->first;
+        *x = *from;
+        x->first += shift;
+        for (int k = 0; k < 2; k++) x->root[k] += shift;
+        for (int k = from->first; k < from->first + from->count; k++) {
+            const item *it = &c->trees.items[k];
+            new_item(r, it->word, it->child < 0 ? -1 : it->child + shift, it->next < 0 ? -1 : it->next + shift, it->label);
+        }
+        r->units += from->count;
+    }
+}
+static void draw_sst(recording *r, const sizes *s, uint64_t *random) { (void)s; draw(r, &corpora[0], random); }
+static void draw_sick(recording *r, const sizes *s, uint64_t *random) { (void)s; draw(r, &corpora[1], random); }
+
+/* Reads what is there; 1 when both corpora are. */
+static int read_corpora(const char *dir)
+{
+    char path[1024];
+    if (!dir) return 0;
+    if (!data_path(path, sizeof path, dir, "sst/train.txt")) return 0;
+    return read_sst(&corpora[0], path) && read_sick(&corpora[1], dir);
+}
+
+/* ---- part one: real trees ----------------------------------------------------------------- */
+
+static const schedule ways[] = { EAGER, MANUAL, RATIO, DEPTH, AGENDA };
+static const char *const way_names[] = { "one at a time", "by hand", "ratio", "depth", "agenda" };
+enum { N_WAYS = sizeof ways / sizeof *ways, DYNAMIC = 2 };
+
+/* Microseconds a sample, and megabytes. */
+typedef struct figures { double way[N_WAYS], record, schedule, run, mb, mb_by_hand; } figures;
+static figures grid[N_CORPORA][N_MODES][MAX_SIZES];
+
+static workload workload_of(int c, int real)
+{
+    workload w = workloads[c == 0]; /* the table's first two: sick, sst */
+    if (!real) return w;
+    w.generate = c == 0 ? draw_sst : draw_sick;
+    w.s.words = (int)corpora[c].words.n_words;
+    return w;
+}
+
+static figures measure_ways(const settings *o, const workload *w, int training, int size)
+{
+    options at = { NULL, NULL, NULL, RATIO, -1, 0, 0, 0, 1, o->seed, 0, o->seconds, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
+    bench b = { &at, w, w->s, training, 0, NULL };
+    side sides[N_WAYS];
+    figures x;
+    b.s.batch = size;
+    b.s.hidden = o->hidden;
+    generate(&b);
+    for (int i = 0; i < N_WAYS; i++) open_side(&sides[i], &b, ways[i]);
+    measure(sides, N_WAYS, &b);
+    for (int i = 0; i < N_WAYS; i++) {
+        const result r = result_of(&sides[i], &b);
+        if (ways[i] == MANUAL) x.mb_by_hand = 1e-6 * (double)manual_bytes(&sides[i].by_hand);
+        x.way[i] = 1e6 * r.stage[WHOLE] / r.samples;
+        if (i != DYNAMIC) continue;
+        x.mb = 1e-6 * (double)fold_stats(sides[i].ctx).peak_bytes;
+        x.record = 1e6 * r.stage[RECORD] / r.samples;
+        x.schedule = 1e6 * r.stage[SCHEDULE] / r.samples;
+        x.run = 1e6 * (r.stage[RUN] + r.stage[OPTIMISE]) / r.samples;
+    }
+    for (int i = 0; i < N_WAYS; i++) close_side(&sides[i]);
+    forget(&b);
+    return x;
+}
+
+static const char *const mode_names[N_MODES] = { "inference", "training" };
+
+static void print_table(const settings *o, int c, int mode, int real)
+{
+    printf("\n### %s, %s, microseconds a %s%s\n\n", corpora[c].title, mode_names[mode], c ? "pair" : "tree", real ? "" : " (random trees)");
+    printf("| batch | one at a time | by hand | ratio | depth | agenda | of ratio: record | schedule | run | one at a time / ratio | by hand / ratio | MB, ratio | MB, by hand |\n");
+    printf("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+    for (int i = 0; i < o->n_sizes; i++) {
+        const figures *x = &grid[c][mode][i];
+        printf("| %d |", o->sizes[i]);
+        for (int k = 0; k < N_WAYS; k++) printf(" %.1f |", x->way[k]);
+        printf(" %.1f | %.1f | %.1f | %.2f | %.2f | %.1f | %.1f |\n", x->record, x->schedule, x->run, x->way[0] / x->way[DYNAMIC],
+               x->way[1] / x->way[DYNAMIC], x->mb, x->mb_by_hand);
+    }
+}
+
+/* ---- the picture -------------------------------------------------------------------------- */
+
+enum { PANEL_W = 420, PANEL_H = 300, MARGIN = 60 };
+static const char *const colours[N_WAYS] = { "#c0392b", "#7f8c8d", "#2471a3", "#229954", "#b9770e" };
+
+typedef struct panel { FILE *to; double x0, y0, low, high; const settings *o; } panel;
+
+static double across(const panel *p, int i) { return p->x0 + (p->o->n_sizes > 1 ? (double)PANEL_W * i / (p->o->n_sizes - 1) : 0); }
+static double up(const panel *p, double us) { return p->y0 + PANEL_H * (1 - log(us / p->low) / log(p->high / p->low)); }
+
+static void draw_line(const panel *p, int c, int mode, int way, const char *style)
+{
+    fprintf(p->to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", colours[way < 0 ? DYNAMIC : way], style);
+    for (int i = 0; i < p->o->n_sizes; i++) {
+        const figures *x = &grid[c][mode][i];
+        fprintf(p->to, "%.1f,%.1f ", across(p, i), up(p, fmax(way < 0 ? x->record + x->schedule : x->way[way], p->low)));
+    }
+    fprintf(p->to, "\"/>\n");
+}
+
+static void draw_axes(const panel *p, const char *title, const char *unit)
+{
+    fprintf(p->to, "<text x=\"%.0f\" y=\"%.0f\" font-weight=\"bold\">%s</text>\n", p->x0, p->y0 - 12, title);
+    for (double us = p->low; us <= p->high * 1.01; us *= 10) {
+        fprintf(p->to, "<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>", p->x0, p->x0 + PANEL_W, up(p, us), up(p, us));
+        fprintf(p->to, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", p->x0 - 6, up(p, us) + 4, us);
+    }
+    for (int i = 0; i < p->o->n_sizes; i++)
+        fprintf(p->to, "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%d</text>\n", across(p, i), p->y0 + PANEL_H + 18, p->o->sizes[i]);
+    fprintf(p->to, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\">batch</text>\n", p->x0 + PANEL_W / 2.0, p->y0 + PANEL_H + 36);
+    fprintf(p->to, "<text x=\"%.0f\" y=\"%.0f\" transform=\"rotate(-90 %.0f %.0f)\" text-anchor=\"middle\">microseconds a %s</text>\n", p->x0 - 44,
+            p->y0 + PANEL_H / 2.0, p->x0 - 44, p->y0 + PANEL_H / 2.0, unit);
+}
+
+static void draw_picture(const settings *o)
+{
+    FILE *to = fopen(o->svg, "w");
+    const int w = 2 * (PANEL_W + 2 * MARGIN), h = 2 * (PANEL_H + 2 * MARGIN) + 30;
+    if (!to) die("cannot write ", o->svg);
+    fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n", w, h, w, h);
+    fprintf(to, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
+    for (int c = 0; c < N_CORPORA; c++)
+        for (int mode = 0; mode < N_MODES; mode++) {
+            panel p = { to, MARGIN + c * (PANEL_W + 2 * MARGIN), MARGIN + mode * (PANEL_H + 2 * MARGIN), 1, 10000, o };
+            char title[64];
+            snprintf(title, sizeof title, "%s, %s", corpora[c].title, mode_names[mode]);
+            draw_axes(&p, title, c ? "pair" : "tree");
+            for (int k = N_WAYS - 1; k >= 0; k--) draw_line(&p, c, mode, k, "");
+            draw_line(&p, c, mode, -1, " stroke-dasharray=\"4 3\"");
+        }
+    for (int k = 0; k <= N_WAYS; k++) {
+        const int x = MARGIN + 170 * k, last = k == N_WAYS;
+        fprintf(to, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"%s/>", x, x + 26, h - 20, h - 20, colours[last ? DYNAMIC : k],
+                last ? " stroke-dasharray=\"4 3\"" : "");
+        fprintf(to, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 32, h - 16, last ? "ratio: record + schedule" : way_names[k]);
+    }
+    fprintf(to, "</svg>\n");
+    if (fclose(to)) die("cannot write ", o->svg);
+}
+
+/* ---- part two: 128 leaves, state 1024 ----------------------------------------------------- */
+
+enum { LEAVES = 128, ALONE = 8, TIMES = 3 };
+
+/* A tree split in halves; its root is its last item. */
+static int balanced_tree(recording *r, const sizes *s, uint64_t *random, int leaves)
+{
+    if (leaves == 1) return new_item(r, random_below(random, s->words), -1, -1, 0);
+    const int left = balanced_tree(r, s, random, leaves / 2), right = balanced_tree(r, s, random, leaves - leaves / 2);
+    return new_item(r, 0, left, right, 0);
+}
+static void balanced_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        x->first = r->n_items;
+        x->root[0] = balanced_tree(r, s, random, LEAVES);
+        x->count = r->n_items - x->first;
+        r->units += x->count;
+    }
+}
+
+/* Seconds a batch: the median of a few runs after one that is not timed. */
+static double looks_time(const settings *o, schedule how, int same, int size)
+{
+    options at = { NULL, NULL, NULL, how, -1, 0, 0, 0, 1, o->seed, 0, 0, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
+    workload w = workloads[2]; /* the root's h alone */
+    side a;
+    double t[TIMES];
+    const int n = size < 256 ? TIMES : 1;
+    w.s.input = w.s.hidden = o->looks_state;
+    w.s.words = 1000;
+    w.s.min = w.s.max = LEAVES;
+    if (same) w.generate = balanced_generate;
+    bench b = { &at, &w, w.s, 0, 2, NULL };
+    b.s.batch = size;
+    generate(&b);
+    open_side(&a, &b, how);
+    for (int i = -1; i < n; i++) {
+        const double seconds = run_batch(&a, &b, i & 1, 0, NULL);
+        if (i >= 0) t[i] = seconds;
+    }
+    close_side(&a);
+    forget(&b);
+    return median(t, n);
+}
+
+static void looks(const settings *o)
+{
+    static const int sizes_of_table[] = { 1, 32, 64, 128, 256, 512, 1024 };
+    const double alone = looks_time(o, EAGER, 0, ALONE) / ALONE;
+    printf("\n## Trees of %d leaves, state %d, inference\n\n", LEAVES, o->looks_state);
+    printf("Columns as in table 1 of Looks et al. (2017), seconds. Manual: all trees of one shape, batched by hand. Dynamic: the same trees, dynamically.\n");
+    printf("Full dynamic: every tree has a random shape of its own. Cost ratio: full dynamic over manual. Speed-up: one tree at a time (%.4f s, mean of %d)\n", alone, ALONE);
+    printf("over full dynamic. Batches above %d are run by `--looks N`.\n\n", o->looks_max);
+    printf("| batch | manual batch | a tree | dynamic batch | a tree | full dynamic batch | a tree | cost ratio | speed-up |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+    for (size_t i = 0; i < sizeof sizes_of_table / sizeof *sizes_of_table; i++) {
+        const int n = sizes_of_table[i];
+        if (n > o->looks_max) break;
+        const double by_hand = looks_time(o, MANUAL, 1, n), dynamic = looks_time(o, RATIO, 1, n), full = looks_time(o, RATIO, 0, n);
+        printf("| %d | %.3f | %.4f | %.3f | %.4f | %.3f | %.4f | %.2f | %.2f |\n", n, by_hand, by_hand / n, dynamic, dynamic / n, full, full / n, full / by_hand, alone * n / full);
+        fflush(stdout);
+    }
+}
+
+/* ---- command line ------------------------------------------------------------------------- */
+
+static const char usage[] =
+    "usage: study [options]\n"
+    "  --data DIR       DIR/sst and DIR/sick; default: the environment's FOLD_DATA; without it trees are random\n"
+    "  --svg FILE       also draws the tables\n"
+    "  --sizes N,N,…    batches, at most 16; default 1,4,16,64,256,1024\n"
+    "  --seconds S      of timing, for each row; default 1\n"
+    "  --hidden N       default 150\n"
+    "  --looks N        largest batch of the experiment of Looks et al.; default 128, 0: none\n"
+    "  --looks-state N  default 1024\n"
+    "  --seed N\n";
+
+static int number(const char *name, const char *text, int least)
+{
+    char *end;
+    const long n = strtol(text, &end, 10);
+    if (end == text || (*end && *end != ',') || n < least || n > 100000) die("no good number for ", name);
+    return (int)n;
+}
+
+static settings parse(int argc, char **argv)
+{
+    settings o = { getenv("FOLD_DATA"), NULL, 1, { 1, 4, 16, 64, 256, 1024 }, 6, 128, 1024, 150, 1 };
+    if (o.data && !*o.data) o.data = NULL;
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i], *value = argv[i + 1];
+        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
+        if (!value) { fputs(usage, stderr); exit(1); }
+        i++;
+        if (!strcmp(name, "--data")) o.data = value;
+        else if (!strcmp(name, "--svg")) o.svg = value;
+        else if (!strcmp(name, "--seconds")) o.seconds = atof(value);
+        else if (!strcmp(name, "--hidden")) o.hidden = number(name, value, 1);
+        else if (!strcmp(name, "--looks")) o.looks_max = number(name, value, 0);
+        else if (!strcmp(name, "--looks-state")) o.looks_state = number(name, value, 1);
+        else if (!strcmp(name, "--seed")) o.seed = number(name, value, 0);
+        else if (!strcmp(name, "--sizes")) {
+            for (o.n_sizes = 0; value && o.n_sizes < MAX_SIZES; value = strchr(value, ',') ? strchr(value, ',') + 1 : NULL) o.sizes[o.n_sizes++] = number(name, value, 1);
+        } else die("no option ", name);
+    }
+    return o;
+}
+
+int main(int argc, char **argv)
+{
+    const settings o = parse(argc, argv);
+    const int real = read_corpora(o.data), last = o.n_sizes - 1, watched = isatty(2);
+    fold_model *any = fold_model_new(NULL);
+    if (!any) die("out of memory", "");
+    const char *isa = fold_model_isa(any);
+    printf("One core reaches %.0f GFLOP/s of fused multiply-adds and reads memory at %.0f GB/s here.\n", 1e-9 * fma_peak(isa), 1e-9 * read_bandwidth(isa, (size_t)1 << 28));
+    fold_model_free(any);
+    printf("\n## Real trees, construction included\n");
+    for (int c = 0; c < N_CORPORA; c++)
+        for (int mode = 0; mode < N_MODES; mode++) {
+            const workload w = workload_of(c, real);
+            for (int i = 0; i < o.n_sizes; i++) {
+                if (watched) fprintf(stderr, "\r%s, %s, batches of %d   ", corpora[c].title, mode_names[mode], o.sizes[i]);
+                grid[c][mode][i] = measure_ways(&o, &w, mode, o.sizes[i]);
+            }
+            print_table(&o, c, mode, real);
+            fflush(stdout);
+        }
+    if (o.svg) draw_picture(&o);
+    if (o.looks_max) looks(&o);
+    printf("\nRESULT study");
+    for (int c = 0; c < N_CORPORA; c++) {
+        const figures *x = &grid[c][0][last];
+        printf(" %s_alone_us=%.1f %s_dynamic_us=%.1f %s_manual_us=%.1f", corpora[c].name, x->way[0], corpora[c].name, x->way[DYNAMIC], corpora[c].name, x->way[1]);
+    }
+    printf(" data=%s\n", real ? "real" : "generated");
+    for (int c = 0; c < N_CORPORA; c++) { free(corpora[c].trees.items); free(corpora[c].trees.samples); data_vocab_free(&corpora[c].words); }
+    return 0;
+}
