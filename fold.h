@@ -9885,28 +9885,50 @@ static fold__maker fold__maker_of(const fold_ctx *f, uint32_t id)
     return x;
 }
 
-/* Of an operand of all calls of a batch: up to three different makers. */
-static void fold__put_makers(fold__text *t, const fold__view *v, const fold__seen_batch *b, int slot)
+/* Of an operand of all calls of a batch: up to three different makers, the fourth stands for more. */
+typedef struct fold__makers { fold__maker seen[4]; int n; } fold__makers;
+static void fold__find_makers(const fold__view *v, const fold__seen_batch *b, int slot, fold__makers *x)
 {
     const fold_ctx *f = v->f;
-    fold__maker seen[4];
-    int n = 0;
-    for (uint32_t i = 0; i < b->count && n < 4; i++) {
-        const fold__slots x = fold__slots_of(f, v->call[b->first + i]);
-        for (uint32_t e = fold__slot_first(&x, slot), end = e + fold__slot_edges(&x, slot); e < end && n < 4; e++) {
+    x->n = 0;
+    for (uint32_t i = 0; i < b->count && x->n < 4; i++) {
+        const fold__slots s = fold__slots_of(f, v->call[b->first + i]);
+        for (uint32_t e = fold__slot_first(&s, slot), end = e + fold__slot_edges(&s, slot); e < end && x->n < 4; e++) {
             const fold__maker m = fold__maker_of(f, f->esrc[e]);
             int old = 0;
-            while (old < n && (seen[old].name != m.name || seen[old].out != m.out)) old++;
-            if (old == n) seen[n++] = m;
+            while (old < x->n && (x->seen[old].name != m.name || x->seen[old].out != m.out)) old++;
+            if (old == x->n) x->seen[x->n++] = m;
         }
     }
-    for (int i = 0; i < n; i++) {
+}
+static int fold__same_makers(const fold__makers *a, const fold__makers *b)
+{
+    int i = 0;
+    while (i < a->n && i < b->n && a->seen[i].name == b->seen[i].name && a->seen[i].out == b->seen[i].out) i++;
+    return i == a->n && i == b->n;
+}
+static void fold__put_makers(fold__text *t, const fold__makers *x)
+{
+    for (int i = 0; i < x->n; i++) {
         if (i) fold__put_bytes(t, "|", 1);
-        if (i < 3) fold__put_name(t, seen[i].name, FOLD__WHOLE);
+        if (i < 3) fold__put_name(t, x->seen[i].name, FOLD__WHOLE);
         else fold__put_bytes(t, "..", 2);
-        if (i < 3 && seen[i].out >= 0) fold__put(t, ".%d", seen[i].out);
+        if (i < 3 && x->seen[i].out >= 0) fold__put(t, ".%d", x->seen[i].out);
     }
-    if (n) fold__put_bytes(t, " ", 1);
+    if (x->n) fold__put_bytes(t, " ", 1);
+}
+
+/* Operands from `slot` on that look the same. */
+static int fold__equal_operands(const fold__view *v, const fold__seen_batch *b, int slot, const fold__makers *makers)
+{
+    const fold__sig *s = &fold__sigs(v->f)[b->sig];
+    int same = 1;
+    for (fold__makers other; slot + same < s->n_in; same++) {
+        fold__find_makers(v, b, slot + same, &other);
+        if (((s->shared >> slot ^ s->shared >> (slot + same)) & 1) || !fold__same_makers(makers, &other)) break;
+        if (memcmp(fold__sig_in_shape(v->f, s, slot), fold__sig_in_shape(v->f, s, slot + same), sizeof(fold_shape))) break;
+    }
+    return same < 3 ? 1 : same;
 }
 
 static void fold__put_batch(fold__text *t, const fold__view *v, const fold__seen_batch *b)
@@ -9915,11 +9937,15 @@ static void fold__put_batch(fold__text *t, const fold__view *v, const fold__seen
     const fold__sig *s = &fold__sigs(f)[b->sig];
     fold__put_signature(t, f, b->sig);
     fold__put(t, " = %lu x (", (unsigned long)b->count);
-    for (int i = 0; i < s->n_in + s->n_list; i++) {
+    for (int i = 0, same; i < s->n_in + s->n_list; i += same) {
+        fold__makers makers;
+        fold__find_makers(v, b, i, &makers);
+        same = fold__equal_operands(v, b, i, &makers);
         if (i) fold__put_bytes(t, ", ", 2);
+        if (same > 1) fold__put(t, "%d of ", same);
         if (i < s->n_in && (s->shared >> i & 1)) fold__put(t, "shared ");
         if (i >= s->n_in) fold__put(t, "%lu in lists: ", (unsigned long)b->elems);
-        fold__put_makers(t, v, b, i);
+        fold__put_makers(t, &makers);
         fold__put_shape(t, fold__sig_in_shape(f, s, i));
     }
     fold__put_bytes(t, ")", 1);

@@ -277,7 +277,7 @@ static void draw_picture(const settings *o)
             draw_line(&p, c, mode, -1, " stroke-dasharray=\"4 3\"");
         }
     for (int k = 0; k <= N_WAYS; k++) {
-        const int x = MARGIN + 170 * k, last = k == N_WAYS;
+        const int x = MARGIN + 150 * k, last = k == N_WAYS;
         fprintf(to, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"%s/>", x, x + 26, h - 20, h - 20, colours[last ? DYNAMIC : k],
                 last ? " stroke-dasharray=\"4 3\"" : "");
         fprintf(to, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 32, h - 16, last ? "ratio: record + schedule" : way_names[k]);
