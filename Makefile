@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm hello hello_shared listops mnist mpi_sick notebook treelstm_sick treelstm_sst
+EXAMPLES = char_lm hello hello_shared listops mnist mpi_sick notebook shift_reduce treelstm_sick treelstm_sst
 
 .PHONY: demo examples test sanitize bench bench-peers bench-results mpi clean
 
