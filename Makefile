@@ -11,7 +11,7 @@ demo: build/listops
 
 examples: $(EXAMPLES:%=build/%)
 
-build/%: examples/%.c fold.h
+build/%: examples/%.c examples/data.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm
 

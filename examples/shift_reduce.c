@@ -45,7 +45,6 @@ typedef struct task {
     data_trees trees;
     data_vocab words;
     int classes;
-    size_t longest;          /* words of a sample */
 } task;
 
 static void fail(const char *what, const char *detail)
@@ -85,28 +84,16 @@ static int generate_expression(uint64_t *random, data_trees *t, int operators, i
 
 static void generate(data_set *s, data_trees *t, uint64_t *random, size_t count, int least, int most, data_error *e)
 {
-    int32_t *trees = (int32_t *)malloc(2 * count * sizeof *trees), *values = (int32_t *)malloc(count * sizeof *values);
-    data_field tree = { "tree", 0, DATA_INT, 1, { 2, 0, 0, 0 }, trees, NULL, 1 };
-    data_field label = { "label", 1, DATA_INT, 1, { 1, 0, 0, 0 }, values, NULL, 1 };
-    if (!trees || !values) fail("out of memory", "");
+    int32_t *tree = (int32_t *)malloc(2 * count * sizeof *tree);
+    if (!tree) fail("out of memory", "");
     for (size_t i = 0; i < count; i++) {
         const int operators = least + (int)data_random_below(random, (size_t)(most - least + 1));
         int value = 0;
-        trees[2 * i] = (int32_t)t->n_nodes;
-        trees[2 * i + 1] = generate_expression(random, t, operators, &value);
-        t->nodes[t->n_nodes - 1].label = values[i] = value;
+        tree[2 * i] = (int32_t)t->n_nodes;
+        tree[2 * i + 1] = generate_expression(random, t, operators, &value);
+        t->nodes[tree[2 * i + 1]].label = value;
     }
-    data_add(s, &tree, count, e);
-    data_add(s, &label, count, e);
-}
-
-static void find_longest(task *d, const data_set *s)
-{
-    for (size_t i = 0; i < s->count; i++) {
-        const int32_t *tree = data_ints(s, 0, i, NULL);
-        const size_t words = (size_t)(tree[1] - tree[0]) / 2 + 1;
-        if (words > d->longest) d->longest = words;
-    }
+    data_add_trees(s, t, tree, count, e);
 }
 
 static const char *load_data(const options *o, task *d)
@@ -131,8 +118,6 @@ static const char *load_data(const options *o, task *d)
         generate(&d->test, &d->trees, &random, 2000, 4, 8, &e);
     }
     if (e.text[0]) fail(e.text, "");
-    find_longest(d, &d->train);
-    find_longest(d, &d->test);
     return o->data ? "sst" : "generated";
 }
 
@@ -361,8 +346,8 @@ static int run(const options *o, const task *d, const char *data_name)
     eager.eager = 1;
     fold_model *m = fold_model_new(&model);
     fold_ctx *trainer = fold_ctx_new(m, &training), *batched = fold_ctx_new(m, NULL), *single = fold_ctx_new(m, &eager);
-    k.buffer = (fold_state *)malloc(d->longest * sizeof *k.buffer);
-    k.stack = (fold_state *)malloc(d->longest * sizeof *k.stack);
+    k.buffer = (fold_state *)malloc(d->trees.longest * sizeof *k.buffer);
+    k.stack = (fold_state *)malloc(d->trees.longest * sizeof *k.stack);
     float *logits = (float *)malloc(size), *single_logits = (float *)malloc(size);
     if (!trainer || !batched || !single) fail("out of memory", "");
     if (!k.buffer || !k.stack || !logits || !single_logits) fail("out of memory", "");
