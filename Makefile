@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm hello hello_shared listops mnist mpi_sick notebook treelstm_sick treelstm_sst
+EXAMPLES = char_lm hello hello_shared listops mnist mpi_sick notebook shift_reduce treelstm_sick treelstm_sst
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
@@ -13,7 +13,7 @@ demo: build/listops
 
 examples: $(EXAMPLES:%=build/%)
 
-build/%: examples/%.c fold.h
+build/%: examples/%.c examples/data.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm
 

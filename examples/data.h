@@ -133,13 +133,19 @@ int data_load_lines(data_set *s, const char *name, const data_words *words, data
 /* Nodes of all trees, children before parents: a tree's nodes are contiguous and its root is the last. A tree may be
    walked by recursion, or from its first node to its root by a loop. */
 typedef struct data_node { int child, sibling, word, label; } data_node; /* first child, next sibling; -1: none */
-typedef struct data_trees { data_node *nodes; size_t n_nodes, cap_nodes; } data_trees; /* all zero: empty */
+typedef struct data_trees {
+    data_node *nodes; size_t n_nodes, cap_nodes;  /* all zero: empty */
+    size_t longest;                               /* nodes of the largest tree of any set */
+} data_trees;
 /* Appends a node whose children are there. Its index, -1 when there is no memory. */
 int data_tree_node(data_trees *t, const int *children, int n, int word, int label);
+/* Adds fields to the set: "tree" [2], the first node and the root of each tree; label "label", that of the root. `tree`
+   [count x 2] comes from malloc and is the set's from now on, even if this fails. */
+int data_add_trees(data_set *s, data_trees *t, int32_t *tree, size_t count, data_error *e);
 void data_trees_free(data_trees *t);
 
 /* Trees in the format of the Penn Treebank, one a line, with numbers as labels: (3 (2 a) (4 (4 great) (2 film))).
-   Adds two fields: "tree" [2], the first node and the root of each; label "label", that of the root. */
+   Adds the fields of data_add_trees. */
 typedef struct data_ptb {
     data_words words;
     int classes;   /* labels are 0 to classes - 1 */
@@ -706,6 +712,36 @@ int data_tree_node(data_trees *t, const int *children, int n, int word, int labe
     return (int)t->n_nodes++;
 }
 
+int data_add_trees(data_set *s, data_trees *t, int32_t *tree, size_t count, data_error *e)
+{
+    data_field f;
+    int32_t *labels = (int32_t *)malloc((count + 1) * sizeof *labels);
+    size_t longest = t->longest;
+    if (!labels) data__fail(e, NULL, 0, "out of memory");
+    for (size_t i = 0; tree && !e->text[0] && i < count; i++) {
+        const int32_t first = tree[2 * i], root = tree[2 * i + 1];
+        if (first < 0 || root < first || (size_t)root >= t->n_nodes)
+            data__fail(e, NULL, 0, "tree %zu: no such nodes", i);
+        else labels[i] = t->nodes[root].label;
+        if (!e->text[0] && (size_t)(root - first) >= longest) longest = (size_t)(root - first) + 1;
+    }
+    memset(&f, 0, sizeof f);
+    f.type = DATA_INT;
+    f.rank = 1;
+    f.owned = 1;
+    f.name = "tree";
+    f.dim[0] = 2;
+    f.values = tree;
+    const int added = !data_add(s, &f, count, e);
+    f.name = "label";
+    f.label = 1;
+    f.dim[0] = 1;
+    f.values = labels;
+    if (data_add(s, &f, count, e) && added) data__field_free(&s->field[--s->n_fields]);
+    if (!e->text[0]) t->longest = longest;
+    return e->text[0] != 0;
+}
+
 void data_trees_free(data_trees *t)
 {
     free(t->nodes);
@@ -792,29 +828,6 @@ static int data__tree(data__parser *p, char *at, data_error *e)
     return e->text[0] != 0;
 }
 
-/* What has been read so far, as the set's two fields. */
-static int data__trees_done(data_set *s, const data_trees *t, int32_t *tree, size_t count, data_error *e)
-{
-    data_field f;
-    int32_t *labels = (int32_t *)malloc((count + 1) * sizeof *labels);
-    if (!labels) data__fail(e, NULL, 0, "out of memory");
-    for (size_t i = 0; labels && i < count; i++) labels[i] = t->nodes[tree[2 * i + 1]].label;
-    memset(&f, 0, sizeof f);
-    f.type = DATA_INT;
-    f.rank = 1;
-    f.owned = 1;
-    f.name = "tree";
-    f.dim[0] = 2;
-    f.values = tree;
-    const int added = !data_add(s, &f, count, e);
-    f.name = "label";
-    f.label = 1;
-    f.dim[0] = 1;
-    f.values = labels;
-    if (data_add(s, &f, count, e) && added) data__field_free(&s->field[--s->n_fields]);
-    return e->text[0] != 0;
-}
-
 int data_load_trees(data_set *s, data_trees *t, const data_ptb *desc, data_vocab *v, const char *path, data_error *e)
 {
     data__file file;
@@ -840,7 +853,7 @@ int data_load_trees(data_set *s, data_trees *t, const data_ptb *desc, data_vocab
         tree[2 * count++ + 1] = (int32_t)t->n_nodes - 1;
     }
     if (!e->text[0] && !count) data__fail(e, path, 0, "no trees in it");
-    if (data__trees_done(s, t, tree, count, e)) t->n_nodes = nodes;
+    if (data_add_trees(s, t, tree, count, e)) t->n_nodes = nodes;
     free(p.begun);
     free(p.children);
     free(file.text);

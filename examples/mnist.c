@@ -5,8 +5,8 @@
 
    TorchFold's notebook, 2.1 and 2.2: forward alone, then training by Adam and cross-entropy, each in batches of 32 and
    one at a time, over 5,000 images. Both are one program, whose context either batches or is eager: that they end with
-   the same bits is checked. Then the network is trained in earnest, with a rate that falls from 0.001 to zero along half
-   a cosine, and tested: 98.4 % of the test images after 12 epochs, in 11 seconds.
+   the same bits is checked. Then the network is trained in earnest, with a rate that falls from 0.001 to zero along
+   half a cosine, and tested: 98.4 % of the test images after 12 epochs, in 11 seconds.
 
    Reads DIR/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte (LeCun et al. 1998). Without data it generates digits: a
    5 x 7 font, moved, sized, slanted and blurred with noise at random. */

@@ -17,6 +17,8 @@
    looked at once, at the end. MSE is that of the expected score. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define DATA_IMPLEMENTATION
+#include "data.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -102,8 +104,6 @@ static void attach(corpus *c, int i, int head)
 /* ---- reading ------------------------------------------------------------------------------ */
 
 typedef struct source { char path[1024]; char *start, *at, *end; int line; } source;
-typedef struct entry { const char *name; int row; } entry;
-typedef struct vocabulary { source file; entry *words; size_t n_words, cap_words; } vocabulary;
 
 static void malformed(const source *t, const char *what)
 {
@@ -162,41 +162,24 @@ static char *next_word(char **line)
     return *start ? start : NULL;
 }
 
-static int compare_words(const void *a, const void *b)
+/* The n-th word has the n-th vector. */
+static void read_words(data_vocab *v, const char *dir)
 {
-    return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
+    source t;
+    need_text(&t, dir, "glove840b300d.sick.words");
+    for (char *line; (line = next_line(&t)) != NULL;)
+        if (data_vocab_add(v, line, strlen(line)) != t.line - 1) malformed(&t, "the word is not a new one");
+    free(t.start);
 }
 
-static void read_words(vocabulary *v, const char *dir)
+static int find_word(const data_vocab *v, const source *t, const char *name)
 {
-    need_text(&v->file, dir, "glove840b300d.sick.words");
-    for (char *line; (line = next_line(&v->file)) != NULL;) {
-        if (v->n_words >= INT_MAX / WIDTH) fail("too many words in ", v->file.path);
-        v->words = (entry *)grow(v->words, &v->cap_words, v->n_words + 1, sizeof *v->words);
-        v->words[v->n_words].name = line;
-        v->words[v->n_words].row = (int)v->n_words;
-        v->n_words++;
-    }
-    qsort(v->words, v->n_words, sizeof *v->words, compare_words);
+    const int row = data_vocab_find(v, name, strlen(name));
+    if (row < 0) malformed(t, "a word is not in glove840b300d.sick.words");
+    return row;
 }
 
-static int find_word(const vocabulary *v, const source *t, const char *name)
-{
-    const entry key = { name, 0 };
-    const entry *w = (const entry *)bsearch(&key, v->words, v->n_words, sizeof key, compare_words);
-    if (!w) malformed(t, "a word is not in glove840b300d.sick.words");
-    return w->row;
-}
-
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-static int random_below(uint64_t *state, int n) { return (int)(next_random(state) % (uint64_t)n); }
-static float random_unit(uint64_t *state) { return (float)(next_random(state) >> 40) * 0x1p-24f; } /* [0, 1) */
+static int random_below(uint64_t *state, int n) { return (int)data_random_below(state, (size_t)n); }
 
 /* Words without a vector of their own get values from -0.05 to 0.05, as published. The file has placeholders for
    them, zero or short: no true vector is shorter than 4, no placeholder longer than 1.3. */
@@ -217,14 +200,14 @@ static void read_vectors(dataset *d, const char *dir, size_t n_words)
     for (size_t row = 0; row < n_words; row++) {
         float *v = d->vectors + row * WIDTH, square = 0;
         for (int k = 0; k < WIDTH; k++) square += v[k] * v[k];
-        for (int k = 0; k < WIDTH && square < 4; k++) v[k] = 0.1f * random_unit(&random) - 0.05f;
+        for (int k = 0; k < WIDTH && square < 4; k++) v[k] = 0.1f * data_random_unit(&random) - 0.05f;
     }
     d->n_words = (int)n_words;
     free(t.start);
 }
 
 /* One sentence from its words and their heads; its root. */
-static int read_tree(const vocabulary *v, source *words, source *heads, corpus *c)
+static int read_tree(const data_vocab *v, source *words, source *heads, corpus *c)
 {
     char *word_line = next_line(words), *head_line = next_line(heads);
     int head[MAX_WORDS], n = 0, root = -1;
@@ -254,7 +237,7 @@ static int read_tree(const vocabulary *v, source *words, source *heads, corpus *
 }
 
 /* Reads up to `limit` pairs (0: all) of dir/sick/set. */
-static void read_pairs(const char *dir, const char *set, int limit, const vocabulary *v, corpus *c)
+static void read_pairs(const char *dir, const char *set, int limit, const data_vocab *v, corpus *c)
 {
     static const char *const names[5] = { "a.toks", "b.toks", "a.parents", "b.parents", "sim.txt" };
     source t[5];
@@ -284,10 +267,10 @@ static void generate_pair(uint64_t *random, corpus *c)
 {
     int head[15], word[2][15], changed = 0;
     const int n = 5 + random_below(random, 11);
-    const float share = random_unit(random);
+    const float share = data_random_unit(random);
     for (int i = 0; i < n; i++) {
         const int meaning = random_below(random, MEANINGS);
-        const int other = random_unit(random) < share ? random_below(random, MEANINGS) : meaning;
+        const int other = data_random_unit(random) < share ? random_below(random, MEANINGS) : meaning;
         head[i] = i ? random_below(random, i) : -1;
         word[0][i] = meaning * SYNONYMS + random_below(random, SYNONYMS);
         word[1][i] = other * SYNONYMS + random_below(random, SYNONYMS);
@@ -308,9 +291,9 @@ static void generate_vectors(uint64_t *random, dataset *d)
     d->n_words = MEANINGS * SYNONYMS;
     d->vectors = (float *)allocate((size_t)d->n_words * WIDTH, sizeof *d->vectors);
     for (int i = 0; i < MEANINGS * WIDTH; i++) {
-        const float value = random_unit(random) - 0.5f;
+        const float value = data_random_unit(random) - 0.5f;
         float *v = d->vectors + (size_t)(i / WIDTH) * SYNONYMS * WIDTH + i % WIDTH;
-        for (int k = 0; k < SYNONYMS; k++) v[k * WIDTH] = value + 0.5f * (random_unit(random) - 0.5f);
+        for (int k = 0; k < SYNONYMS; k++) v[k * WIDTH] = value + 0.5f * (data_random_unit(random) - 0.5f);
     }
 }
 
@@ -324,14 +307,13 @@ static const char *load_data(const options *o, dataset *d)
     uint64_t random = o->seed;
     source probe;
     if (dir && *dir && open_text(&probe, dir, "train/sim.txt")) {
-        vocabulary v;
+        data_vocab v;
         memset(&v, 0, sizeof v);
         free(probe.start);
         read_words(&v, dir);
         read_vectors(d, dir, v.n_words);
         for (int i = 0; i < 3; i++) read_pairs(dir, names[i], o->limit, &v, sets[i]);
-        free(v.words);
-        free(v.file.start);
+        data_vocab_free(&v);
         return "sick";
     }
     if (o->data) fail("no sick/train/sim.txt in ", o->data);
@@ -361,7 +343,7 @@ static void start_weights(fold_model *m, uint64_t seed)
         const int is_weight = shape.rank == 2 && strcmp(fold_param_name(m, p), "words") != 0;
         float *w = is_weight ? fold_params_write_begin(m, p) : NULL;
         const float bound = 1 / sqrtf((float)shape.dim[0]);
-        for (int k = 0; w && k < shape.dim[0] * shape.dim[1]; k++) w[k] = bound * (2 * random_unit(&seed) - 1);
+        for (int k = 0; w && k < shape.dim[0] * shape.dim[1]; k++) w[k] = bound * (2 * data_random_unit(&seed) - 1);
         if (w) fold_params_write_end(m, p);
     }
 }
@@ -574,7 +556,7 @@ static void train_epoch(trainer *t, int epoch)
 {
     const size_t n = t->data->train.n_pairs;
     for (size_t i = n; i > 1; i--) { /* Fisher and Yates */
-        const size_t j = (size_t)(next_random(&t->random) % i), k = t->order[i - 1];
+        const size_t j = (size_t)(data_random(&t->random) % i), k = t->order[i - 1];
         t->order[i - 1] = t->order[j];
         t->order[j] = k;
     }

@@ -14,6 +14,8 @@
    two accuracies on the dev trees is taken; the test trees are looked at once, at the end. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define DATA_IMPLEMENTATION
+#include "data.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,29 +31,20 @@
 enum {
     CLASSES = 5, NEUTRAL = 2, UNKNOWN = 0,  /* UNKNOWN: the vector of words not in the training trees */
     BATCH = 25, CHUNK = 100,                /* trees trained, evaluated together */
-    AVERAGE_EVERY = 10, AVERAGE_POWER = 3,  /* steps between updates of the running average; see train_step */
-    MAX_DEPTH = 1000                        /* of a tree read: the recursion's limit */
+    AVERAGE_EVERY = 10, AVERAGE_POWER = 3   /* steps between updates of the running average; see train_step */
 };
 static const float word_deviation = 0.01f, dropout_rate = 0.5f, learning_rate = 0.05f;
 static const int hidden_singletons = 30;    /* per cent of the words seen once that are read as UNKNOWN */
 
 typedef struct options { const char *data; uint64_t seed; int epochs, limit, hidden; } options;
 
-/* ---- words and trees ---------------------------------------------------------------------- */
+/* ---- trees --------------------------------------------------------------------------------- */
 
-typedef struct word { size_t text, length; int count; } word; /* its text is text[text .. text + length) */
-typedef struct vocabulary {
-    word *words; size_t n_words, cap_words;
-    char *text; size_t n_text, cap_text;
-    size_t *slots, n_slots;                  /* hash table of word index + 1; a power of two */
-} vocabulary;
-
-typedef struct node { int left, right, word, label; } node; /* indices of the children; -1 at a leaf */
-typedef struct corpus {
-    node *nodes; size_t n_nodes, cap_nodes;
-    int *roots; size_t n_roots, cap_roots;
-} corpus;
-typedef struct dataset { vocabulary words; corpus train, dev, test; } dataset;
+typedef struct dataset {
+    data_vocab words;
+    data_trees trees;              /* of all sets */
+    data_set train, dev, test;     /* fields: 0 first node and root, 1 the root's class */
+} dataset;
 
 static void fail(const char *what, const char *detail)
 {
@@ -69,236 +62,105 @@ static void *grow(void *items, size_t *cap, size_t n, size_t size)
     return items;
 }
 
-static size_t *find_slot(const vocabulary *v, const char *text, size_t length)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
-    for (size_t at = (size_t)hash & (v->n_slots - 1);; at = (at + 1) & (v->n_slots - 1)) {
-        if (!v->slots[at]) return &v->slots[at];
-        const word *w = &v->words[v->slots[at] - 1];
-        if (w->length == length && !memcmp(v->text + w->text, text, length)) return &v->slots[at];
-    }
-}
-
-static void rehash(vocabulary *v, size_t n_slots)
-{
-    free(v->slots);
-    v->slots = (size_t *)calloc(n_slots, sizeof *v->slots);
-    if (!v->slots) fail("out of memory", "");
-    v->n_slots = n_slots;
-    for (size_t i = 0; i < v->n_words; i++)
-        *find_slot(v, v->text + v->words[i].text, v->words[i].length) = i + 1;
-}
-
-/* The word's index; a new word is added when `add`, else it is UNKNOWN. */
-static int find_word(vocabulary *v, const char *text, size_t length, int add)
-{
-    if (v->n_words * 2 >= v->n_slots) rehash(v, v->n_slots ? v->n_slots * 2 : 1024);
-    size_t *slot = find_slot(v, text, length);
-    if (!*slot && !add) return UNKNOWN;
-    if (!*slot) {
-        v->words = (word *)grow(v->words, &v->cap_words, v->n_words + 1, sizeof *v->words);
-        v->text = (char *)grow(v->text, &v->cap_text, v->n_text + length, 1);
-        memcpy(v->text + v->n_text, text, length);
-        v->words[v->n_words].text = v->n_text;
-        v->words[v->n_words].length = length;
-        v->words[v->n_words].count = 0;
-        v->n_text += length;
-        *slot = ++v->n_words;
-    }
-    if (add) v->words[*slot - 1].count++;
-    return (int)*slot - 1;
-}
-
-static int add_node(corpus *c, int left, int right, int word_index, int label)
-{
-    if (c->n_nodes >= INT_MAX) fail("too many nodes", "");
-    c->nodes = (node *)grow(c->nodes, &c->cap_nodes, c->n_nodes + 1, sizeof *c->nodes);
-    node *n = &c->nodes[c->n_nodes];
-    n->left = left; n->right = right; n->word = word_index; n->label = label;
-    return (int)c->n_nodes++;
-}
-
-static void add_root(corpus *c, int root)
-{
-    c->roots = (int *)grow(c->roots, &c->cap_roots, c->n_roots + 1, sizeof *c->roots);
-    c->roots[c->n_roots++] = root;
-}
-
-/* ---- reading ------------------------------------------------------------------------------ */
-
-typedef struct reader {
-    const char *path; char *at, *end;  /* the rest of the line */
-    int line, depth, add_words;
-    vocabulary *words; corpus *into;
-} reader;
-
-static void malformed(const reader *r, const char *what)
-{
-    fprintf(stderr, "treelstm_sst: %s:%d: %s\n", r->path, r->line, what);
-    exit(1);
-}
-
-static int next_is(reader *r, char c)
-{
-    if (r->at == r->end || *r->at != c) return 0;
-    r->at++;
-    return 1;
-}
-
-/* ASCII letters become small. Only a space ends a word: it may hold a no-break space and any other UTF-8. */
-static int read_word(reader *r)
-{
-    char *start = r->at;
-    while (r->at < r->end && *r->at != ' ' && *r->at != '(' && *r->at != ')') {
-        if (*r->at >= 'A' && *r->at <= 'Z') *r->at = (char)(*r->at - 'A' + 'a');
-        r->at++;
-    }
-    if (r->at == start) malformed(r, "a word or a subtree is missing");
-    return find_word(r->words, start, (size_t)(r->at - start), r->add_words);
-}
-
-/* (label word) or (label tree tree); the node's index. */
-static int read_tree(reader *r)
-{
-    int left = -1, right = -1, word_index = UNKNOWN;
-    if (!next_is(r, '(')) malformed(r, "a tree must begin with '('");
-    if (r->at == r->end || *r->at < '0' || *r->at > '4') malformed(r, "the label must be 0 to 4");
-    const int label = *r->at++ - '0';
-    if (!next_is(r, ' ')) malformed(r, "a space must follow the label");
-    if (++r->depth > MAX_DEPTH) malformed(r, "the tree is too deep");
-    if (r->at < r->end && *r->at == '(') {
-        left = read_tree(r);
-        if (!next_is(r, ' ')) malformed(r, "an inner node must have two children");
-        right = read_tree(r);
-    } else {
-        word_index = read_word(r);
-    }
-    if (!next_is(r, ')')) malformed(r, "')' is missing");
-    r->depth--;
-    return add_node(r->into, left, right, word_index, label);
-}
-
-/* The whole of a file, or NULL when it cannot be opened. */
-static char *read_file(const char *path, size_t *size)
-{
-    char *text = NULL;
-    size_t cap = 0, got;
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    *size = 0;
-    do {
-        text = (char *)grow(text, &cap, *size + 65536, 1);
-        got = fread(text + *size, 1, 65536, file);
-        *size += got;
-    } while (got);
-    if (ferror(file)) fail("cannot read ", path);
-    fclose(file);
-    return text;
-}
-
-/* Reads up to `limit` trees (0: all). Returns 0 when there is no such file. */
-static int read_trees(const char *dir, const char *name, int limit, int add_words, vocabulary *words,
-                      corpus *into)
-{
-    char path[1024];
-    size_t size;
-    const int length = snprintf(path, sizeof path, "%s/sst/%s.txt", dir, name);
-    if (length < 0 || (size_t)length >= sizeof path) fail("path too long: ", dir);
-    char *text = read_file(path, &size);
-    if (!text) return 0;
-    reader r = { path, NULL, NULL, 0, 0, add_words, words, into };
-    for (char *at = text, *stop = text + size, *next; at < stop; at = next) {
-        if (limit && into->n_roots == (size_t)limit) break;
-        char *newline = (char *)memchr(at, '\n', (size_t)(stop - at));
-        r.at = at;
-        r.end = newline ? newline : stop;
-        next = newline ? newline + 1 : stop;
-        if (r.end > at && r.end[-1] == '\r') r.end--;
-        r.line++;
-        add_root(into, read_tree(&r));
-        if (r.at != r.end) malformed(&r, "there is more after the tree");
-    }
-    free(text);
-    if (!into->n_roots) fail("no trees in ", path);
-    return 1;
-}
-
 /* ---- generated trees ---------------------------------------------------------------------- */
 
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
+static int random_below(uint64_t *state, int n) { return (int)data_random_below(state, (size_t)n); }
+
+static int add_node(dataset *d, const int *children, int word, int label)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    const int node = data_tree_node(&d->trees, children, children ? 2 : 0, word, label);
+    if (node < 0) fail("out of memory", "");
+    return node;
 }
-static int random_below(uint64_t *state, int n) { return (int)(next_random(state) % (uint64_t)n); }
 
 /* A leaf, one of 40 words of a kind. */
-static int generate_word(uint64_t *random, vocabulary *words, corpus *into, const char *kind, int score)
+static int generate_word(uint64_t *random, dataset *d, const char *kind, int score)
 {
     char text[32];
     const int length = snprintf(text, sizeof text, "%s%d", kind, random_below(random, 40));
-    return add_node(into, -1, -1, find_word(words, text, (size_t)length, 1), score + NEUTRAL);
+    return add_node(d, NULL, data_vocab_add(&d->words, text, (size_t)length), score + NEUTRAL);
 }
 
 /* A phrase of `size` words whose score, -2 to 2, follows from its parts: "not" turns the sign, "very"
    doubles, and else the parts add up. */
-static int generate_phrase(uint64_t *random, vocabulary *words, corpus *into, int size)
+static int generate_phrase(uint64_t *random, dataset *d, int size)
 {
     static const char *const kinds[CLASSES] = { "awful", "dull", "plain", "nice", "superb" };
     const int score = random_below(random, CLASSES) - NEUTRAL, form = random_below(random, 5);
-    if (size < 2) return generate_word(random, words, into, kinds[score + NEUTRAL], score);
+    if (size < 2) return generate_word(random, d, kinds[score + NEUTRAL], score);
     const int split = form < 2 ? 1 : 1 + random_below(random, size - 1);
-    const int left = form < 2 ? generate_word(random, words, into, form ? "very" : "not", 0)
-                              : generate_phrase(random, words, into, split);
-    const int right = generate_phrase(random, words, into, size - split);
-    const int a = into->nodes[left].label - NEUTRAL, b = into->nodes[right].label - NEUTRAL;
+    int part[2];
+    part[0] = form < 2 ? generate_word(random, d, form ? "very" : "not", 0) : generate_phrase(random, d, split);
+    part[1] = generate_phrase(random, d, size - split);
+    const int a = d->trees.nodes[part[0]].label - NEUTRAL, b = d->trees.nodes[part[1]].label - NEUTRAL;
     const int sum = form == 0 ? -b : form == 1 ? 2 * b : a + b;
-    return add_node(into, left, right, UNKNOWN, NEUTRAL + (sum > 2 ? 2 : sum < -2 ? -2 : sum));
+    return add_node(d, part, -1, NEUTRAL + (sum > 2 ? 2 : sum < -2 ? -2 : sum));
 }
 
-static void generate_trees(uint64_t *random, int n, vocabulary *words, corpus *into)
+static void generate_trees(uint64_t *random, int n, dataset *d, data_set *s, data_error *e)
 {
-    for (int i = 0; i < n; i++)
-        add_root(into, generate_phrase(random, words, into, 1 + random_below(random, 16)));
+    int32_t *tree = (int32_t *)malloc(2 * (size_t)n * sizeof *tree);
+    if (!tree) fail("out of memory", "");
+    for (int i = 0; i < n; i++) {
+        tree[2 * i] = (int32_t)d->trees.n_nodes;
+        tree[2 * i + 1] = generate_phrase(random, d, 1 + random_below(random, 16));
+    }
+    data_add_trees(s, &d->trees, tree, (size_t)n, e);
+}
+
+static void read_trees(const char *dir, const char *name, int limit, int add_words, dataset *d, data_set *s,
+                       data_error *e)
+{
+    const data_ptb desc = { { add_words, UNKNOWN, 1, 0 }, CLASSES, 2, (size_t)limit };
+    char path[1024];
+    data_path(path, sizeof path, dir, name);
+    data_load_trees(s, &d->trees, &desc, &d->words, path, e);
 }
 
 /* Fills d and returns where it came from. A folder asked for must be there; FOLD_DATA may lack this one. */
 static const char *load_data(const options *o, dataset *d)
 {
-    const char *dir = o->data ? o->data : getenv("FOLD_DATA");
+    const char *dir = o->data ? o->data : getenv("FOLD_DATA"), *from = "sst";
+    char path[1024];
     uint64_t random = o->seed;
-    find_word(&d->words, " ", 1, 1); /* UNKNOWN; no word of a file holds a space */
-    if (dir && *dir && read_trees(dir, "train", o->limit, 1, &d->words, &d->train)) {
-        if (read_trees(dir, "dev", 0, 0, &d->words, &d->dev) &&
-            read_trees(dir, "test", 0, 0, &d->words, &d->test)) return "sst";
-        fail("sst/dev.txt or sst/test.txt is missing in ", dir);
+    data_error e;
+    memset(&e, 0, sizeof e);
+    data_vocab_add(&d->words, " ", 1); /* UNKNOWN; no word of a file holds a space */
+    if (o->data || (dir && *dir && data_path(path, sizeof path, dir, "sst/train.txt"))) {
+        read_trees(dir, "sst/train.txt", o->limit, 1, d, &d->train, &e);
+        read_trees(dir, "sst/dev.txt", 0, 0, d, &d->dev, &e);
+        read_trees(dir, "sst/test.txt", 0, 0, d, &d->test, &e);
+    } else {
+        from = "generated";
+        generate_trees(&random, o->limit ? o->limit : 2000, d, &d->train, &e);
+        generate_trees(&random, 300, d, &d->dev, &e);
+        generate_trees(&random, 600, d, &d->test, &e);
     }
-    if (o->data) fail("no sst/train.txt in ", o->data);
-    generate_trees(&random, o->limit ? o->limit : 2000, &d->words, &d->train);
-    generate_trees(&random, 300, &d->words, &d->dev);
-    generate_trees(&random, 600, &d->words, &d->test);
-    return "generated";
+    if (e.text[0]) fail(e.text, "");
+    return from;
 }
 
 static void free_data(dataset *d)
 {
-    corpus *const all[3] = { &d->train, &d->dev, &d->test };
-    for (int i = 0; i < 3; i++) { free(all[i]->nodes); free(all[i]->roots); }
-    free(d->words.words);
-    free(d->words.text);
-    free(d->words.slots);
+    data_set_free(&d->train);
+    data_set_free(&d->dev);
+    data_set_free(&d->test);
+    data_trees_free(&d->trees);
+    data_vocab_free(&d->words);
 }
 
 /* ---- the network -------------------------------------------------------------------------- */
 
-typedef struct net { fold_param words; fold_tree_lstm tree; fold_dense label; } net;
+typedef struct net {
+    fold_param words;
+    fold_tree_lstm tree;
+    fold_dense label;
+    const dataset *data;
+    fold_state *stack;             /* of phrases, while a tree is recorded */
+} net;
 /* What recording needs in training only. */
 typedef struct lesson {
     fold_node *losses; size_t n_losses, cap_losses;
-    const vocabulary *words;
     uint64_t random;
 } lesson;
 
@@ -312,6 +174,9 @@ static net new_net(fold_model *m, const dataset *d, int hidden)
     words.init = FOLD_INIT_NORMAL;
     words.init_scale = word_deviation;
     words.uses = FOLD_FOR_LOOKUP;
+    n.data = d;
+    n.stack = (fold_state *)malloc(d->trees.longest * sizeof *n.stack);
+    if (!n.stack) fail("out of memory", "");
     n.words = fold_param_new(m, &words);
     n.tree = fold_tree_lstm_new(m, "tree", hidden, hidden, 2);
     n.label = fold_dense_new(m, "label", hidden, CLASSES, FOLD_LINEAR);
@@ -319,53 +184,53 @@ static net new_net(fold_model *m, const dataset *d, int hidden)
 }
 
 /* UNKNOWN learns from words that were seen once. */
-static int training_word(lesson *l, int i)
+static int training_word(lesson *l, const data_vocab *words, int i)
 {
-    const int hide = l->words->words[i].count == 1 && random_below(&l->random, 100) < hidden_singletons;
+    const int hide = words->words[i].count == 1 && random_below(&l->random, 100) < hidden_singletons;
     return hide ? UNKNOWN : i;
 }
 
-/* Records the phrase at node `i`; training adds the loss of each of its nodes. */
-static fold_state record_phrase(fold_ctx *f, const net *n, const corpus *c, int i, lesson *l)
+/* Records a tree, whose nodes come after their children; training adds the loss of each. Returns its root's h. */
+static fold_node record_tree(fold_ctx *f, const net *n, const int32_t *tree, lesson *l)
 {
-    const node *p = &c->nodes[i];
-    fold_state s;
-    if (p->left < 0) {
-        const fold_node x = fold_lookup(f, n->words, l ? training_word(l, p->word) : p->word);
-        s = fold_tree_lstm_leaf(f, &n->tree, fold_dropout(f, x, dropout_rate));
-    } else {
-        fold_state children[2];
-        children[0] = record_phrase(f, n, c, p->left, l);
-        children[1] = record_phrase(f, n, c, p->right, l);
-        s = fold_tree_lstm_inner(f, &n->tree, children);
-    }
-    if (l) {
-        const fold_node logits = fold_dense_apply(f, &n->label, fold_dropout(f, s.h, dropout_rate));
+    fold_state *top = n->stack; /* behind it */
+    for (int32_t i = tree[0]; i <= tree[1]; i++) {
+        const data_node *p = &n->data->trees.nodes[i];
+        if (p->child < 0) {
+            const int word = l ? training_word(l, &n->data->words, p->word) : p->word;
+            const fold_node x = fold_lookup(f, n->words, word);
+            *top++ = fold_tree_lstm_leaf(f, &n->tree, fold_dropout(f, x, dropout_rate));
+        } else {
+            top--;
+            top[-1] = fold_tree_lstm_inner(f, &n->tree, top - 1);
+        }
+        if (!l) continue;
+        const fold_node logits = fold_dense_apply(f, &n->label, fold_dropout(f, top[-1].h, dropout_rate));
         l->losses = (fold_node *)grow(l->losses, &l->cap_losses, l->n_losses + 1, sizeof *l->losses);
         l->losses[l->n_losses++] = fold_softmax_xent(f, logits, p->label);
     }
-    return s;
+    return n->stack[0].h;
 }
 
 typedef struct accuracy { double five, two; } accuracy; /* per cent */
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-static accuracy evaluate(fold_ctx *f, const net *n, const corpus *c)
+static accuracy evaluate(fold_ctx *f, const net *n, const data_set *s)
 {
     fold_node roots[CHUNK];
     float p[CHUNK][CLASSES];
     size_t right5 = 0, right2 = 0, polar = 0;
-    for (size_t at = 0; at < c->n_roots; at += CHUNK) {
-        const size_t count = smaller(c->n_roots - at, CHUNK);
+    for (size_t at = 0; at < s->count; at += CHUNK) {
+        const size_t count = smaller(s->count - at, CHUNK);
         fold_reset(f);
         for (size_t i = 0; i < count; i++) {
-            const fold_state s = record_phrase(f, n, c, c->roots[at + i], NULL);
-            roots[i] = fold_softmax(f, fold_dense_apply(f, &n->label, s.h));
+            const fold_node h = record_tree(f, n, data_ints(s, 0, at + i, NULL), NULL);
+            roots[i] = fold_softmax(f, fold_dense_apply(f, &n->label, h));
         }
         if (fold_run(f, roots, count) || fold_read(f, roots, count, p[0])) fail(fold_message(f), "");
         for (size_t i = 0; i < count; i++) {
-            const int label = c->nodes[c->roots[at + i]].label;
+            const int label = data_ints(s, 1, at + i, NULL)[0];
             int best = 0;
             for (int k = 1; k < CLASSES; k++)
                 if (p[i][k] > p[i][best]) best = k;
@@ -374,7 +239,7 @@ static accuracy evaluate(fold_ctx *f, const net *n, const corpus *c)
             right2 += label != NEUTRAL && (p[i][3] + p[i][4] > p[i][0] + p[i][1]) == (label > NEUTRAL);
         }
     }
-    accuracy a = { 100 * (double)right5 / (double)c->n_roots, 0 };
+    accuracy a = { 100 * (double)right5 / (double)s->count, 0 };
     if (polar) a.two = 100 * (double)right2 / (double)polar;
     return a;
 }
@@ -398,8 +263,8 @@ static void train_step(trainer *t, size_t at, size_t count, const fold_adagrad *
     fold_reset(f);
     t->l.n_losses = 0;
     for (size_t i = 0; i < count; i++) {
-        fold_seed(f, next_random(&t->l.random));
-        record_phrase(f, &t->n, &t->data->train, t->data->train.roots[t->order[at + i]], &t->l);
+        fold_seed(f, data_random(&t->l.random));
+        record_tree(f, &t->n, data_ints(&t->data->train, 0, t->order[at + i], NULL), &t->l);
     }
     const fold_node loss = fold_scale(f, fold_sum_n(f, t->l.losses, t->l.n_losses), 1.0f / (float)count);
     if (fold_backward(f, loss) || fold_adagrad_step(t->model, adagrad)) fail(fold_message(f), "");
@@ -413,9 +278,9 @@ static void train_step(trainer *t, size_t at, size_t count, const fold_adagrad *
 static void train_epoch(trainer *t, int epoch)
 {
     const fold_adagrad adagrad = { learning_rate, 1e-8f, 0 };
-    const size_t n = t->data->train.n_roots;
+    const size_t n = t->data->train.count;
     for (size_t i = n; i > 1; i--) { /* Fisher and Yates */
-        const size_t j = (size_t)(next_random(&t->l.random) % i), k = t->order[i - 1];
+        const size_t j = (size_t)(data_random(&t->l.random) % i), k = t->order[i - 1];
         t->order[i - 1] = t->order[j];
         t->order[j] = k;
     }
@@ -448,7 +313,6 @@ static void start(trainer *t, const options *o, const dataset *d)
     training.training = 1;
     t->o = o;
     t->data = d;
-    t->l.words = &d->words;
     t->l.random = ~o->seed;
     t->model = fold_model_new(&model);
     if (!t->model) fail("out of memory", "");
@@ -457,12 +321,12 @@ static void start(trainer *t, const options *o, const dataset *d)
     t->training = fold_ctx_new(t->model, &training);
     t->inference = fold_ctx_new(t->model, NULL);
     const float *values = fold_model_values(t->model, &t->n_weights);
-    t->order = (size_t *)malloc(d->train.n_roots * sizeof *t->order);
+    t->order = (size_t *)malloc(d->train.count * sizeof *t->order);
     t->average = (float *)malloc(t->n_weights * sizeof *t->average);
     t->best = (float *)malloc(t->n_weights * sizeof *t->best);
     if (!t->training || !t->inference || !t->order || !t->average || !t->best) fail("out of memory", "");
     memcpy(t->average, values, t->n_weights * sizeof *values);
-    for (size_t i = 0; i < d->train.n_roots; i++) t->order[i] = i;
+    for (size_t i = 0; i < d->train.count; i++) t->order[i] = i;
 }
 
 static void finish(trainer *t)
@@ -471,6 +335,7 @@ static void finish(trainer *t)
     free(t->average);
     free(t->best);
     free(t->l.losses);
+    free(t->n.stack);
     fold_ctx_free(t->inference);
     fold_ctx_free(t->training);
     fold_model_free(t->model);
@@ -555,8 +420,8 @@ int main(int argc, char **argv)
     trainer t;
     memset(&data, 0, sizeof data);
     const char *data_name = load_data(&o, &data);
-    printf("%zu training, %zu dev and %zu test trees, %zu words\n", data.train.n_roots, data.dev.n_roots,
-           data.test.n_roots, data.words.n_words);
+    printf("%zu training, %zu dev and %zu test trees, %zu words\n", data.train.count, data.dev.count,
+           data.test.count, data.words.n_words);
     start(&t, &o, &data);
     train(&t, data_name);
     finish(&t);

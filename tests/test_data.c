@@ -534,6 +534,33 @@ static void trees(void)
     free_grove(&g);
 }
 
+/* Trees made by a program, beside those of a file. */
+static void trees_made(void)
+{
+    grove g;
+    data_set made = no_fields();
+    CHECK(!load_trees(&g, 2, 0, "(3 (2 a) (4 (4 b) (2 c)))\n"));
+    CHECK_INT(g.t.longest, 5);
+    const int32_t first = (int32_t)g.t.n_nodes;
+    const int leaf = data_tree_node(&g.t, NULL, 0, 7, 2), root = data_tree_node(&g.t, &leaf, 1, -1, 1);
+    for (int32_t wrong = 0; wrong < 4; wrong++) {
+        int32_t *tree = (int32_t *)malloc(2 * sizeof *tree); /* the set frees it, come what may */
+        data_error e = no_error();
+        if (!CHECK(tree != NULL)) break;
+        tree[0] = wrong == 1 ? -1 : wrong == 2 ? (int32_t)root + 1 : first;
+        tree[1] = wrong == 3 ? (int32_t)root + 1 : (int32_t)root;
+        CHECK_INT(data_add_trees(&made, &g.t, tree, 1, &e), wrong > 0);
+        if (wrong) CHECK_TEXT(e.text, "tree 0: no such nodes");
+    }
+    CHECK_INT(made.n_fields, 2);
+    CHECK(data_ints(&made, 0, 0, NULL)[0] == leaf && data_ints(&made, 0, 0, NULL)[1] == root);
+    CHECK_INT(data_ints(&made, 1, 0, NULL)[0], 1);
+    CHECK_INT(g.t.nodes[root].child, leaf);
+    CHECK_INT(g.t.longest, 5);
+    data_set_free(&made);
+    free_grove(&g);
+}
+
 static void trees_wrong(void)
 {
     static const struct { const char *text, *why; } rows[] = {
@@ -646,6 +673,7 @@ int main(int argc, char **argv)
     check_run("lines of words", lines);
     check_run("lines of characters", characters);
     check_run("trees", trees);
+    check_run("trees made by a program", trees_made);
     check_run("trees that are wrong", trees_wrong);
     check_run("a deep tree", deep_tree);
     check_run("files at random", random_files);
