@@ -10,7 +10,8 @@
 
    The task: nested expressions in Polish notation, as in - max 2 3 + 1 1, with numbers modulo 4 and operators min, max,
    + and -, which are words like the numbers. Only whole expressions have answers; to get them right the machine must
-   find out what the operators do. Trained on expressions of 1 to 8 operators, it is tested on new ones of 4 to 8.
+   find out what the operators do. Trained on expressions of 1 to 8 operators, it is tested on new ones of 4 to 8. With
+   --chain 1 the transitions do not follow the nesting, and it learns far less from the same words.
 
    With --data DIR it reads sentences and their trees, DIR/sst/{train,test}.txt (Socher et al. 2013), instead: their
    sentiment in five classes, learned from all phrases and tested on whole sentences. */
@@ -32,11 +33,12 @@
 #endif
 
 enum { MODULUS = 4, OPERATORS = 4, UNKNOWN = 0, BATCH = 32, TEST_BATCH = 256, MAX_CLASSES = 5, NO_ANSWER = -1 };
+enum { MAX_OPERATORS = 8, TEST_OPERATORS = 4 }; /* of an expression, at most; of a test expression, at least */
 
 typedef struct options {
     const char *data;
     uint64_t seed;
-    int epochs, limit, hidden, tracking;
+    int epochs, limit, hidden, tracking, chain;
     double seconds;
 } options;
 /* Trees whose nodes, in order, are their transitions: a leaf is a shift, an inner node a reduce. */
@@ -82,15 +84,31 @@ static int generate_expression(uint64_t *random, data_trees *t, int operators, i
     return add_node(t, pair, -1, NO_ANSWER);
 }
 
-static void generate(data_set *s, data_trees *t, uint64_t *random, size_t count, int least, int most, data_error *e)
+/* Exchanges the last tree for one of the same words that knows nothing of the nesting: shift and reduce in turn. */
+static int make_chain(data_trees *t, size_t first)
+{
+    int words[2 * MAX_OPERATORS + 1] = { 0 }, n = 0, pair[2];
+    for (size_t i = first; i < t->n_nodes; i++)
+        if (t->nodes[i].child < 0) words[n++] = t->nodes[i].word;
+    t->n_nodes = first;
+    pair[0] = add_node(t, NULL, words[0], NO_ANSWER);
+    for (int i = 1; i < n; i++) {
+        pair[1] = add_node(t, NULL, words[i], NO_ANSWER);
+        pair[0] = add_node(t, pair, -1, NO_ANSWER);
+    }
+    return pair[0];
+}
+
+static void generate(data_set *s, data_trees *t, uint64_t *random, size_t count, int least, int chain, data_error *e)
 {
     int32_t *tree = (int32_t *)malloc(2 * count * sizeof *tree);
     if (!tree) fail("out of memory", "");
     for (size_t i = 0; i < count; i++) {
-        const int operators = least + (int)data_random_below(random, (size_t)(most - least + 1));
+        const int operators = least + (int)data_random_below(random, (size_t)(MAX_OPERATORS - least + 1));
         int value = 0;
         tree[2 * i] = (int32_t)t->n_nodes;
         tree[2 * i + 1] = generate_expression(random, t, operators, &value);
+        if (chain) tree[2 * i + 1] = make_chain(t, (size_t)tree[2 * i]);
         t->nodes[tree[2 * i + 1]].label = value;
     }
     data_add_trees(s, t, tree, count, e);
@@ -106,6 +124,7 @@ static const char *load_data(const options *o, task *d)
     data_error e;
     memset(&e, 0, sizeof e);
     d->classes = o->data ? MAX_CLASSES : MODULUS;
+    if (o->data && o->chain) fail("--chain is for generated expressions", "");
     if (o->data) {
         data_vocab_add(&d->words, " ", 1); /* UNKNOWN; no word of a file holds a space */
         data_path(path, sizeof path, o->data, "sst/train.txt");
@@ -114,8 +133,8 @@ static const char *load_data(const options *o, task *d)
         data_load_trees(&d->test, &d->trees, &fresh, &d->words, path, &e);
     } else {
         for (int i = 0; i < OPERATORS + MODULUS; i++) data_vocab_add(&d->words, words[i], strlen(words[i]));
-        generate(&d->train, &d->trees, &random, o->limit ? (size_t)o->limit : 30000, 1, 8, &e);
-        generate(&d->test, &d->trees, &random, 2000, 4, 8, &e);
+        generate(&d->train, &d->trees, &random, o->limit ? (size_t)o->limit : 30000, 1, o->chain, &e);
+        generate(&d->test, &d->trees, &random, 2000, TEST_OPERATORS, o->chain, &e);
     }
     if (e.text[0]) fail(e.text, "");
     return o->data ? "sst" : "generated";
@@ -377,7 +396,8 @@ static int run(const options *o, const task *d, const char *data_name)
 }
 
 static const char usage[] =
-    "usage: shift_reduce [--data DIR] [--seed N] [--epochs N] [--limit N] [--hidden N] [--tracking N] [--seconds S]\n"
+    "usage: shift_reduce [--data DIR] [--seed N] [--epochs N] [--limit N] [--hidden N] [--tracking N]\n"
+    "                    [--chain 0|1] [--seconds S]\n"
     "Trains a stack machine that every sample drives by its own transitions.\n"
     "  --data DIR    reads DIR/sst/{train,test}.txt; default: generated expressions\n"
     "  --seed N      of weights, order and generated expressions; default 1\n"
@@ -385,6 +405,7 @@ static const char usage[] =
     "  --limit N     use N training samples; default 30000 expressions, or all trees\n"
     "  --hidden N    width of stack entries; default 64\n"
     "  --tracking N  width of the tracking LSTM; default 16\n"
+    "  --chain 1     expressions as chains: shift and reduce in turn, whatever the nesting; default 0\n"
     "  --seconds S   to measure each speed for, at least; default 1\n"
     "Seconds are processor time.\n";
 
@@ -399,7 +420,7 @@ static double parse_number(const char *option, const char *text, double low, dou
 
 static options parse_options(int argc, char **argv)
 {
-    options o = { NULL, 1, 3, 0, 64, 16, 1 };
+    options o = { NULL, 1, 3, 0, 64, 16, 0, 1 };
     for (int i = 1; i < argc; i += 2) {
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
@@ -409,6 +430,7 @@ static options parse_options(int argc, char **argv)
         else if (!strcmp(name, "--limit")) o.limit = (int)parse_number(name, value, 1, 1e7);
         else if (!strcmp(name, "--hidden")) o.hidden = (int)parse_number(name, value, 1, 4096);
         else if (!strcmp(name, "--tracking")) o.tracking = (int)parse_number(name, value, 1, 4096);
+        else if (!strcmp(name, "--chain")) o.chain = (int)parse_number(name, value, 0, 1);
         else if (!strcmp(name, "--seconds")) o.seconds = parse_number(name, value, 0, 1000);
         else { fputs(usage, stderr); exit(1); }
     }
