@@ -3606,7 +3606,7 @@ typedef struct fold__frame {
 enum { FOLD__EVENT_FORWARD, FOLD__EVENT_BACKWARD, FOLD__EVENT_PROLOGUE = 2 };
 typedef struct fold__event { uint64_t start, end; uint32_t sig, calls, group, kind; } fold__event;
 
-enum { FOLD__RECENT = 64, FOLD__GROUP_ROWS = 12 }; /* with fewer rows a batch, weights are read too often */
+enum { FOLD__RECENT = 64, FOLD__GROUP_ROWS = 12, FOLD__MOST_ROWS = 64 }; /* with fewer rows a batch, weights are read too often */
 struct fold_ctx {
     fold__arena arena;
     fold__array arrays[FOLD__C_COUNT];
@@ -6049,6 +6049,20 @@ static size_t fold__group_budget(const fold_ctx *f)
     return f->threads > 1 ? fold__min_size(f->group_bytes, total / (size_t)f->threads / 2 + 1) : f->group_bytes;
 }
 
+/* Rows a batch should have on average: the more, the larger the weights that each batch reads, which beyond a few megabytes come
+   from memory: 2 rows for a megabyte. */
+static size_t fold__rows_wanted(const fold_ctx *f)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < f->run->n.forms; i++) {
+        const fold__program p = fold__program_of(f, &fold__sigs(f)[f->run->form[i].sig]);
+        size_t floats = 0;
+        for (int k = 0; k < p.n_ops; k++) floats += p.op[k].param[0] ? fold__params(f->model)[p.op[k].param[0] - 1].size : 0;
+        most = fold__max_size(most, floats);
+    }
+    return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
+}
+
 /* Counts a call of the group being cut into what no schedule of it can go below: the sum of the longest chains of every signature's
    own calls, and the longest way through calls of any. */
 typedef struct fold__levels { uint32_t own, deep; } fold__levels;
@@ -6078,7 +6092,7 @@ static int fold__form_groups(fold_ctx *f)
     fold__run *r = f->run;
     uint32_t n = 0, n_tails = 0, units = 0, start = 0, far = 0;
     fold__levels levels = { 0, 0 };
-    const size_t budget = fold__group_budget(f);
+    const size_t budget = fold__group_budget(f), rows = fold__rows_wanted(f);
     size_t bytes = 0;
     r->n.groups = 0;
     for (uint32_t i = 0; i < r->n.calls; i++) {
@@ -6090,7 +6104,7 @@ static int fold__form_groups(fold_ctx *f)
         bytes += fold__call_bytes(f, id);
         if (far > id) continue;
         units++;
-        if (bytes < budget || n - start < (size_t)(levels.own > levels.deep ? levels.own : levels.deep) * f->group_rows) continue;
+        if (bytes < budget || n - start < (levels.own > levels.deep ? levels.own : levels.deep) * rows) continue;
         if (!fold__add_group(f, start, n)) return 0;
         for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
         start = n;
