@@ -11040,10 +11040,8 @@ static int fold__match_part(fold__file *x, uint32_t i, int part)
         if (x->d.allow_missing || (part && !fold__trainable(x->m, p))) return 1;
         return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file", part ? "the optimiser's state of " : "", name);
     }
-    if (t->dtype >= FOLD__DTYPES_READ) {
+    if (t->dtype >= FOLD__DTYPES_READ)
         return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s is of type %s in the file; F32, F16, BF16 and F64 are read", name, fold__dtypes[t->dtype].name);
-        return 0;
-    }
     if (!fold__shape_same(&t->shape, &p->shape)) {
         char there[64] = "of more than 4 axes", here[64];
         if (t->shape.rank <= FOLD_MAX_RANK) fold__shape_text(there, sizeof there, 0, &t->shape);

@@ -931,6 +931,64 @@ static void fit_repeats(void)
     for (int k = 0; k < TASKS; k++) fold_model_free(m[k]);
 }
 
+/* What it does is what a loop by hand does, whatever gradients were there before. */
+static void fit_by_hand(void)
+{
+    task t, u;
+    const fold_sgd sgd = { 0.5f, 0.9f, 0 };
+    fold_model *m = make_task(&t, 1), *n = make_task(&u, 1);
+    fold_ctx *f = training_ctx(m, 0), *g = training_ctx(n, 0);
+    fold_fit_desc d = task_desc(&t, f);
+    fold_node loss[8];
+    d.sgd = &sgd;
+    d.in_order = 1;
+    d.clip = 0.05f;
+    d.epochs = 2;
+    CHECK_INT(fold_backward(f, point_loss(f, 3, &t)), FOLD_OK);
+    CHECK_INT(fold_fit(&d, NULL), FOLD_OK);
+    int clipped = 0;
+    for (size_t i = 0; i < 2 * SAMPLES; i += i % SAMPLES == 48 ? 2 : 8) {
+        const size_t first = i % SAMPLES, count = first == 48 ? 2 : 8;
+        fold_reset(g);
+        for (size_t k = 0; k < count; k++) loss[k] = point_loss(g, first + k, &u);
+        fold_backward(g, fold_mean_n(g, loss, count));
+        clipped += fold_clip_grads(n, 0.05f) > 0.05;
+        fold_sgd_step(n, &sgd);
+    }
+    CHECK(clipped > 0);
+    check_same_model(m, n);
+    fold_ctx_free(f);
+    fold_ctx_free(g);
+    fold_model_free(m);
+    fold_model_free(n);
+}
+
+/* A sample's dropout is that of (seed, epoch, sample), whatever the order. */
+static void fit_dropout(void)
+{
+    task t;
+    const fold_sgd still = { 0, 0, 0 };
+    fold_model *m = make_task(&t, 1);
+    fold_ctx *f = training_ctx(m, 0);
+    fold_fit_desc d = task_desc(&t, f);
+    double loss[4];
+    t.rate = 0.5f;
+    d.sgd = &still;
+    d.epochs = 1;
+    for (int k = 0; k < 4; k++) {
+        fold_fit_report r;
+        d.in_order = k == 1;
+        d.first_epoch = k == 2;
+        d.seed = k == 3;
+        CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+        loss[k] = r.loss;
+    }
+    CHECK_NEAR(loss[1], loss[0], 1e-6);
+    CHECK(fabs(loss[2] - loss[0]) > 1e-4 && fabs(loss[3] - loss[0]) > 1e-4 && fabs(loss[3] - loss[2]) > 1e-4);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 /* Stops when it should, and the best epoch's values come back. */
 static void fit_stops(void)
 {
@@ -1105,6 +1163,8 @@ int main(int argc, char **argv)
     check_run("files: from Python", from_python);
     check_run("fit: converges", fit_converges);
     check_run("fit: repeats", fit_repeats);
+    check_run("fit: by hand", fit_by_hand);
+    check_run("fit: dropout", fit_dropout);
     check_run("fit: stops", fit_stops);
     check_run("fit: errors", fit_errors);
     return check_finish();
