@@ -38,8 +38,8 @@
     }
 
    DOES NOT
-     run on GPUs; read Python models; parse graphs from files; do convolutions or images; compute in
-     anything but float32; differentiate twice.
+     run on GPUs; read Python's models, only their weights; parse graphs from files; do convolutions or
+     images; compute in anything but float32; differentiate twice.
 
    CONTENTS   public:  1 configuration   2 contracts   3 types   4 model   5 context   6 recording: inputs
                        7 recording: ops  8 cells  9 layers  10 running  11 optimisers  12 looking inside
@@ -642,7 +642,7 @@ typedef struct fold_save_desc {
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 
 /* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails changes
-   nothing. It takes no more from the model's allocator, until it returns, than twice the header (at most 100 MB) and the data
+   nothing. It takes no more from the model's allocator, until it returns, than three times the header (at most 100 MB) and the data
    of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16 and F64 become float. Packed weights
    and kept plans follow; eager contexts must be reset. Gradients stay as they are. */
 typedef struct fold_load_desc {
