@@ -642,7 +642,7 @@ typedef struct fold_save_desc {
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 
 /* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails changes
-   nothing. It takes no more from the model's allocator, until it returns, than three times the header (at most 100 MB) and the data
+   nothing. It takes no more from the model's allocator, until it returns, than four times the header (at most 100 MB) and the data
    of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16 and F64 become float. Packed weights
    and kept plans follow; eager contexts must be reset. Gradients stay as they are. */
 typedef struct fold_load_desc {
@@ -10828,19 +10828,20 @@ static int fold__json_tensor(fold__json *j, fold__tensor *t)
     return fold__json_take(j, '}');
 }
 
+enum { FOLD__F_HEADER, FOLD__F_TENSORS, FOLD__F_ORDER, FOLD__F_STAGE, FOLD__F_COUNT }; /* arrays of a file */
+
 /* A file that is being loaded. */
 typedef struct fold__file {
     fold_model *m;
+    fold__arena arena;
+    fold__array arrays[FOLD__F_COUNT];
     fold_load_desc d;
     fold_reader *read;            /* NULL: `bytes` are what is left of a block of memory */
     void *user;
     const unsigned char *bytes;
     size_t left;
-    char *header;
     fold__tensor *tensor;
     uint32_t *order, n;
-    unsigned char *stage;
-    size_t header_bytes, tensor_bytes, order_bytes, stage_bytes;
     const char *optimizer, *steps, *config; /* of the metadata; NULL: not there */
     int rule;
     uint64_t n_steps;
@@ -10931,19 +10932,12 @@ static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
     return out;
 }
 
-static void *fold__file_memory(fold__file *x, size_t n, size_t *bytes)
+/* NULL when there is no memory. */
+static char *fold__file_need(fold__file *x, int which, size_t bytes)
 {
-    void *p = x->m->arena.memory.alloc(n, FOLD__ALIGN, x->m->arena.memory.user);
-    *bytes = p ? n : 0;
-    if (!p) fold__load_fail(x, FOLD_NO_MEMORY, "load: out of memory");
-    return p;
-}
-static void fold__file_end(fold__file *x)
-{
-    fold__release(x->m, x->header, x->header_bytes);
-    fold__release(x->m, x->tensor, x->tensor_bytes);
-    fold__release(x->m, x->order, x->order_bytes);
-    fold__release(x->m, x->stage, x->stage_bytes);
+    if (fold__arena_need(&x->arena, which, bytes)) return x->arrays[which].p;
+    fold__load_fail(x, FOLD_NO_MEMORY, "load: out of memory");
+    return NULL;
 }
 
 /* The next n bytes, to `to`. */
@@ -10957,23 +10951,20 @@ static int fold__file_read(fold__file *x, void *to, size_t n)
     return 1;
 }
 
-/* Memory for a header grows as its bytes come: a wrong length costs nothing. */
-static int fold__read_header(fold__file *x, size_t length)
+/* Reads the header's text. Memory for it grows as its bytes come: a wrong length costs nothing. */
+static char *fold__read_header(fold__file *x, size_t length)
 {
     enum { FIRST = 1 << 16 };
-    for (size_t have = 0, part; have < length || !x->header; have += part) {
-        part = fold__min_size(length - have, fold__max_size(have, FIRST));
-        const size_t had = x->header_bytes;
-        char *old = x->header, *p = (char *)fold__file_memory(x, have + part + 1, &x->header_bytes);
-        if (!p) x->header_bytes = had;
-        if (!p) return 0;
-        if (old) memcpy(p, old, have);
-        fold__release(x->m, old, had);
-        x->header = p;
-        if (!fold__file_read(x, p + have, part)) return 0;
-        p[have + part] = 0;
-    }
-    return 1;
+    size_t have = 0;
+    char *p;
+    do {
+        const size_t part = x->read ? fold__min_size(length - have, fold__max_size(have, FIRST)) : length;
+        p = fold__file_need(x, FOLD__F_HEADER, have + part + 1);
+        if (!p || !fold__file_read(x, p + have, part)) return NULL;
+        have += part;
+    } while (have < length);
+    p[length] = 0;
+    return p;
 }
 
 /* Reads the header into the table of tensors, in order of their names, each but once. */
@@ -10986,11 +10977,11 @@ static int fold__load_header(fold__file *x)
     for (int k = 0; k < 8; k++) length |= (uint64_t)head[k] << 8 * k;
     if (length > FOLD__HEADER_LIMIT) return fold__load_fail(x, FOLD_IO, "load: not a safetensors file (its header would have over 100 MB)");
     if (!x->read && length > x->left) return fold__load_fail(x, FOLD_IO, "load: the file ends too early");
-    if (!fold__read_header(x, (size_t)length)) return 0;
+    char *header = fold__read_header(x, (size_t)length);
     const size_t most = (size_t)length / FOLD__LEAST_TENSOR + 1;
-    if (!(x->tensor = (fold__tensor *)fold__file_memory(x, most * sizeof *x->tensor, &x->tensor_bytes))) return 0;
-    if (!(x->order = (uint32_t *)fold__file_memory(x, most * sizeof *x->order, &x->order_bytes))) return 0;
-    fold__json j = { x->header, x->header, NULL };
+    if (!header || !(x->tensor = (fold__tensor *)(void *)fold__file_need(x, FOLD__F_TENSORS, most * sizeof *x->tensor))) return 0;
+    if (!(x->order = (uint32_t *)(void *)fold__file_need(x, FOLD__F_ORDER, most * sizeof *x->order))) return 0;
+    fold__json j = { header, header, NULL };
     if (!fold__json_header(&j, x, (size_t)length))
         return fold__load_fail(x, FOLD_IO, "load: not a safetensors file: %s (byte %lu of the header)", j.problem, (unsigned long)(j.at - j.start));
     for (uint32_t i = 0; i < x->n; i++) x->order[i] = i;
@@ -11101,8 +11092,8 @@ static int fold__load_data(fold__file *x)
         if (t->param) staged += (size_t)(t->end - t->begin); /* at most 24 bytes for every value of the model */
     }
     if (!x->read && at != x->left) return fold__load_fail(x, FOLD_IO, "load: the file %s", at > x->left ? "ends too early" : "goes on after its data");
-    if (x->read && staged && !(x->stage = (unsigned char *)fold__file_memory(x, staged, &x->stage_bytes))) return 0;
-    unsigned char *to = x->stage;
+    if (x->read && !fold__file_need(x, FOLD__F_STAGE, staged + 1)) return 0;
+    unsigned char *to = (unsigned char *)x->arrays[FOLD__F_STAGE].p;
     for (uint32_t i = 0; i < x->n; i++) {
         fold__tensor *t = &x->tensor[x->order[i]];
         uint64_t left = x->read ? t->end - t->begin : 0;
@@ -11169,10 +11160,13 @@ static fold_status fold__load_file(fold__file *x, const fold_load_desc *desc, in
 {
     char more;
     x->d = desc ? *desc : fold_load_desc_default();
+    x->arena.memory = x->m->arena.memory;
+    x->arena.array = x->arrays;
+    x->arena.n = FOLD__F_COUNT;
     int good = !x->m->error.status && fold__load_header(x) && fold__load_match(x) && fold__load_data(x);
     if (good && ends && x->read(x->user, &more, 1)) good = fold__load_fail(x, FOLD_IO, "load: the file goes on after its data");
     if (good && fold__states_ready(x->m, x->d.state ? fold__parts_of(x->rule) - 1 : 0)) fold__load_values(x);
-    fold__file_end(x);
+    fold__arena_free(&x->arena);
     return x->m->error.status;
 }
 
