@@ -11221,11 +11221,14 @@ typedef struct fold__training {
     fold_fit_desc d;
     fold_fit_report r;
     fold_model *m;
-    size_t *order, bytes, best_bytes; /* losses lie behind the order */
-    fold_node *loss;
-    float *best;                      /* values of the best epoch */
-    double sum;                       /* of the losses of this epoch */
-    uint64_t ns;                      /* spent on them */
+    fold__arena arena;
+    fold__array arrays[2];
+    size_t *order;
+    fold_node *loss;    /* of a batch; lies behind the order */
+    float *best;        /* values of the best epoch; NULL when they are not kept */
+    size_t best_bytes;
+    double sum;         /* of the losses of this epoch */
+    uint64_t ns;        /* spent on them */
 } fold__training;
 
 FOLD_API fold_fit_desc fold_fit_desc_default(void)
@@ -11249,21 +11252,23 @@ static const char *fold__fit_problem(const fold_fit_desc *d)
 static int fold__fit_start(fold__training *x)
 {
     fold_ctx *f = x->d.ctx;
-    const fold_memory *memory = &x->m->arena.memory;
-    const size_t batch = fold__min_size(x->d.batch, x->d.samples), values = x->m->span * sizeof(float);
     const char *problem = fold__fit_problem(&x->d);
     fold_reset(f);
     if (problem) fold__fail(f, FOLD_BAD_ARGUMENT, "fit: %s", problem);
     if (fold__broken(f)) return 0;
-    x->d.batch = batch;
-    x->bytes = fold__size(x->d.samples, sizeof *x->order, fold__size(batch, sizeof *x->loss, 0));
-    x->order = (size_t *)memory->alloc(x->bytes, FOLD__ALIGN, memory->user);
-    if (x->order && x->d.keep_best && values) x->best = (float *)memory->alloc(x->best_bytes = values, FOLD__ALIGN, memory->user);
-    if (!x->order || (x->d.keep_best && values && !x->best)) {
+    x->arena.memory = x->m->arena.memory;
+    x->arena.array = x->arrays;
+    x->arena.n = 2;
+    x->best_bytes = x->d.keep_best ? x->m->span * sizeof(float) : 0;
+    const size_t n = x->d.samples, batch = fold__min_size(x->d.batch, n);
+    const size_t bytes = n > SIZE_MAX / 64 ? SIZE_MAX : n * sizeof *x->order + batch * sizeof *x->loss;
+    if (!fold__arena_need(&x->arena, 0, bytes) || !fold__arena_need(&x->arena, 1, x->best_bytes)) {
         fold__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
         return 0;
     }
-    x->loss = (fold_node *)(void *)(x->order + x->d.samples);
+    x->order = (size_t *)(void *)x->arrays[0].p;
+    x->best = (float *)(void *)x->arrays[1].p;
+    x->loss = (fold_node *)(void *)(x->order + n);
     fold_clear_grads(x->m);
     return 1;
 }
@@ -11386,8 +11391,7 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
         memcpy(fold__values(x.m), x.best, x.best_bytes);
         fold_params_write_end(x.m, all);
     }
-    fold__release(x.m, x.order, x.bytes);
-    fold__release(x.m, x.best, x.best_bytes);
+    fold__arena_free(&x.arena);
     if (report) *report = x.r;
     return fold_ctx_status(desc->ctx);
 }

@@ -1090,6 +1090,8 @@ static void fit_errors(void)
     d.batch = 0;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_message(f), "at least 1");
+    d.batch = d.samples = SIZE_MAX;
+    CHECK_INT(fold_fit(&d, &r), FOLD_NO_MEMORY);
     d = task_desc(&t, inference);
     d.sgd = &sgd;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);
