@@ -625,14 +625,16 @@ FOLD_API fold_stats_data fold_stats(const fold_ctx *f);
 
 /* ==== 13 files ============================================================================= */
 /* Parameters in files of the safetensors format (Hugging Face), which Python reads as
-   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's state, if saved,
-   is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad, RMSprop), or
-   optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say `optimizer` and `steps`. Names must be UTF-8; those that
-   begin with "optimizer." cannot be saved. Settings of optimisers and groups, and what is frozen, are the program's: not in files.
+   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's state, if
+   saved, is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad, RMSprop), or
+   optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say `optimizer` and `steps`. Names must be
+   UTF-8; those that begin with "optimizer." cannot be saved. Settings of optimisers and groups, and what is frozen,
+   are the program's: not in files.
 
    All of these return the model's status and, like everything of a model, do nothing while it holds an error (see
-   fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no safetensors file; FOLD_BAD_SHAPE: a
-   tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one that is missing, unknown or of a type not read. */
+   fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no safetensors file;
+   FOLD_BAD_SHAPE: a tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one that is missing, unknown or
+   of a type not read. */
 
 typedef struct fold_save_desc {
     int state;           /* the optimiser's state and steps too: training continues from the file to the same bits, when
@@ -641,17 +643,20 @@ typedef struct fold_save_desc {
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 
-/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails changes
-   nothing. It takes no more from the model's allocator, until it returns, than four times the header (at most 100 MB) and the data
-   of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16 and F64 become float. Packed weights
-   and kept plans follow; eager contexts must be reset. Gradients stay as they are. */
+/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails
+   changes nothing. It takes no more from the model's allocator, until it returns, than four times the header (at
+   most 100 MB) and the data of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16
+   and F64 become float. Packed weights and kept plans follow; eager contexts must be reset. Gradients stay as they
+   are. */
 typedef struct fold_load_desc {
-    int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing a fresh start */
-    int allow_missing;   /* parameters that the file lacks keep their values; without state in it, its state becomes zero */
-    int allow_unknown;   /* tensors that are no parameters are skipped, whatever their type; those named optimizer.… always are */
+    int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing
+                            a fresh start */
+    int allow_missing;   /* parameters that the file lacks keep their values; state that it lacks becomes zero */
+    int allow_unknown;   /* tensors that are no parameters are skipped, of whatever type; those named optimizer.… always are */
     const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their names. NULL: all */
-    char *config;        /* gets the file's `config` and a final zero, "" if there is none; an error when longer. NULL: not wanted. */
-    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with allow_unknown */
+    char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer is an error. NULL: none */
+    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with
+                            allow_unknown */
 } fold_load_desc;
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
@@ -664,7 +669,8 @@ FOLD_API fold_status fold_load_memory(fold_model *m, const void *bytes, size_t s
 /* In one pass; takes the bytes of the file and none after it. */
 FOLD_API fold_status fold_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc);
 #ifndef FOLD_NO_STDIO
-/* Writes `path`.tmp and renames it: a program that dies meanwhile leaves the file as it was (on Windows, or as `path`.tmp). */
+/* Writes `path`.tmp and renames it: a program that dies meanwhile leaves the file as it was (on Windows, or as
+   `path`.tmp). */
 FOLD_API fold_status fold_save(fold_model *m, const char *path, const fold_save_desc *desc);
 FOLD_API fold_status fold_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
@@ -677,11 +683,13 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, th
     d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
     if (fold_fit(&d, NULL)) puts(fold_message(f));
 
-   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch the context
-   is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and the optimiser
-   makes a step; the last batch may be smaller. Then the metric is taken, files are written, and patience is counted. */
+   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch the
+   context is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and
+   the optimiser makes a step; the last batch may be smaller. Then the metric is taken, files are written, and patience is
+   counted. */
 
-enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR }; /* what ended it: all epochs are done, or what stopped it */
+/* What ended it: all epochs are done, or what stopped it. */
+enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR };
 
 typedef struct fold_fit_report {
     int epoch;          /* the one running, or the last */
@@ -698,23 +706,25 @@ typedef struct fold_fit_report {
 typedef struct fold_fit_desc {
     fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
     size_t samples;          /* at least 1 */
-    fold_node (*loss)(fold_ctx *f, size_t sample, void *user); /* records one sample, gives a scalar. The null node is an error */
+    fold_node (*loss)(fold_ctx *f, size_t sample, void *user); /* records one sample, gives a scalar. Null is an error */
     void *user;              /* handed to loss, metric and progress */
     size_t batch;            /* default 32 */
     int epochs;              /* default 10 */
-    int first_epoch;         /* to continue: epochs count from here. After fold_load with state: fold_model_steps / batches an epoch */
-    uint64_t seed;           /* of the order; and before each sample, of its dropout, with epoch and sample (fold_seed) */
+    int first_epoch;         /* to continue: epochs count from here. After fold_load with state: fold_model_steps /
+                                batches an epoch */
+    uint64_t seed;           /* of the order; and before each sample, of its dropout, by epoch and sample (fold_seed) */
     int in_order;            /* samples keep their order */
     const fold_sgd *sgd;     /* exactly one of the four is not NULL. Read at every step: progress may change its rate */
     const fold_adagrad *adagrad;
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
     float clip;              /* fold_clip_grads; 0: no clipping */
-    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other samples, in a context
-                                of its own. NULL: the mean loss of the epoch, the smaller the better */
+    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other
+                                samples, in a context of its own. NULL: the mean loss of the epoch, the smaller the better */
     int smaller_is_better;   /* of metric */
     int patience;            /* stops after so many epochs in a row without a new best; 0: never */
-    int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the end, whatever ends it */
+    int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the end, whatever
+                                ends it */
 #ifndef FOLD_NO_STDIO
     const char *best_path;   /* gets the values of each new best (fold_save) */
     const char *last_path;   /* gets values and optimiser state after each epoch */
@@ -724,9 +734,10 @@ typedef struct fold_fit_desc {
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
-/* Takes 8 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the values, until it
-   returns. Gradients that are there are cleared. report may be NULL; it gets the last state. Returns the context's status (see
-   fold_message): errors of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best. */
+/* Takes 8 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the
+   values, until it returns. Gradients that are there are cleared. report may be NULL; it gets the last state.
+   Returns the context's status (see fold_message): errors of loss, of steps and of files end it, and leave the
+   values of the last step, or the best with keep_best. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 
 /* ==== 15 adding an op ====================================================================== */
@@ -10490,7 +10501,7 @@ FOLD_API fold_status fold_summary(const fold_model *m, fold_writer *write, void 
 /* ==== room: files ============================================================================
    Owns: the safetensors format, both ways. Calls: text, model, optimisers. Trusts nothing that it reads. */
 
-enum { FOLD__DTYPES_READ = 4, FOLD__HEADER_LIMIT = 100000000, FOLD__LEAST_TENSOR = 48 }; /* the shortest entry of a header */
+enum { FOLD__DTYPES_READ = 4, FOLD__HEADER_LIMIT = 100000000, FOLD__LEAST_TENSOR = 48 }; /* bytes of an entry */
 
 /* The format's types, those that can be read first. Others, and those of less than a byte, have no size here. */
 static const struct fold__dtype { char name[8]; int bytes; } fold__dtypes[] = {
@@ -10566,7 +10577,8 @@ static void fold__put_header(fold__text *t, const fold_model *m, const fold_save
 {
     unsigned long long at = 0;
     fold__put(t, "{\"__metadata__\":{\"producer\":\"fold.h " FOLD_VERSION "\"");
-    if (d->state) fold__put(t, ",\"optimizer\":\"%s\",\"steps\":\"%llu\"", fold__rule_name(m->rule), (unsigned long long)m->steps);
+    if (d->state) fold__put(t, ",\"optimizer\":\"%s\"", fold__rule_name(m->rule));
+    if (d->state) fold__put(t, ",\"steps\":\"%llu\"", (unsigned long long)m->steps);
     if (d->config) {
         fold__put(t, ",\"config\":\"");
         fold__put_name(t, d->config, FOLD__WHOLE);
@@ -10624,7 +10636,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     fold__put_header(&t, m, &d);
     fold__text_end(&t);
     const size_t padded = fold__round_up(length, 8);
-    if (padded > FOLD__HEADER_LIMIT) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: names and config take more than 100 MB");
+    if (padded > FOLD__HEADER_LIMIT) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: names and config take over 100 MB");
     if (m->error.status) return m->error.status;
     for (int k = 0; k < 8; k++) head[k] = (unsigned char)((uint64_t)padded >> 8 * k);
     fold__text_start(&t, write, user, FOLD__QUOTE_JSON);
@@ -10635,7 +10647,8 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     for (int part = 0; part < parts; part++)
         for (uint32_t i = 0; i < m->n_params; i++) {
             const fold__param_data *p = &fold__params(m)[i];
-            if (fold__is_saved(m, p, part) && fold__write_floats(write, user, fold__part(m, part) + p->at, p->size)) return FOLD_IO;
+            if (!fold__is_saved(m, p, part)) continue;
+            if (fold__write_floats(write, user, fold__part(m, part) + p->at, p->size)) return FOLD_IO;
         }
     return FOLD_OK;
 }
@@ -10644,14 +10657,16 @@ FOLD_API fold_status fold_save_to(fold_model *m, fold_writer *write, void *user,
 {
     if (!m) return FOLD_BAD_ARGUMENT;
     if (!write) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: no writer");
-    if (!m->error.status && fold__write_file(m, write, user, desc) == FOLD_IO) fold__model_fail(m, FOLD_IO, "save: the writer stopped");
+    if (m->error.status) return m->error.status;
+    if (fold__write_file(m, write, user, desc) == FOLD_IO) fold__model_fail(m, FOLD_IO, "save: the writer stopped");
     return m->error.status;
 }
 
 #ifndef FOLD_NO_STDIO
 static void fold__path_fail(fold_model *m, const char *who, const char *path)
 {
-    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, errno ? strerror(errno) : "it cannot be read or written");
+    const char *why = errno ? strerror(errno) : "it cannot be read or written";
+    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, why);
 }
 
 FOLD_API fold_status fold_save(fold_model *m, const char *path, const fold_save_desc *desc)
@@ -10701,7 +10716,8 @@ static int fold__json_next(fold__json *j, char c)
 }
 static int fold__json_take(fold__json *j, char c)
 {
-    static const char *const expected[] = { "expected {", "expected }", "expected [", "expected ]", "expected :", "expected a comma", "expected a string" };
+    static const char *const expected[] = { "expected {", "expected }",       "expected [",       "expected ]",
+                                            "expected :", "expected a comma", "expected a string" };
     return fold__json_next(j, c) || fold__json_fail(j, expected[strchr("{}[]:,\"", c) - "{}[]:,\""]);
 }
 
@@ -10747,7 +10763,8 @@ static char *fold__json_string(fold__json *j)
     char *const s = j->at, *out = s;
     while (*j->at != '"') {
         const int n = fold__utf8(j->at);
-        if (!n || (unsigned char)*j->at < 32) { fold__json_fail(j, "a string is not UTF-8 text, or does not end"); return NULL; }
+        if (!n || (unsigned char)*j->at < 32) fold__json_fail(j, "a string is not UTF-8 text, or does not end");
+        if (j->problem) return NULL;
         if (*j->at == '\\') {
             j->at++;
             if (!fold__json_escape(j, &out)) return NULL;
@@ -10800,6 +10817,12 @@ static int fold__json_shape(fold__json *j, fold_shape *s, uint64_t *count)
     return fold__json_take(j, ']');
 }
 
+static int fold__json_offsets(fold__json *j, fold__tensor *t)
+{
+    return fold__json_take(j, '[') && fold__json_number(j, &t->begin) && fold__json_take(j, ',') &&
+           fold__json_number(j, &t->end) && fold__json_take(j, ']');
+}
+
 static int fold__json_tensor(fold__json *j, fold__tensor *t)
 {
     static const char *const member[] = { "dtype", "shape", "data_offsets" };
@@ -10812,11 +10835,11 @@ static int fold__json_tensor(fold__json *j, fold__tensor *t)
         const char *key = fold__json_string(j);
         if (!key || !fold__json_take(j, ':')) return 0;
         while (which < 3 && strcmp(key, member[which])) which++;
-        if (which == 3 || (seen & 1u << which)) return fold__json_fail(j, "a tensor has a member twice, or one that the format has not");
+        if (which == 3 || (seen & 1u << which))
+            return fold__json_fail(j, "a tensor has a member twice, or one that the format has not");
         seen |= 1u << which;
         if (which == 1 && !fold__json_shape(j, &t->shape, &count)) return 0;
-        if (which == 2 && !(fold__json_take(j, '[') && fold__json_number(j, &t->begin) && fold__json_take(j, ',') && fold__json_number(j, &t->end) &&
-                            fold__json_take(j, ']'))) return 0;
+        if (which == 2 && !fold__json_offsets(j, t)) return 0;
         if (which) continue;
         if (!(key = fold__json_string(j))) return 0;
         while (t->dtype < FOLD__DTYPES - 1 && strcmp(key, fold__dtypes[t->dtype].name)) t->dtype++;
@@ -10854,7 +10877,9 @@ static int fold__json_metadata(fold__json *j, fold__file *x)
     do {
         const char *key = fold__json_string(j), *text = key && fold__json_take(j, ':') ? fold__json_string(j) : NULL;
         if (!text) return 0;
-        const char **want = !strcmp(key, "optimizer") ? &x->optimizer : !strcmp(key, "steps") ? &x->steps : !strcmp(key, "config") ? &x->config : NULL;
+        const char **want = !strcmp(key, "optimizer") ? &x->optimizer : NULL;
+        if (!strcmp(key, "steps")) want = &x->steps;
+        if (!strcmp(key, "config")) want = &x->config;
         if (want && *want) return fold__json_fail(j, "the metadata have a key twice");
         if (want) *want = text;
     } while (fold__json_next(j, ','));
@@ -10943,7 +10968,8 @@ static char *fold__file_need(fold__file *x, int which, size_t bytes)
 /* The next n bytes, to `to`. */
 static int fold__file_read(fold__file *x, void *to, size_t n)
 {
-    if (x->read ? x->read(x->user, to, n) != n : n > x->left) return fold__load_fail(x, FOLD_IO, "load: the file ends too early, or cannot be read");
+    if (x->read ? x->read(x->user, to, n) != n : n > x->left)
+        return fold__load_fail(x, FOLD_IO, "load: the file ends too early, or cannot be read");
     if (x->read) return 1;
     memcpy(to, x->bytes, n);
     x->bytes += n;
@@ -10975,15 +11001,19 @@ static int fold__load_header(fold__file *x)
     uint64_t length = 0;
     if (!fold__file_read(x, head, sizeof head)) return 0;
     for (int k = 0; k < 8; k++) length |= (uint64_t)head[k] << 8 * k;
-    if (length > FOLD__HEADER_LIMIT) return fold__load_fail(x, FOLD_IO, "load: not a safetensors file (its header would have over 100 MB)");
+    if (length > FOLD__HEADER_LIMIT)
+        return fold__load_fail(x, FOLD_IO, "load: not a safetensors file (its header would have over 100 MB)");
     if (!x->read && length > x->left) return fold__load_fail(x, FOLD_IO, "load: the file ends too early");
     char *header = fold__read_header(x, (size_t)length);
     const size_t most = (size_t)length / FOLD__LEAST_TENSOR + 1;
-    if (!header || !(x->tensor = (fold__tensor *)(void *)fold__file_need(x, FOLD__F_TENSORS, most * sizeof *x->tensor))) return 0;
-    if (!(x->order = (uint32_t *)(void *)fold__file_need(x, FOLD__F_ORDER, most * sizeof *x->order))) return 0;
+    if (!header || !fold__file_need(x, FOLD__F_TENSORS, most * sizeof *x->tensor)) return 0;
+    if (!fold__file_need(x, FOLD__F_ORDER, most * sizeof *x->order)) return 0;
+    x->tensor = (fold__tensor *)(void *)x->arrays[FOLD__F_TENSORS].p;
+    x->order = (uint32_t *)(void *)x->arrays[FOLD__F_ORDER].p;
     fold__json j = { header, header, NULL };
     if (!fold__json_header(&j, x, (size_t)length))
-        return fold__load_fail(x, FOLD_IO, "load: not a safetensors file: %s (byte %lu of the header)", j.problem, (unsigned long)(j.at - j.start));
+        return fold__load_fail(x, FOLD_IO, "load: not a safetensors file: %s (byte %lu of the header)", j.problem,
+                               (unsigned long)(j.at - j.start));
     for (uint32_t i = 0; i < x->n; i++) x->order[i] = i;
     fold__sort(x->order, x->n, fold__by_name, x->tensor);
     for (uint32_t i = 1; i < x->n; i++) {
@@ -11029,10 +11059,12 @@ static int fold__match_part(fold__file *x, uint32_t i, int part)
     fold__shorten(name, p->name);
     if (!t) {
         if (x->d.allow_missing || (part && !fold__trainable(x->m, p))) return 1;
-        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file", part ? "the optimiser's state of " : "", name);
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file",
+                               part ? "the optimiser's state of " : "", name);
     }
     if (t->dtype >= FOLD__DTYPES_READ)
-        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s is of type %s in the file; F32, F16, BF16 and F64 are read", name, fold__dtypes[t->dtype].name);
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s is of type %s in the file; F32, F16, BF16 and F64 are read",
+                               name, fold__dtypes[t->dtype].name);
     if (!fold__shape_same(&t->shape, &p->shape)) {
         char there[64] = "of more than 4 axes", here[64];
         if (t->shape.rank <= FOLD_MAX_RANK) fold__shape_text(there, sizeof there, 0, &t->shape);
@@ -11047,13 +11079,15 @@ static int fold__match_part(fold__file *x, uint32_t i, int part)
 /* What the metadata say of the optimiser. */
 static int fold__load_rule(fold__file *x)
 {
-    if (x->m->inference) return fold__load_fail(x, FOLD_BAD_STATE, "load: the model was made for inference and has no optimiser state");
+    if (x->m->inference)
+        return fold__load_fail(x, FOLD_BAD_STATE, "load: the model was made for inference and has no optimiser state");
     if (!x->optimizer && x->d.allow_missing) return 1;
     if (!x->optimizer) return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file has no optimiser state");
     while (x->rule < FOLD__RULE_COUNT && strcmp(x->optimizer, fold__rule_name(x->rule))) x->rule++;
     const char *s = x->steps ? x->steps : "";
     size_t digits = 0;
-    for (; digits < 18 && s[digits] >= '0' && s[digits] <= '9'; digits++) x->n_steps = x->n_steps * 10 + (uint64_t)(s[digits] - '0');
+    for (; digits < 18 && s[digits] >= '0' && s[digits] <= '9'; digits++)
+        x->n_steps = x->n_steps * 10 + (uint64_t)(s[digits] - '0');
     if (x->rule < FOLD__RULE_COUNT && digits && !s[digits]) return 1;
     return fold__load_fail(x, FOLD_IO, "load: the metadata's `optimizer` or `steps` are not those of fold.h");
 }
@@ -11070,14 +11104,16 @@ static int fold__load_match(fold__file *x)
     for (uint32_t i = 0; i < x->n && !x->d.allow_unknown; i++) {
         const fold__tensor *t = &x->tensor[i];
         if (t->param || strncmp(t->name, prefix, strlen(prefix)) || !strncmp(t->name, "optimizer.", 10)) continue;
-        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the model has no '%s', which is in the file", fold__shorten(shown, t->name + strlen(prefix)));
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the model has no '%s', which is in the file",
+                               fold__shorten(shown, t->name + strlen(prefix)));
     }
-    if (x->d.config && (x->config ? strlen(x->config) : 0) >= x->d.config_size)
-        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes", (unsigned long)(x->config ? strlen(x->config) + 1 : 1));
+    const size_t config = (x->config ? strlen(x->config) : 0) + 1;
+    if (x->d.config && config > x->d.config_size)
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes", (unsigned long)config);
     return 1;
 }
 
-/* Finds the data of every tensor: where they lie in memory, else read to where they wait. They must follow each other. */
+/* Finds the data of every tensor: where they lie in memory, else read to where they wait. They must fill the file. */
 static int fold__load_data(fold__file *x)
 {
     char shown[FOLD__SHORT];
@@ -11087,11 +11123,13 @@ static int fold__load_data(fold__file *x)
     for (uint32_t i = 0; i < x->n; i++) {
         const fold__tensor *t = &x->tensor[x->order[i]];
         if (t->begin != at)
-            return fold__load_fail(x, FOLD_IO, "load: the data of '%s' do not begin where those before end", fold__shorten(shown, t->name));
+            return fold__load_fail(x, FOLD_IO, "load: the data of '%s' do not begin where those before end",
+                                   fold__shorten(shown, t->name));
         at = t->end;
         if (t->param) staged += (size_t)(t->end - t->begin); /* at most 24 bytes for every value of the model */
     }
-    if (!x->read && at != x->left) return fold__load_fail(x, FOLD_IO, "load: the file %s", at > x->left ? "ends too early" : "goes on after its data");
+    if (!x->read && at != x->left)
+        return fold__load_fail(x, FOLD_IO, "load: the file %s", at > x->left ? "ends too early" : "goes on after its data");
     if (x->read && !fold__file_need(x, FOLD__F_STAGE, staged + 1)) return 0;
     unsigned char *to = (unsigned char *)x->arrays[FOLD__F_STAGE].p;
     for (uint32_t i = 0; i < x->n; i++) {
@@ -11130,7 +11168,10 @@ static void fold__read_floats(float *y, const unsigned char *x, size_t n, int dt
         double d;
         for (int k = 0; k < width; k++) bits |= (uint64_t)x[k] << 8 * k;
         memcpy(&d, &bits, sizeof d);
-        y[i] = dtype == 0 ? fold__float_of((uint32_t)bits) : dtype == 1 ? fold__half((uint32_t)bits) : dtype == 2 ? fold__float_of((uint32_t)bits << 16) : (float)d;
+        y[i] = dtype == 0   ? fold__float_of((uint32_t)bits)
+               : dtype == 1 ? fold__half((uint32_t)bits)
+               : dtype == 2 ? fold__float_of((uint32_t)bits << 16)
+                            : (float)d;
     }
 }
 
@@ -11139,8 +11180,8 @@ static void fold__load_values(fold__file *x)
 {
     fold_model *m = x->m;
     const fold_param all = { 0, 0 };
-    for (int part = 1; part < 3 && x->d.state; part++)
-        if (fold__part(m, part)) memset(fold__part(m, part), 0, m->arrays[part == 1 ? FOLD__M_STATE1 : FOLD__M_STATE2].need);
+    for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2 && x->d.state; which++)
+        if (m->arrays[which].p) memset(m->arrays[which].p, 0, m->arrays[which].need);
     for (uint32_t i = 0; i < x->n; i++) {
         const fold__tensor *t = &x->tensor[i];
         if (!t->param) continue;
@@ -11164,7 +11205,8 @@ static fold_status fold__load_file(fold__file *x, const fold_load_desc *desc, in
     x->arena.array = x->arrays;
     x->arena.n = FOLD__F_COUNT;
     int good = !x->m->error.status && fold__load_header(x) && fold__load_match(x) && fold__load_data(x);
-    if (good && ends && x->read(x->user, &more, 1)) good = fold__load_fail(x, FOLD_IO, "load: the file goes on after its data");
+    if (good && ends && x->read(x->user, &more, 1))
+        good = fold__load_fail(x, FOLD_IO, "load: the file goes on after its data");
     if (good && fold__states_ready(x->m, x->d.state ? fold__parts_of(x->rule) - 1 : 0)) fold__load_values(x);
     fold__arena_free(&x->arena);
     return x->m->error.status;
@@ -11244,7 +11286,7 @@ static const char *fold__fit_problem(const fold_fit_desc *d)
 {
     if (!d->loss) return "no function records the loss";
     if (!d->samples || !d->batch) return "samples and batch must be at least 1";
-    if (d->epochs < 0 || d->first_epoch < 0 || d->patience < 0) return "epochs, first_epoch and patience must not be negative";
+    if (d->epochs < 0 || d->first_epoch < 0 || d->patience < 0) return "a count of epochs is negative";
     if (!!d->sgd + !!d->adagrad + !!d->rmsprop + !!d->adam != 1) return "exactly one optimiser must be given";
     return NULL;
 }
@@ -11303,7 +11345,8 @@ static int fold__fit_batch(fold__training *x, size_t first, size_t n)
         const size_t sample = x->order[first + i];
         fold_seed(f, salt ^ fold__mix64(sample));
         x->loss[i] = x->d.loss(f, sample, x->d.user);
-        if (fold_is_null(x->loss[i])) fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %lu is the null node", (unsigned long)sample);
+        if (fold_is_null(x->loss[i]))
+            fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %lu is the null node", (unsigned long)sample);
     }
     if (fold__broken(f)) return 0;
     const fold_node mean = fold_mean_n(f, x->loss, n);
