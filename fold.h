@@ -652,9 +652,9 @@ typedef struct fold_load_desc {
     int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing
                             a fresh start */
     int allow_missing;   /* parameters that the file lacks keep their values; state that it lacks becomes zero */
-    int allow_unknown;   /* tensors that are no parameters are skipped, of whatever type; those named optimizer.… always are */
+    int allow_unknown;   /* tensors that are no parameters are skipped, of any type; those named optimizer.… always are */
     const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their names. NULL: all */
-    char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer is an error. NULL: none */
+    char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer: an error */
     size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with
                             allow_unknown */
 } fold_load_desc;
@@ -683,10 +683,10 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, th
     d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
     if (fold_fit(&d, NULL)) puts(fold_message(f));
 
-   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch the
-   context is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and
-   the optimiser makes a step; the last batch may be smaller. Then the metric is taken, files are written, and patience is
-   counted. */
+   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch
+   the context is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and
+   the optimiser makes a step; the last batch may be smaller. Then the metric is taken, files are written, and patience
+   is counted. */
 
 /* What ended it: all epochs are done, or what stopped it. */
 enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR };
@@ -706,7 +706,7 @@ typedef struct fold_fit_report {
 typedef struct fold_fit_desc {
     fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
     size_t samples;          /* at least 1 */
-    fold_node (*loss)(fold_ctx *f, size_t sample, void *user); /* records one sample, gives a scalar. Null is an error */
+    fold_node (*loss)(fold_ctx *f, size_t sample, void *user); /* records one sample, gives a scalar */
     void *user;              /* handed to loss, metric and progress */
     size_t batch;            /* default 32 */
     int epochs;              /* default 10 */
@@ -720,7 +720,7 @@ typedef struct fold_fit_desc {
     const fold_adam *adam;
     float clip;              /* fold_clip_grads; 0: no clipping */
     double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other
-                                samples, in a context of its own. NULL: the mean loss of the epoch, the smaller the better */
+                                samples, in a context of its own. NULL: the epoch's mean loss, the smaller the better */
     int smaller_is_better;   /* of metric */
     int patience;            /* stops after so many epochs in a row without a new best; 0: never */
     int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the end, whatever
@@ -11063,7 +11063,7 @@ static int fold__match_part(fold__file *x, uint32_t i, int part)
                                part ? "the optimiser's state of " : "", name);
     }
     if (t->dtype >= FOLD__DTYPES_READ)
-        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s is of type %s in the file; F32, F16, BF16 and F64 are read",
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s is of type %s; F32, F16, BF16 and F64 are read",
                                name, fold__dtypes[t->dtype].name);
     if (!fold__shape_same(&t->shape, &p->shape)) {
         char there[64] = "of more than 4 axes", here[64];
@@ -11129,7 +11129,7 @@ static int fold__load_data(fold__file *x)
         if (t->param) staged += (size_t)(t->end - t->begin); /* at most 24 bytes for every value of the model */
     }
     if (!x->read && at != x->left)
-        return fold__load_fail(x, FOLD_IO, "load: the file %s", at > x->left ? "ends too early" : "goes on after its data");
+        return fold__load_fail(x, FOLD_IO, "load: the file %s", at > x->left ? "ends too early" : "has more than its data");
     if (x->read && !fold__file_need(x, FOLD__F_STAGE, staged + 1)) return 0;
     unsigned char *to = (unsigned char *)x->arrays[FOLD__F_STAGE].p;
     for (uint32_t i = 0; i < x->n; i++) {
@@ -11206,7 +11206,7 @@ static fold_status fold__load_file(fold__file *x, const fold_load_desc *desc, in
     x->arena.n = FOLD__F_COUNT;
     int good = !x->m->error.status && fold__load_header(x) && fold__load_match(x) && fold__load_data(x);
     if (good && ends && x->read(x->user, &more, 1))
-        good = fold__load_fail(x, FOLD_IO, "load: the file goes on after its data");
+        good = fold__load_fail(x, FOLD_IO, "load: the file has more than its data");
     if (good && fold__states_ready(x->m, x->d.state ? fold__parts_of(x->rule) - 1 : 0)) fold__load_values(x);
     fold__arena_free(&x->arena);
     return x->m->error.status;

@@ -280,7 +280,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { GOOD "x", 28, FOLD_IO, "something follows" },
     { GOOD GOOD, 28, FOLD_IO, "something follows" },
     { GOOD, 27, FOLD_IO, "ends too early" },
-    { GOOD, 29, FOLD_IO, "goes on" },
+    { GOOD, 29, FOLD_IO, "more than its data" },
     { "", 0, FOLD_IO, "expected {" },
     { "{}", 0, FOLD_BAD_ARGUMENT, "W is not in the file" },
     { "{", 0, FOLD_IO, "expected a string (byte 1 " },
@@ -323,7 +323,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[1,1,1,2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_SHAPE,
       "more than 4 axes" },
     { "{\"W\":{\"dtype\":\"I32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT,
-      "W is of type I32 in the file; F32, F16, BF16 and F64 are read" },
+      "W is of type I32; F32, F16, BF16 and F64 are read" },
     { "{\"W\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "type another" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "b is not in" },
     { "{\"c\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[0,0]}," GOOD, 28, FOLD_IO, "expected a string" },
@@ -692,7 +692,7 @@ static void paths(void)
     fputc(' ', file);
     fclose(file);
     CHECK_INT(fold_load(n.m, path, NULL), FOLD_IO);
-    CHECK_TEXT(fold_model_message(n.m), "goes on");
+    CHECK_TEXT(fold_model_message(n.m), "more than its data");
     fold_model_clear_error(n.m);
     CHECK_INT(fold_save(n.m, path, &s), FOLD_OK);
     CHECK_INT(fold_save(n.m, "build/no such folder/x", NULL), FOLD_IO);
