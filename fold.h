@@ -10718,7 +10718,8 @@ static int fold__json_take(fold__json *j, char c)
 {
     static const char *const expected[] = { "expected {", "expected }",       "expected [",       "expected ]",
                                             "expected :", "expected a comma", "expected a string" };
-    return fold__json_next(j, c) || fold__json_fail(j, expected[strchr("{}[]:,\"", c) - "{}[]:,\""]);
+    static const char what[] = "{}[]:,\"";
+    return fold__json_next(j, c) || fold__json_fail(j, expected[strchr(what, c) - what]);
 }
 
 /* Four hexadecimal digits; more than 0xffff when they are not there. */
