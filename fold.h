@@ -38,8 +38,8 @@
     }
 
    DOES NOT
-     run on GPUs; read Python models; parse graphs from files; do convolutions or images; compute in
-     anything but float32; differentiate twice.
+     run on GPUs; read Python's models, only their weights; parse graphs from files; do convolutions or
+     images; compute in anything but float32; differentiate twice.
 
    CONTENTS   public:  1 configuration   2 contracts   3 types   4 model   5 context   6 recording: inputs
                        7 recording: ops  8 cells  9 layers  10 running  11 optimisers  12 looking inside
@@ -625,14 +625,16 @@ FOLD_API fold_stats_data fold_stats(const fold_ctx *f);
 
 /* ==== 13 files ============================================================================= */
 /* Parameters in files of the safetensors format (Hugging Face), which Python reads as
-   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's state, if saved,
-   is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad, RMSprop), or
-   optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say `optimizer` and `steps`. Names must be UTF-8; those that
-   begin with "optimizer." cannot be saved. Settings of optimisers and groups, and what is frozen, are the program's: not in files.
+   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's state, if
+   saved, is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad, RMSprop), or
+   optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say `optimizer` and `steps`. Names must be
+   UTF-8; those that begin with "optimizer." cannot be saved. Settings of optimisers and groups, and what is frozen,
+   are the program's: not in files.
 
    All of these return the model's status and, like everything of a model, do nothing while it holds an error (see
-   fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no safetensors file; FOLD_BAD_SHAPE: a
-   tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one that is missing, unknown or of a type not read. */
+   fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no safetensors file;
+   FOLD_BAD_SHAPE: a tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one that is missing, unknown or
+   of a type not read. */
 
 typedef struct fold_save_desc {
     int state;           /* the optimiser's state and steps too: training continues from the file to the same bits, when
@@ -641,17 +643,20 @@ typedef struct fold_save_desc {
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 
-/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails changes
-   nothing. It takes no more from the model's allocator, until it returns, than twice the header (at most 100 MB) and the data
-   of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16 and F64 become float. Packed weights
-   and kept plans follow; eager contexts must be reset. Gradients stay as they are. */
+/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails
+   changes nothing. It takes no more from the model's allocator, until it returns, than four times the header (at
+   most 100 MB) and the data of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16
+   and F64 become float. Packed weights and kept plans follow; eager contexts must be reset. Gradients stay as they
+   are. */
 typedef struct fold_load_desc {
-    int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing a fresh start */
-    int allow_missing;   /* parameters that the file lacks keep their values; without state in it, its state becomes zero */
-    int allow_unknown;   /* tensors that are no parameters are skipped, whatever their type; those named optimizer.… always are */
+    int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing
+                            a fresh start */
+    int allow_missing;   /* parameters that the file lacks keep their values; state that it lacks becomes zero */
+    int allow_unknown;   /* tensors that are no parameters are skipped, of any type; those named optimizer.… always are */
     const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their names. NULL: all */
-    char *config;        /* gets the file's `config` and a final zero, "" if there is none; an error when longer. NULL: not wanted. */
-    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with allow_unknown */
+    char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer: an error */
+    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with
+                            allow_unknown */
 } fold_load_desc;
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
@@ -664,7 +669,8 @@ FOLD_API fold_status fold_load_memory(fold_model *m, const void *bytes, size_t s
 /* In one pass; takes the bytes of the file and none after it. */
 FOLD_API fold_status fold_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc);
 #ifndef FOLD_NO_STDIO
-/* Writes `path`.tmp and renames it: a program that dies meanwhile leaves the file as it was (on Windows, or as `path`.tmp). */
+/* Writes `path`.tmp and renames it: a program that dies meanwhile leaves the file as it was (on Windows, or as
+   `path`.tmp). */
 FOLD_API fold_status fold_save(fold_model *m, const char *path, const fold_save_desc *desc);
 FOLD_API fold_status fold_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
@@ -677,11 +683,13 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, th
     d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
     if (fold_fit(&d, NULL)) puts(fold_message(f));
 
-   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch the context
-   is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and the optimiser
-   makes a step; the last batch may be smaller. Then the metric is taken, files are written, and patience is counted. */
+   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch
+   the context is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and
+   the optimiser makes a step; the last batch may be smaller. Then the metric is taken, files are written, and patience
+   is counted. */
 
-enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR }; /* what ended it: all epochs are done, or what stopped it */
+/* What ended it: all epochs are done, or what stopped it. */
+enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR };
 
 typedef struct fold_fit_report {
     int epoch;          /* the one running, or the last */
@@ -698,23 +706,25 @@ typedef struct fold_fit_report {
 typedef struct fold_fit_desc {
     fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
     size_t samples;          /* at least 1 */
-    fold_node (*loss)(fold_ctx *f, size_t sample, void *user); /* records one sample, gives a scalar. The null node is an error */
+    fold_node (*loss)(fold_ctx *f, size_t sample, void *user); /* records one sample, gives a scalar */
     void *user;              /* handed to loss, metric and progress */
     size_t batch;            /* default 32 */
     int epochs;              /* default 10 */
-    int first_epoch;         /* to continue: epochs count from here. After fold_load with state: fold_model_steps / batches an epoch */
-    uint64_t seed;           /* of the order; and before each sample, of its dropout, with epoch and sample (fold_seed) */
+    int first_epoch;         /* to continue: epochs count from here. After fold_load with state: fold_model_steps /
+                                batches an epoch */
+    uint64_t seed;           /* of the order; and before each sample, of its dropout, by epoch and sample (fold_seed) */
     int in_order;            /* samples keep their order */
     const fold_sgd *sgd;     /* exactly one of the four is not NULL. Read at every step: progress may change its rate */
     const fold_adagrad *adagrad;
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
     float clip;              /* fold_clip_grads; 0: no clipping */
-    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other samples, in a context
-                                of its own. NULL: the mean loss of the epoch, the smaller the better */
+    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other
+                                samples, in a context of its own. NULL: the epoch's mean loss, the smaller the better */
     int smaller_is_better;   /* of metric */
     int patience;            /* stops after so many epochs in a row without a new best; 0: never */
-    int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the end, whatever ends it */
+    int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the end, whatever
+                                ends it */
 #ifndef FOLD_NO_STDIO
     const char *best_path;   /* gets the values of each new best (fold_save) */
     const char *last_path;   /* gets values and optimiser state after each epoch */
@@ -724,9 +734,10 @@ typedef struct fold_fit_desc {
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
-/* Takes 8 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the values, until it
-   returns. Gradients that are there are cleared. report may be NULL; it gets the last state. Returns the context's status (see
-   fold_message): errors of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best. */
+/* Takes 8 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the
+   values, until it returns. Gradients that are there are cleared. report may be NULL; it gets the last state.
+   Returns the context's status (see fold_message): errors of loss, of steps and of files end it, and leave the
+   values of the last step, or the best with keep_best. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 
 /* ==== 15 adding an op ====================================================================== */
@@ -10504,7 +10515,7 @@ FOLD_API fold_status fold_summary(const fold_model *m, fold_writer *write, void 
 /* ==== room: files ============================================================================
    Owns: the safetensors format, both ways. Calls: text, model, optimisers. Trusts nothing that it reads. */
 
-enum { FOLD__DTYPES_READ = 4, FOLD__HEADER_LIMIT = 100000000, FOLD__LEAST_TENSOR = 48 }; /* the shortest entry of a header */
+enum { FOLD__DTYPES_READ = 4, FOLD__HEADER_LIMIT = 100000000, FOLD__LEAST_TENSOR = 48 }; /* bytes of an entry */
 
 /* The format's types, those that can be read first. Others, and those of less than a byte, have no size here. */
 static const struct fold__dtype { char name[8]; int bytes; } fold__dtypes[] = {
@@ -10580,7 +10591,8 @@ static void fold__put_header(fold__text *t, const fold_model *m, const fold_save
 {
     unsigned long long at = 0;
     fold__put(t, "{\"__metadata__\":{\"producer\":\"fold.h " FOLD_VERSION "\"");
-    if (d->state) fold__put(t, ",\"optimizer\":\"%s\",\"steps\":\"%llu\"", fold__rule_name(m->rule), (unsigned long long)m->steps);
+    if (d->state) fold__put(t, ",\"optimizer\":\"%s\"", fold__rule_name(m->rule));
+    if (d->state) fold__put(t, ",\"steps\":\"%llu\"", (unsigned long long)m->steps);
     if (d->config) {
         fold__put(t, ",\"config\":\"");
         fold__put_name(t, d->config, FOLD__WHOLE);
@@ -10638,7 +10650,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     fold__put_header(&t, m, &d);
     fold__text_end(&t);
     const size_t padded = fold__round_up(length, 8);
-    if (padded > FOLD__HEADER_LIMIT) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: names and config take more than 100 MB");
+    if (padded > FOLD__HEADER_LIMIT) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: names and config take over 100 MB");
     if (m->error.status) return m->error.status;
     for (int k = 0; k < 8; k++) head[k] = (unsigned char)((uint64_t)padded >> 8 * k);
     fold__text_start(&t, write, user, FOLD__QUOTE_JSON);
@@ -10649,7 +10661,8 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     for (int part = 0; part < parts; part++)
         for (uint32_t i = 0; i < m->n_params; i++) {
             const fold__param_data *p = &fold__params(m)[i];
-            if (fold__is_saved(m, p, part) && fold__write_floats(write, user, fold__part(m, part) + p->at, p->size)) return FOLD_IO;
+            if (!fold__is_saved(m, p, part)) continue;
+            if (fold__write_floats(write, user, fold__part(m, part) + p->at, p->size)) return FOLD_IO;
         }
     return FOLD_OK;
 }
@@ -10658,14 +10671,16 @@ FOLD_API fold_status fold_save_to(fold_model *m, fold_writer *write, void *user,
 {
     if (!m) return FOLD_BAD_ARGUMENT;
     if (!write) fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: no writer");
-    if (!m->error.status && fold__write_file(m, write, user, desc) == FOLD_IO) fold__model_fail(m, FOLD_IO, "save: the writer stopped");
+    if (m->error.status) return m->error.status;
+    if (fold__write_file(m, write, user, desc) == FOLD_IO) fold__model_fail(m, FOLD_IO, "save: the writer stopped");
     return m->error.status;
 }
 
 #ifndef FOLD_NO_STDIO
 static void fold__path_fail(fold_model *m, const char *who, const char *path)
 {
-    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, errno ? strerror(errno) : "it cannot be read or written");
+    const char *why = errno ? strerror(errno) : "it cannot be read or written";
+    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, why);
 }
 
 FOLD_API fold_status fold_save(fold_model *m, const char *path, const fold_save_desc *desc)
@@ -10715,8 +10730,10 @@ static int fold__json_next(fold__json *j, char c)
 }
 static int fold__json_take(fold__json *j, char c)
 {
-    static const char *const expected[] = { "expected {", "expected }", "expected [", "expected ]", "expected :", "expected a comma", "expected a string" };
-    return fold__json_next(j, c) || fold__json_fail(j, expected[strchr("{}[]:,\"", c) - "{}[]:,\""]);
+    static const char *const expected[] = { "expected {", "expected }",       "expected [",       "expected ]",
+                                            "expected :", "expected a comma", "expected a string" };
+    static const char what[] = "{}[]:,\"";
+    return fold__json_next(j, c) || fold__json_fail(j, expected[strchr(what, c) - what]);
 }
 
 /* Four hexadecimal digits; more than 0xffff when they are not there. */
@@ -10761,7 +10778,8 @@ static char *fold__json_string(fold__json *j)
     char *const s = j->at, *out = s;
     while (*j->at != '"') {
         const int n = fold__utf8(j->at);
-        if (!n || (unsigned char)*j->at < 32) { fold__json_fail(j, "a string is not UTF-8 text, or does not end"); return NULL; }
+        if (!n || (unsigned char)*j->at < 32) fold__json_fail(j, "a string is not UTF-8 text, or does not end");
+        if (j->problem) return NULL;
         if (*j->at == '\\') {
             j->at++;
             if (!fold__json_escape(j, &out)) return NULL;
@@ -10814,6 +10832,12 @@ static int fold__json_shape(fold__json *j, fold_shape *s, uint64_t *count)
     return fold__json_take(j, ']');
 }
 
+static int fold__json_offsets(fold__json *j, fold__tensor *t)
+{
+    return fold__json_take(j, '[') && fold__json_number(j, &t->begin) && fold__json_take(j, ',') &&
+           fold__json_number(j, &t->end) && fold__json_take(j, ']');
+}
+
 static int fold__json_tensor(fold__json *j, fold__tensor *t)
 {
     static const char *const member[] = { "dtype", "shape", "data_offsets" };
@@ -10826,11 +10850,11 @@ static int fold__json_tensor(fold__json *j, fold__tensor *t)
         const char *key = fold__json_string(j);
         if (!key || !fold__json_take(j, ':')) return 0;
         while (which < 3 && strcmp(key, member[which])) which++;
-        if (which == 3 || (seen & 1u << which)) return fold__json_fail(j, "a tensor has a member twice, or one that the format has not");
+        if (which == 3 || (seen & 1u << which))
+            return fold__json_fail(j, "a tensor has a member twice, or one that the format has not");
         seen |= 1u << which;
         if (which == 1 && !fold__json_shape(j, &t->shape, &count)) return 0;
-        if (which == 2 && !(fold__json_take(j, '[') && fold__json_number(j, &t->begin) && fold__json_take(j, ',') && fold__json_number(j, &t->end) &&
-                            fold__json_take(j, ']'))) return 0;
+        if (which == 2 && !fold__json_offsets(j, t)) return 0;
         if (which) continue;
         if (!(key = fold__json_string(j))) return 0;
         while (t->dtype < FOLD__DTYPES - 1 && strcmp(key, fold__dtypes[t->dtype].name)) t->dtype++;
@@ -10842,19 +10866,20 @@ static int fold__json_tensor(fold__json *j, fold__tensor *t)
     return fold__json_take(j, '}');
 }
 
+enum { FOLD__F_HEADER, FOLD__F_TENSORS, FOLD__F_ORDER, FOLD__F_STAGE, FOLD__F_COUNT }; /* arrays of a file */
+
 /* A file that is being loaded. */
 typedef struct fold__file {
     fold_model *m;
+    fold__arena arena;
+    fold__array arrays[FOLD__F_COUNT];
     fold_load_desc d;
     fold_reader *read;            /* NULL: `bytes` are what is left of a block of memory */
     void *user;
     const unsigned char *bytes;
     size_t left;
-    char *header;
     fold__tensor *tensor;
     uint32_t *order, n;
-    unsigned char *stage;
-    size_t header_bytes, tensor_bytes, order_bytes, stage_bytes;
     const char *optimizer, *steps, *config; /* of the metadata; NULL: not there */
     int rule;
     uint64_t n_steps;
@@ -10867,7 +10892,9 @@ static int fold__json_metadata(fold__json *j, fold__file *x)
     do {
         const char *key = fold__json_string(j), *text = key && fold__json_take(j, ':') ? fold__json_string(j) : NULL;
         if (!text) return 0;
-        const char **want = !strcmp(key, "optimizer") ? &x->optimizer : !strcmp(key, "steps") ? &x->steps : !strcmp(key, "config") ? &x->config : NULL;
+        const char **want = !strcmp(key, "optimizer") ? &x->optimizer : NULL;
+        if (!strcmp(key, "steps")) want = &x->steps;
+        if (!strcmp(key, "config")) want = &x->config;
         if (want && *want) return fold__json_fail(j, "the metadata have a key twice");
         if (want) *want = text;
     } while (fold__json_next(j, ','));
@@ -10945,25 +10972,19 @@ static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
     return out;
 }
 
-static void *fold__file_memory(fold__file *x, size_t n, size_t *bytes)
+/* NULL when there is no memory. */
+static char *fold__file_need(fold__file *x, int which, size_t bytes)
 {
-    void *p = x->m->arena.memory.alloc(n, FOLD__ALIGN, x->m->arena.memory.user);
-    *bytes = p ? n : 0;
-    if (!p) fold__load_fail(x, FOLD_NO_MEMORY, "load: out of memory");
-    return p;
-}
-static void fold__file_end(fold__file *x)
-{
-    fold__release(x->m, x->header, x->header_bytes);
-    fold__release(x->m, x->tensor, x->tensor_bytes);
-    fold__release(x->m, x->order, x->order_bytes);
-    fold__release(x->m, x->stage, x->stage_bytes);
+    if (fold__arena_need(&x->arena, which, bytes)) return x->arrays[which].p;
+    fold__load_fail(x, FOLD_NO_MEMORY, "load: out of memory");
+    return NULL;
 }
 
 /* The next n bytes, to `to`. */
 static int fold__file_read(fold__file *x, void *to, size_t n)
 {
-    if (x->read ? x->read(x->user, to, n) != n : n > x->left) return fold__load_fail(x, FOLD_IO, "load: the file ends too early, or cannot be read");
+    if (x->read ? x->read(x->user, to, n) != n : n > x->left)
+        return fold__load_fail(x, FOLD_IO, "load: the file ends too early, or cannot be read");
     if (x->read) return 1;
     memcpy(to, x->bytes, n);
     x->bytes += n;
@@ -10971,23 +10992,20 @@ static int fold__file_read(fold__file *x, void *to, size_t n)
     return 1;
 }
 
-/* Memory for a header grows as its bytes come: a wrong length costs nothing. */
-static int fold__read_header(fold__file *x, size_t length)
+/* Reads the header's text. Memory for it grows as its bytes come: a wrong length costs nothing. */
+static char *fold__read_header(fold__file *x, size_t length)
 {
     enum { FIRST = 1 << 16 };
-    for (size_t have = 0, part; have < length || !x->header; have += part) {
-        part = fold__min_size(length - have, fold__max_size(have, FIRST));
-        const size_t had = x->header_bytes;
-        char *old = x->header, *p = (char *)fold__file_memory(x, have + part + 1, &x->header_bytes);
-        if (!p) x->header_bytes = had;
-        if (!p) return 0;
-        if (old) memcpy(p, old, have);
-        fold__release(x->m, old, had);
-        x->header = p;
-        if (!fold__file_read(x, p + have, part)) return 0;
-        p[have + part] = 0;
-    }
-    return 1;
+    size_t have = 0;
+    char *p;
+    do {
+        const size_t part = x->read ? fold__min_size(length - have, fold__max_size(have, FIRST)) : length;
+        p = fold__file_need(x, FOLD__F_HEADER, have + part + 1);
+        if (!p || !fold__file_read(x, p + have, part)) return NULL;
+        have += part;
+    } while (have < length);
+    p[length] = 0;
+    return p;
 }
 
 /* Reads the header into the table of tensors, in order of their names, each but once. */
@@ -10998,15 +11016,19 @@ static int fold__load_header(fold__file *x)
     uint64_t length = 0;
     if (!fold__file_read(x, head, sizeof head)) return 0;
     for (int k = 0; k < 8; k++) length |= (uint64_t)head[k] << 8 * k;
-    if (length > FOLD__HEADER_LIMIT) return fold__load_fail(x, FOLD_IO, "load: not a safetensors file (its header would have over 100 MB)");
+    if (length > FOLD__HEADER_LIMIT)
+        return fold__load_fail(x, FOLD_IO, "load: not a safetensors file (its header would have over 100 MB)");
     if (!x->read && length > x->left) return fold__load_fail(x, FOLD_IO, "load: the file ends too early");
-    if (!fold__read_header(x, (size_t)length)) return 0;
+    char *header = fold__read_header(x, (size_t)length);
     const size_t most = (size_t)length / FOLD__LEAST_TENSOR + 1;
-    if (!(x->tensor = (fold__tensor *)fold__file_memory(x, most * sizeof *x->tensor, &x->tensor_bytes))) return 0;
-    if (!(x->order = (uint32_t *)fold__file_memory(x, most * sizeof *x->order, &x->order_bytes))) return 0;
-    fold__json j = { x->header, x->header, NULL };
+    if (!header || !fold__file_need(x, FOLD__F_TENSORS, most * sizeof *x->tensor)) return 0;
+    if (!fold__file_need(x, FOLD__F_ORDER, most * sizeof *x->order)) return 0;
+    x->tensor = (fold__tensor *)(void *)x->arrays[FOLD__F_TENSORS].p;
+    x->order = (uint32_t *)(void *)x->arrays[FOLD__F_ORDER].p;
+    fold__json j = { header, header, NULL };
     if (!fold__json_header(&j, x, (size_t)length))
-        return fold__load_fail(x, FOLD_IO, "load: not a safetensors file: %s (byte %lu of the header)", j.problem, (unsigned long)(j.at - j.start));
+        return fold__load_fail(x, FOLD_IO, "load: not a safetensors file: %s (byte %lu of the header)", j.problem,
+                               (unsigned long)(j.at - j.start));
     for (uint32_t i = 0; i < x->n; i++) x->order[i] = i;
     fold__sort(x->order, x->n, fold__by_name, x->tensor);
     for (uint32_t i = 1; i < x->n; i++) {
@@ -11052,12 +11074,12 @@ static int fold__match_part(fold__file *x, uint32_t i, int part)
     fold__shorten(name, p->name);
     if (!t) {
         if (x->d.allow_missing || (part && !fold__trainable(x->m, p))) return 1;
-        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file", part ? "the optimiser's state of " : "", name);
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file",
+                               part ? "the optimiser's state of " : "", name);
     }
-    if (t->dtype >= FOLD__DTYPES_READ) {
-        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s is of type %s in the file; F32, F16, BF16 and F64 are read", name, fold__dtypes[t->dtype].name);
-        return 0;
-    }
+    if (t->dtype >= FOLD__DTYPES_READ)
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: %s is of type %s; F32, F16, BF16 and F64 are read",
+                               name, fold__dtypes[t->dtype].name);
     if (!fold__shape_same(&t->shape, &p->shape)) {
         char there[64] = "of more than 4 axes", here[64];
         if (t->shape.rank <= FOLD_MAX_RANK) fold__shape_text(there, sizeof there, 0, &t->shape);
@@ -11072,13 +11094,15 @@ static int fold__match_part(fold__file *x, uint32_t i, int part)
 /* What the metadata say of the optimiser. */
 static int fold__load_rule(fold__file *x)
 {
-    if (x->m->inference) return fold__load_fail(x, FOLD_BAD_STATE, "load: the model was made for inference and has no optimiser state");
+    if (x->m->inference)
+        return fold__load_fail(x, FOLD_BAD_STATE, "load: the model was made for inference and has no optimiser state");
     if (!x->optimizer && x->d.allow_missing) return 1;
     if (!x->optimizer) return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file has no optimiser state");
     while (x->rule < FOLD__RULE_COUNT && strcmp(x->optimizer, fold__rule_name(x->rule))) x->rule++;
     const char *s = x->steps ? x->steps : "";
     size_t digits = 0;
-    for (; digits < 18 && s[digits] >= '0' && s[digits] <= '9'; digits++) x->n_steps = x->n_steps * 10 + (uint64_t)(s[digits] - '0');
+    for (; digits < 18 && s[digits] >= '0' && s[digits] <= '9'; digits++)
+        x->n_steps = x->n_steps * 10 + (uint64_t)(s[digits] - '0');
     if (x->rule < FOLD__RULE_COUNT && digits && !s[digits]) return 1;
     return fold__load_fail(x, FOLD_IO, "load: the metadata's `optimizer` or `steps` are not those of fold.h");
 }
@@ -11095,14 +11119,16 @@ static int fold__load_match(fold__file *x)
     for (uint32_t i = 0; i < x->n && !x->d.allow_unknown; i++) {
         const fold__tensor *t = &x->tensor[i];
         if (t->param || strncmp(t->name, prefix, strlen(prefix)) || !strncmp(t->name, "optimizer.", 10)) continue;
-        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the model has no '%s', which is in the file", fold__shorten(shown, t->name + strlen(prefix)));
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the model has no '%s', which is in the file",
+                               fold__shorten(shown, t->name + strlen(prefix)));
     }
-    if (x->d.config && (x->config ? strlen(x->config) : 0) >= x->d.config_size)
-        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes", (unsigned long)(x->config ? strlen(x->config) + 1 : 1));
+    const size_t config = (x->config ? strlen(x->config) : 0) + 1;
+    if (x->d.config && config > x->d.config_size)
+        return fold__load_fail(x, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes", (unsigned long)config);
     return 1;
 }
 
-/* Finds the data of every tensor: where they lie in memory, else read to where they wait. They must follow each other. */
+/* Finds the data of every tensor: where they lie in memory, else read to where they wait. They must fill the file. */
 static int fold__load_data(fold__file *x)
 {
     char shown[FOLD__SHORT];
@@ -11112,13 +11138,15 @@ static int fold__load_data(fold__file *x)
     for (uint32_t i = 0; i < x->n; i++) {
         const fold__tensor *t = &x->tensor[x->order[i]];
         if (t->begin != at)
-            return fold__load_fail(x, FOLD_IO, "load: the data of '%s' do not begin where those before end", fold__shorten(shown, t->name));
+            return fold__load_fail(x, FOLD_IO, "load: the data of '%s' do not begin where those before end",
+                                   fold__shorten(shown, t->name));
         at = t->end;
         if (t->param) staged += (size_t)(t->end - t->begin); /* at most 24 bytes for every value of the model */
     }
-    if (!x->read && at != x->left) return fold__load_fail(x, FOLD_IO, "load: the file %s", at > x->left ? "ends too early" : "goes on after its data");
-    if (x->read && staged && !(x->stage = (unsigned char *)fold__file_memory(x, staged, &x->stage_bytes))) return 0;
-    unsigned char *to = x->stage;
+    if (!x->read && at != x->left)
+        return fold__load_fail(x, FOLD_IO, "load: the file %s", at > x->left ? "ends too early" : "has more than its data");
+    if (x->read && !fold__file_need(x, FOLD__F_STAGE, staged + 1)) return 0;
+    unsigned char *to = (unsigned char *)x->arrays[FOLD__F_STAGE].p;
     for (uint32_t i = 0; i < x->n; i++) {
         fold__tensor *t = &x->tensor[x->order[i]];
         uint64_t left = x->read ? t->end - t->begin : 0;
@@ -11155,7 +11183,10 @@ static void fold__read_floats(float *y, const unsigned char *x, size_t n, int dt
         double d;
         for (int k = 0; k < width; k++) bits |= (uint64_t)x[k] << 8 * k;
         memcpy(&d, &bits, sizeof d);
-        y[i] = dtype == 0 ? fold__float_of((uint32_t)bits) : dtype == 1 ? fold__half((uint32_t)bits) : dtype == 2 ? fold__float_of((uint32_t)bits << 16) : (float)d;
+        y[i] = dtype == 0   ? fold__float_of((uint32_t)bits)
+               : dtype == 1 ? fold__half((uint32_t)bits)
+               : dtype == 2 ? fold__float_of((uint32_t)bits << 16)
+                            : (float)d;
     }
 }
 
@@ -11164,8 +11195,8 @@ static void fold__load_values(fold__file *x)
 {
     fold_model *m = x->m;
     const fold_param all = { 0, 0 };
-    for (int part = 1; part < 3 && x->d.state; part++)
-        if (fold__part(m, part)) memset(fold__part(m, part), 0, m->arrays[part == 1 ? FOLD__M_STATE1 : FOLD__M_STATE2].need);
+    for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2 && x->d.state; which++)
+        if (m->arrays[which].p) memset(m->arrays[which].p, 0, m->arrays[which].need);
     for (uint32_t i = 0; i < x->n; i++) {
         const fold__tensor *t = &x->tensor[i];
         if (!t->param) continue;
@@ -11185,10 +11216,14 @@ static fold_status fold__load_file(fold__file *x, const fold_load_desc *desc, in
 {
     char more;
     x->d = desc ? *desc : fold_load_desc_default();
+    x->arena.memory = x->m->arena.memory;
+    x->arena.array = x->arrays;
+    x->arena.n = FOLD__F_COUNT;
     int good = !x->m->error.status && fold__load_header(x) && fold__load_match(x) && fold__load_data(x);
-    if (good && ends && x->read(x->user, &more, 1)) good = fold__load_fail(x, FOLD_IO, "load: the file goes on after its data");
+    if (good && ends && x->read(x->user, &more, 1))
+        good = fold__load_fail(x, FOLD_IO, "load: the file has more than its data");
     if (good && fold__states_ready(x->m, x->d.state ? fold__parts_of(x->rule) - 1 : 0)) fold__load_values(x);
-    fold__file_end(x);
+    fold__arena_free(&x->arena);
     return x->m->error.status;
 }
 
@@ -11243,11 +11278,14 @@ typedef struct fold__training {
     fold_fit_desc d;
     fold_fit_report r;
     fold_model *m;
-    size_t *order, bytes, best_bytes; /* losses lie behind the order */
-    fold_node *loss;
-    float *best;                      /* values of the best epoch */
-    double sum;                       /* of the losses of this epoch */
-    uint64_t ns;                      /* spent on them */
+    fold__arena arena;
+    fold__array arrays[2];
+    size_t *order;
+    fold_node *loss;    /* of a batch; lies behind the order */
+    float *best;        /* values of the best epoch; NULL when they are not kept */
+    size_t best_bytes;
+    double sum;         /* of the losses of this epoch */
+    uint64_t ns;        /* spent on them */
 } fold__training;
 
 FOLD_API fold_fit_desc fold_fit_desc_default(void)
@@ -11263,7 +11301,7 @@ static const char *fold__fit_problem(const fold_fit_desc *d)
 {
     if (!d->loss) return "no function records the loss";
     if (!d->samples || !d->batch) return "samples and batch must be at least 1";
-    if (d->epochs < 0 || d->first_epoch < 0 || d->patience < 0) return "epochs, first_epoch and patience must not be negative";
+    if (d->epochs < 0 || d->first_epoch < 0 || d->patience < 0) return "a count of epochs is negative";
     if (!!d->sgd + !!d->adagrad + !!d->rmsprop + !!d->adam != 1) return "exactly one optimiser must be given";
     return NULL;
 }
@@ -11271,21 +11309,23 @@ static const char *fold__fit_problem(const fold_fit_desc *d)
 static int fold__fit_start(fold__training *x)
 {
     fold_ctx *f = x->d.ctx;
-    const fold_memory *memory = &x->m->arena.memory;
-    const size_t batch = fold__min_size(x->d.batch, x->d.samples), values = x->m->span * sizeof(float);
     const char *problem = fold__fit_problem(&x->d);
     fold_reset(f);
     if (problem) fold__fail(f, FOLD_BAD_ARGUMENT, "fit: %s", problem);
     if (fold__broken(f)) return 0;
-    x->d.batch = batch;
-    x->bytes = fold__size(x->d.samples, sizeof *x->order, fold__size(batch, sizeof *x->loss, 0));
-    x->order = (size_t *)memory->alloc(x->bytes, FOLD__ALIGN, memory->user);
-    if (x->order && x->d.keep_best && values) x->best = (float *)memory->alloc(x->best_bytes = values, FOLD__ALIGN, memory->user);
-    if (!x->order || (x->d.keep_best && values && !x->best)) {
+    x->arena.memory = x->m->arena.memory;
+    x->arena.array = x->arrays;
+    x->arena.n = 2;
+    x->best_bytes = x->d.keep_best ? x->m->span * sizeof(float) : 0;
+    const size_t n = x->d.samples, batch = fold__min_size(x->d.batch, n);
+    const size_t bytes = n > SIZE_MAX / 64 ? SIZE_MAX : n * sizeof *x->order + batch * sizeof *x->loss;
+    if (!fold__arena_need(&x->arena, 0, bytes) || !fold__arena_need(&x->arena, 1, x->best_bytes)) {
         fold__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
         return 0;
     }
-    x->loss = (fold_node *)(void *)(x->order + x->d.samples);
+    x->order = (size_t *)(void *)x->arrays[0].p;
+    x->best = (float *)(void *)x->arrays[1].p;
+    x->loss = (fold_node *)(void *)(x->order + n);
     fold_clear_grads(x->m);
     return 1;
 }
@@ -11320,7 +11360,8 @@ static int fold__fit_batch(fold__training *x, size_t first, size_t n)
         const size_t sample = x->order[first + i];
         fold_seed(f, salt ^ fold__mix64(sample));
         x->loss[i] = x->d.loss(f, sample, x->d.user);
-        if (fold_is_null(x->loss[i])) fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %lu is the null node", (unsigned long)sample);
+        if (fold_is_null(x->loss[i]))
+            fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %lu is the null node", (unsigned long)sample);
     }
     if (fold__broken(f)) return 0;
     const fold_node mean = fold_mean_n(f, x->loss, n);
@@ -11408,8 +11449,7 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
         memcpy(fold__values(x.m), x.best, x.best_bytes);
         fold_params_write_end(x.m, all);
     }
-    fold__release(x.m, x.order, x.bytes);
-    fold__release(x.m, x.best, x.best_bytes);
+    fold__arena_free(&x.arena);
     if (report) *report = x.r;
     return fold_ctx_status(desc->ctx);
 }

@@ -108,7 +108,7 @@ static void one_input(const uint8_t *data, size_t size)
     if (size) memcpy(exact, data, size);
     const fold_status status = fold_load_memory(m, exact, size, &d);
     must(p.held == held, "memory is returned");
-    must(p.most <= held + 4 * size + 1000, "memory stays within a few times the file");
+    must(p.most <= held + 3 * size + 1000, "memory stays within a few times the file");
     free(exact);
     input.n = size;
     input.at = 0;

@@ -280,7 +280,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { GOOD "x", 28, FOLD_IO, "something follows" },
     { GOOD GOOD, 28, FOLD_IO, "something follows" },
     { GOOD, 27, FOLD_IO, "ends too early" },
-    { GOOD, 29, FOLD_IO, "goes on" },
+    { GOOD, 29, FOLD_IO, "more than its data" },
     { "", 0, FOLD_IO, "expected {" },
     { "{}", 0, FOLD_BAD_ARGUMENT, "W is not in the file" },
     { "{", 0, FOLD_IO, "expected a string (byte 1 " },
@@ -323,7 +323,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[1,1,1,2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_SHAPE,
       "more than 4 axes" },
     { "{\"W\":{\"dtype\":\"I32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT,
-      "W is of type I32 in the file; F32, F16, BF16 and F64 are read" },
+      "W is of type I32; F32, F16, BF16 and F64 are read" },
     { "{\"W\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "type another" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "b is not in" },
     { "{\"c\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[0,0]}," GOOD, 28, FOLD_IO, "expected a string" },
@@ -692,7 +692,7 @@ static void paths(void)
     fputc(' ', file);
     fclose(file);
     CHECK_INT(fold_load(n.m, path, NULL), FOLD_IO);
-    CHECK_TEXT(fold_model_message(n.m), "goes on");
+    CHECK_TEXT(fold_model_message(n.m), "more than its data");
     fold_model_clear_error(n.m);
     CHECK_INT(fold_save(n.m, path, &s), FOLD_OK);
     CHECK_INT(fold_save(n.m, "build/no such folder/x", NULL), FOLD_IO);
@@ -931,6 +931,64 @@ static void fit_repeats(void)
     for (int k = 0; k < TASKS; k++) fold_model_free(m[k]);
 }
 
+/* What it does is what a loop by hand does, whatever gradients were there before. */
+static void fit_by_hand(void)
+{
+    task t, u;
+    const fold_sgd sgd = { 0.5f, 0.9f, 0 };
+    fold_model *m = make_task(&t, 1), *n = make_task(&u, 1);
+    fold_ctx *f = training_ctx(m, 0), *g = training_ctx(n, 0);
+    fold_fit_desc d = task_desc(&t, f);
+    fold_node loss[8];
+    d.sgd = &sgd;
+    d.in_order = 1;
+    d.clip = 0.05f;
+    d.epochs = 2;
+    CHECK_INT(fold_backward(f, point_loss(f, 3, &t)), FOLD_OK);
+    CHECK_INT(fold_fit(&d, NULL), FOLD_OK);
+    int clipped = 0;
+    for (size_t i = 0; i < 2 * SAMPLES; i += i % SAMPLES == 48 ? 2 : 8) {
+        const size_t first = i % SAMPLES, count = first == 48 ? 2 : 8;
+        fold_reset(g);
+        for (size_t k = 0; k < count; k++) loss[k] = point_loss(g, first + k, &u);
+        fold_backward(g, fold_mean_n(g, loss, count));
+        clipped += fold_clip_grads(n, 0.05f) > 0.05;
+        fold_sgd_step(n, &sgd);
+    }
+    CHECK(clipped > 0);
+    check_same_model(m, n);
+    fold_ctx_free(f);
+    fold_ctx_free(g);
+    fold_model_free(m);
+    fold_model_free(n);
+}
+
+/* A sample's dropout is that of (seed, epoch, sample), whatever the order. */
+static void fit_dropout(void)
+{
+    task t;
+    const fold_sgd still = { 0, 0, 0 };
+    fold_model *m = make_task(&t, 1);
+    fold_ctx *f = training_ctx(m, 0);
+    fold_fit_desc d = task_desc(&t, f);
+    double loss[4];
+    t.rate = 0.5f;
+    d.sgd = &still;
+    d.epochs = 1;
+    for (int k = 0; k < 4; k++) {
+        fold_fit_report r;
+        d.in_order = k == 1;
+        d.first_epoch = k == 2;
+        d.seed = k == 3;
+        CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+        loss[k] = r.loss;
+    }
+    CHECK_NEAR(loss[1], loss[0], 1e-6);
+    CHECK(fabs(loss[2] - loss[0]) > 1e-4 && fabs(loss[3] - loss[0]) > 1e-4 && fabs(loss[3] - loss[2]) > 1e-4);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 /* Stops when it should, and the best epoch's values come back. */
 static void fit_stops(void)
 {
@@ -1032,6 +1090,8 @@ static void fit_errors(void)
     d.batch = 0;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_message(f), "at least 1");
+    d.batch = d.samples = SIZE_MAX;
+    CHECK_INT(fold_fit(&d, &r), FOLD_NO_MEMORY);
     d = task_desc(&t, inference);
     d.sgd = &sgd;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);
@@ -1105,6 +1165,8 @@ int main(int argc, char **argv)
     check_run("files: from Python", from_python);
     check_run("fit: converges", fit_converges);
     check_run("fit: repeats", fit_repeats);
+    check_run("fit: by hand", fit_by_hand);
+    check_run("fit: dropout", fit_dropout);
     check_run("fit: stops", fit_stops);
     check_run("fit: errors", fit_errors);
     return check_finish();
