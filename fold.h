@@ -1632,15 +1632,21 @@ static void fold__weight_grad_any(const fold__tiles *f, int rows, const fold_row
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
-/* fmaf by way of double: the product is exact there, so rounding twice differs from rounding once only when the double lies
-   half-way between two floats or the float is subnormal. Those go to libm. */
+/* fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only when the double lies half-way
+   between two floats or the float is subnormal; there the sum is rounded to odd first (Boldo and Melquiond 2008). Libraries
+   are not relied on: some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     FOLD__NO_CONTRACT
-    double s = (double)a * (double)b + (double)c;
+    const double p = (double)a * (double)b, z = (double)c;
+    double s = p + z;
     uint64_t bits;
     memcpy(&bits, &s, sizeof bits);
-    if ((bits & 0x1fffffffu) == 0x10000000u || (s != 0.0 && s < 0x1p-126 && s > -0x1p-126)) return fmaf(a, b, c);
+    if ((bits & 0x1fffffffu) == 0x10000000u || (s != 0.0 && s < 0x1p-126 && s > -0x1p-126)) {
+        const double back = s - p, error = (p - (s - back)) + (z - back); /* what rounding the sum lost, exactly */
+        if (error != 0.0 && !(bits & 1)) bits = (error > 0.0) == (s > 0.0) ? bits + 1 : bits - 1;
+        memcpy(&s, &bits, sizeof s);
+    }
     return (float)s;
 }
 #elif defined(FOLD_REPRODUCIBLE)
@@ -1712,7 +1718,7 @@ FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *y, const floa
     if (a) memcpy(t[0], a + at, bytes);
     if (b) memcpy(t[1], b + at, bytes);
     if (c) memcpy(t[2], c + at, bytes);
-    map(t[3], t[0], t[1], t[2], s, 4);
+    map(t[3], t[0], t[1], t[2], s, 4, 1, NULL);
     memcpy(y + at, t[3], bytes);
 }
 #endif
@@ -6052,14 +6058,6 @@ static void fold__sort_calls(fold_ctx *f, uint32_t n)
         r->calls[i] = b >= r->n.calls || (a < n && r->work[a] < r->work[b]) ? r->work[a++] : r->work[b++];
 }
 
-/* What a group may take: the budget, or less if there would be fewer groups than threads. */
-static size_t fold__group_budget(const fold_ctx *f)
-{
-    size_t total = 0;
-    for (uint32_t i = 0; i < f->run->n.calls && f->threads > 1; i++) total += fold__call_bytes(f, f->run->calls[i]);
-    return f->threads > 1 ? fold__min_size(f->group_bytes, total / (size_t)f->threads / 2 + 1) : f->group_bytes;
-}
-
 /* Rows a batch should have on average: the more, the larger the weights that each batch reads, which beyond a few megabytes come
    from memory: 2 rows for a megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
@@ -6095,34 +6093,63 @@ static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *lev
     if (deep > levels->deep) levels->deep = deep;
 }
 
-/* Cuts the calls, samples first and the tail behind them, into groups of about the budget, and no less than so many rows a
-   batch. Only samples whose ranges in the recording do not interleave are kept apart: one ends where nothing later shares
-   what is before. */
-static int fold__form_groups(fold_ctx *f)
+/* Puts the tail's calls behind those of samples; returns how many those are. */
+static uint32_t fold__part_tail(fold_ctx *f)
 {
     fold__run *r = f->run;
-    uint32_t n = 0, n_tails = 0, units = 0, start = 0, far = 0;
-    fold__levels levels = { 0, 0 };
-    const size_t budget = fold__group_budget(f), rows = fold__rows_wanted(f);
-    size_t bytes = 0;
-    r->n.groups = 0;
+    uint32_t n = 0, n_tails = 0;
     for (uint32_t i = 0; i < r->n.calls; i++) {
+        const uint32_t id = r->calls[i];
+        if (r->state[id] & FOLD__TAIL) r->work[n_tails++] = id;
+        else r->calls[n++] = id;
+    }
+    memcpy(r->calls + n, r->work, n_tails * sizeof *r->work);
+    return n;
+}
+
+/* Cuts the n calls of samples into groups of about the budget, and no less than so many rows a batch. Only samples whose ranges in
+   the recording do not interleave are kept apart, *units of them: one ends where nothing later shares what is before. */
+static int fold__cut_samples(fold_ctx *f, uint32_t n, size_t budget, size_t rows, uint32_t *units)
+{
+    fold__run *r = f->run;
+    uint32_t start = 0, far = 0;
+    fold__levels levels = { 0, 0 };
+    size_t bytes = 0;
+    r->n.groups = *units = 0;
+    for (uint32_t i = 0; i < n; i++) {
         const uint32_t id = r->calls[i], reach = fold__reach(f, id);
-        if (r->state[id] & FOLD__TAIL) { r->work[n_tails++] = id; continue; }
-        r->calls[n++] = id;
         if (reach > far) far = reach;
         fold__count_levels(f, id, &levels);
         bytes += fold__call_bytes(f, id);
         if (far > id) continue;
-        units++;
-        if (bytes < budget || n - start < (levels.own > levels.deep ? levels.own : levels.deep) * rows) continue;
-        if (!fold__add_group(f, start, n)) return 0;
+        ++*units;
+        if (bytes < budget || i + 1 - start < (levels.own > levels.deep ? levels.own : levels.deep) * rows) continue;
+        if (!fold__add_group(f, start, i + 1)) return 0;
         for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
-        start = n;
+        start = i + 1;
         bytes = levels.own = levels.deep = 0;
     }
-    memcpy(r->calls + n, r->work, n_tails * sizeof *r->work);
-    if (start < n && !fold__add_group(f, start, n)) return 0;
+    return start == n || fold__add_group(f, start, n);
+}
+
+/* A few groups are shared out unevenly among threads: as many for each, of equal size. */
+static int fold__even_groups(fold_ctx *f, uint32_t n, uint32_t *units)
+{
+    const size_t threads = (size_t)f->threads, groups = fold__round_up(f->run->n.groups, threads);
+    size_t total = 0;
+    if (threads < 2 || *units < 2 || f->run->n.groups >= 4 * threads) return 1;
+    for (uint32_t i = 0; i < n; i++) total += fold__call_bytes(f, f->run->calls[i]);
+    for (uint32_t k = 0; k < f->run->n.forms; k++) f->run->form[k].levels = 0;
+    return fold__cut_samples(f, n, total / groups, 0, units);
+}
+
+/* Groups of samples, and the tail as one behind them. */
+static int fold__form_groups(fold_ctx *f)
+{
+    fold__run *r = f->run;
+    uint32_t units;
+    const uint32_t n = fold__part_tail(f), n_tails = r->n.calls - n;
+    if (!fold__cut_samples(f, n, f->group_bytes, fold__rows_wanted(f), &units) || !fold__even_groups(f, n, &units)) return 0;
     r->n.one_group = "";
     if (r->n.groups <= 1)
         r->n.one_group = units <= 1 ? "the samples share nodes that need a gradient, or are recorded interleaved" : "the budget holds all samples";
@@ -11642,7 +11669,7 @@ FOLD__INLINE fold__f4 fold__f4_sel(fold__u4 m, fold__f4 a, fold__f4 b) { return 
 #define FOLD__FMA_BY_DOUBLES 1
 FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__f4 c)
 {
-    fold__f4 v = { fmaf(a[0], b[0], c[0]), fmaf(a[1], b[1], c[1]), fmaf(a[2], b[2], c[2]), fmaf(a[3], b[3], c[3]) };
+    fold__f4 v = { fold__fmaf(a[0], b[0], c[0]), fold__fmaf(a[1], b[1], c[1]), fold__fmaf(a[2], b[2], c[2]), fold__fmaf(a[3], b[3], c[3]) };
     return v;
 }
 
@@ -11949,12 +11976,15 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
 #define FOLD__C FOLD__VLOAD(c + i)
 #define FOLD__S FOLD__VSET(s)
 #define FOLD__MAP_DEFINE(name, expression) \
-    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n) \
+    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, const ptrdiff_t *step) \
     { \
         FOLD__NO_CONTRACT \
-        size_t i; \
-        for (i = 0; i + FOLD__W <= n; i += FOLD__W) FOLD__VSTORE(y + i, expression); \
-        if (i < n) fold__map_rest(FOLD__ISA(map_##name), y, a, b, c, s, i, n); \
+        for (;; y += step[0], a += step[1], b += step[2], c += step[3]) { \
+            size_t i; \
+            for (i = 0; i + FOLD__W <= n; i += FOLD__W) FOLD__VSTORE(y + i, expression); \
+            if (i < n) fold__map_rest(FOLD__ISA(map_##name), y, a, b, c, s, i, n); \
+            if (rows-- <= 1) return; \
+        } \
     }
 
 #else

@@ -4,7 +4,8 @@
     python3 bench/peers/torch_peer.py --workload treelstm-sick --mode train --how levels --batch 256 --seconds 2
 
 Prints one JSON object a line, with the keys of bench/bench --json. Data come from the same generator (splitmix64) with
-the same draws. Level-wise, the index tensors are made before the clock starts: PyTorch is spared building them.
+the same draws. --how levels: the index tensors are made before the clock starts, PyTorch is spared building them;
+--how build: they are made within the time of a batch, by plain Python loops.
 """
 import argparse, json, math, statistics, time
 import torch
@@ -322,9 +323,11 @@ WORKLOADS = {
 
 
 def run_batch(net, how, data, prepared, train, optimiser):
-    out = net.levels(prepared, train) if how == "levels" else [net.sample(x, train) for x in data]
+    if how == "build":
+        prepared = net.prepare(data)
+    out = [net.sample(x, train) for x in data] if how == "samples" else net.levels(prepared, train)
     if train:
-        loss = (out if how == "levels" else sum(out)) / len(data)
+        loss = (sum(out) if how == "samples" else out) / len(data)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
@@ -370,7 +373,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--workload", choices=WORKLOADS)
     p.add_argument("--mode", choices=["infer", "train"])
-    p.add_argument("--how", choices=["levels", "samples"], default="levels")
+    p.add_argument("--how", choices=["levels", "build", "samples"], default="levels")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--seconds", type=float, default=1.0)
     p.add_argument("--seed", type=int, default=1)
