@@ -6,7 +6,7 @@ EXAMPLES = char_lm hello hello_shared listops mnist mpi_sick notebook shift_redu
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples test sanitize bench bench-study bench-peers bench-results mpi clean
+.PHONY: demo examples test sanitize bench bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -38,6 +38,10 @@ bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/p
 bench-study: bench/study
 	@mkdir -p build
 	sh bench/study-results >build/STUDY.md && mv build/STUDY.md bench/STUDY.md
+
+# The examples at full settings (FOLD_DATA names the folder of real data): bench/PROGRAMS.md.
+bench-programs: examples
+	sh bench/programs >build/PROGRAMS.md && mv build/PROGRAMS.md bench/PROGRAMS.md
 
 # Beside PyTorch, in alternation on the same machine.
 bench-peers: bench/bench
