@@ -261,7 +261,8 @@ typedef void fold_parallel_for(void *pool, int n, void (*task)(void *user, int i
 
 typedef struct fold_ctx_desc {
     int training;           /* fold_backward will be called */
-    int eager;              /* every op runs when recorded, one row at a time: step through it in a debugger */
+    int eager;              /* immediate mode: every op runs when recorded, one row at a time, and its value can be read at once;
+                               step through it in a debugger */
     int dedupe;             /* identical calls become one node (structure then depends on data) */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in groups whose
@@ -612,7 +613,8 @@ typedef struct fold_stats_data {
     size_t list_elements;        /* list elements executed: there is no padding */
     size_t kernel_calls;         /* op kernels called by the last run, forward and backward, once per tile of rows */
     size_t one_row_calls;        /* of those: calls of user ops that have no batched path */
-    size_t value_bytes, plan_bytes; /* of the last run */
+    size_t value_bytes, plan_bytes; /* of the last run: values, gradients and scratch, and its plan */
+    size_t unshared_bytes;       /* what the last run's values and gradients would take if no two shared memory */
     size_t plan_hits, plan_misses; /* runs that replayed a plan, and that did not, since the context was made */
     size_t cached_bytes;         /* of plan_bytes of the context, in use */
     uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning batches, running them */
@@ -5429,7 +5431,7 @@ typedef struct fold__worker {
 typedef struct fold__counts {
     uint32_t last, calls, order, kept, leaves, batches, groups, gsigs, bufs, forms, info;
     int tail;
-    size_t region, scratch;    /* floats */
+    size_t region, scratch, unshared; /* floats; unshared: of all buffers, if none shared memory */
     const char *one_group;     /* why there is but one */
 } fold__counts;
 
@@ -7038,6 +7040,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
             b->first = FOLD__NONE;
             b->last = 0;
             b->floats = fold__round_up(fold__size(b->size, b->elem ? s->elems : s->calls, 0), 16);
+            if (b->place) r->n.unshared += b->floats;
         }
         fold__live_own(f, s, &p, &t, first[i - g.gsig0], last[i - g.gsig0]);
         r->n.scratch = fold__max_size(r->n.scratch, fold__round_up(fold__gsig_scratch(f, s, &p), 16));
@@ -8386,7 +8389,7 @@ static int fold__plan(fold_ctx *f)
 {
     fold__run *r = f->run;
     r->n.order = r->n.batches = r->n.groups = r->n.gsigs = r->n.bufs = 0;
-    r->n.scratch = 0;
+    r->n.scratch = r->n.unshared = 0;
     fold__analyse_forms(f);
     memset(r->made, 255, ((size_t)f->n_nodes + 2) * sizeof *r->made);
     if (r->backward) memset(r->slot, 255, ((size_t)f->n_nodes + 2) * sizeof *r->slot);
@@ -8606,6 +8609,7 @@ static void fold__note_stats(fold_ctx *f)
         s->list_elements += r->batch[b].elems;
     }
     s->value_bytes = (r->n.region + r->n.scratch + r->acc) * sizeof(float);
+    s->unshared_bytes = (r->n.unshared + r->acc) * sizeof(float);
     s->plan_bytes = 0;
     for (int i = FOLD__C_NODE_WORDS; i < FOLD__C_PLANS; i++) s->plan_bytes += f->arrays[i].need;
     s->plan_bytes += f->arrays[FOLD__C_SCHEDULE].need;

@@ -382,6 +382,26 @@ static void programs(void)
 
 /* -- running and reading ----------------------------------------------------------------------- */
 
+/* Groups take turns in one memory: what they would take apart is counted from the recording. */
+static void memory_is_reused(void)
+{
+    enum { COUNT = 100, WIDTH = 16, OPS = 3 };
+    fold_ctx_desc d = fold_ctx_desc_default();
+    float x[WIDTH] = { 1, 2, 3 };
+    fold_node y[COUNT];
+    fold_model *m = fold_model_new(NULL);
+    d.group_bytes = 1;
+    fold_ctx *f = fold_ctx_new(m, &d);
+    for (int i = 0; i < COUNT; i++) y[i] = fold_square(f, fold_sigmoid(f, fold_tanh(f, fold_input(f, x, WIDTH))));
+    CHECK_INT(fold_run(f, y, COUNT), FOLD_OK);
+    const fold_stats_data s = fold_stats(f);
+    CHECK_INT(s.groups, COUNT);
+    CHECK_INT(s.unshared_bytes, COUNT * OPS * WIDTH * sizeof(float));
+    CHECK_SAYS(s.value_bytes > 0 && s.value_bytes < s.unshared_bytes / 5, "%zu bytes of %zu", s.value_bytes, s.unshared_bytes);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 /* backward(a) then backward(b), with runs and more recording between, eager and batched: gradients are those
    of a alone plus those of b alone. */
 static void several_roots(void)
@@ -1046,6 +1066,7 @@ int main(int argc, char **argv)
         { "engine: chains", chains },
         { "engine: list lengths", list_lengths },
         { "engine: training programs keep groups", programs },
+        { "engine: memory is reused", memory_is_reused },
         { "engine: several roots", several_roots },
         { "engine: more recording after a run", more_recording },
         { "engine: changed parameters", changed_parameters },
