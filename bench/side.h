@@ -297,7 +297,7 @@ static measured measure(side *sides, int n_sides, const bench *b)
     for (int i = 0; i < 2 || now_seconds() - start < b->o->seconds; i++) {
         double t[N_SCHEDULES] = { 0 };
         for (int k = 0; k < n_sides; k++) {
-            const int which = i % 2 ? n_sides - 1 - k : k; /* neither side always follows the other */
+            const int which = n_sides == 2 && i % 2 ? 1 - k : k; /* of two, neither always follows the other; of more, none itself */
             t[which] = run_batch(&sides[which], b, i % b->rotation, 1, NULL);
         }
         if (n_sides == 2 && n_ratios < MAX_RATIOS) ratios[n_ratios++] = t[1] / t[0];
