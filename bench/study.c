@@ -231,7 +231,7 @@ static void print_table(const settings *o, int c, int mode, int real)
 /* What the tables say of the default schedule against one way: the range, and every row where it is over a tenth slower. */
 static void print_verdict(const settings *o, int way, const char *other)
 {
-    double least = INFINITY, most = 0;
+    double least = HUGE_VAL, most = 0;
     int slower = 0;
     for (int c = 0; c < N_CORPORA; c++)
         for (int mode = 0; mode < N_MODES; mode++)
