@@ -30,7 +30,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
     const double whole = r.stage[WHOLE], peak = 0.5 * (m->peak_before + m->peak_after) * b->o->threads;
     const double nodes = a->nodes / a->timed, batches = a->batches / a->timed, bound = a->lower_bound / a->timed;
     const double units = r.units / r.samples * b->s.batch; /* of one batch, on average */
-    const double per_unit = 1e9 / r.units, per_node = nodes ? per_unit * units / nodes : 0;
+    const double per_unit = 1e9 / r.units, per_node = nodes > 0 ? per_unit * units / nodes : 0;
     const char *mode = b->training ? "train" : "infer";
     const size_t arena = a->schedule == MANUAL ? manual_bytes(&a->by_hand) : s.peak_bytes;
     if (!b->o->json) {

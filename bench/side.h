@@ -272,10 +272,12 @@ static double manual_error(side *a, const bench *b)
 enum { MAX_RATIOS = 4096 };
 typedef struct measured { double peak_before, peak_after, ratio; } measured;
 
-/* Alternates the sides batch by batch; of two, ratio is the median over batches of the second's time to the first's. */
+/* Alternates the sides; of two, ratio is the median over turns of the second's time to the first's. Of small batches a turn is
+   several in a row, since the first finds the other sides' weights in cache; an odd number, so that it is not always the same. */
 static measured measure(side *sides, int n_sides, const bench *b)
 {
     static double ratios[MAX_RATIOS];
+    const int bout = b->s.batch < 64 ? 7 : 1;
     int n_ratios = 0;
     measured x = { 0, 0, 0 };
     for (int k = 0; k < n_sides; k++) {
@@ -294,11 +296,11 @@ static measured measure(side *sides, int n_sides, const bench *b)
     const char *isa = fold_model_isa(sides[0].model);
     x.peak_before = fma_peak(isa);
     start = now_seconds();
-    for (int i = 0; i < 2 || now_seconds() - start < b->o->seconds; i++) {
+    for (int turn = 0; turn < 2 || now_seconds() - start < b->o->seconds; turn++) {
         double t[N_SCHEDULES] = { 0 };
         for (int k = 0; k < n_sides; k++) {
-            const int which = n_sides == 2 && i % 2 ? 1 - k : k; /* of two, neither always follows the other; of more, none itself */
-            t[which] = run_batch(&sides[which], b, i % b->rotation, 1, NULL);
+            const int which = turn % 2 ? n_sides - 1 - k : k; /* neither side always follows the other */
+            for (int i = turn * bout; i < (turn + 1) * bout; i++) t[which] += run_batch(&sides[which], b, i % b->rotation, 1, NULL);
         }
         if (n_sides == 2 && n_ratios < MAX_RATIOS) ratios[n_ratios++] = t[1] / t[0];
     }
