@@ -266,7 +266,8 @@ typedef struct fold_ctx_desc {
     int dedupe;             /* identical calls become one node (structure then depends on data) */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in groups whose
-                               working set is about this; 0: the default (FOLD_GROUP_BYTES, 1 MiB); SIZE_MAX: one group */
+                               working set is about this; SIZE_MAX: one group. 0: about FOLD_GROUP_BYTES (1 MiB), but as many
+                               samples as give batches 12 rows on average, and up to 64 where weights are large */
     size_t plan_bytes;      /* reserved for plans: a recording whose structure was run before replays its plan instead of
                                being scheduled again. About 60 bytes a node; the least recently used go first. 0: none */
     uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_stats tell times. NULL: it tells none */
@@ -614,7 +615,7 @@ typedef struct fold_stats_data {
     size_t kernel_calls;         /* op kernels called by the last run, forward and backward, once per tile of rows */
     size_t one_row_calls;        /* of those: calls of user ops that have no batched path */
     size_t value_bytes, plan_bytes; /* of the last run: values, gradients and scratch, and its plan */
-    size_t unshared_bytes;       /* what the last run's values and gradients would take if no two shared memory */
+    size_t without_reuse_bytes;  /* what the last run's values and gradients would take if no two shared memory */
     size_t plan_hits, plan_misses; /* runs that replayed a plan, and that did not, since the context was made */
     size_t cached_bytes;         /* of plan_bytes of the context, in use */
     uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning batches, running them */
@@ -3728,11 +3729,10 @@ static void fold__note_room(fold_ctx *f)
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
-    fold__array *x = &f->arrays[which];
-    if (bytes <= x->capacity) { x->need = fold__max_size(x->need, bytes); return 1; }
-    if (f->arena.block) fold__note_use(f); /* before anything moves */
+    const int grows = bytes > f->arrays[which].capacity;
+    if (grows && f->arena.block) fold__note_use(f); /* before anything moves */
     const int fits = fold__arena_need(&f->arena, which, bytes);
-    fold__note_room(f);
+    if (grows) fold__note_room(f);
     if (fits) return 1;
     fold__renew(f);
     fold__fail(f, FOLD_NO_MEMORY, "out of memory: %.0f bytes were needed at once", (double)count * (double)size);
@@ -5374,7 +5374,7 @@ enum { /* what a run does with a node */
 
 typedef struct fold__batch { uint32_t gsig, stage, first, count, slot0, elem0, elems; } fold__batch;
 /* Where a group's memory lies in the region: its slabs from base, then contribution rows, then leaf gradients. */
-typedef struct fold__group { uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows; size_t bytes, base, rows_at, leaf_at; } fold__group;
+typedef struct fold__group { uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows; size_t floats, base, rows_at, leaf_at; } fold__group; /* sizes and places in floats */
 /* A signature in a group: its calls in record order, its buffers. op_at, free_at: where in scratch, behind its
    brief buffers, an op's own floats and then pointers to rows begin. */
 typedef struct fold__gsig {
@@ -5431,7 +5431,7 @@ typedef struct fold__worker {
 typedef struct fold__counts {
     uint32_t last, calls, order, kept, leaves, batches, groups, gsigs, bufs, forms, info;
     int tail;
-    size_t region, scratch, unshared; /* floats; unshared: of all buffers, if none shared memory */
+    size_t region, scratch, without_reuse; /* floats; without_reuse: of all buffers, if none shared memory */
     const char *one_group;     /* why there is but one */
 } fold__counts;
 
@@ -6937,7 +6937,7 @@ static int fold__live_reads(fold_ctx *f, uint32_t group, const fold__times *t)
 }
 
 /* First fit: the lowest offset where no slab of overlapping lifetime lies. `placed` is sorted by offset. */
-static void fold__fit(fold__run *r, uint32_t buf, uint32_t *placed, uint32_t *n)
+static void fold__first_fit(fold__run *r, uint32_t buf, uint32_t *placed, uint32_t *n)
 {
     fold__buf *b = &r->buf[buf];
     size_t at = 0;
@@ -6956,7 +6956,7 @@ static void fold__fit(fold__run *r, uint32_t buf, uint32_t *placed, uint32_t *n)
 }
 
 /* Gives the slabs of a group their offsets; returns the floats they take together. */
-static size_t fold__fit_group(fold_ctx *f, uint32_t buf0)
+static size_t fold__place_slabs(fold_ctx *f, uint32_t buf0)
 {
     fold__run *r = f->run;
     uint32_t *placed = r->work, n = 0;
@@ -6964,7 +6964,7 @@ static size_t fold__fit_group(fold_ctx *f, uint32_t buf0)
     for (uint32_t i = buf0; i < r->n.bufs; i++) {
         fold__buf *b = &r->buf[i];
         if (b->place != FOLD__SLAB || !b->floats) continue;
-        fold__fit(r, i, placed, &n);
+        fold__first_fit(r, i, placed, &n);
         end = fold__max_size(end, b->off + b->floats);
     }
     return end;
@@ -7040,13 +7040,13 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
             b->first = FOLD__NONE;
             b->last = 0;
             b->floats = fold__round_up(fold__size(b->size, b->elem ? s->elems : s->calls, 0), 16);
-            if (b->place) r->n.unshared += b->floats;
+            if (b->place) r->n.without_reuse += b->floats;
         }
         fold__live_own(f, s, &p, &t, first[i - g.gsig0], last[i - g.gsig0]);
         r->n.scratch = fold__max_size(r->n.scratch, fold__round_up(fold__gsig_scratch(f, s, &p), 16));
     }
     if (!fold__live_reads(f, group, &t)) return 0;
-    r->group[group].bytes = fold__fit_group(f, buf0);
+    r->group[group].floats = fold__place_slabs(f, buf0);
     return 1;
 }
 
@@ -8371,7 +8371,7 @@ static void fold__place_links(fold_ctx *f)
         fold__group *g = &r->group[i];
         size_t leaves = 0;
         for (uint32_t k = g->leaf0; k < g->leaf1; k++) leaves += fold__round_up(fold__value_size(f, r->leaves[k]), 16);
-        g->rows_at = g->bytes;
+        g->rows_at = g->floats;
         g->leaf_at = g->rows_at + (size_t)g->rows * 16;
         *(i == tail ? &tails : &samples) = fold__max_size(i == tail ? tails : samples, g->leaf_at + leaves);
     }
@@ -8389,7 +8389,7 @@ static int fold__plan(fold_ctx *f)
 {
     fold__run *r = f->run;
     r->n.order = r->n.batches = r->n.groups = r->n.gsigs = r->n.bufs = 0;
-    r->n.scratch = r->n.unshared = 0;
+    r->n.scratch = r->n.without_reuse = 0;
     fold__analyse_forms(f);
     memset(r->made, 255, ((size_t)f->n_nodes + 2) * sizeof *r->made);
     if (r->backward) memset(r->slot, 255, ((size_t)f->n_nodes + 2) * sizeof *r->slot);
@@ -8609,7 +8609,7 @@ static void fold__note_stats(fold_ctx *f)
         s->list_elements += r->batch[b].elems;
     }
     s->value_bytes = (r->n.region + r->n.scratch + r->acc) * sizeof(float);
-    s->unshared_bytes = (r->n.unshared + r->acc) * sizeof(float);
+    s->without_reuse_bytes = (r->n.without_reuse + r->acc) * sizeof(float);
     s->plan_bytes = 0;
     for (int i = FOLD__C_NODE_WORDS; i < FOLD__C_PLANS; i++) s->plan_bytes += f->arrays[i].need;
     s->plan_bytes += f->arrays[FOLD__C_SCHEDULE].need;

@@ -18,6 +18,8 @@
    and that padded and dynamic training, which see the same batches, end with the same weights. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define DATA_IMPLEMENTATION
+#include "data.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -69,14 +71,7 @@ static void *grow(void *items, size_t *cap, size_t n, size_t size)
     return items;
 }
 
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-static int random_below(uint64_t *state, int n) { return (int)(next_random(state) % (uint64_t)n); }
+static int random_below(uint64_t *state, int n) { return (int)data_random_below(state, (size_t)n); }
 
 static void shuffle(int *x, int n, uint64_t *random)
 {

@@ -15,6 +15,8 @@
    another; fold_backward adds to the gradients, which is the same order. The hash of the trained parameters tells. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define DATA_IMPLEMENTATION
+#include "data.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,15 +58,7 @@ static double wall_seconds(void)
 #endif
 }
 
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-static int random_below(uint64_t *state, int n) { return (int)(next_random(state) % (uint64_t)n); }
-static float random_unit(uint64_t *state) { return (float)(next_random(state) >> 40) * 0x1p-24f; } /* [0, 1) */
+static int random_below(uint64_t *state, int n) { return (int)data_random_below(state, (size_t)n); }
 
 /* ---- pairs -------------------------------------------------------------------------------- */
 
@@ -76,11 +70,11 @@ typedef struct pair { int n, head[MAX_WORDS], word[2][MAX_WORDS]; float score; }
 static void generate_pair(uint64_t *random, pair *p)
 {
     int changed = 0;
-    const float share = random_unit(random);
+    const float share = data_random_unit(random);
     p->n = MIN_WORDS + random_below(random, MAX_WORDS - MIN_WORDS + 1);
     for (int i = 0; i < p->n; i++) {
         const int meaning = random_below(random, MEANINGS);
-        const int other = random_unit(random) < share ? random_below(random, MEANINGS) : meaning;
+        const int other = data_random_unit(random) < share ? random_below(random, MEANINGS) : meaning;
         p->head[i] = i ? random_below(random, i) : -1;
         p->word[0][i] = meaning * SYNONYMS + random_below(random, SYNONYMS);
         p->word[1][i] = other * SYNONYMS + random_below(random, SYNONYMS);
