@@ -3531,7 +3531,7 @@ FOLD_API void fold_clear_grads(fold_model *m)
 
 enum { /* arrays of a context */
     FOLD__C_SIG, FOLD__C_KIND, FOLD__C_EDGE0, FOLD__C_SRC, FOLD__C_OFF, FOLD__C_SHAPE, FOLD__C_PLACE, FOLD__C_NODE_DATA, FOLD__C_VAL,
-    FOLD__C_ESRC, FOLD__C_EOFF, FOLD__C_DATA, FOLD__C_USE_NODE, FOLD__C_TWINS, FOLD__C_KEPT_GRADS, FOLD__C_STEPS,
+    FOLD__C_ESRC, FOLD__C_EOFF, FOLD__C_DATA, FOLD__C_USE_NODE, FOLD__C_TWINS, FOLD__C_FOUND, FOLD__C_KEPT_GRADS, FOLD__C_STEPS,
     FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS, FOLD__C_SHAPES, FOLD__C_OPS, FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES,
     /* of a run */
     FOLD__C_NODE_WORDS, FOLD__C_SIG_FORMS, FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS,
@@ -3650,7 +3650,7 @@ struct fold_ctx {
     uint8_t *kind;
     uint64_t *node_data;
     float **val;
-    uint32_t n_keeps, n_kept_grads, twins_used, twins_size;
+    uint32_t n_keeps, n_kept_grads, twins_used, twins_size, n_found;
     uint32_t done_version;                         /* of the model, when kept values were computed */
     int any_done;
     /* signatures */
@@ -4145,11 +4145,29 @@ static int fold__twins_ready(fold_ctx *f)
     return 1;
 }
 
+/* Nodes [first, last] of the recording that were found when they were asked for again, most often by another sample. */
+typedef struct fold__found { uint32_t first, last; } fold__found;
+static fold__found *fold__founds(const fold_ctx *f) { return (fold__found *)(void *)f->arrays[FOLD__C_FOUND].p; }
+static int fold__note_found(fold_ctx *f, uint32_t first, uint32_t last)
+{
+    if (!fold__need(f, FOLD__C_FOUND, (size_t)f->n_found + 1, sizeof(fold__found))) return 0;
+    const fold__found x = { first, last };
+    fold__founds(f)[f->n_found++] = x;
+    return 1;
+}
+
 /* Drops node `id` and all after it (and their edges). */
 static void fold__unrecord(fold_ctx *f, uint32_t id)
 {
     f->n_edges = f->edge0[id];
     f->n_nodes = id - 1;
+}
+
+/* What stands for node `id`, just recorded: the same, recorded earlier. */
+static fold_node fold__found_twin(fold_ctx *f, uint32_t id, uint32_t twin)
+{
+    fold__unrecord(f, id);
+    return fold__note_found(f, twin, twin) ? fold__handle(f, twin) : fold__null;
 }
 
 /* The node of a parameter in this recording, and behind it that of its per-sample copy; 0: not made yet. */
@@ -4204,7 +4222,7 @@ static fold_node fold__record(fold_ctx *f, const fold__request *q)
     fold__add_edges(f, q);
     const uint32_t id = fold__append(f, (uint8_t)(FOLD__OP | level), sig, 0, 0, s->out_shape[0], q->data);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
-    if (twin) { fold__unrecord(f, id); return fold__handle(f, twin); }
+    if (twin) return fold__found_twin(f, id, twin);
     for (uint32_t i = 1; i < s->n_out; i++) fold__append(f, (uint8_t)(FOLD__EXTRA | level), 0, 0, 0, s->out_shape[i], id);
     if (f->frame.cell) f->frame.ordinal++;
     if (f->frame.tracing) f->place[id] = f->frame.hash;
@@ -4306,7 +4324,7 @@ FOLD_API void fold_reset(fold_ctx *f)
     f->n_nodes = f->n_edges = 0;
     f->data_used = 0;
     f->edge0[1] = 0;
-    f->n_keeps = f->n_kept_grads = 0;
+    f->n_keeps = f->n_kept_grads = f->n_found = 0;
     f->any_done = 0;
     f->seed = f->draws = 0;
     memset(&f->frame, 0, sizeof f->frame);
@@ -4386,8 +4404,7 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     if (shape == FOLD__NONE || !fold__room(f, 1, 0) || (f->dedupe && !fold__twins_ready(f))) return fold__null;
     const uint32_t id = fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, (uint64_t)(table.id - 1) << 32 | (uint32_t)row);
     const uint32_t twin = f->dedupe ? fold__find_twin(f, id) : 0;
-    if (twin) { fold__unrecord(f, id); return fold__handle(f, twin); }
-    return fold__handle(f, id);
+    return twin ? fold__found_twin(f, id, twin) : fold__handle(f, id);
 }
 
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
@@ -5296,7 +5313,7 @@ static fold_node fold__eager_twin_call(fold_ctx *f, const fold__request *q, cons
         const uint32_t made = f->place[twin];
         f->draws += (uint64_t)draws;
         fold__unrecord(f, header);
-        return fold__handle(f, made);
+        return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
     }
     const fold_node x = fold__eager_call(f, q, list);
     f->place[header] = x.id;
@@ -5367,9 +5384,11 @@ enum { /* what a run does with a node */
     FOLD__RUNS = 1,
     FOLD__BEARS = 2,    /* a root depends on it */
     FOLD__PERSIST = 4,  /* readable afterwards */
-    FOLD__LINKED = 8,   /* crosses from a sample into the tail */
+    FOLD__LINKED = 8,   /* crosses from the head into a sample or the tail, or from a sample into the tail */
     FOLD__TAIL = 16,
-    FOLD__INNER = 32    /* read by something outside the tail */
+    FOLD__INNER = 32,   /* read by something outside the tail */
+    FOLD__HEAD = 64,
+    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD /* from a call to what it reads */
 };
 
 typedef struct fold__batch { uint32_t gsig, stage, first, count, slot0, elem0, elems; } fold__batch;
@@ -5430,13 +5449,13 @@ typedef struct fold__worker {
 /* What a plan consists of, beside its arrays. */
 typedef struct fold__counts {
     uint32_t last, calls, order, kept, leaves, batches, groups, gsigs, bufs, forms, info;
-    int tail;
+    int head, tail;
     size_t region, scratch, without_reuse; /* floats; without_reuse: of all buffers, if none shared memory */
     const char *one_group;     /* why there is but one */
 } fold__counts;
 
 /* What tells one run's structure from another's, quickly. */
-typedef struct fold__identity { uint64_t hash; uint32_t nodes, edges, roots, leaves, layout, mode; } fold__identity;
+typedef struct fold__identity { uint64_t hash; uint32_t nodes, edges, found, roots, leaves, layout; uint64_t mode; } fold__identity;
 
 typedef struct fold__run {
     /* of nodes (by id) and edges */
@@ -5588,7 +5607,7 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
    earlier run stand for themselves, except in backward, and when parameters have changed since. */
 FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t src, uint8_t how)
 {
-    const uint8_t kind = f->kind[src], marks = how & (FOLD__RUNS | FOLD__BEARS);
+    const uint8_t kind = f->kind[src], marks = how & FOLD__PASSED;
     const uint32_t id = (kind & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[src] : src;
     if ((kind & FOLD__DONE) && !f->run->anew) return 0;
     f->run->state[id] |= marks;
@@ -5603,7 +5622,7 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
     if (!fold__is_output_barrier(f, id) || ((uint32_t)f->node_data[id] & 255u) != 1) return;
     const fold__sig *call = &fold__sigs(f)[fold__sigs(f)[f->sig[id]].tag_cell];
     const fold__cell_data *cell = &fold__cells(f->model)[call->op & ~FOLD__CELL_OP];
-    const uint8_t how = state[id] & (FOLD__RUNS | FOLD__BEARS);
+    const uint8_t how = state[id] & FOLD__PASSED;
     for (uint32_t k = 0; k < call->n_in; k++)
         if (call->differentiable >> k & 1) state[first + k] |= how;
     for (uint32_t i = first; i < id && call->n_list; i++) {
@@ -5630,7 +5649,7 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *r = f->run;
     const fold__sig *s = &fold__sigs(f)[f->sig[id]];
-    if ((r->state[id] & FOLD__INNER) || f->eager || fold__value_size(f, id) != 1) return 0;
+    if ((r->state[id] & (FOLD__INNER | FOLD__HEAD)) || f->eager || fold__value_size(f, id) != 1) return 0;
     if (s->is_cell || s->shared || !(fold__op_of(f->model, s->op)->flags & FOLD__FLOW)) return 0;
     for (int k = 0; k < s->n_in + s->n_list; k++)
         if (fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)k]].size != 1) return 0;
@@ -5640,6 +5659,23 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
         if (!runs && r->backward && fold__leaf_grad(f, f->esrc[e])) return 0;
     }
     return 1;
+}
+
+/* The head: what identical calls of several samples became, and all it depends on. It runs before the samples, and
+   backward after them, so that it ties none together; its rows end every chain of a weight's gradient. */
+static void fold__mark_found(fold_ctx *f)
+{
+    for (uint32_t i = 0; i < f->n_found; i++) {
+        const fold__found x = fold__founds(f)[i];
+        memset(f->run->state + x.first, FOLD__HEAD, (size_t)x.last - x.first + 1);
+    }
+}
+static int fold__found_runs(const fold_ctx *f)
+{
+    for (uint32_t i = 0; i < f->n_found; i++)
+        for (uint32_t id = fold__founds(f)[i].first; id <= fold__founds(f)[i].last; id++)
+            if (f->run->state[id] & FOLD__RUNS) return 1;
+    return 0;
 }
 
 /* Marks what one running call reads, and how far each of it reaches: to its last reader outside the tail. */
@@ -5673,6 +5709,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
     r->n.tail = 0;
     memset(r->state, 0, (size_t)f->n_nodes + 2);
     memset(r->far, 0, ((size_t)f->n_nodes + 2) * sizeof *r->far);
+    fold__mark_found(f);
     for (size_t i = 0; i < n; i++) {
         const uint32_t src = f->src[roots[i].id], id = fold__need_value(f, src, FOLD__RUNS | FOLD__BEARS);
         if (id > r->n.last) r->n.last = id;
@@ -5688,6 +5725,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
         if (f->eager) fold__need_inputs(f, id);
         fold__mark_inputs(f, id);
     }
+    r->n.head = fold__found_runs(f);
     for (uint32_t src = 1; src <= f->n_nodes && (f->n_keeps || f->any_done); src++)
         if (f->kind[src] & (FOLD__KEEP | FOLD__DONE)) fold__persist(f, src);
 }
@@ -6026,7 +6064,7 @@ static size_t fold__call_bytes(const fold_ctx *f, uint32_t id)
     return floats * sizeof(float);
 }
 
-/* The last call that shares a value of this one, or a leaf with a gradient. */
+/* The last call that shares a value of this one, or a leaf with a gradient (the head's leaves tie nothing). */
 static uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *r = f->run;
@@ -6034,7 +6072,8 @@ static uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1] && r->backward; e++) {
         const uint32_t src = f->esrc[e];
         const uint8_t kind = f->kind[src];
-        if (r->grad[src] && !fold__makes_value(kind) && (kind & FOLD__KIND_MASK) != FOLD__PARAM && r->far[src] > far) far = r->far[src];
+        const int own = r->grad[src] && !fold__makes_value(kind) && !(r->state[src] & FOLD__HEAD) && (kind & FOLD__KIND_MASK) != FOLD__PARAM;
+        if (own && r->far[src] > far) far = r->far[src];
     }
     return far;
 }
@@ -6051,12 +6090,12 @@ static int fold__add_group(fold_ctx *f, uint32_t call0, uint32_t call1)
     return 1;
 }
 
-/* Puts the tail's calls, which lie from `n` on, back among the others: record order is id order. */
-static void fold__sort_calls(fold_ctx *f, uint32_t n)
+/* Puts the tail's calls, which lie from `n` on, back among those of samples, from `n0` on: record order is id order. */
+static void fold__sort_calls(fold_ctx *f, uint32_t n0, uint32_t n)
 {
     fold__run *r = f->run;
     memcpy(r->work, r->calls, r->n.calls * sizeof *r->calls);
-    for (uint32_t i = 0, a = 0, b = n; i < r->n.calls; i++)
+    for (uint32_t i = n0, a = n0, b = n; i < r->n.calls; i++)
         r->calls[i] = b >= r->n.calls || (a < n && r->work[a] < r->work[b]) ? r->work[a++] : r->work[b++];
 }
 
@@ -6085,7 +6124,7 @@ static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *lev
     fold__form *form = &r->form[r->sig_form[sig]];
     for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
         const uint32_t from = fold__call_of(f, f->esrc[e]);
-        if (!fold__is_op(f, from) || !(r->state[from] & FOLD__RUNS)) continue;
+        if (!fold__is_op(f, from) || (r->state[from] & (FOLD__RUNS | FOLD__HEAD)) != FOLD__RUNS) continue;
         if (f->sig[from] == sig && r->chain[from] > own) own = r->chain[from];
         if (depth[from] > deep) deep = depth[from];
     }
@@ -6095,30 +6134,36 @@ static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *lev
     if (deep > levels->deep) levels->deep = deep;
 }
 
-/* Puts the tail's calls behind those of samples; returns how many those are. */
-static uint32_t fold__part_tail(fold_ctx *f)
+/* Puts the head's calls before those of samples and the tail's behind them; returns how many the head and the tail have. */
+typedef struct fold__ends { uint32_t head, tail; } fold__ends;
+static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *r = f->run;
-    uint32_t n = 0, n_tails = 0;
-    for (uint32_t i = 0; i < r->n.calls; i++) {
+    fold__ends n = { 0, 0 };
+    uint32_t samples = 0;
+    for (uint32_t i = 0; i < r->n.calls && r->n.head; i++) n.head += (r->state[r->calls[i]] & FOLD__HEAD) != 0;
+    for (uint32_t i = 0, head = 0; i < r->n.calls; i++) {
         const uint32_t id = r->calls[i];
-        if (r->state[id] & FOLD__TAIL) r->work[n_tails++] = id;
-        else r->calls[n++] = id;
+        if (r->state[id] & FOLD__HEAD) r->work[head++] = id;
+        else if (r->state[id] & FOLD__TAIL) r->work[n.head + n.tail++] = id;
+        else r->calls[samples++] = id;
     }
-    memcpy(r->calls + n, r->work, n_tails * sizeof *r->work);
+    if (n.head) memmove(r->calls + n.head, r->calls, samples * sizeof *r->calls);
+    memcpy(r->calls, r->work, n.head * sizeof *r->calls);
+    memcpy(r->calls + n.head + samples, r->work + n.head, n.tail * sizeof *r->calls);
     return n;
 }
 
-/* Cuts the n calls of samples into groups of about the budget, and no less than so many rows a batch. Only samples whose ranges in
-   the recording do not interleave are kept apart, *units of them: one ends where nothing later shares what is before. */
-static int fold__cut_samples(fold_ctx *f, uint32_t n, size_t budget, size_t rows, uint32_t *units)
+/* Cuts calls [start, n), those of samples, into groups of about the budget, and no less than so many rows a batch. Only samples whose
+   ranges in the recording do not interleave are kept apart, *units of them: one ends where nothing later shares what is before. */
+static int fold__cut_samples(fold_ctx *f, uint32_t start, uint32_t n, size_t budget, size_t rows, uint32_t *units)
 {
     fold__run *r = f->run;
-    uint32_t start = 0, far = 0;
+    uint32_t far = 0;
     fold__levels levels = { 0, 0 };
     size_t bytes = 0;
-    r->n.groups = *units = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    *units = 0;
+    for (uint32_t i = start; i < n; i++) {
         const uint32_t id = r->calls[i], reach = fold__reach(f, id);
         if (reach > far) far = reach;
         fold__count_levels(f, id, &levels);
@@ -6135,50 +6180,56 @@ static int fold__cut_samples(fold_ctx *f, uint32_t n, size_t budget, size_t rows
 }
 
 /* A few groups are shared out unevenly among threads: as many for each, of equal size. */
-static int fold__even_groups(fold_ctx *f, uint32_t n, uint32_t *units)
+static int fold__even_groups(fold_ctx *f, uint32_t start, uint32_t n, uint32_t *units)
 {
-    const size_t threads = (size_t)f->threads, groups = fold__round_up(f->run->n.groups, threads);
+    fold__run *r = f->run;
+    const uint32_t head = r->n.head ? 1 : 0;
+    const size_t threads = (size_t)f->threads, groups = fold__round_up(r->n.groups - head, threads);
     size_t total = 0;
-    if (threads < 2 || *units < 2 || f->run->n.groups >= 4 * threads) return 1;
-    for (uint32_t i = 0; i < n; i++) total += fold__call_bytes(f, f->run->calls[i]);
-    for (uint32_t k = 0; k < f->run->n.forms; k++) f->run->form[k].levels = 0;
-    return fold__cut_samples(f, n, total / groups, 0, units);
+    if (threads < 2 || *units < 2 || r->n.groups - head >= 4 * threads) return 1;
+    for (uint32_t i = start; i < n; i++) total += fold__call_bytes(f, r->calls[i]);
+    for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
+    r->n.groups = head;
+    return fold__cut_samples(f, start, n, total / groups, 0, units);
 }
 
-/* Groups of samples, and the tail as one behind them. */
+/* The head as one group, groups of samples, and the tail as one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *r = f->run;
     uint32_t units;
-    const uint32_t n = fold__part_tail(f), n_tails = r->n.calls - n;
-    if (!fold__cut_samples(f, n, f->group_bytes, fold__rows_wanted(f), &units) || !fold__even_groups(f, n, &units)) return 0;
+    const fold__ends ends = fold__part_calls(f);
+    const uint32_t start = ends.head, n = r->n.calls - ends.tail, head = r->n.head ? 1 : 0;
+    r->n.groups = 0;
+    if (head && !fold__add_group(f, 0, start)) return 0;
+    if (!fold__cut_samples(f, start, n, f->group_bytes, fold__rows_wanted(f), &units) || !fold__even_groups(f, start, n, &units)) return 0;
     r->n.one_group = "";
-    if (r->n.groups <= 1)
+    if (r->n.groups - head <= 1)
         r->n.one_group = units <= 1 ? "the samples share nodes that need a gradient, or are recorded interleaved" : "the budget holds all samples";
-    if (n_tails && r->n.groups <= 1) { /* nothing to tie together: the tail is an ordinary part of the one group */
+    if (ends.tail && r->n.groups - head <= 1) { /* nothing to tie together: the tail is an ordinary part of the one group */
         for (uint32_t i = n; i < r->n.calls; i++) r->state[r->calls[i]] &= (uint8_t)~FOLD__TAIL;
         r->n.tail = 0;
-        r->n.groups = 0;
-        fold__sort_calls(f, n);
-        return fold__add_group(f, 0, r->n.calls);
+        r->n.groups = head;
+        fold__sort_calls(f, start, n);
+        return fold__add_group(f, start, r->n.calls);
     }
     if (!r->n.groups) return fold__add_group(f, 0, 0); /* the root is a leaf */
-    return !n_tails || fold__add_group(f, n, r->n.calls);
+    return !ends.tail || fold__add_group(f, n, r->n.calls);
 }
 
-/* Marks the values that cross from samples into the tail. */
-static void fold__link_tail(fold_ctx *f)
+/* Marks the values that cross from samples into the tail, or out of the head, and leaves of the head that others read. */
+static void fold__mark_links(fold_ctx *f)
 {
     fold__run *r = f->run;
-    const fold__group *tail = &r->group[r->n.groups - 1];
-    for (uint32_t i = tail->call0; i < tail->call1 && r->n.tail; i++)
-        for (uint32_t e = f->edge0[r->calls[i]]; e < f->edge0[r->calls[i] + 1]; e++) {
-            const uint32_t made = r->made[f->esrc[e]];
-            if (made != FOLD__NONE && r->gsig[made >> 3].group != r->n.groups - 1) r->state[f->esrc[e]] |= FOLD__LINKED;
-        }
+    for (uint32_t g = r->n.head ? 1 : r->n.tail ? r->n.groups - 1 : r->n.groups; g < r->n.groups; g++)
+        for (uint32_t i = r->group[g].call0; i < r->group[g].call1; i++)
+            for (uint32_t e = f->edge0[r->calls[i]]; e < f->edge0[r->calls[i] + 1]; e++) {
+                const uint32_t src = f->esrc[e], made = r->made[src];
+                if (made != FOLD__NONE ? r->gsig[made >> 3].group != g : (r->state[src] & FOLD__HEAD) != 0) r->state[src] |= FOLD__LINKED;
+            }
 }
 
-/* Lists the leaves that need gradients group by group in record order; slot holds the group that reads them. */
+/* Lists the leaves that need gradients group by group in record order; slot holds the group that reads them, or the head's. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *r = f->run;
@@ -6187,7 +6238,7 @@ static void fold__list_leaves(fold_ctx *f)
         const int leaf = (kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF) && r->grad[id] && (r->state[id] & FOLD__RUNS);
         if (fold__makes_value(f->kind[id])) continue;
         if (!leaf) { r->slot[id] = FOLD__NONE; continue; }
-        if (r->slot[id] == FOLD__NONE) r->slot[id] = 0; /* nobody reads it: it is the root */
+        if (r->slot[id] == FOLD__NONE || (r->state[id] & FOLD__HEAD)) r->slot[id] = 0; /* nobody reads it: it is the root */
         r->group[r->slot[id]].leaf1++;
         r->n.leaves++;
     }
@@ -7350,8 +7401,8 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *x, uint32_t batch)
 /* ==== room: autodiff ========================================================================
    Owns: gradients of values and parameters, over the same plan backwards. Calls: executor. */
 
-/* Where the gradient rows of a value, or contributions to it, begin: samples' groups, or the part that lives
-   through the whole run because the tail writes it. */
+/* Where the gradient rows of a value, or contributions to it, begin: its group's, or the part that lives
+   through the whole run because another group writes it. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t src, const fold__group *g)
 {
     const fold__run *r = f->run;
@@ -8041,8 +8092,8 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
     }
 }
 
-/* A use's rows, one at a time in record order. */
-static void fold__eager_use(fold_ctx *f, const fold__use *u)
+/* A use's rows of the head or of all else, one at a time in record order. */
+static void fold__eager_use_rows(fold_ctx *f, const fold__use *u, int head)
 {
     fold__run *r = f->run;
     const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[u->form].sig]);
@@ -8052,7 +8103,7 @@ static void fold__eager_use(fold_ctx *f, const fold__use *u)
     const int inner = fold__shape_size(&p.shape[0]) / fold__shape_last(&p.shape[0]);
     for (uint32_t i = 0; i < r->n.calls; i++) {
         const uint32_t id = r->calls[i], e0 = f->edge0[id];
-        if (f->sig[id] != r->form[u->form].sig || !r->grad[id]) continue;
+        if (f->sig[id] != r->form[u->form].sig || !r->grad[id] || ((r->state[id] & FOLD__HEAD) != 0) != head) continue;
         fold_rows dy = { r->grd[id], 0, NULL };
         if (u->kind == FOLD__USE_SLOT) {
             fold__add_row(f, acc + f->eoff[e0 + u->ref], fold__edge_dest(f, e0 + u->ref, 1, r->group), fold__slot_floats_of(f, f->sig[id], u->ref));
@@ -8065,6 +8116,12 @@ static void fold__eager_use(fold_ctx *f, const fold__use *u)
             }
         }
     }
+}
+
+static void fold__eager_use(fold_ctx *f, const fold__use *u)
+{
+    fold__eager_use_rows(f, u, 0);
+    if (f->run->n.head) fold__eager_use_rows(f, u, 1);
 }
 
 /* Reserves everything an eager backward writes: contributions, then a gradient row per value. */
@@ -8134,7 +8191,7 @@ static int fold__eager_backward(fold_ctx *f)
    a hash and confirmed by comparing all of it, gets its plan copied back. A plan is kept when its structure comes
    for the second time. Calls: run state. Must not know what a plan means. */
 
-enum { FOLD__PLANS = 64, FOLD__PLAN_PARTS = 6, FOLD__STRUCTURE_PARTS = 6, FOLD__HASHED_PARTS = 2 };
+enum { FOLD__PLANS = 64, FOLD__PLAN_PARTS = 6, FOLD__STRUCTURE_PARTS = 7, FOLD__HASHED_PARTS = 2 };
 typedef struct fold__kept_plan {
     fold__identity of;
     uint64_t used;           /* when, in runs */
@@ -8179,7 +8236,8 @@ static void fold__structure(const fold_ctx *f, fold__extent span[FOLD__STRUCTURE
 {
     const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
     const fold__extent all[FOLD__STRUCTURE_PARTS] = { { f->sig + 1, nodes }, { f->esrc, edges }, { f->eoff, edges },
-                                                    { f->edge0 + 1, nodes }, { f->shape + 1, nodes }, { f->kind + 1, f->n_nodes } };
+                                                    { f->edge0 + 1, nodes }, { f->shape + 1, nodes }, { f->kind + 1, f->n_nodes },
+                                                    { fold__founds(f), f->n_found * sizeof(fold__found) } };
     memcpy(span, all, sizeof all);
 }
 static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
@@ -8215,7 +8273,7 @@ static uint64_t fold__hash_bytes(uint64_t h, const void *p, size_t bytes)
 static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, size_t n)
 {
     fold__extent s[FOLD__STRUCTURE_PARTS];
-    fold__identity k = { 0, f->n_nodes, f->n_edges, (uint32_t)n, 0, f->model->layout, (uint32_t)f->run->backward << 1 | (uint32_t)f->run->anew };
+    fold__identity k = { 0, f->n_nodes, f->n_edges, f->n_found, (uint32_t)n, 0, f->model->layout, (uint64_t)f->run->backward << 1 | (uint64_t)f->run->anew };
     uint32_t param;
     fold__structure(f, s);
     for (uint32_t id = 1; id <= f->n_nodes; id++)
@@ -8233,6 +8291,7 @@ static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, siz
     uint32_t word, *to;
     fold__structure(f, s);
     for (int i = 0; i < FOLD__STRUCTURE_PARTS; at += fold__round_up(s[i].bytes, 8), i++) {
+        if (!s[i].bytes) continue; /* its array may not be there */
         if (write) memcpy(at, s[i].p, s[i].bytes);
         else if (memcmp(at, s[i].p, s[i].bytes)) return NULL;
     }
@@ -8348,14 +8407,14 @@ static int fold__place_results(fold_ctx *f)
     return 1;
 }
 
-/* Links: values and gradients that cross between samples and the tail, in units of 16 floats from the
-   region's start; and every group's contribution rows and leaf gradients behind its slabs. */
-static void fold__place_links(fold_ctx *f)
+/* Links: values and gradients that cross between groups, in units of 16 floats from the region's start; returns the units. Leaves
+   have their values, and gradient rows with their group. */
+static uint32_t fold__place_links(fold_ctx *f)
 {
     fold__run *r = f->run;
     uint32_t linked = 0;
-    for (uint32_t id = 1; id <= f->n_nodes && r->n.tail; id++) {
-        if (!(r->state[id] & FOLD__LINKED)) continue;
+    for (uint32_t id = 1; id <= f->n_nodes && (r->n.head || r->n.tail); id++) {
+        if (!(r->state[id] & FOLD__LINKED) || !fold__makes_value(f->kind[id])) continue;
         const uint32_t units = (fold__value_size(f, id) + 15) / 16;
         if (!(r->state[id] & FOLD__PERSIST)) { r->far[id] = linked; linked += units; }
         if (r->backward && r->grad[id]) { r->chain[id] = linked; linked += units; }
@@ -8364,24 +8423,37 @@ static void fold__place_links(fold_ctx *f)
     for (uint32_t id = 1; id <= r->n.last && r->backward; id++)
         if (fold__is_op(f, id) && (r->state[id] & FOLD__RUNS) && r->grad[id])
             fold__place_contributions(f, id, &r->group[fold__gsig_of(f, id)->group].rows, &linked);
-    const size_t links = (size_t)linked * 16;
-    const uint32_t tail = r->n.tail ? r->n.groups - 1 : FOLD__NONE;
-    size_t samples = 0, tails = 0;
+    return linked;
+}
+
+/* The first group of samples, and the one behind the last. */
+static uint32_t fold__samples_from(const fold__run *r) { return r->n.head ? 1 : 0; }
+static uint32_t fold__samples_to(const fold__run *r) { return r->n.groups - (r->n.tail ? 1 : 0); }
+
+/* Lays out the region: links, the head, the tail, and room that groups of samples take turns in, as many at a time as there are
+   threads. Behind a group's slabs lie its contribution rows and leaf gradients. */
+static void fold__place_groups(fold_ctx *f, size_t links)
+{
+    fold__run *r = f->run;
+    const uint32_t from = fold__samples_from(r), to = fold__samples_to(r);
+    size_t samples = 0, end = links;
     for (uint32_t i = 0; i < r->n.groups; i++) {
         fold__group *g = &r->group[i];
         size_t leaves = 0;
         for (uint32_t k = g->leaf0; k < g->leaf1; k++) leaves += fold__round_up(fold__value_size(f, r->leaves[k]), 16);
         g->rows_at = g->floats;
         g->leaf_at = g->rows_at + (size_t)g->rows * 16;
-        *(i == tail ? &tails : &samples) = fold__max_size(i == tail ? tails : samples, g->leaf_at + leaves);
+        g->base = end;
+        if (i >= from && i < to) samples = fold__max_size(samples, g->leaf_at + leaves);
+        else end += g->leaf_at + leaves;
     }
     for (uint32_t i = 0; i < r->n.groups; i++) {
         fold__group *g = &r->group[i];
-        g->base = links + (i == tail ? 0 : tails + (i % (uint32_t)f->threads) * samples);
+        if (i >= from && i < to) g->base = end + ((i - from) % (uint32_t)f->threads) * samples;
         g->rows_at += g->base;
         g->leaf_at += g->base;
     }
-    r->n.region = links + tails + samples * fold__min_size((size_t)f->threads, r->n.groups);
+    r->n.region = end + samples * fold__min_size((size_t)f->threads, to - from);
 }
 
 /* Plans a run: everything that follows from structure alone. */
@@ -8396,9 +8468,9 @@ static int fold__plan(fold_ctx *f)
     if (!fold__form_groups(f)) return 0;
     for (uint32_t g = 0; g < r->n.groups; g++)
         if (!fold__schedule_group(f, g) || !fold__plan_group(f, g)) return 0;
-    fold__link_tail(f);
+    fold__mark_links(f);
     if (r->backward) fold__list_leaves(f);
-    fold__place_links(f);
+    fold__place_groups(f, (size_t)fold__place_links(f) * 16);
     return 1;
 }
 
@@ -8453,7 +8525,8 @@ static void fold__aim_gradients(fold_ctx *f, const fold__group *g)
     }
 }
 
-/* Clears the gradient rows of a group's values that get only some parts, before any part is written. */
+/* Clears the gradient rows of a group's values and leaves that get only some parts, before any part is written: those that other
+   groups write, or the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *g, int linked)
 {
     fold__run *r = f->run;
@@ -8462,8 +8535,10 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *g, int linked)
         for (uint32_t o = 0; o < n_out && r->grad[id]; o++)
             if (r->mode[id + o] == FOLD__GRAD_SOME_PARTS && ((r->state[id + o] & FOLD__LINKED) != 0) == linked) fold__clear_row(r->grd[id + o], fold__value_size(f, id + o));
     }
-    for (uint32_t k = g->leaf0; k < g->leaf1 && !linked; k++)
-        if (r->mode[r->leaves[k]] == FOLD__GRAD_SOME_PARTS) fold__clear_row(r->grd[r->leaves[k]], fold__value_size(f, r->leaves[k]));
+    for (uint32_t k = g->leaf0; k < g->leaf1; k++) {
+        const uint32_t id = r->leaves[k];
+        if (r->mode[id] == FOLD__GRAD_SOME_PARTS && ((r->state[id] & FOLD__LINKED) != 0) == linked) fold__clear_row(r->grd[id], fold__value_size(f, id));
+    }
 }
 
 static void fold__enter_group(const fold_ctx *f, fold__worker *x, const fold__group *g)
@@ -8512,12 +8587,16 @@ static void fold__backward_group(fold_ctx *f, fold__worker *x, const fold__group
     for (uint32_t k = g->leaf0; k < g->leaf1; k++) fold__finish_gradient(f, x, r->leaves[k], g);
 }
 
-/* What groups add to parameters, in order: groups [first, last), one part of the columns. */
+/* What groups add to parameters, in order: groups [first, last), one part of the columns. A shared node of the head gets the head's
+   own share when its gradient is completed. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *x, uint32_t first, uint32_t last, int part, int parts)
 {
     fold__run *r = f->run;
     for (uint32_t i = 0; i < r->n_uses; i++)
-        for (uint32_t g = first; g < last && !r->use[i].is_node; g++) fold__accumulate_use(f, x, &r->use[i], &r->group[g], part, parts);
+        for (uint32_t g = first; g < last; g++) {
+            const int of_head = r->use[i].is_node && g >= fold__samples_from(r) && (r->state[r->use[i].target] & FOLD__HEAD);
+            if (!r->use[i].is_node || of_head) fold__accumulate_use(f, x, &r->use[i], &r->group[g], part, parts);
+        }
     for (uint32_t k = r->group[first].leaf0; k < r->group[last - 1].leaf1 && !part; k++)
         if ((f->kind[r->leaves[k]] & FOLD__KIND_MASK) == FOLD__LOOKUP) fold__accumulate_lookup(f, r->leaves[k]);
 }
@@ -8544,11 +8623,11 @@ static void fold__run_wave(void *user, int lane)
 
 /* Runs groups of samples: in inference each thread its own, all at once; in training as many at a time as there are threads,
    which then share out the weights they add to, so that every sum goes on in the order of groups. */
-static void fold__run_samples(fold_ctx *f, uint32_t samples)
+static void fold__run_samples(fold_ctx *f)
 {
-    const uint32_t step = f->run->backward ? (uint32_t)f->threads : samples;
-    for (uint32_t first = 0; first < samples; first += step) {
-        fold__wave w = { f, first, samples - first < step ? samples : first + step, 0 };
+    const uint32_t from = fold__samples_from(f->run), to = fold__samples_to(f->run), step = f->run->backward ? (uint32_t)f->threads : to;
+    for (uint32_t first = from; first < to; first += step) {
+        fold__wave w = { f, first, to - first < step ? to : first + step, 0 };
         for (w.weights = 0; w.weights <= f->run->backward; w.weights++) {
             if (f->threads > 1) f->parallel_for(f->pool, f->threads, fold__run_wave, &w);
             else fold__run_wave(&w, 0);
@@ -8556,25 +8635,29 @@ static void fold__run_samples(fold_ctx *f, uint32_t samples)
     }
 }
 
+/* Backward of the head or the tail, and what it adds to parameters. */
+static void fold__backward_end(fold_ctx *f, uint32_t group)
+{
+    fold__clear_partial(f, &f->run->group[group], 0);
+    fold__backward_group(f, f->run->worker, &f->run->group[group]);
+    fold__accumulate_groups(f, f->run->worker, group, group + 1, 0, 1);
+}
+
+/* Gradients pass through the tail before there are values, and through the head when all samples have added theirs. */
 static void fold__execute(fold_ctx *f)
 {
     fold__run *r = f->run;
-    const uint32_t samples = r->n.groups - (r->n.tail ? 1u : 0u);
-    const fold__group *tail = &r->group[samples];
+    const uint32_t tail = r->n.groups - 1;
     const fold__fp saved = fold__fp_enter();
     fold__resolve_leaves(f);
     for (int i = 0; i < f->threads; i++) r->worker[i].kernel_calls = r->worker[i].one_row_calls = r->worker[i].events = 0;
-    if (r->backward) {
-        if (r->acc) memset(r->at_acc, 0, r->acc * sizeof(float));
-        for (uint32_t g = 0; g < r->n.groups; g++) { fold__aim_gradients(f, &r->group[g]); fold__clear_partial(f, &r->group[g], 1); }
-        if (r->n.tail) {
-            fold__clear_partial(f, tail, 0);
-            fold__backward_group(f, r->worker, tail);
-            fold__accumulate_groups(f, r->worker, samples, samples + 1, 0, 1);
-        }
-    }
-    fold__run_samples(f, samples);
-    if (r->n.tail) fold__forward_group(f, r->worker, tail);
+    if (r->backward && r->acc) memset(r->at_acc, 0, r->acc * sizeof(float));
+    for (uint32_t g = 0; g < r->n.groups && r->backward; g++) { fold__aim_gradients(f, &r->group[g]); fold__clear_partial(f, &r->group[g], 1); }
+    if (r->n.head) fold__forward_group(f, r->worker, &r->group[0]);
+    if (r->backward && r->n.tail) fold__backward_end(f, tail);
+    fold__run_samples(f);
+    if (r->n.tail) fold__forward_group(f, r->worker, &r->group[tail]);
+    if (r->backward && r->n.head) fold__backward_end(f, 0);
     if (r->backward) {
         fold__commit_uses(f);
         fold__commit_lookups(f);

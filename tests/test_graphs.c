@@ -976,7 +976,7 @@ static void plan_print(const plan *p)
 enum {
     TRAIN_EAGER, TRAIN_FIRST, TRAIN_END = TRAIN_FIRST + 9,
     INFER_EAGER = TRAIN_END, INFER_FIRST, INFER_END = INFER_FIRST + 4,
-    DEDUPE_EAGER = INFER_END, DEDUPE_BATCHED, REPLAY_TRAIN, REPLAY_INFER,
+    DEDUPE_EAGER = INFER_END, DEDUPE_BATCHED, DEDUPE_GROUPS, DEDUPE_INFER, DEDUPE_THREADS, REPLAY_TRAIN, REPLAY_INFER,
     THREADS_TRAIN, THREADS_INFER, CONTEXTS
 };
 typedef struct context { fold_ctx *f; char name[64]; const net *n; } context;
@@ -987,7 +987,7 @@ typedef struct bench {
     context contexts[CONTEXTS];
     outcome want, got, merged;
     fold_node node[MAX_VALUES];
-    size_t nodes, run_nodes, batched_nodes, all_run, all_batched, groups;
+    size_t nodes, run_nodes, batched_nodes, all_run, all_batched, groups, merged_groups;
     char failure[400];
 } bench;
 
@@ -1034,6 +1034,8 @@ static void bench_new(bench *b)
     context_new(&c[INFER_FIRST + 3], &b->trained, "inference, trained model", 0, 0, 0, 0, 1);
     context_new(&c[DEDUPE_EAGER], &b->trained, "dedupe", 1, 1, 1, 0, 0);
     context_new(&c[DEDUPE_BATCHED], &b->trained, "dedupe", 1, 0, 1, 0, 1);
+    context_new(&c[DEDUPE_GROUPS], &b->trained, "dedupe", 1, 0, 1, 1, 2);
+    context_new(&c[DEDUPE_INFER], &b->inference, "dedupe, inference", 0, 0, 1, 2, 2);
     for (int i = 0; i < 2; i++) { /* with room for some plans, not for all */
         fold_ctx_desc d = fold_ctx_desc_default();
         d.training = !i;
@@ -1042,16 +1044,19 @@ static void bench_new(bench *b)
         c[REPLAY_TRAIN + i].n = &b->trained;
         snprintf(c[REPLAY_TRAIN + i].name, sizeof c->name, "%s, replayed", i ? "inference" : "training");
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) { /* the last with identical calls made one, and plans kept */
         fold_ctx_desc d = fold_ctx_desc_default();
-        d.training = !i;
+        context *to = i < 2 ? &c[THREADS_TRAIN + i] : &c[DEDUPE_THREADS];
+        d.training = i != 1;
+        d.dedupe = i == 2;
+        d.plan_bytes = i == 2 ? 400000 : 0;
         d.threads = 3;
         d.parallel_for = backwards;
         d.pool = &parallel_calls;
         d.group_bytes = budgets[2];
-        c[THREADS_TRAIN + i].f = fold_ctx_new(b->trained.m, &d);
-        c[THREADS_TRAIN + i].n = &b->trained;
-        snprintf(c[THREADS_TRAIN + i].name, sizeof c->name, "%s, three threads", i ? "inference" : "training");
+        to->f = fold_ctx_new(b->trained.m, &d);
+        to->n = &b->trained;
+        snprintf(to->name, sizeof to->name, "%s, three threads", i == 2 ? "dedupe" : i ? "inference" : "training");
     }
     outcome *o[3] = { &b->want, &b->got, &b->merged };
     for (int i = 0; i < 3; i++) {
@@ -1186,13 +1191,18 @@ static int check_plan(bench *b, const plan *p)
     if (!compare(b, &c[THREADS_TRAIN], p, 1, &b->want)) return 0;
     if (!execute(b, &c[DEDUPE_EAGER], p, 1, &b->merged)) { fold_clear_grads(b->trained.m); return 0; }
     if (!compare_kept(b, &c[DEDUPE_EAGER], p, b->merged.values, b->want.values, KEEP)) return 0;
-    if (!compare(b, &c[DEDUPE_BATCHED], p, 1, &b->merged)) return 0;
+    for (int i = DEDUPE_BATCHED; i <= DEDUPE_GROUPS; i++)
+        if (!compare(b, &c[i], p, 1, &b->merged)) return 0;
+    b->merged_groups += fold_stats(c[DEDUPE_GROUPS].f).groups;
+    for (int i = 0; i < 3; i++)
+        if (!compare(b, &c[DEDUPE_THREADS], p, 1, &b->merged)) return 0;
     if (!execute(b, &c[INFER_EAGER], p, 0, &b->want)) return 0;
     for (int i = INFER_FIRST; i < INFER_END; i++)
         if (!compare(b, &c[i], p, 0, &b->want)) return 0;
     for (int i = 0; i < 3; i++)
         if (!compare(b, &c[REPLAY_INFER], p, 0, &b->want)) return 0;
     if (!compare(b, &c[THREADS_INFER], p, 0, &b->want)) return 0;
+    if (!compare(b, &c[DEDUPE_INFER], p, 0, &b->want)) return 0;
     return 1;
 }
 
@@ -1252,6 +1262,7 @@ static void report(const long *counts, int graphs, double seconds)
            share, 100.0 * (double)b->all_batched / (double)b->all_run);
     check_that(share >= 30, __FILE__, __LINE__, "only %.1f %% of the nodes shared a batch", share);
     if (graphs >= 1000) CHECK(b->groups > 3 * (size_t)graphs);
+    if (graphs >= 1000) CHECK(b->merged_groups > 3 * (size_t)graphs); /* though samples share nodes */
     check_that(parallel_calls > graphs, __FILE__, __LINE__, "only %ld parallel loops", parallel_calls);
     for (int i = REPLAY_TRAIN; i <= REPLAY_INFER; i++) {
         const fold_stats_data s = fold_stats(b->contexts[i].f);
