@@ -698,6 +698,32 @@ static void merged_calls(void)
     fold_model_free(n.m);
 }
 
+/* Using a node twice makes the recording that asking for it twice makes, but only the second is of several samples:
+   the two have no plan in common. */
+static void merged_plans(void)
+{
+    net n;
+    fold_ctx_desc d = fold_ctx_desc_default();
+    net_new(&n);
+    d.training = d.dedupe = 1;
+    d.plan_bytes = 1u << 20;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    for (int round = 0; round < 4; round++) {
+        fold_node loss[2], x = { 0, 0 };
+        fold_reset(f);
+        for (int i = 0; i < 2; i++) {
+            if (!i || round == 3) x = fold_tree_lstm_leaf(f, &n.tree, word(f, &n, 1)).h;
+            loss[i] = fold_sum(f, i ? fold_tanh(f, x) : fold_sigmoid(f, x), FOLD_ALL);
+        }
+        CHECK_INT(fold_backward(f, fold_sum_n(f, loss, 2)), FOLD_OK);
+        CHECK_INT(fold_stats(f).nodes, 8);
+        CHECK_INT(fold_stats(f).plan_hits, round < 2 ? 0 : 1);
+        CHECK_INT(fold_stats(f).groups, round < 3 ? 1 : 2);
+    }
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 static void unmerged_dropout(void)
 {
     net n;
@@ -1131,6 +1157,7 @@ int main(int argc, char **argv)
         { "engine: kept nodes", kept_nodes },
         { "engine: unkept nodes", unkept_nodes },
         { "engine: merged calls", merged_calls },
+        { "engine: merged calls and kept plans", merged_plans },
         { "engine: unmerged dropout", unmerged_dropout },
         { "engine: each mistake", each_mistake },
         { "engine: stale handles", stale_handles },
