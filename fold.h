@@ -263,7 +263,9 @@ typedef struct fold_ctx_desc {
     int training;           /* fold_backward will be called */
     int eager;              /* immediate mode: every op runs when recorded, one row at a time, and its value can be read at once;
                                step through it in a debugger */
-    int dedupe;             /* identical calls become one node (structure then depends on data) */
+    int dedupe;             /* identical calls become one node (structure then depends on data), which runs before the samples that
+                               share it and backward after them; recurrent and child-sum cells multiply a looked-up word once
+                               for all its occurrences. Values keep their bits; gradients are summed in another order */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in groups whose
                                working set is about this; SIZE_MAX: one group. 0: about FOLD_GROUP_BYTES (1 MiB), but as many
@@ -436,7 +438,7 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
 
 typedef struct fold_state { fold_node h, c; } fold_state;   /* c is null where a layer has none */
 
-typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
+typedef struct fold_recurrent { fold_cell cell, projected; fold_param W, b; int hidden, has_c; } fold_recurrent; /* projected: takes x W + b for x */
 /* h' = tanh(x W + h U + b) (Elman 1990) */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
 /* i, f, o, u from x W + h U + b; c' = f c + i u; h' = o tanh c' (Hochreiter and Schmidhuber 1997, Gers et al. 2000); forget bias 1 */
@@ -520,7 +522,7 @@ FOLD_API fold_state fold_tree_lstm_inner(fold_ctx *f, const fold_tree_lstm *t, c
 
 /* Child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8): any number of children; nodes without any are a
    cell of their own, which has nothing to multiply by zero. */
-typedef struct fold_child_sum { fold_cell leaf, cell; int hidden; } fold_child_sum;
+typedef struct fold_child_sum { fold_cell leaf, cell, projected_leaf, projected; fold_param W, b, W_f, b_f; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
 FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n);
 
@@ -4522,6 +4524,23 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     const int32_t attr[4] = { transposed, 0, 0, outputs };
     const uint32_t param[2] = { W.id, b.id };
     return fold__linear_op(f, x, n, attr, param);
+}
+/* Continues a product: what x and the last rows of W, as many as it has values, add to `start`. */
+static fold_node fold__linear_on(fold_ctx *f, fold_node start, fold_node x, fold_param W)
+{
+    fold__operand in[2];
+    fold__request q;
+    const fold__param_data *w = fold__param_or_fail(f, W, "linear");
+    if (!w || !fold__operand_of(f, x, "linear", &in[0]) || !fold__operand_of(f, start, "linear", &in[1])) return fold__null;
+    fold__clear_request(&q);
+    q.op = FOLD__OP_linear; q.n_attr = 4; q.has_params = 1;
+    q.attr[1] = 1;
+    q.attr[2] = w->shape.dim[0] - fold__shape_last(fold__operand_shape(f, &in[0]));
+    q.attr[3] = w->shape.dim[1];
+    q.param[0] = W.id;
+    q.in = in;
+    q.n_in = 2;
+    return fold__record(f, &q);
 }
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0, 0); }
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b) { return fold__linear(f, x, n, W, b, 0, 0); }
@@ -9239,7 +9258,8 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
 }
 
 /* What a layer's cell body needs; copied into the model. */
-typedef struct fold__gates { fold_param W, b, U, c; int hidden, arity; } fold__gates;
+/* projected: the body is given an input's products instead of the input. */
+typedef struct fold__gates { fold_param W, b, U, c; int hidden, arity, projected; } fold__gates;
 
 static void fold__layer_desc(fold_cell_desc *d, const char *name, fold_body *body, const fold__gates *gates, int n_out)
 {
@@ -9262,30 +9282,43 @@ static void fold__lstm_out(fold_ctx *f, fold_node i, fold_node o, fold_node u, f
     out[0] = fold_mul(f, o, fold_tanh(f, out[1]));
 }
 
+/* A layer's product of its input and its state. */
+static fold_node fold__gate_product(fold_ctx *f, const fold__gates *g, fold_node x, fold_node h, fold_param W, fold_param b)
+{
+    const fold_node both[2] = { x, h };
+    return g->projected ? fold__linear_on(f, x, h, W) : fold_linear_n(f, both, 2, W, b);
+}
+
+/* Where identical calls become one, a word's product is a call of its own: one for all its occurrences, whatever states they meet. */
+static int fold__projects(const fold_ctx *f, fold_node x)
+{
+    return f->dedupe && x.id && x.id <= f->n_nodes && (f->kind[f->src[x.id]] & FOLD__KIND_MASK) == FOLD__LOOKUP;
+}
+
 static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *g = (const fold__gates *)user;
-    out[0] = fold_tanh(f, fold_linear_n(f, in, 2, g->W, g->b));
+    out[0] = fold_tanh(f, fold__gate_product(f, g, in[0], in[1], g->W, g->b));
 }
 static void fold__lstm_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *g = (const fold__gates *)user;
     fold_node gate[4]; /* i f o u */
-    fold__gates_of(f, fold_linear_n(f, in, 2, g->W, g->b), g->hidden, 4, gate);
+    fold__gates_of(f, fold__gate_product(f, g, in[0], in[1], g->W, g->b), g->hidden, 4, gate);
     fold__lstm_out(f, gate[0], gate[2], gate[3], fold_mul(f, gate[1], in[2]), out);
 }
 static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *g = (const fold__gates *)user;
     fold_node x[3], h[3]; /* r z n */
-    fold_split(f, fold_linear(f, in[0], g->W, g->b), x, 3);
+    fold_split(f, g->projected ? in[0] : fold_linear(f, in[0], g->W, g->b), x, 3);
     fold_split(f, fold_linear(f, in[1], g->U, g->c), h, 3);
     const fold_node r = fold_sigmoid(f, fold_add(f, x[0], h[0])), z = fold_sigmoid(f, fold_add(f, x[1], h[1]));
     const fold_node n = fold_tanh(f, fold_add(f, x[2], fold_mul(f, r, h[2])));
     out[0] = fold_add(f, n, fold_mul(f, z, fold_sub(f, in[1], n)));
 }
 
-static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_body *body, const fold__gates *g, int inputs, int has_c)
+static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_body *body, fold__gates *g, int inputs, int gates, int has_c)
 {
     fold_recurrent r;
     fold_cell_desc d;
@@ -9294,6 +9327,11 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
     d.in[0] = fold_shape1(inputs);
     d.in[1] = d.in[2] = fold_shape1(g->hidden);
     r.cell = fold_cell_new(m, &d);
+    g->projected = 1;
+    d.in[0] = fold_shape1(gates * g->hidden);
+    r.projected = fold_cell_new(m, &d);
+    r.W = g->W;
+    r.b = g->b;
     r.hidden = g->hidden;
     r.has_c = has_c;
     return r;
@@ -9319,21 +9357,21 @@ static fold__gates fold__gates_new(fold_model *m, const char *name, int inputs, 
 
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    const fold__gates g = fold__gates_new(m, name, inputs + hidden, hidden, 1);
-    return fold__recurrent_new(m, name, fold__rnn_body, &g, inputs, 0);
+    fold__gates g = fold__gates_new(m, name, inputs + hidden, hidden, 1);
+    return fold__recurrent_new(m, name, fold__rnn_body, &g, inputs, 1, 0);
 }
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    const fold__gates g = fold__gates_new(m, name, inputs + hidden, hidden, 4);
+    fold__gates g = fold__gates_new(m, name, inputs + hidden, hidden, 4);
     fold__set_bias(m, g.b, hidden, 2 * hidden, 1);
-    return fold__recurrent_new(m, name, fold__lstm_body, &g, inputs, 1);
+    return fold__recurrent_new(m, name, fold__lstm_body, &g, inputs, 4, 1);
 }
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden)
 {
     fold__gates g = fold__gates_new(m, name, inputs, hidden, 3);
     g.U = fold__named_weight(m, name, "U", hidden, 3 * hidden);
     g.c = fold__named_bias(m, name, "c", 3 * hidden);
-    return fold__recurrent_new(m, name, fold__gru_body, &g, inputs, 0);
+    return fold__recurrent_new(m, name, fold__gru_body, &g, inputs, 3, 0);
 }
 FOLD_API fold_state fold_recurrent_start(fold_ctx *f, const fold_recurrent *r)
 {
@@ -9352,8 +9390,9 @@ static fold_state fold__state_of(fold_ctx *f, fold_node call, int has_c)
 }
 FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s)
 {
-    const fold_node in[3] = { x, s.h, s.c };
-    return fold__state_of(f, fold_call(f, r->cell, in, r->has_c ? 3 : 2), r->has_c);
+    const int projects = fold__projects(f, x);
+    const fold_node in[3] = { projects ? fold__linear(f, &x, 1, r->W, r->b, 0, 1) : x, s.h, s.c };
+    return fold__state_of(f, fold_call(f, projects ? r->projected : r->cell, in, r->has_c ? 3 : 2), r->has_c);
 }
 
 /* -- unrolling ------------------------------------------------------------------------------- */
@@ -9627,20 +9666,31 @@ static void fold__child_sum_leaf_body(fold_ctx *f, const fold_node *in, fold_nod
 {
     const fold__gates *g = (const fold__gates *)user;
     fold_node gate[3]; /* i o u */
-    fold__gates_of(f, fold__linear(f, in, 1, g->W, g->b, 0, 1), g->hidden, 3, gate);
+    fold__gates_of(f, g->projected ? in[0] : fold__linear(f, in, 1, g->W, g->b, 0, 1), g->hidden, 3, gate);
     fold__lstm_out(f, gate[0], gate[1], gate[2], fold__null, out);
 }
 
-/* in: x; of every child: h, c. Equations 2-8 of Tai et al. 2015; W x and U h of a gate are one product. */
+/* in: x, or its products with W and W_f; of every child: h, c. Equations 2-8 of Tai et al. 2015; W x and U h of a gate are one
+   product. */
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *g = (const fold__gates *)user;
-    fold_node gate[3], both[2]; /* i o u */
-    both[0] = in[0];
-    both[1] = fold_list_sum(f, in[1]);
-    fold__gates_of(f, fold_linear_n(f, both, 2, g->W, g->b), g->hidden, 3, gate);
-    const fold_node forget = fold_sigmoid(f, fold_linear_n(f, in, 2, g->U, g->c));
-    fold__lstm_out(f, gate[0], gate[1], gate[2], fold_list_sum(f, fold_mul(f, forget, in[2])), out);
+    const fold_node *child = in + (g->projected ? 2 : 1);
+    fold_node gate[3]; /* i o u */
+    fold__gates_of(f, fold__gate_product(f, g, in[0], fold_list_sum(f, child[0]), g->W, g->b), g->hidden, 3, gate);
+    const fold_node forget = fold_sigmoid(f, fold__gate_product(f, g, child[-1], child[0], g->U, g->c));
+    fold__lstm_out(f, gate[0], gate[1], gate[2], fold_list_sum(f, fold_mul(f, forget, child[1])), out);
+}
+
+static fold_cell fold__child_sum_cell(fold_model *m, const char *name, const fold__gates *g, int inputs, int leaf)
+{
+    fold_cell_desc d;
+    fold__layer_desc(&d, name, leaf ? fold__child_sum_leaf_body : fold__child_sum_body, g, 2);
+    d.n_in = g->projected && !leaf ? 2 : 1;
+    d.in[0] = fold_shape1(g->projected ? 3 * g->hidden : inputs);
+    d.in[1] = d.list[0] = d.list[1] = fold_shape1(g->hidden);
+    d.n_list = leaf ? 0 : 2;
+    return fold_cell_new(m, &d);
 }
 
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden)
@@ -9650,23 +9700,24 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
     g.U = fold__named_weight(m, name, "W_f", inputs + hidden, hidden);
     g.c = fold__named_bias(m, name, "b_f", hidden);
     fold__set_bias(m, g.c, 0, hidden, 1);
-    fold_cell_desc d;
-    fold__layer_desc(&d, name, fold__child_sum_leaf_body, &g, 2);
-    d.n_in = 1;
-    d.in[0] = fold_shape1(inputs);
-    t.leaf = fold_cell_new(m, &d);
-    d.body = fold__child_sum_body;
-    d.n_list = 2;
-    d.list[0] = d.list[1] = fold_shape1(hidden);
-    t.cell = fold_cell_new(m, &d);
+    t.leaf = fold__child_sum_cell(m, name, &g, inputs, 1);
+    t.cell = fold__child_sum_cell(m, name, &g, inputs, 0);
+    g.projected = 1;
+    t.projected_leaf = fold__child_sum_cell(m, name, &g, inputs, 1);
+    t.projected = fold__child_sum_cell(m, name, &g, inputs, 0);
+    t.W = g.W; t.b = g.b; t.W_f = g.U; t.b_f = g.c;
     t.hidden = hidden;
     return t;
 }
 FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n)
 {
-    if (!n) return fold__state_of(f, fold_call(f, t->leaf, &x, 1), 1);
+    const int projects = fold__projects(f, x);
+    fold_node in[2] = { x, x };
+    if (projects) in[0] = fold__linear(f, &x, 1, t->W, t->b, 0, 1);
+    if (!n) return fold__state_of(f, fold_call(f, projects ? t->projected_leaf : t->leaf, in, 1), 1);
+    if (projects) in[1] = fold__linear(f, &x, 1, t->W_f, t->b_f, 0, 1);
     /* a state is two nodes, h and c: the list's components as they lie */
-    return fold__state_of(f, fold_call_list(f, t->cell, &x, 1, (const fold_node *)(const void *)children, n), 1);
+    return fold__state_of(f, fold_call_list(f, projects ? t->projected : t->cell, in, projects ? 2 : 1, (const fold_node *)(const void *)children, n), 1);
 }
 
 /* The rooms from here to the end run seldom: they are compiled for size. */

@@ -724,6 +724,74 @@ static void merged_plans(void)
     fold_model_free(n.m);
 }
 
+/* Sequences and trees over few words: each word's products are computed once, whatever states they meet. */
+enum { WORDS_READ = 6, READERS = 5, DISTINCT = 3 };
+typedef struct readers { fold_model *m; fold_param words; fold_recurrent of[3]; fold_child_sum tree; } readers;
+
+static void readers_new(readers *n)
+{
+    n->m = fold_model_new(NULL);
+    n->words = fold_table(n->m, "words", 4, 5);
+    n->of[0] = fold_rnn_new(n->m, "rnn", 5, H);
+    n->of[1] = fold_lstm_new(n->m, "lstm", 5, H);
+    n->of[2] = fold_gru_new(n->m, "gru", 5, H);
+    n->tree = fold_child_sum_new(n->m, "tree", 5, H);
+}
+
+static fold_node read_words(fold_ctx *f, const readers *n, int sample)
+{
+    fold_node last[4];
+    fold_state child[WORDS_READ];
+    for (int k = 0; k < 3; k++) {
+        fold_state s = fold_recurrent_start(f, &n->of[k]);
+        for (int t = 0; t < WORDS_READ; t++) s = fold_recurrent_step(f, &n->of[k], fold_lookup(f, n->words, (sample + t * t) % DISTINCT), s);
+        last[k] = s.h;
+    }
+    for (int t = 0; t < WORDS_READ; t++)
+        child[t] = fold_child_sum_node(f, &n->tree, fold_lookup(f, n->words, (sample * t) % DISTINCT), child, t < 3 ? 0 : (size_t)t);
+    last[3] = child[WORDS_READ - 1].h;
+    return fold_sum(f, fold_square(f, fold_concat(f, last, 4, 0)), FOLD_ALL);
+}
+
+static void merged_products(void)
+{
+    static float plain[MAX_FLOATS];
+    readers n;
+    float want = 0;
+    size_t count = 0;
+    readers_new(&n);
+    for (int way = 0; way < 4; way++) { /* plain, eager merged, merged, merged in groups */
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_node loss[READERS];
+        d.training = 1;
+        d.dedupe = way > 0;
+        d.eager = way == 1;
+        d.group_bytes = way == 3 ? 1000 : SIZE_MAX;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        for (int i = 0; i < READERS; i++) loss[i] = read_words(f, &n, i);
+        const fold_node root = fold_sum_n(f, loss, READERS);
+        fold_keep(f, root);
+        CHECK_INT(fold_backward(f, root), FOLD_OK);
+        const float got = fold_scalar(f, root);
+        if (!way) want = got;
+        CHECK_BITS(&got, &want, 1);
+        count = take_grads(n.m, way == 0 ? plain : way == 1 ? want_grads : got_grads);
+        for (size_t i = 0; i < count && way == 1; i++) CHECK_SAYS(fabsf(plain[i] - want_grads[i]) < 1e-5f, "%zu: %g, want %g", i, (double)want_grads[i], (double)plain[i]);
+        if (way > 1) CHECK_BITS(got_grads, want_grads, count);
+        if (way == 3) CHECK_SAYS(fold_stats(f).groups > 3, "%zu groups", fold_stats(f).groups);
+        fold_ctx_free(f);
+    }
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.dedupe = 1;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    fold_state s = fold_recurrent_start(f, &n.of[1]);
+    for (int t = 0; t < WORDS_READ; t++) s = fold_recurrent_step(f, &n.of[1], fold_lookup(f, n.words, t % DISTINCT), s);
+    CHECK_INT(fold_run(f, &s.h, 1), FOLD_OK);
+    CHECK_INT(fold_stats(f).run_nodes, WORDS_READ + DISTINCT); /* its steps, and a product for every word */
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 static void unmerged_dropout(void)
 {
     net n;
@@ -1158,6 +1226,7 @@ int main(int argc, char **argv)
         { "engine: unkept nodes", unkept_nodes },
         { "engine: merged calls", merged_calls },
         { "engine: merged calls and kept plans", merged_plans },
+        { "engine: merged products", merged_products },
         { "engine: unmerged dropout", unmerged_dropout },
         { "engine: each mistake", each_mistake },
         { "engine: stale handles", stale_handles },
