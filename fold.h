@@ -327,6 +327,10 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
    concatenation feeding it is never copied: its parts are read in place. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
+/* fold_linear_n of x and h in two steps, to the same bits: x meets the first rows of W, as many as it has values; h the last, and
+   is added to start [outputs]. What x gives can be used many times, or alone where there is no h. */
+FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
+FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b);  /* y = x Wᵀ + b, W [outputs x inputs] */
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);  /* [m,k][k,n] -> [m,n]; [k][k,n] -> [n]; [m,k][k] -> [m] */
 FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* equal shapes -> [1] */
@@ -4490,9 +4494,12 @@ static int fold__copy_operand(fold_ctx *f, fold__operand *x)
     return fold__operand_of(f, fold__record(f, &q), "copy", x);
 }
 
-/* leading: x meets the first rows of W, as many as it has values. */
-static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_param W, fold_param b, int transposed, int leading)
+/* The rows of W that inputs meet: all; the first, as many as inputs have values; or the last, where the product starts from the last
+   of `in`. */
+enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
+static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_param W, fold_param b, int transposed, int which)
 {
+    const int starts = which == FOLD__ROWS_LAST;
     fold__operand x[FOLD_MAX_IN + 1];
     const char *who = transposed ? "linear_t" : "linear";
     const fold__param_data *w = fold__param_or_fail(f, W, who), *bias = NULL;
@@ -4501,15 +4508,15 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     if (n < 1 || n > FOLD_MAX_IN) { fold__fail(f, FOLD_BAD_ARGUMENT, "%s: takes 1 to %d inputs, got %d", who, FOLD_MAX_IN, n); return fold__null; }
     for (int i = 0; i < n; i++)
         if (!fold__operand_of(f, in[i], who, &x[i])) return fold__null;
-    n = fold__expand_concat(f, x, n);
+    if (!starts) n = fold__expand_concat(f, x, n);
     if (!(w->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR))) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_LINEAR%s in its uses", who, w->name, transposed ? "_T" : "");
         return fold__null;
     }
     const int inputs = w->shape.dim[transposed ? 1 : 0], outputs = w->shape.dim[transposed ? 0 : 1];
     int given = 0;
-    for (int i = 0; i < n; i++) given += fold__shape_last(fold__operand_shape(f, &x[i]));
-    if (leading ? given > inputs : given != inputs) {
+    for (int i = 0; i < n - starts; i++) given += fold__shape_last(fold__operand_shape(f, &x[i]));
+    if (which ? given > inputs : given != inputs) {
         fold__fail(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given, w->name, w->shape.dim[0], w->shape.dim[1]);
         return fold__null;
     }
@@ -4521,30 +4528,20 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
         x[i].kind = (uint8_t)(x[i].kind & ~FOLD__SHARED);
         if ((f->kind[x[i].src] & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_operand(f, &x[i])) return fold__null;
     }
-    const int32_t attr[4] = { transposed, 0, 0, outputs };
+    const int32_t attr[4] = { transposed, starts, starts ? inputs - given : 0, outputs };
     const uint32_t param[2] = { W.id, b.id };
     return fold__linear_op(f, x, n, attr, param);
-}
-/* Continues a product: what x and the last rows of W, as many as it has values, add to `start`. */
-static fold_node fold__linear_on(fold_ctx *f, fold_node start, fold_node x, fold_param W)
-{
-    fold__operand in[2];
-    fold__request q;
-    const fold__param_data *w = fold__param_or_fail(f, W, "linear");
-    if (!w || !fold__operand_of(f, x, "linear", &in[0]) || !fold__operand_of(f, start, "linear", &in[1])) return fold__null;
-    fold__clear_request(&q);
-    q.op = FOLD__OP_linear; q.n_attr = 4; q.has_params = 1;
-    q.attr[1] = 1;
-    q.attr[2] = w->shape.dim[0] - fold__shape_last(fold__operand_shape(f, &in[0]));
-    q.attr[3] = w->shape.dim[1];
-    q.param[0] = W.id;
-    q.in = in;
-    q.n_in = 2;
-    return fold__record(f, &q);
 }
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0, 0); }
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b) { return fold__linear(f, x, n, W, b, 0, 0); }
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 1, 0); }
+FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0, FOLD__ROWS_FIRST); }
+FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node x, fold_param W)
+{
+    const fold_node in[2] = { x, start };
+    const fold_param none = { 0, 0 };
+    return fold__linear(f, in, 2, W, none, 0, FOLD__ROWS_LAST);
+}
 
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
 {
@@ -9286,7 +9283,7 @@ static void fold__lstm_out(fold_ctx *f, fold_node i, fold_node o, fold_node u, f
 static fold_node fold__gate_product(fold_ctx *f, const fold__gates *g, fold_node x, fold_node h, fold_param W, fold_param b)
 {
     const fold_node both[2] = { x, h };
-    return g->projected ? fold__linear_on(f, x, h, W) : fold_linear_n(f, both, 2, W, b);
+    return g->projected ? fold_linear_then(f, x, h, W) : fold_linear_n(f, both, 2, W, b);
 }
 
 /* Where identical calls become one, a word's product is a call of its own: one for all its occurrences, whatever states they meet. */
@@ -9391,7 +9388,7 @@ static fold_state fold__state_of(fold_ctx *f, fold_node call, int has_c)
 FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s)
 {
     const int projects = fold__projects(f, x);
-    const fold_node in[3] = { projects ? fold__linear(f, &x, 1, r->W, r->b, 0, 1) : x, s.h, s.c };
+    const fold_node in[3] = { projects ? fold_linear_first(f, x, r->W, r->b) : x, s.h, s.c };
     return fold__state_of(f, fold_call(f, projects ? r->projected : r->cell, in, r->has_c ? 3 : 2), r->has_c);
 }
 
@@ -9666,7 +9663,7 @@ static void fold__child_sum_leaf_body(fold_ctx *f, const fold_node *in, fold_nod
 {
     const fold__gates *g = (const fold__gates *)user;
     fold_node gate[3]; /* i o u */
-    fold__gates_of(f, g->projected ? in[0] : fold__linear(f, in, 1, g->W, g->b, 0, 1), g->hidden, 3, gate);
+    fold__gates_of(f, g->projected ? in[0] : fold_linear_first(f, in[0], g->W, g->b), g->hidden, 3, gate);
     fold__lstm_out(f, gate[0], gate[1], gate[2], fold__null, out);
 }
 
@@ -9713,9 +9710,9 @@ FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fo
 {
     const int projects = fold__projects(f, x);
     fold_node in[2] = { x, x };
-    if (projects) in[0] = fold__linear(f, &x, 1, t->W, t->b, 0, 1);
+    if (projects) in[0] = fold_linear_first(f, x, t->W, t->b);
     if (!n) return fold__state_of(f, fold_call(f, projects ? t->projected_leaf : t->leaf, in, 1), 1);
-    if (projects) in[1] = fold__linear(f, &x, 1, t->W_f, t->b_f, 0, 1);
+    if (projects) in[1] = fold_linear_first(f, x, t->W_f, t->b_f);
     /* a state is two nodes, h and c: the list's components as they lie */
     return fold__state_of(f, fold_call_list(f, projects ? t->projected : t->cell, in, projects ? 2 : 1, (const fold_node *)(const void *)children, n), 1);
 }

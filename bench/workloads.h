@@ -109,14 +109,13 @@ static fold_state child_sum_node(fold_ctx *f, const net *n, fold_node x, const f
     const int h = n->s.hidden;
     if (n->s.cells) return fold_child_sum_node(f, &n->child_sum, x, children, count);
     fold_node hs[MAX_NODES], kept[MAX_NODES], gate[3];
+    const fold_node null = { 0, 0 }, wx = fold_linear_first(f, x, n->W, n->b), fx = count ? fold_linear_first(f, x, n->W_f, n->b_f) : null;
     for (size_t i = 0; i < count; i++) {
-        const fold_node both[2] = { x, children[i].h };
         hs[i] = children[i].h;
-        kept[i] = fold_mul(f, fold_sigmoid(f, fold_linear_n(f, both, 2, n->W_f, n->b_f)), children[i].c);
+        kept[i] = fold_mul(f, fold_sigmoid(f, fold_linear_then(f, fx, hs[i], n->W_f)), children[i].c);
     }
-    const fold_node both[2] = { x, fold_sum_n_shaped(f, hs, count, fold_shape1(h)) };
-    plain_gates(f, fold_linear_n(f, both, 2, n->W, n->b), h, 3, gate);
-    return plain_out(f, gate[0], gate[1], gate[2], fold_sum_n_shaped(f, kept, count, fold_shape1(h)));
+    plain_gates(f, count ? fold_linear_then(f, wx, fold_sum_n(f, hs, count), n->W) : wx, h, 3, gate);
+    return plain_out(f, gate[0], gate[1], gate[2], count ? fold_sum_n(f, kept, count) : null);
 }
 static fold_state tree_leaf(fold_ctx *f, const net *n, fold_node x)
 {

@@ -294,7 +294,9 @@ static fold_node replay_op(fold_ctx *f, const net *n, const plan *p, const item 
     case OP_use: return fold_use(f, param[t->i[0]]);
     case OP_shared: return fold_shared(f, in[0]);
     case OP_linear: return fold_linear(f, in[0], param[t->i[0]], b);
-    case OP_linear_n: return fold_linear_n(f, in, t->n_in, param[t->i[0]], b);
+    case OP_linear_n:
+        if (t->n_in == 2 && t->i[0] == W24) return fold_linear_then(f, fold_linear_first(f, in[0], param[t->i[0]], b), in[1], param[t->i[0]]);
+        return fold_linear_n(f, in, t->n_in, param[t->i[0]], b);
     case OP_linear_t: return fold_linear_t(f, in[0], param[t->i[0]], b);
     case OP_matmul: return fold_matmul(f, in[0], in[1]);
     case OP_scale: return fold_scale(f, in[0], t->x);

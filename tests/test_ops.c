@@ -126,7 +126,7 @@ static void reference_select(const op_case *c, double *out)
     for (int i = 0; i < c->out_size; i++) out[i] = input(c, input(c, 0)[i] > 0 ? 1 : 2)[i];
 }
 
-/* Products. linear: segments of x, then W and perhaps b; attribute 1: through a concat. */
+/* Products. linear: segments of x, then W and perhaps b; attribute 1: through a concat, 2: one after the other. */
 static int first_param(const op_case *c)
 {
     int k = 0;
@@ -146,6 +146,7 @@ static fold_node record_linear(fold_ctx *f, const op_case *c)
     const int w = first_param(c), n = gather_nodes(c, w, x);
     const fold_param none = { 0, 0 }, b = w + 1 < c->n_in ? c->param[w + 1] : none;
     if (c->in[w].kind == 'V') return fold_linear_t(f, n > 1 ? fold_concat(f, x, n, 0) : x[0], c->param[w], b);
+    if (c->attr[0] == 2) return fold_linear_then(f, fold_linear_first(f, x[0], c->param[w], b), x[1], c->param[w]);
     if (c->attr[0]) return fold_linear(f, fold_concat(f, x, n, 0), c->param[w], b);
     return n > 1 ? fold_linear_n(f, x, n, c->param[w], b) : fold_linear(f, x[0], c->param[w], b);
 }
@@ -596,6 +597,7 @@ SPECS(linears, "4 W4x3 -> 3", "3x4 W4x5 b5 -> 3x5", "20x17 W17x31 b31 -> 20x31",
       "s3 5 W8x4 b4 -> 4", "s7 W7x4 b4 -> 4", "p3 4 W7x5 b5 -> 5", "r4 W4x5 b5 -> 5",
       "300 W300x200 b200 -> 200", "130 70 W200x130 b130 -> 130", "n8 W8x5 b5 -> 5", "3 n5 W8x20 b20 -> 20",
       "n3 5 W8x20 b20 -> 20", "5 n17 3 W25x20 b20 -> 20")
+SPECS(linears_in_steps, "3 5 W8x4 b4 -> 4 @2", "17 16 W33x31 -> 31 @2", "1 64 W65x64 b64 -> 64 @2", "300 150 W450x5 b5 -> 5 @2")
 SPECS(concat_linears, "3 5 W8x4 b4 -> 4 @1", "17 16 3 W36x31 b31 -> 31 @1", "9*3 W27x4 b4 -> 4 @1",
       "40*2 W80x5 b5 -> 5 @1", "3 s5 W8x4 b4 -> 4 @1", "4 =4 W8x4 b4 -> 4 @1")
 SPECS(linears_t, "4 V3x4 -> 3", "3x4 V5x4 b5 -> 3x5", "17 V16x17 b16 -> 16", "3 5 V4x8 b4 -> 4",
@@ -665,6 +667,7 @@ static const op_row rows[] = {
     ROW(dot, dots, -1, 1, 1e-5),
     ROW(linear, linears, -1, 1, 2e-5),
     ROW(linear, concat_linears, -1, 1, 2e-5),
+    ROW(linear, linears_in_steps, -1, 1, 2e-5),
     ROW(linear, linears_t, -1, 1, 2e-5),
     ROW(sum, axes, -2, 2, 1e-5),
     ROW(mean, axes, -2, 2, 1e-5),
@@ -1583,6 +1586,9 @@ static void test_bad_shapes(void)
     BAD(fold_linear(f, n.v4, n.W, none), BAD_SHAPE, "linear: input has 4 values", "W is [3 x 2]");
     BAD(fold_linear(f, n.v3, n.W, n.b), BAD_SHAPE, "bias b must be [2]", "W is [3 x 2]");
     BAD(fold_linear_n(f, n.list, 2, n.W, none), BAD_SHAPE, "has 7 values", "W is [3 x 2]");
+    BAD(fold_linear_first(f, n.v4, n.W, none), BAD_SHAPE, "linear: input has 4 values", "W is [3 x 2]");
+    BAD(fold_linear_then(f, n.v3, n.v4, n.W), BAD_SHAPE, "linear: input has 4 values", "W is [3 x 2]");
+    BAD(fold_linear_then(f, n.v4, n.v3, n.W), BAD_SHAPE, "linear: the rows to start from have another shape", "[3], [4]");
     BAD(fold_linear(f, fold_concat2(f, n.v3, n.v4), n.W, none), BAD_SHAPE, "has 7 values", "W is [3 x 2]");
     BAD(fold_matmul(f, n.m23, n.m23), BAD_SHAPE, "matmul", "[2 x 3], [2 x 3]");
     BAD(fold_matmul(f, n.v3, n.v3), BAD_SHAPE, "matmul", "[3], [3]");
