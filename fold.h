@@ -5442,9 +5442,9 @@ typedef struct fold__info {
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 typedef struct fold__use { uint32_t form, op, ref, kind, target, first; int is_node, in_place; size_t acc, size; } fold__use;
 
-/* Who runs batches, one of the context's threads: its batch, its scratch, and the call of an op being made. */
+/* Who runs batches, one of the context's threads: its batch or part of one, its scratch, and the call of an op being made. */
 typedef struct fold__worker {
-    const fold__batch *b;
+    fold__batch b;
     const fold__gsig *s;
     const fold__form *form;
     fold__program p;
@@ -6115,6 +6115,14 @@ static void fold__sort_calls(fold_ctx *f, uint32_t n0, uint32_t n)
         r->calls[i] = b >= r->n.calls || (a < n && r->work[a] < r->work[b]) ? r->work[a++] : r->work[b++];
 }
 
+/* Floats of the weights that a program multiplies by. */
+static size_t fold__weight_floats(const fold_ctx *f, const fold__program *p)
+{
+    size_t floats = 0;
+    for (int k = 0; k < p->n_ops; k++) floats += p->op[k].param[0] ? fold__params(f->model)[p->op[k].param[0] - 1].size : 0;
+    return floats;
+}
+
 /* Rows a batch should have on average: the more, the larger the weights that each batch reads, which beyond a few megabytes come
    from memory: 2 rows for a megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
@@ -6122,9 +6130,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     size_t most = 0;
     for (uint32_t i = 0; i < f->run->n.forms; i++) {
         const fold__program p = fold__program_of(f, &fold__sigs(f)[f->run->form[i].sig]);
-        size_t floats = 0;
-        for (int k = 0; k < p.n_ops; k++) floats += p.op[k].param[0] ? fold__params(f->model)[p.op[k].param[0] - 1].size : 0;
-        most = fold__max_size(most, floats);
+        most = fold__max_size(most, fold__weight_floats(f, &p));
     }
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
 }
@@ -7160,7 +7166,7 @@ static FOLD__NOINLINE void fold__buf_rows(const fold_ctx *f, const fold__worker 
     rows->stride = (ptrdiff_t)b->size;
     rows->rows = NULL;
     switch (b->place) {
-    case FOLD__SLAB: rows->base = x->region + b->off + (size_t)(b->elem ? x->b->elem0 : x->b->slot0) * b->size; break;
+    case FOLD__SLAB: rows->base = x->region + b->off + (size_t)(b->elem ? x->b.elem0 : x->b.slot0) * b->size; break;
     case FOLD__PER_BATCH: rows->base = x->scratch + b->off; break;
     case FOLD__PER_TILE: rows->base = x->scratch + b->off - (ptrdiff_t)x->tile0 * (ptrdiff_t)b->size; break;
     default: *rows = fold__no_rows;
@@ -7173,7 +7179,7 @@ static void fold__spread_rows(fold__worker *x, fold_rows *rows, uint32_t off, ui
     if (!rows->rows && rows->stride == 0) { rows->base += off; return; }
     float **to = (float **)fold__scratch_array(x, n, sizeof *to);
     uint32_t call = 0;
-    while (call < x->b->count && x->list[call + 1] <= row) call++;
+    while (call < x->b.count && x->list[call + 1] <= row) call++;
     for (size_t i = 0; i < n; i++) {
         while (x->list[call + 1] <= row + i) call++;
         to[i] = fold_row(rows, call) + off;
@@ -7254,7 +7260,7 @@ static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x,
     c->rows = n;
     c->list = x->list;
     c->scratch = x->op_scratch;
-    for (int j = 0; j < op->n_in; j++) fold__operand_rows(f, x, op, j, list ? 0 : row, list ? x->b->elems : n);
+    for (int j = 0; j < op->n_in; j++) fold__operand_rows(f, x, op, j, list ? 0 : row, list ? x->b.elems : n);
     for (int o = 0; o < op->n_out; o++) {
         fold__buf_rows(f, x, fold__buf_value(op->value0 + (uint32_t)o), &x->op_out[o]);
         fold__shift_rows(x, &x->op_out[o], row, 0, n);
@@ -7296,16 +7302,16 @@ static int fold__stage_part(const fold_ctx *f, const fold__worker *x, const fold
     *seg0 = 0;
     *seg1 = op->n_in - op->attr[1];
     if (!x->s->hoisted) return 1;
-    if (fold__in_prologue(f, x->s, op)) return x->b->stage == 0;
+    if (fold__in_prologue(f, x->s, op)) return x->b.stage == 0;
     const int leading = fold__leading_segments(f, x->s, &x->p, op);
-    if (x->b->stage == 0) *seg1 = leading; else *seg0 = leading;
-    return x->b->stage == 1 || leading > 0;
+    if (x->b.stage == 0) *seg1 = leading; else *seg0 = leading;
+    return x->b.stage == 1 || leading > 0;
 }
 
 /* A batch of calls with empty lists has no use for an op. */
 static int fold__idle(const fold_ctx *f, const fold__worker *x, const fold__body_op *op)
 {
-    return !x->b->elems && fold__for_elements(&x->p, f->run->info + x->form->info0, op);
+    return !x->b.elems && fold__for_elements(&x->p, f->run->info + x->form->info0, op);
 }
 
 static void fold__forward_op(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
@@ -7325,7 +7331,7 @@ static void fold__forward_op(fold_ctx *f, fold__worker *x, const fold__body_op *
 /* Ops [first, last) of one level, tile by tile. */
 static void fold__forward_span(fold_ctx *f, fold__worker *x, int first, int last)
 {
-    const uint32_t rows = x->p.op[first].elem ? x->b->elems : x->b->count;
+    const uint32_t rows = x->p.op[first].elem ? x->b.elems : x->b.count;
     for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
         x->tile0 = r0;
         for (int i = first; i < last; i++) fold__forward_op(f, x, &x->p.op[i], r0, fold__min_size(x->tile, rows - r0));
@@ -7341,11 +7347,25 @@ static int fold__span_end(const fold_ctx *f, const fold__program *p, int first)
 }
 
 /* What batches of one signature have in common: looked up again only when the signature changes. */
-static void fold__enter_batch(const fold_ctx *f, fold__worker *x, uint32_t batch)
+/* Part `part` of `parts` of a batch's rows: calls that lie one behind the other, and so do their elements. */
+static void fold__take_part(const fold_ctx *f, fold__batch *b, uint32_t part, uint32_t parts)
 {
     const fold__run *r = f->run;
-    x->b = &r->batch[batch];
-    const fold__gsig *s = &r->gsig[x->b->gsig];
+    const uint32_t from = (uint32_t)((uint64_t)b->count * part / parts), to = (uint32_t)((uint64_t)b->count * (part + 1) / parts);
+    const uint32_t end = to < b->count ? r->eslot[r->order[b->first + to]] : b->elem0 + b->elems;
+    if (from < to) b->elem0 = r->eslot[r->order[b->first + from]];
+    b->elems = end - b->elem0;
+    b->first += from;
+    b->slot0 += from;
+    b->count = to - from;
+}
+
+static void fold__enter_batch(const fold_ctx *f, fold__worker *x, uint32_t batch, uint32_t part, uint32_t parts)
+{
+    const fold__run *r = f->run;
+    x->b = r->batch[batch];
+    if (parts > 1) fold__take_part(f, &x->b, part, parts);
+    const fold__gsig *s = &r->gsig[x->b.gsig];
     if (x->s == s) return;
     x->s = s;
     x->form = &r->form[s->form];
@@ -7359,17 +7379,17 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *x)
 {
     fold__run *r = f->run;
     const fold__sig *sig = &fold__sigs(f)[x->form->sig];
-    x->ids = r->order + x->b->first;
+    x->ids = r->order + x->b.first;
     x->tile0 = 0;
     x->free = (char *)(x->scratch + x->s->free_at);
     x->list = NULL;
     if (sig->n_list) {
-        x->list = (uint32_t *)fold__scratch_array(x, (size_t)x->b->count + 1, sizeof *x->list);
-        for (uint32_t i = 0; i < x->b->count; i++) x->list[i] = r->eslot[x->ids[i]] - x->b->elem0;
-        x->list[x->b->count] = x->b->elems;
+        x->list = (uint32_t *)fold__scratch_array(x, (size_t)x->b.count + 1, sizeof *x->list);
+        for (uint32_t i = 0; i < x->b.count; i++) x->list[i] = r->eslot[x->ids[i]] - x->b.elem0;
+        x->list[x->b.count] = x->b.elems;
     }
     for (int k = 0; k < x->p.n_in + x->p.n_list; k++) {
-        const size_t n = k < x->p.n_in ? x->b->count : x->b->elems;
+        const size_t n = k < x->p.n_in ? x->b.count : x->b.elems;
         float **rows = (float **)fold__scratch_array(x, n, sizeof *rows);
         size_t at = 0;
         x->in[k] = fold__no_rows;
@@ -7378,7 +7398,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *x)
             x->in[k].base = f->val[f->esrc[e]] + f->eoff[e];
             continue;
         }
-        for (uint32_t i = 0; i < x->b->count; i++) {
+        for (uint32_t i = 0; i < x->b.count; i++) {
             const uint32_t id = x->ids[i], e0 = f->edge0[id];
             if (k < x->p.n_in) { rows[at++] = f->val[f->esrc[e0 + (uint32_t)k]] + f->eoff[e0 + (uint32_t)k]; continue; }
             const uint32_t count = (f->edge0[id + 1] - e0 - sig->n_in) / sig->n_list, e1 = e0 + sig->n_in + ((uint32_t)k - sig->n_in) * count;
@@ -7388,22 +7408,21 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *x)
     }
 }
 
-static void fold__forward_batch(fold_ctx *f, fold__worker *x, uint32_t batch)
+static void fold__forward_batch(fold_ctx *f, fold__worker *x)
 {
     fold__run *r = f->run;
-    fold__enter_batch(f, x, batch);
     fold__begin_batch(f, x);
     for (int i = 0; i < x->p.n_ops;) {
         const int last = fold__runs_tiled(f, &x->p.op[i]) ? fold__span_end(f, &x->p, i) : i + 1;
         if (fold__runs_tiled(f, &x->p.op[i])) fold__forward_span(f, x, i, last);
-        else fold__forward_op(f, x, &x->p.op[i], 0, x->p.op[i].elem ? x->b->elems : x->b->count);
+        else fold__forward_op(f, x, &x->p.op[i], 0, x->p.op[i].elem ? x->b.elems : x->b.count);
         i = last;
     }
-    if (!x->b->stage) return;
+    if (!x->b.stage) return;
     for (int o = 0; o < x->p.n_out; o++) {
         fold_rows rows;
         fold__buf_rows(f, x, fold__buf_value(x->p.out[o].index), &rows);
-        for (uint32_t i = 0; i < x->b->count; i++) {
+        for (uint32_t i = 0; i < x->b.count; i++) {
             const uint32_t id = x->ids[i] + (uint32_t)o;
             f->val[id] = fold_row(&rows, i);
             if (!(r->state[id] & (FOLD__PERSIST | FOLD__LINKED))) continue;
@@ -7425,18 +7444,15 @@ static float *fold__grad_area(const fold_ctx *f, uint32_t src, const fold__group
     return (r->state[src] & FOLD__LINKED) ? r->at_region : r->at_region + g->rows_at;
 }
 
-/* A row that nobody reads, for who must write one; groups that run at the same time have their own. */
-static float *fold__trash(const fold_ctx *f, const fold__group *g)
-{
-    return f->run->trash + (size_t)(g - f->run->group) % (size_t)f->threads * f->run->widest;
-}
+/* A row that nobody reads, for who must write one: the worker's own. */
+static float *fold__trash(const fold_ctx *f, const fold__worker *x) { return f->run->trash + (size_t)(x - f->run->worker) * f->run->widest; }
 
 /* Where an edge's contribution goes. */
-static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, uint32_t e, int shared, const fold__group *g)
+static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *x, uint32_t e, int shared, const fold__group *g)
 {
     const fold__run *r = f->run;
     const uint32_t src = f->esrc[e];
-    if (!r->grad[src]) return fold__trash(f, g);
+    if (!r->grad[src]) return fold__trash(f, x);
     if (shared || r->mode[src] == FOLD__GRAD_SUM) return fold__grad_area(f, src, g) + (size_t)r->edge_at[e] * 16;
     return r->grd[src] + f->eoff[e];
 }
@@ -7535,7 +7551,7 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *x, const fold__body_op *
     fold_rows to, from;
     fold__ref_dest(f, x, op, j, &off, &to);
     fold__buf_rows(f, x, fold__buf_spread(&x->p, at), &from);
-    for (uint32_t i = 0; i < x->b->count; i++) {
+    for (uint32_t i = 0; i < x->b.count; i++) {
         float *row = fold_row(&to, i) + off;
         fold__clear_row(row, size);
         for (uint32_t e = x->list[i]; e < x->list[i + 1]; e++) fold__add_row(f, row, fold_row(&from, e), size);
@@ -7556,7 +7572,7 @@ static void fold__backward_op(fold_ctx *f, fold__worker *x, const fold__body_op 
     const int list = (def->flags & FOLD__LIST) != 0;
     int seg0, seg1, wanted = 0;
     if (!r->info[x->form->info0 + op->value0].grad || !fold__stage_part(f, x, op, &seg0, &seg1)) return;
-    const int finishes = !x->s->hoisted || (x->b->stage == 0) == fold__in_prologue(f, x->s, op);
+    const int finishes = !x->s->hoisted || (x->b.stage == 0) == fold__in_prologue(f, x->s, op);
     for (int o = 0; o < op->n_out && finishes; o++) fold__finish_value(f, x, op->value0 + (uint32_t)o, row, n);
     if (!def->def.backward) return;
     fold_op_call *c = fold__set_call(f, x, op, row, n);
@@ -7574,7 +7590,7 @@ static void fold__backward_op(fold_ctx *f, fold__worker *x, const fold__body_op 
         wanted++;
         fold__buf_rows(f, x, fold__buf_spread(&x->p, at), din);
         if (!din->base) fold__ref_dest(f, x, op, j, &off, din);
-        fold__shift_rows(x, din, list ? 0 : row, off, list ? x->b->elems : n);
+        fold__shift_rows(x, din, list ? 0 : row, off, list ? x->b.elems : n);
     }
     if (wanted && fold__idle(f, x, op)) fold__clear_inputs(c);
     else if (wanted && (def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
@@ -7584,7 +7600,7 @@ static void fold__backward_op(fold_ctx *f, fold__worker *x, const fold__body_op 
 
 static void fold__backward_span(fold_ctx *f, fold__worker *x, int first, int last)
 {
-    const uint32_t rows = x->p.op[first].elem ? x->b->elems : x->b->count;
+    const uint32_t rows = x->p.op[first].elem ? x->b.elems : x->b.count;
     for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
         x->tile0 = r0;
         for (int i = last; i-- > first;) fold__backward_op(f, x, &x->p.op[i], r0, fold__min_size(x->tile, rows - r0));
@@ -7601,34 +7617,34 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *x, const fold__group
     for (int o = 0; o < x->p.n_out; o++) {
         x->outer[o] = fold__no_rows;
         if (!info[x->p.out[o].index].grad) continue;
-        float **rows = (float **)fold__scratch_array(x, x->b->count, sizeof *rows);
-        for (uint32_t i = 0; i < x->b->count; i++) {
+        float **rows = (float **)fold__scratch_array(x, x->b.count, sizeof *rows);
+        for (uint32_t i = 0; i < x->b.count; i++) {
             rows[i] = r->grd[x->ids[i] + (uint32_t)o];
-            if (x->b->stage) fold__finish_gradient(f, x, x->ids[i] + (uint32_t)o, g);
+            if (x->b.stage) fold__finish_gradient(f, x, x->ids[i] + (uint32_t)o, g);
         }
-        x->outer[o] = fold__tidy_rows(rows, x->b->count, (ptrdiff_t)x->p.value[x->p.out[o].index].size);
+        x->outer[o] = fold__tidy_rows(rows, x->b.count, (ptrdiff_t)x->p.value[x->p.out[o].index].size);
     }
     for (int k = 0; k < x->p.n_in + x->p.n_list; k++) {
         x->dest[k] = fold__no_rows;
         if (!(x->form->slot_grad >> k & 1) || !(sig->differentiable >> k & 1)) continue;
         const uint32_t size = fold__shapes(f)[fold__keys(f)[sig->key + sig->in_shape + (uint32_t)k]].size;
         const int mode = info[x->p.n_values + k].mode;
-        const size_t n = k < x->p.n_in ? x->b->count : x->b->elems;
+        const size_t n = k < x->p.n_in ? x->b.count : x->b.elems;
         float **rows = (float **)fold__scratch_array(x, n, sizeof *rows);
         size_t at = 0;
-        for (uint32_t i = 0; i < x->b->count; i++) {
+        for (uint32_t i = 0; i < x->b.count; i++) {
             const fold__slots s = fold__slots_of(f, x->ids[i]);
             for (uint32_t e = fold__slot_first(&s, k), end = e + fold__slot_edges(&s, k); e < end; e++)
-                rows[at++] = r->grad[x->ids[i]] ? fold__edge_dest(f, e, fold__slot_shared(&s, k), g) : fold__trash(f, g);
+                rows[at++] = r->grad[x->ids[i]] ? fold__edge_dest(f, x, e, fold__slot_shared(&s, k), g) : fold__trash(f, x);
         }
         x->dest[k] = fold__tidy_rows(rows, n, (ptrdiff_t)size);
-        if (x->b->stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS)) fold__clear_rows(&x->dest[k], 0, n, size);
+        if (x->b.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS)) fold__clear_rows(&x->dest[k], 0, n, size);
     }
-    for (int v = 0; v < x->p.n_values && x->b->stage; v++) {
+    for (int v = 0; v < x->p.n_values && x->b.stage; v++) {
         if (!info[v].grad || info[v].mode != FOLD__GRAD_SOME_PARTS) continue;
         fold_rows rows;
         fold__buf_rows(f, x, fold__buf_grad(&x->p, (uint32_t)v), &rows);
-        fold__clear_rows(&rows, 0, x->p.value[v].elem ? x->b->elems : x->b->count, x->p.value[v].size);
+        fold__clear_rows(&rows, 0, x->p.value[v].elem ? x->b.elems : x->b.count, x->p.value[v].size);
     }
 }
 
@@ -7639,8 +7655,8 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
     const fold__sig *sig = &fold__sigs(f)[x->form->sig];
     for (int k = 0; k < x->p.n_in + x->p.n_list; k++) {
         const int in_prologue = x->s->hoisted && !(x->s->recurrent >> k & 1);
-        if (fold__absent(&x->dest[k]) || slot[k].mode != FOLD__GRAD_SUM || (x->b->stage == 0) != in_prologue) continue;
-        const size_t n = k < x->p.n_in ? x->b->count : x->b->elems;
+        if (fold__absent(&x->dest[k]) || slot[k].mode != FOLD__GRAD_SUM || (x->b.stage == 0) != in_prologue) continue;
+        const size_t n = k < x->p.n_in ? x->b.count : x->b.elems;
         fold__clear_rows(&x->dest[k], 0, n, fold__shapes(f)[fold__keys(f)[sig->key + sig->in_shape + (uint32_t)k]].size);
         for (int i = 0; i < x->p.n_ops; i++)
             for (int j = 0; j < x->p.op[i].n_in; j++) {
@@ -7663,9 +7679,8 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *x)
     return 0;
 }
 
-static void fold__backward_batch(fold_ctx *f, fold__worker *x, uint32_t batch, const fold__group *g)
+static void fold__backward_batch(fold_ctx *f, fold__worker *x, const fold__group *g)
 {
-    fold__enter_batch(f, x, batch);
     if (!fold__gives_grad(f, x)) return;
     fold__begin_batch(f, x);
     fold__begin_backward(f, x, g);
@@ -7674,7 +7689,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *x, uint32_t batch, c
         const int tiled = fold__runs_tiled(f, &x->p.op[first]);
         while (tiled && first > 0 && fold__same_span(f, &x->p.op[first - 1], &x->p.op[first])) first--;
         if (tiled) fold__backward_span(f, x, first, last);
-        else fold__backward_op(f, x, &x->p.op[first], 0, x->p.op[first].elem ? x->b->elems : x->b->count);
+        else fold__backward_op(f, x, &x->p.op[first], 0, x->p.op[first].elem ? x->b.elems : x->b.count);
         for (int i = last; i-- > first;) /* sums over elements, once all rows are there */
             for (int j = 0; j < x->p.op[i].n_in; j++) {
                 int seg0, seg1;
@@ -7868,7 +7883,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *
         for (uint32_t i = 0; i < s->calls; i++) {
             const uint32_t e = f->edge0[r->bysig[s->rec0 + i]] + u->ref;
             if (!r->grad[r->bysig[s->rec0 + i]]) continue;
-            fold__add_row(f, acc + f->eoff[e], fold__edge_dest(f, e, 1, g), fold__slot_floats_of(f, r->form[u->form].sig, u->ref));
+            fold__add_row(f, acc + f->eoff[e], fold__edge_dest(f, x, e, 1, g), fold__slot_floats_of(f, r->form[u->form].sig, u->ref));
         }
     } else if (!part) {
         const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[u->form].sig]);
@@ -8097,9 +8112,9 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         if (!wanted || !(x.s->differentiable >> k & 1)) continue;
         any = 1;
         const int shared = fold__slot_shared(&x, k);
-        if (k < x.s->n_in) { w->op_din[k].base = fold__edge_dest(f, e0, shared, r->group); continue; }
+        if (k < x.s->n_in) { w->op_din[k].base = fold__edge_dest(f, w, e0, shared, r->group); continue; }
         w->op_din[k].rows = pointers;
-        for (uint32_t e = 0; e < x.count; e++) *pointers++ = fold__edge_dest(f, e0 + e, 0, r->group);
+        for (uint32_t e = 0; e < x.count; e++) *pointers++ = fold__edge_dest(f, w, e0 + e, 0, r->group);
     }
     if (any && key && !f->training) fold__copy_backward(c);
     else if (any) {
@@ -8122,7 +8137,7 @@ static void fold__eager_use_rows(fold_ctx *f, const fold__use *u, int head)
         if (f->sig[id] != r->form[u->form].sig || !r->grad[id] || ((r->state[id] & FOLD__HEAD) != 0) != head) continue;
         fold_rows dy = { r->grd[id], 0, NULL };
         if (u->kind == FOLD__USE_SLOT) {
-            fold__add_row(f, acc + f->eoff[e0 + u->ref], fold__edge_dest(f, e0 + u->ref, 1, r->group), fold__slot_floats_of(f, f->sig[id], u->ref));
+            fold__add_row(f, acc + f->eoff[e0 + u->ref], fold__edge_dest(f, r->worker, e0 + u->ref, 1, r->group), fold__slot_floats_of(f, f->sig[id], u->ref));
         } else if (u->kind == FOLD__USE_BIAS) {
             fold__add_rows(f->model->k, 1, &dy, inner, op->attr[3], whole, acc);
         } else {
@@ -8575,32 +8590,69 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *x, const 
     e->start = start;
     e->end = fold__now(f);
     e->sig = x->form->sig;
-    e->calls = x->b->count;
+    e->calls = x->b.count;
     e->group = (uint32_t)(g - r->group);
-    e->kind = kind | (x->b->stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE);
+    e->kind = kind | (x->b.stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE);
 }
 
-static void fold__forward_group(fold_ctx *f, fold__worker *x, const fold__group *g)
+/* A batch of a group, or one part of its rows. */
+static void fold__run_batch(fold_ctx *f, fold__worker *x, const fold__group *g, uint32_t batch, int kind, uint32_t part, uint32_t parts)
 {
+    const uint64_t start = f->trace_events ? fold__now(f) : 0;
+    fold__enter_batch(f, x, batch, part, parts);
+    if (!x->b.count) return;
+    if (kind == FOLD__EVENT_FORWARD) fold__forward_batch(f, x);
+    else fold__backward_batch(f, x, g);
+    if (f->trace_events) fold__note_event(f, x, g, (uint32_t)kind, start);
+}
+
+/* Hands a task to every thread. */
+static void fold__on_threads(fold_ctx *f, void (*task)(void *user, int lane), void *user)
+{
+    if (f->threads > 1) f->parallel_for(f->pool, f->threads, task, user);
+    else task(user, 0);
+}
+
+/* A batch of a group that runs alone, its rows shared out among threads. */
+typedef struct fold__shared_batch { fold_ctx *f; const fold__group *g; uint32_t batch; int kind; } fold__shared_batch;
+static void fold__run_shared(void *user, int lane)
+{
+    const fold__shared_batch *s = (const fold__shared_batch *)user;
+    fold__worker *x = &s->f->run->worker[lane];
+    const fold__fp saved = fold__fp_enter();
+    fold__enter_group(s->f, x, s->g);
+    fold__run_batch(s->f, x, s->g, s->batch, s->kind, (uint32_t)lane, (uint32_t)s->f->threads);
+    fold__fp_leave(saved);
+}
+
+/* Whether a batch of a group that runs alone is worth sharing out: by its multiplications, about. */
+#ifndef FOLD__SHARED_WORK
+#define FOLD__SHARED_WORK (1 << 20)
+#endif
+static int fold__worth_sharing(const fold_ctx *f, const fold__batch *b)
+{
+    const fold__program p = fold__program_of(f, &fold__sigs(f)[f->run->form[f->run->gsig[b->gsig].form].sig]);
+    return (size_t)b->count * (fold__weight_floats(f, &p) + f->run->form[f->run->gsig[b->gsig].form].row_floats) >= FOLD__SHARED_WORK;
+}
+
+/* A group's batches in order, or for backward from the last to the first; alone: no other group runs at this time. */
+static void fold__run_group(fold_ctx *f, fold__worker *x, const fold__group *g, int kind, int alone)
+{
+    fold__shared_batch s = { f, g, 0, kind };
     fold__enter_group(f, x, g);
-    for (uint32_t b = g->batch0; b < g->batch1; b++) {
-        const uint64_t start = f->trace_events ? fold__now(f) : 0;
-        fold__forward_batch(f, x, b);
-        if (f->trace_events) fold__note_event(f, x, g, FOLD__EVENT_FORWARD, start);
+    for (uint32_t i = 0, n = g->batch1 - g->batch0; i < n; i++) {
+        s.batch = kind == FOLD__EVENT_FORWARD ? g->batch0 + i : g->batch1 - 1 - i;
+        if (alone && f->threads > 1 && fold__worth_sharing(f, &f->run->batch[s.batch])) fold__on_threads(f, fold__run_shared, &s);
+        else fold__run_batch(f, x, g, s.batch, kind, 0, 1);
     }
 }
 
 /* Gradients of a group's values and leaves. */
-static void fold__backward_group(fold_ctx *f, fold__worker *x, const fold__group *g)
+static void fold__backward_group(fold_ctx *f, fold__worker *x, const fold__group *g, int alone)
 {
-    fold__run *r = f->run;
-    fold__enter_group(f, x, g);
-    for (uint32_t b = g->batch1; b-- > g->batch0;) {
-        const uint64_t start = f->trace_events ? fold__now(f) : 0;
-        fold__backward_batch(f, x, b, g);
-        if (f->trace_events) fold__note_event(f, x, g, FOLD__EVENT_BACKWARD, start);
-    }
-    for (uint32_t k = g->leaf0; k < g->leaf1; k++) fold__finish_gradient(f, x, r->leaves[k], g);
+    fold__clear_partial(f, g, 0);
+    fold__run_group(f, x, g, FOLD__EVENT_BACKWARD, alone);
+    for (uint32_t k = g->leaf0; k < g->leaf1; k++) fold__finish_gradient(f, x, f->run->leaves[k], g);
 }
 
 /* What groups add to parameters, in order: groups [first, last), one part of the columns. A shared node of the head gets the head's
@@ -8629,34 +8681,34 @@ static void fold__run_wave(void *user, int lane)
     if (w->weights) fold__accumulate_groups(f, x, w->first, w->last, lane, f->threads);
     for (uint32_t i = w->first + (uint32_t)lane; i < w->last && !w->weights; i += (uint32_t)f->threads) {
         const fold__group *g = &f->run->group[i];
-        fold__forward_group(f, x, g);
-        if (!f->run->backward) continue;
-        fold__clear_partial(f, g, 0);
-        fold__backward_group(f, x, g);
+        fold__run_group(f, x, g, FOLD__EVENT_FORWARD, 0);
+        if (f->run->backward) fold__backward_group(f, x, g, 0);
     }
     fold__fp_leave(saved);
 }
 
 /* Runs groups of samples: in inference each thread its own, all at once; in training as many at a time as there are threads,
-   which then share out the weights they add to, so that every sum goes on in the order of groups. */
+   which then share out the weights they add to, so that every sum goes on in the order of groups. One that is left over or the only
+   one is shared out batch by batch. */
 static void fold__run_samples(fold_ctx *f)
 {
-    const uint32_t from = fold__samples_from(f->run), to = fold__samples_to(f->run), step = f->run->backward ? (uint32_t)f->threads : to;
+    fold__run *r = f->run;
+    const uint32_t from = fold__samples_from(r), to = fold__samples_to(r), step = r->backward ? (uint32_t)f->threads : to;
     for (uint32_t first = from; first < to; first += step) {
         fold__wave w = { f, first, to - first < step ? to : first + step, 0 };
-        for (w.weights = 0; w.weights <= f->run->backward; w.weights++) {
-            if (f->threads > 1) f->parallel_for(f->pool, f->threads, fold__run_wave, &w);
-            else fold__run_wave(&w, 0);
-        }
+        const int alone = w.last - first == 1;
+        if (alone) fold__run_group(f, r->worker, &r->group[first], FOLD__EVENT_FORWARD, 1);
+        if (alone && r->backward) fold__backward_group(f, r->worker, &r->group[first], 1);
+        for (w.weights = alone; w.weights <= r->backward; w.weights++) fold__on_threads(f, fold__run_wave, &w);
     }
 }
 
 /* Backward of the head or the tail, and what it adds to parameters. */
 static void fold__backward_end(fold_ctx *f, uint32_t group)
 {
-    fold__clear_partial(f, &f->run->group[group], 0);
-    fold__backward_group(f, f->run->worker, &f->run->group[group]);
-    fold__accumulate_groups(f, f->run->worker, group, group + 1, 0, 1);
+    fold__wave w = { f, group, group + 1, 1 };
+    fold__backward_group(f, f->run->worker, &f->run->group[group], 1);
+    fold__on_threads(f, fold__run_wave, &w);
 }
 
 /* Gradients pass through the tail before there are values, and through the head when all samples have added theirs. */
@@ -8669,10 +8721,10 @@ static void fold__execute(fold_ctx *f)
     for (int i = 0; i < f->threads; i++) r->worker[i].kernel_calls = r->worker[i].one_row_calls = r->worker[i].events = 0;
     if (r->backward && r->acc) memset(r->at_acc, 0, r->acc * sizeof(float));
     for (uint32_t g = 0; g < r->n.groups && r->backward; g++) { fold__aim_gradients(f, &r->group[g]); fold__clear_partial(f, &r->group[g], 1); }
-    if (r->n.head) fold__forward_group(f, r->worker, &r->group[0]);
+    if (r->n.head) fold__run_group(f, r->worker, &r->group[0], FOLD__EVENT_FORWARD, 1);
     if (r->backward && r->n.tail) fold__backward_end(f, tail);
     fold__run_samples(f);
-    if (r->n.tail) fold__forward_group(f, r->worker, &r->group[tail]);
+    if (r->n.tail) fold__run_group(f, r->worker, &r->group[tail], FOLD__EVENT_FORWARD, 1);
     if (r->backward && r->n.head) fold__backward_end(f, 0);
     if (r->backward) {
         fold__commit_uses(f);

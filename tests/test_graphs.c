@@ -8,6 +8,7 @@
    A failure prints the arguments that reproduce it, shrunk to fewer samples and steps; --list shows graphs.
    Fewer than 1000 graphs need not use every op a hundred times. */
 
+#define FOLD__SHARED_WORK 4000 /* small batches, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"

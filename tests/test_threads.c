@@ -2,6 +2,7 @@
    thread alone gets; a pool of threads trains to the bits of one. Meant to be run under -fsanitize=thread as well.
        cc -O2 -o test_threads tests/test_threads.c -lm -lpthread && ./test_threads */
 #define FOLD_USE_THREADS
+#define FOLD__SHARED_WORK 4000 /* small batches, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
@@ -18,11 +19,14 @@ typedef struct net {
     fold_mlp head;
 } net;
 
-static net new_net(void)
+/* isa: the kernels; NULL: the best. The sanitizer sees all that plain C ("portable") reads and writes. */
+static net new_net(const char *isa)
 {
     static const int sizes[] = { 2 * H, 40, CLASSES };
+    fold_model_desc d = fold_model_desc_default();
     net n;
-    n.m = fold_model_new(NULL);
+    d.isa = isa;
+    n.m = fold_model_new(&d);
     n.words = fold_table(n.m, "words", WORDS, IN);
     n.tree = fold_tree_lstm_new(n.m, "tree", IN, H, 2);
     n.gru = fold_gru_new(n.m, "gru", IN, H);
@@ -118,26 +122,26 @@ static void readers(const net *n)
     fold_ctx_free(f);
 }
 
-static fold_status train(const net *n, fold_ctx *f, int set)
+static fold_status train(const net *n, fold_ctx *f, int set, int samples)
 {
     const fold_adam adam = fold_adam_default();
     fold_node loss[SAMPLES];
     fold_reset(f);
     record(f, n, set, 1, loss);
-    const fold_status status = fold_backward(f, fold_mean_n(f, loss, SAMPLES));
+    const fold_status status = fold_backward(f, fold_mean_n(f, loss, (size_t)samples));
     return status ? status : fold_adam_step(n->m, &adam);
 }
 
 /* The model is written by one thread between the times it is read by many. */
 static void test_readers(void)
 {
-    net n = new_net();
+    net n = new_net(NULL);
     fold_ctx_desc d = fold_ctx_desc_default();
     d.training = 1;
     fold_ctx *f = fold_ctx_new(n.m, &d);
     for (int turn = 0; turn < 3; turn++) {
         readers(&n);
-        CHECK_INT(train(&n, f, turn), FOLD_OK);
+        CHECK_INT(train(&n, f, turn, SAMPLES), FOLD_OK);
     }
     readers(&n);
     fold_ctx_free(f);
@@ -152,7 +156,7 @@ static void *train_alone(void *user)
     fold_status status = FOLD_OK;
     d.training = 1;
     fold_ctx *f = fold_ctx_new(n->m, &d);
-    for (int set = 0; set < SETS && !status; set++) status = train(n, f, set);
+    for (int set = 0; set < SETS && !status; set++) status = train(n, f, set, SAMPLES);
     fold_ctx_free(f);
     return status ? user : NULL;
 }
@@ -161,7 +165,7 @@ static void test_models_apart(void)
     net n[3];
     pthread_t thread[2];
     size_t count;
-    for (int i = 0; i < 3; i++) n[i] = new_net();
+    for (int i = 0; i < 3; i++) n[i] = new_net(NULL);
     CHECK(!train_alone(&n[2]));
     for (int i = 0; i < 2; i++) CHECK(!pthread_create(&thread[i], NULL, train_alone, &n[i]));
     for (int i = 0; i < 2; i++) {
@@ -174,33 +178,43 @@ static void test_models_apart(void)
     for (int i = 0; i < 3; i++) fold_model_free(n[i].m);
 }
 
-/* One context on a pool trains to the bits of a context on one thread. */
-static void test_pool(void)
+/* One context on a pool trains to the bits of a context on one thread: groups of samples, with calls that they share, and one
+   sample, whose batches are shared out. */
+static void train_on_pool(fold_pool *pool, const char *isa, int samples, int dedupe)
 {
     size_t count;
-    net one = new_net(), many = new_net();
-    fold_pool *pool = fold_pool_new(3);
+    net one = new_net(isa), many = new_net(isa);
     fold_ctx_desc d = fold_ctx_desc_default();
-    CHECK(pool != NULL);
     d.training = 1;
     d.group_bytes = 1 << 14;
+    d.dedupe = dedupe;
     fold_ctx *f = fold_ctx_new(one.m, &d);
     d.threads = 3;
     d.parallel_for = fold_pool_for;
     d.pool = pool;
     fold_ctx *g = fold_ctx_new(many.m, &d);
     for (int set = 0; set < 2 * SETS; set++) {
-        CHECK_INT(train(&one, f, set % SETS), FOLD_OK);
-        CHECK_INT(train(&many, g, set % SETS), FOLD_OK);
-        CHECK_SAYS(fold_stats(g).groups > 2, "too few groups: %s", fold_stats(g).one_group);
+        CHECK_INT(train(&one, f, set % SETS, samples), FOLD_OK);
+        CHECK_INT(train(&many, g, set % SETS, samples), FOLD_OK);
+        CHECK_SAYS((fold_stats(g).groups > 2) == (samples > 1), "%zu groups: %s", fold_stats(g).groups, fold_stats(g).one_group);
         const float *want = fold_model_values(one.m, &count);
         CHECK_BITS(fold_model_values(many.m, NULL), want, count);
     }
     fold_ctx_free(f);
     fold_ctx_free(g);
-    fold_pool_free(pool);
     fold_model_free(one.m);
     fold_model_free(many.m);
+}
+static void test_pool(void)
+{
+    fold_pool *pool = fold_pool_new(3);
+    CHECK(pool != NULL);
+    for (int dedupe = 0; dedupe < 2; dedupe++) {
+        train_on_pool(pool, NULL, SAMPLES, dedupe);
+        train_on_pool(pool, NULL, 1, dedupe);
+        train_on_pool(pool, "portable", SAMPLES, dedupe);
+    }
+    fold_pool_free(pool);
 }
 
 /* -- replicas: a model, a context, a thread and a share of the samples each ----------------------- */
@@ -244,7 +258,7 @@ static void open_replica(replica *r, int id, int of)
     fold_ctx_desc d = fold_ctx_desc_default();
     memset(r, 0, sizeof *r);
     d.training = 1;
-    r->n = new_net();
+    r->n = new_net(NULL);
     r->f = fold_ctx_new(r->n.m, &d);
     r->id = id;
     r->of = of;
