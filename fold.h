@@ -276,7 +276,8 @@ typedef struct fold_ctx_desc {
     void *clock_user;
     size_t trace_bytes;     /* reserved for fold_print_trace: 32 bytes a batch, forward and backward, shared out evenly among
                                threads. Needs a clock, which then is called from every thread. 0: none */
-    int threads;            /* groups of samples run on so many threads; results have the same bits. 0, 1: the caller's alone.
+    int threads;            /* groups of samples run on so many threads, or parts of large batches where there is but one group;
+                               results have the same bits. 0, 1: the caller's alone.
                                User ops must then bear to be called from several at once */
     fold_parallel_for *parallel_for; /* your job system, or fold_pool_for; needed for threads */
     void *pool;             /* handed to parallel_for */
