@@ -5,7 +5,8 @@
 enum { GEMM_FORWARD, GEMM_INPUTS, GEMM_WEIGHTS, GEMM_PRODUCTS, GEMM_MS = 9, GEMM_SHAPES = 8 };
 static const char *const gemm_names[GEMM_PRODUCTS] = { "Y=XW", "dX+=dYWT", "dW+=XTdY" };
 static const int gemm_m[GEMM_MS] = { 1, 2, 3, 4, 6, 12, 48, 240, 768 };
-static const int gemm_kn[GEMM_SHAPES][2] = { { 8, 64 }, { 64, 64 }, { 150, 5 }, { 150, 450 }, { 300, 600 }, { 512, 1024 }, { 784, 200 }, { 200, 10000 } };
+static const int gemm_kn[GEMM_SHAPES][2] = { { 8, 64 },    { 64, 64 },    { 150, 5 },   { 150, 450 },
+                                             { 300, 600 }, { 512, 1024 }, { 784, 200 }, { 200, 10000 } };
 
 /* Operands of the largest case, at multiples of 64 bytes and with room for a vector read past their ends. */
 typedef struct gemm {

@@ -217,7 +217,8 @@ static const char *const mode_names[N_MODES] = { "inference", "training" };
 static void print_table(const settings *o, int c, int mode, int real)
 {
     printf("\n### %s, %s, microseconds a %s%s\n\n", corpora[c].title, mode_names[mode], c ? "pair" : "tree", real ? "" : " (random trees)");
-    printf("| batch | one at a time | by hand | ratio | depth | agenda | of ratio: record | schedule | run | one at a time / ratio | by hand / ratio | MB, ratio | MB, by hand |\n");
+    printf("| batch | one at a time | by hand | ratio | depth | agenda | of ratio: record | schedule | run | one at a time / ratio | by hand / ratio "
+           "| MB, ratio | MB, by hand |\n");
     printf("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for (int i = 0; i < o->n_sizes; i++) {
         const figures *x = &grid[c][mode][i];
@@ -309,7 +310,8 @@ static void draw_picture(const settings *o)
     FILE *to = fopen(o->svg, "w");
     const int w = 2 * (PANEL_W + 2 * MARGIN), h = 2 * (PANEL_H + 2 * MARGIN) + 30;
     if (!to) die("cannot write ", o->svg);
-    fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n", w, h, w, h);
+    fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
+                "font-size=\"12\">\n", w, h, w, h);
     fprintf(to, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
     for (int c = 0; c < N_CORPORA; c++)
         for (int mode = 0; mode < N_MODES; mode++) {
@@ -322,8 +324,8 @@ static void draw_picture(const settings *o)
         }
     for (int k = 0; k <= N_WAYS; k++) {
         const int x = MARGIN + 150 * k, last = k == N_WAYS;
-        fprintf(to, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"%s/>", x, x + 26, h - 20, h - 20, colours[last ? DYNAMIC : k],
-                last ? " stroke-dasharray=\"4 3\"" : "");
+        fprintf(to, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"%s/>", x, x + 26, h - 20, h - 20,
+                colours[last ? DYNAMIC : k], last ? " stroke-dasharray=\"4 3\"" : "");
         fprintf(to, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 32, h - 16, last ? "ratio: record + schedule" : way_names[k]);
     }
     fprintf(to, "</svg>\n");
@@ -382,15 +384,20 @@ static void looks(const settings *o)
     static const int sizes_of_table[] = { 1, 32, 64, 128, 256, 512, 1024 };
     const double alone = looks_time(o, EAGER, 0, ALONE) / ALONE;
     printf("\n## Trees of %d leaves, state %d, inference\n\n", LEAVES, o->looks_state);
-    printf("Columns as in table 1 of Looks et al. (2017), seconds. Manual: all trees of one shape, batched by hand. Dynamic: the same trees, dynamically.\n");
-    printf("Full dynamic: every tree has a random shape of its own. Cost ratio: full dynamic over manual. Speed-up: one tree at a time (%.4f s, mean of %d)\n", alone, ALONE);
+    printf("Columns as in table 1 of Looks et al. (2017), seconds. Manual: all trees of one shape, batched by hand. Dynamic: the same trees, "
+           "dynamically.\n");
+    printf("Full dynamic: every tree has a random shape of its own. Cost ratio: full dynamic over manual. Speed-up: one tree at a time (%.4f s, mean "
+           "of %d)\n",
+           alone, ALONE);
     printf("over full dynamic. Batches above %d are run by `--looks N`.\n\n", o->looks_max);
-    printf("| batch | manual batch | a tree | dynamic batch | a tree | full dynamic batch | a tree | cost ratio | speed-up |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+    printf("| batch | manual batch | a tree | dynamic batch | a tree | full dynamic batch | a tree | cost ratio | speed-up "
+           "|\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for (size_t i = 0; i < sizeof sizes_of_table / sizeof *sizes_of_table; i++) {
         const int n = sizes_of_table[i];
         if (n > o->looks_max) break;
         const double by_hand = looks_time(o, MANUAL, 1, n), dynamic = looks_time(o, RATIO, 1, n), full = looks_time(o, RATIO, 0, n);
-        printf("| %d | %.3f | %.4f | %.3f | %.4f | %.3f | %.4f | %.2f | %.2f |\n", n, by_hand, by_hand / n, dynamic, dynamic / n, full, full / n, full / by_hand, alone * n / full);
+        printf("| %d | %.3f | %.4f | %.3f | %.4f | %.3f | %.4f | %.2f | %.2f |\n", n, by_hand, by_hand / n, dynamic, dynamic / n, full, full / n,
+               full / by_hand, alone * n / full);
         fflush(stdout);
     }
 }
@@ -433,7 +440,8 @@ static settings parse(int argc, char **argv)
         else if (!strcmp(name, "--looks-state")) o.looks_state = number(name, value, 1);
         else if (!strcmp(name, "--seed")) o.seed = number(name, value, 0);
         else if (!strcmp(name, "--sizes")) {
-            for (o.n_sizes = 0; value && o.n_sizes < MAX_SIZES; value = strchr(value, ',') ? strchr(value, ',') + 1 : NULL) o.sizes[o.n_sizes++] = number(name, value, 1);
+            for (o.n_sizes = 0; value && o.n_sizes < MAX_SIZES; value = strchr(value, ',') ? strchr(value, ',') + 1 : NULL)
+                o.sizes[o.n_sizes++] = number(name, value, 1);
         } else die("no option ", name);
     }
     return o;
@@ -446,7 +454,8 @@ int main(int argc, char **argv)
     fold_model *any = fold_model_new(NULL);
     if (!any) die("out of memory", "");
     const char *isa = fold_model_isa(any);
-    printf("One core reaches %.0f GFLOP/s of fused multiply-adds and reads memory at %.0f GB/s here.\n", 1e-9 * fma_peak(isa), 1e-9 * read_bandwidth(isa, (size_t)1 << 28));
+    printf("One core reaches %.0f GFLOP/s of fused multiply-adds and reads memory at %.0f GB/s here.\n", 1e-9 * fma_peak(isa),
+           1e-9 * read_bandwidth(isa, (size_t)1 << 28));
     fold_model_free(any);
     printf("\n## Real trees, construction included\n");
     for (int c = 0; c < N_CORPORA; c++)
@@ -465,7 +474,8 @@ int main(int argc, char **argv)
     printf("\nRESULT study");
     for (int c = 0; c < N_CORPORA; c++) {
         const figures *x = &grid[c][0][last];
-        printf(" %s_alone_us=%.1f %s_dynamic_us=%.1f %s_manual_us=%.1f", corpora[c].name, x->way[0], corpora[c].name, x->way[DYNAMIC], corpora[c].name, x->way[1]);
+        printf(" %s_alone_us=%.1f %s_dynamic_us=%.1f %s_manual_us=%.1f", corpora[c].name, x->way[0], corpora[c].name, x->way[DYNAMIC],
+               corpora[c].name, x->way[1]);
     }
     printf(" data=%s\n", real ? "real" : "generated");
     for (int c = 0; c < N_CORPORA; c++) { free(corpora[c].trees.items); free(corpora[c].trees.samples); data_vocab_free(&corpora[c].words); }

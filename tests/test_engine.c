@@ -776,7 +776,8 @@ static void merged_products(void)
         if (!way) want = got;
         CHECK_BITS(&got, &want, 1);
         count = take_grads(n.m, way == 0 ? plain : way == 1 ? want_grads : got_grads);
-        for (size_t i = 0; i < count && way == 1; i++) CHECK_SAYS(fabsf(plain[i] - want_grads[i]) < 1e-5f, "%zu: %g, want %g", i, (double)want_grads[i], (double)plain[i]);
+        for (size_t i = 0; i < count && way == 1; i++)
+            CHECK_SAYS(fabsf(plain[i] - want_grads[i]) < 1e-5f, "%zu: %g, want %g", i, (double)want_grads[i], (double)plain[i]);
         if (way > 1) CHECK_BITS(got_grads, want_grads, count);
         if (way == 3) CHECK_SAYS(fold_stats(f).groups > 3, "%zu groups", fold_stats(f).groups);
         fold_ctx_free(f);

@@ -168,7 +168,8 @@ static void second_run(void)
     in[0] = in[1] = a;
     const fold_node b = fold_call(f, n.join, in, 2);
     CHECK_INT(fold_run(f, &b, 1), FOLD_OK);
-    CHECK_SAME_TEXT(said(f, fold_print), "1 call in 1 batch, lower bound 1, schedule ratio\nleaves: 1 input\nstep 1: join = 1 x (join [4], join [4]) -> [4]\n");
+    CHECK_SAME_TEXT(said(f, fold_print),
+                    "1 call in 1 batch, lower bound 1, schedule ratio\nleaves: 1 input\nstep 1: join = 1 x (join [4], join [4]) -> [4]\n");
     CHECK_INT(count(said(f, fold_print_svg), "<path"), 1);
     fold_ctx_free(f);
     fold_model_free(n.m);

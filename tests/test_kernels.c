@@ -108,7 +108,8 @@ static float *packed(const fold__kernels *f, const float *w, int k, int n, int t
 
 static void test_product(const fold__kernels *f, int tries)
 {
-    static const int ns[] = { 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 23, 24, 31, 32, 33, 40, 47, 48, 49, 63, 64, 65, 80, 96, 100, 112, 128, 129, 144, 160, 192, 200, 257, 300, 450 };
+    static const int ns[] = { 1,  2,  3,  4,  5,  7,  8,   15,  16,  17,  23,  24,  31,  32,  33,  40,  47, 48,
+                              49, 63, 64, 65, 80, 96, 100, 112, 128, 129, 144, 160, 192, 200, 257, 300, 450 };
     static const int ms[] = { 0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 17, 48, 250 };
     int t, i, r, j, s, exact = strcmp(f->name, "cblas") != 0;
     for (t = 0; t < tries; t++) {
@@ -193,7 +194,8 @@ static void test_weight_grad(const fold__kernels *f, int tries)
 
 static float special(void)
 {
-    static const float s[] = { 0.0f, -0.0f, 1.0f, -1.0f, 1e-45f, -1e-45f, 1e-38f, 88.7228f, 88.73f, -87.5f, -103.9f, -104.1f, 3e38f, -3e38f, 0.5f, 9.1f };
+    static const float s[] = { 0.0f,   -0.0f,  1.0f,    -1.0f,   1e-45f, -1e-45f, 1e-38f, 88.7228f,
+                               88.73f, -87.5f, -103.9f, -104.1f, 3e38f,  -3e38f,  0.5f,   9.1f };
     uint32_t u = rnd();
     if (u % 16u == 0) return (float)INFINITY;
     if (u % 16u == 1) return -(float)INFINITY;
@@ -314,7 +316,8 @@ static void test_fma(const fold__kernels *f, int tries)
                 a[i] = 1.0f + (float)below(4096) / 4096.0f; b[i] = 1.0f + (float)(2 * below(2048) + 1) / 4096.0f;
                 c[i] = (float)(below(3) - 1) * ldexpf(1.0f, -24 - below(60));
             } else if (t % 3 == 2) {     /* around the smallest normal */
-                a[i] = ldexpf(1.0f + (float)below(1 << 23) / 8388608.0f, -60 - below(10)); b[i] = ldexpf(1.0f + (float)below(1 << 23) / 8388608.0f, -60 - below(16));
+                a[i] = ldexpf(1.0f + (float)below(1 << 23) / 8388608.0f, -60 - below(10));
+                b[i] = ldexpf(1.0f + (float)below(1 << 23) / 8388608.0f, -60 - below(16));
                 c[i] = ldexpf((float)(below(5) - 2), -120 - below(32));
             }
         }
@@ -329,10 +332,14 @@ static void test_edges(const fold__kernels *f)
     float x[8], y[8];
     x[0] = inf; x[1] = -inf; x[2] = nan; x[3] = 89.0f; x[4] = -104.0f; x[5] = 0.0f; x[6] = -100.0f; x[7] = 88.7228f;
     f->map[FOLD__MAP_exp](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
-    check(y[0] == inf && y[1] == 0.0f && y[2] != y[2] && y[3] == inf && y[4] == 0.0f && y[5] == 1.0f && y[6] > 0.0f && y[6] < 1e-43f && y[7] > 3.4e38f && y[7] < inf, "exp edges", f->name, 0, 0, 0);
+    check(y[0] == inf && y[1] == 0.0f && y[2] != y[2] && y[3] == inf && y[4] == 0.0f && y[5] == 1.0f && y[6] > 0.0f && y[6] < 1e-43f &&
+              y[7] > 3.4e38f && y[7] < inf,
+          "exp edges", f->name, 0, 0, 0);
     x[3] = -1.0f; x[4] = 1e-45f; x[6] = -0.0f; x[7] = 1.0f;
     f->map[FOLD__MAP_log](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
-    check(y[0] == inf && y[1] != y[1] && y[2] != y[2] && y[3] != y[3] && y[4] > -103.3f && y[4] < -103.2f && y[5] == -inf && y[6] == -inf && y[7] == 0.0f, "log edges", f->name, 0, 0, 0);
+    check(y[0] == inf && y[1] != y[1] && y[2] != y[2] && y[3] != y[3] && y[4] > -103.3f && y[4] < -103.2f && y[5] == -inf && y[6] == -inf &&
+              y[7] == 0.0f,
+          "log edges", f->name, 0, 0, 0);
     f->map[FOLD__MAP_tanh](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == 1.0f && y[1] == -1.0f && y[2] != y[2] && y[4] == 1e-45f && bits_of(y[6]) == 0x80000000u, "tanh edges", f->name, 0, 0, 0);
     f->map[FOLD__MAP_sigmoid](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
@@ -405,7 +412,8 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
         for (i = 0; i < reps; i++) f->weight_grad(m, &a.r, k, &y.r, n, w, (size_t)n, scratch);
         t = (now() - t) / reps; if (t < wg) wg = t;
     }
-    printf("  %-9s rows %4d K %4d N %4d   product %7.2f   weight_grad %7.2f GFLOP/s   packT %5.2f ns/float\n", f->name, m, k, n, flop / best * 1e-9, flop / wg * 1e-9, pack_time * 1e9 / ((double)k * n));
+    printf("  %-9s rows %4d K %4d N %4d   product %7.2f   weight_grad %7.2f GFLOP/s   packT %5.2f ns/float\n", f->name, m, k, n, flop / best * 1e-9,
+           flop / wg * 1e-9, pack_time * 1e9 / ((double)k * n));
     drop(&a); drop(&y); free(w); free(raw); free(scratch);
 }
 
@@ -431,8 +439,10 @@ static void time_maps(const fold__kernels *f)
 int main(int argc, char **argv)
 {
     static const char *names[] = { "portable", "neon", "avx2", "avx512", "cblas" };
-    static const int shape[][3] = { { 1, 300, 450 }, { 2, 300, 450 }, { 3, 300, 450 }, { 4, 300, 450 }, { 5, 300, 450 }, { 6, 300, 450 }, { 7, 300, 448 }, { 8, 300, 450 }, { 9, 300, 450 }, { 12, 150, 192 },
-        { 16, 300, 450 }, { 48, 300, 448 }, { 48, 150, 450 }, { 256, 300, 450 }, { 256, 784, 1024 }, { 768, 300, 600 }, { 256, 64, 64 }, { 256, 32, 20 }, { 256, 300, 5 }, { 1, 300, 5 } };
+    static const int shape[][3] = { { 1, 300, 450 },   { 2, 300, 450 },  { 3, 300, 450 },  { 4, 300, 450 },   { 5, 300, 450 },
+                                    { 6, 300, 450 },   { 7, 300, 448 },  { 8, 300, 450 },  { 9, 300, 450 },   { 12, 150, 192 },
+                                    { 16, 300, 450 },  { 48, 300, 448 }, { 48, 150, 450 }, { 256, 300, 450 }, { 256, 784, 1024 },
+                                    { 768, 300, 600 }, { 256, 64, 64 },  { 256, 32, 20 },  { 256, 300, 5 },   { 1, 300, 5 } };
     const fold__kernels *set[4] = { NULL, NULL, NULL, NULL };
     const char *mode = argc > 1 ? argv[1] : "quick";
     uint64_t saved = fold__fp_enter();
