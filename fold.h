@@ -1168,11 +1168,20 @@ FOLD__INLINE float *fold__at(const fold_rows *x, ptrdiff_t r)
 {
     return x->rows ? x->rows[r] : x->base + r * x->stride;
 }
+/* The rows from r on. */
+static fold_rows fold__rows_from(const fold_rows *x, ptrdiff_t r)
+{
+    fold_rows y = *x;
+    if (y.rows) y.rows += r;
+    else y.base += r * y.stride;
+    return y;
+}
 
 enum {
     FOLD__LANES = 16,        /* partial chains of a narrow product or a reduction, on every path */
     FOLD__ROW_BLOCK = 96,    /* rows of one weight-gradient block */
     FOLD__K_BLOCK = 96,      /* weight rows of one weight-gradient block; a multiple of every tile height */
+    FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
     FOLD__TILE_BLOCK = 40,   /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
     FOLD__TILE_ROWS = 6,     /* of the tallest tile */
     FOLD__TILE_WIDTH = 128,  /* columns of the widest tile */
@@ -1463,8 +1472,9 @@ typedef struct fold__tiles {
     fold__tile_fn tile[FOLD__TILE_ROWS][8];        /* [rows - 1][vectors - 1] */
     int narrow_rows, narrow_columns;
     fold__narrow_fn narrow[2][2];          /* [many rows][many columns] */
-    int few;                               /* rows up to which a weight gradient packs nothing */
-    void (*grad_few)(int rows, const fold_rows *x, ptrdiff_t row, int k, const fold_rows *dy, int n, float *dw, size_t ldw);
+    int few, many;                         /* rows up to which a weight gradient packs nothing: in the worst case, and else */
+    /* dW, k x n, continues as the product (transpose of X) . dY, for columns of X from i on and of dY from j on */
+    void (*grad)(int rows, const fold_rows *x, int i, int k, const fold_rows *dy, int j, int n, float *dw, size_t ldw);
     fold__map_fn add;
     fold__mover mover;
 } fold__tiles;
@@ -1607,17 +1617,43 @@ static void fold__product_any(const fold__tiles *f, const fold__product *p, floa
     fold__product_wide(f, &q, scratch);
 }
 
-/* dW continues in place as the product (transpose of X) . dY: blocks of rows are its K-segments, X transposed and dY packed. */
-static void fold__weight_grad_any(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw, float *scratch)
+/* A weight gradient by blocks of dW that stay in the first cache while some rows pass. */
+static void fold__weight_grad_direct(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw)
+{
+    const int tall = rows <= f->few ? k : FOLD__K_BLOCK, wide = rows <= f->few ? n : FOLD__N_BLOCK;
+    int row, i, j;
+    for (row = 0; row < rows; row += FOLD__ROW_BLOCK) {
+        const fold_rows xr = fold__rows_from(x, row), dyr = fold__rows_from(dy, row);
+        const int count = rows - row < FOLD__ROW_BLOCK ? rows - row : FOLD__ROW_BLOCK;
+        for (i = 0; i < k; i += tall)
+            for (j = 0; j < n; j += wide)
+                f->grad(count, &xr, i, k - i < tall ? k - i : tall, &dyr, j, n - j < wide ? n - j : wide, dw + (size_t)i * ldw + j, ldw);
+    }
+}
+
+/* n < 16: the transpose of dW, block by block, has wide rows. */
+static void fold__weight_grad_narrow(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw, float *block)
+{
+    enum { WIDTH = FOLD__K_BLOCK * FOLD__ROW_BLOCK / FOLD__LANES };
+    int i, r, c, width;
+    for (i = 0; i < k; i += width, dw += (size_t)width * ldw) {
+        width = k - i < WIDTH ? k - i : WIDTH;
+        for (c = 0; c < n; c++)
+            for (r = 0; r < width; r++) block[c * WIDTH + r] = dw[(size_t)r * ldw + (size_t)c];
+        f->grad(rows, dy, 0, n, x, i, width, block, WIDTH);
+        for (c = 0; c < n; c++)
+            for (r = 0; r < width; r++) dw[(size_t)r * ldw + (size_t)c] = block[c * WIDTH + r];
+    }
+}
+
+/* The same as a product with packed operands: blocks of rows are its K-segments, X transposed and dY packed. */
+static void fold__weight_grad_packed(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw, float *scratch)
 {
     float *xt = scratch + FOLD__TILE_ROWS * FOLD__TILE_WIDTH, *packed = xt + FOLD__K_BLOCK * FOLD__ROW_BLOCK;
-    fold__layout l;
+    const fold__layout l = fold__layout_of(f->panel * f->vector, f->vector, n);
     fold__product p;
     fold__seg seg;
     int row, i;
-    if (rows < 1 || k < 1 || n < 1) return;
-    if (rows <= f->few) { f->grad_few(rows, x, 0, k, dy, n, dw, ldw); return; }
-    l = fold__layout_of(f->panel * f->vector, f->vector, n);
     memset(&p, 0, sizeof p);
     seg.a.base = xt;
     seg.a.stride = FOLD__ROW_BLOCK;
@@ -1639,6 +1675,15 @@ static void fold__weight_grad_any(const fold__tiles *f, int rows, const fold_row
             fold__product_wide(f, &p, scratch);
         }
     }
+}
+
+/* Rows of dW that lie a multiple of 4 KB apart share sets of the cache, and a load of one waits for stores to the last. */
+static void fold__weight_grad_any(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw, float *scratch)
+{
+    if (rows < 1 || k < 1 || n < 1) return;
+    if (n < FOLD__LANES && k >= FOLD__LANES && f->many > f->few) fold__weight_grad_narrow(f, rows, x, k, dy, n, dw, ldw, scratch);
+    else if (rows <= (ldw % 1024 ? f->many : f->few)) fold__weight_grad_direct(f, rows, x, k, dy, n, dw, ldw);
+    else fold__weight_grad_packed(f, rows, x, k, dy, n, dw, ldw, scratch);
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
@@ -12553,52 +12598,71 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
     }
 #define FOLD__NARROW_AT(R, C) FOLD__ISA(narrow_##R##x##C)
 
-/* ---- weight gradients of few rows: dW streams through once, nothing is packed ---- */
+/* ---- weight gradients without packing ---- */
 
 #if FOLD__SIMD_PASS == 1
-static void FOLD__ISA(grad_few)(int rows, const fold_rows *x, ptrdiff_t row, int k, const fold_rows *dy, int n, float *dw, size_t ldw)
+static void FOLD__ISA(grad)(int rows, const fold_rows *x, int first, int k, const fold_rows *dy, int j, int n, float *dw, size_t ldw)
 {
     int r, i;
-    for (i = 0; i < k; i++, dw += ldw)
-        for (r = 0; r < rows; r++) FOLD__ISA(map_axpy)(dw, fold__at(dy, row + r), NULL, dw, fold__at(x, row + r)[i], (size_t)n, 1, NULL);
+    for (i = first; i < first + k; i++, dw += ldw)
+        for (r = 0; r < rows; r++) FOLD__ISA(map_axpy)(dw, fold__at(dy, r) + j, NULL, dw, fold__at(x, r)[i], (size_t)n, 1, NULL);
 }
-#define FOLD__FEW 2
+#define FOLD__FEW 2, 2
 #else
-#define FOLD__GRAD_ROW(r, V) const float *x##r = fold__at(x, row + r), *d##r = fold__at(dy, row + r);
-#define FOLD__GRAD_SET(r, V) const FOLD__V v##r = FOLD__VSET(x##r[i]);
-#define FOLD__GRAD_FMA(r, V) acc = FOLD__VFMA(v##r, FOLD__VLOAD(d##r + j), acc);
-#define FOLD__GRAD_FMA_M(r, V) acc = FOLD__VFMA(v##r, FOLD__VLOAD_M(d##r + j, tail), acc);
-#define FOLD__GRAD(R) \
-    FOLD__TARGET static void FOLD__ISA(grad_##R)(const fold_rows *x, ptrdiff_t row, int k, const fold_rows *dy, int n, float *dw, size_t ldw) \
-    { \
-        FOLD__NO_CONTRACT \
-        FOLD__ROWS_##R(FOLD__GRAD_ROW, 1) \
-        const int rest = n % FOLD__W, whole = n - rest; \
-        const FOLD__MASK tail = FOLD__TAIL(rest); \
-        int i, j; \
-        for (i = 0; i < k; i++, dw += ldw) { \
-            FOLD__ROWS_##R(FOLD__GRAD_SET, 1) \
-            FOLD__V acc; \
-            for (j = 0; j < whole; j += FOLD__W) { \
-                acc = FOLD__VLOAD(dw + j); \
-                FOLD__ROWS_##R(FOLD__GRAD_FMA, 1) \
-                FOLD__VSTORE(dw + j, acc); \
-            } \
-            if (rest == 0) continue; \
-            acc = FOLD__VLOAD_M(dw + j, tail); \
-            FOLD__ROWS_##R(FOLD__GRAD_FMA_M, 1) \
-            FOLD__VSTORE_M(dw + j, acc, tail, rest); \
+/* R rows of dY, C vectors of each, stay in registers while rows of dW pass. */
+#define FOLD__GRAD_ROW(r, C) const float *x##r = fold__at(x, row + r) + first, *d##r = fold__at(dy, row + r) + from;
+#define FOLD__GRAD_DY(r, C) FOLD__COLS_##C(FOLD__GRAD_DY_AT, r)
+#define FOLD__GRAD_DY_AT(r, c) const FOLD__V d##r##_##c = FOLD__VLOAD(d##r + j + c * FOLD__W);
+#define FOLD__GRAD_DY_M(r, C) const FOLD__V d##r##_0 = FOLD__VLOAD_M(d##r + j, tail);
+#define FOLD__GRAD_LOAD(r, c) FOLD__V a##c = FOLD__VLOAD(to + c * FOLD__W);
+#define FOLD__GRAD_FMA(r, C) { const FOLD__V v = FOLD__VSET(x##r[i]); FOLD__COLS_##C(FOLD__GRAD_FMA_AT, r) }
+#define FOLD__GRAD_FMA_AT(r, c) a##c = FOLD__VFMA(v, d##r##_##c, a##c);
+#define FOLD__GRAD_STORE(r, c) FOLD__VSTORE(to + c * FOLD__W, a##c);
+#define FOLD__GRAD_STRIP(R, C) \
+    for (; n - j >= C * FOLD__W; j += C * FOLD__W) { \
+        FOLD__ROWS_##R(FOLD__GRAD_DY, C) \
+        to = dw + j; \
+        for (i = 0; i < k; i++, to += ldw) { \
+            FOLD__COLS_##C(FOLD__GRAD_LOAD, R) \
+            FOLD__ROWS_##R(FOLD__GRAD_FMA, C) \
+            FOLD__COLS_##C(FOLD__GRAD_STORE, R) \
         } \
     }
-FOLD__GRAD(1) FOLD__GRAD(2) FOLD__GRAD(3) FOLD__GRAD(4)
-static void FOLD__ISA(grad_few)(int rows, const fold_rows *x, ptrdiff_t row, int k, const fold_rows *dy, int n, float *dw, size_t ldw)
+#define FOLD__GRAD(R, C) \
+    FOLD__TARGET static void FOLD__ISA(grad_##R)(const fold_rows *x, int first, int k, const fold_rows *dy, int from, int n, float *dw, size_t ldw, \
+                                                 ptrdiff_t row) \
+    { \
+        FOLD__NO_CONTRACT \
+        FOLD__ROWS_##R(FOLD__GRAD_ROW, C) \
+        float *to; \
+        int i, j = 0; \
+        FOLD__GRAD_STRIP(R, C) \
+        FOLD__GRAD_STRIP(R, 1) \
+        if (j == n) return; \
+        const FOLD__MASK tail = FOLD__TAIL(n - j); \
+        FOLD__ROWS_##R(FOLD__GRAD_DY_M, 1) \
+        to = dw + j; \
+        for (i = 0; i < k; i++, to += ldw) { \
+            FOLD__V a0 = FOLD__VLOAD_M(to, tail); \
+            FOLD__ROWS_##R(FOLD__GRAD_FMA, 1) \
+            FOLD__VSTORE_M(to, a0, tail, n - j); \
+        } \
+    }
+#if FOLD__SIMD_PASS == 512
+FOLD__GRAD(1, 8) FOLD__GRAD(2, 8) FOLD__GRAD(3, 4) FOLD__GRAD(4, 4) FOLD__GRAD(6, 4)
+#else
+FOLD__GRAD(1, 8) FOLD__GRAD(2, 4) FOLD__GRAD(3, 3) FOLD__GRAD(4, 2) FOLD__GRAD(6, 2)
+#endif
+static void FOLD__ISA(grad)(int rows, const fold_rows *x, int i, int k, const fold_rows *dy, int j, int n, float *dw, size_t ldw)
 {
-    for (; rows >= 4; rows -= 4, row += 4) FOLD__ISA(grad_4)(x, row, k, dy, n, dw, ldw);
-    if (rows == 3) FOLD__ISA(grad_3)(x, row, k, dy, n, dw, ldw);
-    if (rows == 2) FOLD__ISA(grad_2)(x, row, k, dy, n, dw, ldw);
-    if (rows == 1) FOLD__ISA(grad_1)(x, row, k, dy, n, dw, ldw);
+    int row, height;
+    for (row = 0; row < rows; row += height) {
+        height = fold__tile_height(6, rows - row);
+        (height == 6 ? FOLD__ISA(grad_6) : height == 4 ? FOLD__ISA(grad_4) : height == 3 ? FOLD__ISA(grad_3) : height == 2 ? FOLD__ISA(grad_2) : FOLD__ISA(grad_1))
+            (x, i, k, dy, j, n, dw, ldw, row);
+    }
 }
-#define FOLD__FEW (FOLD__SIMD_PASS == 512 ? 4 : 8)
+#define FOLD__FEW 6, INT_MAX
 #endif
 
 /* ---- which tiles there are ---- */
@@ -12667,7 +12731,7 @@ FOLD__NARROW(1, 1)
     1, 1, { { FOLD__NARROW_AT(1, 1), NULL }, { NULL, NULL } }
 #endif
 
-static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__FEW, FOLD__ISA(grad_few), FOLD__ISA(map_add),
+static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__FEW, FOLD__ISA(grad), FOLD__ISA(map_add),
                                               { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
 
 /* ---- the table ---- */
@@ -12820,9 +12884,14 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__NARROW_AT
 #undef FOLD__FEW
 #undef FOLD__GRAD_ROW
-#undef FOLD__GRAD_SET
+#undef FOLD__GRAD_DY
+#undef FOLD__GRAD_DY_AT
+#undef FOLD__GRAD_DY_M
+#undef FOLD__GRAD_LOAD
 #undef FOLD__GRAD_FMA
-#undef FOLD__GRAD_FMA_M
+#undef FOLD__GRAD_FMA_AT
+#undef FOLD__GRAD_STORE
+#undef FOLD__GRAD_STRIP
 #undef FOLD__GRAD
 #undef FOLD__LIST
 #undef FOLD__MAP_ENTRY
