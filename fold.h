@@ -3530,7 +3530,7 @@ FOLD_API void fold_clear_grads(fold_model *m)
    eager context runs each op as soon as it is recorded. */
 
 enum { /* arrays of a context */
-    FOLD__C_SIG, FOLD__C_KIND, FOLD__C_EDGE0, FOLD__C_SRC, FOLD__C_OFF, FOLD__C_SHAPE, FOLD__C_PLACE, FOLD__C_NODE_DATA, FOLD__C_VAL,
+    FOLD__C_SIG, FOLD__C_KIND, FOLD__C_EDGE0, FOLD__C_SRC, FOLD__C_OFF, FOLD__C_SHAPE, FOLD__C_PLACE, FOLD__C_NODE_DATA, FOLD__C_VAL, FOLD__C_CALLS,
     FOLD__C_ESRC, FOLD__C_EOFF, FOLD__C_DATA, FOLD__C_USE_NODE, FOLD__C_TWINS, FOLD__C_KEPT_GRADS, FOLD__C_STEPS,
     FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS, FOLD__C_SHAPES, FOLD__C_OPS, FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES,
     /* of a run */
@@ -3644,9 +3644,9 @@ struct fold_ctx {
     uint32_t epoch;
     uint64_t resets, seed, draws;
     /* the recording */
-    uint32_t n_nodes, n_edges, node_cap, edge_cap; /* node ids start at 1 */
+    uint32_t n_nodes, n_edges, n_calls, node_cap, edge_cap; /* node ids start at 1 */
     size_t data_used;                              /* floats */
-    uint32_t *sig, *edge0, *src, *off, *shape, *place, *esrc, *eoff;
+    uint32_t *sig, *edge0, *src, *off, *shape, *place, *calls, *esrc, *eoff; /* calls: the nodes that are ops, in order */
     uint8_t *kind;
     uint64_t *node_data;
     float **val;
@@ -3691,13 +3691,14 @@ static void fold__renew(fold_ctx *f)
     f->place = (uint32_t *)(void *)a[FOLD__C_PLACE].p;
     f->node_data = (uint64_t *)(void *)a[FOLD__C_NODE_DATA].p;
     f->val = (float **)(void *)a[FOLD__C_VAL].p;
+    f->calls = (uint32_t *)(void *)a[FOLD__C_CALLS].p;
     f->esrc = (uint32_t *)(void *)a[FOLD__C_ESRC].p;
     f->eoff = (uint32_t *)(void *)a[FOLD__C_EOFF].p;
 }
 
 /* Bytes in use of the node and edge arrays, which fill their slack without asking. */
-enum { FOLD__NODE_ARRAYS = 9 };
-static const uint8_t fold__node_bytes[FOLD__NODE_ARRAYS] = { 4, 1, 4, 4, 4, 4, 4, 8, sizeof(float *) }; /* FOLD__C_SIG … FOLD__C_VAL */
+enum { FOLD__NODE_ARRAYS = 10 };
+static const uint8_t fold__node_bytes[FOLD__NODE_ARRAYS] = { 4, 1, 4, 4, 4, 4, 4, 8, sizeof(float *), 4 }; /* FOLD__C_SIG … FOLD__C_CALLS */
 static size_t fold__array_use(const fold_ctx *f, int which)
 {
     const int node = which - FOLD__C_SIG;
@@ -4069,6 +4070,16 @@ static uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t s
     return id;
 }
 
+/* Appends the node of an op or a call, which is its first output, and those of its others. */
+static uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
+{
+    const fold__sig *s = &fold__sigs(f)[sig];
+    const uint32_t id = fold__append(f, (uint8_t)(FOLD__OP | flags), sig, 0, 0, s->out_shape[0], data);
+    f->calls[f->n_calls++] = id;
+    for (uint32_t i = 1; i < s->n_out; i++) fold__append(f, (uint8_t)(FOLD__EXTRA | flags), 0, 0, 0, s->out_shape[i], id);
+    return id;
+}
+
 static int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
 {
     if (FOLD__LIKELY(f->n_nodes + nodes <= f->node_cap && f->n_edges + edges <= f->edge_cap)) return 1;
@@ -4150,6 +4161,7 @@ static void fold__unrecord(fold_ctx *f, uint32_t id)
 {
     f->n_edges = f->edge0[id];
     f->n_nodes = id - 1;
+    while (f->n_calls && f->calls[f->n_calls - 1] >= id) f->n_calls--;
 }
 
 /* The node of a parameter in this recording, and behind it that of its per-sample copy; 0: not made yet. */
@@ -4200,12 +4212,10 @@ static fold_node fold__record(fold_ctx *f, const fold__request *q)
     const size_t count = q->list ? q->list->count : 0, edges = q->n_in + count * (size_t)q->n_list;
     const uint32_t sig = fold__request_sig(f, q);
     if (!sig || !fold__room(f, fold__sigs(f)[sig].n_out, edges)) return fold__null;
-    const fold__sig *s = &fold__sigs(f)[sig];
     fold__add_edges(f, q);
-    const uint32_t id = fold__append(f, (uint8_t)(FOLD__OP | level), sig, 0, 0, s->out_shape[0], q->data);
+    const uint32_t id = fold__append_call(f, sig, level, q->data);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
     if (twin) { fold__unrecord(f, id); return fold__handle(f, twin); }
-    for (uint32_t i = 1; i < s->n_out; i++) fold__append(f, (uint8_t)(FOLD__EXTRA | level), 0, 0, 0, s->out_shape[i], id);
     if (f->frame.cell) f->frame.ordinal++;
     if (f->frame.tracing) f->place[id] = f->frame.hash;
     if (f->eager && !f->frame.tracing) fold__eager_run(f, id);
@@ -4303,7 +4313,7 @@ FOLD_API void fold_reset(fold_ctx *f)
     }
     f->error.status = FOLD_OK;
     f->error.text[0] = 0;
-    f->n_nodes = f->n_edges = 0;
+    f->n_nodes = f->n_edges = f->n_calls = 0;
     f->data_used = 0;
     f->edge0[1] = 0;
     f->n_keeps = f->n_kept_grads = 0;
@@ -4925,7 +4935,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *q)
     }
     one.in = in;
     const uint32_t sig = fold__broken(f) ? 0 : fold__request_sig(f, &one);
-    if (!sig || !fold__room(f, n + 1, (size_t)n * q->n_in)) return fold__null;
+    if (!sig || !fold__room(f, n * fold__sigs(f)[sig].n_out + 1, (size_t)n * q->n_in)) return fold__null;
     const uint32_t shape = fold__sigs(f)[sig].out_shape[0];
     const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, n);
     f->place[marker] = ordinal + 1;
@@ -4936,7 +4946,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *q)
             f->esrc[f->n_edges] = in[i].src + (per_element ? 1 + e : 0);
             f->eoff[f->n_edges++] = in[i].off;
         }
-        fold__append(f, FOLD__OP, sig, 0, 0, shape, q->data + (random ? (e + 1) * FOLD__ELEMENT_STEP : 0));
+        fold__append_call(f, sig, 0, q->data + (random ? (e + 1) * FOLD__ELEMENT_STEP : 0));
     }
     f->frame.ordinal = ordinal + 1;
     for (uint32_t e = 0; e < n && !fold__broken(f); e++) fold__eager_run(f, marker + 1 + e);
@@ -5391,7 +5401,9 @@ typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8
 typedef struct fold__form {
     uint32_t levels;              /* longest chain of its own in the group being cut */
     uint32_t sig, info0, gsig, first, first_elem; /* its first call that bears on the root, and the first of those whose list is not empty */
+    uint32_t calls;               /* that run */
     uint32_t row_floats, elem_floats; /* of its program's values and gradients that outlive a batch: per call, per list element */
+    size_t elems;                 /* of those calls' lists */
     uint8_t trains, grad;         /* grad: some call needs a gradient */
     uint64_t slot_grad;           /* inputs that get a gradient in some call */
     uint64_t slot_back, slot_late; /* inputs read in backward, and by weight gradients at the end */
@@ -5584,15 +5596,13 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
     return first;
 }
 
-/* Marks the call that makes a value as running, and returns its first node; 0 when it runs no more: values of an
+/* Marks a value as needed and returns its node (of siblings the first); 0 when it runs no more: values of an
    earlier run stand for themselves, except in backward, and when parameters have changed since. */
-FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t src, uint8_t how)
+FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t src, uint8_t marks)
 {
-    const uint8_t kind = f->kind[src], marks = how & (FOLD__RUNS | FOLD__BEARS);
-    const uint32_t id = (kind & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[src] : src;
-    if ((kind & FOLD__DONE) && !f->run->anew) return 0;
-    f->run->state[id] |= marks;
-    return f->eager ? fold__need_siblings(f, id, marks) : id;
+    if ((f->kind[src] & FOLD__DONE) && !f->run->anew) return 0;
+    f->run->state[src] |= marks;
+    return f->eager ? fold__need_siblings(f, src, marks & (FOLD__RUNS | FOLD__BEARS)) : src;
 }
 
 /* Eager: a call reads its inputs whatever the length of its list, as if it were one node. */
@@ -5647,12 +5657,21 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 {
     fold__run *r = f->run;
     const int tail = fold__is_tail(f, id);
+    const uint8_t how = r->state[id] & (FOLD__RUNS | FOLD__BEARS), marks = (uint8_t)(tail ? how : how | FOLD__INNER);
     if (tail) { r->state[id] |= FOLD__TAIL; r->n.tail = 1; }
     for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
-        const uint32_t from = fold__need_value(f, f->esrc[e], r->state[id]);
-        if (tail) continue;
-        r->state[from] |= FOLD__INNER;
-        if (r->far[from] < id) r->far[from] = id;
+        const uint32_t from = fold__need_value(f, f->esrc[e], marks);
+        if (!tail && r->far[from] < id) r->far[from] = id;
+    }
+}
+
+/* A call is needed as its outputs are, and reaches as far as they do. */
+static void fold__gather_outputs(const fold_ctx *f, uint32_t id)
+{
+    fold__run *r = f->run;
+    for (uint32_t o = id + 1, end = id + fold__sigs(f)[f->sig[id]].n_out; o < end; o++) {
+        r->state[id] |= r->state[o];
+        if (r->far[o] > r->far[id]) r->far[id] = r->far[o];
     }
 }
 
@@ -5676,18 +5695,20 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
     for (size_t i = 0; i < n; i++) {
         const uint32_t src = f->src[roots[i].id], id = fold__need_value(f, src, FOLD__RUNS | FOLD__BEARS);
         if (id > r->n.last) r->n.last = id;
-        fold__persist(f, src);
     }
     for (uint32_t src = 1; src <= f->n_nodes && f->n_keeps; src++) { /* kept nodes run too, but bear on no root */
         if (!(f->kind[src] & FOLD__KEEP) || (f->kind[src] & FOLD__DONE)) continue;
         const uint32_t id = fold__need_value(f, src, FOLD__RUNS);
         if (id > r->n.last) r->n.last = id;
     }
-    for (uint32_t id = r->n.last; id > 0; id--) {
-        if (!(r->state[id] & FOLD__RUNS) || !fold__is_op(f, id)) continue;
+    for (uint32_t i = f->n_calls; i-- > 0;) {
+        const uint32_t id = f->calls[i];
+        fold__gather_outputs(f, id);
+        if (!(r->state[id] & FOLD__RUNS)) continue;
         if (f->eager) fold__need_inputs(f, id);
         fold__mark_inputs(f, id);
     }
+    for (size_t i = 0; i < n; i++) fold__persist(f, f->src[roots[i].id]);
     for (uint32_t src = 1; src <= f->n_nodes && (f->n_keeps || f->any_done); src++)
         if (f->kind[src] & (FOLD__KEEP | FOLD__DONE)) fold__persist(f, src);
 }
@@ -5984,15 +6005,18 @@ static int fold__collect(fold_ctx *f)
     if (!fold__need(f, FOLD__C_SIG_FORMS, f->n_sigs + 1, sizeof(uint32_t))) return 0;
     fold__renew_run(f);
     memset(r->sig_form, 255, ((size_t)f->n_sigs + 1) * sizeof *r->sig_form);
-    for (uint32_t id = 1; id <= r->n.last; id++) {
-        if (!(r->state[id] & FOLD__RUNS) || !fold__is_op(f, id)) continue;
-        const uint32_t sig = f->sig[id];
+    for (uint32_t i = 0; i < f->n_calls; i++) {
+        const uint32_t id = f->calls[i], sig = f->sig[id];
+        if (!(r->state[id] & FOLD__RUNS)) continue;
         if (r->sig_form[sig] == FOLD__NONE && !fold__add_form(f, sig)) return 0;
         fold__form *form = &r->form[r->sig_form[sig]];
+        const uint32_t elems = fold__sigs(f)[sig].n_list ? fold__slots_of(f, id).count : 0;
         r->calls[r->n.calls++] = id;
+        form->calls++;
+        form->elems += elems;
         if (!(r->state[id] & FOLD__BEARS)) continue;
         if (!form->first) form->first = id;
-        if (!form->first_elem && fold__sigs(f)[sig].n_list && fold__slots_of(f, id).count) form->first_elem = id;
+        if (!form->first_elem && elems) form->first_elem = id;
     }
     return 1;
 }
@@ -6109,23 +6133,35 @@ static uint32_t fold__part_tail(fold_ctx *f)
     return n;
 }
 
+/* Bytes that all calls together add to a working set. */
+static size_t fold__all_bytes(const fold_ctx *f)
+{
+    size_t floats = 0;
+    for (uint32_t i = 0; i < f->run->n.forms; i++) {
+        const fold__form *form = &f->run->form[i];
+        floats += (size_t)form->calls * form->row_floats + form->elems * form->elem_floats;
+    }
+    return floats * sizeof(float);
+}
+
 /* Cuts the n calls of samples into groups of about the budget, and no less than so many rows a batch. Only samples whose ranges in
-   the recording do not interleave are kept apart, *units of them: one ends where nothing later shares what is before. */
+   the recording do not interleave are kept apart, *units of them: one ends where nothing later shares what is before. When all fit
+   into the budget there is nothing to cut, and no more than two are told apart. */
 static int fold__cut_samples(fold_ctx *f, uint32_t n, size_t budget, size_t rows, uint32_t *units)
 {
     fold__run *r = f->run;
+    const int whole = fold__all_bytes(f) < budget;
     uint32_t start = 0, far = 0;
     fold__levels levels = { 0, 0 };
     size_t bytes = 0;
     r->n.groups = *units = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && !(whole && *units > 1); i++) {
         const uint32_t id = r->calls[i], reach = fold__reach(f, id);
         if (reach > far) far = reach;
-        fold__count_levels(f, id, &levels);
-        bytes += fold__call_bytes(f, id);
+        if (!whole) { fold__count_levels(f, id, &levels); bytes += fold__call_bytes(f, id); }
         if (far > id) continue;
         ++*units;
-        if (bytes < budget || i + 1 - start < (levels.own > levels.deep ? levels.own : levels.deep) * rows) continue;
+        if (whole || bytes < budget || i + 1 - start < (levels.own > levels.deep ? levels.own : levels.deep) * rows) continue;
         if (!fold__add_group(f, start, i + 1)) return 0;
         for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
         start = i + 1;
@@ -6246,27 +6282,40 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
 
 static uint64_t *fold__feeds(const fold_ctx *f) { return (uint64_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; }
 
-/* Lists the group's calls by signature in record order; finds which signatures feed which input of which, and
-   the longest chain of its own signature that ends at each call. */
-static void fold__read_operands(fold_ctx *f, uint32_t group, uint32_t words)
+/* Lists the group's calls by signature in record order. */
+static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *g)
 {
     fold__run *r = f->run;
-    const fold__group *g = &r->group[group];
-    const uint32_t n = g->gsig1 - g->gsig0;
     for (uint32_t i = g->call0; i < g->call1; i++) {
-        const uint32_t id = r->calls[i], own = (r->made[id] >> 3) - g->gsig0;
-        fold__gsig *s = &r->gsig[g->gsig0 + own];
+        fold__gsig *s = fold__gsig_of(f, r->calls[i]);
+        r->bysig[s->rec0 + s->calls++] = r->calls[i];
+    }
+}
+
+/* Notes that a value is read by calls of signature `own` through an input; returns the chain of own calls that ends at it. */
+FOLD__INLINE uint32_t fold__read_operand(fold_ctx *f, const fold__group *g, uint32_t src, uint32_t own, uint64_t *feeds)
+{
+    fold__run *r = f->run;
+    const uint32_t made = r->made[src], from = (made >> 3) - g->gsig0;
+    if (r->backward && made == FOLD__NONE) r->slot[src] = (uint32_t)(g - r->group); /* of leaves: who reads them */
+    if (from >= g->gsig1 - g->gsig0) return 0;
+    if (!(feeds[from / 64] >> (from % 64) & 1)) feeds[from / 64] |= 1ull << (from % 64);
+    return r->chain[src] & (0u - (from == own)); /* as likely as not: no branch */
+}
+
+/* Finds which signatures feed which input of one, and the longest chain of its own calls that ends at each. */
+static void fold__read_operands(fold_ctx *f, const fold__group *g, uint32_t own, uint32_t words)
+{
+    fold__run *r = f->run;
+    fold__gsig *s = &r->gsig[g->gsig0 + own];
+    for (uint32_t i = 0; i < s->calls; i++) {
+        const uint32_t id = r->bysig[s->rec0 + i], count = s->n_list ? fold__slots_of(f, id).count : 0;
         uint64_t *feeds = fold__feeds(f) + s->feeds;
-        const uint32_t count = s->n_list ? fold__slots_of(f, id).count : 0;
         uint32_t longest = 0, e = f->edge0[id];
-        r->bysig[s->rec0 + s->calls++] = id;
         for (uint32_t k = 0; k < (uint32_t)s->n_in + s->n_list; k++, feeds += words)
             for (uint32_t left = k < s->n_in ? 1 : count; left > 0; left--, e++) {
-                const uint32_t src = f->esrc[e], from = (r->made[src] >> 3) - g->gsig0;
-                if (r->backward && r->made[src] == FOLD__NONE) r->slot[src] = group; /* of leaves: who reads them */
-                if (from >= n) continue;
-                feeds[from / 64] |= 1ull << (from % 64);
-                if (from == own && r->chain[src] > longest) longest = r->chain[src];
+                const uint32_t chain = fold__read_operand(f, g, f->esrc[e], own, feeds);
+                longest = chain > longest ? chain : longest;
             }
         longest++;
         for (uint32_t o = 0; o < s->n_out; o++) r->chain[id + o] = longest;
@@ -6362,7 +6411,8 @@ static int fold__find_components(fold_ctx *f, uint32_t group)
     if (bits >= FOLD__NONE || !fold__need(f, FOLD__C_SCHEDULE, bits * 8 + (size_t)n * 5 * 4, 1)) return 0;
     fold__renew_run(f);
     memset(fold__feeds(f), 0, bits * 8);
-    fold__read_operands(f, group, words);
+    fold__sort_calls_by_signature(f, &r->group[group]);
+    for (uint32_t i = 0; i < n; i++) fold__read_operands(f, &r->group[group], i, words);
     uint64_t *rows = fold__feeds(f) + feeds;
     fold__gsig *sig = r->gsig + gsig0;
     for (uint32_t i = 0; i < n; i++)
