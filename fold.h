@@ -3626,7 +3626,7 @@ typedef struct fold__frame {
 enum { FOLD__EVENT_FORWARD, FOLD__EVENT_BACKWARD, FOLD__EVENT_PROLOGUE = 2 };
 typedef struct fold__event { uint64_t start, end; uint32_t sig, calls, group, kind; } fold__event;
 
-enum { FOLD__RECENT = 64, FOLD__GROUP_ROWS = 12, FOLD__MOST_ROWS = 64 }; /* with fewer rows a batch, weights are read too often */
+enum { FOLD__RECENT = 64, FOLD__RECENT_SHAPES = 32, FOLD__GROUP_ROWS = 12, FOLD__MOST_ROWS = 64 }; /* with fewer rows a batch, weights are read too often */
 struct fold_ctx {
     fold__arena arena;
     fold__array arrays[FOLD__C_COUNT];
@@ -3656,6 +3656,7 @@ struct fold_ctx {
     /* signatures */
     uint32_t n_sigs, n_shapes, table_size, keys_used, ops_used, refs_used, op_shapes_used, values_used;
     uint32_t recent[FOLD__RECENT];                 /* signatures, by what is quick to tell of a request; 0: none */
+    uint32_t recent_shape[FOLD__RECENT_SHAPES];    /* by first dimension */
     fold__frame frame;
     fold_stats_data stats;
     /* of a run: see the planner */
@@ -3775,8 +3776,10 @@ static float *fold__at_place(const fold_ctx *f, uint32_t place) { return fold__d
 static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape *s)
 {
     fold__shape_entry *t = fold__shapes(f);
+    uint32_t *recent = &f->recent_shape[(uint32_t)s->dim[0] % FOLD__RECENT_SHAPES];
+    if (*recent < f->n_shapes && fold__shape_same(&t[*recent].s, s)) return *recent;
     for (uint32_t i = f->n_shapes; i-- > 0;)
-        if (fold__shape_same(&t[i].s, s)) return i;
+        if (fold__shape_same(&t[i].s, s)) return *recent = i;
     if (!fold__need(f, FOLD__C_SHAPES, f->n_shapes + 1, sizeof *t)) return FOLD__NONE;
     fold__renew(f);
     t = fold__shapes(f);
@@ -4015,17 +4018,32 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *q, uin
     return n;
 }
 
-/* The signature of a request. Most are like one of the last: those are found without hashing, by comparing keys. */
+/* Whether a request is of a signature: what its key would be, without making it. */
+static int fold__is_request(const fold_ctx *f, const fold__sig *s, const fold__request *q)
+{
+    const uint32_t *word = fold__keys(f) + s->key + 1;
+    uint32_t differ = (s->op ^ q->op) | (s->n_in ^ q->n_in) | (s->n_list ^ (uint32_t)q->n_list) | (s->tag_cell ^ f->frame.tag), shared = 0;
+    if (differ || (s->tag_cell && s->tag_op != f->frame.ordinal + 1)) return 0;
+    for (int i = 0; i < q->n_attr; i++) differ |= *word++ ^ (uint32_t)q->attr[i];
+    if (q->has_params) { differ |= (word[0] ^ q->param[0]) | (word[1] ^ q->param[1]); word += 2; }
+    for (uint32_t i = 0; i < q->n_in; i++) {
+        differ |= *word++ ^ q->in[i].shape;
+        shared |= (uint32_t)((q->in[i].kind & FOLD__SHARED) != 0) << i;
+    }
+    for (int i = 0; i < q->n_list; i++) differ |= *word++ ^ q->list_shape[i];
+    if (differ || shared != s->shared) return 0;
+    for (uint32_t i = 0; i < q->n_in && shared >> i; i++)
+        if (shared >> i & 1) { differ |= (word[0] ^ fold__shared_word(f, &q->in[i])) | (word[1] ^ q->in[i].off); word += 2; }
+    return !differ;
+}
+
+/* The signature of a request. Most are like one of the last: those are found without making a key. */
 static uint32_t fold__request_sig(fold_ctx *f, const fold__request *q)
 {
-    uint32_t key[16 + 3 * FOLD_MAX_IN], shared, i = 0;
-    const uint32_t n = fold__request_key(f, q, key, &shared);
     uint32_t *recent = &f->recent[(q->op * 5u + q->param[0] + (q->n_in ? q->in[0].shape * 3u : 0)) % FOLD__RECENT];
-    if (*recent && fold__sigs(f)[*recent].key_words == n) {
-        const uint32_t *words = fold__keys(f) + fold__sigs(f)[*recent].key;
-        while (i < n && words[i] == key[i]) i++;
-        if (i == n) return *recent;
-    }
+    if (*recent && fold__is_request(f, &fold__sigs(f)[*recent], q)) return *recent;
+    uint32_t key[16 + 3 * FOLD_MAX_IN], shared;
+    const uint32_t n = fold__request_key(f, q, key, &shared);
     fold__sig s;
     memset(&s, 0, sizeof s);
     s.op = q->op;
@@ -4059,14 +4077,15 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
 /* Appends one node; capacity is there. Its edges are those added since the last node. */
 static uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t src, uint32_t off, uint32_t shape, uint64_t data)
 {
-    const uint32_t id = ++f->n_nodes;
+    const uint32_t id = f->n_nodes + 1;
+    f->n_nodes = id;
     f->sig[id] = sig;
-    f->kind[id] = kind;
     f->src[id] = src ? src : id;
     f->off[id] = off;
     f->shape[id] = shape;
-    f->node_data[id] = data;
     f->edge0[id + 1] = f->n_edges;
+    f->node_data[id] = data;
+    f->kind[id] = kind; /* last: for all the compiler knows, a byte may lie anywhere */
     return id;
 }
 
@@ -4091,10 +4110,18 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node x, const cha
     if (x.id && !fold__broken(f)) fold__fail(f, FOLD_BAD_HANDLE, "%s: the node is from another context, or from before the last fold_reset", who);
 }
 
-/* A live node of this context as an operand; 0 (with an error unless null or already broken) otherwise. */
+/* Whether a handle is of a live node of this context; if not, an error unless it is null or there is one already. */
+FOLD__INLINE int fold__is_live(fold_ctx *f, fold_node x, const char *who)
+{
+    if (FOLD__LIKELY(x.epoch == f->epoch && x.id - 1 < f->n_nodes && !fold__broken(f))) return 1;
+    fold__bad_operand(f, x, who);
+    return 0;
+}
+
+/* A live node of this context as an operand; 0 otherwise. */
 FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *o)
 {
-    if (!FOLD__LIKELY(x.epoch == f->epoch && x.id - 1 < f->n_nodes && !fold__broken(f))) { fold__bad_operand(f, x, who); return 0; }
+    if (!fold__is_live(f, x, who)) return 0;
     o->src = f->src[x.id];
     o->off = f->off[x.id];
     o->shape = f->shape[x.id];
@@ -4218,7 +4245,8 @@ static fold_node fold__record(fold_ctx *f, const fold__request *q)
     if (twin) { fold__unrecord(f, id); return fold__handle(f, twin); }
     if (f->frame.cell) f->frame.ordinal++;
     if (f->frame.tracing) f->place[id] = f->frame.hash;
-    if (f->eager && !f->frame.tracing) fold__eager_run(f, id);
+    if (!f->eager || f->frame.tracing) return fold__handle(f, id);
+    fold__eager_run(f, id);
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
@@ -4652,11 +4680,13 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     const int32_t attr[3] = { axis, start, length };
     fold_shape out;
     if (!fold__operand_of(f, x, "slice", &o)) return fold__null;
-    const fold_shape s = *fold__operand_shape(f, &o);
-    const char *wrong = fold__infer_slice(&s, 1, attr, &out);
-    if (wrong) { fold__fail_shapes(f, "slice", wrong, &s, 1); return fold__null; }
+    const fold_shape *s = fold__operand_shape(f, &o);
+    const char *wrong = fold__infer_slice(s, 1, attr, &out);
+    if (wrong) { fold__fail_shapes(f, "slice", wrong, s, 1); return fold__null; }
     if (axis > 0) return fold__op(f, FOLD__OP_slice, &x, 1, attr, 0);
-    return fold__window(f, &o, (uint32_t)start * (uint32_t)(fold__shape_size(&s) / s.dim[0]), &out, 0);
+    uint32_t off = (uint32_t)start;
+    for (int i = 1; i < s->rank; i++) off *= (uint32_t)s->dim[i];
+    return fold__window(f, &o, off, &out, 0);
 }
 
 FOLD_API void fold_split(fold_ctx *f, fold_node x, fold_node *parts, int n)
@@ -5355,8 +5385,7 @@ FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *
 
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 {
-    fold__operand o;
-    if (!fold__operand_of(f, call, "out", &o)) return fold__null;
+    if (!fold__is_live(f, call, "out")) return fold__null;
     const uint32_t kind = f->kind[call.id] & FOLD__KIND_MASK;
     const int n = kind == FOLD__OP ? fold__sigs(f)[f->sig[call.id]].n_out : kind == FOLD__WINDOW && f->node_data[call.id] ? (int)f->node_data[call.id] : 1;
     if (i < 0 || i >= n) { fold__fail(f, FOLD_BAD_ARGUMENT, "out: output %d of a call with %d", i, n); return fold__null; }
@@ -6471,29 +6500,34 @@ static void fold__number_calls(fold_ctx *f, const uint32_t *calls, uint32_t n)
         for (uint32_t o = 0, n_out = fold__gsig_of(f, calls[i])->n_out; o < n_out; o++) f->run->slot[calls[i] + o] = i;
 }
 
+/* Longest chain of each of 16 signatures among a call's ancestors and itself. */
+typedef struct fold__chains { int32_t of[16]; } fold__chains;
+
 /* Longest same-signature chain ending at each call of signatures [first, last) of one cyclic component: 16
-   signatures at a time, each call holding the longest chain of each among its ancestors and itself. */
+   signatures at a time. */
 static int fold__chains_of_component(fold_ctx *f, uint32_t group, uint32_t first, uint32_t last)
 {
     fold__run *r = f->run;
     const uint32_t n = fold__gather_calls(f, group, first, last);
-    if (!fold__need(f, FOLD__C_SCHEDULE, (size_t)n * 64, 1)) return 0;
+    if (!fold__need(f, FOLD__C_SCHEDULE, n, sizeof(fold__chains))) return 0;
     fold__renew_run(f);
     const uint32_t *calls = r->work;
-    uint32_t (*longest)[16] = (uint32_t (*)[16])(void *)f->arrays[FOLD__C_SCHEDULE].p;
+    fold__chains *longest = (fold__chains *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
     fold__number_calls(f, calls, n);
     for (uint32_t block = first; block < last; block += 16)
         for (uint32_t i = 0; i < n; i++) {
             const uint32_t id = calls[i], own = r->made[id] >> 3;
-            memset(longest[i], 0, sizeof longest[i]);
+            fold__chains all = { { 0 } };
             for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
                 if ((r->made[f->esrc[e]] >> 3) - first >= last - first) continue;
-                const uint32_t *other = longest[r->slot[f->esrc[e]]];
-                for (int k = 0; k < 16; k++) longest[i][k] = other[k] > longest[i][k] ? other[k] : longest[i][k];
+                const int32_t *other = longest[r->slot[f->esrc[e]]].of;
+                for (int k = 0; k < 16; k++) all.of[k] = other[k] > all.of[k] ? other[k] : all.of[k];
             }
-            if (own - block >= 16 || own >= last) continue;
-            r->chain[id] = ++longest[i][own - block];
-            if (r->chain[id] > r->gsig[own].chain) r->gsig[own].chain = r->chain[id];
+            if (own - block < 16) {
+                r->chain[id] = (uint32_t)++all.of[own - block];
+                if (r->chain[id] > r->gsig[own].chain) r->gsig[own].chain = r->chain[id];
+            }
+            longest[i] = all;
         }
     return 1;
 }
