@@ -5528,7 +5528,7 @@ static void *fold__carve(fold__carver *c, size_t count, size_t size)
 static void fold__carve_nodes(fold_ctx *f, fold__carver *c)
 {
     fold__run *r = f->run;
-    const size_t n = (size_t)f->n_nodes + 2, edges = f->n_edges;
+    const size_t n = (size_t)f->n_nodes + 2, edges = f->n_edges, calls = (size_t)f->n_calls + 2;
     r->state = (uint8_t *)fold__carve(c, n, 1);
     r->grad = (uint8_t *)fold__carve(c, n, 1);
     r->mode = (uint8_t *)fold__carve(c, n, 1);
@@ -5536,10 +5536,10 @@ static void fold__carve_nodes(fold_ctx *f, fold__carver *c)
     r->eslot = (uint32_t *)fold__carve(c, n, 4);
     r->chain = (uint32_t *)fold__carve(c, n, 4);
     r->far = (uint32_t *)fold__carve(c, n, 4);
-    r->calls = (uint32_t *)fold__carve(c, n, 4);
-    r->bysig = (uint32_t *)fold__carve(c, n, 4);
+    r->calls = (uint32_t *)fold__carve(c, calls, 4);
+    r->bysig = (uint32_t *)fold__carve(c, calls, 4);
     r->kept = (uint32_t *)fold__carve(c, n, 4);
-    r->order = (uint32_t *)fold__carve(c, 2 * n, 4);
+    r->order = (uint32_t *)fold__carve(c, 2 * calls, 4);
     if (r->backward) {
         r->leaves = (uint32_t *)fold__carve(c, n, 4);
         r->sum_at = (uint32_t *)fold__carve(c, n, 4);
@@ -5557,7 +5557,7 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *c)
     const size_t n = (size_t)f->n_nodes + 2, edges = f->n_edges;
     r->made = (uint32_t *)fold__carve(c, n, 4);
     r->part = (uint32_t *)fold__carve(c, n, 4);
-    r->work = (uint32_t *)fold__carve(c, 6 * n + edges, 4);
+    r->work = (uint32_t *)fold__carve(c, 6 * ((size_t)f->n_calls + 2) + edges, 4);
     if (!r->backward) return;
     r->cover = (uint64_t *)fold__carve(c, n, 8);
     r->grd = (float **)fold__carve(c, n, sizeof(float *));
@@ -6907,6 +6907,9 @@ static void fold__set_buf(fold__buf *b, uint32_t size, int elem, int place)
     b->place = (uint8_t)place;
 }
 
+/* Room for a word for each of a group's buffers, which are more than its signatures and any program's ops. */
+static uint32_t *fold__plan_scratch(const fold_ctx *f) { return (uint32_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; }
+
 /* Where the buffers of one signature live. */
 static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__program *p)
 {
@@ -6914,7 +6917,7 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
     fold__buf *buf = r->buf + s->buf0;
     const fold__form *form = &r->form[s->form];
     const fold__info *info = r->info + form->info0;
-    uint32_t *span = r->work;
+    uint32_t *span = fold__plan_scratch(f);
     memset(buf, 0, fold__n_bufs(p) * sizeof *buf);
     for (int i = 0; i < p->n_ops; i++) span[i] = i && fold__same_span(f, &p->op[i - 1], &p->op[i]) ? span[i - 1] : (uint32_t)i;
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
@@ -7043,7 +7046,7 @@ static void fold__first_fit(fold__run *r, uint32_t buf, uint32_t *placed, uint32
 static size_t fold__place_slabs(fold_ctx *f, uint32_t buf0)
 {
     fold__run *r = f->run;
-    uint32_t *placed = r->work, n = 0;
+    uint32_t *placed = fold__plan_scratch(f), n = 0;
     size_t end = 0;
     for (uint32_t i = buf0; i < r->n.bufs; i++) {
         fold__buf *b = &r->buf[i];
@@ -7100,9 +7103,9 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
         r->n.bufs += fold__n_bufs_of(f, i);
         r->gsig[i].max_rows = r->gsig[i].max_elems = 0;
     }
-    if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf))) return 0;
+    if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf)) || !fold__need(f, FOLD__C_SCHEDULE, r->n.bufs - buf0 + 1, sizeof(uint32_t))) return 0;
     fold__renew_run(f);
-    uint32_t *first = r->work, *last = first + (g.gsig1 - g.gsig0);
+    uint32_t *first = fold__plan_scratch(f), *last = first + (g.gsig1 - g.gsig0);
     for (uint32_t i = g.gsig0; i < g.gsig1; i++) {
         const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[r->gsig[i].form].sig]);
         fold__place_bufs(f, &r->gsig[i], &p);
@@ -8417,17 +8420,21 @@ static void fold__resolve_leaves(fold_ctx *f)
     }
 }
 
-/* Room in the recording for roots and kept values. */
+/* Room in the recording for roots and kept values; those of earlier runs have their places. */
 static int fold__place_results(fold_ctx *f)
 {
     fold__run *r = f->run;
+    size_t floats = 0;
+    for (uint32_t i = 0; i < r->n.kept; i++)
+        if (!(f->kind[r->kept[i]] & FOLD__DONE)) floats += fold__round_up(fold__value_size(f, r->kept[i]), 16);
+    uint32_t place = fold__place_data(f, floats);
+    if (place == FOLD__NONE) return 0;
+    fold__renew_run(f);
     for (uint32_t i = 0; i < r->n.kept; i++) {
         const uint32_t id = r->kept[i];
-        if (f->kind[id] & FOLD__DONE) continue; /* it has its place */
-        const uint32_t place = fold__place_data(f, fold__value_size(f, id));
-        if (place == FOLD__NONE) return 0;
-        fold__renew_run(f);
+        if (f->kind[id] & FOLD__DONE) continue;
         f->place[id] = place;
+        place += (fold__value_size(f, id) + 15) / 16;
     }
     return 1;
 }
