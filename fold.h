@@ -6127,9 +6127,11 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
 }
 
-/* Counts a call of the group being cut into what no schedule of it can go below: the sum of the longest chains of every signature's
-   own calls, and the longest way through calls of any. */
-typedef struct fold__levels { uint32_t own, deep; } fold__levels;
+/* Of the group being cut: its first call; the most calls of a unit; how far its levels are counted; what no schedule of those can
+   go below: the sum of the longest chains of every signature's own calls, and the longest way through calls of any. */
+typedef struct fold__levels { uint32_t start, longest, counted, own, deep; } fold__levels;
+
+/* Counts a call into the levels. */
 static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
 {
     fold__run *r = f->run;
@@ -6173,6 +6175,16 @@ static size_t fold__all_bytes(const fold_ctx *f)
     return floats * sizeof(float);
 }
 
+/* Whether the group's calls up to `end` make so many rows a batch. Levels are counted only when the number of calls leaves it open:
+   no chain is longer than the longest unit. */
+static int fold__has_rows(const fold_ctx *f, fold__levels *l, uint32_t end, size_t rows)
+{
+    const size_t calls = end - l->start;
+    if (calls >= (uint64_t)f->run->n.forms * l->longest * rows) return 1;
+    for (; l->counted < end; l->counted++) fold__count_levels(f, f->run->calls[l->counted], l);
+    return calls >= (l->own > l->deep ? l->own : l->deep) * rows;
+}
+
 /* Cuts the n calls of samples into groups of about the budget, and no less than so many rows a batch. Only samples whose ranges in
    the recording do not interleave are kept apart, *units of them: one ends where nothing later shares what is before. When all fit
    into the budget there is nothing to cut, and no more than two are told apart. */
@@ -6180,23 +6192,25 @@ static int fold__cut_samples(fold_ctx *f, uint32_t n, size_t budget, size_t rows
 {
     fold__run *r = f->run;
     const int whole = fold__all_bytes(f) < budget;
-    uint32_t start = 0, far = 0;
-    fold__levels levels = { 0, 0 };
+    uint32_t far = 0, unit = 0;
+    fold__levels levels = { 0, 0, 0, 0, 0 };
     size_t bytes = 0;
     r->n.groups = *units = 0;
     for (uint32_t i = 0; i < n && !(whole && *units > 1); i++) {
         const uint32_t id = r->calls[i], reach = fold__reach(f, id);
         if (reach > far) far = reach;
-        if (!whole) { fold__count_levels(f, id, &levels); bytes += fold__call_bytes(f, id); }
+        if (!whole) bytes += fold__call_bytes(f, id);
         if (far > id) continue;
         ++*units;
-        if (whole || bytes < budget || i + 1 - start < (levels.own > levels.deep ? levels.own : levels.deep) * rows) continue;
-        if (!fold__add_group(f, start, i + 1)) return 0;
+        if (i + 1 - unit > levels.longest) levels.longest = i + 1 - unit;
+        unit = i + 1;
+        if (whole || bytes < budget || !fold__has_rows(f, &levels, i + 1, rows)) continue;
+        if (!fold__add_group(f, levels.start, i + 1)) return 0;
         for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
-        start = i + 1;
-        bytes = levels.own = levels.deep = 0;
+        levels.start = levels.counted = i + 1;
+        bytes = levels.longest = levels.own = levels.deep = 0;
     }
-    return start == n || fold__add_group(f, start, n);
+    return levels.start == n || fold__add_group(f, levels.start, n);
 }
 
 /* A few groups are shared out unevenly among threads: as many for each, of equal size. */
