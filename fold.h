@@ -3642,7 +3642,7 @@ struct fold_ctx {
     fold_parallel_for *parallel_for;
     void *pool;
     uint32_t epoch;
-    uint64_t resets, seed, draws;
+    uint64_t resets, seed, draws, moves; /* moves: of arrays */
     /* the recording */
     uint32_t n_nodes, n_edges, n_calls, node_cap, edge_cap; /* node ids start at 1 */
     size_t data_used;                              /* floats */
@@ -3734,7 +3734,7 @@ static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_
     const int grows = bytes > f->arrays[which].capacity;
     if (grows && f->arena.block) fold__note_use(f); /* before anything moves */
     const int fits = fold__arena_need(&f->arena, which, bytes);
-    if (grows) fold__note_room(f);
+    if (grows) { f->moves++; fold__note_room(f); }
     if (fits) return 1;
     fold__renew(f);
     fold__fail(f, FOLD_NO_MEMORY, "out of memory: %.0f bytes were needed at once", (double)count * (double)size);
@@ -5504,6 +5504,7 @@ typedef struct fold__run {
     size_t widest;             /* value, in floats: the room of a row that nobody reads */
     fold__counts n;            /* the plan's sizes */
     fold__identity identity;   /* of the run, when the context keeps plans */
+    uint64_t moves;            /* of arrays, when the pointers to them were renewed */
     uint64_t began;            /* by the clock */
     uint32_t shown_epoch, shown_nodes, shown_edges; /* the recording whose plan this is; epoch 0: none is whole */
     float *at_region, *at_scratch, *at_acc, *trash;
@@ -5569,6 +5570,7 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
     fold__run *r = f->run;
     fold__array *a = f->arrays;
     fold__renew(f);
+    r->moves = f->moves;
     fold__carver c = { a[FOLD__C_NODE_WORDS].p, 0 }, kept = { r->replayed ? a[FOLD__C_PLANS].p + r->replayed : NULL, 0 };
     if (c.base) fold__carve_nodes(f, &c);
     if (c.base) fold__carve_planning(f, &c);
@@ -5586,6 +5588,12 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
     r->at_acc = (float *)(void *)a[FOLD__C_ACC].p;
     r->worker = (fold__worker *)(void *)a[FOLD__C_WORKERS].p;
     for (int i = 0; i < f->threads; i++) r->worker[i].scratch = r->at_scratch + (size_t)i * r->n.scratch;
+}
+
+/* The same where nothing but a move can have changed them. */
+FOLD__INLINE void fold__renew_moved(fold_ctx *f)
+{
+    if (f->run->moves != f->moves) fold__renew_run(f);
 }
 
 static int fold__reserve_workers(fold_ctx *f)
@@ -6013,7 +6021,7 @@ static FOLD__NOINLINE int fold__add_form(fold_ctx *f, uint32_t sig)
     const fold__program p = fold__program_of(f, &fold__sigs(f)[sig]);
     const uint32_t n_info = (uint32_t)(p.n_values + p.n_in + p.n_list);
     if (!fold__need(f, FOLD__C_INFO, r->n.info + n_info, sizeof(fold__info))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     const fold__program at = fold__program_of(f, &fold__sigs(f)[sig]); /* where it lies now */
     fold__form *form = &r->form[r->n.forms];
     memset(form, 0, sizeof *form);
@@ -6032,7 +6040,7 @@ static int fold__collect(fold_ctx *f)
     fold__run *r = f->run;
     r->n.calls = r->n.forms = r->n.info = r->n.leaves = 0;
     if (!fold__need(f, FOLD__C_SIG_FORMS, f->n_sigs + 1, sizeof(uint32_t))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     memset(r->sig_form, 255, ((size_t)f->n_sigs + 1) * sizeof *r->sig_form);
     for (uint32_t i = 0; i < f->n_calls; i++) {
         const uint32_t id = f->calls[i], sig = f->sig[id];
@@ -6096,7 +6104,7 @@ static int fold__add_group(fold_ctx *f, uint32_t call0, uint32_t call1)
 {
     fold__run *r = f->run;
     if (!fold__need(f, FOLD__C_GROUPS, r->n.groups + 1, sizeof(fold__group))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     fold__group *g = &r->group[r->n.groups++];
     memset(g, 0, sizeof *g);
     g->call0 = call0;
@@ -6287,7 +6295,7 @@ static int fold__add_gsig(fold_ctx *f, uint32_t group, uint32_t form)
 {
     fold__run *r = f->run;
     if (!fold__need(f, FOLD__C_GSIGS, r->n.gsigs + 1, sizeof(fold__gsig))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     fold__gsig *s = &r->gsig[r->n.gsigs];
     const fold__sig *sig = &fold__sigs(f)[r->form[form].sig];
     memset(s, 0, sizeof *s);
@@ -6452,7 +6460,7 @@ static int fold__find_components(fold_ctx *f, uint32_t group)
     }
     const size_t bits = feeds + (size_t)n * words;
     if (bits >= FOLD__NONE || !fold__need(f, FOLD__C_SCHEDULE, bits * 8 + (size_t)n * 5 * 4, 1)) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     memset(fold__feeds(f), 0, bits * 8);
     fold__sort_calls_by_signature(f, &r->group[group]);
     for (uint32_t i = 0; i < n; i++) fold__read_operands(f, &r->group[group], i, words);
@@ -6472,7 +6480,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t gsig, uint32_t stage)
 {
     fold__run *r = f->run;
     if (!fold__need(f, FOLD__C_BATCHES, r->n.batches + 1, sizeof(fold__batch))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     fold__batch *b = &r->batch[r->n.batches++];
     memset(b, 0, sizeof *b);
     b->gsig = gsig;
@@ -6524,7 +6532,7 @@ static int fold__chains_of_component(fold_ctx *f, uint32_t group, uint32_t first
     fold__run *r = f->run;
     const uint32_t n = fold__gather_calls(f, group, first, last);
     if (!fold__need(f, FOLD__C_SCHEDULE, n, sizeof(fold__chains))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     const uint32_t *calls = r->work;
     fold__chains *longest = (fold__chains *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
     fold__number_calls(f, calls, n);
@@ -6553,7 +6561,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t gsig)
     fold__gsig *s = &r->gsig[gsig];
     const uint32_t levels = s->chain;
     if (!fold__need(f, FOLD__C_BATCHES, r->n.batches + levels, sizeof(fold__batch))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     s = &r->gsig[gsig];
     fold__batch *level = r->batch + r->n.batches - 1; /* chains begin at 1 */
     r->n.batches += levels;
@@ -6683,7 +6691,7 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t n, uint32_t
     for (uint32_t s = gsig0; s < gsig1; s++) counts += r->gsig[s].chain + 1;
     const size_t sig_bytes = fold__round_up((gsig1 - gsig0) * sizeof(fold__ready), FOLD__ALIGN);
     if (!fold__need(f, FOLD__C_SCHEDULE, sig_bytes + counts * 4, 1)) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     x->gsig0 = gsig0;
     x->n_sigs = gsig1 - gsig0;
     fold__greedy_renew(f, x, n);
@@ -7002,7 +7010,7 @@ static int fold__live_reads(fold_ctx *f, uint32_t group, const fold__times *t)
     const fold__group *g = &r->group[group];
     const uint32_t lanes = (g->gsig1 - g->gsig0) << 3, lane0 = g->gsig0 << 3; /* as in made */
     if (!fold__need(f, FOLD__C_SCHEDULE, lanes, sizeof(fold__reads))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     g = &r->group[group];
     fold__reads *reads = (fold__reads *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
     const fold__reads unread = { FOLD__NONE, FOLD__NONE, 0, 0 };
@@ -7118,7 +7126,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
         r->gsig[i].max_rows = r->gsig[i].max_elems = 0;
     }
     if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf)) || !fold__need(f, FOLD__C_SCHEDULE, r->n.bufs - buf0 + 1, sizeof(uint32_t))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     uint32_t *first = fold__plan_scratch(f), *last = first + (g.gsig1 - g.gsig0);
     for (uint32_t i = g.gsig0; i < g.gsig1; i++) {
         const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[r->gsig[i].form].sig]);
@@ -7140,8 +7148,9 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
             fold__buf *b = &r->buf[s->buf0 + k];
             b->first = FOLD__NONE;
             b->last = 0;
+            if (!b->place) continue;
             b->floats = fold__round_up(fold__size(b->size, b->elem ? s->elems : s->calls, 0), 16);
-            if (b->place) r->n.without_reuse += b->floats;
+            r->n.without_reuse += b->floats;
         }
         fold__live_own(f, s, &p, &t, first[i - g.gsig0], last[i - g.gsig0]);
         r->n.scratch = fold__max_size(r->n.scratch, fold__round_up(fold__gsig_scratch(f, s, &p), 16));
@@ -7730,7 +7739,7 @@ static int fold__add_use(fold_ctx *f, const fold__form *form, uint32_t op, uint3
     fold__run *r = f->run;
     const uint32_t form_index = (uint32_t)(form - r->form), first = elem ? form->first_elem : form->first;
     if (!fold__need(f, FOLD__C_USES, r->n_uses + 1, sizeof(fold__use))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     fold__use u = { form_index, op, ref, kind, target, first, is_node, 0, 0, size };
     uint32_t at = r->n_uses++;
     for (; at > 0 && r->use[at - 1].first > first; at--) r->use[at] = r->use[at - 1];
