@@ -3582,7 +3582,7 @@ FOLD_API void fold_clear_grads(fold_model *m)
    eager context runs each op as soon as it is recorded. */
 
 enum { /* arrays of a context */
-    FOLD__C_SIG, FOLD__C_KIND, FOLD__C_EDGE0, FOLD__C_SRC, FOLD__C_OFF, FOLD__C_SHAPE, FOLD__C_PLACE, FOLD__C_NODE_DATA, FOLD__C_VAL,
+    FOLD__C_SIG, FOLD__C_KIND, FOLD__C_EDGE0, FOLD__C_SRC, FOLD__C_OFF, FOLD__C_SHAPE, FOLD__C_PLACE, FOLD__C_NODE_DATA, FOLD__C_VAL, FOLD__C_CALLS,
     FOLD__C_ESRC, FOLD__C_EOFF, FOLD__C_DATA, FOLD__C_USE_NODE, FOLD__C_TWINS, FOLD__C_FOUND, FOLD__C_KEPT_GRADS, FOLD__C_STEPS,
     FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS, FOLD__C_SHAPES, FOLD__C_OPS, FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES,
     /* of a run */
@@ -3678,7 +3678,7 @@ typedef struct fold__frame {
 enum { FOLD__EVENT_FORWARD, FOLD__EVENT_BACKWARD, FOLD__EVENT_PROLOGUE = 2 };
 typedef struct fold__event { uint64_t start, end; uint32_t sig, calls, group, kind; } fold__event;
 
-enum { FOLD__RECENT = 64, FOLD__GROUP_ROWS = 12, FOLD__MOST_ROWS = 64 }; /* with fewer rows a batch, weights are read too often */
+enum { FOLD__RECENT = 64, FOLD__RECENT_SHAPES = 32, FOLD__GROUP_ROWS = 12, FOLD__MOST_ROWS = 64 }; /* with fewer rows a batch, weights are read too often */
 struct fold_ctx {
     fold__arena arena;
     fold__array arrays[FOLD__C_COUNT];
@@ -3694,11 +3694,11 @@ struct fold_ctx {
     fold_parallel_for *parallel_for;
     void *pool;
     uint32_t epoch;
-    uint64_t resets, seed, draws;
+    uint64_t resets, seed, draws, moves; /* moves: of arrays */
     /* the recording */
-    uint32_t n_nodes, n_edges, node_cap, edge_cap; /* node ids start at 1 */
+    uint32_t n_nodes, n_edges, n_calls, node_cap, edge_cap; /* node ids start at 1 */
     size_t data_used;                              /* floats */
-    uint32_t *sig, *edge0, *src, *off, *shape, *place, *esrc, *eoff;
+    uint32_t *sig, *edge0, *src, *off, *shape, *place, *calls, *esrc, *eoff; /* calls: the nodes that are ops, in order */
     uint8_t *kind;
     uint64_t *node_data;
     float **val;
@@ -3708,6 +3708,7 @@ struct fold_ctx {
     /* signatures */
     uint32_t n_sigs, n_shapes, table_size, keys_used, ops_used, refs_used, op_shapes_used, values_used;
     uint32_t recent[FOLD__RECENT];                 /* signatures, by what is quick to tell of a request; 0: none */
+    uint32_t recent_shape[FOLD__RECENT_SHAPES];    /* by first dimension */
     fold__frame frame;
     fold_stats_data stats;
     /* of a run: see the planner */
@@ -3743,13 +3744,14 @@ static void fold__renew(fold_ctx *f)
     f->place = (uint32_t *)(void *)a[FOLD__C_PLACE].p;
     f->node_data = (uint64_t *)(void *)a[FOLD__C_NODE_DATA].p;
     f->val = (float **)(void *)a[FOLD__C_VAL].p;
+    f->calls = (uint32_t *)(void *)a[FOLD__C_CALLS].p;
     f->esrc = (uint32_t *)(void *)a[FOLD__C_ESRC].p;
     f->eoff = (uint32_t *)(void *)a[FOLD__C_EOFF].p;
 }
 
 /* Bytes in use of the node and edge arrays, which fill their slack without asking. */
-enum { FOLD__NODE_ARRAYS = 9 };
-static const uint8_t fold__node_bytes[FOLD__NODE_ARRAYS] = { 4, 1, 4, 4, 4, 4, 4, 8, sizeof(float *) }; /* FOLD__C_SIG … FOLD__C_VAL */
+enum { FOLD__NODE_ARRAYS = 10 };
+static const uint8_t fold__node_bytes[FOLD__NODE_ARRAYS] = { 4, 1, 4, 4, 4, 4, 4, 8, sizeof(float *), 4 }; /* FOLD__C_SIG … FOLD__C_CALLS */
 static size_t fold__array_use(const fold_ctx *f, int which)
 {
     const int node = which - FOLD__C_SIG;
@@ -3784,7 +3786,7 @@ static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_
     const int grows = bytes > f->arrays[which].capacity;
     if (grows && f->arena.block) fold__note_use(f); /* before anything moves */
     const int fits = fold__arena_need(&f->arena, which, bytes);
-    if (grows) fold__note_room(f);
+    if (grows) { f->moves++; fold__note_room(f); }
     if (fits) return 1;
     fold__renew(f);
     fold__fail(f, FOLD_NO_MEMORY, "out of memory: %.0f bytes were needed at once", (double)count * (double)size);
@@ -3826,8 +3828,10 @@ static float *fold__at_place(const fold_ctx *f, uint32_t place) { return fold__d
 static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape *s)
 {
     fold__shape_entry *t = fold__shapes(f);
+    uint32_t *recent = &f->recent_shape[(uint32_t)s->dim[0] % FOLD__RECENT_SHAPES];
+    if (*recent < f->n_shapes && fold__shape_same(&t[*recent].s, s)) return *recent;
     for (uint32_t i = f->n_shapes; i-- > 0;)
-        if (fold__shape_same(&t[i].s, s)) return i;
+        if (fold__shape_same(&t[i].s, s)) return *recent = i;
     if (!fold__need(f, FOLD__C_SHAPES, f->n_shapes + 1, sizeof *t)) return FOLD__NONE;
     fold__renew(f);
     t = fold__shapes(f);
@@ -4066,17 +4070,32 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *q, uin
     return n;
 }
 
-/* The signature of a request. Most are like one of the last: those are found without hashing, by comparing keys. */
+/* Whether a request is of a signature: what its key would be, without making it. */
+static int fold__is_request(const fold_ctx *f, const fold__sig *s, const fold__request *q)
+{
+    const uint32_t *word = fold__keys(f) + s->key + 1;
+    uint32_t differ = (s->op ^ q->op) | (s->n_in ^ q->n_in) | (s->n_list ^ (uint32_t)q->n_list) | (s->tag_cell ^ f->frame.tag), shared = 0;
+    if (differ || (s->tag_cell && s->tag_op != f->frame.ordinal + 1)) return 0;
+    for (int i = 0; i < q->n_attr; i++) differ |= *word++ ^ (uint32_t)q->attr[i];
+    if (q->has_params) { differ |= (word[0] ^ q->param[0]) | (word[1] ^ q->param[1]); word += 2; }
+    for (uint32_t i = 0; i < q->n_in; i++) {
+        differ |= *word++ ^ q->in[i].shape;
+        shared |= (uint32_t)((q->in[i].kind & FOLD__SHARED) != 0) << i;
+    }
+    for (int i = 0; i < q->n_list; i++) differ |= *word++ ^ q->list_shape[i];
+    if (differ || shared != s->shared) return 0;
+    for (uint32_t i = 0; i < q->n_in && shared >> i; i++)
+        if (shared >> i & 1) { differ |= (word[0] ^ fold__shared_word(f, &q->in[i])) | (word[1] ^ q->in[i].off); word += 2; }
+    return !differ;
+}
+
+/* The signature of a request. Most are like one of the last: those are found without making a key. */
 static uint32_t fold__request_sig(fold_ctx *f, const fold__request *q)
 {
-    uint32_t key[16 + 3 * FOLD_MAX_IN], shared, i = 0;
-    const uint32_t n = fold__request_key(f, q, key, &shared);
     uint32_t *recent = &f->recent[(q->op * 5u + q->param[0] + (q->n_in ? q->in[0].shape * 3u : 0)) % FOLD__RECENT];
-    if (*recent && fold__sigs(f)[*recent].key_words == n) {
-        const uint32_t *words = fold__keys(f) + fold__sigs(f)[*recent].key;
-        while (i < n && words[i] == key[i]) i++;
-        if (i == n) return *recent;
-    }
+    if (*recent && fold__is_request(f, &fold__sigs(f)[*recent], q)) return *recent;
+    uint32_t key[16 + 3 * FOLD_MAX_IN], shared;
+    const uint32_t n = fold__request_key(f, q, key, &shared);
     fold__sig s;
     memset(&s, 0, sizeof s);
     s.op = q->op;
@@ -4110,14 +4129,25 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
 /* Appends one node; capacity is there. Its edges are those added since the last node. */
 static uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t src, uint32_t off, uint32_t shape, uint64_t data)
 {
-    const uint32_t id = ++f->n_nodes;
+    const uint32_t id = f->n_nodes + 1;
+    f->n_nodes = id;
     f->sig[id] = sig;
-    f->kind[id] = kind;
     f->src[id] = src ? src : id;
     f->off[id] = off;
     f->shape[id] = shape;
-    f->node_data[id] = data;
     f->edge0[id + 1] = f->n_edges;
+    f->node_data[id] = data;
+    f->kind[id] = kind; /* last: for all the compiler knows, a byte may lie anywhere */
+    return id;
+}
+
+/* Appends the node of an op or a call, which is its first output, and those of its others. */
+static uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
+{
+    const fold__sig *s = &fold__sigs(f)[sig];
+    const uint32_t id = fold__append(f, (uint8_t)(FOLD__OP | flags), sig, 0, 0, s->out_shape[0], data);
+    f->calls[f->n_calls++] = id;
+    for (uint32_t i = 1; i < s->n_out; i++) fold__append(f, (uint8_t)(FOLD__EXTRA | flags), 0, 0, 0, s->out_shape[i], id);
     return id;
 }
 
@@ -4132,10 +4162,18 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node x, const cha
     if (x.id && !fold__broken(f)) fold__fail(f, FOLD_BAD_HANDLE, "%s: the node is from another context, or from before the last fold_reset", who);
 }
 
-/* A live node of this context as an operand; 0 (with an error unless null or already broken) otherwise. */
+/* Whether a handle is of a live node of this context; if not, an error unless it is null or there is one already. */
+FOLD__INLINE int fold__is_live(fold_ctx *f, fold_node x, const char *who)
+{
+    if (FOLD__LIKELY(x.epoch == f->epoch && x.id - 1 < f->n_nodes && !fold__broken(f))) return 1;
+    fold__bad_operand(f, x, who);
+    return 0;
+}
+
+/* A live node of this context as an operand; 0 otherwise. */
 FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *o)
 {
-    if (!FOLD__LIKELY(x.epoch == f->epoch && x.id - 1 < f->n_nodes && !fold__broken(f))) { fold__bad_operand(f, x, who); return 0; }
+    if (!fold__is_live(f, x, who)) return 0;
     o->src = f->src[x.id];
     o->off = f->off[x.id];
     o->shape = f->shape[x.id];
@@ -4213,6 +4251,7 @@ static void fold__unrecord(fold_ctx *f, uint32_t id)
 {
     f->n_edges = f->edge0[id];
     f->n_nodes = id - 1;
+    while (f->n_calls && f->calls[f->n_calls - 1] >= id) f->n_calls--;
 }
 
 /* What stands for node `id`, just recorded: the same, recorded earlier. */
@@ -4270,15 +4309,14 @@ static fold_node fold__record(fold_ctx *f, const fold__request *q)
     const size_t count = q->list ? q->list->count : 0, edges = q->n_in + count * (size_t)q->n_list;
     const uint32_t sig = fold__request_sig(f, q);
     if (!sig || !fold__room(f, fold__sigs(f)[sig].n_out, edges)) return fold__null;
-    const fold__sig *s = &fold__sigs(f)[sig];
     fold__add_edges(f, q);
-    const uint32_t id = fold__append(f, (uint8_t)(FOLD__OP | level), sig, 0, 0, s->out_shape[0], q->data);
+    const uint32_t id = fold__append_call(f, sig, level, q->data);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
     if (twin) return fold__found_twin(f, id, twin);
-    for (uint32_t i = 1; i < s->n_out; i++) fold__append(f, (uint8_t)(FOLD__EXTRA | level), 0, 0, 0, s->out_shape[i], id);
     if (f->frame.cell) f->frame.ordinal++;
     if (f->frame.tracing) f->place[id] = f->frame.hash;
-    if (f->eager && !f->frame.tracing) fold__eager_run(f, id);
+    if (!f->eager || f->frame.tracing) return fold__handle(f, id);
+    fold__eager_run(f, id);
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
@@ -4373,7 +4411,7 @@ FOLD_API void fold_reset(fold_ctx *f)
     }
     f->error.status = FOLD_OK;
     f->error.text[0] = 0;
-    f->n_nodes = f->n_edges = 0;
+    f->n_nodes = f->n_edges = f->n_calls = 0;
     f->data_used = 0;
     f->edge0[1] = 0;
     f->n_keeps = f->n_kept_grads = f->n_found = 0;
@@ -4721,11 +4759,13 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     const int32_t attr[3] = { axis, start, length };
     fold_shape out;
     if (!fold__operand_of(f, x, "slice", &o)) return fold__null;
-    const fold_shape s = *fold__operand_shape(f, &o);
-    const char *wrong = fold__infer_slice(&s, 1, attr, &out);
-    if (wrong) { fold__fail_shapes(f, "slice", wrong, &s, 1); return fold__null; }
+    const fold_shape *s = fold__operand_shape(f, &o);
+    const char *wrong = fold__infer_slice(s, 1, attr, &out);
+    if (wrong) { fold__fail_shapes(f, "slice", wrong, s, 1); return fold__null; }
     if (axis > 0) return fold__op(f, FOLD__OP_slice, &x, 1, attr, 0);
-    return fold__window(f, &o, (uint32_t)start * (uint32_t)(fold__shape_size(&s) / s.dim[0]), &out, 0);
+    uint32_t off = (uint32_t)start;
+    for (int i = 1; i < s->rank; i++) off *= (uint32_t)s->dim[i];
+    return fold__window(f, &o, off, &out, 0);
 }
 
 FOLD_API void fold_split(fold_ctx *f, fold_node x, fold_node *parts, int n)
@@ -5004,7 +5044,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *q)
     }
     one.in = in;
     const uint32_t sig = fold__broken(f) ? 0 : fold__request_sig(f, &one);
-    if (!sig || !fold__room(f, n + 1, (size_t)n * q->n_in)) return fold__null;
+    if (!sig || !fold__room(f, n * fold__sigs(f)[sig].n_out + 1, (size_t)n * q->n_in)) return fold__null;
     const uint32_t shape = fold__sigs(f)[sig].out_shape[0];
     const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, n);
     f->place[marker] = ordinal + 1;
@@ -5015,7 +5055,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *q)
             f->esrc[f->n_edges] = in[i].src + (per_element ? 1 + e : 0);
             f->eoff[f->n_edges++] = in[i].off;
         }
-        fold__append(f, FOLD__OP, sig, 0, 0, shape, q->data + (random ? (e + 1) * FOLD__ELEMENT_STEP : 0));
+        fold__append_call(f, sig, 0, q->data + (random ? (e + 1) * FOLD__ELEMENT_STEP : 0));
     }
     f->frame.ordinal = ordinal + 1;
     for (uint32_t e = 0; e < n && !fold__broken(f); e++) fold__eager_run(f, marker + 1 + e);
@@ -5424,8 +5464,7 @@ FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *
 
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 {
-    fold__operand o;
-    if (!fold__operand_of(f, call, "out", &o)) return fold__null;
+    if (!fold__is_live(f, call, "out")) return fold__null;
     const uint32_t kind = f->kind[call.id] & FOLD__KIND_MASK;
     const int n = kind == FOLD__OP ? fold__sigs(f)[f->sig[call.id]].n_out : kind == FOLD__WINDOW && f->node_data[call.id] ? (int)f->node_data[call.id] : 1;
     if (i < 0 || i >= n) { fold__fail(f, FOLD_BAD_ARGUMENT, "out: output %d of a call with %d", i, n); return fold__null; }
@@ -5472,7 +5511,9 @@ typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8
 typedef struct fold__form {
     uint32_t levels;              /* longest chain of its own in the group being cut */
     uint32_t sig, info0, gsig, first, first_elem; /* its first call that bears on the root, and the first of those whose list is not empty */
+    uint32_t calls;               /* that run */
     uint32_t row_floats, elem_floats; /* of its program's values and gradients that outlive a batch: per call, per list element */
+    size_t elems;                 /* of those calls' lists */
     uint8_t trains, grad;         /* grad: some call needs a gradient */
     uint64_t slot_grad;           /* inputs that get a gradient in some call */
     uint64_t slot_back, slot_late; /* inputs read in backward, and by weight gradients at the end */
@@ -5544,6 +5585,7 @@ typedef struct fold__run {
     size_t widest;             /* value, in floats: the room of a row that nobody reads */
     fold__counts n;            /* the plan's sizes */
     fold__identity identity;   /* of the run, when the context keeps plans */
+    uint64_t moves;            /* of arrays, when the pointers to them were renewed */
     uint64_t began;            /* by the clock */
     uint32_t shown_epoch, shown_nodes, shown_edges; /* the recording whose plan this is; epoch 0: none is whole */
     float *at_region, *at_scratch, *at_acc, *trash;
@@ -5568,7 +5610,7 @@ static void *fold__carve(fold__carver *c, size_t count, size_t size)
 static void fold__carve_nodes(fold_ctx *f, fold__carver *c)
 {
     fold__run *r = f->run;
-    const size_t n = (size_t)f->n_nodes + 2, edges = f->n_edges;
+    const size_t n = (size_t)f->n_nodes + 2, edges = f->n_edges, calls = (size_t)f->n_calls + 2;
     r->state = (uint8_t *)fold__carve(c, n, 1);
     r->grad = (uint8_t *)fold__carve(c, n, 1);
     r->mode = (uint8_t *)fold__carve(c, n, 1);
@@ -5576,10 +5618,10 @@ static void fold__carve_nodes(fold_ctx *f, fold__carver *c)
     r->eslot = (uint32_t *)fold__carve(c, n, 4);
     r->chain = (uint32_t *)fold__carve(c, n, 4);
     r->far = (uint32_t *)fold__carve(c, n, 4);
-    r->calls = (uint32_t *)fold__carve(c, n, 4);
-    r->bysig = (uint32_t *)fold__carve(c, n, 4);
+    r->calls = (uint32_t *)fold__carve(c, calls, 4);
+    r->bysig = (uint32_t *)fold__carve(c, calls, 4);
     r->kept = (uint32_t *)fold__carve(c, n, 4);
-    r->order = (uint32_t *)fold__carve(c, 2 * n, 4);
+    r->order = (uint32_t *)fold__carve(c, 2 * calls, 4);
     if (r->backward) {
         r->leaves = (uint32_t *)fold__carve(c, n, 4);
         r->sum_at = (uint32_t *)fold__carve(c, n, 4);
@@ -5597,7 +5639,7 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *c)
     const size_t n = (size_t)f->n_nodes + 2, edges = f->n_edges;
     r->made = (uint32_t *)fold__carve(c, n, 4);
     r->part = (uint32_t *)fold__carve(c, n, 4);
-    r->work = (uint32_t *)fold__carve(c, 6 * n + edges, 4);
+    r->work = (uint32_t *)fold__carve(c, 6 * ((size_t)f->n_calls + 2) + edges, 4);
     if (!r->backward) return;
     r->cover = (uint64_t *)fold__carve(c, n, 8);
     r->grd = (float **)fold__carve(c, n, sizeof(float *));
@@ -5609,6 +5651,7 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
     fold__run *r = f->run;
     fold__array *a = f->arrays;
     fold__renew(f);
+    r->moves = f->moves;
     fold__carver c = { a[FOLD__C_NODE_WORDS].p, 0 }, kept = { r->replayed ? a[FOLD__C_PLANS].p + r->replayed : NULL, 0 };
     if (c.base) fold__carve_nodes(f, &c);
     if (c.base) fold__carve_planning(f, &c);
@@ -5626,6 +5669,12 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
     r->at_acc = (float *)(void *)a[FOLD__C_ACC].p;
     r->worker = (fold__worker *)(void *)a[FOLD__C_WORKERS].p;
     for (int i = 0; i < f->threads; i++) r->worker[i].scratch = r->at_scratch + (size_t)i * r->n.scratch;
+}
+
+/* The same where nothing but a move can have changed them. */
+FOLD__INLINE void fold__renew_moved(fold_ctx *f)
+{
+    if (f->run->moves != f->moves) fold__renew_run(f);
 }
 
 static int fold__reserve_workers(fold_ctx *f)
@@ -5665,15 +5714,13 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
     return first;
 }
 
-/* Marks the call that makes a value as running, and returns its first node; 0 when it runs no more: values of an
+/* Marks a value as needed and returns its node (of siblings the first); 0 when it runs no more: values of an
    earlier run stand for themselves, except in backward, and when parameters have changed since. */
-FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t src, uint8_t how)
+FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t src, uint8_t marks)
 {
-    const uint8_t kind = f->kind[src], marks = how & FOLD__PASSED;
-    const uint32_t id = (kind & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[src] : src;
-    if ((kind & FOLD__DONE) && !f->run->anew) return 0;
-    f->run->state[id] |= marks;
-    return f->eager ? fold__need_siblings(f, id, marks) : id;
+    if ((f->kind[src] & FOLD__DONE) && !f->run->anew) return 0;
+    f->run->state[src] |= marks;
+    return f->eager ? fold__need_siblings(f, src, marks & FOLD__PASSED) : src;
 }
 
 /* Eager: a call reads its inputs whatever the length of its list, as if it were one node. */
@@ -5745,12 +5792,21 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 {
     fold__run *r = f->run;
     const int tail = fold__is_tail(f, id);
+    const uint8_t how = r->state[id] & FOLD__PASSED, marks = (uint8_t)(tail ? how : how | FOLD__INNER);
     if (tail) { r->state[id] |= FOLD__TAIL; r->n.tail = 1; }
     for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
-        const uint32_t from = fold__need_value(f, f->esrc[e], r->state[id]);
-        if (tail) continue;
-        r->state[from] |= FOLD__INNER;
-        if (r->far[from] < id) r->far[from] = id;
+        const uint32_t from = fold__need_value(f, f->esrc[e], marks);
+        if (!tail && r->far[from] < id) r->far[from] = id;
+    }
+}
+
+/* A call is needed as its outputs are, and reaches as far as they do. */
+static void fold__gather_outputs(const fold_ctx *f, uint32_t id)
+{
+    fold__run *r = f->run;
+    for (uint32_t o = id + 1, end = id + fold__sigs(f)[f->sig[id]].n_out; o < end; o++) {
+        r->state[id] |= r->state[o];
+        if (r->far[o] > r->far[id]) r->far[id] = r->far[o];
     }
 }
 
@@ -5775,19 +5831,21 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
     for (size_t i = 0; i < n; i++) {
         const uint32_t src = f->src[roots[i].id], id = fold__need_value(f, src, FOLD__RUNS | FOLD__BEARS);
         if (id > r->n.last) r->n.last = id;
-        fold__persist(f, src);
     }
     for (uint32_t src = 1; src <= f->n_nodes && f->n_keeps; src++) { /* kept nodes run too, but bear on no root */
         if (!(f->kind[src] & FOLD__KEEP) || (f->kind[src] & FOLD__DONE)) continue;
         const uint32_t id = fold__need_value(f, src, FOLD__RUNS);
         if (id > r->n.last) r->n.last = id;
     }
-    for (uint32_t id = r->n.last; id > 0; id--) {
-        if (!(r->state[id] & FOLD__RUNS) || !fold__is_op(f, id)) continue;
+    for (uint32_t i = f->n_calls; i-- > 0;) {
+        const uint32_t id = f->calls[i];
+        fold__gather_outputs(f, id);
+        if (!(r->state[id] & FOLD__RUNS)) continue;
         if (f->eager) fold__need_inputs(f, id);
         fold__mark_inputs(f, id);
     }
     r->n.head = fold__found_runs(f);
+    for (size_t i = 0; i < n; i++) fold__persist(f, f->src[roots[i].id]);
     for (uint32_t src = 1; src <= f->n_nodes && (f->n_keeps || f->any_done); src++)
         if (f->kind[src] & (FOLD__KEEP | FOLD__DONE)) fold__persist(f, src);
 }
@@ -6063,7 +6121,7 @@ static FOLD__NOINLINE int fold__add_form(fold_ctx *f, uint32_t sig)
     const fold__program p = fold__program_of(f, &fold__sigs(f)[sig]);
     const uint32_t n_info = (uint32_t)(p.n_values + p.n_in + p.n_list);
     if (!fold__need(f, FOLD__C_INFO, r->n.info + n_info, sizeof(fold__info))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     const fold__program at = fold__program_of(f, &fold__sigs(f)[sig]); /* where it lies now */
     fold__form *form = &r->form[r->n.forms];
     memset(form, 0, sizeof *form);
@@ -6082,17 +6140,20 @@ static int fold__collect(fold_ctx *f)
     fold__run *r = f->run;
     r->n.calls = r->n.forms = r->n.info = r->n.leaves = 0;
     if (!fold__need(f, FOLD__C_SIG_FORMS, f->n_sigs + 1, sizeof(uint32_t))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     memset(r->sig_form, 255, ((size_t)f->n_sigs + 1) * sizeof *r->sig_form);
-    for (uint32_t id = 1; id <= r->n.last; id++) {
-        if (!(r->state[id] & FOLD__RUNS) || !fold__is_op(f, id)) continue;
-        const uint32_t sig = f->sig[id];
+    for (uint32_t i = 0; i < f->n_calls; i++) {
+        const uint32_t id = f->calls[i], sig = f->sig[id];
+        if (!(r->state[id] & FOLD__RUNS)) continue;
         if (r->sig_form[sig] == FOLD__NONE && !fold__add_form(f, sig)) return 0;
         fold__form *form = &r->form[r->sig_form[sig]];
+        const uint32_t elems = fold__sigs(f)[sig].n_list ? fold__slots_of(f, id).count : 0;
         r->calls[r->n.calls++] = id;
+        form->calls++;
+        form->elems += elems;
         if (!(r->state[id] & FOLD__BEARS)) continue;
         if (!form->first) form->first = id;
-        if (!form->first_elem && fold__sigs(f)[sig].n_list && fold__slots_of(f, id).count) form->first_elem = id;
+        if (!form->first_elem && elems) form->first_elem = id;
     }
     return 1;
 }
@@ -6144,7 +6205,7 @@ static int fold__add_group(fold_ctx *f, uint32_t call0, uint32_t call1)
 {
     fold__run *r = f->run;
     if (!fold__need(f, FOLD__C_GROUPS, r->n.groups + 1, sizeof(fold__group))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     fold__group *g = &r->group[r->n.groups++];
     memset(g, 0, sizeof *g);
     g->call0 = call0;
@@ -6181,9 +6242,11 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
 }
 
-/* Counts a call of the group being cut into what no schedule of it can go below: the sum of the longest chains of every signature's
-   own calls, and the longest way through calls of any. */
-typedef struct fold__levels { uint32_t own, deep; } fold__levels;
+/* Of the group being cut: its first call; the most calls of a unit; how far its levels are counted; what no schedule of those can
+   go below: the sum of the longest chains of every signature's own calls, and the longest way through calls of any. */
+typedef struct fold__levels { uint32_t start, longest, counted, own, deep; } fold__levels;
+
+/* Counts a call into the levels. */
 static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
 {
     fold__run *r = f->run;
@@ -6222,29 +6285,53 @@ static fold__ends fold__part_calls(fold_ctx *f)
     return n;
 }
 
-/* Cuts calls [start, n), those of samples, into groups of about the budget, and no less than so many rows a batch. Only samples whose
-   ranges in the recording do not interleave are kept apart, *units of them: one ends where nothing later shares what is before. */
+/* Bytes that all calls together add to a working set. */
+static size_t fold__all_bytes(const fold_ctx *f)
+{
+    size_t floats = 0;
+    for (uint32_t i = 0; i < f->run->n.forms; i++) {
+        const fold__form *form = &f->run->form[i];
+        floats += (size_t)form->calls * form->row_floats + form->elems * form->elem_floats;
+    }
+    return floats * sizeof(float);
+}
+
+/* Whether the group's calls up to `end` make so many rows a batch. Levels are counted only when the number of calls leaves it open:
+   no chain is longer than the longest unit. */
+static int fold__has_rows(const fold_ctx *f, fold__levels *l, uint32_t end, size_t rows)
+{
+    const size_t calls = end - l->start;
+    if (calls >= (uint64_t)f->run->n.forms * l->longest * rows) return 1;
+    for (; l->counted < end; l->counted++) fold__count_levels(f, f->run->calls[l->counted], l);
+    return calls >= (l->own > l->deep ? l->own : l->deep) * rows;
+}
+
+/* Cuts calls [start, n), those of samples, into groups of about the budget, and no less than so many rows a batch. Only samples whose ranges in
+   the recording do not interleave are kept apart, *units of them: one ends where nothing later shares what is before. When all fit
+   into the budget there is nothing to cut, and no more than two are told apart. */
 static int fold__cut_samples(fold_ctx *f, uint32_t start, uint32_t n, size_t budget, size_t rows, uint32_t *units)
 {
     fold__run *r = f->run;
-    uint32_t far = 0;
-    fold__levels levels = { 0, 0 };
+    const int whole = fold__all_bytes(f) < budget;
+    uint32_t far = 0, unit = start;
+    fold__levels levels = { start, 0, start, 0, 0 };
     size_t bytes = 0;
     *units = 0;
-    for (uint32_t i = start; i < n; i++) {
+    for (uint32_t i = start; i < n && !(whole && *units > 1); i++) {
         const uint32_t id = r->calls[i], reach = fold__reach(f, id);
         if (reach > far) far = reach;
-        fold__count_levels(f, id, &levels);
-        bytes += fold__call_bytes(f, id);
+        if (!whole) bytes += fold__call_bytes(f, id);
         if (far > id) continue;
         ++*units;
-        if (bytes < budget || i + 1 - start < (levels.own > levels.deep ? levels.own : levels.deep) * rows) continue;
-        if (!fold__add_group(f, start, i + 1)) return 0;
+        if (i + 1 - unit > levels.longest) levels.longest = i + 1 - unit;
+        unit = i + 1;
+        if (whole || bytes < budget || !fold__has_rows(f, &levels, i + 1, rows)) continue;
+        if (!fold__add_group(f, levels.start, i + 1)) return 0;
         for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
-        start = i + 1;
-        bytes = levels.own = levels.deep = 0;
+        levels.start = levels.counted = i + 1;
+        bytes = levels.longest = levels.own = levels.deep = 0;
     }
-    return start == n || fold__add_group(f, start, n);
+    return levels.start == n || fold__add_group(f, levels.start, n);
 }
 
 /* A few groups are shared out unevenly among threads: as many for each, of equal size. */
@@ -6327,7 +6414,7 @@ static int fold__add_gsig(fold_ctx *f, uint32_t group, uint32_t form)
 {
     fold__run *r = f->run;
     if (!fold__need(f, FOLD__C_GSIGS, r->n.gsigs + 1, sizeof(fold__gsig))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     fold__gsig *s = &r->gsig[r->n.gsigs];
     const fold__sig *sig = &fold__sigs(f)[r->form[form].sig];
     memset(s, 0, sizeof *s);
@@ -6365,27 +6452,40 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
 
 static uint64_t *fold__feeds(const fold_ctx *f) { return (uint64_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; }
 
-/* Lists the group's calls by signature in record order; finds which signatures feed which input of which, and
-   the longest chain of its own signature that ends at each call. */
-static void fold__read_operands(fold_ctx *f, uint32_t group, uint32_t words)
+/* Lists the group's calls by signature in record order. */
+static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *g)
 {
     fold__run *r = f->run;
-    const fold__group *g = &r->group[group];
-    const uint32_t n = g->gsig1 - g->gsig0;
     for (uint32_t i = g->call0; i < g->call1; i++) {
-        const uint32_t id = r->calls[i], own = (r->made[id] >> 3) - g->gsig0;
-        fold__gsig *s = &r->gsig[g->gsig0 + own];
+        fold__gsig *s = fold__gsig_of(f, r->calls[i]);
+        r->bysig[s->rec0 + s->calls++] = r->calls[i];
+    }
+}
+
+/* Notes that a value is read by calls of signature `own` through an input; returns the chain of own calls that ends at it. */
+FOLD__INLINE uint32_t fold__read_operand(fold_ctx *f, const fold__group *g, uint32_t src, uint32_t own, uint64_t *feeds)
+{
+    fold__run *r = f->run;
+    const uint32_t made = r->made[src], from = (made >> 3) - g->gsig0;
+    if (r->backward && made == FOLD__NONE) r->slot[src] = (uint32_t)(g - r->group); /* of leaves: who reads them */
+    if (from >= g->gsig1 - g->gsig0) return 0;
+    if (!(feeds[from / 64] >> (from % 64) & 1)) feeds[from / 64] |= 1ull << (from % 64);
+    return r->chain[src] & (0u - (from == own)); /* as likely as not: no branch */
+}
+
+/* Finds which signatures feed which input of one, and the longest chain of its own calls that ends at each. */
+static void fold__read_operands(fold_ctx *f, const fold__group *g, uint32_t own, uint32_t words)
+{
+    fold__run *r = f->run;
+    fold__gsig *s = &r->gsig[g->gsig0 + own];
+    for (uint32_t i = 0; i < s->calls; i++) {
+        const uint32_t id = r->bysig[s->rec0 + i], count = s->n_list ? fold__slots_of(f, id).count : 0;
         uint64_t *feeds = fold__feeds(f) + s->feeds;
-        const uint32_t count = s->n_list ? fold__slots_of(f, id).count : 0;
         uint32_t longest = 0, e = f->edge0[id];
-        r->bysig[s->rec0 + s->calls++] = id;
         for (uint32_t k = 0; k < (uint32_t)s->n_in + s->n_list; k++, feeds += words)
             for (uint32_t left = k < s->n_in ? 1 : count; left > 0; left--, e++) {
-                const uint32_t src = f->esrc[e], from = (r->made[src] >> 3) - g->gsig0;
-                if (r->backward && r->made[src] == FOLD__NONE) r->slot[src] = group; /* of leaves: who reads them */
-                if (from >= n) continue;
-                feeds[from / 64] |= 1ull << (from % 64);
-                if (from == own && r->chain[src] > longest) longest = r->chain[src];
+                const uint32_t chain = fold__read_operand(f, g, f->esrc[e], own, feeds);
+                longest = chain > longest ? chain : longest;
             }
         longest++;
         for (uint32_t o = 0; o < s->n_out; o++) r->chain[id + o] = longest;
@@ -6479,9 +6579,10 @@ static int fold__find_components(fold_ctx *f, uint32_t group)
     }
     const size_t bits = feeds + (size_t)n * words;
     if (bits >= FOLD__NONE || !fold__need(f, FOLD__C_SCHEDULE, bits * 8 + (size_t)n * 5 * 4, 1)) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     memset(fold__feeds(f), 0, bits * 8);
-    fold__read_operands(f, group, words);
+    fold__sort_calls_by_signature(f, &r->group[group]);
+    for (uint32_t i = 0; i < n; i++) fold__read_operands(f, &r->group[group], i, words);
     uint64_t *rows = fold__feeds(f) + feeds;
     fold__gsig *sig = r->gsig + gsig0;
     for (uint32_t i = 0; i < n; i++)
@@ -6498,7 +6599,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t gsig, uint32_t stage)
 {
     fold__run *r = f->run;
     if (!fold__need(f, FOLD__C_BATCHES, r->n.batches + 1, sizeof(fold__batch))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     fold__batch *b = &r->batch[r->n.batches++];
     memset(b, 0, sizeof *b);
     b->gsig = gsig;
@@ -6540,29 +6641,34 @@ static void fold__number_calls(fold_ctx *f, const uint32_t *calls, uint32_t n)
         for (uint32_t o = 0, n_out = fold__gsig_of(f, calls[i])->n_out; o < n_out; o++) f->run->slot[calls[i] + o] = i;
 }
 
+/* Longest chain of each of 16 signatures among a call's ancestors and itself. */
+typedef struct fold__chains { int32_t of[16]; } fold__chains;
+
 /* Longest same-signature chain ending at each call of signatures [first, last) of one cyclic component: 16
-   signatures at a time, each call holding the longest chain of each among its ancestors and itself. */
+   signatures at a time. */
 static int fold__chains_of_component(fold_ctx *f, uint32_t group, uint32_t first, uint32_t last)
 {
     fold__run *r = f->run;
     const uint32_t n = fold__gather_calls(f, group, first, last);
-    if (!fold__need(f, FOLD__C_SCHEDULE, (size_t)n * 64, 1)) return 0;
-    fold__renew_run(f);
+    if (!fold__need(f, FOLD__C_SCHEDULE, n, sizeof(fold__chains))) return 0;
+    fold__renew_moved(f);
     const uint32_t *calls = r->work;
-    uint32_t (*longest)[16] = (uint32_t (*)[16])(void *)f->arrays[FOLD__C_SCHEDULE].p;
+    fold__chains *longest = (fold__chains *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
     fold__number_calls(f, calls, n);
     for (uint32_t block = first; block < last; block += 16)
         for (uint32_t i = 0; i < n; i++) {
             const uint32_t id = calls[i], own = r->made[id] >> 3;
-            memset(longest[i], 0, sizeof longest[i]);
+            fold__chains all = { { 0 } };
             for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
                 if ((r->made[f->esrc[e]] >> 3) - first >= last - first) continue;
-                const uint32_t *other = longest[r->slot[f->esrc[e]]];
-                for (int k = 0; k < 16; k++) longest[i][k] = other[k] > longest[i][k] ? other[k] : longest[i][k];
+                const int32_t *other = longest[r->slot[f->esrc[e]]].of;
+                for (int k = 0; k < 16; k++) all.of[k] = other[k] > all.of[k] ? other[k] : all.of[k];
             }
-            if (own - block >= 16 || own >= last) continue;
-            r->chain[id] = ++longest[i][own - block];
-            if (r->chain[id] > r->gsig[own].chain) r->gsig[own].chain = r->chain[id];
+            if (own - block < 16) {
+                r->chain[id] = (uint32_t)++all.of[own - block];
+                if (r->chain[id] > r->gsig[own].chain) r->gsig[own].chain = r->chain[id];
+            }
+            longest[i] = all;
         }
     return 1;
 }
@@ -6574,7 +6680,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t gsig)
     fold__gsig *s = &r->gsig[gsig];
     const uint32_t levels = s->chain;
     if (!fold__need(f, FOLD__C_BATCHES, r->n.batches + levels, sizeof(fold__batch))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     s = &r->gsig[gsig];
     fold__batch *level = r->batch + r->n.batches - 1; /* chains begin at 1 */
     r->n.batches += levels;
@@ -6704,7 +6810,7 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t n, uint32_t
     for (uint32_t s = gsig0; s < gsig1; s++) counts += r->gsig[s].chain + 1;
     const size_t sig_bytes = fold__round_up((gsig1 - gsig0) * sizeof(fold__ready), FOLD__ALIGN);
     if (!fold__need(f, FOLD__C_SCHEDULE, sig_bytes + counts * 4, 1)) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     x->gsig0 = gsig0;
     x->n_sigs = gsig1 - gsig0;
     fold__greedy_renew(f, x, n);
@@ -6942,6 +7048,9 @@ static void fold__set_buf(fold__buf *b, uint32_t size, int elem, int place)
     b->place = (uint8_t)place;
 }
 
+/* Room for a word for each of a group's buffers, which are more than its signatures and any program's ops. */
+static uint32_t *fold__plan_scratch(const fold_ctx *f) { return (uint32_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; }
+
 /* Where the buffers of one signature live. */
 static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__program *p)
 {
@@ -6949,7 +7058,7 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
     fold__buf *buf = r->buf + s->buf0;
     const fold__form *form = &r->form[s->form];
     const fold__info *info = r->info + form->info0;
-    uint32_t *span = r->work;
+    uint32_t *span = fold__plan_scratch(f);
     memset(buf, 0, fold__n_bufs(p) * sizeof *buf);
     for (int i = 0; i < p->n_ops; i++) span[i] = i && fold__same_span(f, &p->op[i - 1], &p->op[i]) ? span[i - 1] : (uint32_t)i;
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
@@ -7020,7 +7129,7 @@ static int fold__live_reads(fold_ctx *f, uint32_t group, const fold__times *t)
     const fold__group *g = &r->group[group];
     const uint32_t lanes = (g->gsig1 - g->gsig0) << 3, lane0 = g->gsig0 << 3; /* as in made */
     if (!fold__need(f, FOLD__C_SCHEDULE, lanes, sizeof(fold__reads))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     g = &r->group[group];
     fold__reads *reads = (fold__reads *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
     const fold__reads unread = { FOLD__NONE, FOLD__NONE, 0, 0 };
@@ -7078,7 +7187,7 @@ static void fold__first_fit(fold__run *r, uint32_t buf, uint32_t *placed, uint32
 static size_t fold__place_slabs(fold_ctx *f, uint32_t buf0)
 {
     fold__run *r = f->run;
-    uint32_t *placed = r->work, n = 0;
+    uint32_t *placed = fold__plan_scratch(f), n = 0;
     size_t end = 0;
     for (uint32_t i = buf0; i < r->n.bufs; i++) {
         fold__buf *b = &r->buf[i];
@@ -7135,9 +7244,9 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
         r->n.bufs += fold__n_bufs_of(f, i);
         r->gsig[i].max_rows = r->gsig[i].max_elems = 0;
     }
-    if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf))) return 0;
-    fold__renew_run(f);
-    uint32_t *first = r->work, *last = first + (g.gsig1 - g.gsig0);
+    if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf)) || !fold__need(f, FOLD__C_SCHEDULE, r->n.bufs - buf0 + 1, sizeof(uint32_t))) return 0;
+    fold__renew_moved(f);
+    uint32_t *first = fold__plan_scratch(f), *last = first + (g.gsig1 - g.gsig0);
     for (uint32_t i = g.gsig0; i < g.gsig1; i++) {
         const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[r->gsig[i].form].sig]);
         fold__place_bufs(f, &r->gsig[i], &p);
@@ -7158,8 +7267,9 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
             fold__buf *b = &r->buf[s->buf0 + k];
             b->first = FOLD__NONE;
             b->last = 0;
+            if (!b->place) continue;
             b->floats = fold__round_up(fold__size(b->size, b->elem ? s->elems : s->calls, 0), 16);
-            if (b->place) r->n.without_reuse += b->floats;
+            r->n.without_reuse += b->floats;
         }
         fold__live_own(f, s, &p, &t, first[i - g.gsig0], last[i - g.gsig0]);
         r->n.scratch = fold__max_size(r->n.scratch, fold__round_up(fold__gsig_scratch(f, s, &p), 16));
@@ -7757,7 +7867,7 @@ static int fold__add_use(fold_ctx *f, const fold__form *form, uint32_t op, uint3
     fold__run *r = f->run;
     const uint32_t form_index = (uint32_t)(form - r->form), first = elem ? form->first_elem : form->first;
     if (!fold__need(f, FOLD__C_USES, r->n_uses + 1, sizeof(fold__use))) return 0;
-    fold__renew_run(f);
+    fold__renew_moved(f);
     fold__use u = { form_index, op, ref, kind, target, first, is_node, 0, 0, size };
     uint32_t at = r->n_uses++;
     for (; at > 0 && r->use[at - 1].first > first; at--) r->use[at] = r->use[at - 1];
@@ -8469,17 +8579,21 @@ static void fold__resolve_leaves(fold_ctx *f)
     }
 }
 
-/* Room in the recording for roots and kept values. */
+/* Room in the recording for roots and kept values; those of earlier runs have their places. */
 static int fold__place_results(fold_ctx *f)
 {
     fold__run *r = f->run;
+    size_t floats = 0;
+    for (uint32_t i = 0; i < r->n.kept; i++)
+        if (!(f->kind[r->kept[i]] & FOLD__DONE)) floats += fold__round_up(fold__value_size(f, r->kept[i]), 16);
+    uint32_t place = fold__place_data(f, floats);
+    if (place == FOLD__NONE) return 0;
+    fold__renew_run(f);
     for (uint32_t i = 0; i < r->n.kept; i++) {
         const uint32_t id = r->kept[i];
-        if (f->kind[id] & FOLD__DONE) continue; /* it has its place */
-        const uint32_t place = fold__place_data(f, fold__value_size(f, id));
-        if (place == FOLD__NONE) return 0;
-        fold__renew_run(f);
+        if (f->kind[id] & FOLD__DONE) continue;
         f->place[id] = place;
+        place += (fold__value_size(f, id) + 15) / 16;
     }
     return 1;
 }

@@ -1209,6 +1209,38 @@ static void bodies_that_change(void)
     fold_model_free(n.m);
 }
 
+/* A cell of many more ops than the recording has nodes. */
+static void large_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = in[0];
+    for (int i = 0; i < 400; i++) out[0] = i % 2 ? fold_tanh(f, out[0]) : fold_softmax(f, out[0]);
+}
+static void large_cell(void)
+{
+    const float values[4] = { 1, 2, 3, 4 };
+    fold_model *m = fold_model_new(NULL);
+    fold_cell_desc d = cell_desc("large", large_body, NULL, 1, 0, 1);
+    float result[2][2];
+    d.in[0] = fold_shape1(4);
+    const fold_cell cell = fold_cell_new(m, &d);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc desc = fold_ctx_desc_default();
+        desc.training = 1;
+        desc.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &desc);
+        const fold_node x = fold_input(f, values, 4);
+        fold_keep_grad(f, x);
+        const fold_node y = fold_pick(f, fold_call(f, cell, &x, 1), 1);
+        CHECK_INT(fold_backward(f, y), FOLD_OK);
+        result[eager][0] = fold_scalar(f, y);
+        result[eager][1] = fold_grad(f, x)[0];
+        fold_ctx_free(f);
+    }
+    CHECK_INT(memcmp(result[0], result[1], sizeof result[0]), 0);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -1235,6 +1267,7 @@ int main(int argc, char **argv)
         { "engine: null pointers", null_pointers },
         { "engine: errors in the model", model_errors },
         { "engine: bodies that change", bodies_that_change },
+        { "engine: a large cell", large_cell },
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);

@@ -479,11 +479,12 @@ static void expect(const bed *b, int null, const char *text)
 
 static void test_unroll_errors(void)
 {
-    const fold_recurrent none = { { 0, 0 }, HIDDEN, 0 };
+    fold_recurrent none;
     fold_node x[STEPS], out[STEPS];
     fold_state s;
     bed b;
     open_bed(&b);
+    memset(&none, 0, sizeof none);
     fold_ctx *f = b.f;
     fold_sequence(f, &b.batch[0], 2, x);
     memset(out, 0xff, sizeof out);
