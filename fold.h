@@ -392,11 +392,14 @@ FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x);
 
 /* Losses, each -> [1]. */
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);               /* -log softmax(logits)[label] */
-FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);          /* sum t (log t - log softmax); t sums to 1; no gradient to t */
+/* sum t (log t - log softmax); t sums to 1; no gradient to t */
+FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);                 /* sum of softplus(x) - t x; no gradient to t */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);                 /* sum (a - b)^2 */
-FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);            /* sum, |d| <= delta: d^2/2, else delta (|d| - delta/2) (Huber 1964) */
-FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);                      /* sum over j != label of max(0, 1 + s_j - s_label) (Weston and Watkins 1999) */
+/* sum, |d| <= delta: d^2/2, else delta (|d| - delta/2) (Huber 1964) */
+FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);
+/* sum over j != label of max(0, 1 + s_j - s_label) (Weston and Watkins 1999) */
+FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* ==== 8 cells ============================================================================== */
 /* A cell is a body of ops, traced once when it is made and recorded afterwards as one node per call. Its
@@ -1421,7 +1424,8 @@ static void fold__transpose(const fold__mover *f, float *dst, size_t ld, const f
 }
 
 /* Rows first..first+count of x are columns of the weight. */
-static void fold__pack_columns(const fold__mover *f, float *dst, const fold__layout *l, int vector, const fold_rows *x, int k, int n, int first, int count)
+static void fold__pack_columns(const fold__mover *f, float *dst, const fold__layout *l, int vector, const fold_rows *x, int k, int n, int first,
+                               int count)
 {
     const int last = first + count;
     int p, i;
@@ -1435,7 +1439,8 @@ static void fold__pack_columns(const fold__mover *f, float *dst, const fold__lay
     }
 }
 
-static void fold__pack_any(const fold__mover *f, int panel, int vector, float *dst, const float *w, int k, int n, int transposed, int first, int count)
+static void fold__pack_any(const fold__mover *f, int panel, int vector, float *dst, const float *w, int k, int n, int transposed, int first,
+                           int count)
 {
     fold_rows x;
     fold__layout l;
@@ -1500,7 +1505,8 @@ static void fold__tile_segments(fold__tile_fn tile, const fold__product *p, ptrd
 /* A tile that covers columns `start` to `end` of the pack, not all of them wanted or all to be added: it works in `buffer`,
    whose unwanted columns hold whatever finite value they came to. Rows are added one after the other, since they may share
    a destination. */
-static void fold__tile_aside(const fold__tiles *f, fold__tile_fn tile, const fold__product *p, ptrdiff_t row, int height, size_t offset, fold__span *at, int start, int end, float *buffer)
+static void fold__tile_aside(const fold__tiles *f, fold__tile_fn tile, const fold__product *p, ptrdiff_t row, int height, size_t offset,
+                             fold__span *at, int start, int end, float *buffer)
 {
     const int low = start > p->col ? start : p->col, high = end < p->col + p->n ? end : p->col + p->n;
     const size_t n = (size_t)(high - low), bytes = n * sizeof(float);
@@ -1632,7 +1638,8 @@ static void fold__weight_grad_direct(const fold__tiles *f, int rows, const fold_
 }
 
 /* n < 16: the transpose of dW, block by block, has wide rows. */
-static void fold__weight_grad_narrow(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw, float *block)
+static void fold__weight_grad_narrow(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw,
+                                     float *block)
 {
     enum { WIDTH = FOLD__K_BLOCK * FOLD__ROW_BLOCK / FOLD__LANES };
     int i, r, c, width;
@@ -1647,7 +1654,8 @@ static void fold__weight_grad_narrow(const fold__tiles *f, int rows, const fold_
 }
 
 /* The same as a product with packed operands: blocks of rows are its K-segments, X transposed and dY packed. */
-static void fold__weight_grad_packed(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw, float *scratch)
+static void fold__weight_grad_packed(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw,
+                                     float *scratch)
 {
     float *xt = scratch + FOLD__TILE_ROWS * FOLD__TILE_WIDTH, *packed = xt + FOLD__K_BLOCK * FOLD__ROW_BLOCK;
     const fold__layout l = fold__layout_of(f->panel * f->vector, f->vector, n);
@@ -1678,7 +1686,8 @@ static void fold__weight_grad_packed(const fold__tiles *f, int rows, const fold_
 }
 
 /* Rows of dW that lie a multiple of 4 KB apart share sets of the cache, and a load of one waits for stores to the last. */
-static void fold__weight_grad_any(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw, float *scratch)
+static void fold__weight_grad_any(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw,
+                                  float *scratch)
 {
     if (rows < 1 || k < 1 || n < 1) return;
     if (n < FOLD__LANES && k >= FOLD__LANES && f->many > f->few) fold__weight_grad_narrow(f, rows, x, k, dy, n, dw, ldw, scratch);
@@ -1984,7 +1993,8 @@ static void fold__map_broadcast(fold__map_fn map, float *y, int n, const float *
 }
 
 /* y[r] = map(x0[r], x1[r], x2[r]) over all rows; evenly spaced rows of equal size are one call. */
-static void fold__map_rows(const fold_op_call *c, fold__map_fn map, const fold_rows *y, int n, const fold_rows *const x[3], const int size[3], float s)
+static void fold__map_rows(const fold_op_call *c, fold__map_fn map, const fold_rows *y, int n, const fold_rows *const x[3], const int size[3],
+                           float s)
 {
     const float *p[3];
     ptrdiff_t step[4];
@@ -2308,10 +2318,12 @@ typedef struct fold__share { int from, to; } fold__share;
 
 /* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains in acc (all of W).
    dy begins at the first of the columns. */
-static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int segment, const fold_rows *x, const fold_rows *dy, fold__share share, float *acc)
+static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int segment, const fold_rows *x, const fold_rows *dy, fold__share share,
+                                     float *acc)
 {
     const fold__engine *e = c->engine;
-    const int k = fold__shape_last(&c->in_shape[segment]), n = share.to - share.from, inner = fold__shape_size(&c->in_shape[0]) / fold__shape_last(&c->in_shape[0]);
+    const int k = fold__shape_last(&c->in_shape[segment]), n = share.to - share.from,
+              inner = fold__shape_size(&c->in_shape[0]) / fold__shape_last(&c->in_shape[0]);
     const size_t ldw = (size_t)e->param[0]->shape.dim[1], col = (size_t)share.from;
     size_t row = (size_t)c->attr[2];
     for (int i = 0; i < segment; i++) row += (size_t)fold__shape_last(&c->in_shape[i]);
@@ -2354,7 +2366,8 @@ static void fold__small_product(const fold__kernels *kernels, int m, int k, int 
         for (int i = 0; i < m; i++) {
             kernels->map[FOLD__MAP_fill](y + (size_t)i * (size_t)n, NULL, NULL, NULL, 0, (size_t)n, 1, NULL);
             for (int j = 0; j < k; j++)
-                kernels->map[FOLD__MAP_axpy](y + (size_t)i * (size_t)n, b.p + j * b.row, NULL, y + (size_t)i * (size_t)n, a.p[i * a.row + j * a.column], (size_t)n, 1, NULL);
+                kernels->map[FOLD__MAP_axpy](y + (size_t)i * (size_t)n, b.p + j * b.row, NULL, y + (size_t)i * (size_t)n,
+                                             a.p[i * a.row + j * a.column], (size_t)n, 1, NULL);
         }
         return;
     }
@@ -2669,7 +2682,8 @@ static void fold__list_total_grad(const fold_op_call *c, int mean)
     const size_t n = (size_t)fold__out_size(c);
     for (size_t r = 0; r < c->rows; r++)
         for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++)
-            FOLD__MAP(c, scale)(fold_row(&c->din[0], e), fold_row(&c->dout[0], r), NULL, NULL, mean ? 1.0f / (float)(c->list[r + 1] - c->list[r]) : 1.0f, n, 1, NULL);
+            FOLD__MAP(c, scale)(fold_row(&c->din[0], e), fold_row(&c->dout[0], r), NULL, NULL,
+                                mean ? 1.0f / (float)(c->list[r + 1] - c->list[r]) : 1.0f, n, 1, NULL);
 }
 static void fold__sum_n_forward(const fold_op_call *c) { fold__list_total(c, 0); }
 static void fold__sum_n_backward(const fold_op_call *c) { fold__list_total_grad(c, 0); }
@@ -3678,7 +3692,8 @@ typedef struct fold__frame {
 enum { FOLD__EVENT_FORWARD, FOLD__EVENT_BACKWARD, FOLD__EVENT_PROLOGUE = 2 };
 typedef struct fold__event { uint64_t start, end; uint32_t sig, calls, group, kind; } fold__event;
 
-enum { FOLD__RECENT = 64, FOLD__RECENT_SHAPES = 32, FOLD__GROUP_ROWS = 12, FOLD__MOST_ROWS = 64 }; /* with fewer rows a batch, weights are read too often */
+/* with fewer rows a batch, weights are read too often */
+enum { FOLD__RECENT = 64, FOLD__RECENT_SHAPES = 32, FOLD__GROUP_ROWS = 12, FOLD__MOST_ROWS = 64 };
 struct fold_ctx {
     fold__arena arena;
     fold__array arrays[FOLD__C_COUNT];
@@ -3765,7 +3780,10 @@ static void fold__note_use(fold_ctx *f)
     for (int i = 0; i < FOLD__C_COUNT; i++) f->arrays[i].need = fold__array_use(f, i);
 }
 
-static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size) { return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2); }
+static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
+{
+    return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
+}
 
 /* How many nodes and edges fit without asking again: growing one array can take slack from others. */
 static void fold__note_room(fold_ctx *f)
@@ -3966,7 +3984,8 @@ static int fold__check_cell_shapes(fold_ctx *f, const fold__cell_data *c, const 
         if (fold__shape_same(&shape[i], want)) continue;
         const fold_shape both[2] = { *want, shape[i] };
         char what[80];
-        snprintf(what, sizeof what, i < c->desc.n_in ? "input %d must have the first of these shapes" : "component %d of its list must have the first of these shapes",
+        snprintf(what, sizeof what,
+                 i < c->desc.n_in ? "input %d must have the first of these shapes" : "component %d of its list must have the first of these shapes",
                  i < c->desc.n_in ? i : i - c->desc.n_in);
         fold__fail_shapes(f, c->name, what, both, 2);
         return 0;
@@ -4205,7 +4224,8 @@ static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
     for (h &= mask; table[h]; h = (h + 1) & mask) {
         const uint32_t t = table[h], t0 = f->edge0[t];
         if (f->sig[t] == f->sig[id] && f->node_data[t] == f->node_data[id] && f->kind[t] % 8 == leaf && f->shape[t] == f->shape[id] &&
-            f->edge0[t + 1] - t0 == n && (!n || (!memcmp(f->esrc + t0, f->esrc + e0, n * sizeof *f->esrc) && !memcmp(f->eoff + t0, f->eoff + e0, n * sizeof *f->eoff))))
+            f->edge0[t + 1] - t0 == n &&
+            (!n || (!memcmp(f->esrc + t0, f->esrc + e0, n * sizeof *f->esrc) && !memcmp(f->eoff + t0, f->eoff + e0, n * sizeof *f->eoff))))
             return t;
     }
     table[h] = id;
@@ -4384,7 +4404,10 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     f->clock = d.clock; f->clock_user = d.clock_user;
     f->trace_events = d.clock && !d.eager ? d.trace_bytes / sizeof(fold__event) / (size_t)f->threads : 0;
     if (!fold__grow_nodes(f, 0) || !fold__reserve_workers(f) || !fold__reserve_plans(f, d.plan_bytes) ||
-        (f->trace_events && !fold__need(f, FOLD__C_TRACE, f->trace_events * (size_t)f->threads, sizeof(fold__event)))) { fold_ctx_free(f); return NULL; }
+        (f->trace_events && !fold__need(f, FOLD__C_TRACE, f->trace_events * (size_t)f->threads, sizeof(fold__event)))) {
+        fold_ctx_free(f);
+        return NULL;
+    }
     fold_reset(f);
     return f;
 }
@@ -4467,7 +4490,10 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
 {
     if (fold__broken(f)) return fold__null;
     if (!values) return fold__missing(f, "input_ref");
-    if (!fold__shape_ok(&s)) { fold__fail(f, FOLD_BAD_SHAPE, "input_ref: a shape needs rank 1 to 4 and dimensions of at least 1"); return fold__null; }
+    if (!fold__shape_ok(&s)) {
+        fold__fail(f, FOLD_BAD_SHAPE, "input_ref: a shape needs rank 1 to 4 and dimensions of at least 1");
+        return fold__null;
+    }
     if (f->frame.cell) { fold__fail(f, FOLD_BAD_CELL, "input_ref: a cell body has no inputs but those it is given"); return fold__null; }
     const uint32_t shape = fold__intern_shape(f, &s);
     if (shape == FOLD__NONE || !fold__room(f, 1, 0)) return fold__null;
@@ -4486,8 +4512,14 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     const fold__param_data *p = fold__param_or_fail(f, table, "lookup");
     if (!p) return fold__null;
     if (f->frame.cell) { fold__fail(f, FOLD_BAD_CELL, "lookup: not in a cell body: look up outside and pass the node in"); return fold__null; }
-    if (!(p->uses & FOLD_FOR_LOOKUP)) { fold__fail(f, FOLD_BAD_ARGUMENT, "lookup: parameter '%s' was not made with FOLD_FOR_LOOKUP", p->name); return fold__null; }
-    if (row < 0 || row >= p->shape.dim[0]) { fold__fail(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, p->name, p->shape.dim[0]); return fold__null; }
+    if (!(p->uses & FOLD_FOR_LOOKUP)) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "lookup: parameter '%s' was not made with FOLD_FOR_LOOKUP", p->name);
+        return fold__null;
+    }
+    if (row < 0 || row >= p->shape.dim[0]) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, p->name, p->shape.dim[0]);
+        return fold__null;
+    }
     fold_shape s = fold_shape1(p->shape.rank == 1 ? 1 : p->shape.dim[1]);
     for (int i = 2; i < p->shape.rank; i++) { s.dim[i - 1] = p->shape.dim[i]; s.rank = i; }
     const uint32_t shape = fold__intern_shape(f, &s);
@@ -4503,7 +4535,8 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
     if (!p) return fold__null;
     const size_t had = f->arrays[FOLD__C_USE_NODE].capacity;
     const uint32_t shape = fold__intern_shape(f, &p->shape);
-    if (shape == FOLD__NONE || !fold__need(f, FOLD__C_USE_NODE, 2 * (size_t)f->model->n_params, sizeof(uint32_t)) || !fold__room(f, 1, 0)) return fold__null;
+    if (shape == FOLD__NONE || !fold__need(f, FOLD__C_USE_NODE, 2 * (size_t)f->model->n_params, sizeof(uint32_t)) || !fold__room(f, 1, 0))
+        return fold__null;
     fold__renew(f);
     if (f->arrays[FOLD__C_USE_NODE].capacity > had) memset(f->arrays[FOLD__C_USE_NODE].p + had, 0, f->arrays[FOLD__C_USE_NODE].capacity - had);
     uint32_t *node = fold__use_node(f, param.id - 1);
@@ -4605,7 +4638,8 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
         return fold__null;
     }
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who, bias->name, outputs, w->name, w->shape.dim[0], w->shape.dim[1]);
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who, bias->name, outputs, w->name, w->shape.dim[0],
+                   w->shape.dim[1]);
         return fold__null;
     }
     for (int i = 0; i < n; i++) { /* rows like any others; a parameter's by a copy */
@@ -4619,7 +4653,10 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0, 0); }
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b) { return fold__linear(f, x, n, W, b, 0, 0); }
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 1, 0); }
-FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0, FOLD__ROWS_FIRST); }
+FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b)
+{
+    return fold__linear(f, &x, 1, W, b, 0, FOLD__ROWS_FIRST);
+}
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node x, fold_param W)
 {
     const fold_node in[2] = { x, start };
@@ -4700,7 +4737,10 @@ static fold_node fold__indexed(fold_ctx *f, uint32_t op, fold_node x, int index)
     const char *name = fold__op_of(f->model, op)->def.name;
     if (!fold__operand_of(f, x, name, &o)) return fold__null;
     const int size = (int)fold__shapes(f)[o.shape].size;
-    if (index < 0 || index >= size) { fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index, size); return fold__null; }
+    if (index < 0 || index >= size) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index, size);
+        return fold__null;
+    }
     return fold__op(f, op, &x, 1, NULL, (uint64_t)(uint32_t)index);
 }
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index) { return fold__indexed(f, FOLD__OP_pick, x, index); }
@@ -4894,7 +4934,10 @@ FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold
     if (n && !value) return fold__missing(f, "attend_n");
     return fold__list_op(f, FOLD__OP_attend_n, score, value, n, NULL);
 }
-FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, size_t n, fold_shape shape) { return fold__list_op(f, FOLD__OP_sum_n, x, NULL, n, &shape); }
+FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, size_t n, fold_shape shape)
+{
+    return fold__list_op(f, FOLD__OP_sum_n, x, NULL, n, &shape);
+}
 FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value, size_t n, fold_shape shape)
 {
     if (n && !value) return fold__missing(f, "attend_n");
@@ -4910,8 +4953,10 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_def *d)
     const int bad = !d || !d->name || !d->infer || !d->forward || d->n_in == 0 || d->n_in < -1 || d->n_in > FOLD_MAX_IN || d->n_out < 1 ||
         d->n_out > FOLD_MAX_OUT || d->n_attr < 0 || d->n_attr > 4 || (d->is_list && (d->n_in < 1 || d->n_in > 2 || d->n_out != 1));
     if (bad) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 to %d outputs (list ops 1), at most 4 attributes",
-                         d && d->name ? d->name : "", FOLD_MAX_IN, FOLD_MAX_OUT);
+        fold__model_fail(
+            m, FOLD_BAD_ARGUMENT,
+            "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 to %d outputs (list ops 1), at most 4 attributes",
+            d && d->name ? d->name : "", FOLD_MAX_IN, FOLD_MAX_OUT);
         return none;
     }
     if (!fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__op_row))) {
@@ -4931,7 +4976,10 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
     fold__list list;
     fold__request q;
     if (fold__broken(f)) return fold__null;
-    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) { fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"); return fold__null; }
+    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) {
+        fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model");
+        return fold__null;
+    }
     fold__clear_request(&q);
     q.op = FOLD__OP_COUNT + op.id - 1;
     const fold_op_def *d = &fold__op_of(f->model, q.op)->def;
@@ -5005,7 +5053,8 @@ static void fold__trace_step(fold_ctx *f, const fold__request *q)
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal;
     if (at >= (uint32_t)cell->n_trace)
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'", cell->name, cell->n_trace, fold__request_name(f, q->op));
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'", cell->name, cell->n_trace,
+                   fold__request_name(f, q->op));
     else if (cell->trace[at].op != q->op)
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call", cell->name, (int)at,
                    fold__request_name(f, cell->trace[at].op), fold__request_name(f, q->op));
@@ -5196,8 +5245,14 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
 {
     fold_ctx *t = m->tracer;
     const size_t nodes = t->n_nodes + 1, edges = t->n_edges, name = strlen(d->name) + 1;
-    const size_t sizes[8] = { nodes * sizeof(fold__body_op), (edges + FOLD_MAX_OUT) * sizeof(fold__ref), (edges + nodes) * sizeof(fold_shape), nodes * sizeof(fold__value),
-                              nodes * sizeof(fold__trace_op), nodes * sizeof(uint32_t), d->user_size + 1, name + nodes };
+    const size_t sizes[8] = { nodes * sizeof(fold__body_op),
+                              (edges + FOLD_MAX_OUT) * sizeof(fold__ref),
+                              (edges + nodes) * sizeof(fold_shape),
+                              nodes * sizeof(fold__value),
+                              nodes * sizeof(fold__trace_op),
+                              nodes * sizeof(uint32_t),
+                              d->user_size + 1,
+                              name + nodes };
     size_t at[9] = { 0 };
     for (int i = 0; i < 8; i++) at[i + 1] = at[i] + fold__round_up(sizes[i], FOLD__ALIGN);
     char *block = (char *)m->arena.memory.alloc(at[8], FOLD__ALIGN, m->arena.memory.user);
@@ -5217,7 +5272,8 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
     cell->program.is_cell = 1;
     fold__trace x = { t, cell, out, (uint32_t *)(void *)(block + at[5]), (uint8_t *)block + at[7] + name };
     fold__trace_live(&x);
-    fold__compile(&x, (fold__body_op *)(void *)block, (fold__ref *)(void *)(block + at[1]), (fold_shape *)(void *)(block + at[2]), (fold__value *)(void *)(block + at[3]));
+    fold__compile(&x, (fold__body_op *)(void *)block, (fold__ref *)(void *)(block + at[1]), (fold_shape *)(void *)(block + at[2]),
+                  (fold__value *)(void *)(block + at[3]));
     return 1;
 }
 
@@ -5303,12 +5359,16 @@ static void fold__cells_free(fold_model *m)
 /* -- calls ----------------------------------------------------------------------------------- */
 
 /* The operands of a call and the shapes of its list's components. */
-static int fold__check_call(fold_ctx *f, const fold__cell_data *c, const fold_node *in, int n_in, const fold_node *list, size_t count, fold__operand *o, uint32_t *list_shape)
+static int fold__check_call(fold_ctx *f, const fold__cell_data *c, const fold_node *in, int n_in, const fold_node *list, size_t count,
+                            fold__operand *o, uint32_t *list_shape)
 {
     if (n_in != c->desc.n_in) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", c->name, c->desc.n_in, n_in); return 0; }
     if ((n_in && !in) || (count && !list)) { fold__missing(f, c->name); return 0; }
     if (count && !c->desc.n_list) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", c->name); return 0; }
-    if (!count && c->max_of_list) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty", c->name); return 0; }
+    if (!count && c->max_of_list) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty", c->name);
+        return 0;
+    }
     for (int i = 0; i < n_in; i++)
         if (!fold__operand_of(f, in[i], c->name, &o[i])) return 0;
     for (int i = 0; i < c->desc.n_list; i++) {
@@ -5365,7 +5425,9 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *q, const fol
     for (int i = 0; i < c->desc.n_out && fine; i++) {
         fold__operand o;
         fine = fold__operand_of(f, out[i], c->name, &o);
-        if (fine) barrier[i] = fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)i, &o, (uint64_t)first_input << 32 | (uint64_t)c->desc.n_out << 8 | (1u + (uint32_t)i));
+        if (fine)
+            barrier[i] = fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)i, &o,
+                                       (uint64_t)first_input << 32 | (uint64_t)c->desc.n_out << 8 | (1u + (uint32_t)i));
         fine = fine && barrier[i];
     }
     memset(&f->frame, 0, sizeof f->frame);
@@ -5428,7 +5490,10 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
     fold__list list;
     fold__request q;
     if (fold__broken(f)) return fold__null;
-    if (!cell.id || cell.salt != f->model->salt || cell.id > f->model->n_cells) { fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model"); return fold__null; }
+    if (!cell.id || cell.salt != f->model->salt || cell.id > f->model->n_cells) {
+        fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model");
+        return fold__null;
+    }
     const fold__cell_data *c = &fold__cells(f->model)[cell.id - 1];
     if (count > FOLD__NONE / 4) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': the list is too long", c->name); return fold__null; }
     fold__clear_request(&q);
@@ -5439,7 +5504,10 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
         memset(out, 0, sizeof out);
         for (int i = 0; i < n_in; i++) shape[i] = *fold__operand_shape(f, &o[i]);
         if (!fold__check_cell_shapes(f, c, shape, n_in)) return fold__null;
-        if (c->desc.n_list) { fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list cannot be called in a cell body", c->name); return fold__null; }
+        if (c->desc.n_list) {
+            fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list cannot be called in a cell body", c->name);
+            return fold__null;
+        }
         c->desc.body(f, in, out, c->desc.user);
         return fold__inline_outputs(f, c, out);
     }
@@ -5466,7 +5534,9 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 {
     if (!fold__is_live(f, call, "out")) return fold__null;
     const uint32_t kind = f->kind[call.id] & FOLD__KIND_MASK;
-    const int n = kind == FOLD__OP ? fold__sigs(f)[f->sig[call.id]].n_out : kind == FOLD__WINDOW && f->node_data[call.id] ? (int)f->node_data[call.id] : 1;
+    const int n = kind == FOLD__OP                                ? fold__sigs(f)[f->sig[call.id]].n_out
+                  : kind == FOLD__WINDOW && f->node_data[call.id] ? (int)f->node_data[call.id]
+                                                                  : 1;
     if (i < 0 || i >= n) { fold__fail(f, FOLD_BAD_ARGUMENT, "out: output %d of a call with %d", i, n); return fold__null; }
     return fold__handle(f, call.id + (uint32_t)i);
 }
@@ -5480,7 +5550,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
    order. Shared operands sum their uses one by one, each over its rows in record order. */
 
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE }; /* where a buffer of a program lives */
-enum { FOLD__GRAD_ZERO, FOLD__GRAD_WHOLE, FOLD__GRAD_PARTS, FOLD__GRAD_SOME_PARTS, FOLD__GRAD_SUM, FOLD__GRAD_ROOT }; /* how a gradient is put together */
+/* how a gradient is put together */
+enum { FOLD__GRAD_ZERO, FOLD__GRAD_WHOLE, FOLD__GRAD_PARTS, FOLD__GRAD_SOME_PARTS, FOLD__GRAD_SUM, FOLD__GRAD_ROOT };
 enum { /* what a run does with a node */
     FOLD__RUNS = 1,
     FOLD__BEARS = 2,    /* a root depends on it */
@@ -5494,7 +5565,11 @@ enum { /* what a run does with a node */
 
 typedef struct fold__batch { uint32_t gsig, stage, first, count, slot0, elem0, elems; } fold__batch;
 /* Where a group's memory lies in the region: its slabs from base, then contribution rows, then leaf gradients. */
-typedef struct fold__group { uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows; size_t floats, base, rows_at, leaf_at; } fold__group; /* sizes and places in floats */
+/* sizes and places in floats */
+typedef struct fold__group {
+    uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows;
+    size_t floats, base, rows_at, leaf_at;
+} fold__group;
 /* A signature in a group: its calls in record order, its buffers. op_at, free_at: where in scratch, behind its
    brief buffers, an op's own floats and then pointers to rows begin. */
 typedef struct fold__gsig {
@@ -5506,7 +5581,8 @@ typedef struct fold__gsig {
     uint8_t n_in, n_list, n_out, cyclic, hoisted; /* cyclic 2: with other signatures; hoisted: it has a prologue */
     size_t op_at, free_at;
 } fold__gsig;
-typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8_t elem, place; } fold__buf; /* off: in the group's region, or in scratch */
+/* off: in the group's region, or in scratch */
+typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8_t elem, place; } fold__buf;
 /* A signature in a run. */
 typedef struct fold__form {
     uint32_t levels;              /* longest chain of its own in the group being cut */
@@ -5595,7 +5671,10 @@ typedef struct fold__run {
 static size_t fold__ctx_bytes(void) { return fold__round_up(sizeof(fold_ctx), FOLD__ALIGN) + fold__round_up(sizeof(fold__run), FOLD__ALIGN); }
 static struct fold__run *fold__run_of(fold_ctx *f) { return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN)); }
 
-static uint32_t fold__call_of(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[id] : id; }
+static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
+{
+    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[id] : id;
+}
 static int fold__is_op(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__KIND_MASK) == FOLD__OP; }
 
 /* Carves arrays out of one arena array: two passes, sizes first, then pointers. */
@@ -6109,7 +6188,8 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
     for (int v = 0; v < p.n_values; v++) info[v].mode = fold__settle_parts(info[v].mode, info[v].part, info[v].cover, p.value[v].size);
     const fold__sig *s = &fold__sigs(f)[form->sig];
     for (int k = 0; k < p.n_in + p.n_list; k++)
-        slot[k].mode = fold__settle_parts(slot[k].mode, slot[k].part, slot[k].cover, fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)k]].size);
+        slot[k].mode =
+            fold__settle_parts(slot[k].mode, slot[k].part, slot[k].cover, fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)k]].size);
     fold__measure_form(f, form, &p, info);
 }
 
@@ -6586,7 +6666,8 @@ static int fold__find_components(fold_ctx *f, uint32_t group)
     uint64_t *rows = fold__feeds(f) + feeds;
     fold__gsig *sig = r->gsig + gsig0;
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t w = 0; w < (uint32_t)(sig[i].n_in + sig[i].n_list) * words; w++) rows[i * words + w % words] |= fold__feeds(f)[sig[i].feeds + w];
+        for (uint32_t w = 0; w < (uint32_t)(sig[i].n_in + sig[i].n_list) * words; w++)
+            rows[i * words + w % words] |= fold__feeds(f)[sig[i].feeds + w];
     fold__condense(sig, n, rows, words, (uint32_t *)(void *)(rows + (size_t)n * words));
     for (uint32_t i = 0; i < n; i++) sig[i].recurrent = fold__recurrent_inputs(sig, n, &sig[i], fold__feeds(f) + sig[i].feeds, words);
     fold__sort_signatures(f, group);
@@ -6777,7 +6858,12 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 /* A signature's runnable calls, as a queue linked through next; its pending calls by chain length. */
 typedef struct fold__ready { uint32_t head, tail, ready, pending, lowest, counts; uint64_t depths; } fold__ready;
 /* Local indices of calls: inputs still missing, next in queue, their readers, their depth. */
-typedef struct fold__greedy { uint32_t *missing, *next, *readers0, *readers; fold__ready *sig; uint32_t *counts; uint32_t gsig0, n_sigs; } fold__greedy;
+typedef struct fold__greedy {
+    uint32_t *missing, *next, *readers0, *readers;
+    fold__ready *sig;
+    uint32_t *counts;
+    uint32_t gsig0, n_sigs;
+} fold__greedy;
 
 static void fold__make_ready(fold_ctx *f, fold__greedy *x, const uint32_t *calls, uint32_t i)
 {
@@ -7009,7 +7095,10 @@ static uint32_t fold__n_bufs_of(const fold_ctx *f, uint32_t gsig)
 }
 
 /* Products and list ops want all rows at once; other ops of one level run tile by tile together. */
-static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op) { return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST)); }
+static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
+{
+    return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST));
+}
 static int fold__same_span(const fold_ctx *f, const fold__body_op *a, const fold__body_op *b)
 {
     return fold__runs_tiled(f, a) && fold__runs_tiled(f, b) && a->elem == b->elem;
@@ -7113,7 +7202,8 @@ static void fold__live_own(fold_ctx *f, const fold__gsig *s, const fold__program
         fold__live(&buf[fold__buf_value(v)], fold__time_forward(t, first), fold__time_forward(t, last));
         if (info[v].back) fold__live(&buf[fold__buf_value(v)], back1, info[v].late ? end : back1);
         fold__live(&buf[fold__buf_grad(p, v)], back0, late ? end : back1);
-        if (fold__output_of(p, v) >= 0) fold__live(&buf[fold__buf_outer(p, (uint32_t)fold__output_of(p, v))], back0, late && fold__grad_is_outer(p, info, v) ? end : back1);
+        if (fold__output_of(p, v) >= 0)
+            fold__live(&buf[fold__buf_outer(p, (uint32_t)fold__output_of(p, v))], back0, late && fold__grad_is_outer(p, info, v) ? end : back1);
     }
     for (uint32_t i = 0; i < (uint32_t)p->n_refs; i++) fold__live(&buf[fold__buf_part(p, i)], back0, end);
 }
@@ -7159,7 +7249,8 @@ static int fold__live_reads(fold_ctx *f, uint32_t group, const fold__times *t)
         fold__buf *value = &r->buf[s->buf0 + fold__buf_value(p.out[i & 7].index)];
         fold__live(value, FOLD__NONE, fold__time_forward(t, reads[i].last));
         if (reads[i].back != FOLD__NONE) fold__live(value, FOLD__NONE, reads[i].late ? 2 * t->count : fold__time_backward(t, reads[i].back));
-        if (r->backward) fold__live(&r->buf[s->buf0 + fold__buf_outer(&p, i & 7)], reads[i].cleared ? t->count : fold__time_backward(t, reads[i].last), 0);
+        if (r->backward)
+            fold__live(&r->buf[s->buf0 + fold__buf_outer(&p, i & 7)], reads[i].cleared ? t->count : fold__time_backward(t, reads[i].last), 0);
     }
     return 1;
 }
@@ -7244,7 +7335,8 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
         r->n.bufs += fold__n_bufs_of(f, i);
         r->gsig[i].max_rows = r->gsig[i].max_elems = 0;
     }
-    if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf)) || !fold__need(f, FOLD__C_SCHEDULE, r->n.bufs - buf0 + 1, sizeof(uint32_t))) return 0;
+    if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf)) || !fold__need(f, FOLD__C_SCHEDULE, r->n.bufs - buf0 + 1, sizeof(uint32_t)))
+        return 0;
     fold__renew_moved(f);
     uint32_t *first = fold__plan_scratch(f), *last = first + (g.gsig1 - g.gsig0);
     for (uint32_t i = g.gsig0; i < g.gsig1; i++) {
@@ -7430,7 +7522,8 @@ static void fold__call_rows(fold__worker *x, const fold__op_row *op, fold_op_cal
 {
     if (!(op->flags & FOLD__ONE_ROW)) { run(c); return; }
     x->one_row_calls += c->rows;
-    fold_rows *all[4] = { (fold_rows *)(uintptr_t)c->in, (fold_rows *)(uintptr_t)c->out, (fold_rows *)(uintptr_t)c->dout, (fold_rows *)(uintptr_t)c->din };
+    fold_rows *all[4] = { (fold_rows *)(uintptr_t)c->in, (fold_rows *)(uintptr_t)c->out, (fold_rows *)(uintptr_t)c->dout,
+                          (fold_rows *)(uintptr_t)c->din };
     const int count[4] = { c->n_in, c->n_out, c->n_out, c->n_in };
     const size_t rows = c->rows;
     const uint32_t *list = c->list;
@@ -7614,7 +7707,10 @@ static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__work
 }
 
 static void fold__clear_row(float *row, uint32_t n) { memset(row, 0, n * sizeof *row); }
-static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint32_t n) { f->model->k->map[FOLD__MAP_add](to, to, from, NULL, 0, n, 1, NULL); }
+static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint32_t n)
+{
+    f->model->k->map[FOLD__MAP_add](to, to, from, NULL, 0, n, 1, NULL);
+}
 
 static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const fold__group *g);
 
@@ -7850,7 +7946,8 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *x, const fold__group
             for (int j = 0; j < x->p.op[i].n_in; j++) {
                 int seg0, seg1;
                 const fold__body_op *op = &x->p.op[i];
-                if (!f->run->buf[x->s->buf0 + fold__buf_spread(&x->p, op->ref0 + (uint32_t)j)].place || !fold__stage_part(f, x, op, &seg0, &seg1)) continue;
+                if (!f->run->buf[x->s->buf0 + fold__buf_spread(&x->p, op->ref0 + (uint32_t)j)].place || !fold__stage_part(f, x, op, &seg0, &seg1))
+                    continue;
                 if (op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < seg0 || j >= seg1)) continue;
                 fold__sum_spread(f, x, op, j);
             }
@@ -7862,7 +7959,8 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *x, const fold__group
 /* -- parameters ------------------------------------------------------------------------------ */
 
 /* Lists the uses of trained parameters and of shared nodes that need a gradient, by their first recorded row. */
-static int fold__add_use(fold_ctx *f, const fold__form *form, uint32_t op, uint32_t ref, uint32_t kind, uint32_t target, int is_node, size_t size, int elem)
+static int fold__add_use(fold_ctx *f, const fold__form *form, uint32_t op, uint32_t ref, uint32_t kind, uint32_t target, int is_node, size_t size,
+                         int elem)
 {
     fold__run *r = f->run;
     const uint32_t form_index = (uint32_t)(form - r->form), first = elem ? form->first_elem : form->first;
@@ -7947,7 +8045,8 @@ static fold_rows fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold_
     const fold__ref grad = { FOLD__FROM_VALUE, op->value0, 0 }, *ref = operand < 0 ? &grad : &p->ref[op->ref0 + (uint32_t)operand];
     const fold__info *info = r->info + r->form[s->form].info0;
     const int outer = operand < 0 && fold__grad_is_outer(p, info, op->value0) ? fold__output_of(p, op->value0) : -1;
-    const fold__buf *b = ref->kind == FOLD__FROM_VALUE ? &r->buf[s->buf0 + (operand < 0 ? fold__buf_grad(p, ref->index) : fold__buf_value(ref->index))] : NULL;
+    const fold__buf *b =
+        ref->kind == FOLD__FROM_VALUE ? &r->buf[s->buf0 + (operand < 0 ? fold__buf_grad(p, ref->index) : fold__buf_value(ref->index))] : NULL;
     const int for_elements = fold__for_elements(p, info, op);
     size_t at = 0;
     for (uint32_t i = 0; i < s->calls; i++) {
@@ -7986,8 +8085,8 @@ static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t s
 }
 
 /* One segment of a linear op's weight gradient over given rows. */
-static void fold__weight_use(fold_ctx *f, fold__worker *x, const fold__program *p, const fold__body_op *op, int segment, size_t rows, const fold_rows *in, const fold_rows *dy,
-                             fold__share share, float *acc)
+static void fold__weight_use(fold_ctx *f, fold__worker *x, const fold__program *p, const fold__body_op *op, int segment, size_t rows,
+                             const fold_rows *in, const fold_rows *dy, fold__share share, float *acc)
 {
     fold__set_op(f, x, op, p->shape);
     x->call.scratch = x->scratch;
@@ -8048,7 +8147,8 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *
         for (uint32_t i = 0; i < s->calls; i++) {
             const uint32_t id = r->bysig[s->rec0 + i], count = op->elem ? fold__slots_of(f, id).count : 1;
             for (uint32_t e = 0; e < count; e++)
-                fold__add_row(f, acc + p.ref[op->ref0 + u->ref].off, r->at_region + g->base + b->off + (size_t)(op->elem ? r->eslot[id] + e : r->slot[id]) * b->size, b->size);
+                fold__add_row(f, acc + p.ref[op->ref0 + u->ref].off,
+                              r->at_region + g->base + b->off + (size_t)(op->elem ? r->eslot[id] + e : r->slot[id]) * b->size, b->size);
         }
     }
 }
@@ -8144,7 +8244,8 @@ static int fold__reserve_acc(fold_ctx *f)
         if (r->use[i].in_place) floats += fold__round_up(r->use[i].size, 16);
     const size_t had = f->arrays[FOLD__C_TABLE_ROWS].need;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && r->grad[id] && (r->state[id] & FOLD__RUNS)) floats += fold__round_up(fold__value_size(f, id), 16);
+        if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && r->grad[id] && (r->state[id] & FOLD__RUNS))
+            floats += fold__round_up(fold__value_size(f, id), 16);
     if (!fold__need(f, FOLD__C_ACC, floats, sizeof(float))) return 0;
     if (!fold__need(f, FOLD__C_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t))) return 0;
     fold__renew_run(f);
@@ -8293,7 +8394,8 @@ static void fold__eager_use_rows(fold_ctx *f, const fold__use *u, int head)
         if (f->sig[id] != r->form[u->form].sig || !r->grad[id] || ((r->state[id] & FOLD__HEAD) != 0) != head) continue;
         fold_rows dy = { r->grd[id], 0, NULL };
         if (u->kind == FOLD__USE_SLOT) {
-            fold__add_row(f, acc + f->eoff[e0 + u->ref], fold__edge_dest(f, r->worker, e0 + u->ref, 1, r->group), fold__slot_floats_of(f, f->sig[id], u->ref));
+            fold__add_row(f, acc + f->eoff[e0 + u->ref], fold__edge_dest(f, r->worker, e0 + u->ref, 1, r->group),
+                          fold__slot_floats_of(f, f->sig[id], u->ref));
         } else if (u->kind == FOLD__USE_BIAS) {
             fold__add_rows(f->model->k, 1, &dy, inner, op->attr[3], whole, acc);
         } else {
@@ -8460,7 +8562,8 @@ static uint64_t fold__hash_bytes(uint64_t h, const void *p, size_t bytes)
 static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, size_t n)
 {
     fold__extent s[FOLD__STRUCTURE_PARTS];
-    fold__identity k = { 0, f->n_nodes, f->n_edges, f->n_found, (uint32_t)n, 0, f->model->layout, (uint64_t)f->run->backward << 1 | (uint64_t)f->run->anew };
+    fold__identity k = { 0,           f->n_nodes, f->n_edges,       f->n_found,
+                         (uint32_t)n, 0,          f->model->layout, (uint64_t)f->run->backward << 1 | (uint64_t)f->run->anew };
     uint32_t param;
     fold__structure(f, s);
     for (uint32_t id = 1; id <= f->n_nodes; id++)
@@ -8687,7 +8790,9 @@ static int fold__reserve_run(fold_ctx *f)
     if (r->backward) fold__ready_packs(f);
     if (!fold__place_results(f)) return 0;
     for (uint32_t i = 0; i < f->n_shapes; i++) r->widest = fold__max_size(r->widest, fold__round_up(fold__shapes(f)[i].size, 16));
-    if (!fold__need(f, FOLD__C_REGION, r->n.region + r->widest * (size_t)f->threads, sizeof(float)) || !fold__need(f, FOLD__C_SCRATCH, r->n.scratch * (size_t)f->threads, sizeof(float))) return 0;
+    if (!fold__need(f, FOLD__C_REGION, r->n.region + r->widest * (size_t)f->threads, sizeof(float)) ||
+        !fold__need(f, FOLD__C_SCRATCH, r->n.scratch * (size_t)f->threads, sizeof(float)))
+        return 0;
     fold__renew_run(f);
     r->trash = r->at_region + r->n.region;
     return 1;
@@ -8724,11 +8829,13 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *g, int linked)
     for (uint32_t i = g->call0; i < g->call1; i++) {
         const uint32_t id = r->calls[i], n_out = fold__sigs(f)[f->sig[id]].n_out;
         for (uint32_t o = 0; o < n_out && r->grad[id]; o++)
-            if (r->mode[id + o] == FOLD__GRAD_SOME_PARTS && ((r->state[id + o] & FOLD__LINKED) != 0) == linked) fold__clear_row(r->grd[id + o], fold__value_size(f, id + o));
+            if (r->mode[id + o] == FOLD__GRAD_SOME_PARTS && ((r->state[id + o] & FOLD__LINKED) != 0) == linked)
+                fold__clear_row(r->grd[id + o], fold__value_size(f, id + o));
     }
     for (uint32_t k = g->leaf0; k < g->leaf1; k++) {
         const uint32_t id = r->leaves[k];
-        if (r->mode[id] == FOLD__GRAD_SOME_PARTS && ((r->state[id] & FOLD__LINKED) != 0) == linked) fold__clear_row(r->grd[id], fold__value_size(f, id));
+        if (r->mode[id] == FOLD__GRAD_SOME_PARTS && ((r->state[id] & FOLD__LINKED) != 0) == linked)
+            fold__clear_row(r->grd[id], fold__value_size(f, id));
     }
 }
 
@@ -9027,7 +9134,8 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root)
 {
     if (!fold__check_roots(f, &root, 1, "backward")) return fold_ctx_status(f);
     if (!f->training || f->model->inference) {
-        fold__fail(f, FOLD_BAD_STATE, "backward: the %s", f->training ? "model was made for inference" : "context was made for inference: set training in its fold_ctx_desc");
+        fold__fail(f, FOLD_BAD_STATE, "backward: the %s",
+                   f->training ? "model was made for inference" : "context was made for inference: set training in its fold_ctx_desc");
     } else if (fold__shapes(f)[f->shape[root.id]].size != 1 || fold__value_size(f, f->src[root.id]) != 1) {
         fold__fail_shapes(f, "backward", "the root must be a scalar", &fold__shapes(f)[f->shape[root.id]].s, 1);
     } else {
@@ -9052,7 +9160,10 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
     fold__operand o;
     if (!fold__operand_of(f, x, "keep_grad", &o) || (f->kind[o.src] & FOLD__KEEP_GRAD)) return;
     if (!f->training) return;
-    if ((o.kind & FOLD__KIND_MASK) == FOLD__PARAM) { fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad"); return; }
+    if ((o.kind & FOLD__KIND_MASK) == FOLD__PARAM) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
+        return;
+    }
     if (!fold__need(f, FOLD__C_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad))) return;
     fold__renew(f);
     fold__kept_grad *k = &fold__kept_grads(f)[f->n_kept_grads++];
@@ -9075,7 +9186,8 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
     if (!fold__operand_of(f, x, "value", &o)) return NULL;
     const uint32_t kind = f->kind[o.src] & FOLD__KIND_MASK;
     if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !(f->kind[o.src] & FOLD__DONE)) {
-        fold__fail(f, FOLD_BAD_STATE, "value: node %u (%s) was not kept: make it a root, or fold_keep it before the run", (unsigned)x.id, fold__node_name(f, o.src));
+        fold__fail(f, FOLD_BAD_STATE, "value: node %u (%s) was not kept: make it a root, or fold_keep it before the run", (unsigned)x.id,
+                   fold__node_name(f, o.src));
         return NULL;
     }
     return fold__address(f, o.src) + o.off;
@@ -9089,7 +9201,8 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
         const fold__kept_grad *k = &fold__kept_grads(f)[i];
         if (k->node == o.src && k->filled) return fold__at_place(f, k->place) + o.off;
     }
-    fold__fail(f, FOLD_BAD_STATE, "grad: node %u (%s) has no gradient: name it to fold_keep_grad before fold_backward", (unsigned)x.id, fold__node_name(f, o.src));
+    fold__fail(f, FOLD_BAD_STATE, "grad: node %u (%s) has no gradient: name it to fold_keep_grad before fold_backward", (unsigned)x.id,
+               fold__node_name(f, o.src));
     return NULL;
 }
 
@@ -9114,7 +9227,10 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, size_t n, float 
         const float *value = fold_value(f, x[i]);
         if (!value) { if (!fold__broken(f)) fold__fail(f, FOLD_BAD_ARGUMENT, "read: node %d is null", (int)i); break; }
         const size_t floats = fold__shapes(f)[f->shape[x[i].id]].size;
-        if (i && floats != size) { fold__fail(f, FOLD_BAD_SHAPE, "read: node %d has %d values, those before it %d", (int)i, (int)floats, (int)size); break; }
+        if (i && floats != size) {
+            fold__fail(f, FOLD_BAD_SHAPE, "read: node %d has %d values, those before it %d", (int)i, (int)floats, (int)size);
+            break;
+        }
         size = floats;
         memcpy(dst + i * size, value, size * sizeof *dst);
     }
@@ -9451,7 +9567,10 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
 {
     fold_mlp mlp;
     memset(&mlp, 0, sizeof mlp);
-    if (!sizes || n < 1 || n > FOLD_MAX_LAYERS) { fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%s': takes 1 to %d layers", name, FOLD_MAX_LAYERS); return mlp; }
+    if (!sizes || n < 1 || n > FOLD_MAX_LAYERS) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%s': takes 1 to %d layers", name, FOLD_MAX_LAYERS);
+        return mlp;
+    }
     mlp.n = n;
     for (int i = 0; i < n; i++) {
         char full[128];
@@ -9613,7 +9732,8 @@ static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *r, const fold_s
     if (fold__broken(f)) return 0;
     if (!r || !r->cell.id) { fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the cell is null"); return 0; }
     if (begin && (fold_is_null(begin->h) || fold_is_null(begin->c) != !r->has_c)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a state of this cell is %s", r->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
+        fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a state of this cell is %s",
+                   r->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
         return 0;
     }
     *s = begin ? *begin : fold_recurrent_start(f, r);
@@ -9788,7 +9908,8 @@ static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *d, int at, fo
     for (int k = 0; k < FOLD_MAX_STATES; k++) {
         fold__operand a, b;
         if (fold_is_null(next[k]) != (k >= d->n_states)) {
-            fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d %s state %d, there are %d", at, k < d->n_states ? "left out" : "gave a", k, d->n_states);
+            fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d %s state %d, there are %d", at, k < d->n_states ? "left out" : "gave a", k,
+                       d->n_states);
             return 0;
         }
         if (k >= d->n_states) continue;
@@ -9841,7 +9962,10 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     fold_tree_lstm t;
     char full[128];
     memset(&t, 0, sizeof t);
-    if (arity < 1 || arity > FOLD_MAX_CELL_IN / 2) { fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%s': arity is 1 to %d", name, FOLD_MAX_CELL_IN / 2); return t; }
+    if (arity < 1 || arity > FOLD_MAX_CELL_IN / 2) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%s': arity is 1 to %d", name, FOLD_MAX_CELL_IN / 2);
+        return t;
+    }
     t.hidden = hidden;
     t.arity = arity;
     const fold__gates leaf = fold__gates_new(m, fold__join(full, sizeof full, name, "leaf"), inputs, hidden, 3);
@@ -9926,7 +10050,8 @@ FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fo
     if (!n) return fold__state_of(f, fold_call(f, projects ? t->projected_leaf : t->leaf, in, 1), 1);
     if (projects) in[1] = fold_linear_first(f, x, t->W_f, t->b_f);
     /* a state is two nodes, h and c: the list's components as they lie */
-    return fold__state_of(f, fold_call_list(f, projects ? t->projected : t->cell, in, projects ? 2 : 1, (const fold_node *)(const void *)children, n), 1);
+    return fold__state_of(f, fold_call_list(f, projects ? t->projected : t->cell, in, projects ? 2 : 1, (const fold_node *)(const void *)children, n),
+                          1);
 }
 
 /* The rooms from here to the end run seldom: they are compiled for size. */
@@ -10400,7 +10525,8 @@ static void fold__put_leaves(fold__text *t, const fold__view *v)
     }
     for (uint32_t p = 0; p < f->model->n_params; p++) {
         size_t rows = 0;
-        for (uint32_t id = 1; id <= f->n_nodes; id++) rows += fold__leaf_param(f, id, &param) && param == p && (f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP;
+        for (uint32_t id = 1; id <= f->n_nodes; id++)
+            rows += fold__leaf_param(f, id, &param) && param == p && (f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP;
         if (!rows) continue;
         fold__put(t, "%s", before);
         fold__put_count(t, rows, "row");
@@ -10703,8 +10829,8 @@ static void fold__svg_columns(fold__text *t, const fold__view *v, int height)
         const fold__seen_batch *x = &v->batch[b];
         const int middle = x->x + FOLD__NODE_W / 2;
         if (x->prologue) continue;
-        fold__put(t, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"hsl(%d,60%%,95%%)\"/>\n", x->x - 8, FOLD__TOP - 20, FOLD__NODE_W + 16,
-                  height, fold__hue(v->sig_at[x->sig] - 1));
+        fold__put(t, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"hsl(%d,60%%,95%%)\"/>\n", x->x - 8, FOLD__TOP - 20,
+                  FOLD__NODE_W + 16, height, fold__hue(v->sig_at[x->sig] - 1));
         fold__put(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\"><tspan font-weight=\"bold\">%lu</tspan>", middle, FOLD__TOP - 50, ++step);
         fold__put(t, "<tspan x=\"%d\" dy=\"13\" font-size=\"10\">", middle);
         fold__put_name(t, fold__request_name(f, fold__sigs(f)[x->sig].op), 12);
@@ -10721,10 +10847,12 @@ static void fold__svg_edges(fold__text *t, const fold__view *v)
     for (uint32_t id = 1; id <= f->n_nodes && !t->stopped; id++)
         for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1] && fold__is_shown(v, id); e++) {
             const uint32_t from = fold__call_of(f, f->esrc[e]);
-            const int x = v->batch[fold__column(v, from)].x + (fold__is_leaf(v, from) ? -FOLD__SPACE / 2 : FOLD__NODE_W), to = v->batch[fold__column(v, id)].x;
+            const int x = v->batch[fold__column(v, from)].x + (fold__is_leaf(v, from) ? -FOLD__SPACE / 2 : FOLD__NODE_W),
+                      to = v->batch[fold__column(v, id)].x;
             const int bend = (to - x) / 2;
             if (fold__drawn_before(f, id, e)) continue;
-            fold__put(t, "<path d=\"M%d %dC%d %d %d %d %d %d\"/>\n", x, (int)v->y[from], x + bend, (int)v->y[from], to - bend, (int)v->y[id], to, (int)v->y[id]);
+            fold__put(t, "<path d=\"M%d %dC%d %d %d %d %d %d\"/>\n", x, (int)v->y[from], x + bend, (int)v->y[from], to - bend, (int)v->y[id], to,
+                      (int)v->y[id]);
         }
     fold__put(t, "</g>\n");
 }
@@ -10739,10 +10867,12 @@ static void fold__svg_nodes(fold__text *t, const fold__view *v)
         fold__put(t, "<g><title>");
         if (leaf) fold__put_leaf(t, f, id, FOLD__WHOLE);
         else fold__put_signature(t, f, b->sig);
-        fold__put(t, ", node %lu</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\" ", (unsigned long)id, x, (int)v->y[id] - FOLD__NODE_H / 2, width,
-                  FOLD__NODE_H);
+        fold__put(t, ", node %lu</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\" ", (unsigned long)id, x,
+                  (int)v->y[id] - FOLD__NODE_H / 2, width, FOLD__NODE_H);
         if (leaf) fold__put(t, "fill=\"white\" stroke=\"#aab\"/>");
-        else fold__put(t, "fill=\"hsl(%d,60%%,75%%)\" stroke=\"hsl(%d,50%%,45%%)\"/>", fold__hue(v->sig_at[b->sig] - 1), fold__hue(v->sig_at[b->sig] - 1));
+        else
+            fold__put(t, "fill=\"hsl(%d,60%%,75%%)\" stroke=\"hsl(%d,50%%,45%%)\"/>", fold__hue(v->sig_at[b->sig] - 1),
+                      fold__hue(v->sig_at[b->sig] - 1));
         fold__put(t, "<text x=\"%d\" y=\"%d\" font-size=\"9\" text-anchor=\"middle\">", x + width / 2, (int)v->y[id] + 3);
         if (leaf) fold__put_leaf(t, f, id, 8);
         else fold__put(t, "%lu", (unsigned long)id);
@@ -10753,8 +10883,8 @@ static void fold__svg_nodes(fold__text *t, const fold__view *v)
 static void fold__svg_legend(fold__text *t, const fold__view *v, int y)
 {
     for (uint32_t i = 0; i < v->n_sigs && !t->stopped; i++, y += 18) {
-        fold__put(t, "<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"12\" rx=\"3\" fill=\"hsl(%d,60%%,75%%)\"/><text x=\"%d\" y=\"%d\">", FOLD__LEFT, y - 10, fold__hue(i),
-                  FOLD__LEFT + 22, y);
+        fold__put(t, "<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"12\" rx=\"3\" fill=\"hsl(%d,60%%,75%%)\"/><text x=\"%d\" y=\"%d\">", FOLD__LEFT,
+                  y - 10, fold__hue(i), FOLD__LEFT + 22, y);
         fold__put_signature(t, v->f, v->sig[i].sig);
         fold__put(t, ": ");
         fold__put_shapes(t, v->f, v->sig[i].sig);
@@ -10772,9 +10902,11 @@ FOLD_API fold_status fold_print_svg(fold_ctx *f, fold_writer *write, void *user)
     fold__text t;
     if (!fold__view_make(f, &v)) return FOLD_NO_MEMORY;
     fold__text_start(&t, write, user, FOLD__QUOTE_XML);
-    const int columns = fold__place_columns(&v), lanes = fold__lay_out(&v), width = columns < 560 ? 560 : columns, height = FOLD__TOP + lanes + 18 * (int)v.n_sigs + 24;
+    const int columns = fold__place_columns(&v), lanes = fold__lay_out(&v), width = columns < 560 ? 560 : columns,
+              height = FOLD__TOP + lanes + 18 * (int)v.n_sigs + 24;
     fold__put(&t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" ", width, height, width, height);
-    fold__put(&t, "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"16\">", FOLD__LEFT);
+    fold__put(&t, "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"16\">",
+              FOLD__LEFT);
     fold__put_head(&t, &v);
     fold__put(&t, "</text>\n");
     fold__svg_columns(&t, &v, lanes + 8);
@@ -12284,7 +12416,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 #define FOLD__C c
 #define FOLD__S s
 #define FOLD__MAP_CASE(name, expression) case FOLD__MAP_##name: y = expression; break;
-static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb, const float *pc, float ps, size_t n, size_t rows, const ptrdiff_t *step)
+static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb, const float *pc, float ps, size_t n, size_t rows,
+                           const ptrdiff_t *step)
 {
     FOLD__NO_CONTRACT
     const FOLD__V s = FOLD__VSET(ps);
@@ -12312,7 +12445,8 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
     }
 }
 #define FOLD__MAP_DEFINE(name, expression) \
-    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, const ptrdiff_t *step) \
+    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, \
+                                      const ptrdiff_t *step) \
     { \
         FOLD__ISA(map)(FOLD__MAP_##name, y, a, b, c, s, n, rows, step); \
     }
@@ -12323,7 +12457,8 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
 #define FOLD__C FOLD__VLOAD(c + i)
 #define FOLD__S FOLD__VSET(s)
 #define FOLD__MAP_DEFINE(name, expression) \
-    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, const ptrdiff_t *step) \
+    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, \
+                                      const ptrdiff_t *step) \
     { \
         FOLD__NO_CONTRACT \
         for (;; y += step[0], a += step[1], b += step[2], c += step[3]) { \
@@ -12341,7 +12476,8 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
 #define FOLD__C FOLD__VLOAD_M(c + i, mask)
 #define FOLD__S FOLD__VSET(s)
 #define FOLD__MAP_DEFINE(name, expression) \
-    FOLD__TARGET static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, const ptrdiff_t *step) \
+    FOLD__TARGET static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, \
+                                                   const ptrdiff_t *step) \
     { \
         FOLD__NO_CONTRACT \
         (void)a; (void)b; (void)c; (void)s; \
@@ -12772,8 +12908,13 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *x, int i, int k, const fo
     int row, height;
     for (row = 0; row < rows; row += height) {
         height = fold__tile_height(6, rows - row);
-        (height == 6 ? FOLD__ISA(grad_6) : height == 4 ? FOLD__ISA(grad_4) : height == 3 ? FOLD__ISA(grad_3) : height == 2 ? FOLD__ISA(grad_2) : FOLD__ISA(grad_1))
-            (x, i, k, dy, j, n, dw, ldw, row);
+        switch (height) {
+        case 1: FOLD__ISA(grad_1)(x, i, k, dy, j, n, dw, ldw, row); break;
+        case 2: FOLD__ISA(grad_2)(x, i, k, dy, j, n, dw, ldw, row); break;
+        case 3: FOLD__ISA(grad_3)(x, i, k, dy, j, n, dw, ldw, row); break;
+        case 4: FOLD__ISA(grad_4)(x, i, k, dy, j, n, dw, ldw, row); break;
+        default: FOLD__ISA(grad_6)(x, i, k, dy, j, n, dw, ldw, row); break;
+        }
     }
 }
 #define FOLD__FEW 6, INT_MAX
