@@ -274,8 +274,8 @@ typedef struct fold_ctx_desc {
                                being scheduled again. About 60 bytes a node; the least recently used go first. 0: none */
     uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_stats tell times. NULL: it tells none */
     void *clock_user;
-    size_t trace_bytes;     /* reserved for fold_print_trace: 32 bytes a batch, forward and backward, shared out evenly among
-                               threads. Needs a clock, which then is called from every thread. 0: none */
+    size_t trace_bytes;     /* reserved for fold_print_trace: 32 bytes a batch (or a thread's part of it), forward and backward,
+                               shared out evenly among threads. Needs a clock, which then is called from every thread. 0: none */
     int threads;            /* groups of samples run on so many threads, or parts of large batches where there is but one group;
                                results have the same bits. 0, 1: the caller's alone.
                                User ops must then bear to be called from several at once */
@@ -446,7 +446,8 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
 
 typedef struct fold_state { fold_node h, c; } fold_state;   /* c is null where a layer has none */
 
-typedef struct fold_recurrent { fold_cell cell, projected; fold_param W, b; int hidden, has_c; } fold_recurrent; /* projected: takes x W + b for x */
+/* cell: from x, h and perhaps c. projected: the same from x W + b instead of x, for contexts that merge identical calls; may be null. */
+typedef struct fold_recurrent { fold_cell cell, projected; fold_param W, b; int hidden, has_c; } fold_recurrent;
 /* h' = tanh(x W + h U + b) (Elman 1990) */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
 /* i, f, o, u from x W + h U + b; c' = f c + i u; h' = o tanh c' (Hochreiter and Schmidhuber 1997, Gers et al. 2000); forget bias 1 */
@@ -784,7 +785,7 @@ enum {                          /* what backward reads; anything else may be gon
 typedef struct fold_op_def {
     const char *name;
     int n_in;                   /* fixed inputs; for list ops components per element; -1: 1 to FOLD_MAX_IN */
-    int n_out, n_attr;          /* attributes: at most 4 */
+    int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of one output only */
     int is_list;                /* takes a list, gives one value; its batches mix all lengths */
     int one_row;                /* has no batched path: called with one row at a time (and reported) */
     unsigned needs;             /* FOLD_NEEDS_… */
@@ -1477,7 +1478,8 @@ typedef struct fold__tiles {
     fold__tile_fn tile[FOLD__TILE_ROWS][8];        /* [rows - 1][vectors - 1] */
     int narrow_rows, narrow_columns;
     fold__narrow_fn narrow[2][2];          /* [many rows][many columns] */
-    int few, many;                         /* rows up to which a weight gradient packs nothing: in the worst case, and else */
+    int few, many;                         /* rows up to which a weight gradient packs nothing: where rows of dW lie a multiple of
+                                              4 KB apart, and elsewhere */
     /* dW, k x n, continues as the product (transpose of X) . dY, for columns of X from i on and of dY from j on */
     void (*grad)(int rows, const fold_rows *x, int i, int k, const fold_rows *dy, int j, int n, float *dw, size_t ldw);
     fold__map_fn add;
@@ -1637,7 +1639,7 @@ static void fold__weight_grad_direct(const fold__tiles *f, int rows, const fold_
     }
 }
 
-/* n < 16: the transpose of dW, block by block, has wide rows. */
+/* n < 16: the transpose of dW, block by block, has wide rows. A block takes no more scratch than a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw,
                                      float *block)
 {
@@ -4261,6 +4263,7 @@ static fold__found *fold__founds(const fold_ctx *f) { return (fold__found *)(voi
 static int fold__note_found(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__C_FOUND, (size_t)f->n_found + 1, sizeof(fold__found))) return 0;
+    fold__renew(f);
     const fold__found x = { first, last };
     fold__founds(f)[f->n_found++] = x;
     return 1;
@@ -4614,9 +4617,9 @@ static int fold__copy_operand(fold_ctx *f, fold__operand *x)
 /* The rows of W that inputs meet: all; the first, as many as inputs have values; or the last, where the product starts from the last
    of `in`. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
-static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_param W, fold_param b, int transposed, int which)
+static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_param W, fold_param b, int transposed, int part)
 {
-    const int starts = which == FOLD__ROWS_LAST;
+    const int starts = part == FOLD__ROWS_LAST;
     fold__operand x[FOLD_MAX_IN + 1];
     const char *who = transposed ? "linear_t" : "linear";
     const fold__param_data *w = fold__param_or_fail(f, W, who), *bias = NULL;
@@ -4625,7 +4628,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     if (n < 1 || n > FOLD_MAX_IN) { fold__fail(f, FOLD_BAD_ARGUMENT, "%s: takes 1 to %d inputs, got %d", who, FOLD_MAX_IN, n); return fold__null; }
     for (int i = 0; i < n; i++)
         if (!fold__operand_of(f, in[i], who, &x[i])) return fold__null;
-    if (!starts) n = fold__expand_concat(f, x, n);
+    if (!starts) n = fold__expand_concat(f, x, n); /* behind the start there is no room for parts */
     if (!(w->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR))) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_LINEAR%s in its uses", who, w->name, transposed ? "_T" : "");
         return fold__null;
@@ -4633,7 +4636,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     const int inputs = w->shape.dim[transposed ? 1 : 0], outputs = w->shape.dim[transposed ? 0 : 1];
     int given = 0;
     for (int i = 0; i < n - starts; i++) given += fold__shape_last(fold__operand_shape(f, &x[i]));
-    if (which ? given > inputs : given != inputs) {
+    if (part == FOLD__ROWS_ALL ? given != inputs : given > inputs) {
         fold__fail(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given, w->name, w->shape.dim[0], w->shape.dim[1]);
         return fold__null;
     }
@@ -4650,16 +4653,16 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     const uint32_t param[2] = { W.id, b.id };
     return fold__linear_op(f, x, n, attr, param);
 }
-FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0, 0); }
-FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b) { return fold__linear(f, x, n, W, b, 0, 0); }
-FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 1, 0); }
+FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0, FOLD__ROWS_ALL); }
+FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b) { return fold__linear(f, x, n, W, b, 0, FOLD__ROWS_ALL); }
+FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 1, FOLD__ROWS_ALL); }
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b)
 {
     return fold__linear(f, &x, 1, W, b, 0, FOLD__ROWS_FIRST);
 }
-FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node x, fold_param W)
+FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W)
 {
-    const fold_node in[2] = { x, start };
+    const fold_node in[2] = { h, start };
     const fold_param none = { 0, 0 };
     return fold__linear(f, in, 2, W, none, 0, FOLD__ROWS_LAST);
 }
@@ -5093,7 +5096,9 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *q)
     }
     one.in = in;
     const uint32_t sig = fold__broken(f) ? 0 : fold__request_sig(f, &one);
-    if (!sig || !fold__room(f, n * fold__sigs(f)[sig].n_out + 1, (size_t)n * q->n_in)) return fold__null;
+    if (sig && fold__sigs(f)[sig].n_out > 1)
+        fold__fail(f, FOLD_BAD_CELL, "%s: an eager context runs no op of several outputs on list elements", fold__request_name(f, q->op));
+    if (!sig || fold__broken(f) || !fold__room(f, n + 1, (size_t)n * q->n_in)) return fold__null;
     const uint32_t shape = fold__sigs(f)[sig].out_shape[0];
     const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, n);
     f->place[marker] = ordinal + 1;
@@ -5547,7 +5552,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 
    The rule: each consumer's contribution is computed from zero. One contribution, or several of equal size
    that show different parts, are written in place; others get rows of their own, added to zero in record
-   order. Shared operands sum their uses one by one, each over its rows in record order. */
+   order. Shared operands and parameters sum their uses one by one, each over its rows in record order, those of the
+   head (what samples share by merging) last. */
 
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE }; /* where a buffer of a program lives */
 /* how a gradient is put together */
@@ -5883,10 +5889,12 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 static void fold__gather_outputs(const fold_ctx *f, uint32_t id)
 {
     fold__run *r = f->run;
-    for (uint32_t o = id + 1, end = id + fold__sigs(f)[f->sig[id]].n_out; o < end; o++) {
+    const uint32_t end = id + fold__sigs(f)[f->sig[id]].n_out;
+    for (uint32_t o = id + 1; o < end; o++) {
         r->state[id] |= r->state[o];
         if (r->far[o] > r->far[id]) r->far[id] = r->far[o];
     }
+    for (uint32_t o = id + 1; o < end && (r->state[id] & FOLD__HEAD); o++) r->state[o] |= FOLD__HEAD; /* all of a call, or nothing */
 }
 
 /* A value that this run makes stays readable. */
@@ -6440,7 +6448,9 @@ static int fold__form_groups(fold_ctx *f)
     if (!fold__cut_samples(f, start, n, f->group_bytes, fold__rows_wanted(f), &units) || !fold__even_groups(f, start, n, &units)) return 0;
     r->n.one_group = "";
     if (r->n.groups - head <= 1)
-        r->n.one_group = units <= 1 ? "the samples share nodes that need a gradient, or are recorded interleaved" : "the budget holds all samples";
+        r->n.one_group = units > 1        ? "the budget holds all samples"
+                         : units || !head ? "the samples share nodes that need a gradient, or are recorded interleaved"
+                                          : "all calls are shared by samples";
     if (ends.tail && r->n.groups - head <= 1) { /* nothing to tie together: the tail is an ordinary part of the one group */
         for (uint32_t i = n; i < r->n.calls; i++) r->state[r->calls[i]] &= (uint8_t)~FOLD__TAIL;
         r->n.tail = 0;
@@ -7595,20 +7605,22 @@ static int fold__span_end(const fold_ctx *f, const fold__program *p, int first)
     return last;
 }
 
-/* What batches of one signature have in common: looked up again only when the signature changes. */
 /* Part `part` of `parts` of a batch's rows: calls that lie one behind the other, and so do their elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *b, uint32_t part, uint32_t parts)
 {
     const fold__run *r = f->run;
     const uint32_t from = (uint32_t)((uint64_t)b->count * part / parts), to = (uint32_t)((uint64_t)b->count * (part + 1) / parts);
-    const uint32_t end = to < b->count ? r->eslot[r->order[b->first + to]] : b->elem0 + b->elems;
-    if (from < to) b->elem0 = r->eslot[r->order[b->first + from]];
-    b->elems = end - b->elem0;
+    if (r->gsig[b->gsig].n_list) {
+        const uint32_t end = to < b->count ? r->eslot[r->order[b->first + to]] : b->elem0 + b->elems;
+        if (from < to) b->elem0 = r->eslot[r->order[b->first + from]];
+        b->elems = end - b->elem0;
+    }
     b->first += from;
     b->slot0 += from;
     b->count = to - from;
 }
 
+/* What batches of one signature in a row have in common is looked up once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *x, uint32_t batch, uint32_t part, uint32_t parts)
 {
     const fold__run *r = f->run;
@@ -7805,8 +7817,10 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *x, const fold__body_op *
     fold__buf_rows(f, x, fold__buf_spread(&x->p, at), &from);
     for (uint32_t i = 0; i < x->b.count; i++) {
         float *row = fold_row(&to, i) + off;
-        fold__clear_row(row, size);
-        for (uint32_t e = x->list[i]; e < x->list[i + 1]; e++) fold__add_row(f, row, fold_row(&from, e), size);
+        const uint32_t n = x->list[i + 1] - x->list[i];
+        if (n == 1) memcpy(row, fold_row(&from, x->list[i]), size * sizeof *row); /* as one contribution is written: -0 stays */
+        else fold__clear_row(row, size);
+        for (uint32_t e = x->list[i]; e < x->list[i + 1] && n > 1; e++) fold__add_row(f, row, fold_row(&from, e), size);
     }
 }
 
@@ -8899,7 +8913,7 @@ static void fold__run_shared(void *user, int lane)
 static int fold__worth_sharing(const fold_ctx *f, const fold__batch *b)
 {
     const fold__program p = fold__program_of(f, &fold__sigs(f)[f->run->form[f->run->gsig[b->gsig].form].sig]);
-    return (size_t)b->count * (fold__weight_floats(f, &p) + f->run->form[f->run->gsig[b->gsig].form].row_floats) >= FOLD__SHARED_WORK;
+    return (size_t)(b->count + b->elems) * (fold__weight_floats(f, &p) + f->run->form[f->run->gsig[b->gsig].form].row_floats) >= FOLD__SHARED_WORK;
 }
 
 /* A group's batches in order, or for backward from the last to the first; alone: no other group runs at this time. */
@@ -8922,16 +8936,20 @@ static void fold__backward_group(fold_ctx *f, fold__worker *x, const fold__group
     for (uint32_t k = g->leaf0; k < g->leaf1; k++) fold__finish_gradient(f, x, f->run->leaves[k], g);
 }
 
-/* What groups add to parameters, in order: groups [first, last), one part of the columns. A shared node of the head gets the head's
-   own share when its gradient is completed. */
+/* Whether a group's rows of a use are summed when the group has run: of parameters; of shared nodes of the head, by samples. All others
+   are summed as the node's gradient is completed (fold__shared_total). */
+static int fold__adds_up(const fold__run *r, const fold__use *u, uint32_t group)
+{
+    return !u->is_node || (group >= fold__samples_from(r) && (r->state[u->target] & FOLD__HEAD));
+}
+
+/* What groups add to parameters and shared nodes, in order: groups [first, last), one part of the columns. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *x, uint32_t first, uint32_t last, int part, int parts)
 {
     fold__run *r = f->run;
     for (uint32_t i = 0; i < r->n_uses; i++)
-        for (uint32_t g = first; g < last; g++) {
-            const int of_head = r->use[i].is_node && g >= fold__samples_from(r) && (r->state[r->use[i].target] & FOLD__HEAD);
-            if (!r->use[i].is_node || of_head) fold__accumulate_use(f, x, &r->use[i], &r->group[g], part, parts);
-        }
+        for (uint32_t g = first; g < last; g++)
+            if (fold__adds_up(r, &r->use[i], g)) fold__accumulate_use(f, x, &r->use[i], &r->group[g], part, parts);
     for (uint32_t k = r->group[first].leaf0; k < r->group[last - 1].leaf1 && !part; k++)
         if ((f->kind[r->leaves[k]] & FOLD__KIND_MASK) == FOLD__LOOKUP) fold__accumulate_lookup(f, r->leaves[k]);
 }
@@ -8963,10 +8981,14 @@ static void fold__run_samples(fold_ctx *f)
     const uint32_t from = fold__samples_from(r), to = fold__samples_to(r), step = r->backward ? (uint32_t)f->threads : to;
     for (uint32_t first = from; first < to; first += step) {
         fold__wave w = { f, first, to - first < step ? to : first + step, 0 };
-        const int alone = w.last - first == 1;
-        if (alone) fold__run_group(f, r->worker, &r->group[first], FOLD__EVENT_FORWARD, 1);
-        if (alone && r->backward) fold__backward_group(f, r->worker, &r->group[first], 1);
-        for (w.weights = alone; w.weights <= r->backward; w.weights++) fold__on_threads(f, fold__run_wave, &w);
+        if (w.last - first > 1) {
+            fold__on_threads(f, fold__run_wave, &w);
+        } else {
+            fold__run_group(f, r->worker, &r->group[first], FOLD__EVENT_FORWARD, 1);
+            if (r->backward) fold__backward_group(f, r->worker, &r->group[first], 1);
+        }
+        w.weights = 1;
+        if (r->backward) fold__on_threads(f, fold__run_wave, &w);
     }
 }
 
@@ -9618,9 +9640,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *g, fold_node
 }
 
 /* Where identical calls become one, a word's product is a call of its own: one for all its occurrences, whatever states they meet. */
-static int fold__projects(const fold_ctx *f, fold_node x)
+static int fold__projects(const fold_ctx *f, fold_cell projected, fold_node x)
 {
-    return f->dedupe && x.id && x.id <= f->n_nodes && (f->kind[f->src[x.id]] & FOLD__KIND_MASK) == FOLD__LOOKUP;
+    return f->dedupe && projected.id && x.id && x.id <= f->n_nodes && (f->kind[f->src[x.id]] & FOLD__KIND_MASK) == FOLD__LOOKUP;
 }
 
 static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -9718,7 +9740,7 @@ static fold_state fold__state_of(fold_ctx *f, fold_node call, int has_c)
 }
 FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s)
 {
-    const int projects = fold__projects(f, x);
+    const int projects = fold__projects(f, r->projected, x);
     const fold_node in[3] = { projects ? fold_linear_first(f, x, r->W, r->b) : x, s.h, s.c };
     return fold__state_of(f, fold_call(f, projects ? r->projected : r->cell, in, r->has_c ? 3 : 2), r->has_c);
 }
@@ -10044,7 +10066,7 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
 }
 FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n)
 {
-    const int projects = fold__projects(f, x);
+    const int projects = fold__projects(f, t->projected, x);
     fold_node in[2] = { x, x };
     if (projects) in[0] = fold_linear_first(f, x, t->W, t->b);
     if (!n) return fold__state_of(f, fold_call(f, projects ? t->projected_leaf : t->leaf, in, 1), 1);
@@ -12857,7 +12879,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *x, int first, int k, cons
     for (i = first; i < first + k; i++, dw += ldw)
         for (r = 0; r < rows; r++) FOLD__ISA(map_axpy)(dw, fold__at(dy, r) + j, NULL, dw, fold__at(x, r)[i], (size_t)n, 1, NULL);
 }
-#define FOLD__FEW 2, 2
+#define FOLD__FEW_MANY 2, 2
 #else
 /* R rows of dY, C vectors of each, stay in registers while rows of dW pass. */
 #define FOLD__GRAD_ROW(r, C) const float *x##r = fold__at(x, row + r) + first, *d##r = fold__at(dy, row + r) + from;
@@ -12917,7 +12939,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *x, int i, int k, const fo
         }
     }
 }
-#define FOLD__FEW 6, INT_MAX
+#define FOLD__FEW_MANY 6, INT_MAX
 #endif
 
 /* ---- which tiles there are ---- */
@@ -12986,7 +13008,7 @@ FOLD__NARROW(1, 1)
     1, 1, { { FOLD__NARROW_AT(1, 1), NULL }, { NULL, NULL } }
 #endif
 
-static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__FEW, FOLD__ISA(grad), FOLD__ISA(map_add),
+static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__FEW_MANY, FOLD__ISA(grad), FOLD__ISA(map_add),
                                               { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
 
 /* ---- the table ---- */
@@ -13137,7 +13159,7 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__PUT_ROW
 #undef FOLD__NARROW
 #undef FOLD__NARROW_AT
-#undef FOLD__FEW
+#undef FOLD__FEW_MANY
 #undef FOLD__GRAD_ROW
 #undef FOLD__GRAD_DY
 #undef FOLD__GRAD_DY_AT

@@ -793,6 +793,190 @@ static void merged_products(void)
     fold_model_free(n.m);
 }
 
+/* Every output of a merged call can be a shared operand, or a window of it, of calls in samples' groups. */
+static fold_node on_shared(fold_ctx *f, const net *n, int which)
+{
+    fold_node loss[8];
+    for (int i = 0; i < 8; i++) {
+        const fold_state leaf = fold_tree_lstm_leaf(f, &n->tree, word(f, n, 0));
+        const fold_node chosen = which ? leaf.c : leaf.h, part = fold_slice(f, chosen, 0, 0, H);
+        float own[H];
+        for (int k = 0; k < H; k++) own[k] = (float)(i * H + k) * 0.01f;
+        const fold_node x = fold_mul(f, fold_linear(f, fold_input(f, own, H), n->W, n->b), fold_shared(f, chosen));
+        loss[i] = fold_sum(f, fold_square(f, fold_add(f, x, fold_shared(f, part))), FOLD_ALL);
+    }
+    return fold_sum_n(f, loss, 8);
+}
+
+static void merged_shared(void)
+{
+    net n;
+    net_new(&n);
+    for (int which = 0; which < 2; which++)
+        for (int way = 0; way < 3; way++) { /* eager; one group; groups */
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.training = d.dedupe = 1;
+            d.eager = way == 0;
+            d.group_bytes = way == 2 ? 1 : SIZE_MAX;
+            fold_ctx *f = fold_ctx_new(n.m, &d);
+            CHECK_INT(fold_backward(f, on_shared(f, &n, which)), FOLD_OK);
+            if (way == 2) CHECK_SAYS(fold_stats(f).groups > 2, "%zu groups", fold_stats(f).groups);
+            const size_t count = take_grads(n.m, way ? got_grads : want_grads);
+            if (way) CHECK_BITS(got_grads, want_grads, count);
+            fold_ctx_free(f);
+        }
+    fold_model_free(n.m);
+}
+
+/* In a block that a run has filled, what is found again takes memory from other arrays, which move. */
+static void merged_in_a_block(void)
+{
+    enum { N = 200, AGAIN = 30 };
+    static fold_node y[N];
+    net n;
+    float want[2] = { 0, 0 };
+    size_t bytes = 0;
+    net_new(&n);
+    const fold_param many = fold_table(n.m, "many", N, H);
+    for (size_t extra = 0; extra <= 3 * 65536; extra += 65536 / 4) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        void *memory = NULL;
+        d.dedupe = 1;
+        if (bytes) {
+            memory = malloc(bytes + extra + 64);
+            d.memory.block = (void *)(((uintptr_t)memory + 63) / 64 * 64);
+            d.memory.block_size = bytes + extra;
+        }
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        for (int again = 0; again < 2; again++) {
+            fold_reset(f);
+            for (int i = 0; i < N; i++) {
+                fold_node x = fold_lookup(f, many, i);
+                for (int k = 0; k < AGAIN * again; k++) x = fold_lookup(f, many, i);
+                y[i] = fold_tanh(f, fold_linear(f, x, n.W, n.b));
+            }
+            const fold_node root = fold_sum(f, fold_sum_n(f, y, N), FOLD_ALL);
+            CHECK_SAYS(!fold_run(f, &root, 1), "%s", fold_message(f));
+            const float got = fold_scalar(f, root);
+            if (bytes) CHECK_BITS(&got, &want[again], 1);
+            else want[again] = got;
+        }
+        if (!bytes) bytes = fold_stats(f).block_bytes;
+        fold_ctx_free(f);
+        free(memory);
+    }
+    fold_model_free(n.m);
+}
+
+/* A recurrent layer put together by hand has no cell for multiplied words. */
+static void own_recurrent(void)
+{
+    net n;
+    fold_ctx_desc d = fold_ctx_desc_default();
+    net_new(&n);
+    fold_recurrent own = n.lstm;
+    memset(&own.projected, 0, sizeof own.projected);
+    d.dedupe = 1;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    const fold_node with = fold_recurrent_step(f, &n.lstm, word(f, &n, 1), fold_recurrent_start(f, &n.lstm)).h;
+    const fold_node without = fold_recurrent_step(f, &own, word(f, &n, 1), fold_recurrent_start(f, &own)).h;
+    const fold_node both[2] = { with, without };
+    float values[2][H];
+    CHECK_SAYS(!fold_run(f, both, 2), "%s", fold_message(f));
+    CHECK_INT(fold_read(f, both, 2, values[0]), FOLD_OK);
+    CHECK_BITS(values[0], values[1], H);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* The gradient of a call's value that its one list element uses is written as it comes: -0 stays. */
+static void score_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_list_attend(f, fold_dot(f, in[0], in[1]), in[1]);
+}
+static void signs_of_zero(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_cell_desc c = fold_cell_desc_default();
+    const float a[4] = { 1, 2, 3, 4 }, b[4] = { 0, -1, 0.5f, 0 }, z[4] = { -1, 0, 0, -2 };
+    float want[4] = { 0, 0, 0, 0 };
+    c.name = "score";
+    c.body = score_body;
+    c.n_in = c.n_list = c.n_out = 1;
+    c.in[0] = c.list[0] = fold_shape1(4);
+    const fold_cell cell = fold_cell_new(m, &c);
+    for (int k = 0; k < 6; k++) { /* lists of 0 to 2 elements, eager first */
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = k % 2 == 0;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node x = fold_input(f, a, 4), list[2] = { fold_input(f, b, 4), fold_input(f, b, 4) };
+        fold_keep_grad(f, x);
+        const fold_node y = fold_call_list(f, cell, &x, 1, list, (size_t)(k / 2));
+        CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_mul(f, y, fold_input(f, z, 4)), FOLD_ALL)), "%s", fold_message(f));
+        const float *got = fold_grad(f, x);
+        if (d.eager) memcpy(want, got, sizeof want);
+        else CHECK_BITS(got, want, 4);
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
+/* An op of two outputs on list elements: batches run it, an eager context says that it does not. */
+static fold_op two_op;
+static const char *two_shapes(const fold_shape *in, int n, const int32_t *attr, fold_shape *out)
+{
+    (void)n;
+    (void)attr;
+    out[0] = out[1] = in[0];
+    return NULL;
+}
+static void two_forward(const fold_op_call *c)
+{
+    for (size_t r = 0; r < c->rows; r++)
+        for (int i = 0; i < 4; i++) {
+            fold_row(&c->out[0], r)[i] = 2 * fold_row(&c->in[0], r)[i];
+            fold_row(&c->out[1], r)[i] = 3 * fold_row(&c->in[0], r)[i];
+        }
+}
+static void two_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_node y = fold_apply(f, two_op, in, 1, NULL, 0);
+    (void)user;
+    out[0] = fold_list_sum(f, fold_add(f, y, fold_scale(f, fold_out(f, y, 1), 100)));
+}
+static void two_outputs_of_elements(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_op_def op;
+    fold_cell_desc c = fold_cell_desc_default();
+    const float v[2][4] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 } };
+    memset(&op, 0, sizeof op);
+    op.name = "two";
+    op.n_in = 1;
+    op.n_out = 2;
+    op.infer = two_shapes;
+    op.forward = two_forward;
+    two_op = fold_op_new(m, &op);
+    c.name = "both";
+    c.body = two_body;
+    c.n_list = c.n_out = 1;
+    c.list[0] = fold_shape1(4);
+    const fold_cell cell = fold_cell_new(m, &c);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node list[2] = { fold_input(f, v[0], 4), fold_input(f, v[1], 4) }, y = fold_call_list(f, cell, NULL, 0, list, 2);
+        CHECK_INT(fold_run(f, &y, 1), eager ? FOLD_BAD_CELL : FOLD_OK);
+        if (eager) CHECK_TEXT(fold_message(f), "two: an eager context runs no op of several outputs on list elements");
+        else CHECK_SAYS(fabsf(fold_value(f, y)[3] - 302 * 12) < 0.01f, "%g", (double)fold_value(f, y)[3]);
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
 static void unmerged_dropout(void)
 {
     net n;
@@ -1260,6 +1444,11 @@ int main(int argc, char **argv)
         { "engine: merged calls", merged_calls },
         { "engine: merged calls and kept plans", merged_plans },
         { "engine: merged products", merged_products },
+        { "engine: merged calls as shared operands", merged_shared },
+        { "engine: merged calls in a block", merged_in_a_block },
+        { "engine: a recurrent layer of one's own", own_recurrent },
+        { "engine: signs of zero", signs_of_zero },
+        { "engine: ops of two outputs on elements", two_outputs_of_elements },
         { "engine: unmerged dropout", unmerged_dropout },
         { "engine: each mistake", each_mistake },
         { "engine: stale handles", stale_handles },
