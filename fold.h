@@ -1628,7 +1628,7 @@ static void fold__product_any(const fold__tiles *f, const fold__product *p, floa
 /* A weight gradient by blocks of dW that stay in the first cache while some rows pass. */
 static void fold__weight_grad_direct(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw)
 {
-    const int tall = rows <= f->few ? k : FOLD__K_BLOCK, wide = rows <= f->few ? n : FOLD__N_BLOCK;
+    const int tall = ldw % 1024 == 0 ? 1 : rows <= f->few ? k : FOLD__K_BLOCK, wide = rows <= f->few ? n : FOLD__N_BLOCK;
     int row, i, j;
     for (row = 0; row < rows; row += FOLD__ROW_BLOCK) {
         const fold_rows xr = fold__rows_from(x, row), dyr = fold__rows_from(dy, row);
@@ -1687,7 +1687,8 @@ static void fold__weight_grad_packed(const fold__tiles *f, int rows, const fold_
     }
 }
 
-/* Rows of dW that lie a multiple of 4 KB apart share sets of the cache, and a load of one waits for stores to the last. */
+/* Rows of dW that lie a multiple of 4 KB apart share sets of the cache, and a load of one waits for stores to the last: few rows of dY
+   then take them one by one. */
 static void fold__weight_grad_any(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw,
                                   float *scratch)
 {
@@ -4654,7 +4655,10 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     return fold__linear_op(f, x, n, attr, param);
 }
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 0, FOLD__ROWS_ALL); }
-FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b) { return fold__linear(f, x, n, W, b, 0, FOLD__ROWS_ALL); }
+FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b)
+{
+    return fold__linear(f, x, n, W, b, 0, FOLD__ROWS_ALL);
+}
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b) { return fold__linear(f, &x, 1, W, b, 1, FOLD__ROWS_ALL); }
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b)
 {
