@@ -3604,8 +3604,8 @@ enum { /* arrays of a context */
     FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS, FOLD__C_SHAPES, FOLD__C_OPS, FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES,
     /* of a run */
     FOLD__C_NODE_WORDS, FOLD__C_SIG_FORMS, FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS,
-    FOLD__C_USES, FOLD__C_PLANS, FOLD__C_WORKERS, FOLD__C_SCHEDULE, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC, FOLD__C_TABLE_ROWS,
-    FOLD__C_LOOK, FOLD__C_TRACE, FOLD__C_COUNT
+    FOLD__C_USES, FOLD__C_PLANS, FOLD__C_WORKERS, FOLD__C_SCHEDULE, FOLD__C_FEEDS, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC,
+    FOLD__C_TABLE_ROWS, FOLD__C_LOOK, FOLD__C_TRACE, FOLD__C_COUNT
 };
 
 /* What a node is: the low three bits of its kind. */
@@ -3677,6 +3677,10 @@ typedef struct fold__sig {
 
 typedef struct fold__shape_entry { fold_shape s; uint32_t size; } fold__shape_entry;
 typedef struct fold__kept_grad { uint32_t node, place, filled; } fold__kept_grad;
+
+/* Sets of kinds, a bit for each with its flags ELEM and SHARED: those flagged ELEM, and markers of lists. */
+#define FOLD__KINDS_ELEM 0xff00ff00u
+#define FOLD__KINDS_ELEMS 0x80808080u
 
 /* An operand: floats from `off` of value `src`. */
 typedef struct fold__operand { uint32_t src, off, shape; uint8_t kind; } fold__operand;
@@ -4102,20 +4106,19 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *s, const fold__r
     if (q->has_params) { differ |= (word[0] ^ q->param[0]) | (word[1] ^ q->param[1]); word += 2; }
     for (uint32_t i = 0; i < q->n_in; i++) {
         differ |= *word++ ^ q->in[i].shape;
-        shared |= (uint32_t)((q->in[i].kind & FOLD__SHARED) != 0) << i;
+        shared |= q->in[i].kind;
     }
     for (int i = 0; i < q->n_list; i++) differ |= *word++ ^ q->list_shape[i];
-    if (differ || shared != s->shared) return 0;
-    for (uint32_t i = 0; i < q->n_in && shared >> i; i++)
-        if (shared >> i & 1) { differ |= (word[0] ^ fold__shared_word(f, &q->in[i])) | (word[1] ^ q->in[i].off); word += 2; }
+    if (!s->shared) return !(differ | (shared & FOLD__SHARED));
+    for (uint32_t i = 0; i < q->n_in && !differ; i++) {
+        differ = (s->shared >> i & 1) != ((q->in[i].kind & FOLD__SHARED) != 0);
+        if (s->shared >> i & 1) { differ |= (word[0] ^ fold__shared_word(f, &q->in[i])) | (word[1] ^ q->in[i].off); word += 2; }
+    }
     return !differ;
 }
 
-/* The signature of a request. Most are like one of the last: those are found without making a key. */
-static uint32_t fold__request_sig(fold_ctx *f, const fold__request *q)
+static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *q)
 {
-    uint32_t *recent = &f->recent[(q->op * 5u + q->param[0] + (q->n_in ? q->in[0].shape * 3u : 0)) % FOLD__RECENT];
-    if (*recent && fold__is_request(f, &fold__sigs(f)[*recent], q)) return *recent;
     uint32_t key[16 + 3 * FOLD_MAX_IN], shared;
     const uint32_t n = fold__request_key(f, q, key, &shared);
     fold__sig s;
@@ -4128,9 +4131,15 @@ static uint32_t fold__request_sig(fold_ctx *f, const fold__request *q)
     s.in_shape = 1 + (uint32_t)q->n_attr + (q->has_params ? 2u : 0);
     s.shared = shared;
     if (f->frame.cell) { s.tag_cell = f->frame.tag; s.tag_op = f->frame.ordinal + 1; }
-    const uint32_t sig = fold__intern_sig(f, q, &s, key, n);
-    *recent = sig;
-    return sig;
+    return fold__intern_sig(f, q, &s, key, n);
+}
+
+/* The signature of a request. Most are like one of the last: those are found without making a key. */
+static uint32_t fold__request_sig(fold_ctx *f, const fold__request *q)
+{
+    uint32_t *recent = &f->recent[(q->op * 5u + q->param[0] + (q->n_in ? q->in[0].shape * 3u : 0)) % FOLD__RECENT];
+    if (!*recent || !fold__is_request(f, &fold__sigs(f)[*recent], q)) *recent = fold__find_sig(f, q);
+    return *recent;
 }
 
 /* Ordinals of an eager body's helper ops, which a traced body does not have: input and output barriers. */
@@ -4149,7 +4158,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
 }
 
 /* Appends one node; capacity is there. Its edges are those added since the last node. */
-static uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t src, uint32_t off, uint32_t shape, uint64_t data)
+FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t src, uint32_t off, uint32_t shape, uint64_t data)
 {
     const uint32_t id = f->n_nodes + 1;
     f->n_nodes = id;
@@ -4173,10 +4182,10 @@ static uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint
     return id;
 }
 
-static int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
+static FOLD__NOINLINE int fold__grow(fold_ctx *f, uint32_t nodes, size_t edges) { return fold__grow_nodes(f, nodes) && fold__grow_edges(f, edges); }
+FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
 {
-    if (FOLD__LIKELY(f->n_nodes + nodes <= f->node_cap && f->n_edges + edges <= f->edge_cap)) return 1;
-    return fold__grow_nodes(f, nodes) && fold__grow_edges(f, edges);
+    return FOLD__LIKELY(f->n_nodes + nodes <= f->node_cap && f->n_edges + edges <= f->edge_cap) || fold__grow(f, nodes, edges);
 }
 
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node x, const char *who)
@@ -4303,17 +4312,21 @@ static void fold__list_operand(const fold_ctx *f, const fold__list *l, int c, si
     if ((f->kind[*src] & FOLD__KIND_MASK) == FOLD__PARAM) *src = fold__use_node(f, (uint32_t)f->node_data[*src])[1];
 }
 
-/* Appends a request's operands; capacity is there. */
-static void fold__add_edges(fold_ctx *f, const fold__request *q)
+static size_t fold__n_operands(const fold__request *q) { return q->n_in + (q->n_list ? q->list->count * (size_t)q->n_list : 0); }
+
+/* Appends a request's operands; capacity is there. Returns the set of kinds of its fixed inputs. */
+FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *q)
 {
-    uint32_t e = f->n_edges;
+    uint32_t e = f->n_edges, kinds = 0;
     for (uint32_t i = 0; i < q->n_in; i++, e++) {
+        kinds |= 1u << (q->in[i].kind & (FOLD__KIND_MASK | FOLD__ELEM | FOLD__SHARED));
         f->esrc[e] = q->in[i].src;
         f->eoff[e] = q->in[i].off;
     }
     for (int c = 0; c < q->n_list; c++)
         for (size_t i = 0; i < q->list->count; i++, e++) fold__list_operand(f, q->list, c, i, &f->esrc[e], &f->eoff[e]);
     f->n_edges = e;
+    return kinds;
 }
 
 static void fold__trace_step(fold_ctx *f, const fold__request *q);
@@ -4321,23 +4334,19 @@ static void fold__trace_step(fold_ctx *f, const fold__request *q);
 /* Records an op or a call: the one way in. Null when it cannot. */
 static fold_node fold__record(fold_ctx *f, const fold__request *q)
 {
-    uint8_t level = 0, elements = 0;
-    for (uint32_t i = 0; i < q->n_in; i++) {
-        level |= q->in[i].kind & FOLD__ELEM;
-        elements |= (q->in[i].kind & FOLD__KIND_MASK) == FOLD__ELEMS;
+    const int body = f->frame.cell != 0, twins = f->dedupe && !body;
+    if (body && f->frame.ordinal < FOLD__TAG_BARRIER) fold__trace_step(f, q);
+    if (fold__broken(f) || (twins && !fold__twins_ready(f)) || !fold__room(f, 0, fold__n_operands(q))) return fold__null;
+    const uint32_t edges = f->n_edges, kinds = fold__add_edges(f, q), level = kinds & FOLD__KINDS_ELEM ? FOLD__ELEM : 0;
+    const uint32_t sig = kinds & FOLD__KINDS_ELEMS ? 0 : fold__request_sig(f, q);
+    if (!sig || !fold__room(f, fold__sigs(f)[sig].n_out, 0)) {
+        f->n_edges = edges;
+        return kinds & FOLD__KINDS_ELEMS ? fold__record_elements(f, q) : fold__null;
     }
-    if (f->frame.cell && f->frame.ordinal < FOLD__TAG_BARRIER) fold__trace_step(f, q);
-    if (elements) return fold__record_elements(f, q);
-    const int twins = f->dedupe && !f->frame.cell;
-    if (fold__broken(f) || (twins && !fold__twins_ready(f))) return fold__null;
-    const size_t count = q->list ? q->list->count : 0, edges = q->n_in + count * (size_t)q->n_list;
-    const uint32_t sig = fold__request_sig(f, q);
-    if (!sig || !fold__room(f, fold__sigs(f)[sig].n_out, edges)) return fold__null;
-    fold__add_edges(f, q);
-    const uint32_t id = fold__append_call(f, sig, level, q->data);
+    const uint32_t id = fold__append_call(f, sig, (uint8_t)level, q->data);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
     if (twin) return fold__found_twin(f, id, twin);
-    if (f->frame.cell) f->frame.ordinal++;
+    if (body) f->frame.ordinal++;
     if (f->frame.tracing) f->place[id] = f->frame.hash;
     if (!f->eager || f->frame.tracing) return fold__handle(f, id);
     fold__eager_run(f, id);
@@ -4392,7 +4401,7 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     f->arena.memory = memory;
     f->arena.array = f->arrays;
     f->arena.n = FOLD__C_COUNT;
-    f->arrays[FOLD__C_NODE_WORDS].brief = f->arrays[FOLD__C_SCHEDULE].brief = f->arrays[FOLD__C_REGION].brief = 1;
+    f->arrays[FOLD__C_NODE_WORDS].brief = f->arrays[FOLD__C_SCHEDULE].brief = f->arrays[FOLD__C_FEEDS].brief = f->arrays[FOLD__C_REGION].brief = 1;
     f->arrays[FOLD__C_SCRATCH].brief = f->arrays[FOLD__C_ACC].brief = 1;
     if (memory.block) {
         f->arena.block = (char *)memory.block + size;
@@ -5449,10 +5458,19 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *q, const fol
     return fold__handle(f, first);
 }
 
-/* The outputs of a call inlined into another body, as consecutive windows. */
-static fold_node fold__inline_outputs(fold_ctx *f, const fold__cell_data *c, const fold_node *out)
+/* A call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
+static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, const fold__cell_data *c, const fold_node *in, int n_in, const fold__operand *operands)
 {
-    fold_node first = fold__null;
+    fold_node first = fold__null, out[FOLD_MAX_OUT];
+    fold_shape shape[FOLD_MAX_CELL_IN];
+    memset(out, 0, sizeof out);
+    for (int i = 0; i < n_in; i++) shape[i] = *fold__operand_shape(f, &operands[i]);
+    if (!fold__check_cell_shapes(f, c, shape, n_in)) return fold__null;
+    if (c->desc.n_list) {
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list cannot be called in a cell body", c->name);
+        return fold__null;
+    }
+    c->desc.body(f, in, out, c->desc.user);
     for (int i = 0; i < c->desc.n_out; i++) {
         fold__operand o;
         if (!out[i].id && !fold__broken(f)) fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", c->name, i);
@@ -5477,8 +5495,7 @@ static fold_node fold__eager_twin_call(fold_ctx *f, const fold__request *q, cons
     const int draws = fold__cells(f->model)[id].program.n_draws;
     if (!f->dedupe) return fold__eager_call(f, q, list);
     const uint32_t sig = fold__twins_ready(f) ? fold__request_sig(f, q) : 0;
-    const size_t edges = q->n_in + list->count * (size_t)q->n_list;
-    if (!sig || !fold__room(f, 1, edges)) return fold__null;
+    if (!sig || !fold__room(f, 1, fold__n_operands(q))) return fold__null;
     fold__add_edges(f, q);
     const uint32_t header = fold__append(f, FOLD__WINDOW, sig, 0, 0, fold__sigs(f)[sig].out_shape[0], draws ? fold__draw_base(f) : 0);
     const uint32_t twin = fold__find_twin(f, header);
@@ -5507,19 +5524,7 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
     if (count > FOLD__NONE / 4) { fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': the list is too long", c->name); return fold__null; }
     fold__clear_request(&q);
     if (!fold__check_call(f, c, in, n_in, items, count, o, q.list_shape)) return fold__null;
-    if (f->frame.cell) { /* inside a body: inlined */
-        fold_node out[FOLD_MAX_OUT];
-        fold_shape shape[FOLD_MAX_CELL_IN];
-        memset(out, 0, sizeof out);
-        for (int i = 0; i < n_in; i++) shape[i] = *fold__operand_shape(f, &o[i]);
-        if (!fold__check_cell_shapes(f, c, shape, n_in)) return fold__null;
-        if (c->desc.n_list) {
-            fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list cannot be called in a cell body", c->name);
-            return fold__null;
-        }
-        c->desc.body(f, in, out, c->desc.user);
-        return fold__inline_outputs(f, c, out);
-    }
+    if (f->frame.cell) return fold__inline_call(f, c, in, n_in, o);
     memset(&list, 0, sizeof list);
     list.first = items; list.step = (size_t)c->desc.n_list; list.count = count;
     q.op = FOLD__CELL_OP | (cell.id - 1);
@@ -5585,10 +5590,13 @@ typedef struct fold__group {
 typedef struct fold__gsig {
     uint32_t form, group, calls, elems, rec0, buf0, max_rows, max_elems;
     uint32_t chain;               /* longest chain of its own signature */
-    uint32_t component, next;     /* of signatures that feed each other; the signature after it in order of components */
-    uint32_t feeds;               /* its first word of what feeds each of its inputs */
+    uint32_t component;           /* of signatures that feed each other */
+    uint32_t feeds, bit;          /* its first word of what feeds each of its inputs, by the bits of others; its own */
+    uint32_t of_bit;              /* the signature whose bit is this one's place in the group */
+    uint32_t last_read, last_back; /* its outputs are read by no later batch; in backward by none of an earlier one (NONE: by none) */
     uint64_t recurrent;           /* inputs that come from the same component */
     uint8_t n_in, n_list, n_out, cyclic, hoisted; /* cyclic 2: with other signatures; hoisted: it has a prologue */
+    uint8_t read_late, cleared;   /* weight gradients read its outputs; outputs (a mask) whose gradients are cleared before any backward */
     size_t op_at, free_at;
 } fold__gsig;
 /* off: in the group's region, or in scratch */
@@ -6230,23 +6238,26 @@ static FOLD__NOINLINE int fold__add_form(fold_ctx *f, uint32_t sig)
 static int fold__collect(fold_ctx *f)
 {
     fold__run *r = f->run;
-    r->n.calls = r->n.forms = r->n.info = r->n.leaves = 0;
+    r->n.forms = r->n.info = r->n.leaves = 0;
     if (!fold__need(f, FOLD__C_SIG_FORMS, f->n_sigs + 1, sizeof(uint32_t))) return 0;
     fold__renew_moved(f);
     memset(r->sig_form, 255, ((size_t)f->n_sigs + 1) * sizeof *r->sig_form);
+    uint32_t n = 0;
     for (uint32_t i = 0; i < f->n_calls; i++) {
         const uint32_t id = f->calls[i], sig = f->sig[id];
         if (!(r->state[id] & FOLD__RUNS)) continue;
         if (r->sig_form[sig] == FOLD__NONE && !fold__add_form(f, sig)) return 0;
         fold__form *form = &r->form[r->sig_form[sig]];
-        const uint32_t elems = fold__sigs(f)[sig].n_list ? fold__slots_of(f, id).count : 0;
-        r->calls[r->n.calls++] = id;
+        const int bears = r->state[id] & FOLD__BEARS;
+        r->calls[n++] = id;
         form->calls++;
+        if (bears && !form->first) form->first = id;
+        if (!fold__sigs(f)[sig].n_list) continue;
+        const uint32_t elems = fold__slots_of(f, id).count;
         form->elems += elems;
-        if (!(r->state[id] & FOLD__BEARS)) continue;
-        if (!form->first) form->first = id;
-        if (!form->first_elem && elems) form->first_elem = id;
+        if (bears && elems && !form->first_elem) form->first_elem = id;
     }
+    r->n.calls = n;
     return 1;
 }
 
@@ -6364,6 +6375,7 @@ static fold__ends fold__part_calls(fold_ctx *f)
     fold__run *r = f->run;
     fold__ends n = { 0, 0 };
     uint32_t samples = 0;
+    if (!r->n.head && !r->n.tail) return n;
     for (uint32_t i = 0; i < r->n.calls && r->n.head; i++) n.head += (r->state[r->calls[i]] & FOLD__HEAD) != 0;
     for (uint32_t i = 0, head = 0; i < r->n.calls; i++) {
         const uint32_t id = r->calls[i];
@@ -6527,10 +6539,16 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     for (uint32_t i = call0; i < call1; i++) {
         const uint32_t id = r->calls[i], form = r->sig_form[f->sig[id]];
         if (r->form[form].gsig == FOLD__NONE && !fold__add_gsig(f, group, form)) return 0;
-        fold__gsig *s = &r->gsig[r->form[form].gsig];
+        const uint32_t own = r->form[form].gsig;
+        uint32_t *const made = r->made;
+        fold__gsig *s = &r->gsig[own];
         s->calls++;
         if (s->n_list) s->elems += fold__slots_of(f, id).count;
-        for (uint32_t o = 0; o < s->n_out; o++) r->made[id + o] = r->form[form].gsig << 3 | o;
+        for (uint32_t o = 0, n = s->n_out; o < n; o++) made[id + o] = own << 3 | o;
+    }
+    for (uint32_t i = call0; i < call1 && r->backward; i++) {
+        fold__gsig *s = fold__gsig_of(f, r->calls[i]);
+        for (uint32_t o = 0; o < s->n_out; o++) s->cleared |= (uint8_t)((r->mode[r->calls[i] + o] == FOLD__GRAD_SOME_PARTS) << o);
     }
     r->group[group].gsig0 = gsig0;
     r->group[group].gsig1 = r->n.gsigs;
@@ -6544,7 +6562,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-static uint64_t *fold__feeds(const fold_ctx *f) { return (uint64_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; }
+static uint64_t *fold__feeds(const fold_ctx *f) { return (uint64_t *)(void *)f->arrays[FOLD__C_FEEDS].p; }
 
 /* Lists the group's calls by signature in record order. */
 static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *g)
@@ -6556,15 +6574,21 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *g)
     }
 }
 
-/* Notes that a value is read by calls of signature `own` through an input; returns the chain of own calls that ends at it. */
-FOLD__INLINE uint32_t fold__read_operand(fold_ctx *f, const fold__group *g, uint32_t src, uint32_t own, uint64_t *feeds)
+/* Who reads what while a group's signatures are looked at one after the other. */
+typedef struct fold__reader {
+    const uint32_t *made, *chain;
+    uint32_t *slot;                /* of leaves, in training: the group that reads them */
+    uint32_t gsig0, n, own, group; /* the group's signatures, and which of them reads */
+} fold__reader;
+
+/* Notes that a value is read through an input, which the given signatures feed; returns the chain of own calls that ends at it. */
+FOLD__INLINE uint32_t fold__read_operand(const fold__reader *x, uint32_t src, uint64_t *feeds)
 {
-    fold__run *r = f->run;
-    const uint32_t made = r->made[src], from = (made >> 3) - g->gsig0;
-    if (r->backward && made == FOLD__NONE) r->slot[src] = (uint32_t)(g - r->group); /* of leaves: who reads them */
-    if (from >= g->gsig1 - g->gsig0) return 0;
+    const uint32_t made = x->made[src], from = (made >> 3) - x->gsig0;
+    if (x->slot && made == FOLD__NONE) x->slot[src] = x->group;
+    if (from >= x->n) return 0;
     if (!(feeds[from / 64] >> (from % 64) & 1)) feeds[from / 64] |= 1ull << (from % 64);
-    return r->chain[src] & (0u - (from == own)); /* as likely as not: no branch */
+    return x->chain[src] & (0u - (from == x->own)); /* as likely as not: no branch */
 }
 
 /* Finds which signatures feed which input of one, and the longest chain of its own calls that ends at each. */
@@ -6572,17 +6596,24 @@ static void fold__read_operands(fold_ctx *f, const fold__group *g, uint32_t own,
 {
     fold__run *r = f->run;
     fold__gsig *s = &r->gsig[g->gsig0 + own];
-    for (uint32_t i = 0; i < s->calls; i++) {
-        const uint32_t id = r->bysig[s->rec0 + i], count = s->n_list ? fold__slots_of(f, id).count : 0;
-        uint64_t *feeds = fold__feeds(f) + s->feeds;
-        uint32_t longest = 0, e = f->edge0[id];
-        for (uint32_t k = 0; k < (uint32_t)s->n_in + s->n_list; k++, feeds += words)
-            for (uint32_t left = k < s->n_in ? 1 : count; left > 0; left--, e++) {
-                const uint32_t chain = fold__read_operand(f, g, f->esrc[e], own, feeds);
+    const fold__reader x = { r->made, r->chain, r->backward ? r->slot : NULL, g->gsig0, g->gsig1 - g->gsig0, own, (uint32_t)(g - r->group) };
+    const uint32_t *calls = r->bysig + s->rec0, n = s->calls, n_in = s->n_in, n_list = s->n_list, n_out = s->n_out;
+    uint64_t *const first = fold__feeds(f) + s->feeds;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t id = calls[i], *src = f->esrc + f->edge0[id];
+        uint64_t *feeds = first;
+        uint32_t longest = 0, chain;
+        for (const uint32_t *end = src + n_in; src < end; src++, feeds += words) {
+            chain = fold__read_operand(&x, *src, feeds);
+            longest = chain > longest ? chain : longest;
+        }
+        for (uint32_t k = 0, count = n_list ? fold__slots_of(f, id).count : 0; k < n_list; k++, feeds += words)
+            for (const uint32_t *end = src + count; src < end; src++) {
+                chain = fold__read_operand(&x, *src, feeds);
                 longest = chain > longest ? chain : longest;
             }
         longest++;
-        for (uint32_t o = 0; o < s->n_out; o++) r->chain[id + o] = longest;
+        for (uint32_t o = 0; o < n_out; o++) r->chain[id + o] = longest;
         if (longest > s->chain) s->chain = longest;
     }
 }
@@ -6642,7 +6673,8 @@ static void fold__sort_signatures(fold_ctx *f, uint32_t group)
     const fold__group *g = &r->group[group];
     int sorted = 1;
     for (uint32_t i = g->gsig0; i < g->gsig1; i++) {
-        r->gsig[i].buf0 = i; /* until the group is planned: what it was */
+        r->gsig[i].bit = i - g->gsig0;
+        r->gsig[i].of_bit = i;
         sorted &= i == g->gsig0 || r->gsig[i - 1].component <= r->gsig[i].component;
     }
     if (sorted) return;
@@ -6652,10 +6684,9 @@ static void fold__sort_signatures(fold_ctx *f, uint32_t group)
         for (; j > g->gsig0 && r->gsig[j - 1].component > s.component; j--) r->gsig[j] = r->gsig[j - 1];
         r->gsig[j] = s;
     }
-    uint32_t *now = r->work;
-    for (uint32_t i = g->gsig0; i < g->gsig1; i++) now[r->gsig[i].buf0 - g->gsig0] = i;
+    for (uint32_t i = g->gsig0; i < g->gsig1; i++) r->gsig[g->gsig0 + r->gsig[i].bit].of_bit = i;
     for (uint32_t i = g->call0; i < g->call1; i++) {
-        const uint32_t id = r->calls[i], own = now[(r->made[id] >> 3) - g->gsig0];
+        const uint32_t id = r->calls[i], own = r->gsig[r->made[id] >> 3].of_bit;
         for (uint32_t o = 0; o < r->gsig[own].n_out; o++) r->made[id + o] = own << 3 | o;
     }
 }
@@ -6671,18 +6702,20 @@ static int fold__find_components(fold_ctx *f, uint32_t group)
         r->gsig[gsig0 + i].feeds = (uint32_t)feeds;
         feeds += (size_t)(r->gsig[gsig0 + i].n_in + r->gsig[gsig0 + i].n_list) * words;
     }
-    const size_t bits = feeds + (size_t)n * words;
-    if (bits >= FOLD__NONE || !fold__need(f, FOLD__C_SCHEDULE, bits * 8 + (size_t)n * 5 * 4, 1)) return 0;
+    const size_t rows_words = (size_t)n * words;
+    if (feeds >= FOLD__NONE || !fold__need(f, FOLD__C_FEEDS, feeds, 8) || !fold__need(f, FOLD__C_SCHEDULE, rows_words * 8 + (size_t)n * 5 * 4, 1))
+        return 0;
     fold__renew_moved(f);
-    memset(fold__feeds(f), 0, bits * 8);
+    uint64_t *rows = (uint64_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
+    memset(fold__feeds(f), 0, feeds * 8);
+    memset(rows, 0, rows_words * 8);
     fold__sort_calls_by_signature(f, &r->group[group]);
     for (uint32_t i = 0; i < n; i++) fold__read_operands(f, &r->group[group], i, words);
-    uint64_t *rows = fold__feeds(f) + feeds;
     fold__gsig *sig = r->gsig + gsig0;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t w = 0; w < (uint32_t)(sig[i].n_in + sig[i].n_list) * words; w++)
             rows[i * words + w % words] |= fold__feeds(f)[sig[i].feeds + w];
-    fold__condense(sig, n, rows, words, (uint32_t *)(void *)(rows + (size_t)n * words));
+    fold__condense(sig, n, rows, words, (uint32_t *)(void *)(rows + rows_words));
     for (uint32_t i = 0; i < n; i++) sig[i].recurrent = fold__recurrent_inputs(sig, n, &sig[i], fold__feeds(f) + sig[i].feeds, words);
     fold__sort_signatures(f, group);
     return 1;
@@ -6719,48 +6752,46 @@ static void fold__batch_call(fold_ctx *f, uint32_t id)
     b->elems += count;
 }
 
-/* Puts the group's calls of signatures [first, last) into work, in record order. */
+/* Puts the group's calls of signatures [first, last) into work, in record order, and numbers them and their outputs from 0 on. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, uint32_t last)
 {
     fold__run *r = f->run;
     uint32_t n = 0;
-    for (uint32_t i = r->group[group].call0; i < r->group[group].call1; i++)
-        if ((r->made[r->calls[i]] >> 3) - first < last - first) r->work[n++] = r->calls[i];
+    for (uint32_t i = r->group[group].call0; i < r->group[group].call1; i++) {
+        const uint32_t id = r->calls[i], own = r->made[id] >> 3;
+        if (own - first >= last - first) continue;
+        for (uint32_t o = id, end = id + r->gsig[own].n_out; o < end; o++) r->slot[o] = n;
+        r->work[n++] = id;
+    }
     return n;
 }
 
-/* Numbers calls and their outputs from 0 on. */
-static void fold__number_calls(fold_ctx *f, const uint32_t *calls, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t o = 0, n_out = fold__gsig_of(f, calls[i])->n_out; o < n_out; o++) f->run->slot[calls[i] + o] = i;
-}
+/* Longest chain of each of 16 signatures among a call's ancestors and itself; what is longer counts as FOLD__LONGEST_CHAIN. */
+enum { FOLD__LONGEST_CHAIN = 0x7fff };
+typedef struct fold__chains { int16_t of[16]; } fold__chains;
 
-/* Longest chain of each of 16 signatures among a call's ancestors and itself. */
-typedef struct fold__chains { int32_t of[16]; } fold__chains;
-
-/* Longest same-signature chain ending at each call of signatures [first, last) of one cyclic component: 16
+/* Longest same-signature chain ending at each of the calls in work, those of signatures [first, last), one cyclic component: 16
    signatures at a time. */
-static int fold__chains_of_component(fold_ctx *f, uint32_t group, uint32_t first, uint32_t last)
+static int fold__chains_of_component(fold_ctx *f, uint32_t n, uint32_t first, uint32_t last)
 {
     fold__run *r = f->run;
-    const uint32_t n = fold__gather_calls(f, group, first, last);
     if (!fold__need(f, FOLD__C_SCHEDULE, n, sizeof(fold__chains))) return 0;
     fold__renew_moved(f);
     const uint32_t *calls = r->work;
     fold__chains *longest = (fold__chains *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
-    fold__number_calls(f, calls, n);
     for (uint32_t block = first; block < last; block += 16)
         for (uint32_t i = 0; i < n; i++) {
             const uint32_t id = calls[i], own = r->made[id] >> 3;
             fold__chains all = { { 0 } };
             for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
                 if ((r->made[f->esrc[e]] >> 3) - first >= last - first) continue;
-                const int32_t *other = longest[r->slot[f->esrc[e]]].of;
+                const int16_t *other = longest[r->slot[f->esrc[e]]].of;
                 for (int k = 0; k < 16; k++) all.of[k] = other[k] > all.of[k] ? other[k] : all.of[k];
             }
             if (own - block < 16) {
-                r->chain[id] = (uint32_t)++all.of[own - block];
+                int16_t *chain = &all.of[own - block];
+                if (*chain < FOLD__LONGEST_CHAIN) ++*chain;
+                r->chain[id] = (uint32_t)*chain;
                 if (r->chain[id] > r->gsig[own].chain) r->gsig[own].chain = r->chain[id];
             }
             longest[i] = all;
@@ -6919,7 +6950,6 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *x, uint32_t n, uint32_t
     for (uint32_t s = 0, at = 0; s < x->n_sigs; s++) { x->sig[s].counts = at; x->sig[s].lowest = 1; at += r->gsig[gsig0 + s].chain + 1; }
     memset(x->readers0, 0, (n + 1) * sizeof *x->readers0);
     memset(x->missing, 0, n * sizeof *x->missing);
-    fold__number_calls(f, calls, n);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t e = f->edge0[calls[i]]; e < f->edge0[calls[i] + 1]; e++) {
             const uint32_t from = fold__in_set(f, x, f->esrc[e]);
@@ -7004,10 +7034,11 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t n, uint32_t gsig0, uint32
 }
 
 /* Calls of equal depth and signature, depth by depth. */
-static int fold__schedule_depth(fold_ctx *f, uint32_t group, uint32_t n)
+static int fold__schedule_depth(fold_ctx *f, uint32_t group)
 {
     fold__run *r = f->run;
     fold__group *g = &r->group[group];
+    const uint32_t n = g->call1 - g->call0;
     uint32_t *depth = r->eslot, *sorted = r->work, deepest = 0;
     for (uint32_t i = g->call0; i < g->call1; i++) {
         const uint32_t id = r->calls[i];
@@ -7038,32 +7069,43 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t group, uint32_t n)
     return 1;
 }
 
-/* Chains of components of several signatures, and with all chains the lower bound of the group. */
-static int fold__find_chains(fold_ctx *f, uint32_t group)
+/* The end of the component that begins with a signature. */
+static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t s)
 {
-    fold__run *r = f->run;
-    for (uint32_t s = r->group[group].gsig0, end; s < r->group[group].gsig1; s = end) {
-        const uint32_t component = r->gsig[s].component;
-        for (end = s + 1; end < r->group[group].gsig1 && r->gsig[end].component == component; end++) {}
-        if (end > s + 1 && !fold__chains_of_component(f, group, s, end)) return 0;
-        for (uint32_t k = s; k < end; k++) r->group[group].bound += r->gsig[k].chain;
+    uint32_t end = s + 1;
+    while (end < f->run->group[group].gsig1 && f->run->gsig[end].component == f->run->gsig[s].component) end++;
+    return end;
+}
+
+/* Component by component, producers first. */
+static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
+{
+    for (uint32_t s = f->run->group[group].gsig0, end; s < f->run->group[group].gsig1; s = end) {
+        end = fold__component_end(f, group, s);
+        if (end == s + 1) {
+            if (!fold__plan_prologue(f, s) || !fold__batch_by_chain(f, s)) return 0;
+        } else {
+            const uint32_t n = fold__gather_calls(f, group, s, end);
+            if (!fold__chains_of_component(f, n, s, end) || !fold__schedule_greedy(f, n, s, end)) return 0;
+        }
     }
     return 1;
 }
 
-static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
+/* The other policies know no components, only their chains. */
+static int fold__find_chains(fold_ctx *f, uint32_t group)
 {
-    fold__run *r = f->run;
-    for (uint32_t s = r->group[group].gsig0, end; s < r->group[group].gsig1; s = end) {
-        const uint32_t component = r->gsig[s].component;
-        for (end = s + 1; end < r->group[group].gsig1 && r->gsig[end].component == component; end++) {}
-        if (end == s + 1) {
-            if (!fold__plan_prologue(f, s) || !fold__batch_by_chain(f, s)) return 0;
-        } else {
-            if (!fold__schedule_greedy(f, fold__gather_calls(f, group, s, end), s, end)) return 0;
-        }
+    for (uint32_t s = f->run->group[group].gsig0, end; s < f->run->group[group].gsig1; s = end) {
+        end = fold__component_end(f, group, s);
+        if (end > s + 1 && !fold__chains_of_component(f, fold__gather_calls(f, group, s, end), s, end)) return 0;
     }
     return 1;
+}
+
+static int fold__schedule_agenda(fold_ctx *f, uint32_t group)
+{
+    const uint32_t gsig0 = f->run->group[group].gsig0, gsig1 = f->run->group[group].gsig1;
+    return fold__find_chains(f, group) && fold__schedule_greedy(f, fold__gather_calls(f, group, gsig0, gsig1), gsig0, gsig1);
 }
 
 /* Schedules one group: fills its signatures, batches and the order of its calls. */
@@ -7071,18 +7113,13 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
     fold__run *r = f->run;
     r->group[group].batch0 = r->n.batches;
-    if (!fold__list_signatures(f, group) || !fold__find_components(f, group) || !fold__find_chains(f, group)) return 0;
-    const uint32_t n = r->group[group].call1 - r->group[group].call0;
-    int fine;
-    if (f->schedule == FOLD_SCHEDULE_DEPTH) {
-        fine = fold__schedule_depth(f, group, n);
-    } else if (f->schedule == FOLD_SCHEDULE_AGENDA) {
-        memcpy(r->work, r->calls + r->group[group].call0, n * sizeof *r->work);
-        fine = fold__schedule_greedy(f, n, r->group[group].gsig0, r->group[group].gsig1);
-    } else {
-        fine = fold__schedule_ratio(f, group);
+    if (!fold__list_signatures(f, group) || !fold__find_components(f, group)) return 0;
+    switch (f->schedule) {
+    case FOLD_SCHEDULE_DEPTH: if (!fold__find_chains(f, group) || !fold__schedule_depth(f, group)) return 0; break;
+    case FOLD_SCHEDULE_AGENDA: if (!fold__schedule_agenda(f, group)) return 0; break;
+    default: if (!fold__schedule_ratio(f, group)) return 0;
     }
-    if (!fine) return 0;
+    for (uint32_t i = r->group[group].gsig0; i < r->group[group].gsig1; i++) r->group[group].bound += r->gsig[i].chain;
     r->group[group].batch1 = r->n.batches;
     fold__finish_prologues(f, group);
     return 1;
@@ -7222,51 +7259,42 @@ static void fold__live_own(fold_ctx *f, const fold__gsig *s, const fold__program
     for (uint32_t i = 0; i < (uint32_t)p->n_refs; i++) fold__live(&buf[fold__buf_part(p, i)], back0, end);
 }
 
-/* Who reads an output of a signature: the last batch, the first whose backward reads it again, NONE: none; late: so do
-   weight gradients; cleared: its gradient is cleared before any backward. */
-typedef struct fold__reads { uint32_t last, back; uint8_t late, cleared; } fold__reads;
-
-/* What the group's batches do to the slabs of the signatures they read. */
-static int fold__live_reads(fold_ctx *f, uint32_t group, const fold__times *t)
+/* When the outputs of signatures are read: by whichever batches of those they feed. first, last: of each signature. */
+static void fold__note_readers(fold_ctx *f, const fold__group *g, const uint32_t *first, const uint32_t *last)
 {
     fold__run *r = f->run;
-    const fold__group *g = &r->group[group];
-    const uint32_t lanes = (g->gsig1 - g->gsig0) << 3, lane0 = g->gsig0 << 3; /* as in made */
-    if (!fold__need(f, FOLD__C_SCHEDULE, lanes, sizeof(fold__reads))) return 0;
-    fold__renew_moved(f);
-    g = &r->group[group];
-    fold__reads *reads = (fold__reads *)(void *)f->arrays[FOLD__C_SCHEDULE].p;
-    const fold__reads unread = { FOLD__NONE, FOLD__NONE, 0, 0 };
-    for (uint32_t i = 0; i < lanes; i++) reads[i] = unread;
-    for (uint32_t b = g->batch0; b < g->batch1; b++) {
-        const fold__gsig *s = &r->gsig[r->batch[b].gsig];
+    const uint32_t words = (g->gsig1 - g->gsig0 + 63) / 64;
+    for (uint32_t i = g->gsig0; i < g->gsig1; i++) { r->gsig[i].last_read = r->gsig[i].last_back = FOLD__NONE; r->gsig[i].read_late = 0; }
+    for (uint32_t i = g->gsig0; i < g->gsig1; i++) {
+        const fold__gsig *s = &r->gsig[i];
         const fold__form *form = &r->form[s->form];
-        for (uint32_t i = 0; i < r->batch[b].count; i++) {
-            const uint32_t id = r->order[r->batch[b].first + i], count = s->n_list ? fold__slots_of(f, id).count : 0;
-            uint32_t e = f->edge0[id];
-            for (uint32_t k = 0; k < (uint32_t)s->n_in + s->n_list; k++)
-                for (uint32_t left = k < s->n_in ? 1 : count; left > 0; left--, e++) {
-                    const uint32_t lane = r->made[f->esrc[e]] - lane0;
-                    if (lane >= lanes) continue;
-                    reads[lane].last = b;
-                    if (!r->backward) continue;
-                    reads[lane].cleared |= r->mode[f->esrc[e]] == FOLD__GRAD_SOME_PARTS;
-                    reads[lane].late |= (uint8_t)(form->slot_late >> k & 1);
-                    if ((form->slot_back >> k & 1) && reads[lane].back == FOLD__NONE) reads[lane].back = b;
-                }
+        const uint32_t begin = first[i - g->gsig0], end = last[i - g->gsig0];
+        for (uint32_t at = 0; at < (uint32_t)(s->n_in + s->n_list) * words; at++) {
+            const uint32_t k = at / words;
+            fold__gsig *maker = &r->gsig[g->gsig0 + at % words * 64];
+            for (uint64_t bits = fold__feeds(f)[s->feeds + at]; bits; bits >>= 1, maker++) {
+                fold__gsig *m = &r->gsig[maker->of_bit];
+                if (!(bits & 1)) continue;
+                if (m->last_read == FOLD__NONE || m->last_read < end) m->last_read = end;
+                if ((form->slot_back >> k & 1) && begin < m->last_back) m->last_back = begin;
+                m->read_late |= (uint8_t)(form->slot_late >> k & 1);
+            }
         }
     }
-    for (uint32_t i = 0; i < lanes; i++) {
-        if (reads[i].last == FOLD__NONE) continue;
-        const fold__gsig *s = &r->gsig[(lane0 + i) >> 3];
-        const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[s->form].sig]);
-        fold__buf *value = &r->buf[s->buf0 + fold__buf_value(p.out[i & 7].index)];
-        fold__live(value, FOLD__NONE, fold__time_forward(t, reads[i].last));
-        if (reads[i].back != FOLD__NONE) fold__live(value, FOLD__NONE, reads[i].late ? 2 * t->count : fold__time_backward(t, reads[i].back));
-        if (r->backward)
-            fold__live(&r->buf[s->buf0 + fold__buf_outer(&p, i & 7)], reads[i].cleared ? t->count : fold__time_backward(t, reads[i].last), 0);
+}
+
+/* What the group's batches do to the slabs of a signature they read. */
+static void fold__live_read(fold_ctx *f, const fold__gsig *s, const fold__program *p, const fold__times *t)
+{
+    fold__run *r = f->run;
+    if (s->last_read == FOLD__NONE) return;
+    for (uint32_t o = 0; o < s->n_out; o++) {
+        fold__buf *value = &r->buf[s->buf0 + fold__buf_value(p->out[o].index)];
+        fold__live(value, FOLD__NONE, fold__time_forward(t, s->last_read));
+        if (!r->backward) continue;
+        if (s->last_back != FOLD__NONE) fold__live(value, FOLD__NONE, s->read_late ? 2 * t->count : fold__time_backward(t, s->last_back));
+        fold__live(&r->buf[s->buf0 + fold__buf_outer(p, o)], s->cleared >> o & 1 ? t->count : fold__time_backward(t, s->last_read), 0);
     }
-    return 1;
 }
 
 /* First fit: the lowest offset where no slab of overlapping lifetime lies. `placed` is sorted by offset. */
@@ -7366,6 +7394,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
         s->max_rows = r->batch[b].count > s->max_rows ? r->batch[b].count : s->max_rows;
         s->max_elems = r->batch[b].elems > s->max_elems ? r->batch[b].elems : s->max_elems;
     }
+    fold__note_readers(f, &g, first, last);
     for (uint32_t i = g.gsig0; i < g.gsig1; i++) {
         fold__gsig *s = &r->gsig[i];
         const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[s->form].sig]);
@@ -7378,9 +7407,9 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
             r->n.without_reuse += b->floats;
         }
         fold__live_own(f, s, &p, &t, first[i - g.gsig0], last[i - g.gsig0]);
+        fold__live_read(f, s, &p, &t);
         r->n.scratch = fold__max_size(r->n.scratch, fold__round_up(fold__gsig_scratch(f, s, &p), 16));
     }
-    if (!fold__live_reads(f, group, &t)) return 0;
     r->group[group].floats = fold__place_slabs(f, buf0);
     return 1;
 }
@@ -9056,7 +9085,7 @@ static void fold__note_stats(fold_ctx *f)
     s->without_reuse_bytes = (r->n.without_reuse + r->acc) * sizeof(float);
     s->plan_bytes = 0;
     for (int i = FOLD__C_NODE_WORDS; i < FOLD__C_PLANS; i++) s->plan_bytes += f->arrays[i].need;
-    s->plan_bytes += f->arrays[FOLD__C_SCHEDULE].need;
+    s->plan_bytes += f->arrays[FOLD__C_SCHEDULE].need + f->arrays[FOLD__C_FEEDS].need;
     s->one_group = r->n.one_group;
 }
 
@@ -9735,18 +9764,20 @@ FOLD_API fold_state fold_recurrent_start(fold_ctx *f, const fold_recurrent *r)
     return s;
 }
 
-static fold_state fold__state_of(fold_ctx *f, fold_node call, int has_c)
+/* The outputs of a cell's call. */
+static fold_state fold__state_of(fold_node call, int has_c)
 {
     fold_state s;
-    s.h = fold_out(f, call, 0);
-    s.c = has_c ? fold_out(f, call, 1) : fold__null;
+    s.h = s.c = call;
+    s.c.id += call.id != 0;
+    if (!has_c) s.c = fold__null;
     return s;
 }
 FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s)
 {
     const int projects = fold__projects(f, r->projected, x);
     const fold_node in[3] = { projects ? fold_linear_first(f, x, r->W, r->b) : x, s.h, s.c };
-    return fold__state_of(f, fold_call(f, projects ? r->projected : r->cell, in, r->has_c ? 3 : 2), r->has_c);
+    return fold__state_of(fold_call(f, projects ? r->projected : r->cell, in, r->has_c ? 3 : 2), r->has_c);
 }
 
 /* -- unrolling ------------------------------------------------------------------------------- */
@@ -10011,13 +10042,13 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
 }
 FOLD_API fold_state fold_tree_lstm_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x)
 {
-    return fold__state_of(f, fold_call(f, t->leaf, &x, 1), 1);
+    return fold__state_of(fold_call(f, t->leaf, &x, 1), 1);
 }
 FOLD_API fold_state fold_tree_lstm_inner(fold_ctx *f, const fold_tree_lstm *t, const fold_state *children)
 {
     fold_node in[FOLD_MAX_CELL_IN];
     for (int k = 0; k < t->arity; k++) { in[k] = children[k].h; in[t->arity + k] = children[k].c; }
-    return fold__state_of(f, fold_call(f, t->inner, in, 2 * t->arity), 1);
+    return fold__state_of(fold_call(f, t->inner, in, 2 * t->arity), 1);
 }
 
 /* No children: h and c of none are zero, so only W x is left of the gates. */
@@ -10073,10 +10104,10 @@ FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fo
     const int projects = fold__projects(f, t->projected, x);
     fold_node in[2] = { x, x };
     if (projects) in[0] = fold_linear_first(f, x, t->W, t->b);
-    if (!n) return fold__state_of(f, fold_call(f, projects ? t->projected_leaf : t->leaf, in, 1), 1);
+    if (!n) return fold__state_of(fold_call(f, projects ? t->projected_leaf : t->leaf, in, 1), 1);
     if (projects) in[1] = fold_linear_first(f, x, t->W_f, t->b_f);
     /* a state is two nodes, h and c: the list's components as they lie */
-    return fold__state_of(f, fold_call_list(f, projects ? t->projected : t->cell, in, projects ? 2 : 1, (const fold_node *)(const void *)children, n),
+    return fold__state_of(fold_call_list(f, projects ? t->projected : t->cell, in, projects ? 2 : 1, (const fold_node *)(const void *)children, n),
                           1);
 }
 
