@@ -12537,12 +12537,12 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
                                                    const ptrdiff_t *step) \
     { \
         FOLD__NO_CONTRACT \
+        const FOLD__MASK all = FOLD__TAIL(FOLD__W), last = FOLD__TAIL(n - (n - 1) / FOLD__W * FOLD__W); \
         (void)a; (void)b; (void)c; (void)s; \
         for (;; y += step[0], a += step[1], b += step[2], c += step[3]) { \
-            FOLD__MASK mask = FOLD__TAIL(FOLD__W); \
             size_t i; \
             for (i = 0; i < n; i += FOLD__W) { \
-                if (n - i < FOLD__W) mask = FOLD__TAIL(n - i); \
+                const FOLD__MASK mask = n - i < FOLD__W ? last : all; \
                 FOLD__VSTORE_M(y + i, expression, mask, n - i); \
             } \
             if (rows-- <= 1) return; \
