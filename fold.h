@@ -4135,7 +4135,7 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
 }
 
 /* The signature of a request. Most are like one of the last: those are found without making a key. */
-static uint32_t fold__request_sig(fold_ctx *f, const fold__request *q)
+FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *q)
 {
     uint32_t *recent = &f->recent[(q->op * 5u + q->param[0] + (q->n_in ? q->in[0].shape * 3u : 0)) % FOLD__RECENT];
     if (!*recent || !fold__is_request(f, &fold__sigs(f)[*recent], q)) *recent = fold__find_sig(f, q);
@@ -4173,7 +4173,7 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
 }
 
 /* Appends the node of an op or a call, which is its first output, and those of its others. */
-static uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
+FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
 {
     const fold__sig *s = &fold__sigs(f)[sig];
     const uint32_t id = fold__append(f, (uint8_t)(FOLD__OP | flags), sig, 0, 0, s->out_shape[0], data);
