@@ -618,7 +618,8 @@ typedef struct fold_stats_data {
     size_t run_nodes;            /* calls and ops that the last run executed */
     size_t batches;              /* batches of the last run, forward */
     size_t prologues;            /* batches beside them: parts of cells that do not depend on the recursion, run first for all calls */
-    size_t lower_bound;          /* sum over groups and signatures of the longest same-signature chain */
+    size_t lower_bound;          /* sum over groups and signatures of the longest same-signature chain (where signatures feed each
+                                    other in circles, of at most 32767) */
     size_t groups;               /* groups of the last run */
     size_t signatures;           /* known to the context */
     size_t batched_nodes;        /* executed nodes that shared a batch with another */

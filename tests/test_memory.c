@@ -473,6 +473,8 @@ static void *on_a_small_stack(void *user)
         CHECK_INT(execute(f, way, root), FOLD_OK);
         CHECK(isfinite(fold_scalar(f, root)));
         CHECK(fold_stats(f).nodes > LONG_CHAIN + CELL_CHAIN);
+        CHECK(fold_stats(f).batches >= LONG_CHAIN + CELL_CHAIN);
+        CHECK(fold_stats(f).lower_bound >= CELL_CHAIN + 2 * 32767 && fold_stats(f).lower_bound <= fold_stats(f).batches);
         fold_ctx_free(f);
     }
     return NULL;
