@@ -1187,6 +1187,7 @@ enum {
     FOLD__ROW_BLOCK = 96,    /* rows of one weight-gradient block */
     FOLD__K_BLOCK = 96,      /* weight rows of one weight-gradient block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
+    FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
     FOLD__TILE_BLOCK = 40,   /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
     FOLD__TILE_ROWS = 6,     /* of the tallest tile */
     FOLD__TILE_WIDTH = 128,  /* columns of the widest tile */
@@ -1626,17 +1627,21 @@ static void fold__product_any(const fold__tiles *f, const fold__product *p, floa
     fold__product_wide(f, &q, scratch);
 }
 
-/* A weight gradient by blocks of dW that stay in the first cache while some rows pass. */
+/* A weight gradient by blocks of dW that stay in the first cache while some rows pass: as many as keep the narrower operand in the second
+   cache, since it passes once for every strip of blocks, the wider one and dW once in all. */
 static void fold__weight_grad_direct(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw)
 {
     const int tall = ldw % 1024 == 0 ? 1 : rows <= f->few ? k : FOLD__K_BLOCK, wide = rows <= f->few ? n : FOLD__N_BLOCK;
-    int row, i, j;
-    for (row = 0; row < rows; row += FOLD__ROW_BLOCK) {
+    const int down = (k - 1) / tall + 1, blocks = down * ((n - 1) / wide + 1), across = blocks / down;
+    const int fit = FOLD__PASSING / (k < n ? k : n), most = fit > FOLD__ROW_BLOCK ? fit : FOLD__ROW_BLOCK;
+    int row, b;
+    for (row = 0; row < rows; row += most) {
         const fold_rows xr = fold__rows_from(x, row), dyr = fold__rows_from(dy, row);
-        const int count = rows - row < FOLD__ROW_BLOCK ? rows - row : FOLD__ROW_BLOCK;
-        for (i = 0; i < k; i += tall)
-            for (j = 0; j < n; j += wide)
-                f->grad(count, &xr, i, k - i < tall ? k - i : tall, &dyr, j, n - j < wide ? n - j : wide, dw + (size_t)i * ldw + j, ldw);
+        const int count = rows - row < most ? rows - row : most;
+        for (b = 0; b < blocks; b++) {
+            const int i = (k < n ? b % down : b / across) * tall, j = (k < n ? b / down : b % across) * wide;
+            f->grad(count, &xr, i, k - i < tall ? k - i : tall, &dyr, j, n - j < wide ? n - j : wide, dw + (size_t)i * ldw + j, ldw);
+        }
     }
 }
 

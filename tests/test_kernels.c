@@ -172,9 +172,10 @@ static void test_weight_grad(const fold__kernels *f, int tries)
 {
     int t, i, j, r, exact = strcmp(f->name, "cblas") != 0;
     for (t = 0; t < tries; t++) {
-        const int tall = t % 16 == 1; /* more weight rows than one block of a narrow gradient has */
-        int m = below(4) == 0 ? below(230) : below(20), k = tall ? 500 + below(200) : 1 + below(t % 8 ? 40 : 230);
-        int n = 1 + below(tall ? 20 : t % 7 ? 80 : 200), ldw = t % 5 ? n + below(3) : 1024; /* 1024: a multiple of 4 KB */
+        const int tall = t % 16 == 1, large = t % 64 == 17; /* more weight rows or rows than one block of a gradient has */
+        int m = large ? 150 + below(20) : below(4) == 0 ? below(230) : below(20), k = tall ? 500 + below(200) : 1 + below(t % 8 ? 40 : 230);
+        int n = large ? 450 + below(300) : 1 + below(tall ? 20 : t % 7 ? 80 : 200);
+        const int ldw = t % 5 ? n + below(3) : 1024; /* 1024: a multiple of 4 KB */
         matrix x = make(m, k, below(2)), dy = make(m, n, below(2));
         size_t all = (size_t)(k - 1) * (size_t)ldw + (size_t)n;
         float *dw = floats(all), *expect = (float *)malloc(all * sizeof *expect), *scratch = floats(fold__scratch_floats(f, k, n));
