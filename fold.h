@@ -1188,6 +1188,8 @@ enum {
     FOLD__K_BLOCK = 96,      /* weight rows of one weight-gradient block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
     FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
+    FOLD__NARROW_ELEMENTS = 32, /* of a narrow product whose lanes are joined at once; a multiple of 8 */
+    FOLD__NARROW_ROWS = 4,   /* of the tallest narrow tile */
     FOLD__TILE_BLOCK = 40,   /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
     FOLD__TILE_ROWS = 6,     /* of the tallest tile */
     FOLD__TILE_WIDTH = 128,  /* columns of the widest tile */
@@ -1335,16 +1337,18 @@ static int fold__layout_start(const fold__layout *l, int p)
     return p * l->vectors - (p > l->full ? p - l->full : 0);
 }
 
+/* Floats between the columns of a narrow pack: a multiple of a cache line. */
+static size_t fold__narrow_stride(int k) { return ((size_t)k + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES; }
+
 /* Floats between the panels of a pack of k weight rows (narrow: between its columns). */
 static size_t fold__pack_stride(const fold__kernels *f, int k, int n)
 {
-    return (size_t)k * (n < FOLD__LANES ? 1u : (size_t)fold__layout_of(f->panel, f->vector, n).width);
+    return n < FOLD__LANES ? fold__narrow_stride(k) : (size_t)k * (size_t)fold__layout_of(f->panel, f->vector, n).width;
 }
 
 static size_t fold__pack_floats(const fold__kernels *f, int k, int n)
 {
-    if (n < FOLD__LANES) return (size_t)k * (size_t)n;
-    return (size_t)fold__layout_of(f->panel, f->vector, n).panels * fold__pack_stride(f, k, n);
+    return fold__pack_stride(f, k, n) * (size_t)(n < FOLD__LANES ? n : fold__layout_of(f->panel, f->vector, n).panels);
 }
 
 /* Floats by which a pack pointer advances to start at weight row `row`. */
@@ -1357,7 +1361,7 @@ static size_t fold__pack_row(const fold__kernels *f, int n, size_t row)
 static size_t fold__scratch_floats(const fold__kernels *f, int k, int n)
 {
     fold__layout l;
-    if (f->panel == 0) return (size_t)FOLD__CBLAS_BLOCK * ((size_t)k + (size_t)n);
+    if (f->panel == 0) return FOLD__NARROW_ELEMENTS * FOLD__LANES + (size_t)FOLD__CBLAS_BLOCK * ((size_t)k + (size_t)n);
     l = fold__layout_of(f->panel, f->vector, n < 1 ? 1 : n);
     return FOLD__TILE_ROWS * FOLD__TILE_WIDTH + (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)l.panels * (size_t)l.width);
 }
@@ -1447,13 +1451,16 @@ static void fold__pack_any(const fold__mover *f, int panel, int vector, float *d
 {
     fold_rows x;
     fold__layout l;
-    const size_t row = (size_t)first, width = (size_t)(transposed ? k : n);
+    const size_t row = (size_t)first, width = (size_t)(transposed ? k : n), narrow = fold__narrow_stride(k);
     x.base = (float *)(uintptr_t)w;       /* only read */
     x.stride = (ptrdiff_t)width;
     x.rows = NULL;
     if (k < 1 || n < 1) return;
-    if (n < FOLD__LANES && transposed) { memcpy(dst + row * width, w + row * width, (size_t)count * width * sizeof *dst); return; }
-    if (n < FOLD__LANES) { fold__transpose(f, dst + row, (size_t)k, &x, first, count, 0, n); return; }
+    if (n < FOLD__LANES && !transposed) { fold__transpose(f, dst + row, narrow, &x, first, count, 0, n); return; }
+    if (n < FOLD__LANES) {
+        for (; count > 0; count--, first++) memcpy(dst + (size_t)first * narrow, w + (size_t)first * width, width * sizeof *dst);
+        return;
+    }
     l = fold__layout_of(panel, vector, n);
     if (transposed) fold__pack_columns(f, dst, &l, panel ? vector : n, &x, k, n, first, count);
     else if (!panel) memcpy(dst + row * width, w + row * width, (size_t)count * width * sizeof *dst);
@@ -1470,7 +1477,8 @@ typedef struct fold__span {
     float *to[FOLD__TILE_ROWS];
 } fold__span;
 typedef void (*fold__tile_fn)(const fold__span *at);
-typedef void (*fold__narrow_fn)(const fold__product *p, ptrdiff_t row, int col);
+/* Columns of a narrow pack lie `stride` floats apart, from w on. */
+typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t row, const float *w, size_t stride, float *lanes);
 
 /* What the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
@@ -1478,8 +1486,10 @@ typedef struct fold__tiles {
     int least, tallest;                    /* vectors of the narrowest tile, rows of the tallest */
     int reach[FOLD__TILE_ROWS];            /* panels one tile may span, by height: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8];        /* [rows - 1][vectors - 1] */
-    int narrow_rows, narrow_columns;
-    fold__narrow_fn narrow[2][2];          /* [many rows][many columns] */
+    int narrow_columns;                    /* of the widest narrow tile */
+    fold__narrow_fn narrow[FOLD__NARROW_ROWS][5];  /* [rows - 1][columns - 1]: the lanes of element after element, row by row */
+    /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next multiple of 8. */
+    void (*add_lanes)(float *total, const float *lanes, int count);
     int few, many;                         /* rows up to which a weight gradient packs nothing: where rows of dW lie a multiple of
                                               4 KB apart, and elsewhere */
     /* dW, k x n, continues as the product (transpose of X) . dY, for columns of X from i on and of dY from j on */
@@ -1595,15 +1605,47 @@ static void fold__product_wide(const fold__tiles *f, const fold__product *p, flo
     }
 }
 
-/* n < 16: sixteen chains per element and segment. */
-static void fold__product_narrow(const fold__tiles *f, const fold__product *p)
+/* n floats, at most five. */
+FOLD__INLINE void fold__copy_few(float *to, const float *from, int n)
 {
-    int row, col, r, c;
-    for (row = 0; row < p->rows; row += r) {
-        r = p->rows - row < f->narrow_rows ? 1 : f->narrow_rows;
-        for (col = 0; col < p->n; col += c) {
-            c = p->n - col < f->narrow_columns ? 1 : f->narrow_columns;
-            f->narrow[r > 1][c > 1](p, row, col);
+    if (n >= 4) { memcpy(to, from, 4 * sizeof *to); to += 4; from += 4; n -= 4; }
+    if (n >= 2) { memcpy(to, from, 2 * sizeof *to); to += 2; from += 2; n -= 2; }
+    if (n >= 1) *to = *from;
+}
+
+/* Some rows of as many columns as a narrow tile covers, FOLD__NARROW_ELEMENTS at most. */
+static void fold__narrow_rows(const fold__tiles *f, const fold__product *p, ptrdiff_t row, int rows, int col, int cols, float *lanes)
+{
+    float total[FOLD__NARROW_ELEMENTS], *from = total;
+    int s, r, c, height;
+    for (c = 0; c < rows * cols; c += 8) memset(total + c, 0, 8 * sizeof *total);
+    if (p->init.base || p->init.rows)
+        for (r = 0; r < rows; r++, from += cols) fold__copy_few(from, fold__at(&p->init, row + r) + col, cols);
+    for (s = 0; s < p->n_seg; s++) {
+        const float *w = p->seg[s].w + (size_t)(p->col + col) * p->panel_stride;
+        for (r = 0; r < rows; r += height) {
+            for (height = rows - r < FOLD__NARROW_ROWS ? rows - r : FOLD__NARROW_ROWS; !f->narrow[height - 1][cols - 1]; ) height--;
+            f->narrow[height - 1][cols - 1](p->seg + s, row + r, w, p->panel_stride, lanes + r * cols * FOLD__LANES);
+        }
+        f->add_lanes(total, lanes, rows * cols);
+    }
+    for (r = 0, from = total; r < rows; r++, from += cols) {
+        float *to = fold__at(&p->y, row + r) + col;
+        if (!p->add) fold__copy_few(to, from, cols);
+        else for (c = 0; c < cols; c++) to[c] = to[c] + from[c];
+    }
+}
+
+/* n < 16: sixteen chains per element and segment. Columns are dealt out evenly, as vectors are to panels. */
+static void fold__product_narrow(const fold__tiles *f, const fold__product *p, float *lanes)
+{
+    const int tiles = (p->n - 1) / f->narrow_columns + 1, most = FOLD__NARROW_ELEMENTS / ((p->n - 1) / tiles + 1);
+    int row, rows, col, cols, t;
+    for (row = 0; row < p->rows; row += rows) {
+        rows = p->rows - row < most ? p->rows - row : most;
+        for (col = 0, t = tiles; t > 0; col += cols, t--) {
+            cols = (p->n - col - 1) / t + 1;
+            fold__narrow_rows(f, p, row, rows, col, cols, lanes);
         }
     }
 }
@@ -1614,7 +1656,7 @@ static void fold__product_any(const fold__tiles *f, const fold__product *p, floa
     fold__seg nothing;
     if (p->rows < 1 || p->n < 1) return;
     if (q.n_pack == 0) q.n_pack = q.n;
-    if (q.n_pack < FOLD__LANES) { fold__product_narrow(f, &q); return; }
+    if (q.n_pack < FOLD__LANES) { fold__product_narrow(f, &q, scratch); return; }
     if (q.n_seg == 0) {                                      /* a tile expects at least one segment */
         nothing.a.base = scratch;
         nothing.a.stride = 0;
@@ -12769,7 +12811,8 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_2(F, R) FOLD__COLS_1(F, R) F(R, 1)
 #define FOLD__COLS_3(F, R) FOLD__COLS_2(F, R) F(R, 2)
 #define FOLD__COLS_4(F, R) FOLD__COLS_3(F, R) F(R, 3)
-#define FOLD__COLS_8(F, R) FOLD__COLS_4(F, R) F(R, 4) F(R, 5) F(R, 6) F(R, 7)
+#define FOLD__COLS_5(F, R) FOLD__COLS_4(F, R) F(R, 4)
+#define FOLD__COLS_8(F, R) FOLD__COLS_5(F, R) F(R, 5) F(R, 6) F(R, 7)
 
 #if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 || FOLD__W == 1
 #define FOLD__VPP 4                    /* vectors per panel */
@@ -12867,49 +12910,72 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 
 /* ---- tiles of a narrow product: R rows by C columns, each column of the pack a row of k floats ---- */
 
-#define FOLD__TOTAL(r, c) float total##r##c = start ? fold__at(&p->init, row + r)[col + c] : 0.0f;
-#define FOLD__TOTAL_ROW(r, C) FOLD__COLS_##C(FOLD__TOTAL, r)
 #define FOLD__NARROW_X(r, C) const float *a##r = fold__at(&seg->a, row + r);
-#define FOLD__NARROW_W(R, c) const float *w##c = seg->w + (size_t)(p->col + col + c) * p->panel_stride;
-#define FOLD__LANES_ZERO(r, c) FOLD__L acc##r##c = FOLD__ISA(lanes_set)(0.0f);
+#define FOLD__NARROW_W(R, c) const float *w##c = w + c * stride;
+#define FOLD__LANES_ZERO(r, c) FOLD__V acc##r##c = FOLD__VZERO();
 #define FOLD__LANES_ZERO_ROW(r, C) FOLD__COLS_##C(FOLD__LANES_ZERO, r)
-#define FOLD__LANES_X(r, C) x##r = FOLD__ISA(lanes_load)(a##r + k);
-#define FOLD__LANES_W(R, c) b##c = FOLD__ISA(lanes_load)(w##c + k);
-#define FOLD__LANES_X_N(r, C) x##r = FOLD__ISA(lanes_load_n)(a##r + k, seg->k - k);
-#define FOLD__LANES_W_N(R, c) b##c = FOLD__ISA(lanes_load_n)(w##c + k, seg->k - k);
-#define FOLD__DECLARE_X(r, C) FOLD__L x##r;
-#define FOLD__DECLARE_W(R, c) FOLD__L b##c;
-#define FOLD__LANES_FMA(r, c) acc##r##c = FOLD__ISA(lanes_fma)(x##r, b##c, acc##r##c);
-#define FOLD__LANES_FMA_ROW(r, C) FOLD__COLS_##C(FOLD__LANES_FMA, r)
-#define FOLD__JOIN(r, c) total##r##c = total##r##c + FOLD__ISA(lanes_sum)(acc##r##c);
-#define FOLD__JOIN_ROW(r, C) FOLD__COLS_##C(FOLD__JOIN, r)
-#define FOLD__PUT(r, c) to[c] = p->add ? to[c] + total##r##c : total##r##c;
-#define FOLD__PUT_ROW(r, C) { float *to = fold__at(&p->y, row + r) + col; FOLD__COLS_##C(FOLD__PUT, r) }
+#define FOLD__LANES_X(r, C) FOLD__V x##r = FOLD__VLOAD(a##r + k); FOLD__KEEP(x##r)
+#define FOLD__LANES_W(R, c) { FOLD__V b##c = FOLD__VLOAD(w##c + k); FOLD__KEEP(b##c) FOLD__ROWS_##R(FOLD__FMA, c) }
+#define FOLD__LANES_X_M(r, C) const FOLD__V x##r = FOLD__VLOAD_M(a##r + k, tail);
+#define FOLD__LANES_W_M(R, c) { const FOLD__V b##c = FOLD__VLOAD_M(w##c + k, tail); FOLD__ROWS_##R(FOLD__FMA, c) }
+#define FOLD__LANES_PUT(r, c) FOLD__VSTORE(to, acc##r##c); to += FOLD__LANES;
+#define FOLD__LANES_PUT_ROW(r, C) FOLD__COLS_##C(FOLD__LANES_PUT, r)
 
+/* One vector of the lanes after the other. Lanes without a last element of their own go on with zeros. */
 #define FOLD__NARROW(R, C) \
-    FOLD__TARGET static void FOLD__ISA(narrow_##R##x##C)(const fold__product *p, ptrdiff_t row, int col) \
+    FOLD__TARGET static void FOLD__ISA(narrow_##R##x##C)(const fold__seg *seg, ptrdiff_t row, const float *w, size_t stride, float *lanes) \
     { \
         FOLD__NO_CONTRACT \
-        const int start = p->init.base || p->init.rows; \
-        int s, k; \
-        FOLD__ROWS_##R(FOLD__TOTAL_ROW, C) \
-        for (s = 0; s < p->n_seg; s++) { \
-            const fold__seg *seg = p->seg + s; \
-            FOLD__ROWS_##R(FOLD__NARROW_X, C) \
-            FOLD__COLS_##C(FOLD__NARROW_W, R) \
+        const int whole = seg->k - seg->k % FOLD__LANES; \
+        int lane, k; \
+        FOLD__ROWS_##R(FOLD__NARROW_X, C) \
+        FOLD__COLS_##C(FOLD__NARROW_W, R) \
+        for (lane = 0; lane < FOLD__LANES; lane += FOLD__W) { \
+            float *to = lanes + lane; \
             FOLD__ROWS_##R(FOLD__LANES_ZERO_ROW, C) \
-            for (k = 0; k < seg->k; k += FOLD__LANES) { \
-                FOLD__ROWS_##R(FOLD__DECLARE_X, C) \
-                FOLD__COLS_##C(FOLD__DECLARE_W, R) \
-                if (k + FOLD__LANES <= seg->k) { FOLD__ROWS_##R(FOLD__LANES_X, C) FOLD__COLS_##C(FOLD__LANES_W, R) } \
-                else { FOLD__ROWS_##R(FOLD__LANES_X_N, C) FOLD__COLS_##C(FOLD__LANES_W_N, R) } \
-                FOLD__ROWS_##R(FOLD__LANES_FMA_ROW, C) \
+            for (k = lane; k < whole; k += FOLD__LANES) { FOLD__ROWS_##R(FOLD__LANES_X, C) FOLD__COLS_##C(FOLD__LANES_W, R) } \
+            if (whole < seg->k) { \
+                const int left = seg->k - k; \
+                const FOLD__MASK tail = FOLD__TAIL(left < 0 ? 0 : left < FOLD__W ? left : FOLD__W); \
+                FOLD__ROWS_##R(FOLD__LANES_X_M, C) \
+                FOLD__COLS_##C(FOLD__LANES_W_M, R) \
             } \
-            FOLD__ROWS_##R(FOLD__JOIN_ROW, C) \
+            FOLD__ROWS_##R(FOLD__LANES_PUT_ROW, C) \
         } \
-        FOLD__ROWS_##R(FOLD__PUT_ROW, C) \
     }
 #define FOLD__NARROW_AT(R, C) FOLD__ISA(narrow_##R##x##C)
+
+#if FOLD__SIMD_PASS == 256
+/* Eight sums at a time: every step adds one half of two elements' lanes to the other, so the tree is the fixed one. */
+FOLD__TARGET static void fold__add_lanes__avx2(float *total, const float *lanes, int count)
+{
+    int i;
+    for (i = 0; i < count; i += 8) {
+        const float *from = lanes + i * FOLD__LANES;
+#define FOLD__EIGHT(e) _mm256_add_ps(FOLD__VLOAD(from + (e) * FOLD__LANES), FOLD__VLOAD(from + (e) * FOLD__LANES + 8))
+#define FOLD__FOUR(e) _mm256_add_ps(_mm256_permute2f128_ps(p##e, q##e, 0x20), _mm256_permute2f128_ps(p##e, q##e, 0x31))
+        const __m256 p0 = FOLD__EIGHT(0), p1 = FOLD__EIGHT(1), p2 = FOLD__EIGHT(2), p3 = FOLD__EIGHT(3);
+        const __m256 q0 = FOLD__EIGHT(4), q1 = FOLD__EIGHT(5), q2 = FOLD__EIGHT(6), q3 = FOLD__EIGHT(7);
+        const __m256 a = FOLD__FOUR(0), b = FOLD__FOUR(1), c = FOLD__FOUR(2), d = FOLD__FOUR(3);
+        const __m256 ab = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+        const __m256 cd = _mm256_add_ps(_mm256_shuffle_ps(c, d, 0x44), _mm256_shuffle_ps(c, d, 0xee));
+        const __m256 sums = _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x88), _mm256_shuffle_ps(ab, cd, 0xdd));
+        FOLD__VSTORE(total + i, _mm256_add_ps(FOLD__VLOAD(total + i), sums));
+    }
+}
+#undef FOLD__EIGHT
+#undef FOLD__FOUR
+#endif
+#if FOLD__W <= 4
+static void FOLD__ISA(add_lanes)(float *total, const float *lanes, int count)
+{
+    int i;
+    for (i = 0; i < count; i++) total[i] = total[i] + FOLD__ISA(lanes_sum)(FOLD__ISA(lanes_load)(lanes + i * FOLD__LANES));
+}
+#define FOLD__ADD_LANES FOLD__ISA(add_lanes)
+#else
+#define FOLD__ADD_LANES fold__add_lanes__avx2
+#endif
 
 /* ---- weight gradients without packing ---- */
 
@@ -12991,7 +13057,9 @@ FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 3) FOLD__TILE(2, 4) FOLD__TILE(2
 FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4)
 FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4)
 FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4)
-FOLD__NARROW(1, 1) FOLD__NARROW(1, 4) FOLD__NARROW(3, 1) FOLD__NARROW(3, 4)
+FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5)
+FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5)
+FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
 #define FOLD__LIST 1, 6, { 2, 2, 1, 1, 1, 1 }, { \
     { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
     { FOLD__AT(2, 1), FOLD__AT(2, 2), FOLD__AT(2, 3), FOLD__AT(2, 4), NULL, NULL, NULL, FOLD__AT(2, 8) }, \
@@ -12999,13 +13067,17 @@ FOLD__NARROW(1, 1) FOLD__NARROW(1, 4) FOLD__NARROW(3, 1) FOLD__NARROW(3, 4)
     { FOLD__AT(4, 1), FOLD__AT(4, 2), FOLD__AT(4, 3), FOLD__AT(4, 4), NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
     { FOLD__AT(6, 1), FOLD__AT(6, 2), FOLD__AT(6, 3), FOLD__AT(6, 4), NULL, NULL, NULL, NULL } }, \
-    3, 4, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 4) }, { FOLD__NARROW_AT(3, 1), FOLD__NARROW_AT(3, 4) } }
+    5, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2), FOLD__NARROW_AT(1, 3), FOLD__NARROW_AT(1, 4), FOLD__NARROW_AT(1, 5) }, \
+            { FOLD__NARROW_AT(2, 1), FOLD__NARROW_AT(2, 2), FOLD__NARROW_AT(2, 3), FOLD__NARROW_AT(2, 4), FOLD__NARROW_AT(2, 5) }, \
+            { FOLD__NARROW_AT(3, 1), FOLD__NARROW_AT(3, 2), FOLD__NARROW_AT(3, 3), FOLD__NARROW_AT(3, 4), FOLD__NARROW_AT(3, 5) } }
 #elif FOLD__SIMD_PASS == 256
 FOLD__TILE(1, 2) FOLD__TILE(1, 4) FOLD__TILE(1, 8)
 FOLD__TILE(2, 2) FOLD__TILE(2, 4)
 FOLD__TILE(3, 2) FOLD__TILE(3, 4)
 FOLD__TILE(4, 2) FOLD__TILE(6, 2)
-FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2)
+FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5)
+FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5)
+FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
 #define FOLD__LIST 2, 6, { 4, 2, 2, 1, 1, 1 }, { \
     { NULL, FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
     { NULL, FOLD__AT(2, 2), NULL, FOLD__AT(2, 4), NULL, NULL, NULL, NULL }, \
@@ -13013,7 +13085,10 @@ FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2)
     { NULL, FOLD__AT(4, 2), NULL, NULL, NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
     { NULL, FOLD__AT(6, 2), NULL, NULL, NULL, NULL, NULL, NULL } }, \
-    2, 2, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2) }, { FOLD__NARROW_AT(2, 1), FOLD__NARROW_AT(2, 2) } }
+    5, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2), FOLD__NARROW_AT(1, 3), FOLD__NARROW_AT(1, 4), FOLD__NARROW_AT(1, 5) }, \
+            { FOLD__NARROW_AT(2, 1), FOLD__NARROW_AT(2, 2), FOLD__NARROW_AT(2, 3), FOLD__NARROW_AT(2, 4), FOLD__NARROW_AT(2, 5) }, \
+            { FOLD__NARROW_AT(3, 1), FOLD__NARROW_AT(3, 2), FOLD__NARROW_AT(3, 3) }, \
+            { FOLD__NARROW_AT(4, 1), FOLD__NARROW_AT(4, 2) } }
 #elif FOLD__SIMD_PASS == 128
 FOLD__TILE(1, 4) FOLD__TILE(1, 8) FOLD__TILE(2, 4) FOLD__TILE(3, 4) FOLD__TILE(4, 4) FOLD__TILE(6, 4)
 FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
@@ -13024,10 +13099,10 @@ FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
     { NULL, NULL, NULL, FOLD__AT(4, 4), NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, FOLD__AT(6, 4), NULL, NULL, NULL, NULL } }, \
-    1, 2, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2) }, { NULL, NULL } }
+    2, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2) } }
 #elif FOLD__GNU_VECTORS
 FOLD__TILE(1, 2) FOLD__TILE(1, 4) FOLD__TILE(1, 8) FOLD__TILE(2, 2) FOLD__TILE(4, 2)
-FOLD__NARROW(1, 1)
+FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
 #define FOLD__LIST 2, 4, { 4, 1, 1, 1, 1, 1 }, { \
     { NULL, FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
     { NULL, FOLD__AT(2, 2), NULL, NULL, NULL, NULL, NULL, NULL }, \
@@ -13035,10 +13110,10 @@ FOLD__NARROW(1, 1)
     { NULL, FOLD__AT(4, 2), NULL, NULL, NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL } }, \
-    1, 1, { { FOLD__NARROW_AT(1, 1), NULL }, { NULL, NULL } }
+    2, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2) } }
 #else
 FOLD__TILE(1, 4)
-FOLD__NARROW(1, 1)
+FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
 #define FOLD__LIST 4, 1, { 1, 1, 1, 1, 1, 1 }, { \
     { NULL, NULL, NULL, FOLD__AT(1, 4), NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
@@ -13046,10 +13121,10 @@ FOLD__NARROW(1, 1)
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL } }, \
-    1, 1, { { FOLD__NARROW_AT(1, 1), NULL }, { NULL, NULL } }
+    2, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2) } }
 #endif
 
-static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__FEW_MANY, FOLD__ISA(grad), FOLD__ISA(map_add),
+static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__ADD_LANES, FOLD__FEW_MANY, FOLD__ISA(grad), FOLD__ISA(map_add),
                                               { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
 
 /* ---- the table ---- */
@@ -13158,6 +13233,7 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__COLS_2
 #undef FOLD__COLS_3
 #undef FOLD__COLS_4
+#undef FOLD__COLS_5
 #undef FOLD__COLS_8
 #undef FOLD__VPP
 #undef FOLD__KEEP
@@ -13180,24 +13256,17 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__STEP_6
 #undef FOLD__TILE
 #undef FOLD__AT
-#undef FOLD__TOTAL
-#undef FOLD__TOTAL_ROW
 #undef FOLD__NARROW_X
 #undef FOLD__NARROW_W
 #undef FOLD__LANES_ZERO
 #undef FOLD__LANES_ZERO_ROW
 #undef FOLD__LANES_X
 #undef FOLD__LANES_W
-#undef FOLD__LANES_X_N
-#undef FOLD__LANES_W_N
-#undef FOLD__DECLARE_X
-#undef FOLD__DECLARE_W
-#undef FOLD__LANES_FMA
-#undef FOLD__LANES_FMA_ROW
-#undef FOLD__JOIN
-#undef FOLD__JOIN_ROW
-#undef FOLD__PUT
-#undef FOLD__PUT_ROW
+#undef FOLD__LANES_X_M
+#undef FOLD__LANES_W_M
+#undef FOLD__LANES_PUT
+#undef FOLD__LANES_PUT_ROW
+#undef FOLD__ADD_LANES
 #undef FOLD__NARROW
 #undef FOLD__NARROW_AT
 #undef FOLD__FEW_MANY
