@@ -1468,9 +1468,10 @@ static void fold__pack_any(const fold__mover *f, int panel, int vector, float *d
 }
 
 /* What a tile does with one segment: k rows of the pack from w on, floats from one to the next and from a panel to the next,
-   and for each of its own rows the inputs and where its chains start from and go to. It reads and writes whole vectors. */
+   and for each of its own rows the inputs and where its chains start from and go to; add: what is there is added to, row after
+   row, since rows may share a destination. It reads and writes whole vectors. */
 typedef struct fold__span {
-    int k;
+    int k, add;
     const float *w;
     size_t width, panel_stride;
     const float *a[FOLD__TILE_ROWS], *from[FOLD__TILE_ROWS];
@@ -1516,9 +1517,8 @@ static void fold__tile_segments(fold__tile_fn tile, const fold__product *p, ptrd
     }
 }
 
-/* A tile that covers columns `start` to `end` of the pack, not all of them wanted or all to be added: it works in `buffer`,
-   whose unwanted columns hold whatever finite value they came to. Rows are added one after the other, since they may share
-   a destination. */
+/* A tile that covers columns `start` to `end` of the pack, not all of them wanted, or more segments than one to be added: it works
+   in `buffer`, whose unwanted columns hold whatever finite value they came to. */
 static void fold__tile_aside(const fold__tiles *f, fold__tile_fn tile, const fold__product *p, ptrdiff_t row, int height, size_t offset,
                              fold__span *at, int start, int end, float *buffer)
 {
@@ -1567,7 +1567,8 @@ static void fold__tile_rows(const fold__tiles *f, const fold__product *p, const 
         }
         tile = f->tile[height - 1][(end - start) / f->vector - 1];
         offset = (size_t)panel * p->panel_stride + (size_t)(start - base);
-        aside = p->add || start < first || end > last;
+        aside = start < first || end > last || (p->add && p->n_seg > 1);
+        at.add = p->add && !aside;
         for (r = 0; aside && r < height; r++) memset(buffer + r * FOLD__TILE_WIDTH, 0, (size_t)(end - start) * sizeof *buffer);
         for (t = 0; t < count; t++) {
             const ptrdiff_t at_row = row + (ptrdiff_t)t * height;
@@ -12830,7 +12831,8 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__FROM(r, c) FOLD__V acc##r##c = FOLD__VLOAD(at->from[r] + c * FOLD__W);
 #define FOLD__FROM_ROW(r, V) FOLD__COLS_##V(FOLD__FROM, r)
 #define FOLD__TO(r, c) FOLD__VSTORE(at->to[r] + c * FOLD__W, acc##r##c);
-#define FOLD__TO_ROW(r, V) FOLD__COLS_##V(FOLD__TO, r)
+#define FOLD__TO_ADD(r, c) acc##r##c = FOLD__VADD(FOLD__VLOAD(at->to[r] + c * FOLD__W), acc##r##c);
+#define FOLD__TO_ROW(r, V) if (add) { FOLD__COLS_##V(FOLD__TO_ADD, r) } FOLD__COLS_##V(FOLD__TO, r)
 #define FOLD__X_ROW(r, V) const float *a##r = at->a[r];
 #define FOLD__PANEL_VECTOR(c) FOLD__VLOAD(w + (size_t)(c / FOLD__VPP) * panel_stride + c % FOLD__VPP * FOLD__W)
 #define FOLD__FMA(r, c) acc##r##c = FOLD__VFMA(x##r, b##c, acc##r##c);
@@ -12853,7 +12855,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__NO_CONTRACT \
         const size_t width = at->width, panel_stride = at->panel_stride; \
         const float *w = at->w; \
-        const int count = at->k; \
+        const int count = at->k, add = at->add; \
         int k; \
         FOLD__ROWS_##R(FOLD__X_ROW, V) \
         FOLD__ROWS_##R(FOLD__FROM_ROW, V) \
@@ -13240,6 +13242,7 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__FROM
 #undef FOLD__FROM_ROW
 #undef FOLD__TO
+#undef FOLD__TO_ADD
 #undef FOLD__TO_ROW
 #undef FOLD__X_ROW
 #undef FOLD__PANEL_VECTOR
