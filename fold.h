@@ -1469,9 +1469,9 @@ static void fold__pack_any(const fold__mover *f, int panel, int vector, float *d
 
 /* What a tile does with one segment: k rows of the pack from w on, floats from one to the next and from a panel to the next,
    and for each of its own rows the inputs and where its chains start from and go to; add: what is there is added to, row after
-   row, since rows may share a destination. It reads and writes whole vectors. */
+   row, since rows may share a destination. Of the last vector's columns `last` are started, added to and written, at least one. */
 typedef struct fold__span {
-    int k, add;
+    int k, add, last;
     const float *w;
     size_t width, panel_stride;
     const float *a[FOLD__TILE_ROWS], *from[FOLD__TILE_ROWS];
@@ -1517,8 +1517,8 @@ static void fold__tile_segments(fold__tile_fn tile, const fold__product *p, ptrd
     }
 }
 
-/* A tile that covers columns `start` to `end` of the pack, not all of them wanted, or more segments than one to be added: it works
-   in `buffer`, whose unwanted columns hold whatever finite value they came to. */
+/* A tile that covers columns `start` to `end` of the pack, when more than the end of its last vector is not wanted or several segments
+   are to be added: it works in `buffer`, whose unwanted columns hold whatever finite value they came to. */
 static void fold__tile_aside(const fold__tiles *f, fold__tile_fn tile, const fold__product *p, ptrdiff_t row, int height, size_t offset,
                              fold__span *at, int start, int end, float *buffer)
 {
@@ -1567,8 +1567,9 @@ static void fold__tile_rows(const fold__tiles *f, const fold__product *p, const 
         }
         tile = f->tile[height - 1][(end - start) / f->vector - 1];
         offset = (size_t)panel * p->panel_stride + (size_t)(start - base);
-        aside = start < first || end > last || (p->add && p->n_seg > 1);
+        aside = start < first || end - last >= f->vector || (p->add && p->n_seg > 1);
         at.add = p->add && !aside;
+        at.last = end <= last || aside ? f->vector : f->vector - (end - last);
         for (r = 0; aside && r < height; r++) memset(buffer + r * FOLD__TILE_WIDTH, 0, (size_t)(end - start) * sizeof *buffer);
         for (t = 0; t < count; t++) {
             const ptrdiff_t at_row = row + (ptrdiff_t)t * height;
@@ -12299,7 +12300,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__MASK size_t
 #define FOLD__TAIL(n) ((size_t)(n))
 #define FOLD__VLOAD_M(p, m) fold__f4_load_n(p, m)
-#define FOLD__VSTORE_M(p, v, m, n) fold__f4_store_n(p, v, n)
+#define FOLD__VSTORE_M(p, v, m, n) fold__f4_store_n(p, v, (size_t)(n))
 #define FOLD__VSQRT(a) fold__f4_sqrt(a)
 #define FOLD__VFMA(a, b, c) fold__f4_fma(a, b, c)
 #define FOLD__VLT(a, b) ((fold__u4)((a) < (b)))
@@ -12828,10 +12829,15 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__KEEP(b)
 #endif
 
-#define FOLD__FROM(r, c) FOLD__V acc##r##c = FOLD__VLOAD(at->from[r] + c * FOLD__W);
+/* The last vector of a row may be a part of one. */
+#define FOLD__PART_OF(c) (c + 1 == vectors && last < FOLD__W)
+#define FOLD__VLOAD_OF(p, c) (FOLD__PART_OF(c) ? FOLD__VLOAD_M(p + c * FOLD__W, tail) : FOLD__VLOAD(p + c * FOLD__W))
+#define FOLD__FROM(r, c) FOLD__V acc##r##c = FOLD__VLOAD_OF(at->from[r], c);
 #define FOLD__FROM_ROW(r, V) FOLD__COLS_##V(FOLD__FROM, r)
-#define FOLD__TO(r, c) FOLD__VSTORE(at->to[r] + c * FOLD__W, acc##r##c);
-#define FOLD__TO_ADD(r, c) acc##r##c = FOLD__VADD(FOLD__VLOAD(at->to[r] + c * FOLD__W), acc##r##c);
+#define FOLD__TO(r, c) \
+    if (FOLD__PART_OF(c)) FOLD__VSTORE_M(at->to[r] + c * FOLD__W, acc##r##c, tail, last); \
+    else FOLD__VSTORE(at->to[r] + c * FOLD__W, acc##r##c);
+#define FOLD__TO_ADD(r, c) acc##r##c = FOLD__VADD(FOLD__VLOAD_OF(at->to[r], c), acc##r##c);
 #define FOLD__TO_ROW(r, V) if (add) { FOLD__COLS_##V(FOLD__TO_ADD, r) } FOLD__COLS_##V(FOLD__TO, r)
 #define FOLD__X_ROW(r, V) const float *a##r = at->a[r];
 #define FOLD__PANEL_VECTOR(c) FOLD__VLOAD(w + (size_t)(c / FOLD__VPP) * panel_stride + c % FOLD__VPP * FOLD__W)
@@ -12855,7 +12861,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__NO_CONTRACT \
         const size_t width = at->width, panel_stride = at->panel_stride; \
         const float *w = at->w; \
-        const int count = at->k, add = at->add; \
+        enum { vectors = V }; \
+        const int count = at->k, add = at->add, last = at->last; \
+        const FOLD__MASK tail = FOLD__TAIL(last); \
         int k; \
         FOLD__ROWS_##R(FOLD__X_ROW, V) \
         FOLD__ROWS_##R(FOLD__FROM_ROW, V) \
@@ -13073,20 +13081,20 @@ FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD
             { FOLD__NARROW_AT(2, 1), FOLD__NARROW_AT(2, 2), FOLD__NARROW_AT(2, 3), FOLD__NARROW_AT(2, 4), FOLD__NARROW_AT(2, 5) }, \
             { FOLD__NARROW_AT(3, 1), FOLD__NARROW_AT(3, 2), FOLD__NARROW_AT(3, 3), FOLD__NARROW_AT(3, 4), FOLD__NARROW_AT(3, 5) } }
 #elif FOLD__SIMD_PASS == 256
-FOLD__TILE(1, 2) FOLD__TILE(1, 4) FOLD__TILE(1, 8)
-FOLD__TILE(2, 2) FOLD__TILE(2, 4)
-FOLD__TILE(3, 2) FOLD__TILE(3, 4)
-FOLD__TILE(4, 2) FOLD__TILE(6, 2)
+FOLD__TILE(1, 1) FOLD__TILE(1, 2) FOLD__TILE(1, 4) FOLD__TILE(1, 8)
+FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 4)
+FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 4)
+FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2)
 FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5)
 FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5)
 FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
-#define FOLD__LIST 2, 6, { 4, 2, 2, 1, 1, 1 }, { \
-    { NULL, FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
-    { NULL, FOLD__AT(2, 2), NULL, FOLD__AT(2, 4), NULL, NULL, NULL, NULL }, \
-    { NULL, FOLD__AT(3, 2), NULL, FOLD__AT(3, 4), NULL, NULL, NULL, NULL }, \
-    { NULL, FOLD__AT(4, 2), NULL, NULL, NULL, NULL, NULL, NULL }, \
+#define FOLD__LIST 1, 6, { 4, 2, 2, 1, 1, 1 }, { \
+    { FOLD__AT(1, 1), FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
+    { FOLD__AT(2, 1), FOLD__AT(2, 2), NULL, FOLD__AT(2, 4), NULL, NULL, NULL, NULL }, \
+    { FOLD__AT(3, 1), FOLD__AT(3, 2), NULL, FOLD__AT(3, 4), NULL, NULL, NULL, NULL }, \
+    { FOLD__AT(4, 1), FOLD__AT(4, 2), NULL, NULL, NULL, NULL, NULL, NULL }, \
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
-    { NULL, FOLD__AT(6, 2), NULL, NULL, NULL, NULL, NULL, NULL } }, \
+    { FOLD__AT(6, 1), FOLD__AT(6, 2), NULL, NULL, NULL, NULL, NULL, NULL } }, \
     5, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2), FOLD__NARROW_AT(1, 3), FOLD__NARROW_AT(1, 4), FOLD__NARROW_AT(1, 5) }, \
             { FOLD__NARROW_AT(2, 1), FOLD__NARROW_AT(2, 2), FOLD__NARROW_AT(2, 3), FOLD__NARROW_AT(2, 4), FOLD__NARROW_AT(2, 5) }, \
             { FOLD__NARROW_AT(3, 1), FOLD__NARROW_AT(3, 2), FOLD__NARROW_AT(3, 3) }, \
@@ -13239,6 +13247,8 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__COLS_8
 #undef FOLD__VPP
 #undef FOLD__KEEP
+#undef FOLD__PART_OF
+#undef FOLD__VLOAD_OF
 #undef FOLD__FROM
 #undef FOLD__FROM_ROW
 #undef FOLD__TO
