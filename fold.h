@@ -1484,7 +1484,7 @@ typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t row, const float
 /* What the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
     int vector, panel;                     /* floats of a vector, vectors of a panel */
-    int least, tallest;                    /* vectors of the narrowest tile, rows of the tallest */
+    int least, tallest;                    /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
     int reach[FOLD__TILE_ROWS];            /* panels one tile may span, by height: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8];        /* [rows - 1][vectors - 1] */
     int narrow_columns;                    /* of the widest narrow tile */
@@ -1567,7 +1567,7 @@ static void fold__tile_rows(const fold__tiles *f, const fold__product *p, const 
         }
         tile = f->tile[height - 1][(end - start) / f->vector - 1];
         offset = (size_t)panel * p->panel_stride + (size_t)(start - base);
-        aside = start < first || end - last >= f->vector || (p->add && p->n_seg > 1);
+        aside = start < first || end - last >= (f->least > 1 ? 1 : f->vector) || (p->add && p->n_seg > 1);
         at.add = p->add && !aside;
         at.last = end <= last || aside ? f->vector : f->vector - (end - last);
         for (r = 0; aside && r < height; r++) memset(buffer + r * FOLD__TILE_WIDTH, 0, (size_t)(end - start) * sizeof *buffer);
@@ -12829,13 +12829,13 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__KEEP(b)
 #endif
 
-/* The last vector of a row may be a part of one. */
-#define FOLD__PART_OF(c) (c + 1 == vectors && last < FOLD__W)
-#define FOLD__VLOAD_OF(p, c) (FOLD__PART_OF(c) ? FOLD__VLOAD_M(p + c * FOLD__W, tail) : FOLD__VLOAD(p + c * FOLD__W))
+/* The last vector of a row may be a part of one, where masks are cheap. */
+#define FOLD__IS_LAST(c) (FOLD__W > 4 && c + 1 == vectors)
+#define FOLD__VLOAD_OF(p, c) (FOLD__IS_LAST(c) ? FOLD__VLOAD_M(p + c * FOLD__W, tail) : FOLD__VLOAD(p + c * FOLD__W))
 #define FOLD__FROM(r, c) FOLD__V acc##r##c = FOLD__VLOAD_OF(at->from[r], c);
 #define FOLD__FROM_ROW(r, V) FOLD__COLS_##V(FOLD__FROM, r)
 #define FOLD__TO(r, c) \
-    if (FOLD__PART_OF(c)) FOLD__VSTORE_M(at->to[r] + c * FOLD__W, acc##r##c, tail, last); \
+    if (FOLD__IS_LAST(c)) FOLD__VSTORE_M(at->to[r] + c * FOLD__W, acc##r##c, tail, last); \
     else FOLD__VSTORE(at->to[r] + c * FOLD__W, acc##r##c);
 #define FOLD__TO_ADD(r, c) acc##r##c = FOLD__VADD(FOLD__VLOAD_OF(at->to[r], c), acc##r##c);
 #define FOLD__TO_ROW(r, V) if (add) { FOLD__COLS_##V(FOLD__TO_ADD, r) } FOLD__COLS_##V(FOLD__TO, r)
@@ -13068,7 +13068,6 @@ FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4)
 FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4)
 FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4)
 FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5)
-FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5)
 FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
 #define FOLD__LIST 1, 6, { 2, 2, 1, 1, 1, 1 }, { \
     { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
@@ -13078,7 +13077,7 @@ FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, \
     { FOLD__AT(6, 1), FOLD__AT(6, 2), FOLD__AT(6, 3), FOLD__AT(6, 4), NULL, NULL, NULL, NULL } }, \
     5, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2), FOLD__NARROW_AT(1, 3), FOLD__NARROW_AT(1, 4), FOLD__NARROW_AT(1, 5) }, \
-            { FOLD__NARROW_AT(2, 1), FOLD__NARROW_AT(2, 2), FOLD__NARROW_AT(2, 3), FOLD__NARROW_AT(2, 4), FOLD__NARROW_AT(2, 5) }, \
+            { NULL, NULL, NULL, NULL, NULL }, \
             { FOLD__NARROW_AT(3, 1), FOLD__NARROW_AT(3, 2), FOLD__NARROW_AT(3, 3), FOLD__NARROW_AT(3, 4), FOLD__NARROW_AT(3, 5) } }
 #elif FOLD__SIMD_PASS == 256
 FOLD__TILE(1, 1) FOLD__TILE(1, 2) FOLD__TILE(1, 4) FOLD__TILE(1, 8)
@@ -13087,7 +13086,7 @@ FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 4)
 FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2)
 FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5)
 FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5)
-FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
+FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
 #define FOLD__LIST 1, 6, { 4, 2, 2, 1, 1, 1 }, { \
     { FOLD__AT(1, 1), FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
     { FOLD__AT(2, 1), FOLD__AT(2, 2), NULL, FOLD__AT(2, 4), NULL, NULL, NULL, NULL }, \
@@ -13097,7 +13096,7 @@ FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(4, 1) FOLD
     { FOLD__AT(6, 1), FOLD__AT(6, 2), NULL, NULL, NULL, NULL, NULL, NULL } }, \
     5, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2), FOLD__NARROW_AT(1, 3), FOLD__NARROW_AT(1, 4), FOLD__NARROW_AT(1, 5) }, \
             { FOLD__NARROW_AT(2, 1), FOLD__NARROW_AT(2, 2), FOLD__NARROW_AT(2, 3), FOLD__NARROW_AT(2, 4), FOLD__NARROW_AT(2, 5) }, \
-            { FOLD__NARROW_AT(3, 1), FOLD__NARROW_AT(3, 2), FOLD__NARROW_AT(3, 3) }, \
+            { NULL, NULL, NULL, NULL, NULL }, \
             { FOLD__NARROW_AT(4, 1), FOLD__NARROW_AT(4, 2) } }
 #elif FOLD__SIMD_PASS == 128
 FOLD__TILE(1, 4) FOLD__TILE(1, 8) FOLD__TILE(2, 4) FOLD__TILE(3, 4) FOLD__TILE(4, 4) FOLD__TILE(6, 4)
@@ -13247,7 +13246,7 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__COLS_8
 #undef FOLD__VPP
 #undef FOLD__KEEP
-#undef FOLD__PART_OF
+#undef FOLD__IS_LAST
 #undef FOLD__VLOAD_OF
 #undef FOLD__FROM
 #undef FOLD__FROM_ROW
