@@ -871,6 +871,7 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
 
 #define FOLD__NONE 0xffffffffu
 #define FOLD__ALIGN 64u
+#define FOLD__PAGE 4096u
 
 static size_t fold__round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 static size_t fold__max_size(size_t a, size_t b) { return a > b ? a : b; }
@@ -966,6 +967,10 @@ static void fold__arena_account(fold__arena *a, size_t more, size_t less)
     if (a->bytes > a->peak) a->peak = a->bytes;
 }
 
+/* Large arrays begin at pages. Of two that are walked through together, one that lay a few cache lines further in its page would hold up
+   loads of the other: by its low bits a load's address is that of a store just made. */
+static size_t fold__alignment(size_t capacity) { return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE; }
+
 static int fold__grow_allocated(fold__arena *a, fold__array *x, size_t need)
 {
     const size_t capacity = fold__round_up(x->brief ? need + need / 8 : fold__max_size(need, x->capacity * 2), FOLD__ALIGN);
@@ -975,7 +980,7 @@ static int fold__grow_allocated(fold__arena *a, fold__array *x, size_t need)
         x->p = NULL;
         x->capacity = 0;
     }
-    char *p = a->memory.alloc ? (char *)a->memory.alloc(capacity, FOLD__ALIGN, a->memory.user) : NULL;
+    char *p = a->memory.alloc ? (char *)a->memory.alloc(capacity, fold__alignment(capacity), a->memory.user) : NULL;
     if (!p) return 0;
     fold__arena_account(a, capacity, 0);
     if (x->p) {
@@ -2310,28 +2315,36 @@ static void fold__linear_backward(const fold_op_call *c)
     }
 }
 
+enum { FOLD__JOIN_TALL = 64, FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES }; /* of a weight gradient's block, no column left alone */
+
 static size_t fold__linear_scratch(const fold__kernels *k, const fold__param_data *W)
 {
     const size_t a = fold__scratch_floats(k, W->shape.dim[0], W->shape.dim[1]);
     const size_t b = fold__scratch_floats(k, W->shape.dim[1], W->shape.dim[0]);
-    return fold__max_size(a, b);
+    return fold__max_size(a, b) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
 }
 
 /* Columns [from, to) of a gradient of n columns: what one of several threads adds up. */
 typedef struct fold__share { int from, to; } fold__share;
 
-/* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains in acc (all of W).
-   dy begins at the first of the columns. */
+/* Where in W's gradient the rows of a segment of a linear op begin, in floats. */
+static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, int segment, size_t ldw)
+{
+    size_t row = (size_t)attr[2];
+    for (int i = 0; i < segment; i++) row += (size_t)fold__shape_last(&in_shape[i]);
+    return attr[0] ? row : row * ldw;
+}
+
+/* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains in acc (the segment's rows
+   of W). dy begins at the first of the columns. */
 static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int segment, const fold_rows *x, const fold_rows *dy, fold__share share,
                                      float *acc)
 {
     const fold__engine *e = c->engine;
     const int k = fold__shape_last(&c->in_shape[segment]), n = share.to - share.from,
               inner = fold__shape_size(&c->in_shape[0]) / fold__shape_last(&c->in_shape[0]);
-    const size_t ldw = (size_t)e->param[0]->shape.dim[1], col = (size_t)share.from;
-    size_t row = (size_t)c->attr[2];
-    for (int i = 0; i < segment; i++) row += (size_t)fold__shape_last(&c->in_shape[i]);
-    const size_t groups = inner == 1 ? 1 : rows;
+    const size_t ldw = (size_t)e->param[0]->shape.dim[1], groups = inner == 1 ? 1 : rows;
+    acc += (size_t)share.from * (c->attr[0] ? ldw : 1);
     for (size_t r = 0; r < groups; r++) {
         fold_rows xr = *x, dyr = *dy;
         if (inner > 1) {
@@ -2339,8 +2352,29 @@ static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int seg
             dyr.base = fold_row(dy, r); dyr.stride = c->attr[3]; dyr.rows = NULL;
         }
         const int count = inner > 1 ? inner : (int)rows;
-        if (c->attr[0]) e->k->weight_grad(count, &dyr, n, &xr, k, acc + row + col * ldw, ldw, c->scratch);
-        else e->k->weight_grad(count, &xr, k, &dyr, n, acc + row * ldw + col, ldw, c->scratch);
+        if (c->attr[0]) e->k->weight_grad(count, &dyr, n, &xr, k, acc, ldw, c->scratch);
+        else e->k->weight_grad(count, &xr, k, &dyr, n, acc, ldw, c->scratch);
+    }
+}
+
+/* to += xᵀ dy, x of k and dy of n columns, the sum made from zero: block by block, each added while it is in the first cache. The row
+   pointers x and dy are moved along. */
+static void fold__join_weight_grad(const fold__kernels *f, size_t rows, float **x, int k, float **dy, int n, float *to, size_t ldw, float *scratch)
+{
+    float *block = scratch;
+    const fold_rows xr = { NULL, 0, x }, dyr = { NULL, 0, dy };
+    for (int i = 0, tall; i < k; i += tall) {
+        tall = k - i < FOLD__JOIN_TALL ? k - i : FOLD__JOIN_TALL;
+        for (int j = 0, wide; j < n; j += wide) {
+            wide = n - j < FOLD__JOIN_WIDE ? n - j : FOLD__N_BLOCK;
+            const ptrdiff_t step[4] = { (ptrdiff_t)ldw, (ptrdiff_t)ldw, wide, wide };
+            float *at = to + (size_t)i * ldw + j;
+            memset(block, 0, (size_t)tall * (size_t)wide * sizeof *block);
+            f->weight_grad((int)rows, &xr, tall, &dyr, wide, block, (size_t)wide, scratch + FOLD__JOIN_TALL * FOLD__JOIN_WIDE);
+            f->map[FOLD__MAP_add](at, at, block, block, 0, (size_t)wide, (size_t)tall, step);
+            for (size_t r = 0; r < rows; r++) dy[r] += j + wide < n ? wide : -j;
+        }
+        for (size_t r = 0; r < rows; r++) x[r] += tall;
     }
 }
 
@@ -5620,9 +5654,17 @@ typedef struct fold__info {
     uint8_t grad, mode, back, late;
     uint8_t stands;        /* needed even by a call whose list is empty */
 } fold__info;
-/* One use of a parameter or shared node: an op's weight or bias, a value used as an operand, a shared input. */
+/* One use of a parameter or shared node: a segment of an op's weight, its bias, a value used as an operand, a shared input. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
-typedef struct fold__use { uint32_t form, op, ref, kind, target, first; int is_node, in_place; size_t acc, size; } fold__use;
+/* How its sum joins floats [at, at + size) of the target's: made in place, where no earlier use of a parameter reaches; by blocks, each
+   added as soon as it is made; or apart. */
+enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
+typedef struct fold__use {
+    uint32_t form, op, ref, kind, target, first;
+    int is_node, sum;
+    size_t at, size, acc, total;  /* acc: its sum, total: its parameter's, in the run's accumulators; NO_TOTAL: in the gradient itself */
+} fold__use;
+#define FOLD__NO_TOTAL SIZE_MAX
 
 /* Who runs batches, one of the context's threads: its batch or part of one, its scratch, and the call of an op being made. */
 typedef struct fold__worker {
@@ -5676,6 +5718,7 @@ typedef struct fold__run {
     size_t replayed;           /* where those lie in the array of plans when an earlier plan is used again; else 0 */
     uint32_t n_uses, root;
     int backward, anew, shared_grads; /* anew: values of earlier runs are computed again; shared_grads: some use is of a shared node */
+    int one_go;                /* one group and one thread make all sums of parameters: each is whole, and added, before the next begins */
     size_t acc, acc_used;      /* floats */
     size_t widest;             /* value, in floats: the room of a row that nobody reads */
     fold__counts n;            /* the plan's sizes */
@@ -8007,25 +8050,32 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *x, const fold__group
 /* -- parameters ------------------------------------------------------------------------------ */
 
 /* Lists the uses of trained parameters and of shared nodes that need a gradient, by their first recorded row. */
-static int fold__add_use(fold_ctx *f, const fold__form *form, uint32_t op, uint32_t ref, uint32_t kind, uint32_t target, int is_node, size_t size,
-                         int elem)
+static int fold__add_use(fold_ctx *f, fold__use u, int elem)
 {
     fold__run *r = f->run;
-    const uint32_t form_index = (uint32_t)(form - r->form), first = elem ? form->first_elem : form->first;
     if (!fold__need(f, FOLD__C_USES, r->n_uses + 1, sizeof(fold__use))) return 0;
     fold__renew_moved(f);
-    fold__use u = { form_index, op, ref, kind, target, first, is_node, 0, 0, size };
+    u.first = elem ? r->form[u.form].first_elem : r->form[u.form].first;
     uint32_t at = r->n_uses++;
-    for (; at > 0 && r->use[at - 1].first > first; at--) r->use[at] = r->use[at - 1];
+    for (; at > 0 && r->use[at - 1].first > u.first; at--) r->use[at] = r->use[at - 1];
     r->use[at] = u;
-    if (is_node) r->shared_grads = 1;
+    if (u.is_node) r->shared_grads = 1;
     return 1;
 }
 
 static int fold__add_param_use(fold_ctx *f, uint32_t form, uint32_t op, uint32_t ref, uint32_t kind, uint32_t param, int elem)
 {
-    if (!fold__trainable(f->model, &fold__params(f->model)[param])) return 1;
-    return fold__add_use(f, &f->run->form[form], op, ref, kind, param, 0, fold__params(f->model)[param].size, elem);
+    const fold__param_data *p = &fold__params(f->model)[param];
+    fold__use u = { form, op, ref, kind, param, 0, 0, FOLD__SUM_APART, 0, p->size, 0, FOLD__NO_TOTAL };
+    if (!fold__trainable(f->model, p)) return 1;
+    if (kind == FOLD__USE_WEIGHT) {
+        const fold__program at = fold__program_of(f, &fold__sigs(f)[f->run->form[form].sig]);
+        const fold_shape *in = at.shape + at.op[op].shape0;
+        const size_t k = (size_t)fold__shape_last(&in[ref]), ldw = (size_t)p->shape.dim[1];
+        u.at = fold__segment_at(at.op[op].attr, in, (int)ref, ldw);
+        u.size = at.op[op].attr[0] ? ((size_t)p->shape.dim[0] - 1) * ldw + k : k * ldw;
+    }
+    return fold__add_use(f, u, elem);
 }
 
 static int fold__list_uses_of(fold_ctx *f, uint32_t form)
@@ -8039,15 +8089,17 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t form)
         if (!r->grad[src] || !r->grad[r->form[form].first]) continue;
         if ((f->kind[src] & FOLD__KIND_MASK) == FOLD__PARAM) {
             if (!fold__add_param_use(f, form, 0, k, FOLD__USE_SLOT, (uint32_t)f->node_data[src], 0)) return 0;
-        } else if (!fold__add_use(f, &r->form[form], 0, k, FOLD__USE_SLOT, src, 1, fold__value_size(f, src), 0)) {
-            return 0;
+        } else {
+            const fold__use u = { form, 0, k, FOLD__USE_SLOT, src, 0, 1, FOLD__SUM_APART, 0, fold__value_size(f, src), 0, FOLD__NO_TOTAL };
+            if (!fold__add_use(f, u, 0)) return 0;
         }
     }
     for (uint32_t i = 0; i < (uint32_t)p.n_ops; i++) {
         p = fold__program_of(f, &s); /* arrays may have moved */
         const fold__body_op op = p.op[i];
         if (!r->info[r->form[form].info0 + op.value0].grad) continue;
-        if (op.param[0] && !fold__add_param_use(f, form, i, 0, FOLD__USE_WEIGHT, op.param[0] - 1, op.elem)) return 0;
+        for (uint32_t j = 0; op.param[0] && j < op.n_in - (uint32_t)op.attr[1]; j++)
+            if (!fold__add_param_use(f, form, i, j, FOLD__USE_WEIGHT, op.param[0] - 1, op.elem)) return 0;
         if (op.param[1] && !fold__add_param_use(f, form, i, 0, FOLD__USE_BIAS, op.param[1] - 1, op.elem)) return 0;
         for (uint32_t j = 0; j < op.n_in; j++) {
             p = fold__program_of(f, &s);
@@ -8059,7 +8111,46 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t form)
     return 1;
 }
 
-/* Gives every use its accumulator: a parameter's first use its own gradient where that is clear, the others floats in acc. */
+/* The first use of a parameter has its total: where the gradient is clear, the gradient itself. */
+static void fold__place_total(fold_ctx *f, fold__use *u, const fold__use *first)
+{
+    fold__run *r = f->run;
+    const fold__param_data *p = &fold__params(f->model)[u->target];
+    if (first) { u->total = first->total; return; }
+    u->total = FOLD__NO_TOTAL;
+    if (p->grad_clear && !(p->uses & FOLD_FOR_LOOKUP)) return;
+    u->total = r->acc;
+    r->acc += fold__round_up(p->size, 16);
+}
+
+/* Whether a use is of a weight as it lies, by rows that are vectors. */
+static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *u)
+{
+    const fold__program p = fold__program_of(f, &fold__sigs(f)[f->run->form[u->form].sig]);
+    const fold__body_op *op = &p.op[u->op];
+    return u->kind == FOLD__USE_WEIGHT && !op->attr[0] && p.shape[op->shape0].rank == 1;
+}
+
+static uint32_t fold__gsig_in_group(const fold_ctx *f, uint32_t form, const fold__group *g)
+{
+    for (uint32_t i = g->gsig0; i < g->gsig1; i++)
+        if (f->run->gsig[i].form == form) return i;
+    return FOLD__NONE;
+}
+
+static int fold__sums_in_one_go(const fold_ctx *f)
+{
+    const fold__run *r = f->run;
+    uint32_t groups = 0;
+    for (uint32_t g = 0; g < r->n.groups && groups < 2; g++) {
+        int sums = 0;
+        for (uint32_t i = 0; i < r->n_uses && !sums; i++) sums = !r->use[i].is_node && fold__gsig_in_group(f, r->use[i].form, &r->group[g]) != FOLD__NONE;
+        groups += sums != 0;
+    }
+    return groups == 1 && f->threads == 1 && !f->eager;
+}
+
+/* Gives every use its place. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *r = f->run;
@@ -8068,25 +8159,43 @@ static int fold__list_uses(fold_ctx *f)
     r->acc = 0;
     for (uint32_t i = 0; i < r->n.forms; i++)
         if (!fold__list_uses_of(f, i)) return 0;
+    r->one_go = fold__sums_in_one_go(f);
     for (uint32_t i = 0; i < r->n_uses; i++) {
         fold__use *u = &r->use[i];
-        u->in_place = !u->is_node && fold__params(f->model)[u->target].grad_clear && !(fold__params(f->model)[u->target].uses & FOLD_FOR_LOOKUP);
-        for (uint32_t j = 0; j < i && u->in_place; j++) u->in_place = r->use[j].is_node || r->use[j].target != u->target;
+        const fold__use *first = NULL;
+        int reached = u->is_node;
+        for (uint32_t j = i; j-- > 0 && !u->is_node;) {
+            const fold__use *o = &r->use[j];
+            if (o->is_node || o->target != u->target) continue;
+            first = o;
+            reached |= o->at < u->at + u->size && u->at < o->at + o->size;
+        }
+        if (!u->is_node) fold__place_total(f, u, first);
+        u->sum = !reached ? FOLD__SUM_IN_PLACE : r->one_go && fold__sums_by_blocks(f, u) ? FOLD__SUM_BY_BLOCKS : FOLD__SUM_APART;
         u->acc = r->acc;
-        if (!u->in_place) r->acc += fold__round_up(u->size, 16);
+        if (u->sum == FOLD__SUM_APART) r->acc += fold__round_up(u->size, 16);
     }
     return 1;
 }
 
+/* Where the total of a use's parameter begins, where its own sum goes, and adding this to that. */
+static float *fold__use_total(const fold_ctx *f, const fold__use *u)
+{
+    return u->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[u->target].at : f->run->at_acc + u->total;
+}
 static float *fold__use_acc(const fold_ctx *f, const fold__use *u)
 {
-    return u->in_place ? fold__grads(f->model) + fold__params(f->model)[u->target].at : f->run->at_acc + u->acc;
+    return u->sum == FOLD__SUM_APART ? f->run->at_acc + u->acc : fold__use_total(f, u) + u->at;
+}
+static void fold__add_to_total(const fold_ctx *f, const fold__use *u)
+{
+    if (!u->is_node && u->sum == FOLD__SUM_APART) fold__add_row(f, fold__use_total(f, u) + u->at, fold__use_acc(f, u), (uint32_t)u->size);
 }
 
 /* Rows of an op's operand, or of its gradient, from column `col` on, in record order, for all calls of a signature in a group
    that need the op. */
-static fold_rows fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__program *p, const fold__body_op *op, int operand,
-                                   uint32_t col, float *region, char **scratch, size_t *n)
+static float **fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__program *p, const fold__body_op *op, int operand, uint32_t col,
+                                 float *region, char **scratch, size_t *n)
 {
     fold__run *r = f->run;
     float **rows = (float **)(void *)*scratch;
@@ -8113,17 +8222,9 @@ static fold_rows fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold_
             rows[at++] = row + ref->off + col;
         }
     }
-    fold_rows all = { NULL, 0, rows };
     *scratch += fold__round_up(at * sizeof *rows, FOLD__ALIGN);
     *n = at;
-    return all;
-}
-
-static uint32_t fold__gsig_in_group(const fold_ctx *f, uint32_t form, const fold__group *g)
-{
-    for (uint32_t i = g->gsig0; i < g->gsig1; i++)
-        if (f->run->gsig[i].form == form) return i;
-    return FOLD__NONE;
+    return rows;
 }
 
 static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t slot)
@@ -8162,13 +8263,17 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *x, const fold__us
     char *scratch = (char *)(x->scratch + fold__round_up(fold__op_scratch(f, &p, op), 16));
     size_t rows;
     if (share.from == share.to) return;
-    const fold_rows dy = fold__record_rows(f, s, &p, op, -1, (uint32_t)share.from, region, &scratch, &rows);
-    if (u->kind == FOLD__USE_BIAS) { fold__add_rows(f->model->k, rows, &dy, inner, n, share, acc); return; }
-    for (int j = 0; j < op->n_in - op->attr[1]; j++) {
-        char *mark = scratch;
-        const fold_rows in = fold__record_rows(f, s, &p, op, j, 0, region, &mark, &rows);
-        fold__weight_use(f, x, &p, op, j, rows, &in, &dy, share, acc);
+    float **dy = fold__record_rows(f, s, &p, op, -1, (uint32_t)share.from, region, &scratch, &rows);
+    const fold_rows dy_rows = { NULL, 0, dy };
+    if (u->kind == FOLD__USE_BIAS) { fold__add_rows(f->model->k, rows, &dy_rows, inner, n, share, acc); return; }
+    float **in = fold__record_rows(f, s, &p, op, (int)u->ref, 0, region, &scratch, &rows);
+    if (u->sum == FOLD__SUM_BY_BLOCKS) {
+        const int k = fold__shape_last(&p.shape[op->shape0 + u->ref]), ldw = fold__params(f->model)[u->target].shape.dim[1];
+        fold__join_weight_grad(f->model->k, rows, in, k, dy, n, acc, (size_t)ldw, x->scratch);
+        return;
     }
+    const fold_rows in_rows = { NULL, 0, in };
+    fold__weight_use(f, x, &p, op, (int)u->ref, rows, &in_rows, &dy_rows, share, acc);
 }
 
 /* A use's sum over the rows of one group, continuing its chain. Of several parts, weights and biases are shared out by
@@ -8199,6 +8304,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *
                               r->at_region + g->base + b->off + (size_t)(op->elem ? r->eslot[id] + e : r->slot[id]) * b->size, b->size);
         }
     }
+    if (r->one_go) fold__add_to_total(f, u);
 }
 
 /* Adds the uses of a shared node to its gradient. */
@@ -8214,23 +8320,26 @@ static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const 
     }
 }
 
+static int fold__is_first_use(const fold__run *r, const fold__use *u)
+{
+    for (const fold__use *o = r->use; o < u; o++)
+        if (!o->is_node && o->target == u->target) return 0;
+    return 1;
+}
+
 /* Adds each parameter's uses, in order, and the total to its gradient, once. */
 static void fold__commit_uses(fold_ctx *f)
 {
     fold__run *r = f->run;
     fold_model *m = f->model;
+    for (uint32_t i = 0; i < r->n_uses && !r->one_go; i++) fold__add_to_total(f, &r->use[i]);
     for (uint32_t i = 0; i < r->n_uses; i++) {
-        fold__use *u = &r->use[i];
-        if (u->is_node) continue;
+        const fold__use *u = &r->use[i];
+        if (u->is_node || !fold__is_first_use(r, u)) continue;
         fold__param_data *p = &fold__params(m)[u->target];
-        float *total = fold__use_acc(f, u), *g = fold__grads(m) + p->at;
-        int first = 1;
-        for (uint32_t j = 0; j < i && first; j++) first = r->use[j].is_node || r->use[j].target != u->target;
-        if (!first) continue;
-        for (uint32_t j = i + 1; j < r->n_uses; j++)
-            if (!r->use[j].is_node && r->use[j].target == u->target) fold__add_row(f, total, fold__use_acc(f, &r->use[j]), (uint32_t)p->size);
-        if (!u->in_place && p->grad_clear) memcpy(g, total, p->size * sizeof *g);
-        else if (!u->in_place) fold__add_row(f, g, total, (uint32_t)p->size);
+        float *total = fold__use_total(f, u), *g = fold__grads(m) + p->at;
+        if (total != g && p->grad_clear) memcpy(g, total, p->size * sizeof *g);
+        else if (total != g) fold__add_row(f, g, total, (uint32_t)p->size);
         p->grad_clear = 0;
         if (p->uses & FOLD_FOR_LOOKUP) p->grad_dense = 1;
     }
@@ -8288,8 +8397,10 @@ static int fold__reserve_acc(fold_ctx *f)
 {
     fold__run *r = f->run;
     size_t floats = r->acc;
-    for (uint32_t i = 0; i < r->n_uses; i++) /* whether gradients are clear now must not decide what a context needs */
-        if (r->use[i].in_place) floats += fold__round_up(r->use[i].size, 16);
+    for (uint32_t i = 0; i < r->n_uses; i++) { /* whether gradients are clear now must not decide what a context needs */
+        const fold__use *u = &r->use[i];
+        if (!u->is_node && u->total == FOLD__NO_TOTAL && fold__is_first_use(r, u)) floats += fold__round_up(fold__params(f->model)[u->target].size, 16);
+    }
     const size_t had = f->arrays[FOLD__C_TABLE_ROWS].need;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && r->grad[id] && (r->state[id] & FOLD__RUNS))
@@ -8447,10 +8558,8 @@ static void fold__eager_use_rows(fold_ctx *f, const fold__use *u, int head)
         } else if (u->kind == FOLD__USE_BIAS) {
             fold__add_rows(f->model->k, 1, &dy, inner, op->attr[3], whole, acc);
         } else {
-            for (int j = 0; j < op->n_in - op->attr[1]; j++) {
-                const fold_rows x = { fold__address(f, f->esrc[e0 + (uint32_t)j]) + f->eoff[e0 + (uint32_t)j], 0, NULL };
-                fold__weight_use(f, r->worker, &p, op, j, 1, &x, &dy, whole, acc);
-            }
+            const fold_rows x = { fold__address(f, f->esrc[e0 + u->ref]) + f->eoff[e0 + u->ref], 0, NULL };
+            fold__weight_use(f, r->worker, &p, op, (int)u->ref, 1, &x, &dy, whole, acc);
         }
     }
 }
