@@ -5594,8 +5594,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
    Owns: what a run needs, who gets a gradient, and how a value's gradient is put together; shared by the
    batched engine and its eager twin because it is the contract itself. Calls: recording.
 
-   The rule: each consumer's contribution is computed from zero. One contribution, or several of equal size
-   that show different parts, are written in place; others get rows of their own, added to zero in record
+   The rule: each consumer's contribution is computed from zero. One contribution, or several to different
+   parts, are written in place; others get rows of their own, added to zero in record
    order. Shared operands and parameters sum their uses one by one, each over its rows in record order, those of the
    head (what samples share by merging) last. */
 
@@ -6051,15 +6051,35 @@ static void fold__mark_grads(fold_ctx *f)
     }
 }
 
-/* How gradients are put together: notes one contribution to `length` floats at `off` of a value. part holds
-   the common length, cover which parts were seen; mode is GRAD_SUM once a part repeats or lengths differ. */
+static uint32_t fold__common_divisor(uint32_t a, uint32_t b)
+{
+    while (b) { const uint32_t rest = a % b; a = b; b = rest; }
+    return a;
+}
+
+/* How gradients are put together: notes one contribution to `length` floats at `off` of a value. part holds the largest length of which
+   all parts seen are multiples, cover which of the pieces of that length were seen; mode is GRAD_SUM once a piece repeats or there are
+   too many. */
 static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, uint32_t off, uint32_t length)
 {
     if (mode == FOLD__GRAD_SUM) return mode;
     if (mode == FOLD__GRAD_ZERO) { *part = length; *cover = 0; }
-    const uint32_t index = off / length;
-    if (*part != length || off % length || index > 63 || (*cover >> index & 1)) return FOLD__GRAD_SUM;
-    *cover |= 1ull << index;
+    const int fits = *part == length && off % length == 0;
+    const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*part, length), off), first = off / piece;
+    const uint64_t seen = *cover;
+    if ((off + length) / piece > 64) return FOLD__GRAD_SUM;
+    for (uint32_t i = 0, finer = *part / piece; finer > 1 && i < 64 && seen >> i; i++) {
+        if (!i) *cover = 0;
+        for (uint32_t k = i * finer; k < (i + 1) * finer && seen >> i & 1; k++) {
+            if (k > 63) return FOLD__GRAD_SUM;
+            *cover |= 1ull << k;
+        }
+    }
+    for (uint32_t i = first; i < first + length / piece; i++) {
+        if (*cover >> i & 1) return FOLD__GRAD_SUM;
+        *cover |= 1ull << i;
+    }
+    *part = piece;
     return FOLD__GRAD_SOME_PARTS;
 }
 /* The final mode, given the value's size. */
