@@ -5620,8 +5620,8 @@ typedef struct fold__group {
     uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows;
     size_t floats, base, rows_at, leaf_at;
 } fold__group;
-/* A signature in a group: its calls in record order, its buffers. op_at, free_at: where in scratch, behind its
-   brief buffers, an op's own floats and then pointers to rows begin. */
+/* A signature in a group: its calls in record order, its buffers. op_at, turn_at, free_at: where in scratch, behind its
+   brief buffers, an op's own floats, turns of ops and then pointers to rows begin. */
 typedef struct fold__gsig {
     uint32_t form, group, calls, elems, rec0, buf0, max_rows, max_elems;
     uint32_t chain;               /* longest chain of its own signature */
@@ -5632,7 +5632,7 @@ typedef struct fold__gsig {
     uint64_t recurrent;           /* inputs that come from the same component */
     uint8_t n_in, n_list, n_out, cyclic, hoisted; /* cyclic 2: with other signatures; hoisted: it has a prologue */
     uint8_t read_late, cleared;   /* weight gradients read its outputs; outputs (a mask) whose gradients are cleared before any backward */
-    size_t op_at, free_at;
+    size_t op_at, turn_at, free_at;
 } fold__gsig;
 /* off: in the group's region, or in scratch */
 typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8_t elem, place; } fold__buf;
@@ -5666,12 +5666,23 @@ typedef struct fold__use {
 } fold__use;
 #define FOLD__NO_TOTAL SIZE_MAX
 
+/* What a stage of a signature does with an op. first, end: the ops that run tile by tile with it; wanted, spread: operands that get a
+   gradient from it, and those of them that get it by list elements first; finishes: outputs whose gradients are put together before;
+   lists: only list elements need it; data: it reads per-row data. */
+typedef struct fold__turn {
+    uint32_t wanted, spread;
+    int first, end, seg0, seg1;
+    uint8_t forward, backward, tiled, lists, data, finishes;
+} fold__turn;
+
 /* Who runs batches, one of the context's threads: its batch or part of one, its scratch, and the call of an op being made. */
 typedef struct fold__worker {
     fold__batch b;
     const fold__gsig *s;
     const fold__form *form;
     fold__program p;
+    fold__turn *turn;             /* of each of the program's ops in stage `stage` */
+    uint32_t stage;
     const uint32_t *ids;          /* its calls */
     uint32_t *list;               /* rows + 1 offsets of elements, within the batch */
     float *region;                /* of its group */
@@ -7425,7 +7436,8 @@ static size_t fold__gsig_scratch(fold_ctx *f, fold__gsig *s, const fold__program
     const size_t pointers = fold__size(arrays, rows + elems + 1, 16 * arrays) * sizeof(float *) / sizeof(float);
     const size_t late = fold__size(3, (size_t)s->calls + s->elems + 16, 0) * sizeof(float *) / sizeof(float);
     s->op_at = at;
-    s->free_at = at + fold__round_up(op_floats, 16);
+    s->turn_at = at + fold__round_up(op_floats, 16);
+    s->free_at = s->turn_at + fold__round_up((size_t)p->n_ops * sizeof(fold__turn), FOLD__ALIGN) / sizeof(float);
     return s->free_at + fold__max_size(pointers, late);
 }
 
@@ -7570,11 +7582,7 @@ static void fold__operand_rows(const fold_ctx *f, fold__worker *x, const fold__b
 
 static void fold__gather_data(const fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n, fold_op_call *c)
 {
-    const fold__op_row *def = fold__op_of(f->model, op->op);
-    const int random = (def->flags & FOLD__RANDOM) != 0;
-    c->data = &op->data;
-    c->data_step = 0;
-    if (!random && (x->p.is_cell || (op->op < FOLD__OP_COUNT && !(def->flags & FOLD__DATA)))) return;
+    const int random = (fold__op_of(f->model, op->op)->flags & FOLD__RANDOM) != 0;
     uint64_t *data = (uint64_t *)fold__scratch_array(x, n, sizeof *data);
     uint32_t call = 0;
     for (size_t i = 0; i < n; i++) {
@@ -7607,7 +7615,8 @@ static void fold__set_op(const fold_ctx *f, fold__worker *x, const fold__body_op
 }
 
 /* Sets up the call of an op for rows [row, row + n); list ops always take the whole batch. */
-static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
+static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x, const fold__body_op *op, const fold__turn *turn, uint32_t row,
+                                                   size_t n)
 {
     fold_op_call *c = &x->call;
     const int list = (fold__op_of(f->model, op->op)->flags & FOLD__LIST) != 0;
@@ -7620,7 +7629,11 @@ static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x,
         fold__buf_rows(f, x, fold__buf_value(op->value0 + (uint32_t)o), &x->op_out[o]);
         fold__shift_rows(x, &x->op_out[o], row, 0, n);
     }
-    fold__gather_data(f, x, op, row, n, c);
+    c->data = &op->data;
+    c->data_step = 0;
+    if (turn->data) fold__gather_data(f, x, op, row, n, c);
+    x->engine.seg0 = turn->seg0;
+    x->engine.seg1 = turn->seg1;
     return c;
 }
 
@@ -7651,34 +7664,14 @@ static void fold__call_rows(fold__worker *x, const fold__op_row *op, fold_op_cal
     c->list = list;
 }
 
-/* Which part of an op a stage runs: a hoisted signature's prologue runs what does not depend on the recursion,
-   and leading segments of products. 0: nothing. */
-static int fold__stage_part(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, int *seg0, int *seg1)
-{
-    *seg0 = 0;
-    *seg1 = op->n_in - op->attr[1];
-    if (!x->s->hoisted) return 1;
-    if (fold__in_prologue(f, x->s, op)) return x->b.stage == 0;
-    const int leading = fold__leading_segments(f, x->s, &x->p, op);
-    if (x->b.stage == 0) *seg1 = leading; else *seg0 = leading;
-    return x->b.stage == 1 || leading > 0;
-}
-
-/* A batch of calls with empty lists has no use for an op. */
-static int fold__idle(const fold_ctx *f, const fold__worker *x, const fold__body_op *op)
-{
-    return !x->b.elems && fold__for_elements(&x->p, f->run->info + x->form->info0, op);
-}
-
-static void fold__forward_op(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
+static void fold__forward_op(fold_ctx *f, fold__worker *x, int i, uint32_t row, size_t n)
 {
     char *free = x->free;
+    const fold__body_op *op = &x->p.op[i];
+    const fold__turn *turn = &x->turn[i];
     const fold__op_row *def = fold__op_of(f->model, op->op);
-    int seg0, seg1;
-    if (!n || fold__idle(f, x, op) || !fold__stage_part(f, x, op, &seg0, &seg1)) return;
-    fold_op_call *c = fold__set_call(f, x, op, row, n);
-    x->engine.seg0 = seg0;
-    x->engine.seg1 = seg1;
+    if (!n || !turn->forward || (turn->lists && !x->b.elems)) return;
+    fold_op_call *c = fold__set_call(f, x, op, turn, row, n);
     if ((def->flags & FOLD__RANDOM) && !f->training) fold__copy_forward(c);
     else fold__call_rows(x, def, c, def->def.forward);
     x->free = free;
@@ -7690,16 +7683,59 @@ static void fold__forward_span(fold_ctx *f, fold__worker *x, int first, int last
     const uint32_t rows = x->p.op[first].elem ? x->b.elems : x->b.count;
     for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
         x->tile0 = r0;
-        for (int i = first; i < last; i++) fold__forward_op(f, x, &x->p.op[i], r0, fold__min_size(x->tile, rows - r0));
+        for (int i = first; i < last; i++) fold__forward_op(f, x, i, r0, fold__min_size(x->tile, rows - r0));
     }
     x->tile0 = 0;
 }
 
-static int fold__span_end(const fold_ctx *f, const fold__program *p, int first)
+/* Which segments of a product a stage runs: a hoisted signature's prologue the leading ones, later batches the others. 0: the stage does
+   not run the op; the prologue runs what does not depend on the recursion. */
+static int fold__stage_part(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, fold__turn *turn)
 {
-    int last = first + 1;
-    while (last < p->n_ops && fold__same_span(f, &p->op[last - 1], &p->op[last])) last++;
-    return last;
+    turn->seg0 = 0;
+    turn->seg1 = op->n_in - op->attr[1];
+    if (!x->s->hoisted) return 1;
+    if (fold__in_prologue(f, x->s, op)) return x->b.stage == 0;
+    const int leading = fold__leading_segments(f, x->s, &x->p, op);
+    if (x->b.stage == 0) turn->seg1 = leading; else turn->seg0 = leading;
+    return x->b.stage == 1 || leading > 0;
+}
+
+/* What an op's backward does in this stage. */
+static void fold__plan_backward(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, fold__turn *turn)
+{
+    const fold__info *info = f->run->info + x->form->info0 + op->value0;
+    turn->backward = turn->forward && f->run->backward && info->grad;
+    if (!turn->backward) return;
+    const int finishes = !x->s->hoisted || (x->b.stage == 0) == fold__in_prologue(f, x->s, op);
+    for (int o = 0; o < op->n_out && finishes; o++)
+        if (info[o].mode == FOLD__GRAD_ZERO || info[o].mode == FOLD__GRAD_SUM) turn->finishes |= (uint8_t)(1u << o);
+    for (int j = 0; j < op->n_in; j++) {
+        const int outside = op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < turn->seg0 || j >= turn->seg1);
+        if (outside || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
+        turn->wanted |= 1u << j;
+        if (f->run->buf[x->s->buf0 + fold__buf_spread(&x->p, op->ref0 + (uint32_t)j)].place) turn->spread |= 1u << j;
+    }
+}
+
+/* What the batch's stage does with each op. */
+static void fold__plan_turns(const fold_ctx *f, fold__worker *x)
+{
+    const fold__info *info = f->run->info + x->form->info0;
+    for (int i = 0, first = 0; i < x->p.n_ops; i++) {
+        const fold__body_op *op = &x->p.op[i];
+        fold__turn *turn = &x->turn[i];
+        const unsigned flags = fold__op_of(f->model, op->op)->flags;
+        memset(turn, 0, sizeof *turn);
+        if (!i || !fold__same_span(f, op - 1, op)) first = i;
+        turn->first = first;
+        turn->tiled = (uint8_t)fold__runs_tiled(f, op);
+        turn->lists = (uint8_t)fold__for_elements(&x->p, info, op);
+        turn->data = (flags & FOLD__RANDOM) || (!x->p.is_cell && (op->op >= FOLD__OP_COUNT || (flags & FOLD__DATA)));
+        turn->forward = (uint8_t)fold__stage_part(f, x, op, turn);
+        fold__plan_backward(f, x, op, turn);
+    }
+    for (int i = x->p.n_ops, end = i; i-- > 0; end = x->turn[i].first == i ? i : end) x->turn[i].end = end;
 }
 
 /* Part `part` of `parts` of a batch's rows: calls that lie one behind the other, and so do their elements. */
@@ -7717,19 +7753,22 @@ static void fold__take_part(const fold_ctx *f, fold__batch *b, uint32_t part, ui
     b->count = to - from;
 }
 
-/* What batches of one signature in a row have in common is looked up once. */
+/* What batches of one stage of a signature in a row have in common is looked up once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *x, uint32_t batch, uint32_t part, uint32_t parts)
 {
     const fold__run *r = f->run;
     x->b = r->batch[batch];
     if (parts > 1) fold__take_part(f, &x->b, part, parts);
     const fold__gsig *s = &r->gsig[x->b.gsig];
-    if (x->s == s) return;
+    if (x->s == s && x->stage == x->b.stage) return;
     x->s = s;
+    x->stage = x->b.stage;
     x->form = &r->form[s->form];
     x->p = fold__program_of(f, &fold__sigs(f)[x->form->sig]);
     x->tile = fold__rows_of_tile(&x->p);
     x->op_scratch = x->scratch + s->op_at;
+    x->turn = (fold__turn *)(void *)(x->scratch + s->turn_at);
+    fold__plan_turns(f, x);
 }
 
 /* Offsets of each call's elements within the batch, and the rows of every input. */
@@ -7770,11 +7809,9 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *x)
 {
     fold__run *r = f->run;
     fold__begin_batch(f, x);
-    for (int i = 0; i < x->p.n_ops;) {
-        const int last = fold__runs_tiled(f, &x->p.op[i]) ? fold__span_end(f, &x->p, i) : i + 1;
-        if (fold__runs_tiled(f, &x->p.op[i])) fold__forward_span(f, x, i, last);
-        else fold__forward_op(f, x, &x->p.op[i], 0, x->p.op[i].elem ? x->b.elems : x->b.count);
-        i = last;
+    for (int i = 0; i < x->p.n_ops; i = x->turn[i].end) {
+        if (x->turn[i].tiled) fold__forward_span(f, x, i, x->turn[i].end);
+        else fold__forward_op(f, x, i, 0, x->p.op[i].elem ? x->b.elems : x->b.count);
     }
     if (!x->b.stage) return;
     for (int o = 0; o < x->p.n_out; o++) {
@@ -7873,7 +7910,6 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
 {
     const fold__info *info = f->run->info + x->form->info0 + v;
     const uint32_t size = x->p.value[v].size;
-    if (info->mode != FOLD__GRAD_ZERO && info->mode != FOLD__GRAD_SUM) return;
     fold_rows to, part;
     fold__value_grad_rows(f, x, v, &to);
     fold__clear_rows(&to, row, n, size);
@@ -7927,37 +7963,33 @@ static void fold__clear_inputs(const fold_op_call *c)
         if (!fold__absent(&c->din[j])) fold__clear_rows(&c->din[j], 0, c->rows, (uint32_t)fold__shape_size(&c->in_shape[j]));
 }
 
-static void fold__backward_op(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
+static void fold__backward_op(fold_ctx *f, fold__worker *x, int i, uint32_t row, size_t n)
 {
-    fold__run *r = f->run;
     char *free = x->free;
+    const fold__body_op *op = &x->p.op[i];
+    const fold__turn *turn = &x->turn[i];
     const fold__op_row *def = fold__op_of(f->model, op->op);
     const int list = (def->flags & FOLD__LIST) != 0;
-    int seg0, seg1, wanted = 0;
-    if (!r->info[x->form->info0 + op->value0].grad || !fold__stage_part(f, x, op, &seg0, &seg1)) return;
-    const int finishes = !x->s->hoisted || (x->b.stage == 0) == fold__in_prologue(f, x->s, op);
-    for (int o = 0; o < op->n_out && finishes; o++) fold__finish_value(f, x, op->value0 + (uint32_t)o, row, n);
-    if (!def->def.backward) return;
-    fold_op_call *c = fold__set_call(f, x, op, row, n);
+    for (int o = 0; o < op->n_out && turn->finishes; o++)
+        if (turn->finishes >> o & 1) fold__finish_value(f, x, op->value0 + (uint32_t)o, row, n);
+    if (!turn->wanted || !def->def.backward) return;
+    fold_op_call *c = fold__set_call(f, x, op, turn, row, n);
     for (int o = 0; o < op->n_out; o++) {
         fold__value_grad_rows(f, x, op->value0 + (uint32_t)o, &x->op_dout[o]);
         fold__shift_rows(x, &x->op_dout[o], row, 0, n);
     }
     for (int j = 0; j < op->n_in; j++) {
         uint32_t off = 0;
-        const uint32_t at = op->ref0 + (uint32_t)j;
-        const int outside = op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < seg0 || j >= seg1);
         fold_rows *din = &x->op_din[j];
         *din = fold__no_rows;
-        if (outside || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
-        wanted++;
-        fold__buf_rows(f, x, fold__buf_spread(&x->p, at), din);
-        if (!din->base) fold__ref_dest(f, x, op, j, &off, din);
+        if (!(turn->wanted >> j & 1)) continue;
+        if (turn->spread >> j & 1) fold__buf_rows(f, x, fold__buf_spread(&x->p, op->ref0 + (uint32_t)j), din);
+        else fold__ref_dest(f, x, op, j, &off, din);
         fold__shift_rows(x, din, list ? 0 : row, off, list ? x->b.elems : n);
     }
-    if (wanted && fold__idle(f, x, op)) fold__clear_inputs(c);
-    else if (wanted && (def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
-    else if (wanted) fold__call_rows(x, def, c, def->def.backward);
+    if (turn->lists && !x->b.elems) fold__clear_inputs(c);
+    else if ((def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
+    else fold__call_rows(x, def, c, def->def.backward);
     x->free = free;
 }
 
@@ -7966,7 +7998,8 @@ static void fold__backward_span(fold_ctx *f, fold__worker *x, int first, int las
     const uint32_t rows = x->p.op[first].elem ? x->b.elems : x->b.count;
     for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
         x->tile0 = r0;
-        for (int i = last; i-- > first;) fold__backward_op(f, x, &x->p.op[i], r0, fold__min_size(x->tile, rows - r0));
+        for (int i = last; i-- > first;)
+            if (x->turn[i].backward) fold__backward_op(f, x, i, r0, fold__min_size(x->tile, rows - r0));
     }
     x->tile0 = 0;
 }
@@ -8047,22 +8080,13 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *x, const fold__group
     if (!fold__gives_grad(f, x)) return;
     fold__begin_batch(f, x);
     fold__begin_backward(f, x, g);
-    for (int last = x->p.n_ops; last > 0;) {
-        int first = last - 1;
-        const int tiled = fold__runs_tiled(f, &x->p.op[first]);
-        while (tiled && first > 0 && fold__same_span(f, &x->p.op[first - 1], &x->p.op[first])) first--;
-        if (tiled) fold__backward_span(f, x, first, last);
-        else fold__backward_op(f, x, &x->p.op[first], 0, x->p.op[first].elem ? x->b.elems : x->b.count);
+    for (int last = x->p.n_ops, first; last > 0; last = first) {
+        first = x->turn[last - 1].first;
+        if (x->turn[first].tiled) fold__backward_span(f, x, first, last);
+        else if (x->turn[first].backward) fold__backward_op(f, x, first, 0, x->p.op[first].elem ? x->b.elems : x->b.count);
         for (int i = last; i-- > first;) /* sums over elements, once all rows are there */
-            for (int j = 0; j < x->p.op[i].n_in; j++) {
-                int seg0, seg1;
-                const fold__body_op *op = &x->p.op[i];
-                if (!f->run->buf[x->s->buf0 + fold__buf_spread(&x->p, op->ref0 + (uint32_t)j)].place || !fold__stage_part(f, x, op, &seg0, &seg1))
-                    continue;
-                if (op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < seg0 || j >= seg1)) continue;
-                fold__sum_spread(f, x, op, j);
-            }
-        last = first;
+            for (int j = 0; j < x->p.op[i].n_in && x->turn[i].spread; j++)
+                if (x->turn[i].spread >> j & 1) fold__sum_spread(f, x, &x->p.op[i], j);
     }
     fold__finish_inputs(f, x);
 }
