@@ -2032,9 +2032,8 @@ static int fold__out_size(const fold_op_call *c) { return fold__shape_size(&c->o
    map's operands, written as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise { int map, d[2]; const char *from[2]; } fold__elementwise;
 
-static const fold_rows *fold__named_rows(const fold_op_call *c, char name, int *size)
+static const fold_rows *fold__named_rows(const fold_op_call *c, char name, int n, int *size)
 {
-    const int n = fold__out_size(c);
     switch (name) {
     case 'g': *size = n; return &c->dout[0];
     case 'y': *size = n; return &c->out[0];
@@ -2048,8 +2047,9 @@ static void fold__elementwise_forward(const fold_op_call *c, const fold__element
 {
     const fold_rows *x[3] = { NULL, NULL, NULL };
     int size[3] = { 0, 0, 0 };
-    for (int i = 0; i < c->n_in; i++) x[i] = fold__named_rows(c, (char)('a' + i), &size[i]);
-    fold__map_rows(c, c->engine->k->map[e->map], &c->out[0], fold__out_size(c), x, size, s);
+    const int n = fold__out_size(c);
+    for (int i = 0; i < c->n_in; i++) x[i] = fold__named_rows(c, (char)('a' + i), n, &size[i]);
+    fold__map_rows(c, c->engine->k->map[e->map], &c->out[0], n, x, size, s);
 }
 
 /* The gradient of a repeated operand: its full-size gradient summed over the repetitions, in order. */
@@ -2068,7 +2068,7 @@ static void fold__elementwise_backward(const fold_op_call *c, const fold__elemen
         const fold_rows *x[3] = { NULL, NULL, NULL };
         int size[3] = { 0, 0, 0 }, own = fold__in_size(c, i);
         fold__map_fn map = c->engine->k->map[e->d[i]];
-        for (int j = 0; e->from[i][j]; j++) x[j] = fold__named_rows(c, e->from[i][j], &size[j]);
+        for (int j = 0; e->from[i][j]; j++) x[j] = fold__named_rows(c, e->from[i][j], n, &size[j]);
         if (own == n) { fold__map_rows(c, map, &c->din[i], n, x, size, s); continue; }
         for (size_t r = 0; r < c->rows; r++) {
             const float *p[3];
@@ -7595,6 +7595,16 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *x, const fold__bo
     c->data_step = 1;
 }
 
+/* What all calls of ops have in common. */
+static void fold__set_calls(const fold_ctx *f, fold__worker *x)
+{
+    fold_op_call *c = &x->call;
+    c->in = x->op_in; c->out = x->op_out; c->dout = x->op_dout; c->din = x->op_din;
+    c->engine = &x->engine;
+    x->engine.k = f->model->k;
+    x->engine.packs = fold__packs(f->model);
+}
+
 /* What a call of an op is, whichever its rows. */
 static void fold__set_op(const fold_ctx *f, fold__worker *x, const fold__body_op *op, const fold_shape *shape)
 {
@@ -7604,10 +7614,6 @@ static void fold__set_op(const fold_ctx *f, fold__worker *x, const fold__body_op
     c->in_shape = shape + op->shape0;
     c->out_shape = c->in_shape + op->n_in;
     c->attr = op->attr;
-    c->in = x->op_in; c->out = x->op_out; c->dout = x->op_dout; c->din = x->op_din;
-    c->engine = &x->engine;
-    x->engine.k = f->model->k;
-    x->engine.packs = fold__packs(f->model);
     for (int i = 0; i < 2; i++) x->engine.param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
     x->engine.seg0 = 0;
     x->engine.seg1 = op->n_in - op->attr[1];
@@ -7768,6 +7774,7 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *x, uint32_t batch
     x->tile = fold__rows_of_tile(&x->p);
     x->op_scratch = x->scratch + s->op_at;
     x->turn = (fold__turn *)(void *)(x->scratch + s->turn_at);
+    fold__set_calls(f, x);
     fold__plan_turns(f, x);
 }
 
@@ -7858,6 +7865,12 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     f->model->k->map[FOLD__MAP_add](to, to, from, NULL, 0, n, 1, NULL);
 }
 
+/* The same where `to` is to begin with zeros. */
+static void fold__add_to_zeros(const fold_ctx *f, float *to, const float *from, uint32_t n)
+{
+    f->model->k->map[FOLD__MAP_shift](to, from, NULL, NULL, 0, n, 1, NULL); /* -0 becomes +0 */
+}
+
 static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const fold__group *g);
 
 /* Completes a value's gradient row once all its readers have run backward. */
@@ -7870,9 +7883,12 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *x, uint32_t id, con
     case FOLD__GRAD_ZERO: fold__clear_row(row, size); break;
     case FOLD__GRAD_ROOT: row[0] = 1; break;
     case FOLD__GRAD_SUM:
-        fold__clear_row(row, size);
-        for (uint32_t e = r->sum_at[id]; e != FOLD__NONE; e = r->edge_next[e])
-            fold__add_row(f, row + f->eoff[e], fold__grad_area(f, id, g) + (size_t)r->edge_at[e] * 16, r->edge_len[e]);
+        for (uint32_t e = r->sum_at[id]; e != FOLD__NONE; e = r->edge_next[e]) {
+            const float *from = fold__grad_area(f, id, g) + (size_t)r->edge_at[e] * 16;
+            if (e == r->sum_at[id] && r->edge_len[e] == size) { fold__add_to_zeros(f, row, from, size); continue; }
+            if (e == r->sum_at[id]) fold__clear_row(row, size);
+            fold__add_row(f, row + f->eoff[e], from, r->edge_len[e]);
+        }
         break;
     default: break; /* written in place */
     }
@@ -7899,9 +7915,17 @@ static void fold__clear_rows(const fold_rows *to, uint32_t row, size_t n, uint32
 {
     for (size_t i = 0; i < n; i++) fold__clear_row(fold_row(to, row + i), size);
 }
-static void fold__add_rows_at(const fold_ctx *f, const fold_rows *to, uint32_t off, const fold_rows *from, uint32_t row, size_t n, uint32_t size)
+/* Adds rows of contributions of `size` floats to rows of `width`; with first, to zeros. */
+static void fold__add_rows_at(const fold_ctx *f, const fold_rows *to, uint32_t off, const fold_rows *from, uint32_t row, size_t n, uint32_t size,
+                              uint32_t width, int first)
 {
-    for (size_t i = 0; i < n; i++) fold__add_row(f, fold_row(to, row + i) + off, fold_row(from, row + i), size);
+    const int whole = first && size == width;
+    if (first && !whole) fold__clear_rows(to, row, n, width);
+    for (size_t i = 0; i < n; i++) {
+        float *at = fold_row(to, row + i) + off;
+        if (whole) fold__add_to_zeros(f, at, fold_row(from, row + i), size);
+        else fold__add_row(f, at, fold_row(from, row + i), size);
+    }
 }
 
 /* Completes the gradient of a value of the program for some rows: sums its readers in trace order, then what
@@ -7911,9 +7935,9 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
     const fold__info *info = f->run->info + x->form->info0 + v;
     const uint32_t size = x->p.value[v].size;
     fold_rows to, part;
+    int first = 1;
     fold__value_grad_rows(f, x, v, &to);
-    fold__clear_rows(&to, row, n, size);
-    if (info->mode == FOLD__GRAD_ZERO) return;
+    if (info->mode == FOLD__GRAD_ZERO) { fold__clear_rows(&to, row, n, size); return; }
     for (int i = 0; i < x->p.n_ops; i++)
         for (int j = 0; j < x->p.op[i].n_in; j++) {
             const fold__body_op *op = &x->p.op[i];
@@ -7921,10 +7945,11 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
             const fold__ref *ref = &x->p.ref[at];
             if (ref->kind != FOLD__FROM_VALUE || ref->index != v || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
             fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
-            fold__add_rows_at(f, &to, ref->off, &part, row, n, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]));
+            fold__add_rows_at(f, &to, ref->off, &part, row, n, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]), size, first);
+            first = 0;
         }
     const int o = fold__output_of(&x->p, v);
-    if (o >= 0) fold__add_rows_at(f, &to, 0, &x->outer[o], row, n, size);
+    if (o >= 0) fold__add_rows_at(f, &to, 0, &x->outer[o], row, n, size, size, first);
 }
 
 /* Where operand j's contribution goes, before any spreading over elements: the part's own rows, or in place. */
@@ -8053,7 +8078,8 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
         const int in_prologue = x->s->hoisted && !(x->s->recurrent >> k & 1);
         if (fold__absent(&x->dest[k]) || slot[k].mode != FOLD__GRAD_SUM || (x->b.stage == 0) != in_prologue) continue;
         const size_t n = k < x->p.n_in ? x->b.count : x->b.elems;
-        fold__clear_rows(&x->dest[k], 0, n, fold__shapes(f)[fold__keys(f)[sig->key + sig->in_shape + (uint32_t)k]].size);
+        const uint32_t width = fold__shapes(f)[fold__keys(f)[sig->key + sig->in_shape + (uint32_t)k]].size;
+        int first = 1;
         for (int i = 0; i < x->p.n_ops; i++)
             for (int j = 0; j < x->p.op[i].n_in; j++) {
                 const fold__body_op *op = &x->p.op[i];
@@ -8063,7 +8089,9 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
                 if (!fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
                 fold_rows part;
                 fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
-                fold__add_rows_at(f, &x->dest[k], ref->off, &part, 0, n, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]));
+                const uint32_t size = (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]);
+                fold__add_rows_at(f, &x->dest[k], ref->off, &part, 0, n, size, width, first);
+                first = 0;
             }
     }
 }
@@ -8281,6 +8309,7 @@ static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t s
 static void fold__weight_use(fold_ctx *f, fold__worker *x, const fold__program *p, const fold__body_op *op, int segment, size_t rows,
                              const fold_rows *in, const fold_rows *dy, fold__share share, float *acc)
 {
+    fold__set_calls(f, x);
     fold__set_op(f, x, op, p->shape);
     x->call.scratch = x->scratch;
     fold__linear_weight_grad(&x->call, rows, segment, in, dy, share, acc);
@@ -8486,6 +8515,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     fold_op_call *c = &w->call;
     const fold__body_op *op = &p->op[0];
     const fold__slots x = fold__slots_of(f, id);
+    fold__set_calls(f, w);
     fold__set_op(f, w, op, p->shape);
     c->rows = 1;
     c->data = &f->node_data[id];
