@@ -8216,7 +8216,8 @@ static int fold__sums_in_one_go(const fold_ctx *f)
     uint32_t groups = 0;
     for (uint32_t g = 0; g < r->n.groups && groups < 2; g++) {
         int sums = 0;
-        for (uint32_t i = 0; i < r->n_uses && !sums; i++) sums = !r->use[i].is_node && fold__gsig_in_group(f, r->use[i].form, &r->group[g]) != FOLD__NONE;
+        for (uint32_t i = 0; i < r->n_uses && !sums; i++)
+            sums = !r->use[i].is_node && fold__gsig_in_group(f, r->use[i].form, &r->group[g]) != FOLD__NONE;
         groups += sums != 0;
     }
     return groups == 1 && f->threads == 1 && !f->eager;
@@ -8472,7 +8473,8 @@ static int fold__reserve_acc(fold_ctx *f)
     size_t floats = r->acc;
     for (uint32_t i = 0; i < r->n_uses; i++) { /* whether gradients are clear now must not decide what a context needs */
         const fold__use *u = &r->use[i];
-        if (!u->is_node && u->total == FOLD__NO_TOTAL && fold__is_first_use(r, u)) floats += fold__round_up(fold__params(f->model)[u->target].size, 16);
+        if (u->is_node || u->total != FOLD__NO_TOTAL || !fold__is_first_use(r, u)) continue;
+        floats += fold__round_up(fold__params(f->model)[u->target].size, 16);
     }
     const size_t had = f->arrays[FOLD__C_TABLE_ROWS].need;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
