@@ -871,6 +871,7 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
 
 #define FOLD__NONE 0xffffffffu
 #define FOLD__ALIGN 64u
+#define FOLD__PAGE 4096u
 
 static size_t fold__round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 static size_t fold__max_size(size_t a, size_t b) { return a > b ? a : b; }
@@ -966,6 +967,10 @@ static void fold__arena_account(fold__arena *a, size_t more, size_t less)
     if (a->bytes > a->peak) a->peak = a->bytes;
 }
 
+/* Large arrays begin at pages. Of two that are walked through together, one that lay a few cache lines further in its page would hold up
+   loads of the other: by its low bits a load's address is that of a store just made. */
+static size_t fold__alignment(size_t capacity) { return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE; }
+
 static int fold__grow_allocated(fold__arena *a, fold__array *x, size_t need)
 {
     const size_t capacity = fold__round_up(x->brief ? need + need / 8 : fold__max_size(need, x->capacity * 2), FOLD__ALIGN);
@@ -975,7 +980,7 @@ static int fold__grow_allocated(fold__arena *a, fold__array *x, size_t need)
         x->p = NULL;
         x->capacity = 0;
     }
-    char *p = a->memory.alloc ? (char *)a->memory.alloc(capacity, FOLD__ALIGN, a->memory.user) : NULL;
+    char *p = a->memory.alloc ? (char *)a->memory.alloc(capacity, fold__alignment(capacity), a->memory.user) : NULL;
     if (!p) return 0;
     fold__arena_account(a, capacity, 0);
     if (x->p) {
@@ -2076,9 +2081,8 @@ static int fold__out_size(const fold_op_call *c) { return fold__shape_size(&c->o
    map's operands, written as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise { int map, d[2]; const char *from[2]; } fold__elementwise;
 
-static const fold_rows *fold__named_rows(const fold_op_call *c, char name, int *size)
+static const fold_rows *fold__named_rows(const fold_op_call *c, char name, int n, int *size)
 {
-    const int n = fold__out_size(c);
     switch (name) {
     case 'g': *size = n; return &c->dout[0];
     case 'y': *size = n; return &c->out[0];
@@ -2092,8 +2096,9 @@ static void fold__elementwise_forward(const fold_op_call *c, const fold__element
 {
     const fold_rows *x[3] = { NULL, NULL, NULL };
     int size[3] = { 0, 0, 0 };
-    for (int i = 0; i < c->n_in; i++) x[i] = fold__named_rows(c, (char)('a' + i), &size[i]);
-    fold__map_rows(c, c->engine->k->map[e->map], &c->out[0], fold__out_size(c), x, size, s);
+    const int n = fold__out_size(c);
+    for (int i = 0; i < c->n_in; i++) x[i] = fold__named_rows(c, (char)('a' + i), n, &size[i]);
+    fold__map_rows(c, c->engine->k->map[e->map], &c->out[0], n, x, size, s);
 }
 
 /* The gradient of a repeated operand: its full-size gradient summed over the repetitions, in order. */
@@ -2112,7 +2117,7 @@ static void fold__elementwise_backward(const fold_op_call *c, const fold__elemen
         const fold_rows *x[3] = { NULL, NULL, NULL };
         int size[3] = { 0, 0, 0 }, own = fold__in_size(c, i);
         fold__map_fn map = c->engine->k->map[e->d[i]];
-        for (int j = 0; e->from[i][j]; j++) x[j] = fold__named_rows(c, e->from[i][j], &size[j]);
+        for (int j = 0; e->from[i][j]; j++) x[j] = fold__named_rows(c, e->from[i][j], n, &size[j]);
         if (own == n) { fold__map_rows(c, map, &c->din[i], n, x, size, s); continue; }
         for (size_t r = 0; r < c->rows; r++) {
             const float *p[3];
@@ -2359,28 +2364,36 @@ static void fold__linear_backward(const fold_op_call *c)
     }
 }
 
+enum { FOLD__JOIN_TALL = 64, FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES }; /* of a weight gradient's block, no column left alone */
+
 static size_t fold__linear_scratch(const fold__kernels *k, const fold__param_data *W)
 {
     const size_t a = fold__scratch_floats(k, W->shape.dim[0], W->shape.dim[1]);
     const size_t b = fold__scratch_floats(k, W->shape.dim[1], W->shape.dim[0]);
-    return fold__max_size(a, b);
+    return fold__max_size(a, b) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
 }
 
 /* Columns [from, to) of a gradient of n columns: what one of several threads adds up. */
 typedef struct fold__share { int from, to; } fold__share;
 
-/* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains in acc (all of W).
-   dy begins at the first of the columns. */
+/* Where in W's gradient the rows of a segment of a linear op begin, in floats. */
+static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, int segment, size_t ldw)
+{
+    size_t row = (size_t)attr[2];
+    for (int i = 0; i < segment; i++) row += (size_t)fold__shape_last(&in_shape[i]);
+    return attr[0] ? row : row * ldw;
+}
+
+/* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains in acc (the segment's rows
+   of W). dy begins at the first of the columns. */
 static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int segment, const fold_rows *x, const fold_rows *dy, fold__share share,
                                      float *acc)
 {
     const fold__engine *e = c->engine;
     const int k = fold__shape_last(&c->in_shape[segment]), n = share.to - share.from,
               inner = fold__shape_size(&c->in_shape[0]) / fold__shape_last(&c->in_shape[0]);
-    const size_t ldw = (size_t)e->param[0]->shape.dim[1], col = (size_t)share.from;
-    size_t row = (size_t)c->attr[2];
-    for (int i = 0; i < segment; i++) row += (size_t)fold__shape_last(&c->in_shape[i]);
-    const size_t groups = inner == 1 ? 1 : rows;
+    const size_t ldw = (size_t)e->param[0]->shape.dim[1], groups = inner == 1 ? 1 : rows;
+    acc += (size_t)share.from * (c->attr[0] ? ldw : 1);
     for (size_t r = 0; r < groups; r++) {
         fold_rows xr = *x, dyr = *dy;
         if (inner > 1) {
@@ -2388,8 +2401,29 @@ static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int seg
             dyr.base = fold_row(dy, r); dyr.stride = c->attr[3]; dyr.rows = NULL;
         }
         const int count = inner > 1 ? inner : (int)rows;
-        if (c->attr[0]) e->k->weight_grad(count, &dyr, n, &xr, k, acc + row + col * ldw, ldw, c->scratch);
-        else e->k->weight_grad(count, &xr, k, &dyr, n, acc + row * ldw + col, ldw, c->scratch);
+        if (c->attr[0]) e->k->weight_grad(count, &dyr, n, &xr, k, acc, ldw, c->scratch);
+        else e->k->weight_grad(count, &xr, k, &dyr, n, acc, ldw, c->scratch);
+    }
+}
+
+/* to += xᵀ dy, x of k and dy of n columns, the sum made from zero: block by block, each added while it is in the first cache. The row
+   pointers x and dy are moved along. */
+static void fold__join_weight_grad(const fold__kernels *f, size_t rows, float **x, int k, float **dy, int n, float *to, size_t ldw, float *scratch)
+{
+    float *block = scratch;
+    const fold_rows xr = { NULL, 0, x }, dyr = { NULL, 0, dy };
+    for (int i = 0, tall; i < k; i += tall) {
+        tall = k - i < FOLD__JOIN_TALL ? k - i : FOLD__JOIN_TALL;
+        for (int j = 0, wide; j < n; j += wide) {
+            wide = n - j < FOLD__JOIN_WIDE ? n - j : FOLD__N_BLOCK;
+            const ptrdiff_t step[4] = { (ptrdiff_t)ldw, (ptrdiff_t)ldw, wide, wide };
+            float *at = to + (size_t)i * ldw + j;
+            memset(block, 0, (size_t)tall * (size_t)wide * sizeof *block);
+            f->weight_grad((int)rows, &xr, tall, &dyr, wide, block, (size_t)wide, scratch + FOLD__JOIN_TALL * FOLD__JOIN_WIDE);
+            f->map[FOLD__MAP_add](at, at, block, block, 0, (size_t)wide, (size_t)tall, step);
+            for (size_t r = 0; r < rows; r++) dy[r] += j + wide < n ? wide : -j;
+        }
+        for (size_t r = 0; r < rows; r++) x[r] += tall;
     }
 }
 
@@ -5609,8 +5643,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
    Owns: what a run needs, who gets a gradient, and how a value's gradient is put together; shared by the
    batched engine and its eager twin because it is the contract itself. Calls: recording.
 
-   The rule: each consumer's contribution is computed from zero. One contribution, or several of equal size
-   that show different parts, are written in place; others get rows of their own, added to zero in record
+   The rule: each consumer's contribution is computed from zero. One contribution, or several to different
+   parts, are written in place; others get rows of their own, added to zero in record
    order. Shared operands and parameters sum their uses one by one, each over its rows in record order, those of the
    head (what samples share by merging) last. */
 
@@ -5635,8 +5669,8 @@ typedef struct fold__group {
     uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows;
     size_t floats, base, rows_at, leaf_at;
 } fold__group;
-/* A signature in a group: its calls in record order, its buffers. op_at, free_at: where in scratch, behind its
-   brief buffers, an op's own floats and then pointers to rows begin. */
+/* A signature in a group: its calls in record order, its buffers. op_at, turn_at, free_at: where in scratch, behind its
+   brief buffers, an op's own floats, turns of ops and then pointers to rows begin. */
 typedef struct fold__gsig {
     uint32_t form, group, calls, elems, rec0, buf0, max_rows, max_elems;
     uint32_t chain;               /* longest chain of its own signature */
@@ -5647,7 +5681,7 @@ typedef struct fold__gsig {
     uint64_t recurrent;           /* inputs that come from the same component */
     uint8_t n_in, n_list, n_out, cyclic, hoisted; /* cyclic 2: with other signatures; hoisted: it has a prologue */
     uint8_t read_late, cleared;   /* weight gradients read its outputs; outputs (a mask) whose gradients are cleared before any backward */
-    size_t op_at, free_at;
+    size_t op_at, turn_at, free_at;
 } fold__gsig;
 /* off: in the group's region, or in scratch */
 typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8_t elem, place; } fold__buf;
@@ -5669,9 +5703,26 @@ typedef struct fold__info {
     uint8_t grad, mode, back, late;
     uint8_t stands;        /* needed even by a call whose list is empty */
 } fold__info;
-/* One use of a parameter or shared node: an op's weight or bias, a value used as an operand, a shared input. */
+/* One use of a parameter or shared node: a segment of an op's weight, its bias, a value used as an operand, a shared input. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
-typedef struct fold__use { uint32_t form, op, ref, kind, target, first; int is_node, in_place; size_t acc, size; } fold__use;
+/* How its sum joins floats [at, at + size) of the target's: made in place, where no earlier use of a parameter reaches; by blocks, each
+   added as soon as it is made; or apart. */
+enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
+typedef struct fold__use {
+    uint32_t form, op, ref, kind, target, first;
+    int is_node, sum;
+    size_t at, size, acc, total;  /* acc: its sum, total: its parameter's, in the run's accumulators; NO_TOTAL: in the gradient itself */
+} fold__use;
+#define FOLD__NO_TOTAL SIZE_MAX
+
+/* What a stage of a signature does with an op. first, end: the ops that run tile by tile with it; wanted, spread: operands that get a
+   gradient from it, and those of them that get it by list elements first; finishes: outputs whose gradients are put together before;
+   lists: only list elements need it; data: it reads per-row data. */
+typedef struct fold__turn {
+    uint32_t wanted, spread;
+    int first, end, seg0, seg1;
+    uint8_t forward, backward, tiled, lists, data, finishes;
+} fold__turn;
 
 /* Who runs batches, one of the context's threads: its batch or part of one, its scratch, and the call of an op being made. */
 typedef struct fold__worker {
@@ -5679,6 +5730,8 @@ typedef struct fold__worker {
     const fold__gsig *s;
     const fold__form *form;
     fold__program p;
+    fold__turn *turn;             /* of each of the program's ops in stage `stage` */
+    uint32_t stage;
     const uint32_t *ids;          /* its calls */
     uint32_t *list;               /* rows + 1 offsets of elements, within the batch */
     float *region;                /* of its group */
@@ -5725,6 +5778,7 @@ typedef struct fold__run {
     size_t replayed;           /* where those lie in the array of plans when an earlier plan is used again; else 0 */
     uint32_t n_uses, root;
     int backward, anew, shared_grads; /* anew: values of earlier runs are computed again; shared_grads: some use is of a shared node */
+    int one_go;                /* one group and one thread make all sums of parameters: each is whole, and added, before the next begins */
     size_t acc, acc_used;      /* floats */
     size_t widest;             /* value, in floats: the room of a row that nobody reads */
     fold__counts n;            /* the plan's sizes */
@@ -6057,15 +6111,35 @@ static void fold__mark_grads(fold_ctx *f)
     }
 }
 
-/* How gradients are put together: notes one contribution to `length` floats at `off` of a value. part holds
-   the common length, cover which parts were seen; mode is GRAD_SUM once a part repeats or lengths differ. */
+static uint32_t fold__common_divisor(uint32_t a, uint32_t b)
+{
+    while (b) { const uint32_t rest = a % b; a = b; b = rest; }
+    return a;
+}
+
+/* How gradients are put together: notes one contribution to `length` floats at `off` of a value. part holds the largest length of which
+   all parts seen are multiples, cover which of the pieces of that length were seen; mode is GRAD_SUM once a piece repeats or there are
+   too many. */
 static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, uint32_t off, uint32_t length)
 {
     if (mode == FOLD__GRAD_SUM) return mode;
     if (mode == FOLD__GRAD_ZERO) { *part = length; *cover = 0; }
-    const uint32_t index = off / length;
-    if (*part != length || off % length || index > 63 || (*cover >> index & 1)) return FOLD__GRAD_SUM;
-    *cover |= 1ull << index;
+    const int fits = *part == length && off % length == 0;
+    const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*part, length), off), first = off / piece;
+    const uint64_t seen = *cover;
+    if ((off + length) / piece > 64) return FOLD__GRAD_SUM;
+    for (uint32_t i = 0, finer = *part / piece; finer > 1 && i < 64 && seen >> i; i++) {
+        if (!i) *cover = 0;
+        for (uint32_t k = i * finer; k < (i + 1) * finer && seen >> i & 1; k++) {
+            if (k > 63) return FOLD__GRAD_SUM;
+            *cover |= 1ull << k;
+        }
+    }
+    for (uint32_t i = first; i < first + length / piece; i++) {
+        if (*cover >> i & 1) return FOLD__GRAD_SUM;
+        *cover |= 1ull << i;
+    }
+    *part = piece;
     return FOLD__GRAD_SOME_PARTS;
 }
 /* The final mode, given the value's size. */
@@ -7411,7 +7485,8 @@ static size_t fold__gsig_scratch(fold_ctx *f, fold__gsig *s, const fold__program
     const size_t pointers = fold__size(arrays, rows + elems + 1, 16 * arrays) * sizeof(float *) / sizeof(float);
     const size_t late = fold__size(3, (size_t)s->calls + s->elems + 16, 0) * sizeof(float *) / sizeof(float);
     s->op_at = at;
-    s->free_at = at + fold__round_up(op_floats, 16);
+    s->turn_at = at + fold__round_up(op_floats, 16);
+    s->free_at = s->turn_at + fold__round_up((size_t)p->n_ops * sizeof(fold__turn), FOLD__ALIGN) / sizeof(float);
     return s->free_at + fold__max_size(pointers, late);
 }
 
@@ -7556,11 +7631,7 @@ static void fold__operand_rows(const fold_ctx *f, fold__worker *x, const fold__b
 
 static void fold__gather_data(const fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n, fold_op_call *c)
 {
-    const fold__op_row *def = fold__op_of(f->model, op->op);
-    const int random = (def->flags & FOLD__RANDOM) != 0;
-    c->data = &op->data;
-    c->data_step = 0;
-    if (!random && (x->p.is_cell || (op->op < FOLD__OP_COUNT && !(def->flags & FOLD__DATA)))) return;
+    const int random = (fold__op_of(f->model, op->op)->flags & FOLD__RANDOM) != 0;
     uint64_t *data = (uint64_t *)fold__scratch_array(x, n, sizeof *data);
     uint32_t call = 0;
     for (size_t i = 0; i < n; i++) {
@@ -7573,6 +7644,16 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *x, const fold__bo
     c->data_step = 1;
 }
 
+/* What all calls of ops have in common. */
+static void fold__set_calls(const fold_ctx *f, fold__worker *x)
+{
+    fold_op_call *c = &x->call;
+    c->in = x->op_in; c->out = x->op_out; c->dout = x->op_dout; c->din = x->op_din;
+    c->engine = &x->engine;
+    x->engine.k = f->model->k;
+    x->engine.packs = fold__packs(f->model);
+}
+
 /* What a call of an op is, whichever its rows. */
 static void fold__set_op(const fold_ctx *f, fold__worker *x, const fold__body_op *op, const fold_shape *shape)
 {
@@ -7582,10 +7663,6 @@ static void fold__set_op(const fold_ctx *f, fold__worker *x, const fold__body_op
     c->in_shape = shape + op->shape0;
     c->out_shape = c->in_shape + op->n_in;
     c->attr = op->attr;
-    c->in = x->op_in; c->out = x->op_out; c->dout = x->op_dout; c->din = x->op_din;
-    c->engine = &x->engine;
-    x->engine.k = f->model->k;
-    x->engine.packs = fold__packs(f->model);
     for (int i = 0; i < 2; i++) x->engine.param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
     x->engine.seg0 = 0;
     x->engine.seg1 = op->n_in - op->attr[1];
@@ -7593,7 +7670,8 @@ static void fold__set_op(const fold_ctx *f, fold__worker *x, const fold__body_op
 }
 
 /* Sets up the call of an op for rows [row, row + n); list ops always take the whole batch. */
-static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
+static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x, const fold__body_op *op, const fold__turn *turn, uint32_t row,
+                                                   size_t n)
 {
     fold_op_call *c = &x->call;
     const int list = (fold__op_of(f->model, op->op)->flags & FOLD__LIST) != 0;
@@ -7606,7 +7684,11 @@ static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x,
         fold__buf_rows(f, x, fold__buf_value(op->value0 + (uint32_t)o), &x->op_out[o]);
         fold__shift_rows(x, &x->op_out[o], row, 0, n);
     }
-    fold__gather_data(f, x, op, row, n, c);
+    c->data = &op->data;
+    c->data_step = 0;
+    if (turn->data) fold__gather_data(f, x, op, row, n, c);
+    x->engine.seg0 = turn->seg0;
+    x->engine.seg1 = turn->seg1;
     return c;
 }
 
@@ -7637,34 +7719,14 @@ static void fold__call_rows(fold__worker *x, const fold__op_row *op, fold_op_cal
     c->list = list;
 }
 
-/* Which part of an op a stage runs: a hoisted signature's prologue runs what does not depend on the recursion,
-   and leading segments of products. 0: nothing. */
-static int fold__stage_part(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, int *seg0, int *seg1)
-{
-    *seg0 = 0;
-    *seg1 = op->n_in - op->attr[1];
-    if (!x->s->hoisted) return 1;
-    if (fold__in_prologue(f, x->s, op)) return x->b.stage == 0;
-    const int leading = fold__leading_segments(f, x->s, &x->p, op);
-    if (x->b.stage == 0) *seg1 = leading; else *seg0 = leading;
-    return x->b.stage == 1 || leading > 0;
-}
-
-/* A batch of calls with empty lists has no use for an op. */
-static int fold__idle(const fold_ctx *f, const fold__worker *x, const fold__body_op *op)
-{
-    return !x->b.elems && fold__for_elements(&x->p, f->run->info + x->form->info0, op);
-}
-
-static void fold__forward_op(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
+static void fold__forward_op(fold_ctx *f, fold__worker *x, int i, uint32_t row, size_t n)
 {
     char *free = x->free;
+    const fold__body_op *op = &x->p.op[i];
+    const fold__turn *turn = &x->turn[i];
     const fold__op_row *def = fold__op_of(f->model, op->op);
-    int seg0, seg1;
-    if (!n || fold__idle(f, x, op) || !fold__stage_part(f, x, op, &seg0, &seg1)) return;
-    fold_op_call *c = fold__set_call(f, x, op, row, n);
-    x->engine.seg0 = seg0;
-    x->engine.seg1 = seg1;
+    if (!n || !turn->forward || (turn->lists && !x->b.elems)) return;
+    fold_op_call *c = fold__set_call(f, x, op, turn, row, n);
     if ((def->flags & FOLD__RANDOM) && !f->training) fold__copy_forward(c);
     else fold__call_rows(x, def, c, def->def.forward);
     x->free = free;
@@ -7676,16 +7738,59 @@ static void fold__forward_span(fold_ctx *f, fold__worker *x, int first, int last
     const uint32_t rows = x->p.op[first].elem ? x->b.elems : x->b.count;
     for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
         x->tile0 = r0;
-        for (int i = first; i < last; i++) fold__forward_op(f, x, &x->p.op[i], r0, fold__min_size(x->tile, rows - r0));
+        for (int i = first; i < last; i++) fold__forward_op(f, x, i, r0, fold__min_size(x->tile, rows - r0));
     }
     x->tile0 = 0;
 }
 
-static int fold__span_end(const fold_ctx *f, const fold__program *p, int first)
+/* Which segments of a product a stage runs: a hoisted signature's prologue the leading ones, later batches the others. 0: the stage does
+   not run the op; the prologue runs what does not depend on the recursion. */
+static int fold__stage_part(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, fold__turn *turn)
 {
-    int last = first + 1;
-    while (last < p->n_ops && fold__same_span(f, &p->op[last - 1], &p->op[last])) last++;
-    return last;
+    turn->seg0 = 0;
+    turn->seg1 = op->n_in - op->attr[1];
+    if (!x->s->hoisted) return 1;
+    if (fold__in_prologue(f, x->s, op)) return x->b.stage == 0;
+    const int leading = fold__leading_segments(f, x->s, &x->p, op);
+    if (x->b.stage == 0) turn->seg1 = leading; else turn->seg0 = leading;
+    return x->b.stage == 1 || leading > 0;
+}
+
+/* What an op's backward does in this stage. */
+static void fold__plan_backward(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, fold__turn *turn)
+{
+    const fold__info *info = f->run->info + x->form->info0 + op->value0;
+    turn->backward = turn->forward && f->run->backward && info->grad;
+    if (!turn->backward) return;
+    const int finishes = !x->s->hoisted || (x->b.stage == 0) == fold__in_prologue(f, x->s, op);
+    for (int o = 0; o < op->n_out && finishes; o++)
+        if (info[o].mode == FOLD__GRAD_ZERO || info[o].mode == FOLD__GRAD_SUM) turn->finishes |= (uint8_t)(1u << o);
+    for (int j = 0; j < op->n_in; j++) {
+        const int outside = op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < turn->seg0 || j >= turn->seg1);
+        if (outside || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
+        turn->wanted |= 1u << j;
+        if (f->run->buf[x->s->buf0 + fold__buf_spread(&x->p, op->ref0 + (uint32_t)j)].place) turn->spread |= 1u << j;
+    }
+}
+
+/* What the batch's stage does with each op. */
+static void fold__plan_turns(const fold_ctx *f, fold__worker *x)
+{
+    const fold__info *info = f->run->info + x->form->info0;
+    for (int i = 0, first = 0; i < x->p.n_ops; i++) {
+        const fold__body_op *op = &x->p.op[i];
+        fold__turn *turn = &x->turn[i];
+        const unsigned flags = fold__op_of(f->model, op->op)->flags;
+        memset(turn, 0, sizeof *turn);
+        if (!i || !fold__same_span(f, op - 1, op)) first = i;
+        turn->first = first;
+        turn->tiled = (uint8_t)fold__runs_tiled(f, op);
+        turn->lists = (uint8_t)fold__for_elements(&x->p, info, op);
+        turn->data = (flags & FOLD__RANDOM) || (!x->p.is_cell && (op->op >= FOLD__OP_COUNT || (flags & FOLD__DATA)));
+        turn->forward = (uint8_t)fold__stage_part(f, x, op, turn);
+        fold__plan_backward(f, x, op, turn);
+    }
+    for (int i = x->p.n_ops, end = i; i-- > 0; end = x->turn[i].first == i ? i : end) x->turn[i].end = end;
 }
 
 /* Part `part` of `parts` of a batch's rows: calls that lie one behind the other, and so do their elements. */
@@ -7703,19 +7808,23 @@ static void fold__take_part(const fold_ctx *f, fold__batch *b, uint32_t part, ui
     b->count = to - from;
 }
 
-/* What batches of one signature in a row have in common is looked up once. */
+/* What batches of one stage of a signature in a row have in common is looked up once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *x, uint32_t batch, uint32_t part, uint32_t parts)
 {
     const fold__run *r = f->run;
     x->b = r->batch[batch];
     if (parts > 1) fold__take_part(f, &x->b, part, parts);
     const fold__gsig *s = &r->gsig[x->b.gsig];
-    if (x->s == s) return;
+    if (x->s == s && x->stage == x->b.stage) return;
     x->s = s;
+    x->stage = x->b.stage;
     x->form = &r->form[s->form];
     x->p = fold__program_of(f, &fold__sigs(f)[x->form->sig]);
     x->tile = fold__rows_of_tile(&x->p);
     x->op_scratch = x->scratch + s->op_at;
+    x->turn = (fold__turn *)(void *)(x->scratch + s->turn_at);
+    fold__set_calls(f, x);
+    fold__plan_turns(f, x);
 }
 
 /* Offsets of each call's elements within the batch, and the rows of every input. */
@@ -7756,11 +7865,9 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *x)
 {
     fold__run *r = f->run;
     fold__begin_batch(f, x);
-    for (int i = 0; i < x->p.n_ops;) {
-        const int last = fold__runs_tiled(f, &x->p.op[i]) ? fold__span_end(f, &x->p, i) : i + 1;
-        if (fold__runs_tiled(f, &x->p.op[i])) fold__forward_span(f, x, i, last);
-        else fold__forward_op(f, x, &x->p.op[i], 0, x->p.op[i].elem ? x->b.elems : x->b.count);
-        i = last;
+    for (int i = 0; i < x->p.n_ops; i = x->turn[i].end) {
+        if (x->turn[i].tiled) fold__forward_span(f, x, i, x->turn[i].end);
+        else fold__forward_op(f, x, i, 0, x->p.op[i].elem ? x->b.elems : x->b.count);
     }
     if (!x->b.stage) return;
     for (int o = 0; o < x->p.n_out; o++) {
@@ -7807,6 +7914,12 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     f->model->k->map[FOLD__MAP_add](to, to, from, NULL, 0, n, 1, NULL);
 }
 
+/* The same where `to` is to begin with zeros. */
+static void fold__add_to_zeros(const fold_ctx *f, float *to, const float *from, uint32_t n)
+{
+    f->model->k->map[FOLD__MAP_shift](to, from, NULL, NULL, 0, n, 1, NULL); /* -0 becomes +0 */
+}
+
 static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const fold__group *g);
 
 /* Completes a value's gradient row once all its readers have run backward. */
@@ -7819,9 +7932,12 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *x, uint32_t id, con
     case FOLD__GRAD_ZERO: fold__clear_row(row, size); break;
     case FOLD__GRAD_ROOT: row[0] = 1; break;
     case FOLD__GRAD_SUM:
-        fold__clear_row(row, size);
-        for (uint32_t e = r->sum_at[id]; e != FOLD__NONE; e = r->edge_next[e])
-            fold__add_row(f, row + f->eoff[e], fold__grad_area(f, id, g) + (size_t)r->edge_at[e] * 16, r->edge_len[e]);
+        for (uint32_t e = r->sum_at[id]; e != FOLD__NONE; e = r->edge_next[e]) {
+            const float *from = fold__grad_area(f, id, g) + (size_t)r->edge_at[e] * 16;
+            if (e == r->sum_at[id] && r->edge_len[e] == size) { fold__add_to_zeros(f, row, from, size); continue; }
+            if (e == r->sum_at[id]) fold__clear_row(row, size);
+            fold__add_row(f, row + f->eoff[e], from, r->edge_len[e]);
+        }
         break;
     default: break; /* written in place */
     }
@@ -7848,9 +7964,17 @@ static void fold__clear_rows(const fold_rows *to, uint32_t row, size_t n, uint32
 {
     for (size_t i = 0; i < n; i++) fold__clear_row(fold_row(to, row + i), size);
 }
-static void fold__add_rows_at(const fold_ctx *f, const fold_rows *to, uint32_t off, const fold_rows *from, uint32_t row, size_t n, uint32_t size)
+/* Adds rows of contributions of `size` floats to rows of `width`; with first, to zeros. */
+static void fold__add_rows_at(const fold_ctx *f, const fold_rows *to, uint32_t off, const fold_rows *from, uint32_t row, size_t n, uint32_t size,
+                              uint32_t width, int first)
 {
-    for (size_t i = 0; i < n; i++) fold__add_row(f, fold_row(to, row + i) + off, fold_row(from, row + i), size);
+    const int whole = first && size == width;
+    if (first && !whole) fold__clear_rows(to, row, n, width);
+    for (size_t i = 0; i < n; i++) {
+        float *at = fold_row(to, row + i) + off;
+        if (whole) fold__add_to_zeros(f, at, fold_row(from, row + i), size);
+        else fold__add_row(f, at, fold_row(from, row + i), size);
+    }
 }
 
 /* Completes the gradient of a value of the program for some rows: sums its readers in trace order, then what
@@ -7859,11 +7983,10 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
 {
     const fold__info *info = f->run->info + x->form->info0 + v;
     const uint32_t size = x->p.value[v].size;
-    if (info->mode != FOLD__GRAD_ZERO && info->mode != FOLD__GRAD_SUM) return;
     fold_rows to, part;
+    int first = 1;
     fold__value_grad_rows(f, x, v, &to);
-    fold__clear_rows(&to, row, n, size);
-    if (info->mode == FOLD__GRAD_ZERO) return;
+    if (info->mode == FOLD__GRAD_ZERO) { fold__clear_rows(&to, row, n, size); return; }
     for (int i = 0; i < x->p.n_ops; i++)
         for (int j = 0; j < x->p.op[i].n_in; j++) {
             const fold__body_op *op = &x->p.op[i];
@@ -7871,10 +7994,11 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
             const fold__ref *ref = &x->p.ref[at];
             if (ref->kind != FOLD__FROM_VALUE || ref->index != v || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
             fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
-            fold__add_rows_at(f, &to, ref->off, &part, row, n, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]));
+            fold__add_rows_at(f, &to, ref->off, &part, row, n, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]), size, first);
+            first = 0;
         }
     const int o = fold__output_of(&x->p, v);
-    if (o >= 0) fold__add_rows_at(f, &to, 0, &x->outer[o], row, n, size);
+    if (o >= 0) fold__add_rows_at(f, &to, 0, &x->outer[o], row, n, size, size, first);
 }
 
 /* Where operand j's contribution goes, before any spreading over elements: the part's own rows, or in place. */
@@ -7913,37 +8037,33 @@ static void fold__clear_inputs(const fold_op_call *c)
         if (!fold__absent(&c->din[j])) fold__clear_rows(&c->din[j], 0, c->rows, (uint32_t)fold__shape_size(&c->in_shape[j]));
 }
 
-static void fold__backward_op(fold_ctx *f, fold__worker *x, const fold__body_op *op, uint32_t row, size_t n)
+static void fold__backward_op(fold_ctx *f, fold__worker *x, int i, uint32_t row, size_t n)
 {
-    fold__run *r = f->run;
     char *free = x->free;
+    const fold__body_op *op = &x->p.op[i];
+    const fold__turn *turn = &x->turn[i];
     const fold__op_row *def = fold__op_of(f->model, op->op);
     const int list = (def->flags & FOLD__LIST) != 0;
-    int seg0, seg1, wanted = 0;
-    if (!r->info[x->form->info0 + op->value0].grad || !fold__stage_part(f, x, op, &seg0, &seg1)) return;
-    const int finishes = !x->s->hoisted || (x->b.stage == 0) == fold__in_prologue(f, x->s, op);
-    for (int o = 0; o < op->n_out && finishes; o++) fold__finish_value(f, x, op->value0 + (uint32_t)o, row, n);
-    if (!def->def.backward) return;
-    fold_op_call *c = fold__set_call(f, x, op, row, n);
+    for (int o = 0; o < op->n_out && turn->finishes; o++)
+        if (turn->finishes >> o & 1) fold__finish_value(f, x, op->value0 + (uint32_t)o, row, n);
+    if (!turn->wanted || !def->def.backward) return;
+    fold_op_call *c = fold__set_call(f, x, op, turn, row, n);
     for (int o = 0; o < op->n_out; o++) {
         fold__value_grad_rows(f, x, op->value0 + (uint32_t)o, &x->op_dout[o]);
         fold__shift_rows(x, &x->op_dout[o], row, 0, n);
     }
     for (int j = 0; j < op->n_in; j++) {
         uint32_t off = 0;
-        const uint32_t at = op->ref0 + (uint32_t)j;
-        const int outside = op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < seg0 || j >= seg1);
         fold_rows *din = &x->op_din[j];
         *din = fold__no_rows;
-        if (outside || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
-        wanted++;
-        fold__buf_rows(f, x, fold__buf_spread(&x->p, at), din);
-        if (!din->base) fold__ref_dest(f, x, op, j, &off, din);
+        if (!(turn->wanted >> j & 1)) continue;
+        if (turn->spread >> j & 1) fold__buf_rows(f, x, fold__buf_spread(&x->p, op->ref0 + (uint32_t)j), din);
+        else fold__ref_dest(f, x, op, j, &off, din);
         fold__shift_rows(x, din, list ? 0 : row, off, list ? x->b.elems : n);
     }
-    if (wanted && fold__idle(f, x, op)) fold__clear_inputs(c);
-    else if (wanted && (def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
-    else if (wanted) fold__call_rows(x, def, c, def->def.backward);
+    if (turn->lists && !x->b.elems) fold__clear_inputs(c);
+    else if ((def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
+    else fold__call_rows(x, def, c, def->def.backward);
     x->free = free;
 }
 
@@ -7952,7 +8072,8 @@ static void fold__backward_span(fold_ctx *f, fold__worker *x, int first, int las
     const uint32_t rows = x->p.op[first].elem ? x->b.elems : x->b.count;
     for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
         x->tile0 = r0;
-        for (int i = last; i-- > first;) fold__backward_op(f, x, &x->p.op[i], r0, fold__min_size(x->tile, rows - r0));
+        for (int i = last; i-- > first;)
+            if (x->turn[i].backward) fold__backward_op(f, x, i, r0, fold__min_size(x->tile, rows - r0));
     }
     x->tile0 = 0;
 }
@@ -8006,7 +8127,8 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
         const int in_prologue = x->s->hoisted && !(x->s->recurrent >> k & 1);
         if (fold__absent(&x->dest[k]) || slot[k].mode != FOLD__GRAD_SUM || (x->b.stage == 0) != in_prologue) continue;
         const size_t n = k < x->p.n_in ? x->b.count : x->b.elems;
-        fold__clear_rows(&x->dest[k], 0, n, fold__shapes(f)[fold__keys(f)[sig->key + sig->in_shape + (uint32_t)k]].size);
+        const uint32_t width = fold__shapes(f)[fold__keys(f)[sig->key + sig->in_shape + (uint32_t)k]].size;
+        int first = 1;
         for (int i = 0; i < x->p.n_ops; i++)
             for (int j = 0; j < x->p.op[i].n_in; j++) {
                 const fold__body_op *op = &x->p.op[i];
@@ -8016,7 +8138,9 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
                 if (!fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
                 fold_rows part;
                 fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
-                fold__add_rows_at(f, &x->dest[k], ref->off, &part, 0, n, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]));
+                const uint32_t size = (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]);
+                fold__add_rows_at(f, &x->dest[k], ref->off, &part, 0, n, size, width, first);
+                first = 0;
             }
     }
 }
@@ -8033,22 +8157,13 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *x, const fold__group
     if (!fold__gives_grad(f, x)) return;
     fold__begin_batch(f, x);
     fold__begin_backward(f, x, g);
-    for (int last = x->p.n_ops; last > 0;) {
-        int first = last - 1;
-        const int tiled = fold__runs_tiled(f, &x->p.op[first]);
-        while (tiled && first > 0 && fold__same_span(f, &x->p.op[first - 1], &x->p.op[first])) first--;
-        if (tiled) fold__backward_span(f, x, first, last);
-        else fold__backward_op(f, x, &x->p.op[first], 0, x->p.op[first].elem ? x->b.elems : x->b.count);
+    for (int last = x->p.n_ops, first; last > 0; last = first) {
+        first = x->turn[last - 1].first;
+        if (x->turn[first].tiled) fold__backward_span(f, x, first, last);
+        else if (x->turn[first].backward) fold__backward_op(f, x, first, 0, x->p.op[first].elem ? x->b.elems : x->b.count);
         for (int i = last; i-- > first;) /* sums over elements, once all rows are there */
-            for (int j = 0; j < x->p.op[i].n_in; j++) {
-                int seg0, seg1;
-                const fold__body_op *op = &x->p.op[i];
-                if (!f->run->buf[x->s->buf0 + fold__buf_spread(&x->p, op->ref0 + (uint32_t)j)].place || !fold__stage_part(f, x, op, &seg0, &seg1))
-                    continue;
-                if (op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < seg0 || j >= seg1)) continue;
-                fold__sum_spread(f, x, op, j);
-            }
-        last = first;
+            for (int j = 0; j < x->p.op[i].n_in && x->turn[i].spread; j++)
+                if (x->turn[i].spread >> j & 1) fold__sum_spread(f, x, &x->p.op[i], j);
     }
     fold__finish_inputs(f, x);
 }
@@ -8056,25 +8171,32 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *x, const fold__group
 /* -- parameters ------------------------------------------------------------------------------ */
 
 /* Lists the uses of trained parameters and of shared nodes that need a gradient, by their first recorded row. */
-static int fold__add_use(fold_ctx *f, const fold__form *form, uint32_t op, uint32_t ref, uint32_t kind, uint32_t target, int is_node, size_t size,
-                         int elem)
+static int fold__add_use(fold_ctx *f, fold__use u, int elem)
 {
     fold__run *r = f->run;
-    const uint32_t form_index = (uint32_t)(form - r->form), first = elem ? form->first_elem : form->first;
     if (!fold__need(f, FOLD__C_USES, r->n_uses + 1, sizeof(fold__use))) return 0;
     fold__renew_moved(f);
-    fold__use u = { form_index, op, ref, kind, target, first, is_node, 0, 0, size };
+    u.first = elem ? r->form[u.form].first_elem : r->form[u.form].first;
     uint32_t at = r->n_uses++;
-    for (; at > 0 && r->use[at - 1].first > first; at--) r->use[at] = r->use[at - 1];
+    for (; at > 0 && r->use[at - 1].first > u.first; at--) r->use[at] = r->use[at - 1];
     r->use[at] = u;
-    if (is_node) r->shared_grads = 1;
+    if (u.is_node) r->shared_grads = 1;
     return 1;
 }
 
 static int fold__add_param_use(fold_ctx *f, uint32_t form, uint32_t op, uint32_t ref, uint32_t kind, uint32_t param, int elem)
 {
-    if (!fold__trainable(f->model, &fold__params(f->model)[param])) return 1;
-    return fold__add_use(f, &f->run->form[form], op, ref, kind, param, 0, fold__params(f->model)[param].size, elem);
+    const fold__param_data *p = &fold__params(f->model)[param];
+    fold__use u = { form, op, ref, kind, param, 0, 0, FOLD__SUM_APART, 0, p->size, 0, FOLD__NO_TOTAL };
+    if (!fold__trainable(f->model, p)) return 1;
+    if (kind == FOLD__USE_WEIGHT) {
+        const fold__program at = fold__program_of(f, &fold__sigs(f)[f->run->form[form].sig]);
+        const fold_shape *in = at.shape + at.op[op].shape0;
+        const size_t k = (size_t)fold__shape_last(&in[ref]), ldw = (size_t)p->shape.dim[1];
+        u.at = fold__segment_at(at.op[op].attr, in, (int)ref, ldw);
+        u.size = at.op[op].attr[0] ? ((size_t)p->shape.dim[0] - 1) * ldw + k : k * ldw;
+    }
+    return fold__add_use(f, u, elem);
 }
 
 static int fold__list_uses_of(fold_ctx *f, uint32_t form)
@@ -8088,15 +8210,17 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t form)
         if (!r->grad[src] || !r->grad[r->form[form].first]) continue;
         if ((f->kind[src] & FOLD__KIND_MASK) == FOLD__PARAM) {
             if (!fold__add_param_use(f, form, 0, k, FOLD__USE_SLOT, (uint32_t)f->node_data[src], 0)) return 0;
-        } else if (!fold__add_use(f, &r->form[form], 0, k, FOLD__USE_SLOT, src, 1, fold__value_size(f, src), 0)) {
-            return 0;
+        } else {
+            const fold__use u = { form, 0, k, FOLD__USE_SLOT, src, 0, 1, FOLD__SUM_APART, 0, fold__value_size(f, src), 0, FOLD__NO_TOTAL };
+            if (!fold__add_use(f, u, 0)) return 0;
         }
     }
     for (uint32_t i = 0; i < (uint32_t)p.n_ops; i++) {
         p = fold__program_of(f, &s); /* arrays may have moved */
         const fold__body_op op = p.op[i];
         if (!r->info[r->form[form].info0 + op.value0].grad) continue;
-        if (op.param[0] && !fold__add_param_use(f, form, i, 0, FOLD__USE_WEIGHT, op.param[0] - 1, op.elem)) return 0;
+        for (uint32_t j = 0; op.param[0] && j < op.n_in - (uint32_t)op.attr[1]; j++)
+            if (!fold__add_param_use(f, form, i, j, FOLD__USE_WEIGHT, op.param[0] - 1, op.elem)) return 0;
         if (op.param[1] && !fold__add_param_use(f, form, i, 0, FOLD__USE_BIAS, op.param[1] - 1, op.elem)) return 0;
         for (uint32_t j = 0; j < op.n_in; j++) {
             p = fold__program_of(f, &s);
@@ -8108,7 +8232,47 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t form)
     return 1;
 }
 
-/* Gives every use its accumulator: a parameter's first use its own gradient where that is clear, the others floats in acc. */
+/* The first use of a parameter has its total: where the gradient is clear, the gradient itself. */
+static void fold__place_total(fold_ctx *f, fold__use *u, const fold__use *first)
+{
+    fold__run *r = f->run;
+    const fold__param_data *p = &fold__params(f->model)[u->target];
+    if (first) { u->total = first->total; return; }
+    u->total = FOLD__NO_TOTAL;
+    if (p->grad_clear && !(p->uses & FOLD_FOR_LOOKUP)) return;
+    u->total = r->acc;
+    r->acc += fold__round_up(p->size, 16);
+}
+
+/* Whether a use is of a weight as it lies, by rows that are vectors. */
+static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *u)
+{
+    const fold__program p = fold__program_of(f, &fold__sigs(f)[f->run->form[u->form].sig]);
+    const fold__body_op *op = &p.op[u->op];
+    return u->kind == FOLD__USE_WEIGHT && !op->attr[0] && p.shape[op->shape0].rank == 1;
+}
+
+static uint32_t fold__gsig_in_group(const fold_ctx *f, uint32_t form, const fold__group *g)
+{
+    for (uint32_t i = g->gsig0; i < g->gsig1; i++)
+        if (f->run->gsig[i].form == form) return i;
+    return FOLD__NONE;
+}
+
+static int fold__sums_in_one_go(const fold_ctx *f)
+{
+    const fold__run *r = f->run;
+    uint32_t groups = 0;
+    for (uint32_t g = 0; g < r->n.groups && groups < 2; g++) {
+        int sums = 0;
+        for (uint32_t i = 0; i < r->n_uses && !sums; i++)
+            sums = !r->use[i].is_node && fold__gsig_in_group(f, r->use[i].form, &r->group[g]) != FOLD__NONE;
+        groups += sums != 0;
+    }
+    return groups == 1 && f->threads == 1 && !f->eager;
+}
+
+/* Gives every use its place. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *r = f->run;
@@ -8117,25 +8281,43 @@ static int fold__list_uses(fold_ctx *f)
     r->acc = 0;
     for (uint32_t i = 0; i < r->n.forms; i++)
         if (!fold__list_uses_of(f, i)) return 0;
+    r->one_go = fold__sums_in_one_go(f);
     for (uint32_t i = 0; i < r->n_uses; i++) {
         fold__use *u = &r->use[i];
-        u->in_place = !u->is_node && fold__params(f->model)[u->target].grad_clear && !(fold__params(f->model)[u->target].uses & FOLD_FOR_LOOKUP);
-        for (uint32_t j = 0; j < i && u->in_place; j++) u->in_place = r->use[j].is_node || r->use[j].target != u->target;
+        const fold__use *first = NULL;
+        int reached = u->is_node;
+        for (uint32_t j = i; j-- > 0 && !u->is_node;) {
+            const fold__use *o = &r->use[j];
+            if (o->is_node || o->target != u->target) continue;
+            first = o;
+            reached |= o->at < u->at + u->size && u->at < o->at + o->size;
+        }
+        if (!u->is_node) fold__place_total(f, u, first);
+        u->sum = !reached ? FOLD__SUM_IN_PLACE : r->one_go && fold__sums_by_blocks(f, u) ? FOLD__SUM_BY_BLOCKS : FOLD__SUM_APART;
         u->acc = r->acc;
-        if (!u->in_place) r->acc += fold__round_up(u->size, 16);
+        if (u->sum == FOLD__SUM_APART) r->acc += fold__round_up(u->size, 16);
     }
     return 1;
 }
 
+/* Where the total of a use's parameter begins, where its own sum goes, and adding this to that. */
+static float *fold__use_total(const fold_ctx *f, const fold__use *u)
+{
+    return u->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[u->target].at : f->run->at_acc + u->total;
+}
 static float *fold__use_acc(const fold_ctx *f, const fold__use *u)
 {
-    return u->in_place ? fold__grads(f->model) + fold__params(f->model)[u->target].at : f->run->at_acc + u->acc;
+    return u->sum == FOLD__SUM_APART ? f->run->at_acc + u->acc : fold__use_total(f, u) + u->at;
+}
+static void fold__add_to_total(const fold_ctx *f, const fold__use *u)
+{
+    if (!u->is_node && u->sum == FOLD__SUM_APART) fold__add_row(f, fold__use_total(f, u) + u->at, fold__use_acc(f, u), (uint32_t)u->size);
 }
 
 /* Rows of an op's operand, or of its gradient, from column `col` on, in record order, for all calls of a signature in a group
    that need the op. */
-static fold_rows fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__program *p, const fold__body_op *op, int operand,
-                                   uint32_t col, float *region, char **scratch, size_t *n)
+static float **fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__program *p, const fold__body_op *op, int operand, uint32_t col,
+                                 float *region, char **scratch, size_t *n)
 {
     fold__run *r = f->run;
     float **rows = (float **)(void *)*scratch;
@@ -8162,17 +8344,9 @@ static fold_rows fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold_
             rows[at++] = row + ref->off + col;
         }
     }
-    fold_rows all = { NULL, 0, rows };
     *scratch += fold__round_up(at * sizeof *rows, FOLD__ALIGN);
     *n = at;
-    return all;
-}
-
-static uint32_t fold__gsig_in_group(const fold_ctx *f, uint32_t form, const fold__group *g)
-{
-    for (uint32_t i = g->gsig0; i < g->gsig1; i++)
-        if (f->run->gsig[i].form == form) return i;
-    return FOLD__NONE;
+    return rows;
 }
 
 static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t slot)
@@ -8185,6 +8359,7 @@ static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t s
 static void fold__weight_use(fold_ctx *f, fold__worker *x, const fold__program *p, const fold__body_op *op, int segment, size_t rows,
                              const fold_rows *in, const fold_rows *dy, fold__share share, float *acc)
 {
+    fold__set_calls(f, x);
     fold__set_op(f, x, op, p->shape);
     x->call.scratch = x->scratch;
     fold__linear_weight_grad(&x->call, rows, segment, in, dy, share, acc);
@@ -8211,13 +8386,17 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *x, const fold__us
     char *scratch = (char *)(x->scratch + fold__round_up(fold__op_scratch(f, &p, op), 16));
     size_t rows;
     if (share.from == share.to) return;
-    const fold_rows dy = fold__record_rows(f, s, &p, op, -1, (uint32_t)share.from, region, &scratch, &rows);
-    if (u->kind == FOLD__USE_BIAS) { fold__add_rows(f->model->k, rows, &dy, inner, n, share, acc); return; }
-    for (int j = 0; j < op->n_in - op->attr[1]; j++) {
-        char *mark = scratch;
-        const fold_rows in = fold__record_rows(f, s, &p, op, j, 0, region, &mark, &rows);
-        fold__weight_use(f, x, &p, op, j, rows, &in, &dy, share, acc);
+    float **dy = fold__record_rows(f, s, &p, op, -1, (uint32_t)share.from, region, &scratch, &rows);
+    const fold_rows dy_rows = { NULL, 0, dy };
+    if (u->kind == FOLD__USE_BIAS) { fold__add_rows(f->model->k, rows, &dy_rows, inner, n, share, acc); return; }
+    float **in = fold__record_rows(f, s, &p, op, (int)u->ref, 0, region, &scratch, &rows);
+    if (u->sum == FOLD__SUM_BY_BLOCKS) {
+        const int k = fold__shape_last(&p.shape[op->shape0 + u->ref]), ldw = fold__params(f->model)[u->target].shape.dim[1];
+        fold__join_weight_grad(f->model->k, rows, in, k, dy, n, acc, (size_t)ldw, x->scratch);
+        return;
     }
+    const fold_rows in_rows = { NULL, 0, in };
+    fold__weight_use(f, x, &p, op, (int)u->ref, rows, &in_rows, &dy_rows, share, acc);
 }
 
 /* A use's sum over the rows of one group, continuing its chain. Of several parts, weights and biases are shared out by
@@ -8248,6 +8427,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *
                               r->at_region + g->base + b->off + (size_t)(op->elem ? r->eslot[id] + e : r->slot[id]) * b->size, b->size);
         }
     }
+    if (r->one_go) fold__add_to_total(f, u);
 }
 
 /* Adds the uses of a shared node to its gradient. */
@@ -8263,23 +8443,26 @@ static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const 
     }
 }
 
+static int fold__is_first_use(const fold__run *r, const fold__use *u)
+{
+    for (const fold__use *o = r->use; o < u; o++)
+        if (!o->is_node && o->target == u->target) return 0;
+    return 1;
+}
+
 /* Adds each parameter's uses, in order, and the total to its gradient, once. */
 static void fold__commit_uses(fold_ctx *f)
 {
     fold__run *r = f->run;
     fold_model *m = f->model;
+    for (uint32_t i = 0; i < r->n_uses && !r->one_go; i++) fold__add_to_total(f, &r->use[i]);
     for (uint32_t i = 0; i < r->n_uses; i++) {
-        fold__use *u = &r->use[i];
-        if (u->is_node) continue;
+        const fold__use *u = &r->use[i];
+        if (u->is_node || !fold__is_first_use(r, u)) continue;
         fold__param_data *p = &fold__params(m)[u->target];
-        float *total = fold__use_acc(f, u), *g = fold__grads(m) + p->at;
-        int first = 1;
-        for (uint32_t j = 0; j < i && first; j++) first = r->use[j].is_node || r->use[j].target != u->target;
-        if (!first) continue;
-        for (uint32_t j = i + 1; j < r->n_uses; j++)
-            if (!r->use[j].is_node && r->use[j].target == u->target) fold__add_row(f, total, fold__use_acc(f, &r->use[j]), (uint32_t)p->size);
-        if (!u->in_place && p->grad_clear) memcpy(g, total, p->size * sizeof *g);
-        else if (!u->in_place) fold__add_row(f, g, total, (uint32_t)p->size);
+        float *total = fold__use_total(f, u), *g = fold__grads(m) + p->at;
+        if (total != g && p->grad_clear) memcpy(g, total, p->size * sizeof *g);
+        else if (total != g) fold__add_row(f, g, total, (uint32_t)p->size);
         p->grad_clear = 0;
         if (p->uses & FOLD_FOR_LOOKUP) p->grad_dense = 1;
     }
@@ -8337,8 +8520,11 @@ static int fold__reserve_acc(fold_ctx *f)
 {
     fold__run *r = f->run;
     size_t floats = r->acc;
-    for (uint32_t i = 0; i < r->n_uses; i++) /* whether gradients are clear now must not decide what a context needs */
-        if (r->use[i].in_place) floats += fold__round_up(r->use[i].size, 16);
+    for (uint32_t i = 0; i < r->n_uses; i++) { /* whether gradients are clear now must not decide what a context needs */
+        const fold__use *u = &r->use[i];
+        if (u->is_node || u->total != FOLD__NO_TOTAL || !fold__is_first_use(r, u)) continue;
+        floats += fold__round_up(fold__params(f->model)[u->target].size, 16);
+    }
     const size_t had = f->arrays[FOLD__C_TABLE_ROWS].need;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && r->grad[id] && (r->state[id] & FOLD__RUNS))
@@ -8380,6 +8566,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     fold_op_call *c = &w->call;
     const fold__body_op *op = &p->op[0];
     const fold__slots x = fold__slots_of(f, id);
+    fold__set_calls(f, w);
     fold__set_op(f, w, op, p->shape);
     c->rows = 1;
     c->data = &f->node_data[id];
@@ -8496,10 +8683,8 @@ static void fold__eager_use_rows(fold_ctx *f, const fold__use *u, int head)
         } else if (u->kind == FOLD__USE_BIAS) {
             fold__add_rows(f->model->k, 1, &dy, inner, op->attr[3], whole, acc);
         } else {
-            for (int j = 0; j < op->n_in - op->attr[1]; j++) {
-                const fold_rows x = { fold__address(f, f->esrc[e0 + (uint32_t)j]) + f->eoff[e0 + (uint32_t)j], 0, NULL };
-                fold__weight_use(f, r->worker, &p, op, j, 1, &x, &dy, whole, acc);
-            }
+            const fold_rows x = { fold__address(f, f->esrc[e0 + u->ref]) + f->eoff[e0 + u->ref], 0, NULL };
+            fold__weight_use(f, r->worker, &p, op, (int)u->ref, 1, &x, &dy, whole, acc);
         }
     }
 }
