@@ -2067,10 +2067,12 @@ static void fold__map_rows(const fold_op_call *c, fold__map_fn map, const fold_r
         flat &= step[i + 1] == n;
     }
     if (even && same) { map(y->base, p[0], p[1], p[2], s, flat ? c->rows * (size_t)n : (size_t)n, flat ? 1 : c->rows, step); return; }
-    for (size_t r = 0; r < c->rows; r++) {
-        for (int i = 0; i < 3; i++) p[i] = x[i] ? fold__at(x[i], (ptrdiff_t)r) : NULL;
-        if (same) map(fold__at(y, (ptrdiff_t)r), p[0], p[1], p[2], s, (size_t)n, 1, NULL);
-        else fold__map_broadcast(map, fold__at(y, (ptrdiff_t)r), n, p, size, s);
+    const fold_rows *a = x[0] ? x[0] : y, *b = x[1] ? x[1] : y, *d = x[2] ? x[2] : y;
+    for (ptrdiff_t r = 0; r < (ptrdiff_t)c->rows; r++) {
+        float *to = fold__at(y, r);
+        if (same) { map(to, fold__at(a, r), fold__at(b, r), fold__at(d, r), s, (size_t)n, 1, NULL); continue; }
+        for (int i = 0; i < 3; i++) p[i] = x[i] ? fold__at(x[i], r) : NULL;
+        fold__map_broadcast(map, to, n, p, size, s);
     }
 }
 
@@ -3815,6 +3817,7 @@ struct fold_ctx {
     uint32_t n_sigs, n_shapes, table_size, keys_used, ops_used, refs_used, op_shapes_used, values_used;
     uint32_t recent[FOLD__RECENT];                 /* signatures, by what is quick to tell of a request; 0: none */
     uint32_t recent_shape[FOLD__RECENT_SHAPES];    /* by first dimension */
+    uint32_t row_of, row_shape;                    /* the table looked into last (0: none) and its rows' shape */
     fold__frame frame;
     fold_stats_data stats;
     /* of a run: see the planner */
@@ -4604,6 +4607,16 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param p, const ch
     return fold__broken(f) ? NULL : d;
 }
 
+/* The shape of a table's rows, remembered until another table is looked into. */
+static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
+{
+    fold_shape s = fold_shape1(whole->rank == 1 ? 1 : whole->dim[1]);
+    for (int i = 2; i < whole->rank; i++) { s.dim[i - 1] = whole->dim[i]; s.rank = i; }
+    f->row_shape = fold__intern_shape(f, &s);
+    f->row_of = f->row_shape == FOLD__NONE ? 0 : table;
+    return f->row_shape;
+}
+
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
 {
     const fold__param_data *p = fold__param_or_fail(f, table, "lookup");
@@ -4617,9 +4630,7 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
         fold__fail(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, p->name, p->shape.dim[0]);
         return fold__null;
     }
-    fold_shape s = fold_shape1(p->shape.rank == 1 ? 1 : p->shape.dim[1]);
-    for (int i = 2; i < p->shape.rank; i++) { s.dim[i - 1] = p->shape.dim[i]; s.rank = i; }
-    const uint32_t shape = fold__intern_shape(f, &s);
+    const uint32_t shape = f->row_of == table.id ? f->row_shape : fold__row_shape(f, table.id, &p->shape);
     if (shape == FOLD__NONE || !fold__room(f, 1, 0) || (f->dedupe && !fold__twins_ready(f))) return fold__null;
     const uint32_t id = fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, (uint64_t)(table.id - 1) << 32 | (uint32_t)row);
     const uint32_t twin = f->dedupe ? fold__find_twin(f, id) : 0;

@@ -977,6 +977,57 @@ static void two_outputs_of_elements(void)
     fold_model_free(m);
 }
 
+/* A weight that several ops multiply by in ways of their own (its uses), of every size beside those of the blocks sums are made by. */
+static fold_node used_often(fold_ctx *f, fold_param W, fold_param b, int k, int n, check_random *r)
+{
+    static float x[1024];
+    const fold_param none = { 0, 0 };
+    fold_node term[4];
+    random_fill(r, x, (size_t)(k + n), -1, 1);
+    const fold_node from = fold_input(f, x, k), part[2] = { fold_slice(f, from, 0, 0, k / 3), fold_slice(f, from, 0, k / 3, k - k / 3) };
+    term[0] = fold_tanh(f, fold_linear(f, from, W, b));
+    term[1] = fold_sigmoid(f, fold_linear(f, fold_scale(f, from, 0.5f), W, none));
+    term[2] = fold_mul(f, term[1], fold_linear_n(f, part, 2, W, b));
+    term[3] = fold_tanh(f, fold_linear_t(f, fold_input(f, x + k, n), W, none));
+    for (int i = 0; i < 4; i++) term[i] = fold_sum(f, term[i], FOLD_ALL);
+    return fold_sum_n(f, term, 4);
+}
+static void weights_used_often(void)
+{
+    static const int size[][2] = { { 150, 200 }, { 64, 64 }, { 65, 80 }, { 63, 81 }, { 130, 5 }, { 3, 129 }, { 129, 145 }, { 200, 450 } };
+    static float want[200 * 450];
+    for (size_t t = 0; t < sizeof size / sizeof *size; t++) {
+        const int k = size[t][0], n = size[t][1];
+        const size_t floats = (size_t)k * (size_t)n;
+        for (int way = 0; way < 3; way++) { /* eager, one group, several; twice: to a gradient of zeros, and to that */
+            fold_model *m = fold_model_new(NULL);
+            fold_ctx_desc d = fold_ctx_desc_default();
+            fold_param_desc w = fold_param_desc_default();
+            fold_node loss[9];
+            check_random r = { 7 + t };
+            w.name = "W";
+            w.shape = fold_shape2(k, n);
+            w.uses = FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T;
+            w.init = FOLD_INIT_GLOROT;
+            const fold_param W = fold_param_new(m, &w), b = fold_bias(m, "b", n);
+            d.training = 1;
+            d.eager = way == 0;
+            d.group_bytes = way == 2 ? 1 : d.group_bytes;
+            fold_ctx *f = fold_ctx_new(m, &d);
+            for (int run = 0; run < 2; run++) {
+                fold_reset(f);
+                for (int i = 0; i < 9; i++) loss[i] = used_often(f, W, b, k, n, &r);
+                CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 9)), "%s", fold_message(f));
+                CHECK(d.eager || (fold_stats(f).groups > 1) == (way == 2));
+            }
+            if (d.eager) memcpy(want, fold_param_grad(m, W), floats * sizeof *want);
+            else CHECK_BITS(fold_param_grad(m, W), want, floats);
+            fold_ctx_free(f);
+            fold_model_free(m);
+        }
+    }
+}
+
 static void unmerged_dropout(void)
 {
     net n;
@@ -1449,6 +1500,7 @@ int main(int argc, char **argv)
         { "engine: a recurrent layer of one's own", own_recurrent },
         { "engine: signs of zero", signs_of_zero },
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
+        { "engine: weights used often", weights_used_often },
         { "engine: unmerged dropout", unmerged_dropout },
         { "engine: each mistake", each_mistake },
         { "engine: stale handles", stale_handles },
