@@ -5655,7 +5655,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
    batched engine and its eager twin because it is the contract itself. Calls: recording.
 
    The rule: each consumer's contribution is computed from zero. One contribution, or several to different
-   parts, are written in place; others get rows of their own, added to zero in record
+   parts (64 at most), are written in place; others get rows of their own, added to zero in record
    order. Shared operands and parameters sum their uses one by one, each over its rows in record order, those of the
    head (what samples share by merging) last. */
 
@@ -5688,7 +5688,8 @@ typedef struct fold__gsig {
     uint32_t component;           /* of signatures that feed each other */
     uint32_t feeds, bit;          /* its first word of what feeds each of its inputs, by the bits of others; its own */
     uint32_t of_bit;              /* the signature whose bit is this one's place in the group */
-    uint32_t last_read, last_back; /* its outputs are read by no later batch; in backward by none of an earlier one (NONE: by none) */
+    uint32_t last_read;           /* the last batch that reads its outputs; NONE: none does */
+    uint32_t last_back;           /* the first whose backward reads them, which backward comes to last; NONE: none does */
     uint64_t recurrent;           /* inputs that come from the same component */
     uint8_t n_in, n_list, n_out, cyclic, hoisted; /* cyclic 2: with other signatures; hoisted: it has a prologue */
     uint8_t read_late, cleared;   /* weight gradients read its outputs; outputs (a mask) whose gradients are cleared before any backward */
@@ -6587,11 +6588,28 @@ static int fold__even_groups(fold_ctx *f, uint32_t start, uint32_t n, uint32_t *
     return fold__cut_samples(f, start, n, total / groups, 0, units);
 }
 
+/* A table sums the gradients of its lookups in record order: who reads one is tied to the last that reads an earlier one. */
+static int fold__tie_lookups(fold_ctx *f)
+{
+    fold__run *r = f->run;
+    if (!fold__need(f, FOLD__C_SCHEDULE, f->model->n_params, sizeof(uint32_t))) return 0;
+    fold__renew_moved(f);
+    uint32_t *last = (uint32_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; /* that reads an earlier lookup of each table */
+    memset(last, 0, f->model->n_params * sizeof *last);
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__LOOKUP || !r->grad[id] || (r->state[id] & FOLD__HEAD)) continue;
+        uint32_t *far = &last[f->node_data[id] >> 32];
+        *far = r->far[id] = r->far[id] > *far ? r->far[id] : *far;
+    }
+    return 1;
+}
+
 /* The head as one group, groups of samples, and the tail as one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *r = f->run;
     uint32_t units;
+    if (r->backward && !fold__tie_lookups(f)) return 0;
     const fold__ends ends = fold__part_calls(f);
     const uint32_t start = ends.head, n = r->n.calls - ends.tail, head = r->n.head ? 1 : 0;
     r->n.groups = 0;
@@ -7240,6 +7258,7 @@ static int fold__find_chains(fold_ctx *f, uint32_t group)
 static int fold__schedule_agenda(fold_ctx *f, uint32_t group)
 {
     const uint32_t gsig0 = f->run->group[group].gsig0, gsig1 = f->run->group[group].gsig1;
+    if (gsig0 == gsig1) return 1;
     return fold__find_chains(f, group) && fold__schedule_greedy(f, fold__gather_calls(f, group, gsig0, gsig1), gsig0, gsig1);
 }
 
@@ -8185,9 +8204,10 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *x, const fold__group
 static int fold__add_use(fold_ctx *f, fold__use u, int elem)
 {
     fold__run *r = f->run;
+    u.first = elem ? r->form[u.form].first_elem : r->form[u.form].first;
+    if (!u.first) return 1; /* no rows, as where all lists are empty */
     if (!fold__need(f, FOLD__C_USES, r->n_uses + 1, sizeof(fold__use))) return 0;
     fold__renew_moved(f);
-    u.first = elem ? r->form[u.form].first_elem : r->form[u.form].first;
     uint32_t at = r->n_uses++;
     for (; at > 0 && r->use[at - 1].first > u.first; at--) r->use[at] = r->use[at - 1];
     r->use[at] = u;

@@ -977,6 +977,74 @@ static void two_outputs_of_elements(void)
     fold_model_free(m);
 }
 
+/* Lookups of one row, recorded first, read in another order: their gradients are added in record order, whatever the groups and
+   threads. The sums of 1e8, 1 and -1e8 tell the order. */
+static void lookups_in_order(void)
+{
+    static const int order[2][4] = { { 0, 2, 1, 3 }, { 0, 1, 2, 3 } };
+    static const float by[4] = { 1e8f, 1, -1e8f, 1 };
+    for (int k = 0; k < 2; k++) {
+        float want[4] = { 0, 0, 0, 0 };
+        for (int way = 0; way < 4; way++) { /* eager, one group, a group a sample, threads */
+            fold_model *m = fold_model_new(NULL);
+            fold_ctx_desc d = fold_ctx_desc_default();
+            const fold_param words = fold_table(m, "words", 5, 4), tags = fold_table(m, "tags", 3, 4);
+            fold_node x[4], loss[4];
+            d.training = 1;
+            d.eager = way == 0;
+            d.group_bytes = way == 2 ? 1 : d.group_bytes;
+            d.threads = way == 3 ? 3 : 1;
+            d.parallel_for = one_after_another;
+            fold_ctx *f = fold_ctx_new(m, &d);
+            for (int i = 0; i < 4; i++) x[i] = fold_lookup(f, words, 2);
+            for (int i = 0; i < 4; i++) {
+                const fold_node y = fold_add(f, fold_scale(f, x[order[k][i]], by[i]), fold_lookup(f, tags, i % 3));
+                loss[i] = fold_sum(f, y, FOLD_ALL);
+            }
+            CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 4)), "%s", fold_message(f));
+            CHECK(way != 2 || k == 0 || fold_stats(f).groups > 3); /* each sample for itself where the order allows it */
+            if (d.eager) memcpy(want, fold_param_grad(m, words) + 8, sizeof want);
+            else CHECK_BITS(fold_param_grad(m, words) + 8, want, 4);
+            fold_ctx_free(f);
+            fold_model_free(m);
+        }
+    }
+}
+
+/* A weight used by calls and by list elements, where all lists are empty, and products that underflow to -0. */
+static void call_and_elements_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param none = { 0, 0 }, W = *(const fold_param *)user;
+    out[0] = fold_add(f, fold_list_sum(f, fold_linear(f, in[1], W, none)), fold_linear(f, in[0], W, none));
+}
+static void empty_lists_only(void)
+{
+    const float x[4] = { -1e-30f, 1, -1, 2 };
+    float want[16];
+    for (int way = 0; way < 2; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_cell_desc c = fold_cell_desc_default();
+        const fold_param W = fold_weight(m, "W", 4, 4);
+        c.name = "both";
+        c.body = call_and_elements_body;
+        c.user = &W;
+        c.user_size = sizeof W;
+        c.n_in = c.n_list = c.n_out = 1;
+        c.in[0] = c.list[0] = fold_shape1(4);
+        const fold_cell cell = fold_cell_new(m, &c);
+        d.training = 1;
+        d.eager = way == 0;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node in = fold_input(f, x, 4), y = fold_call_list(f, cell, &in, 1, NULL, 0);
+        CHECK_SAYS(!fold_backward(f, fold_scale(f, fold_sum(f, y, FOLD_ALL), 1e-30f)), "%s", fold_message(f));
+        if (d.eager) memcpy(want, fold_param_grad(m, W), sizeof want);
+        else CHECK_BITS(fold_param_grad(m, W), want, 16);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* A weight that several ops multiply by in ways of their own (its uses), of every size beside those of the blocks sums are made by. */
 static fold_node used_often(fold_ctx *f, fold_param W, fold_param b, int k, int n, check_random *r)
 {
@@ -1500,6 +1568,8 @@ int main(int argc, char **argv)
         { "engine: a recurrent layer of one's own", own_recurrent },
         { "engine: signs of zero", signs_of_zero },
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
+        { "engine: lookups in order", lookups_in_order },
+        { "engine: empty lists only", empty_lists_only },
         { "engine: weights used often", weights_used_often },
         { "engine: unmerged dropout", unmerged_dropout },
         { "engine: each mistake", each_mistake },
