@@ -6592,7 +6592,7 @@ static int fold__even_groups(fold_ctx *f, uint32_t start, uint32_t n, uint32_t *
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *r = f->run;
-    if (!fold__need(f, FOLD__C_SCHEDULE, f->model->n_params, sizeof(uint32_t))) return 0;
+    if (!fold__need(f, FOLD__C_SCHEDULE, (size_t)f->model->n_params + 1, sizeof(uint32_t))) return 0;
     fold__renew_moved(f);
     uint32_t *last = (uint32_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; /* that reads an earlier lookup of each table */
     memset(last, 0, f->model->n_params * sizeof *last);
