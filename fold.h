@@ -162,8 +162,8 @@ FOLD_API fold_shape fold_shape1(int n);
 FOLD_API fold_shape fold_shape2(int rows, int columns);
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 
-/* Where memory comes from. Zero: malloc and free. `alloc` must return memory aligned to `align` (a power of
-   two) or NULL; `free` gets the size asked for. A context may be given `block` instead: then it lives inside
+/* Where memory comes from. Zero: malloc and free. `alloc` must return memory aligned to `align` (64, or
+   4096 for large arrays) or NULL; `free` gets the size asked for. A context may be given `block` instead: then it lives inside
    those block_size bytes (64-byte aligned) and never allocates. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user);
@@ -1214,7 +1214,8 @@ typedef struct fold__product {
     const fold__seg *seg;
     fold_rows init;          /* base and rows NULL: zero. stride 0: the bias. May be the rows of y */
     fold_rows y;
-    int add;                 /* 0: y = result. 1: y = y + result, row after row; rows may share a destination */
+    int add;                 /* 0: y = result. 1: y = y + result, row after row; rows may share a destination: for code that sums as it
+                                goes, such as batching by hand. The engine gives every contribution a place of its own */
 } fold__product;
 
 /* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section. min, max and relu are written as one
@@ -1625,7 +1626,7 @@ static void fold__narrow_rows(const fold__tiles *f, const fold__product *p, ptrd
 {
     float total[FOLD__NARROW_ELEMENTS], *from = total;
     int s, r, c, height;
-    for (c = 0; c < rows * cols; c += 8) memset(total + c, 0, 8 * sizeof *total);
+    for (c = 0; c < rows * cols; c += 8) memset(total + c, 0, 8 * sizeof *total); /* all at once is 5 % slower */
     if (p->init.base || p->init.rows)
         for (r = 0; r < rows; r++, from += cols) fold__copy_few(from, fold__at(&p->init, row + r) + col, cols);
     for (s = 0; s < p->n_seg; s++) {
@@ -3764,9 +3765,10 @@ typedef struct fold__sig {
 typedef struct fold__shape_entry { fold_shape s; uint32_t size; } fold__shape_entry;
 typedef struct fold__kept_grad { uint32_t node, place, filled; } fold__kept_grad;
 
-/* Sets of kinds, a bit for each with its flags ELEM and SHARED: those flagged ELEM, and markers of lists. */
-#define FOLD__KINDS_ELEM 0xff00ff00u
-#define FOLD__KINDS_ELEMS 0x80808080u
+/* Sets of kinds, with bit `kind` for each, flags ELEM and SHARED included: those of values per list element while tracing, and
+   those of the markers that stand for them in an eager body. */
+#define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
+#define FOLD__KINDS_MARKER 0x80808080u
 
 /* An operand: floats from `off` of value `src`. */
 typedef struct fold__operand { uint32_t src, off, shape; uint8_t kind; } fold__operand;
@@ -4187,16 +4189,16 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *q, uin
 static int fold__is_request(const fold_ctx *f, const fold__sig *s, const fold__request *q)
 {
     const uint32_t *word = fold__keys(f) + s->key + 1;
-    uint32_t differ = (s->op ^ q->op) | (s->n_in ^ q->n_in) | (s->n_list ^ (uint32_t)q->n_list) | (s->tag_cell ^ f->frame.tag), shared = 0;
+    uint32_t differ = (s->op ^ q->op) | (s->n_in ^ q->n_in) | (s->n_list ^ (uint32_t)q->n_list) | (s->tag_cell ^ f->frame.tag), kinds = 0;
     if (differ || (s->tag_cell && s->tag_op != f->frame.ordinal + 1)) return 0;
     for (int i = 0; i < q->n_attr; i++) differ |= *word++ ^ (uint32_t)q->attr[i];
     if (q->has_params) { differ |= (word[0] ^ q->param[0]) | (word[1] ^ q->param[1]); word += 2; }
     for (uint32_t i = 0; i < q->n_in; i++) {
         differ |= *word++ ^ q->in[i].shape;
-        shared |= q->in[i].kind;
+        kinds |= q->in[i].kind;
     }
     for (int i = 0; i < q->n_list; i++) differ |= *word++ ^ q->list_shape[i];
-    if (!s->shared) return !(differ | (shared & FOLD__SHARED));
+    if (!s->shared) return !(differ | (kinds & FOLD__SHARED));
     for (uint32_t i = 0; i < q->n_in && !differ; i++) {
         differ = (s->shared >> i & 1) != ((q->in[i].kind & FOLD__SHARED) != 0);
         if (s->shared >> i & 1) { differ |= (word[0] ^ fold__shared_word(f, &q->in[i])) | (word[1] ^ q->in[i].off); word += 2; }
@@ -4204,6 +4206,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *s, const fold__r
     return !differ;
 }
 
+/* The signature of a request by its key, made when it is new; 0 on failure. */
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *q)
 {
     uint32_t key[16 + 3 * FOLD_MAX_IN], shared;
@@ -4424,11 +4427,11 @@ static fold_node fold__record(fold_ctx *f, const fold__request *q)
     const int body = f->frame.cell != 0, twins = f->dedupe && !body;
     if (body && f->frame.ordinal < FOLD__TAG_BARRIER) fold__trace_step(f, q);
     if (fold__broken(f) || (twins && !fold__twins_ready(f)) || !fold__room(f, 0, fold__n_operands(q))) return fold__null;
-    const uint32_t edges = f->n_edges, kinds = fold__add_edges(f, q), level = kinds & FOLD__KINDS_ELEM ? FOLD__ELEM : 0;
-    const uint32_t sig = kinds & FOLD__KINDS_ELEMS ? 0 : fold__request_sig(f, q);
+    const uint32_t edges = f->n_edges, kinds = fold__add_edges(f, q), level = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
+    const uint32_t sig = kinds & FOLD__KINDS_MARKER ? 0 : fold__request_sig(f, q);
     if (!sig || !fold__room(f, fold__sigs(f)[sig].n_out, 0)) {
         f->n_edges = edges;
-        return kinds & FOLD__KINDS_ELEMS ? fold__record_elements(f, q) : fold__null;
+        return kinds & FOLD__KINDS_MARKER ? fold__record_elements(f, q) : fold__null;
     }
     const uint32_t id = fold__append_call(f, sig, (uint8_t)level, q->data);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
@@ -5686,10 +5689,11 @@ typedef struct fold__gsig {
     uint32_t form, group, calls, elems, rec0, buf0, max_rows, max_elems;
     uint32_t chain;               /* longest chain of its own signature */
     uint32_t component;           /* of signatures that feed each other */
-    uint32_t feeds, bit;          /* its first word of what feeds each of its inputs, by the bits of others; its own */
-    uint32_t of_bit;              /* the signature whose bit is this one's place in the group */
+    uint32_t feeds;               /* where its words begin in the array of feeds: for each input, a bit for every signature that feeds it */
+    uint32_t bit;                 /* its own bit there: signatures are sorted after bits were given out */
+    uint32_t of_bit;              /* of the signature whose place in the group is a bit: whose bit that is */
     uint32_t last_read;           /* the last batch that reads its outputs; NONE: none does */
-    uint32_t last_back;           /* the first whose backward reads them, which backward comes to last; NONE: none does */
+    uint32_t first_back;          /* the first batch whose backward reads them, which comes last; NONE: none does */
     uint64_t recurrent;           /* inputs that come from the same component */
     uint8_t n_in, n_list, n_out, cyclic, hoisted; /* cyclic 2: with other signatures; hoisted: it has a prologue */
     uint8_t read_late, cleared;   /* weight gradients read its outputs; outputs (a mask) whose gradients are cleared before any backward */
@@ -5722,7 +5726,7 @@ enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
 typedef struct fold__use {
     uint32_t form, op, ref, kind, target, first;
-    int is_node, sum;
+    int is_node, leads, sum;      /* leads: the first use of its parameter */
     size_t at, size, acc, total;  /* acc: its sum, total: its parameter's, in the run's accumulators; NO_TOTAL: in the gradient itself */
 } fold__use;
 #define FOLD__NO_TOTAL SIZE_MAX
@@ -7418,7 +7422,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *g, const uint32_t
 {
     fold__run *r = f->run;
     const uint32_t words = (g->gsig1 - g->gsig0 + 63) / 64;
-    for (uint32_t i = g->gsig0; i < g->gsig1; i++) { r->gsig[i].last_read = r->gsig[i].last_back = FOLD__NONE; r->gsig[i].read_late = 0; }
+    for (uint32_t i = g->gsig0; i < g->gsig1; i++) { r->gsig[i].last_read = r->gsig[i].first_back = FOLD__NONE; r->gsig[i].read_late = 0; }
     for (uint32_t i = g->gsig0; i < g->gsig1; i++) {
         const fold__gsig *s = &r->gsig[i];
         const fold__form *form = &r->form[s->form];
@@ -7430,7 +7434,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *g, const uint32_t
                 fold__gsig *m = &r->gsig[maker->of_bit];
                 if (!(bits & 1)) continue;
                 if (m->last_read == FOLD__NONE || m->last_read < end) m->last_read = end;
-                if ((form->slot_back >> k & 1) && begin < m->last_back) m->last_back = begin;
+                if ((form->slot_back >> k & 1) && begin < m->first_back) m->first_back = begin;
                 m->read_late |= (uint8_t)(form->slot_late >> k & 1);
             }
         }
@@ -7446,7 +7450,7 @@ static void fold__live_read(fold_ctx *f, const fold__gsig *s, const fold__progra
         fold__buf *value = &r->buf[s->buf0 + fold__buf_value(p->out[o].index)];
         fold__live(value, FOLD__NONE, fold__time_forward(t, s->last_read));
         if (!r->backward) continue;
-        if (s->last_back != FOLD__NONE) fold__live(value, FOLD__NONE, s->read_late ? 2 * t->count : fold__time_backward(t, s->last_back));
+        if (s->first_back != FOLD__NONE) fold__live(value, FOLD__NONE, s->read_late ? 2 * t->count : fold__time_backward(t, s->first_back));
         fold__live(&r->buf[s->buf0 + fold__buf_outer(p, o)], s->cleared >> o & 1 ? t->count : fold__time_backward(t, s->last_read), 0);
     }
 }
@@ -7944,10 +7948,12 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     f->model->k->map[FOLD__MAP_add](to, to, from, NULL, 0, n, 1, NULL);
 }
 
-/* The same where `to` is to begin with zeros. */
-static void fold__add_to_zeros(const fold_ctx *f, float *to, const float *from, uint32_t n)
+/* Adds a contribution of `size` floats at `off` of a row of `width`; the first to zeros. */
+static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t off, const float *from, uint32_t size, int first)
 {
-    f->model->k->map[FOLD__MAP_shift](to, from, NULL, NULL, 0, n, 1, NULL); /* -0 becomes +0 */
+    if (first && size == width) { f->model->k->map[FOLD__MAP_shift](to, from, NULL, NULL, 0, size, 1, NULL); return; } /* -0 becomes +0 */
+    if (first) fold__clear_row(to, width);
+    fold__add_row(f, to + off, from, size);
 }
 
 static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const fold__group *g);
@@ -7962,12 +7968,8 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *x, uint32_t id, con
     case FOLD__GRAD_ZERO: fold__clear_row(row, size); break;
     case FOLD__GRAD_ROOT: row[0] = 1; break;
     case FOLD__GRAD_SUM:
-        for (uint32_t e = r->sum_at[id]; e != FOLD__NONE; e = r->edge_next[e]) {
-            const float *from = fold__grad_area(f, id, g) + (size_t)r->edge_at[e] * 16;
-            if (e == r->sum_at[id] && r->edge_len[e] == size) { fold__add_to_zeros(f, row, from, size); continue; }
-            if (e == r->sum_at[id]) fold__clear_row(row, size);
-            fold__add_row(f, row + f->eoff[e], from, r->edge_len[e]);
-        }
+        for (uint32_t e = r->sum_at[id]; e != FOLD__NONE; e = r->edge_next[e])
+            fold__add_part(f, row, size, f->eoff[e], fold__grad_area(f, id, g) + (size_t)r->edge_at[e] * 16, r->edge_len[e], e == r->sum_at[id]);
         break;
     default: break; /* written in place */
     }
@@ -7994,17 +7996,10 @@ static void fold__clear_rows(const fold_rows *to, uint32_t row, size_t n, uint32
 {
     for (size_t i = 0; i < n; i++) fold__clear_row(fold_row(to, row + i), size);
 }
-/* Adds rows of contributions of `size` floats to rows of `width`; with first, to zeros. */
-static void fold__add_rows_at(const fold_ctx *f, const fold_rows *to, uint32_t off, const fold_rows *from, uint32_t row, size_t n, uint32_t size,
-                              uint32_t width, int first)
+static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t off, const fold_rows *from, uint32_t size, int first,
+                            uint32_t row, size_t n)
 {
-    const int whole = first && size == width;
-    if (first && !whole) fold__clear_rows(to, row, n, width);
-    for (size_t i = 0; i < n; i++) {
-        float *at = fold_row(to, row + i) + off;
-        if (whole) fold__add_to_zeros(f, at, fold_row(from, row + i), size);
-        else fold__add_row(f, at, fold_row(from, row + i), size);
-    }
+    for (size_t i = 0; i < n; i++) fold__add_part(f, fold_row(to, row + i), width, off, fold_row(from, row + i), size, first);
 }
 
 /* Completes the gradient of a value of the program for some rows: sums its readers in trace order, then what
@@ -8024,11 +8019,11 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
             const fold__ref *ref = &x->p.ref[at];
             if (ref->kind != FOLD__FROM_VALUE || ref->index != v || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
             fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
-            fold__add_rows_at(f, &to, ref->off, &part, row, n, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]), size, first);
+            fold__add_parts(f, &to, size, ref->off, &part, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]), first, row, n);
             first = 0;
         }
     const int o = fold__output_of(&x->p, v);
-    if (o >= 0) fold__add_rows_at(f, &to, 0, &x->outer[o], row, n, size, size, first);
+    if (o >= 0) fold__add_parts(f, &to, size, 0, &x->outer[o], size, first, row, n);
 }
 
 /* Where operand j's contribution goes, before any spreading over elements: the part's own rows, or in place. */
@@ -8169,7 +8164,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
                 fold_rows part;
                 fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
                 const uint32_t size = (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]);
-                fold__add_rows_at(f, &x->dest[k], ref->off, &part, 0, n, size, width, first);
+                fold__add_parts(f, &x->dest[k], width, ref->off, &part, size, first, 0, n);
                 first = 0;
             }
     }
@@ -8218,7 +8213,7 @@ static int fold__add_use(fold_ctx *f, fold__use u, int elem)
 static int fold__add_param_use(fold_ctx *f, uint32_t form, uint32_t op, uint32_t ref, uint32_t kind, uint32_t param, int elem)
 {
     const fold__param_data *p = &fold__params(f->model)[param];
-    fold__use u = { form, op, ref, kind, param, 0, 0, FOLD__SUM_APART, 0, p->size, 0, FOLD__NO_TOTAL };
+    fold__use u = { form, op, ref, kind, param, 0, 0, 0, FOLD__SUM_APART, 0, p->size, 0, FOLD__NO_TOTAL };
     if (!fold__trainable(f->model, p)) return 1;
     if (kind == FOLD__USE_WEIGHT) {
         const fold__program at = fold__program_of(f, &fold__sigs(f)[f->run->form[form].sig]);
@@ -8242,7 +8237,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t form)
         if ((f->kind[src] & FOLD__KIND_MASK) == FOLD__PARAM) {
             if (!fold__add_param_use(f, form, 0, k, FOLD__USE_SLOT, (uint32_t)f->node_data[src], 0)) return 0;
         } else {
-            const fold__use u = { form, 0, k, FOLD__USE_SLOT, src, 0, 1, FOLD__SUM_APART, 0, fold__value_size(f, src), 0, FOLD__NO_TOTAL };
+            const fold__use u = { form, 0, k, FOLD__USE_SLOT, src, 0, 1, 0, FOLD__SUM_APART, 0, fold__value_size(f, src), 0, FOLD__NO_TOTAL };
             if (!fold__add_use(f, u, 0)) return 0;
         }
     }
@@ -8323,6 +8318,7 @@ static int fold__list_uses(fold_ctx *f)
             first = o;
             reached |= o->at < u->at + u->size && u->at < o->at + o->size;
         }
+        u->leads = !u->is_node && !first;
         if (!u->is_node) fold__place_total(f, u, first);
         u->sum = !reached ? FOLD__SUM_IN_PLACE : r->one_go && fold__sums_by_blocks(f, u) ? FOLD__SUM_BY_BLOCKS : FOLD__SUM_APART;
         u->acc = r->acc;
@@ -8474,13 +8470,6 @@ static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const 
     }
 }
 
-static int fold__is_first_use(const fold__run *r, const fold__use *u)
-{
-    for (const fold__use *o = r->use; o < u; o++)
-        if (!o->is_node && o->target == u->target) return 0;
-    return 1;
-}
-
 /* Adds each parameter's uses, in order, and the total to its gradient, once. */
 static void fold__commit_uses(fold_ctx *f)
 {
@@ -8489,7 +8478,7 @@ static void fold__commit_uses(fold_ctx *f)
     for (uint32_t i = 0; i < r->n_uses && !r->one_go; i++) fold__add_to_total(f, &r->use[i]);
     for (uint32_t i = 0; i < r->n_uses; i++) {
         const fold__use *u = &r->use[i];
-        if (u->is_node || !fold__is_first_use(r, u)) continue;
+        if (!u->leads) continue;
         fold__param_data *p = &fold__params(m)[u->target];
         float *total = fold__use_total(f, u), *g = fold__grads(m) + p->at;
         if (total != g && p->grad_clear) memcpy(g, total, p->size * sizeof *g);
@@ -8553,7 +8542,7 @@ static int fold__reserve_acc(fold_ctx *f)
     size_t floats = r->acc;
     for (uint32_t i = 0; i < r->n_uses; i++) { /* whether gradients are clear now must not decide what a context needs */
         const fold__use *u = &r->use[i];
-        if (u->is_node || u->total != FOLD__NO_TOTAL || !fold__is_first_use(r, u)) continue;
+        if (!u->leads || u->total != FOLD__NO_TOTAL) continue;
         floats += fold__round_up(fold__params(f->model)[u->target].size, 16);
     }
     const size_t had = f->arrays[FOLD__C_TABLE_ROWS].need;
