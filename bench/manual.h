@@ -140,7 +140,7 @@ static void manual_levels(manual *u, const recording *r, int from, int to)
     for (int s = from; s < to; s++) {
         const sample *x = &r->samples[s];
         for (int k = 0; k < x->count; k++) {
-            const int i = u->kind == CHILD_SUM ? x->first + x->count - 1 - k : x->first + k; /* children first */
+            const int i = u->kind == CHAIN ? x->first + k : x->first + x->count - 1 - k; /* children first */
             const int level = u->level_of[i - u->base] = manual_level(u, r->items, i, x->first);
             if (level >= u->levels) u->levels = level + 1;
             u->start[level + 1]++;

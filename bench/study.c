@@ -47,6 +47,18 @@ static sample *new_sample(corpus *c)
     return &r->samples[r->n_samples++];
 }
 
+/* Copies a binary tree, each item before its children. */
+static int add_binary_tree(recording *r, const data_node *nodes, int from)
+{
+    const data_node *at = &nodes[from];
+    const int root = new_item(r, at->word < 0 ? 0 : at->word, -1, -1, at->label);
+    if (at->child < 0) return root;
+    const int left = add_binary_tree(r, nodes, at->child), right = add_binary_tree(r, nodes, nodes[at->child].sibling);
+    r->items[root].child = left;
+    r->items[root].next = right;
+    return root;
+}
+
 static int read_sst(corpus *c, const char *path)
 {
     data_set s;
@@ -60,12 +72,7 @@ static int read_sst(corpus *c, const char *path)
     for (size_t i = 0; i < s.count; i++) {
         const int32_t *tree = data_ints(&s, data_find(&s, "tree"), i, NULL);
         sample *x = new_sample(c);
-        for (int k = tree[0]; k <= tree[1]; k++) {
-            const data_node *at = &t.nodes[k];
-            const int left = at->child, right = left < 0 ? -1 : t.nodes[left].sibling, base = x->first - tree[0];
-            new_item(&c->trees, at->word < 0 ? 0 : at->word, left < 0 ? -1 : base + left, left < 0 ? -1 : base + right, at->label);
-        }
-        x->root[0] = c->trees.n_items - 1;
+        x->root[0] = add_binary_tree(&c->trees, t.nodes, tree[1]);
         x->count = c->trees.n_items - x->first;
     }
     data_trees_free(&t);

@@ -11,7 +11,7 @@ typedef struct sizes {
     int softmax, cells;
 } sizes;
 
-/* One node or token. Trees: first child and next sibling (child-sum), or left and right (binary); -1: none. */
+/* One node or token. Trees, a parent before its children: first child and next sibling (child-sum), or left and right (binary); -1: none. */
 typedef struct item { int word, child, next, label; } item;
 /* Its items are items[first .. first + count). root: items of its tree or trees. */
 typedef struct sample { int root[2], first, count; float target[8]; } sample;
@@ -221,15 +221,17 @@ static void sick_record(fold_ctx *f, const net *n, const recording *r, const sam
 
 /* ---- treelstm-sst and treelstm-tiny ------------------------------------------------------- */
 
-/* A full binary tree split at uniform places; its root is its last item. */
+/* A full binary tree split at uniform places, each item before its children: the order in which it is read. */
 static int random_binary_tree(recording *r, const sizes *s, uint64_t *random, int leaves)
 {
     const int label = random_below(random, s->classes ? s->classes : 1);
     if (leaves == 1) return new_item(r, random_below(random, s->words), -1, -1, label);
-    const int split = 1 + random_below(random, leaves - 1);
+    const int split = 1 + random_below(random, leaves - 1), root = new_item(r, 0, -1, -1, label);
     const int left = random_binary_tree(r, s, random, split);
     const int right = random_binary_tree(r, s, random, leaves - split);
-    return new_item(r, 0, left, right, label);
+    r->items[root].child = left;
+    r->items[root].next = right;
+    return root;
 }
 static void sst_generate(recording *r, const sizes *s, uint64_t *random)
 {
@@ -258,7 +260,10 @@ static void sst_build(net *n, fold_model *m)
 static fold_state sst_tree(fold_ctx *f, const net *n, const recording *r, int i, int training, roots *out)
 {
     const item *at = &r->items[i];
+    const fold_node null = { 0, 0 };
+    const size_t own = out->n; /* outputs in the order of items */
     fold_state s;
+    if (n->s.classes) push(out, null);
     if (at->child < 0) {
         s = tree_leaf(f, n, fold_lookup(f, n->words, at->word));
     } else {
@@ -269,7 +274,7 @@ static fold_state sst_tree(fold_ctx *f, const net *n, const recording *r, int i,
     }
     if (n->s.classes) {
         const fold_node y = fold_dense_apply(f, &n->classes, s.h);
-        push(out, training ? fold_softmax_xent(f, y, at->label) : y);
+        out->node[own] = training ? fold_softmax_xent(f, y, at->label) : y;
     }
     return s;
 }
