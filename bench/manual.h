@@ -137,7 +137,7 @@ static void manual_levels(manual *u, const recording *r, int from, int to)
     manual_reserve(u, u->rows);
     memset(u->start, 0, sizeof u->start);
     u->levels = 0;
-    for (int s = from; s < to; s++) {
+    for (int s = to; s-- > from;) {
         const sample *x = &r->samples[s];
         for (int k = 0; k < x->count; k++) {
             const int i = u->kind == CHAIN ? x->first + k : x->first + x->count - 1 - k; /* children first */
