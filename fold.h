@@ -6550,30 +6550,36 @@ static int fold__has_rows(const fold_ctx *f, fold__levels *l, uint32_t end, size
     return calls >= (l->own > l->deep ? l->own : l->deep) * rows;
 }
 
-/* Cuts calls [start, n), those of samples, into groups of about the budget, and no less than so many rows a batch. Only samples whose ranges in
-   the recording do not interleave are kept apart, *units of them: one ends where nothing later shares what is before. When all fit
-   into the budget there is nothing to cut, and no more than two are told apart. */
+/* Cuts calls [start, n), those of samples, into groups of about the budget, and no less than so many rows a batch; with no rows
+   asked for they are even: each ends where a sample does nearest to the end of its budget. Only samples whose ranges in the recording do
+   not interleave are kept apart, *units of them: one ends where nothing later shares what is before. When all fit into the budget
+   there is nothing to cut, and no more than two are told apart. */
 static int fold__cut_samples(fold_ctx *f, uint32_t start, uint32_t n, size_t budget, size_t rows, uint32_t *units)
 {
     fold__run *r = f->run;
     const int whole = fold__all_bytes(f) < budget;
     uint32_t far = 0, unit = start;
     fold__levels levels = { start, 0, start, 0, 0 };
-    size_t bytes = 0;
+    int64_t left = (int64_t)budget, unit_bytes = 0; /* left of the budget */
     *units = 0;
     for (uint32_t i = start; i < n && !(whole && *units > 1); i++) {
         const uint32_t id = r->calls[i], reach = fold__reach(f, id);
         if (reach > far) far = reach;
-        if (!whole) bytes += fold__call_bytes(f, id);
+        const int64_t bytes = whole ? 0 : (int64_t)fold__call_bytes(f, id);
+        left -= bytes;
+        unit_bytes += bytes;
         if (far > id) continue;
         ++*units;
         if (i + 1 - unit > levels.longest) levels.longest = i + 1 - unit;
+        const uint32_t end = !rows && unit > levels.start && left + unit_bytes < -left ? unit : i + 1;
         unit = i + 1;
-        if (whole || bytes < budget || !fold__has_rows(f, &levels, i + 1, rows)) continue;
-        if (!fold__add_group(f, levels.start, i + 1)) return 0;
+        unit_bytes = 0;
+        if (whole || left > 0 || !fold__has_rows(f, &levels, i + 1, rows)) continue;
+        if (!fold__add_group(f, levels.start, end)) return 0;
         for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
-        levels.start = levels.counted = i + 1;
-        bytes = levels.longest = levels.own = levels.deep = 0;
+        levels.start = levels.counted = end;
+        levels.longest = levels.own = levels.deep = 0;
+        left = rows ? (int64_t)budget : left + (int64_t)budget;
     }
     return levels.start == n || fold__add_group(f, levels.start, n);
 }
@@ -9237,7 +9243,8 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *x, uint32_t first
     fold__run *r = f->run;
     for (uint32_t i = 0; i < r->n_uses; i++)
         for (uint32_t g = first; g < last; g++)
-            if (fold__adds_up(r, &r->use[i], g)) fold__accumulate_use(f, x, &r->use[i], &r->group[g], part, parts);
+            if (fold__adds_up(r, &r->use[i], g))
+                fold__accumulate_use(f, x, &r->use[i], &r->group[g], i & 1 ? parts - 1 - part : part, parts); /* what is over goes in turns */
     for (uint32_t k = r->group[first].leaf0; k < r->group[last - 1].leaf1 && !part; k++)
         if ((f->kind[r->leaves[k]] & FOLD__KIND_MASK) == FOLD__LOOKUP) fold__accumulate_lookup(f, r->leaves[k]);
 }
