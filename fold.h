@@ -6421,27 +6421,44 @@ static void fold__analyse_forms(fold_ctx *f)
    feed each other into components, runs components producers first, and inside a cyclic one follows the
    policy. Sees signatures, operands and sizes, never floats. Calls: run state. */
 
-/* Bytes a call adds to the working set of its group. */
-static size_t fold__call_bytes(const fold_ctx *f, uint32_t id)
-{
-    const fold__form *form = &f->run->form[f->run->sig_form[f->sig[id]]];
-    size_t floats = form->row_floats;
-    if (form->elem_floats) floats += (size_t)form->elem_floats * fold__slots_of(f, id).count;
-    return floats * sizeof(float);
-}
-
 /* The last call that shares a value of this one, or a leaf with a gradient (the head's leaves tie nothing). */
-static uint32_t fold__reach(const fold_ctx *f, uint32_t id)
+FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *r = f->run;
     uint32_t far = r->far[id];
-    for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1] && r->backward; e++) {
+    if (!r->backward) return far;
+    for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
         const uint32_t src = f->esrc[e];
         const uint8_t kind = f->kind[src];
         const int own = r->grad[src] && !fold__makes_value(kind) && !(r->state[src] & FOLD__HEAD) && (kind & FOLD__KIND_MASK) != FOLD__PARAM;
         if (own && r->far[src] > far) far = r->far[src];
     }
     return far;
+}
+
+/* Where a unit that begins with call i of n ends: where nothing later shares what is before. NONE: nowhere. */
+static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t i, uint32_t n)
+{
+    const uint32_t *calls = f->run->calls;
+    for (uint32_t far = 0; i < n; i++) {
+        const uint32_t reach = fold__reach(f, calls[i]);
+        if (reach > far) far = reach;
+        if (far <= calls[i]) return i + 1;
+    }
+    return FOLD__NONE;
+}
+
+/* Bytes that calls [from, to) add to the working set of their group. */
+static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
+{
+    const fold__run *r = f->run;
+    size_t floats = 0;
+    for (uint32_t i = from; i < to; i++) {
+        const fold__form *form = &r->form[r->sig_form[f->sig[r->calls[i]]]];
+        floats += form->row_floats;
+        if (form->elem_floats) floats += (size_t)form->elem_floats * fold__slots_of(f, r->calls[i]).count;
+    }
+    return floats * sizeof(float);
 }
 
 static int fold__add_group(fold_ctx *f, uint32_t call0, uint32_t call1)
@@ -6551,33 +6568,29 @@ static int fold__has_rows(const fold_ctx *f, fold__levels *l, uint32_t end, size
 }
 
 /* Cuts calls [start, n), those of samples, into groups of about the budget, and no less than so many rows a batch; with no rows
-   asked for they are even: each ends where a sample does nearest to the end of its budget. Only samples whose ranges in the recording do
-   not interleave are kept apart, *units of them: one ends where nothing later shares what is before. When all fit into the budget
-   there is nothing to cut, and no more than two are told apart. */
+   asked for they are even: each ends where a unit does nearest to the end of its budget. Only samples whose ranges in the recording do
+   not interleave are kept apart: *units of them. When all fit into the budget there is nothing to cut, and no more than two are told
+   apart. */
 static int fold__cut_samples(fold_ctx *f, uint32_t start, uint32_t n, size_t budget, size_t rows, uint32_t *units)
 {
     fold__run *r = f->run;
     const int whole = fold__all_bytes(f) < budget;
-    uint32_t far = 0, unit = start;
     fold__levels levels = { start, 0, start, 0, 0 };
-    int64_t left = (int64_t)budget, unit_bytes = 0; /* left of the budget */
+    int64_t left = (int64_t)budget; /* of the budget */
     *units = 0;
-    for (uint32_t i = start; i < n && !(whole && *units > 1); i++) {
-        const uint32_t id = r->calls[i], reach = fold__reach(f, id);
-        if (reach > far) far = reach;
-        const int64_t bytes = whole ? 0 : (int64_t)fold__call_bytes(f, id);
-        left -= bytes;
-        unit_bytes += bytes;
-        if (far > id) continue;
+    for (uint32_t unit = start, end; unit < n && !(whole && *units > 1); unit = end) {
+        end = fold__end_of_unit(f, unit, n);
+        if (end == FOLD__NONE) break;
         ++*units;
-        if (i + 1 - unit > levels.longest) levels.longest = i + 1 - unit;
-        const uint32_t end = !rows && unit > levels.start && left + unit_bytes < -left ? unit : i + 1;
-        unit = i + 1;
-        unit_bytes = 0;
-        if (whole || left > 0 || !fold__has_rows(f, &levels, i + 1, rows)) continue;
-        if (!fold__add_group(f, levels.start, end)) return 0;
+        if (whole) continue;
+        const int64_t bytes = (int64_t)fold__bytes_of_calls(f, unit, end);
+        left -= bytes;
+        if (end - unit > levels.longest) levels.longest = end - unit;
+        if (left > 0 || !fold__has_rows(f, &levels, end, rows)) continue;
+        const uint32_t cut = !rows && unit > levels.start && left + bytes < -left ? unit : end;
+        if (!fold__add_group(f, levels.start, cut)) return 0;
         for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
-        levels.start = levels.counted = end;
+        levels.start = levels.counted = cut;
         levels.longest = levels.own = levels.deep = 0;
         left = rows ? (int64_t)budget : left + (int64_t)budget;
     }
@@ -6590,12 +6603,10 @@ static int fold__even_groups(fold_ctx *f, uint32_t start, uint32_t n, uint32_t *
     fold__run *r = f->run;
     const uint32_t head = r->n.head ? 1 : 0;
     const size_t threads = (size_t)f->threads, groups = fold__round_up(r->n.groups - head, threads);
-    size_t total = 0;
     if (threads < 2 || *units < 2 || r->n.groups - head >= 4 * threads) return 1;
-    for (uint32_t i = start; i < n; i++) total += fold__call_bytes(f, r->calls[i]);
     for (uint32_t k = 0; k < r->n.forms; k++) r->form[k].levels = 0;
     r->n.groups = head;
-    return fold__cut_samples(f, start, n, total / groups, 0, units);
+    return fold__cut_samples(f, start, n, fold__bytes_of_calls(f, start, n) / groups, 0, units);
 }
 
 /* A table sums the gradients of its lookups in record order: who reads one is tied to the last that reads an earlier one. */
