@@ -1178,6 +1178,12 @@ FOLD__INLINE float *fold__at(const fold_rows *x, ptrdiff_t r)
 {
     return x->rows ? x->rows[r] : x->base + r * x->stride;
 }
+/* Row r from the one before it. */
+FOLD__INLINE float *fold__next(const fold_rows *x, const float *before, size_t r)
+{
+    return x->rows ? x->rows[r] : (float *)(uintptr_t)before + x->stride;
+}
+static const fold_rows fold__no_others[4];
 /* The rows from r on. */
 static fold_rows fold__rows_from(const fold_rows *x, ptrdiff_t r)
 {
@@ -1271,9 +1277,10 @@ enum fold__map {
     FOLD__MAP_COUNT
 };
 
-/* y may be exactly a, b or c; operands a map does not use may be NULL. */
-/* n elements of each of `rows` rows. step: floats from one row of y, a, b and c to the next; not read for one row. */
-typedef void (*fold__map_fn)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, const ptrdiff_t step[4]);
+/* n elements of each of `rows` rows. y, a, b and c are the first ones, all[0..3] say where the next are; for one row `all` may be NULL.
+   y may be exactly a, b or c; operands a map does not use may be NULL. */
+typedef void (*fold__map_fn)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows,
+                             const fold_rows all[4]);
 
 /* The optimisers' rules: what w loses, d, by its gradient g (weight decay added) and states s and t, which change on the way.
    True divisions and roots and no fused operations: one result on every path. */
@@ -2051,29 +2058,22 @@ static void fold__map_broadcast(fold__map_fn map, float *y, int n, const float *
     }
 }
 
-/* y[r] = map(x0[r], x1[r], x2[r]) over all rows; evenly spaced rows of equal size are one call. */
+/* y[r] = map(x0[r], x1[r], x2[r]) over all rows; rows of equal size are one call. */
 static void fold__map_rows(const fold_op_call *c, fold__map_fn map, const fold_rows *y, int n, const fold_rows *const x[3], const int size[3],
                            float s)
 {
+    fold_rows all[4] = { *y, *y, *y, *y };
     const float *p[3];
-    ptrdiff_t step[4];
-    int flat = !y->rows && y->stride == n, even = !y->rows, same = 1;
-    step[0] = y->stride;
+    int flat = 1, same = 1;
     for (int i = 0; i < 3; i++) {
-        const fold_rows *from = x[i] ? x[i] : y; /* what the map does not use must only be there */
-        p[i] = from->base;
-        step[i + 1] = from->stride;
-        even &= !from->rows;
+        if (x[i]) all[i + 1] = *x[i];
         same &= !x[i] || size[i] == n;
-        flat &= step[i + 1] == n;
     }
-    if (even && same) { map(y->base, p[0], p[1], p[2], s, flat ? c->rows * (size_t)n : (size_t)n, flat ? 1 : c->rows, step); return; }
-    const fold_rows *a = x[0] ? x[0] : y, *b = x[1] ? x[1] : y, *d = x[2] ? x[2] : y;
-    for (ptrdiff_t r = 0; r < (ptrdiff_t)c->rows; r++) {
-        float *to = fold__at(y, r);
-        if (same) { map(to, fold__at(a, r), fold__at(b, r), fold__at(d, r), s, (size_t)n, 1, NULL); continue; }
-        for (int i = 0; i < 3; i++) p[i] = x[i] ? fold__at(x[i], r) : NULL;
-        fold__map_broadcast(map, to, n, p, size, s);
+    for (int i = 0; i < 4; i++) flat &= !all[i].rows && all[i].stride == n;
+    for (size_t r = 0; r < c->rows; r++) {
+        for (int i = 0; i < 3; i++) p[i] = x[i] ? fold_row(x[i], r) : NULL;
+        if (same) { map(fold_row(y, r), p[0], p[1], p[2], s, flat ? c->rows * (size_t)n : (size_t)n, flat ? 1 : c->rows, all); return; }
+        fold__map_broadcast(map, fold_row(y, r), n, p, size, s);
     }
 }
 
@@ -2419,11 +2419,11 @@ static void fold__join_weight_grad(const fold__kernels *f, size_t rows, float **
         tall = k - i < FOLD__JOIN_TALL ? k - i : FOLD__JOIN_TALL;
         for (int j = 0, wide; j < n; j += wide) {
             wide = n - j < FOLD__JOIN_WIDE ? n - j : FOLD__N_BLOCK;
-            const ptrdiff_t step[4] = { (ptrdiff_t)ldw, (ptrdiff_t)ldw, wide, wide };
-            float *at = to + (size_t)i * ldw + j;
+            const fold_rows sum = { to + (size_t)i * ldw + j, (ptrdiff_t)ldw, NULL }, part = { block, wide, NULL };
+            const fold_rows all[4] = { sum, sum, part, part };
             memset(block, 0, (size_t)tall * (size_t)wide * sizeof *block);
             f->weight_grad((int)rows, &xr, tall, &dyr, wide, block, (size_t)wide, scratch + FOLD__JOIN_TALL * FOLD__JOIN_WIDE);
-            f->map[FOLD__MAP_add](at, at, block, block, 0, (size_t)wide, (size_t)tall, step);
+            f->map[FOLD__MAP_add](sum.base, sum.base, block, NULL, 0, (size_t)wide, (size_t)tall, all);
             for (size_t r = 0; r < rows; r++) dy[r] += j + wide < n ? wide : -j;
         }
         for (size_t r = 0; r < rows; r++) x[r] += tall;
@@ -12738,6 +12738,11 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 
 /* ---- maps ---- */
 
+#define FOLD__NEXT_ROW(y, a, b, c) \
+    y = fold__next(&yr, y, r); a = fold__next(&ar, a, r); b = fold__next(&br, b, r); c = fold__next(&cr, c, r);
+/* Copies: a store to y might change what `all` points to, for all a compiler knows. */
+#define FOLD__ROWS_OF(all) const fold_rows *x = all ? all : fold__no_others, yr = x[0], ar = x[1], br = x[2], cr = x[3];
+
 #if FOLD__SIMD_PASS == 1
 /* One loop for all of them: choosing anew for every vector costs little when vectors are short. The remainder of a row goes
    through a buffer and the same loop again. */
@@ -12747,12 +12752,13 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 #define FOLD__S s
 #define FOLD__MAP_CASE(name, expression) case FOLD__MAP_##name: y = expression; break;
 static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb, const float *pc, float ps, size_t n, size_t rows,
-                           const ptrdiff_t *step)
+                           const fold_rows *all)
 {
     FOLD__NO_CONTRACT
     const FOLD__V s = FOLD__VSET(ps);
-    for (;; py += step[0], pa += step[1], pb += step[2], pc += step[3]) {
-        size_t i;
+    FOLD__ROWS_OF(all)
+    size_t r, i;
+    for (r = 0;; ) {
         if (!pa) pa = py;                                  /* an operand the map does not use */
         if (!pb) pb = pa;
         if (!pc) pc = pa;
@@ -12771,14 +12777,15 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
             FOLD__ISA(map)(map, t[3], t[0], t[1], t[2], ps, FOLD__W, 1, NULL);
             memcpy(py + i, t[3], bytes);
         }
-        if (rows-- <= 1) return;
+        if (++r >= rows) return;
+        FOLD__NEXT_ROW(py, pa, pb, pc)
     }
 }
 #define FOLD__MAP_DEFINE(name, expression) \
     static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, \
-                                      const ptrdiff_t *step) \
+                                      const fold_rows *all) \
     { \
-        FOLD__ISA(map)(FOLD__MAP_##name, y, a, b, c, s, n, rows, step); \
+        FOLD__ISA(map)(FOLD__MAP_##name, y, a, b, c, s, n, rows, all); \
     }
 
 #elif FOLD__SIMD_PASS == 128
@@ -12788,37 +12795,44 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
 #define FOLD__S FOLD__VSET(s)
 #define FOLD__MAP_DEFINE(name, expression) \
     static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, \
-                                      const ptrdiff_t *step) \
+                                      const fold_rows *all) \
     { \
         FOLD__NO_CONTRACT \
-        for (;; y += step[0], a += step[1], b += step[2], c += step[3]) { \
-            size_t i; \
+        FOLD__ROWS_OF(all) \
+        size_t r, i; \
+        for (r = 0;; ) { \
             for (i = 0; i + FOLD__W <= n; i += FOLD__W) FOLD__VSTORE(y + i, expression); \
             if (i < n) fold__map_rest(FOLD__ISA(map_##name), y, a, b, c, s, i, n); \
-            if (rows-- <= 1) return; \
+            if (++r >= rows) return; \
+            FOLD__NEXT_ROW(y, a, b, c) \
         } \
     }
 
 #else
-/* The remainder of a row is the last turn of the loop, under a mask. Operands a map does not use are not touched. */
+/* One loop for rows and vectors, so that constants are set once. The remainder of a row is under a mask. Operands a map does not use
+   are not touched. */
 #define FOLD__A FOLD__VLOAD_M(a + i, mask)
 #define FOLD__B FOLD__VLOAD_M(b + i, mask)
 #define FOLD__C FOLD__VLOAD_M(c + i, mask)
 #define FOLD__S FOLD__VSET(s)
 #define FOLD__MAP_DEFINE(name, expression) \
     FOLD__TARGET static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, \
-                                                   const ptrdiff_t *step) \
+                                                   const fold_rows *all) \
     { \
         FOLD__NO_CONTRACT \
-        const FOLD__MASK all = FOLD__TAIL(FOLD__W), last = FOLD__TAIL(n - (n - 1) / FOLD__W * FOLD__W); \
+        const FOLD__MASK whole = FOLD__TAIL(FOLD__W), last = FOLD__TAIL(n - (n - 1) / FOLD__W * FOLD__W); \
+        FOLD__ROWS_OF(all) \
+        size_t r = 0, i = 0; \
         (void)a; (void)b; (void)c; (void)s; \
-        for (;; y += step[0], a += step[1], b += step[2], c += step[3]) { \
-            size_t i; \
-            for (i = 0; i < n; i += FOLD__W) { \
-                const FOLD__MASK mask = n - i < FOLD__W ? last : all; \
-                FOLD__VSTORE_M(y + i, expression, mask, n - i); \
-            } \
-            if (rows-- <= 1) return; \
+        if (!n) return; \
+        for (;;) { \
+            const FOLD__MASK mask = n - i < FOLD__W ? last : whole; \
+            FOLD__VSTORE_M(y + i, expression, mask, n - i); \
+            i += FOLD__W; \
+            if (i < n) continue; \
+            if (++r >= rows) return; \
+            i = 0; \
+            FOLD__NEXT_ROW(y, a, b, c) \
         } \
     }
 #endif
@@ -13448,6 +13462,8 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__FMA_BY_DOUBLES
 #undef FOLD__VABS
 #undef FOLD__VNEG
+#undef FOLD__NEXT_ROW
+#undef FOLD__ROWS_OF
 #undef FOLD__A
 #undef FOLD__B
 #undef FOLD__C
