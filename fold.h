@@ -1183,7 +1183,7 @@ FOLD__INLINE float *fold__next(const fold_rows *x, const float *before, size_t r
 {
     return x->rows ? x->rows[r] : (float *)(uintptr_t)before + x->stride;
 }
-static const fold_rows fold__no_others[4];
+static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 /* The rows from r on. */
 static fold_rows fold__rows_from(const fold_rows *x, ptrdiff_t r)
 {
@@ -1277,8 +1277,8 @@ enum fold__map {
     FOLD__MAP_COUNT
 };
 
-/* n elements of each of `rows` rows. y, a, b and c are the first ones, all[0..3] say where the next are; for one row `all` may be NULL.
-   y may be exactly a, b or c; operands a map does not use may be NULL. */
+/* n elements of each of `rows` rows: y, a, b and c are the first ones of all[0..3], which may be NULL for one row. y may be exactly a, b or
+   c; an operand the map does not use may be NULL, its rows are those of y. */
 typedef void (*fold__map_fn)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows,
                              const fold_rows all[4]);
 
@@ -2063,18 +2063,21 @@ static void fold__map_rows(const fold_op_call *c, fold__map_fn map, const fold_r
                            float s)
 {
     fold_rows all[4] = { *y, *y, *y, *y };
-    const float *p[3];
     int flat = 1, same = 1;
+    if (!c->rows) return;
     for (int i = 0; i < 3; i++) {
         if (x[i]) all[i + 1] = *x[i];
         same &= !x[i] || size[i] == n;
     }
     for (int i = 0; i < 4; i++) flat &= !all[i].rows && all[i].stride == n;
-    for (size_t r = 0; r < c->rows; r++) {
+    for (size_t r = 0; !same && r < c->rows; r++) {
+        const float *p[3];
         for (int i = 0; i < 3; i++) p[i] = x[i] ? fold_row(x[i], r) : NULL;
-        if (same) { map(fold_row(y, r), p[0], p[1], p[2], s, flat ? c->rows * (size_t)n : (size_t)n, flat ? 1 : c->rows, all); return; }
         fold__map_broadcast(map, fold_row(y, r), n, p, size, s);
     }
+    if (same)
+        map(fold_row(y, 0), fold_row(&all[1], 0), fold_row(&all[2], 0), fold_row(&all[3], 0), s, flat ? c->rows * (size_t)n : (size_t)n,
+            flat ? 1 : c->rows, all);
 }
 
 static int fold__in_size(const fold_op_call *c, int i) { return fold__shape_size(&c->in_shape[i]); }
@@ -2423,7 +2426,7 @@ static void fold__join_weight_grad(const fold__kernels *f, size_t rows, float **
             const fold_rows all[4] = { sum, sum, part, part };
             memset(block, 0, (size_t)tall * (size_t)wide * sizeof *block);
             f->weight_grad((int)rows, &xr, tall, &dyr, wide, block, (size_t)wide, scratch + FOLD__JOIN_TALL * FOLD__JOIN_WIDE);
-            f->map[FOLD__MAP_add](sum.base, sum.base, block, NULL, 0, (size_t)wide, (size_t)tall, all);
+            f->map[FOLD__MAP_add](sum.base, sum.base, block, block, 0, (size_t)wide, (size_t)tall, all);
             for (size_t r = 0; r < rows; r++) dy[r] += j + wide < n ? wide : -j;
         }
         for (size_t r = 0; r < rows; r++) x[r] += tall;
@@ -12738,10 +12741,15 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 
 /* ---- maps ---- */
 
-#define FOLD__NEXT_ROW(y, a, b, c) \
+/* The rows of y, a, b and c as variables: a store to y might change what `all` points to, for all a compiler knows. An operand the map
+   does not use is y. */
+#define FOLD__MAP_BEGIN(y, a, b, c) \
+    const fold_rows *others = all ? all : fold__no_others, yr = others[0], ar = others[1], br = others[2], cr = others[3]; \
+    if (!a) a = y; \
+    if (!b) b = y; \
+    if (!c) c = y;
+#define FOLD__MAP_NEXT(y, a, b, c) \
     y = fold__next(&yr, y, r); a = fold__next(&ar, a, r); b = fold__next(&br, b, r); c = fold__next(&cr, c, r);
-/* Copies: a store to y might change what `all` points to, for all a compiler knows. */
-#define FOLD__ROWS_OF(all) const fold_rows *x = all ? all : fold__no_others, yr = x[0], ar = x[1], br = x[2], cr = x[3];
 
 #if FOLD__SIMD_PASS == 1
 /* One loop for all of them: choosing anew for every vector costs little when vectors are short. The remainder of a row goes
@@ -12756,12 +12764,9 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
 {
     FOLD__NO_CONTRACT
     const FOLD__V s = FOLD__VSET(ps);
-    FOLD__ROWS_OF(all)
-    size_t r, i;
-    for (r = 0;; ) {
-        if (!pa) pa = py;                                  /* an operand the map does not use */
-        if (!pb) pb = pa;
-        if (!pc) pc = pa;
+    size_t r = 0, i;
+    FOLD__MAP_BEGIN(py, pa, pb, pc)
+    for (;;) {
         for (i = 0; i + FOLD__W <= n; i += FOLD__W) {
             const FOLD__V a = FOLD__VLOAD(pa + i), b = FOLD__VLOAD(pb + i), c = FOLD__VLOAD(pc + i);
             FOLD__V y = s;
@@ -12778,7 +12783,7 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
             memcpy(py + i, t[3], bytes);
         }
         if (++r >= rows) return;
-        FOLD__NEXT_ROW(py, pa, pb, pc)
+        FOLD__MAP_NEXT(py, pa, pb, pc)
     }
 }
 #define FOLD__MAP_DEFINE(name, expression) \
@@ -12798,41 +12803,67 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
                                       const fold_rows *all) \
     { \
         FOLD__NO_CONTRACT \
-        FOLD__ROWS_OF(all) \
-        size_t r, i; \
-        for (r = 0;; ) { \
+        size_t r = 0, i; \
+        FOLD__MAP_BEGIN(y, a, b, c) \
+        for (;;) { \
             for (i = 0; i + FOLD__W <= n; i += FOLD__W) FOLD__VSTORE(y + i, expression); \
             if (i < n) fold__map_rest(FOLD__ISA(map_##name), y, a, b, c, s, i, n); \
             if (++r >= rows) return; \
-            FOLD__NEXT_ROW(y, a, b, c) \
+            FOLD__MAP_NEXT(y, a, b, c) \
         } \
     }
 
 #else
-/* One loop for rows and vectors, so that constants are set once. The remainder of a row is under a mask. Operands a map does not use
-   are not touched. */
-#define FOLD__A FOLD__VLOAD_M(a + i, mask)
-#define FOLD__B FOLD__VLOAD_M(b + i, mask)
-#define FOLD__C FOLD__VLOAD_M(c + i, mask)
+/* One loop for rows and vectors, so that constants are set once; what is left of a row is under a mask. */
+#define FOLD__A va
+#define FOLD__B vb
+#define FOLD__C vc
 #define FOLD__S FOLD__VSET(s)
+#define FOLD__MAP_LOAD(LOAD) const FOLD__V va = LOAD(a), vb = LOAD(b), vc = LOAD(c); (void)va; (void)vb; (void)vc;
+#define FOLD__MAP_WHOLE(p) FOLD__VLOAD(p + i)
+#define FOLD__MAP_REST(p) FOLD__VLOAD_M(p + i, last)
+
+#if FOLD__SIMD_PASS == 512
+/* Rows of at most eight floats go two by two. */
+#define FOLD__MAP_TWO(p) _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, p##0)), \
+                                                  _mm256_maskz_loadu_ps(half, p), 1)
+#define FOLD__MAP_PAIRS(expression) \
+    for (; n <= 8 && r + 1 < rows; ) { \
+        const __mmask8 half = (__mmask8)last; \
+        const float *a0 = a, *b0 = b, *c0 = c; \
+        float *y0 = y; \
+        r++; \
+        FOLD__MAP_NEXT(y, a, b, c) \
+        FOLD__MAP_LOAD(FOLD__MAP_TWO) \
+        const FOLD__V v = expression; \
+        _mm256_mask_storeu_ps(y0, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, v, 0)); \
+        _mm256_mask_storeu_ps(y, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, v, 1)); \
+        if (++r >= rows) return; \
+        FOLD__MAP_NEXT(y, a, b, c) \
+    }
+#else
+#define FOLD__MAP_PAIRS(expression)
+#endif
+
 #define FOLD__MAP_DEFINE(name, expression) \
     FOLD__TARGET static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, size_t n, size_t rows, \
                                                    const fold_rows *all) \
     { \
         FOLD__NO_CONTRACT \
-        const FOLD__MASK whole = FOLD__TAIL(FOLD__W), last = FOLD__TAIL(n - (n - 1) / FOLD__W * FOLD__W); \
-        FOLD__ROWS_OF(all) \
+        const FOLD__MASK last = FOLD__TAIL(n % FOLD__W); \
         size_t r = 0, i = 0; \
-        (void)a; (void)b; (void)c; (void)s; \
+        FOLD__MAP_BEGIN(y, a, b, c) \
+        (void)s; \
         if (!n) return; \
+        FOLD__MAP_PAIRS(expression) \
         for (;;) { \
-            const FOLD__MASK mask = n - i < FOLD__W ? last : whole; \
-            FOLD__VSTORE_M(y + i, expression, mask, n - i); \
+            if (n - i >= FOLD__W) { FOLD__MAP_LOAD(FOLD__MAP_WHOLE) FOLD__VSTORE(y + i, expression); } \
+            else { FOLD__MAP_LOAD(FOLD__MAP_REST) FOLD__VSTORE_M(y + i, expression, last, n - i); } \
             i += FOLD__W; \
             if (i < n) continue; \
             if (++r >= rows) return; \
             i = 0; \
-            FOLD__NEXT_ROW(y, a, b, c) \
+            FOLD__MAP_NEXT(y, a, b, c) \
         } \
     }
 #endif
@@ -13462,13 +13493,18 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__FMA_BY_DOUBLES
 #undef FOLD__VABS
 #undef FOLD__VNEG
-#undef FOLD__NEXT_ROW
-#undef FOLD__ROWS_OF
+#undef FOLD__MAP_BEGIN
+#undef FOLD__MAP_NEXT
 #undef FOLD__A
 #undef FOLD__B
 #undef FOLD__C
 #undef FOLD__S
 #undef FOLD__MAP_CASE
+#undef FOLD__MAP_LOAD
+#undef FOLD__MAP_WHOLE
+#undef FOLD__MAP_REST
+#undef FOLD__MAP_TWO
+#undef FOLD__MAP_PAIRS
 #undef FOLD__MAP_DEFINE
 #undef FOLD__L
 #undef FOLD__HAVE

@@ -268,6 +268,28 @@ static void test_maps(const fold__kernels *f)
         }
 }
 
+/* Several rows at once, behind pointers or one after the other, in place or not, against one by one. */
+static void test_map_rows(const fold__kernels *f)
+{
+    int map, t, r, i;
+    for (map = 0; map < FOLD__MAP_COUNT; map++)
+        for (t = 0; t < 60; t++) {
+            const int n = t < 40 ? 1 + t : 1 + below(8), rows = 1 + below(7);
+            const float s = value();
+            matrix m[4], want = make(rows, n, 0);
+            fold_rows all[4];
+            for (i = 0; i < 4; i++) { m[i] = make(rows, n, below(2)); all[i] = m[i].r; }
+            if (t % 4) all[0] = all[t % 4];
+            for (r = 0; r < rows; r++)
+                f->map[map](fold__at(&want.r, r), fold__at(&all[1], r), fold__at(&all[2], r), fold__at(&all[3], r), s, (size_t)n, 1, NULL);
+            f->map[map](fold__at(&all[0], 0), fold__at(&all[1], 0), fold__at(&all[2], 0), fold__at(&all[3], 0), s, (size_t)n, (size_t)rows, all);
+            for (r = 0; r < rows; r++)
+                for (i = 0; i < n; i++) check(same(fold__at(&all[0], r)[i], fold__at(&want.r, r)[i]), map_name[map], "rows", n, rows, r);
+            for (i = 0; i < 4; i++) drop(&m[i]);
+            drop(&want);
+        }
+}
+
 /* Two sets that must agree to the bit: maps and reductions on everything, special values included. */
 static void test_same(const fold__kernels *f, const fold__kernels *g, int tries)
 {
@@ -457,7 +479,7 @@ int main(int argc, char **argv)
             if (!set[i]) continue;
             RUN(test_product(set[i], 2500)); RUN(test_weight_grad(set[i], 200));
             if (i == 3) continue;
-            RUN(test_maps(set[i])); RUN(test_reductions(set[i])); RUN(test_edges(set[i])); RUN(test_fma(set[i], 30000));
+            RUN(test_maps(set[i])); RUN(test_map_rows(set[i])); RUN(test_reductions(set[i])); RUN(test_edges(set[i])); RUN(test_fma(set[i], 30000));
         }
         if (set[1] && set[2]) RUN(test_same(set[1], set[2], 2000));
 #ifdef FOLD_REPRODUCIBLE
