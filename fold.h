@@ -1135,6 +1135,12 @@ static int fold__absent(const fold_rows *x) { return !x->base && !x->rows; }
 #define FOLD__NOINLINE
 #endif
 
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
+#define FOLD__PREFETCH(p) __builtin_prefetch(p)
+#else
+#define FOLD__PREFETCH(p) (void)(p)
+#endif
+
 #if (defined(__x86_64__) || defined(_M_X64)) && (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__)
 #define FOLD__X86 1
 #include <immintrin.h>
@@ -1203,6 +1209,8 @@ enum {
     FOLD__NARROW_ROWS = 4,   /* of the tallest narrow tile */
     FOLD__TILE_BLOCK = 40,   /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
     FOLD__TILE_ROWS = 6,     /* of the tallest tile */
+    FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
+    FOLD__TILE_POINTERS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS * (FOLD__TILE_SEGMENTS + 2) * (int)sizeof(float *) / 4, /* in floats */
     FOLD__TILE_WIDTH = 128,  /* columns of the widest tile */
     FOLD__TRANSPOSE_COLUMNS = 64, /* of rows that a transpose reads side by side */
     FOLD__CBLAS_BLOCK = 128  /* rows gathered for one call of sgemm */
@@ -1220,8 +1228,6 @@ typedef struct fold__product {
     const fold__seg *seg;
     fold_rows init;          /* base and rows NULL: zero. stride 0: the bias. May be the rows of y */
     fold_rows y;
-    int add;                 /* 0: y = result. 1: y = y + result, row after row; rows may share a destination: for code that sums as it
-                                goes, such as batching by hand. The engine gives every contribution a place of its own */
 } fold__product;
 
 /* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section. min, max and relu are written as one
@@ -1376,7 +1382,7 @@ static size_t fold__scratch_floats(const fold__kernels *f, int k, int n)
     fold__layout l;
     if (f->panel == 0) return FOLD__NARROW_ELEMENTS * FOLD__LANES + (size_t)FOLD__CBLAS_BLOCK * ((size_t)k + (size_t)n);
     l = fold__layout_of(f->panel, f->vector, n < 1 ? 1 : n);
-    return FOLD__TILE_ROWS * FOLD__TILE_WIDTH + (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)l.panels * (size_t)l.width);
+    return FOLD__TILE_ROWS * FOLD__TILE_WIDTH + FOLD__TILE_POINTERS + (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)l.panels * (size_t)l.width);
 }
 
 /* dst[c*ld + r] = src[r][c] for four rows and cols columns. */
@@ -1480,15 +1486,15 @@ static void fold__pack_any(const fold__mover *f, int panel, int vector, float *d
     else f->pack_rows(dst + row * (size_t)l.width, (size_t)k * (size_t)l.width, &l, &x, first, count, n);
 }
 
-/* What a tile does with one segment: k rows of the pack from w on, floats from one to the next and from a panel to the next,
-   and for each of its own rows the inputs and where its chains start from and go to; add: what is there is added to, row after
-   row, since rows may share a destination. Of the last vector's columns `last` are started, added to and written, at least one. */
+/* What tiles do: `count` of them, one below the other, on some segments, whose packs are read from `offset` on, `width` floats from
+   one weight row to the next. Chains start from and go to these columns of the rows given. Of the last vector's columns `last` are
+   started and written, at least one. */
 typedef struct fold__span {
-    int k, add, last;
-    const float *w;
-    size_t width, panel_stride;
-    const float *a[FOLD__TILE_ROWS], *from[FOLD__TILE_ROWS];
-    float *to[FOLD__TILE_ROWS];
+    int n_seg, count, last, started, scattered;  /* not started: from is zeros; scattered: inputs are to be fetched */
+    size_t offset, width, panel_stride, from_col, to_col;
+    const float *const *from;
+    float *const *to;
+    struct { const float *const *a; const float *w; int k; } seg[FOLD__TILE_SEGMENTS];
 } fold__span;
 typedef void (*fold__tile_fn)(const fold__span *at);
 /* Columns of a narrow pack lie `stride` floats apart, from w on. */
@@ -1508,66 +1514,43 @@ typedef struct fold__tiles {
                                               4 KB apart, and elsewhere */
     /* dW, k x n, continues as the product (transpose of X) . dY, for columns of X from i on and of dY from j on */
     void (*grad)(int rows, const fold_rows *x, int i, int k, const fold_rows *dy, int j, int n, float *dw, size_t ldw);
-    fold__map_fn add;
     fold__mover mover;
 } fold__tiles;
 
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f };     /* the start of a row without init */
 
-/* A tile on all segments, one after the other; the chains continue where they went to. offset: of its first column. */
-static void fold__tile_segments(fold__tile_fn tile, const fold__product *p, ptrdiff_t row, int height, size_t offset, fold__span *at)
+/* Tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted: they work in `buffer`, whose
+   unwanted columns hold whatever finite value they came to. */
+static void fold__tiles_aside(fold__tile_fn tile, const fold__span *all, int height, int first, int last, int start, int end, float *buffer)
 {
-    int s, r;
-    for (s = 0; s < p->n_seg; s++) {
-        const fold__seg *seg = p->seg + s;
-        for (r = 0; r < height; r++) {
-            at->a[r] = fold__at(&seg->a, row + r);
-            if (s > 0) at->from[r] = at->to[r];
-        }
-        at->w = seg->w + offset;
-        at->k = seg->k;
-        tile(at);
+    const int low = start > first ? start : first, high = end < last ? end : last;
+    const size_t bytes = (size_t)(high - low) * sizeof(float);
+    float *own[FOLD__TILE_ROWS];
+    fold__span at = *all;
+    int t, r, s;
+    for (r = 0; r < height; r++) own[r] = buffer + r * FOLD__TILE_WIDTH;
+    memset(buffer, 0, (size_t)height * FOLD__TILE_WIDTH * sizeof *buffer);
+    if (all->started) at.from = (const float *const *)own;
+    at.to = own;
+    at.from_col = at.to_col = 0;
+    at.count = 1;
+    for (t = 0; t < all->count * height; t += height) {
+        for (r = 0; all->started && r < height; r++) memcpy(own[r] + (low - start), all->from[t + r] + (low - first), bytes);
+        tile(&at);
+        for (r = 0; r < height; r++) memcpy(all->to[t + r] + (low - first), own[r] + (low - start), bytes);
+        for (s = 0; s < at.n_seg; s++) at.seg[s].a += height;
     }
 }
 
-/* A tile that covers columns `start` to `end` of the pack, when more than the end of its last vector is not wanted or several segments
-   are to be added: it works in `buffer`, whose unwanted columns hold whatever finite value they came to. */
-static void fold__tile_aside(const fold__tiles *f, fold__tile_fn tile, const fold__product *p, ptrdiff_t row, int height, size_t offset,
-                             fold__span *at, int start, int end, float *buffer)
+/* Tiles of `height` rows, panel after panel. */
+static void fold__tile_rows(const fold__tiles *f, const fold__product *p, const fold__layout *l, fold__span *at, int height, float *buffer)
 {
-    const int low = start > p->col ? start : p->col, high = end < p->col + p->n ? end : p->col + p->n;
-    const size_t n = (size_t)(high - low), bytes = n * sizeof(float);
-    int r;
-    for (r = 0; r < height; r++) {
-        float *own = buffer + r * FOLD__TILE_WIDTH;
-        at->to[r] = own;
-        at->from[r] = fold__zeros;
-        if (!p->init.base && !p->init.rows) continue;
-        at->from[r] = own;
-        memcpy(own + (low - start), fold__at(&p->init, row + r) + (low - p->col), bytes);
-    }
-    fold__tile_segments(tile, p, row, height, offset, at);
-    for (r = 0; r < height; r++) {
-        float *to = fold__at(&p->y, row + r) + (low - p->col);
-        const float *own = buffer + r * FOLD__TILE_WIDTH + (low - start);
-        if (p->add) f->add(to, to, own, NULL, 0.0f, n, 1, NULL);
-        else memcpy(to, own, bytes);
-    }
-}
-
-/* `count` tiles of `height` rows from `row` on, panel after panel. */
-static void fold__tile_rows(const fold__tiles *f, const fold__product *p, const fold__layout *l, ptrdiff_t row, int height, int count, float *buffer)
-{
-    const int started = p->init.base || p->init.rows, first = p->col, last = p->col + p->n, least = f->least * f->vector;
-    fold__span at;
-    int panel, got, t, r;
-    at.width = (size_t)l->width;
-    at.panel_stride = p->panel_stride;
+    const int first = p->col, last = p->col + p->n, least = f->least * f->vector;
+    int panel, got;
     for (panel = 0; panel < l->panels; panel += got) {
         const int base = fold__layout_start(l, panel) * f->vector;
         int start = base, end = fold__layout_start(l, panel + 1) * f->vector, aside;
         fold__tile_fn tile;
-        size_t offset;
         got = 1;
         if (end <= first) continue;
         if (start >= last) break;
@@ -1579,20 +1562,14 @@ static void fold__tile_rows(const fold__tiles *f, const fold__product *p, const 
             while (end - f->vector >= last && end - start > least) end -= f->vector;
         }
         tile = f->tile[height - 1][(end - start) / f->vector - 1];
-        offset = (size_t)panel * p->panel_stride + (size_t)(start - base);
-        aside = start < first || end - last >= (f->least > 1 ? 1 : f->vector) || (p->add && p->n_seg > 1);
-        at.add = p->add && !aside;
-        at.last = end <= last || aside ? f->vector : f->vector - (end - last);
-        for (r = 0; aside && r < height; r++) memset(buffer + r * FOLD__TILE_WIDTH, 0, (size_t)(end - start) * sizeof *buffer);
-        for (t = 0; t < count; t++) {
-            const ptrdiff_t at_row = row + (ptrdiff_t)t * height;
-            if (aside) { fold__tile_aside(f, tile, p, at_row, height, offset, &at, start, end, buffer); continue; }
-            for (r = 0; r < height; r++) {
-                at.to[r] = fold__at(&p->y, at_row + r) + (start - first);
-                at.from[r] = started ? fold__at(&p->init, at_row + r) + (start - first) : fold__zeros;
-            }
-            fold__tile_segments(tile, p, at_row, height, offset, &at);
-        }
+        at->offset = (size_t)panel * p->panel_stride + (size_t)(start - base);
+        aside = start < first || end - last >= (f->least > 1 ? 1 : f->vector);
+        at->last = end <= last || aside ? f->vector : f->vector - (end - last);
+        at->to_col = (size_t)(start - first);
+        at->from_col = at->started ? at->to_col : 0;
+        if (aside) fold__tiles_aside(tile, at, height, first, last, start, end, buffer);
+        else tile(at);
+        at->scattered = 0;
     }
 }
 
@@ -1605,8 +1582,48 @@ static int fold__tile_height(int tallest, int left)
     return h == 3 && tallest == 4 ? 2 : h;
 }
 
+/* Rows as pointers, made where there are none. */
+static float *const *fold__row_pointers(const fold_rows *x, ptrdiff_t row, int rows, float **made)
+{
+    int r;
+    if (x->rows) return x->rows + row;
+    for (r = 0; r < rows; r++) made[r] = x->base + (row + r) * x->stride;
+    return made;
+}
+
+/* `count` tiles of `height` rows from `row` on, some segments at a time; the chains continue where they went to. */
+static void fold__tile_block(const fold__tiles *f, const fold__product *p, const fold__layout *l, ptrdiff_t row, int height, int count, float *scratch)
+{
+    enum { ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS };
+    const fold_rows zeros = { (float *)(uintptr_t)fold__zeros, 0, NULL };
+    const int rows = height * count;
+    float **made = (float **)(void *)(scratch + FOLD__TILE_ROWS * FOLD__TILE_WIDTH);
+    fold__span at;
+    int s = 0, i;
+    at.width = (size_t)l->width;
+    at.panel_stride = p->panel_stride;
+    at.count = count;
+    at.to = fold__row_pointers(&p->y, row, rows, made);
+    at.started = p->init.base || p->init.rows;
+    at.from = (const float *const *)fold__row_pointers(at.started ? &p->init : &zeros, row, rows, made + ROWS);
+    do {
+        at.scattered = 0;
+        at.n_seg = p->n_seg - s < FOLD__TILE_SEGMENTS ? p->n_seg - s : FOLD__TILE_SEGMENTS;
+        for (i = 0; i < at.n_seg; i++) {
+            at.seg[i].a = (const float *const *)fold__row_pointers(&p->seg[s + i].a, row, rows, made + (2 + i) * ROWS);
+            at.seg[i].w = p->seg[s + i].w;
+            at.seg[i].k = p->seg[s + i].k;
+            at.scattered |= p->seg[s + i].a.rows != NULL;
+        }
+        fold__tile_rows(f, p, l, &at, height, scratch);
+        at.from = (const float *const *)at.to;
+        at.started = 1;
+        s += at.n_seg;
+    } while (s < p->n_seg);
+}
+
 /* n >= 16: one chain per element. Rows go in blocks, so that a block's rows stay in cache from panel to panel. */
-static void fold__product_wide(const fold__tiles *f, const fold__product *p, float *buffer)
+static void fold__product_wide(const fold__tiles *f, const fold__product *p, float *scratch)
 {
     const fold__layout l = fold__layout_of(f->panel * f->vector, f->vector, p->n_pack);
     int row = 0, height, count;
@@ -1616,7 +1633,7 @@ static void fold__product_wide(const fold__tiles *f, const fold__product *p, flo
             const int left = p->rows - row - height * count;
             if (left < height || fold__tile_height(f->tallest, left) != height) break;
         }
-        fold__tile_rows(f, p, &l, row, height, count, buffer);
+        fold__tile_block(f, p, &l, row, height, count, scratch);
     }
 }
 
@@ -1646,8 +1663,7 @@ static void fold__narrow_rows(const fold__tiles *f, const fold__product *p, ptrd
     }
     for (r = 0, from = total; r < rows; r++, from += cols) {
         float *to = fold__at(&p->y, row + r) + col;
-        if (!p->add) fold__copy_few(to, from, cols);
-        else for (c = 0; c < cols; c++) to[c] = to[c] + from[c];
+        fold__copy_few(to, from, cols);
     }
 }
 
@@ -1668,20 +1684,10 @@ static void fold__product_narrow(const fold__tiles *f, const fold__product *p, f
 static void fold__product_any(const fold__tiles *f, const fold__product *p, float *scratch)
 {
     fold__product q = *p;
-    fold__seg nothing;
     if (p->rows < 1 || p->n < 1) return;
     if (q.n_pack == 0) q.n_pack = q.n;
-    if (q.n_pack < FOLD__LANES) { fold__product_narrow(f, &q, scratch); return; }
-    if (q.n_seg == 0) {                                      /* a tile expects at least one segment */
-        nothing.a.base = scratch;
-        nothing.a.stride = 0;
-        nothing.a.rows = NULL;
-        nothing.w = scratch;
-        nothing.k = 0;
-        q.seg = &nothing;
-        q.n_seg = 1;
-    }
-    fold__product_wide(f, &q, scratch);
+    if (q.n_pack < FOLD__LANES) fold__product_narrow(f, &q, scratch);
+    else fold__product_wide(f, &q, scratch);
 }
 
 /* A weight gradient by blocks of dW that stay in the first cache while some rows pass: as many as keep the narrower operand in the second
@@ -1722,7 +1728,7 @@ static void fold__weight_grad_narrow(const fold__tiles *f, int rows, const fold_
 static void fold__weight_grad_packed(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw,
                                      float *scratch)
 {
-    float *xt = scratch + FOLD__TILE_ROWS * FOLD__TILE_WIDTH, *packed = xt + FOLD__K_BLOCK * FOLD__ROW_BLOCK;
+    float *xt = scratch + FOLD__TILE_ROWS * FOLD__TILE_WIDTH + FOLD__TILE_POINTERS, *packed = xt + FOLD__K_BLOCK * FOLD__ROW_BLOCK;
     const fold__layout l = fold__layout_of(f->panel * f->vector, f->vector, n);
     fold__product p;
     fold__seg seg;
@@ -1807,9 +1813,7 @@ static void fold__product_sgemm(const fold__product *p, float *scratch)
             cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, p->n, k, 1.0f, a, k, p->seg[s].w + p->col, ld, 1.0f, c, p->n);
         }
         for (r = 0; r < rows; r++) {
-            float *to = fold__at(&p->y, row + r);
-            const float *from = c + (size_t)r * (size_t)p->n;
-            for (j = 0; j < p->n; j++) to[j] = p->add ? to[j] + from[j] : from[j];
+            memcpy(fold__at(&p->y, row + r), c + (size_t)r * (size_t)p->n, (size_t)p->n * sizeof *c);
         }
     }
 }
@@ -2297,7 +2301,7 @@ static void fold__linear_product(const fold_op_call *c, size_t rows, const fold_
         }
         p.rows = (int)rows; p.n = n; p.n_seg = at;
         p.panel_stride = fold__pack_stride(e->k, k_total, n);
-        p.seg = seg; p.init = init; p.y = y; p.add = p.n_pack = p.col = 0;
+        p.seg = seg; p.init = init; p.y = y; p.n_pack = p.col = 0;
         e->k->product(&p, c->scratch);
         init = y;
     }
@@ -2339,7 +2343,7 @@ static void fold__linear_dx(const fold_op_call *c, size_t rows, fold_rows dy, fo
     p.n_pack = e->param[0]->shape.dim[c->attr[0] ? 1 : 0];
     p.col = from;
     p.panel_stride = fold__pack_stride(e->k, seg.k, p.n_pack);
-    p.seg = &seg; p.y = dx; p.add = 0;
+    p.seg = &seg; p.y = dx;
     p.init = fold__no_rows;
     e->k->product(&p, c->scratch);
 }
@@ -13100,14 +13104,13 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 /* The last vector of a row may be a part of one, where masks are cheap. */
 #define FOLD__IS_LAST(c) (FOLD__W > 4 && c + 1 == vectors)
 #define FOLD__VLOAD_OF(p, c) (FOLD__IS_LAST(c) ? FOLD__VLOAD_M(p + c * FOLD__W, tail) : FOLD__VLOAD(p + c * FOLD__W))
-#define FOLD__FROM(r, c) FOLD__V acc##r##c = FOLD__VLOAD_OF(at->from[r], c);
-#define FOLD__FROM_ROW(r, V) FOLD__COLS_##V(FOLD__FROM, r)
+#define FOLD__FROM(r, c) FOLD__V acc##r##c = FOLD__VLOAD_OF(from##r, c);
+#define FOLD__FROM_ROW(r, V) const float *from##r = from[r] + from_col; FOLD__COLS_##V(FOLD__FROM, r)
 #define FOLD__TO(r, c) \
-    if (FOLD__IS_LAST(c)) FOLD__VSTORE_M(at->to[r] + c * FOLD__W, acc##r##c, tail, last); \
-    else FOLD__VSTORE(at->to[r] + c * FOLD__W, acc##r##c);
-#define FOLD__TO_ADD(r, c) acc##r##c = FOLD__VADD(FOLD__VLOAD_OF(at->to[r], c), acc##r##c);
-#define FOLD__TO_ROW(r, V) if (add) { FOLD__COLS_##V(FOLD__TO_ADD, r) } FOLD__COLS_##V(FOLD__TO, r)
-#define FOLD__X_ROW(r, V) const float *a##r = at->a[r];
+    if (FOLD__IS_LAST(c)) FOLD__VSTORE_M(to##r + c * FOLD__W, acc##r##c, tail, last); \
+    else FOLD__VSTORE(to##r + c * FOLD__W, acc##r##c);
+#define FOLD__TO_ROW(r, V) float *to##r = to[r] + to_col; FOLD__COLS_##V(FOLD__TO, r)
+#define FOLD__X_ROW(r, V) const float *a##r = a[r];
 #define FOLD__PANEL_VECTOR(c) FOLD__VLOAD(w + (size_t)(c / FOLD__VPP) * panel_stride + c % FOLD__VPP * FOLD__W)
 #define FOLD__FMA(r, c) acc##r##c = FOLD__VFMA(x##r, b##c, acc##r##c);
 #define FOLD__LOAD_B(r, c) const FOLD__V b##c = FOLD__PANEL_VECTOR(c);
@@ -13127,17 +13130,26 @@ FOLD__RULES(FOLD__RULE_DEFINE)
     FOLD__TARGET static void FOLD__ISA(tile_##R##x##V)(const fold__span *at) \
     { \
         FOLD__NO_CONTRACT \
-        const size_t width = at->width, panel_stride = at->panel_stride; \
-        const float *w = at->w; \
+        const size_t width = at->width, panel_stride = at->panel_stride, from_col = at->from_col, to_col = at->to_col; \
+        const float *const *from = at->from, *const *a; \
+        float *const *to = at->to; \
         enum { vectors = V }; \
-        const int count = at->k, add = at->add, last = at->last; \
+        const int last = at->last; \
         const FOLD__MASK tail = FOLD__TAIL(last); \
-        int k; \
-        FOLD__ROWS_##R(FOLD__X_ROW, V) \
-        FOLD__ROWS_##R(FOLD__FROM_ROW, V) \
+        int t, s, k; \
         (void)panel_stride; \
-        for (k = 0; k < count; k++, w += width) { FOLD__STEP_##R(V) } \
-        FOLD__ROWS_##R(FOLD__TO_ROW, V) \
+        for (t = 0; t < at->count; t++, from += R, to += R) { \
+            FOLD__ROWS_##R(FOLD__FROM_ROW, V) \
+            for (s = 0; s < at->n_seg; s++) { \
+                const float *w = at->seg[s].w + at->offset; \
+                const int count = at->seg[s].k; \
+                a = at->seg[s].a + t * R; \
+                for (k = 0; at->scattered && t + 2 < at->count && k < R; k++) FOLD__PREFETCH(a[2 * R + k]); \
+                FOLD__ROWS_##R(FOLD__X_ROW, V) \
+                for (k = 0; k < count; k++, w += width) { FOLD__STEP_##R(V) } \
+            } \
+            FOLD__ROWS_##R(FOLD__TO_ROW, V) \
+        } \
     }
 #define FOLD__AT(R, V) FOLD__ISA(tile_##R##x##V)
 
@@ -13401,7 +13413,7 @@ FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
     2, { { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2) } }
 #endif
 
-static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__ADD_LANES, FOLD__FEW_MANY, FOLD__ISA(grad), FOLD__ISA(map_add),
+static const fold__tiles FOLD__ISA(tiles) = { FOLD__W, FOLD__VPP, FOLD__LIST, FOLD__ADD_LANES, FOLD__FEW_MANY, FOLD__ISA(grad),
                                               { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
 
 /* ---- the table ---- */
@@ -13526,7 +13538,6 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__FROM
 #undef FOLD__FROM_ROW
 #undef FOLD__TO
-#undef FOLD__TO_ADD
 #undef FOLD__TO_ROW
 #undef FOLD__X_ROW
 #undef FOLD__PANEL_VECTOR

@@ -62,8 +62,8 @@ static void manual_linear(const manual *u, fold_param W, int first, int rows, co
     if (rows) u->k->product(&p, u->scratch);
 }
 
-/* dx = dy Wᵀ, or dx += with add, for the rows first .. first + k of W. */
-static void manual_back(const manual *u, fold_param W, int first, int k, int rows, fold_rows dy, fold_rows dx, int add)
+/* dx = init + dy Wᵀ for the rows first .. first + k of W. */
+static void manual_back(const manual *u, fold_param W, int first, int k, int rows, fold_rows dy, fold_rows init, fold_rows dx)
 {
     const fold__param_data *w = fold__param_of(u->m, W);
     fold__seg seg;
@@ -73,7 +73,7 @@ static void manual_back(const manual *u, fold_param W, int first, int k, int row
     seg.a = dy;
     seg.k = w->shape.dim[1];
     seg.w = fold__packs(u->m) + w->pack_t;
-    p.rows = rows; p.n = k; p.n_pack = w->shape.dim[0]; p.col = first; p.n_seg = 1; p.seg = &seg; p.y = dx; p.add = add;
+    p.rows = rows; p.n = k; p.n_pack = w->shape.dim[0]; p.col = first; p.n_seg = 1; p.seg = &seg; p.init = init; p.y = dx;
     p.panel_stride = fold__pack_stride(u->k, seg.k, p.n_pack);
     if (rows) u->k->product(&p, u->scratch);
 }
@@ -286,21 +286,21 @@ static void manual_level_back(manual *u, int from, int to)
     const int h = u->h, wide = u->gates * h, first = u->edge[from], last = u->edge[to];
     const fold_rows g = rows_from(at_row(u->g, from, wide), wide);
     if (u->kind == CHILD_SUM) { /* ds goes where dh of these rows was: nothing reads that any more */
-        manual_back(u, u->W, u->in, h, to - from, g, rows_from(at_row(u->dh, from, h), h), 0);
+        manual_back(u, u->W, u->in, h, to - from, g, rows_at(NULL), rows_from(at_row(u->dh, from, h), h));
         for (int e = first; e < last; e++) {
             float *dh = at_row(u->dh, u->child[e], h);
             manual_map(u, FOLD__MAP_add, dh, dh, at_row(u->dh, u->parent[e], h), NULL, h);
             u->a[e - first] = dh;
         }
-        manual_back(u, u->U, u->in, h, last - first, rows_from(at_row(u->ef, first, h), h), rows_at(u->a), 1);
+        manual_back(u, u->U, u->in, h, last - first, rows_from(at_row(u->ef, first, h), h), rows_at(u->a), rows_at(u->a));
         return;
     }
     for (int r = from; r < to; r++) {
         u->a[r - from] = at_row(u->dh, u->child[u->edge[r]], h);
         u->b[r - from] = at_row(u->dh, u->child[u->edge[r + 1] - 1], h);
     }
-    manual_back(u, u->W, u->kind == BINARY ? 0 : u->in, h, to - from, g, rows_at(u->a), 1);
-    if (u->kind == BINARY) manual_back(u, u->W, h, h, to - from, g, rows_at(u->b), 1);
+    manual_back(u, u->W, u->kind == BINARY ? 0 : u->in, h, to - from, g, rows_at(u->a), rows_at(u->a));
+    if (u->kind == BINARY) manual_back(u, u->W, h, h, to - from, g, rows_at(u->b), rows_at(u->b));
 }
 
 /* Weights of the recursion: for BINARY left children in a, right in b; for CHILD_SUM the forget gates too. */
@@ -368,7 +368,7 @@ static void manual_dense_back(const manual *u, const fold_dense *d, int rows, in
 {
     manual_weights(u, d->W, 0, in, rows, rows_from(x, in), rows_from(dy, out));
     manual_bias(u, d->b, rows, rows_from(dy, out));
-    manual_back(u, d->W, 0, in, rows, rows_from(dy, out), rows_from(dx, in), 0);
+    manual_back(u, d->W, 0, in, rows, rows_from(dy, out), rows_at(NULL), rows_from(dx, in));
 }
 
 /* Every node's class. Losses are added up in item order, as the library's are hashed. */

@@ -114,15 +114,13 @@ static void test_product(const fold__kernels *f, int tries)
     int t, i, r, j, s, exact = strcmp(f->name, "cblas") != 0;
     for (t = 0; t < tries; t++) {
         int n = ns[below((int)(sizeof ns / sizeof *ns))], m = ms[below((int)(sizeof ms / sizeof *ms))];
-        int n_seg = below(4), k[3] = { 0, 0, 0 }, first[3] = { 0, 0, 0 }, total = below(9), init_kind = below(4), add = below(3) == 0;
+        int n_seg = below(7), k[6] = { 0 }, first[6] = { 0 }, total = below(9), init_kind = below(4);
         int part = below(2), col = part ? below(n) : 0, wanted = part ? 1 + below(n - col) : n;       /* a range of columns */
         if (part && below(3) == 0) { col = n / 3; wanted = n - 2 * (n / 3); }
-        matrix a[3], init, y;
+        matrix a[6], init, y;
         float *w, *pack, *expect, *scratch;
-        fold__seg seg[3];
+        fold__seg seg[6];
         fold__product p;
-        fold_rows ydest;
-        float **dest = (float **)malloc((size_t)(m + 1) * sizeof *dest);
         for (s = 0; s < n_seg; s++) { k[s] = below(4) == 0 ? 0 : 1 + below(m > 60 ? 20 : 75); first[s] = total; total += k[s] + below(3); }
         w = floats((size_t)total * (size_t)n);
         pack = packed(f, w, total, n, below(2));
@@ -133,27 +131,22 @@ static void test_product(const fold__kernels *f, int tries)
         init = make(init_kind == 1 ? 1 : m, wanted, init_kind == 2);
         if (init_kind == 1) init.r.stride = 0;
         y = make(m, wanted, below(2));
-        ydest = y.r;
-        if (add && m > 1 && below(2)) {          /* several rows to one destination */
-            for (r = 0; r < m; r++) dest[r] = y.data + (ptrdiff_t)(below(m) / 2) * wanted;
-            ydest.rows = dest; ydest.base = NULL;
-        }
         memset(&p, 0, sizeof p);
-        p.rows = m; p.n = wanted; p.n_seg = n_seg; p.seg = seg; p.panel_stride = fold__pack_stride(f, total, n); p.y = ydest; p.add = add;
+        p.rows = m; p.n = wanted; p.n_seg = n_seg; p.seg = seg; p.panel_stride = fold__pack_stride(f, total, n); p.y = y.r;
         p.n_pack = part ? n : below(2) * n; p.col = col;
         if (init_kind == 1 || init_kind == 2) p.init = init.r;
-        if (init_kind == 3 && !add) p.init = ydest;
+        if (init_kind == 3) p.init = y.r;
         expect = (float *)malloc(((size_t)m * (size_t)wanted + 1) * sizeof *expect);
         memcpy(expect, y.data, (size_t)m * (size_t)wanted * sizeof *expect);
         for (r = 0; r < m; r++) for (j = 0; j < wanted; j++) {
-            float *to = expect + (fold__at(&ydest, r) - y.data) + j;
-            float acc = init_kind == 1 || init_kind == 2 ? fold__at(&init.r, r)[j] : init_kind == 3 && !add ? *to : 0.0f;
+            float *to = expect + (fold__at(&y.r, r) - y.data) + j;
+            float acc = init_kind == 1 || init_kind == 2 ? fold__at(&init.r, r)[j] : init_kind == 3 ? *to : 0.0f;
             for (s = 0; s < n_seg; s++) {
                 const float *x = fold__at(&seg[s].a, r), *v = w + (ptrdiff_t)first[s] * n + col + j;
                 if (n < 16) acc = acc + narrow_dot(f, x, v, n, k[s]);
                 else for (i = 0; i < k[s]; i++) acc = ma(f, x[i], v[i * n], acc);
             }
-            *to = add ? *to + acc : acc;
+            *to = acc;
         }
         scratch = floats(fold__scratch_floats(f, total, wanted));
         f->product(&p, scratch);
@@ -164,7 +157,7 @@ static void test_product(const fold__kernels *f, int tries)
         }
         for (s = 0; s < n_seg; s++) drop(&a[s]);
         drop(&init); drop(&y);
-        free(w); free(pack); free(expect); free(scratch); free(dest);
+        free(w); free(pack); free(expect); free(scratch);
     }
 }
 
