@@ -1382,7 +1382,8 @@ static size_t fold__scratch_floats(const fold__kernels *f, int k, int n)
     fold__layout l;
     if (f->panel == 0) return FOLD__NARROW_ELEMENTS * FOLD__LANES + (size_t)FOLD__CBLAS_BLOCK * ((size_t)k + (size_t)n);
     l = fold__layout_of(f->panel, f->vector, n < 1 ? 1 : n);
-    return FOLD__TILE_ROWS * FOLD__TILE_WIDTH + FOLD__TILE_POINTERS + (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)l.panels * (size_t)l.width);
+    return FOLD__TILE_ROWS * FOLD__TILE_WIDTH + FOLD__TILE_POINTERS +
+           (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)l.panels * (size_t)l.width);
 }
 
 /* dst[c*ld + r] = src[r][c] for four rows and cols columns. */
@@ -1592,7 +1593,8 @@ static float *const *fold__row_pointers(const fold_rows *x, ptrdiff_t row, int r
 }
 
 /* `count` tiles of `height` rows from `row` on, some segments at a time; the chains continue where they went to. */
-static void fold__tile_block(const fold__tiles *f, const fold__product *p, const fold__layout *l, ptrdiff_t row, int height, int count, float *scratch)
+static void fold__tile_block(const fold__tiles *f, const fold__product *p, const fold__layout *l, ptrdiff_t row, int height, int count,
+                             float *scratch)
 {
     enum { ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS };
     const fold_rows zeros = { (float *)(uintptr_t)fold__zeros, 0, NULL };
