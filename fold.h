@@ -1232,53 +1232,53 @@ typedef struct fold__product {
 
 /* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section. min, max and relu are written as one
    comparison and a choice, which settles NaN and -0: the second choice wins whenever the comparison is false.
-   d_f maps take g, the gradient of y, in a. */
-#define FOLD__MAPS(X) \
+   d_f maps take g, the gradient of y, in a. L: maps that wait for memory or are rare, of which AVX-512 takes AVX2's. */
+#define FOLD__MAPS(X, L) \
     X(add, FOLD__VADD(FOLD__A, FOLD__B)) \
-    X(sub, FOLD__VSUB(FOLD__A, FOLD__B)) \
+    L(sub, FOLD__VSUB(FOLD__A, FOLD__B)) \
     X(mul, FOLD__VMUL(FOLD__A, FOLD__B)) \
-    X(div, FOLD__VDIV(FOLD__A, FOLD__B)) \
-    X(min, FOLD__VMIN(FOLD__A, FOLD__B)) \
-    X(max, FOLD__VMAX(FOLD__A, FOLD__B)) \
-    X(scale, FOLD__VMUL(FOLD__A, FOLD__S)) \
+    L(div, FOLD__VDIV(FOLD__A, FOLD__B)) \
+    L(min, FOLD__VMIN(FOLD__A, FOLD__B)) \
+    L(max, FOLD__VMAX(FOLD__A, FOLD__B)) \
+    L(scale, FOLD__VMUL(FOLD__A, FOLD__S)) \
     X(shift, FOLD__VADD(FOLD__A, FOLD__S)) \
-    X(neg, FOLD__VNEG(FOLD__A)) \
-    X(copy, FOLD__A) \
-    X(fill, FOLD__S) \
+    L(neg, FOLD__VNEG(FOLD__A)) \
+    L(copy, FOLD__A) \
+    L(fill, FOLD__S) \
     X(exp, FOLD__ISA(exp)(FOLD__A)) \
-    X(log, FOLD__ISA(log)(FOLD__A)) \
-    X(sqrt, FOLD__VSQRT(FOLD__A)) \
-    X(square, FOLD__VMUL(FOLD__A, FOLD__A)) \
-    X(abs, FOLD__VABS(FOLD__A)) \
+    L(log, FOLD__ISA(log)(FOLD__A)) \
+    L(sqrt, FOLD__VSQRT(FOLD__A)) \
+    L(square, FOLD__VMUL(FOLD__A, FOLD__A)) \
+    L(abs, FOLD__VABS(FOLD__A)) \
     X(sigmoid, FOLD__ISA(sigmoid)(FOLD__A)) \
     X(tanh, FOLD__ISA(tanh)(FOLD__A)) \
-    X(relu, FOLD__VMAX(FOLD__A, FOLD__VZERO())) \
-    X(leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__A), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S))) \
+    L(relu, FOLD__VMAX(FOLD__A, FOLD__VZERO())) \
+    L(leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__A), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S))) \
     X(gelu, FOLD__ISA(gelu)(FOLD__A)) \
     X(softplus, FOLD__ISA(softplus)(FOLD__A)) \
-    X(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C)) \
+    L(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C)) \
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C)) \
-    X(d_min_a, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__A, FOLD__VZERO())) \
-    X(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A)) \
-    X(d_max_a, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__A, FOLD__VZERO())) \
-    X(d_max_b, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A)) \
-    X(d_div_b, FOLD__VDIV(FOLD__VNEG(FOLD__VMUL(FOLD__A, FOLD__B)), FOLD__C)) \
-    X(d_exp, FOLD__VMUL(FOLD__A, FOLD__B)) \
-    X(d_log, FOLD__VDIV(FOLD__A, FOLD__B)) \
-    X(d_sqrt, FOLD__VDIV(FOLD__VMUL(FOLD__VSET(0.5f), FOLD__A), FOLD__B)) \
-    X(d_square, FOLD__VMUL(FOLD__VMUL(FOLD__VSET(2.0f), FOLD__A), FOLD__B)) \
-    X(d_abs, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, \
+    L(d_min_a, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__A, FOLD__VZERO())) \
+    L(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A)) \
+    L(d_max_a, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__A, FOLD__VZERO())) \
+    L(d_max_b, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A)) \
+    L(d_div_b, FOLD__VDIV(FOLD__VNEG(FOLD__VMUL(FOLD__A, FOLD__B)), FOLD__C)) \
+    L(d_exp, FOLD__VMUL(FOLD__A, FOLD__B)) \
+    L(d_log, FOLD__VDIV(FOLD__A, FOLD__B)) \
+    L(d_sqrt, FOLD__VDIV(FOLD__VMUL(FOLD__VSET(0.5f), FOLD__A), FOLD__B)) \
+    L(d_square, FOLD__VMUL(FOLD__VMUL(FOLD__VSET(2.0f), FOLD__A), FOLD__B)) \
+    L(d_abs, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, \
              FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__VZERO()), FOLD__VNEG(FOLD__A), FOLD__VZERO()))) \
     X(d_sigmoid, FOLD__VMUL(FOLD__A, FOLD__VMUL(FOLD__B, FOLD__VSUB(FOLD__VSET(1.0f), FOLD__B)))) \
     X(d_tanh, FOLD__VMUL(FOLD__A, FOLD__VSUB(FOLD__VSET(1.0f), FOLD__VMUL(FOLD__B, FOLD__B)))) \
-    X(d_relu, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VZERO())) \
-    X(d_leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S))) \
+    L(d_relu, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VZERO())) \
+    L(d_leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S))) \
     X(d_gelu, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_slope)(FOLD__B))) \
     X(d_softplus, FOLD__VMUL(FOLD__A, FOLD__ISA(sigmoid_call)(FOLD__B)))
 
 enum fold__map {
 #define FOLD__MAP_ENUM(name, expression) FOLD__MAP_##name,
-    FOLD__MAPS(FOLD__MAP_ENUM)
+    FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM)
 #undef FOLD__MAP_ENUM
     FOLD__MAP_COUNT
 };
@@ -1763,8 +1763,9 @@ static void fold__weight_grad_packed(const fold__tiles *f, int rows, const fold_
 static void fold__weight_grad_any(const fold__tiles *f, int rows, const fold_rows *x, int k, const fold_rows *dy, int n, float *dw, size_t ldw,
                                   float *scratch)
 {
+    const int whole = n == 8 && rows <= FOLD__ROW_BLOCK / 2; /* a vector, if a short one: more rows pay for wider ones */
     if (rows < 1 || k < 1 || n < 1) return;
-    if (n < FOLD__LANES && k >= FOLD__LANES && f->many > f->few) fold__weight_grad_narrow(f, rows, x, k, dy, n, dw, ldw, scratch);
+    if (n < FOLD__LANES && !whole && k >= FOLD__LANES && f->many > f->few) fold__weight_grad_narrow(f, rows, x, k, dy, n, dw, ldw, scratch);
     else if (rows <= (ldw % 1024 ? f->many : f->few)) fold__weight_grad_direct(f, rows, x, k, dy, n, dw, ldw);
     else fold__weight_grad_packed(f, rows, x, k, dy, n, dw, ldw, scratch);
 }
@@ -12776,7 +12777,7 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
         for (i = 0; i + FOLD__W <= n; i += FOLD__W) {
             const FOLD__V a = FOLD__VLOAD(pa + i), b = FOLD__VLOAD(pb + i), c = FOLD__VLOAD(pc + i);
             FOLD__V y = s;
-            switch (map) { FOLD__MAPS(FOLD__MAP_CASE) default: break; }
+            switch (map) { FOLD__MAPS(FOLD__MAP_CASE, FOLD__MAP_CASE) default: break; }
             FOLD__VSTORE(py + i, y);
         }
         if (i < n) {
@@ -12873,7 +12874,15 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
         } \
     }
 #endif
-FOLD__MAPS(FOLD__MAP_DEFINE)
+#define FOLD__MAP_ENTRY(name, expression) FOLD__ISA(map_##name),
+#if FOLD__SIMD_PASS == 512
+#define FOLD__LIGHT(name, expression)
+#define FOLD__LIGHT_ENTRY(name, expression) fold__map_##name##__avx2,
+#else
+#define FOLD__LIGHT FOLD__MAP_DEFINE
+#define FOLD__LIGHT_ENTRY FOLD__MAP_ENTRY
+#endif
+FOLD__MAPS(FOLD__MAP_DEFINE, FOLD__LIGHT)
 
 /* ---- sixteen lanes, in as many vectors as that takes ---- */
 
@@ -13289,16 +13298,6 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *x, int first, int k, cons
 #define FOLD__GRAD_FMA(r, C) { const FOLD__V v = FOLD__VSET(x##r[i]); FOLD__COLS_##C(FOLD__GRAD_FMA_AT, r) }
 #define FOLD__GRAD_FMA_AT(r, c) a##c = FOLD__VFMA(v, d##r##_##c, a##c);
 #define FOLD__GRAD_STORE(r, c) FOLD__VSTORE(to + c * FOLD__W, a##c);
-#define FOLD__GRAD_STRIP(R, C) \
-    for (; n - j >= C * FOLD__W; j += C * FOLD__W) { \
-        FOLD__ROWS_##R(FOLD__GRAD_DY, C) \
-        to = dw + j; \
-        for (i = 0; i < k; i++, to += ldw) { \
-            FOLD__COLS_##C(FOLD__GRAD_LOAD, R) \
-            FOLD__ROWS_##R(FOLD__GRAD_FMA, C) \
-            FOLD__COLS_##C(FOLD__GRAD_STORE, R) \
-        } \
-    }
 #define FOLD__GRAD(R, C) \
     FOLD__TARGET static void FOLD__ISA(grad_##R)(const fold_rows *x, int first, int k, const fold_rows *dy, int from, int n, float *dw, size_t ldw, \
                                                  ptrdiff_t row) \
@@ -13307,16 +13306,25 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *x, int first, int k, cons
         FOLD__ROWS_##R(FOLD__GRAD_ROW, C) \
         float *to; \
         int i, j = 0; \
-        FOLD__GRAD_STRIP(R, C) \
-        FOLD__GRAD_STRIP(R, 1) \
-        if (j == n) return; \
-        const FOLD__MASK tail = FOLD__TAIL(n - j); \
-        FOLD__ROWS_##R(FOLD__GRAD_DY_M, 1) \
-        to = dw + j; \
-        for (i = 0; i < k; i++, to += ldw) { \
-            FOLD__V a0 = FOLD__VLOAD_M(to, tail); \
-            FOLD__ROWS_##R(FOLD__GRAD_FMA, 1) \
-            FOLD__VSTORE_M(to, a0, tail, n - j); \
+        for (; n - j >= C * FOLD__W; j += C * FOLD__W) { \
+            FOLD__ROWS_##R(FOLD__GRAD_DY, C) \
+            to = dw + j; \
+            for (i = 0; i < k; i++, to += ldw) { \
+                FOLD__COLS_##C(FOLD__GRAD_LOAD, R) \
+                FOLD__ROWS_##R(FOLD__GRAD_FMA, C) \
+                FOLD__COLS_##C(FOLD__GRAD_STORE, R) \
+            } \
+        } \
+        for (; j < n; j += FOLD__W) { \
+            const int left = n - j < FOLD__W ? n - j : FOLD__W; \
+            const FOLD__MASK tail = FOLD__TAIL(left); \
+            FOLD__ROWS_##R(FOLD__GRAD_DY_M, 1) \
+            to = dw + j; \
+            for (i = 0; i < k; i++, to += ldw) { \
+                FOLD__V a0 = FOLD__VLOAD_M(to, tail); \
+                FOLD__ROWS_##R(FOLD__GRAD_FMA, 1) \
+                FOLD__VSTORE_M(to, a0, tail, left); \
+            } \
         } \
     }
 #if FOLD__SIMD_PASS == 512
@@ -13327,6 +13335,9 @@ FOLD__GRAD(1, 8) FOLD__GRAD(2, 4) FOLD__GRAD(3, 3) FOLD__GRAD(4, 2) FOLD__GRAD(6
 static void FOLD__ISA(grad)(int rows, const fold_rows *x, int i, int k, const fold_rows *dy, int j, int n, float *dw, size_t ldw)
 {
     int row, height;
+#if FOLD__SIMD_PASS == 512
+    if (n <= 8) { fold__grad__avx2(rows, x, i, k, dy, j, n, dw, ldw); return; }
+#endif
     for (row = 0; row < rows; row += height) {
         height = fold__tile_height(6, rows - row);
         switch (height) {
@@ -13435,12 +13446,11 @@ static void FOLD__ISA(weight_grad)(int rows, const fold_rows *x, int k, const fo
     fold__weight_grad_any(&FOLD__ISA(tiles), rows, x, k, dy, n, dw, ldw, scratch);
 }
 
-#define FOLD__MAP_ENTRY(name, expression) FOLD__ISA(map_##name),
 #define FOLD__RULE_ENTRY(name, states, body) FOLD__ISA(rule_##name),
 
 static const fold__kernels FOLD__ISA(table) = {
     FOLD__ISA_NAME, FOLD__VPP * FOLD__W, FOLD__W, FOLD__ISA(pack), FOLD__ISA(product), FOLD__ISA(weight_grad),
-    { FOLD__MAPS(FOLD__MAP_ENTRY) },
+    { FOLD__MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
     FOLD__ISA(sum), FOLD__ISA(dot), FOLD__ISA(max), FOLD__ISA(exp_sum),
     { FOLD__RULES(FOLD__RULE_ENTRY) }
 };
@@ -13460,7 +13470,7 @@ static void FOLD__ISA(product_cblas)(const fold__product *p, float *scratch)
 
 static const fold__kernels FOLD__ISA(cblas) = {
     "cblas", 0, 1, FOLD__ISA(pack_cblas), FOLD__ISA(product_cblas), fold__weight_grad_sgemm,
-    { FOLD__MAPS(FOLD__MAP_ENTRY) },
+    { FOLD__MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
     FOLD__ISA(sum), FOLD__ISA(dot), FOLD__ISA(max), FOLD__ISA(exp_sum),
     { FOLD__RULES(FOLD__RULE_ENTRY) }
 };
@@ -13578,10 +13588,11 @@ static const fold__kernels FOLD__ISA(cblas) = {
 #undef FOLD__GRAD_FMA
 #undef FOLD__GRAD_FMA_AT
 #undef FOLD__GRAD_STORE
-#undef FOLD__GRAD_STRIP
 #undef FOLD__GRAD
 #undef FOLD__LIST
 #undef FOLD__MAP_ENTRY
+#undef FOLD__LIGHT
+#undef FOLD__LIGHT_ENTRY
 #undef FOLD__TRANSPOSE_8
 #undef FOLD__RULE_TURN
 #undef FOLD__RULE_LOAD

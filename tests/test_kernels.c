@@ -203,7 +203,7 @@ static float special(void)
 
 static const char *map_name[] = {
 #define NAME(name, expression) #name,
-    FOLD__MAPS(NAME)
+    FOLD__MAPS(NAME, NAME)
 };
 
 static double map_reference(int map, double a, double b, double c, double s)
