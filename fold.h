@@ -1627,7 +1627,7 @@ static void fold__tile_block(const fold__tiles *f, const fold__product *p, const
 /* n >= 16: one chain per element. Rows go in blocks, so that a block's rows stay in cache from panel to panel. */
 static void fold__product_wide(const fold__tiles *f, const fold__product *p, float *scratch)
 {
-    const fold__layout l = fold__layout_of(f->panel * f->vector, f->vector, p->n_pack);
+    const fold__layout l = fold__layout_of(f->panel * f->vector, f->vector, p->n_pack ? p->n_pack : p->n);
     int row = 0, height, count;
     for (; row < p->rows; row += height * count) {
         height = fold__tile_height(f->tallest, p->rows - row);
@@ -1685,11 +1685,9 @@ static void fold__product_narrow(const fold__tiles *f, const fold__product *p, f
 
 static void fold__product_any(const fold__tiles *f, const fold__product *p, float *scratch)
 {
-    fold__product q = *p;
     if (p->rows < 1 || p->n < 1) return;
-    if (q.n_pack == 0) q.n_pack = q.n;
-    if (q.n_pack < FOLD__LANES) fold__product_narrow(f, &q, scratch);
-    else fold__product_wide(f, &q, scratch);
+    if ((p->n_pack ? p->n_pack : p->n) < FOLD__LANES) fold__product_narrow(f, p, scratch);
+    else fold__product_wide(f, p, scratch);
 }
 
 /* A weight gradient by blocks of dW that stay in the first cache while some rows pass: as many as keep the narrower operand in the second
@@ -1740,7 +1738,7 @@ static void fold__weight_grad_packed(const fold__tiles *f, int rows, const fold_
     seg.a.stride = FOLD__ROW_BLOCK;
     seg.a.rows = NULL;
     seg.w = packed;
-    p.n = p.n_pack = n;
+    p.n = n;
     p.n_seg = 1;
     p.seg = &seg;
     p.y.stride = (ptrdiff_t)ldw;
