@@ -1802,7 +1802,7 @@ static void fold__product_sgemm(const fold__product *p, float *scratch)
 {
     const int ld = p->n_pack ? p->n_pack : p->n;
     float *c = scratch, *a = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)p->n;
-    int row, rows, s, r, j;
+    int row, rows, s, r;
     for (row = 0; row < p->rows; row += rows) {
         rows = p->rows - row < FOLD__CBLAS_BLOCK ? p->rows - row : FOLD__CBLAS_BLOCK;
         if (p->init.base || p->init.rows) fold__gather(c, &p->init, row, rows, p->n);
@@ -12626,15 +12626,15 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
     return FOLD__VFMA(q, r, FOLD__VSET(0x1.fffffcp-2f));
 }
 
-/* The bounds are written so that NaN passes. 2^n is applied in two factors: it overflows to infinity and rounds once into
-   the denormals. */
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp)(FOLD__V x)
+/* exp of x <= 89. The bounds are written so that NaN passes. 2^n is applied in two factors: it overflows to infinity and rounds
+   once into the denormals. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
-    const FOLD__V one = FOLD__VSET(1.0f), low = FOLD__VSET(-104.0f), high = FOLD__VSET(89.0f);
-    FOLD__V c = FOLD__VMIN(high, x), d = FOLD__VMAX(low, c), r, p;
+    const FOLD__V one = FOLD__VSET(1.0f), low = FOLD__VSET(-104.0f);
+    FOLD__V r, p;
     FOLD__I n, half;
-    r = FOLD__ISA(exp_reduce)(d, &n);
+    r = FOLD__ISA(exp_reduce)(FOLD__VMAX(low, x), &n);
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
     n = FOLD__IADD(n, FOLD__ISET(254u));                   /* both halves' exponent bias; now positive */
@@ -12642,6 +12642,12 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp)(FOLD__V x)
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     n = FOLD__ISUB(n, half);
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(n, 23)));
+}
+
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp)(FOLD__V x)
+{
+    const FOLD__V high = FOLD__VSET(89.0f);
+    return FOLD__ISA(exp_low)(FOLD__VMIN(high, x));
 }
 
 /* log(1 + f) + e ln 2 for f in [sqrt(1/2) - 1, sqrt(2) - 1]. */
@@ -12683,7 +12689,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V one = FOLD__VSET(1.0f);
-    FOLD__V e = FOLD__ISA(exp)(FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(FOLD__VABS(x)), FOLD__ISET(0x80000000u))));
+    FOLD__V e = FOLD__ISA(exp_low)(FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(FOLD__VABS(x)), FOLD__ISET(0x80000000u))));
     return FOLD__VDIV(FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), e, one), FOLD__VADD(one, e));
 }
 
@@ -12713,7 +12719,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V zero = FOLD__VZERO(), one = FOLD__VSET(1.0f);
-    FOLD__V u = FOLD__ISA(exp)(FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(FOLD__VABS(x)), FOLD__ISET(0x80000000u))));
+    FOLD__V u = FOLD__ISA(exp_low)(FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(FOLD__VABS(x)), FOLD__ISET(0x80000000u))));
     FOLD__M large = FOLD__VLT(FOLD__VSET(0.41421356f), u);
     FOLD__V f = FOLD__VSEL(large, FOLD__VMUL(FOLD__VSUB(u, one), FOLD__VSET(0.5f)), u);
     FOLD__V above = FOLD__VMAX(x, zero);
