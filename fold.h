@@ -13159,7 +13159,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                 const float *w = at->seg[s].w + at->offset; \
                 const int count = at->seg[s].k; \
                 a = at->seg[s].a + t * R; \
-                for (k = 0; at->scattered && t + 2 < at->count && k < R; k++) FOLD__PREFETCH(a[2 * R + k]); \
+                for (k = 0; R >= 4 && at->scattered && t + 2 < at->count && k < R; k++) FOLD__PREFETCH(a[2 * R + k]); \
                 FOLD__ROWS_##R(FOLD__X_ROW, V) \
                 for (k = 0; k < count; k++, w += width) { FOLD__STEP_##R(V) } \
             } \
