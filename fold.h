@@ -1240,7 +1240,7 @@ typedef struct fold__product {
     L(div, FOLD__VDIV(FOLD__A, FOLD__B)) \
     L(min, FOLD__VMIN(FOLD__A, FOLD__B)) \
     L(max, FOLD__VMAX(FOLD__A, FOLD__B)) \
-    L(scale, FOLD__VMUL(FOLD__A, FOLD__S)) \
+    X(scale, FOLD__VMUL(FOLD__A, FOLD__S)) \
     X(shift, FOLD__VADD(FOLD__A, FOLD__S)) \
     L(neg, FOLD__VNEG(FOLD__A)) \
     L(copy, FOLD__A) \
