@@ -3,7 +3,7 @@
    as many bytes are read over and over, whichever takes longer. */
 
 enum { GEMM_FORWARD, GEMM_INPUTS, GEMM_WEIGHTS, GEMM_PRODUCTS, GEMM_MS = 9, GEMM_SHAPES = 8 };
-static const char *const gemm_names[GEMM_PRODUCTS] = { "Y=XW", "dX=dYWT", "dW+=XTdY" };
+static const char *const gemm_names[GEMM_PRODUCTS] = { "Y=XW", "dX+=dYWT", "dW+=XTdY" };
 static const int gemm_m[GEMM_MS] = { 1, 2, 3, 4, 6, 12, 48, 240, 768 };
 static const int gemm_kn[GEMM_SHAPES][2] = { { 8, 64 },    { 64, 64 },    { 150, 5 },   { 150, 450 },
                                              { 300, 600 }, { 512, 1024 }, { 784, 200 }, { 200, 10000 } };
@@ -29,7 +29,8 @@ static fold_rows gemm_rows(float *base, int width)
     return r;
 }
 
-static void gemm_product(const gemm *g, int m, int k, int n, const float *pack, float *from, float *to)
+/* add: chains go on from what is in `to`. */
+static void gemm_product(const gemm *g, int m, int k, int n, const float *pack, float *from, float *to, int add)
 {
     fold__seg seg;
     fold__product p;
@@ -43,13 +44,14 @@ static void gemm_product(const gemm *g, int m, int k, int n, const float *pack, 
     p.panel_stride = fold__pack_stride(g->k, k, n);
     p.seg = &seg;
     p.y = gemm_rows(to, n);
+    if (add) p.init = p.y;
     g->k->product(&p, g->scratch);
 }
 
 static void gemm_once(const gemm *g, int product, int m, int k, int n)
 {
-    if (product == GEMM_FORWARD) gemm_product(g, m, k, n, g->pack, g->x, g->y);
-    if (product == GEMM_INPUTS) gemm_product(g, m, n, k, g->pack_t, g->y, g->x);
+    if (product == GEMM_FORWARD) gemm_product(g, m, k, n, g->pack, g->x, g->y, 0);
+    if (product == GEMM_INPUTS) gemm_product(g, m, n, k, g->pack_t, g->y, g->x, 1);
     if (product == GEMM_WEIGHTS) {
         const fold_rows x = gemm_rows(g->x, k), dy = gemm_rows(g->y, n);
         g->k->weight_grad(m, &x, k, &dy, n, g->dw, (size_t)n, g->scratch);
@@ -90,7 +92,7 @@ static void gemm_lines(gemm *g, int k, int n, double seconds, double peak, int j
         const double m = gemm_m[i], flop = 2 * m * k * n;
         const double size = 4 * (m * k + m * n + (double)k * n), bandwidth = read_bandwidth(g->k->name, (size_t)size);
         for (int p = 0; p < GEMM_PRODUCTS; p++) {
-            const double again = p == GEMM_WEIGHTS ? 4.0 * k * n : 0; /* read and written */
+            const double again = p == GEMM_INPUTS ? 4 * m * k : p == GEMM_WEIGHTS ? 4.0 * k * n : 0; /* read and written */
             const double memory = flop / (size + again) * bandwidth, bound = memory < peak ? memory : peak;
             const double rate = flop / gemm_time(g, p, gemm_m[i], k, n, seconds);
             share[p][i] = rate / bound;
