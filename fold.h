@@ -2067,22 +2067,20 @@ static void fold__map_broadcast(fold__map_fn map, float *y, int n, const float *
 static void fold__map_rows(const fold_op_call *c, fold__map_fn map, const fold_rows *y, int n, const fold_rows *const x[3], const int size[3],
                            float s)
 {
-    fold_rows all[4] = { *y, *y, *y, *y };
-    int flat = 1, same = 1;
-    if (!c->rows) return;
-    for (int i = 0; i < 3; i++) {
-        if (x[i]) all[i + 1] = *x[i];
-        same &= !x[i] || size[i] == n;
-    }
-    for (int i = 0; i < 4; i++) flat &= !all[i].rows && all[i].stride == n;
+    const fold_rows *a = x[0] ? x[0] : y, *b = x[1] ? x[1] : y, *d = x[2] ? x[2] : y; /* what the map does not use must only be there */
+    const int same = (!x[0] || size[0] == n) && (!x[1] || size[1] == n) && (!x[2] || size[2] == n);
     for (size_t r = 0; !same && r < c->rows; r++) {
-        const float *p[3];
-        for (int i = 0; i < 3; i++) p[i] = x[i] ? fold_row(x[i], r) : NULL;
+        const float *const p[3] = { x[0] ? fold_row(a, r) : NULL, x[1] ? fold_row(b, r) : NULL, x[2] ? fold_row(d, r) : NULL };
         fold__map_broadcast(map, fold_row(y, r), n, p, size, s);
     }
-    if (same)
-        map(fold_row(y, 0), fold_row(&all[1], 0), fold_row(&all[2], 0), fold_row(&all[3], 0), s, flat ? c->rows * (size_t)n : (size_t)n,
-            flat ? 1 : c->rows, all);
+    if (!same || !c->rows) return;
+    const int spaced = !y->rows && !a->rows && !b->rows && !d->rows;
+    if (c->rows == 1 || (spaced && y->stride == n && a->stride == n && b->stride == n && d->stride == n)) {
+        map(fold_row(y, 0), fold_row(a, 0), fold_row(b, 0), fold_row(d, 0), s, c->rows * (size_t)n, 1, NULL);
+        return;
+    }
+    const fold_rows all[4] = { *y, *a, *b, *d };
+    map(fold_row(y, 0), fold_row(a, 0), fold_row(b, 0), fold_row(d, 0), s, (size_t)n, c->rows, all);
 }
 
 static int fold__in_size(const fold_op_call *c, int i) { return fold__shape_size(&c->in_shape[i]); }
@@ -2105,11 +2103,10 @@ static const fold_rows *fold__named_rows(const fold_op_call *c, char name, int n
 
 static void fold__elementwise_forward(const fold_op_call *c, const fold__elementwise *e, float s)
 {
-    const fold_rows *x[3] = { NULL, NULL, NULL };
-    int size[3] = { 0, 0, 0 };
-    const int n = fold__out_size(c);
-    for (int i = 0; i < c->n_in; i++) x[i] = fold__named_rows(c, (char)('a' + i), n, &size[i]);
-    fold__map_rows(c, c->engine->k->map[e->map], &c->out[0], n, x, size, s);
+    const int two = c->n_in > 1;
+    const fold_rows *const x[3] = { &c->in[0], two ? &c->in[1] : NULL, NULL };
+    const int size[3] = { fold__in_size(c, 0), two ? fold__in_size(c, 1) : 0, 0 };
+    fold__map_rows(c, c->engine->k->map[e->map], &c->out[0], fold__out_size(c), x, size, s);
 }
 
 /* The gradient of a repeated operand: its full-size gradient summed over the repetitions, in order. */
@@ -5691,8 +5688,8 @@ typedef struct fold__group {
     uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows;
     size_t floats, base, rows_at, leaf_at;
 } fold__group;
-/* A signature in a group: its calls in record order, its buffers. op_at, turn_at, free_at: where in scratch, behind its
-   brief buffers, an op's own floats, turns of ops and then pointers to rows begin. */
+/* A signature in a group: its calls in record order, its buffers. op_at, turn_at, spot_at, free_at: where in scratch, behind its
+   brief buffers, an op's own floats, turns of ops, where operands lie and then pointers to rows begin. */
 typedef struct fold__gsig {
     uint32_t form, group, calls, elems, rec0, buf0, max_rows, max_elems;
     uint32_t chain;               /* longest chain of its own signature */
@@ -5705,7 +5702,7 @@ typedef struct fold__gsig {
     uint64_t recurrent;           /* inputs that come from the same component */
     uint8_t n_in, n_list, n_out, cyclic, hoisted; /* cyclic 2: with other signatures; hoisted: it has a prologue */
     uint8_t read_late, cleared;   /* weight gradients read its outputs; outputs (a mask) whose gradients are cleared before any backward */
-    size_t op_at, turn_at, free_at;
+    size_t op_at, turn_at, spot_at, free_at;
 } fold__gsig;
 /* off: in the group's region, or in scratch */
 typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8_t elem, place; } fold__buf;
@@ -5739,13 +5736,32 @@ typedef struct fold__use {
 } fold__use;
 #define FOLD__NO_TOTAL SIZE_MAX
 
+/* The call of an op, complete but for its rows. */
+typedef struct fold__prepared { fold_op_call call; fold__engine engine; } fold__prepared;
+
+/* Where rows of an operand lie, for all batches of a stage: row 0, and how a batch moves on from there: not at all (parameters, what is made
+   tile by tile, or base NULL: nothing), with the calls or list elements of its signature, or with its own rows. Else it is what the batch
+   reads or writes outside (from), or a row once for each of a call's list elements (spread). */
+enum { FOLD__STAYS, FOLD__BY_CALLS, FOLD__BY_ELEMS, FOLD__BY_ROWS, FOLD__OTHERWISE };
+typedef struct fold__spot {
+    float *base;
+    ptrdiff_t stride;
+    const fold_rows *from;
+    uint32_t off;
+    uint8_t moves, spread;
+} fold__spot;
+
 /* What a stage of a signature does with an op. first, end: the ops that run tile by tile with it; wanted, spread: operands that get a
    gradient from it, and those of them that get it by list elements first; finishes: outputs whose gradients are put together before;
    lists: only list elements need it; data: it reads per-row data. */
 typedef struct fold__turn {
     uint32_t wanted, spread;
-    int first, end, seg0, seg1;
-    uint8_t forward, backward, tiled, lists, data, finishes;
+    int first, end;
+    uint8_t forward, backward, tiled, lists, list, data, finishes;
+    const fold__op_row *op;
+    void (*run)(const fold_op_call *c), (*run_back)(const fold_op_call *c);
+    fold__spot *in, *out, *dout, *din;
+    fold__prepared made;
 } fold__turn;
 
 /* Who runs batches, one of the context's threads: its batch or part of one, its scratch, and the call of an op being made. */
@@ -5759,12 +5775,13 @@ typedef struct fold__worker {
     const uint32_t *ids;          /* its calls */
     uint32_t *list;               /* rows + 1 offsets of elements, within the batch */
     float *region;                /* of its group */
-    uint32_t tile, tile0;         /* rows of a tile; first row of the tile being run */
-    float *scratch, *op_scratch;
+    uint32_t tile, row;           /* rows of a tile; first row of the tile being run */
+    ptrdiff_t at[FOLD__OTHERWISE]; /* where that row is for spots that move by calls, elements or rows */
+    fold__spot *spot;             /* in scratch: of operands, values, and in training of values' gradients and contributions to operands */
+    float *scratch;
     char *free;                   /* scratch for pointers */
     fold_rows in[FOLD_MAX_IN], dest[FOLD_MAX_IN], outer[FOLD_MAX_OUT];
-    fold_op_call call;
-    fold__engine engine;
+    fold__prepared made;          /* of the eager twin and of sums */
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT], op_dout[FOLD_MAX_OUT], op_din[FOLD_MAX_IN + 1];
     uint32_t one_list[2];         /* eager: the one list */
     size_t kernel_calls, one_row_calls, events;
@@ -7545,7 +7562,8 @@ static size_t fold__gsig_scratch(fold_ctx *f, fold__gsig *s, const fold__program
     const size_t late = fold__size(3, (size_t)s->calls + s->elems + 16, 0) * sizeof(float *) / sizeof(float);
     s->op_at = at;
     s->turn_at = at + fold__round_up(op_floats, 16);
-    s->free_at = s->turn_at + fold__round_up((size_t)p->n_ops * sizeof(fold__turn), FOLD__ALIGN) / sizeof(float);
+    s->spot_at = s->turn_at + fold__round_up((size_t)p->n_ops * sizeof(fold__turn), FOLD__ALIGN) / sizeof(float);
+    s->free_at = s->spot_at + fold__round_up(2 * (size_t)(p->n_refs + p->n_values) * sizeof(fold__spot), FOLD__ALIGN) / sizeof(float);
     return s->free_at + fold__max_size(pointers, late);
 }
 
@@ -7635,20 +7653,29 @@ FOLD__INLINE void fold__shift_rows(fold__worker *x, fold_rows *rows, uint32_t ro
     rows->rows = moved;
 }
 
-static FOLD__NOINLINE void fold__buf_rows(const fold_ctx *f, const fold__worker *x, uint32_t index, fold_rows *rows)
+/* The tile that begins with a row. */
+FOLD__INLINE void fold__set_tile(fold__worker *x, uint32_t row)
 {
-    const fold__buf *b = &f->run->buf[x->s->buf0 + index];
-    rows->stride = (ptrdiff_t)b->size;
-    rows->rows = NULL;
-    switch (b->place) {
-    case FOLD__SLAB: rows->base = x->region + b->off + (size_t)(b->elem ? x->b.elem0 : x->b.slot0) * b->size; break;
-    case FOLD__PER_BATCH: rows->base = x->scratch + b->off; break;
-    case FOLD__PER_TILE: rows->base = x->scratch + b->off - (ptrdiff_t)x->tile0 * (ptrdiff_t)b->size; break;
-    default: *rows = fold__no_rows;
-    }
+    x->row = row;
+    x->at[FOLD__BY_CALLS] = (ptrdiff_t)x->b.slot0 + (ptrdiff_t)row;
+    x->at[FOLD__BY_ELEMS] = (ptrdiff_t)x->b.elem0 + (ptrdiff_t)row;
+    x->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
-/* The rows of a call-level operand, once per list element of each call in [row, row + n). */
+static fold__spot fold__buf_spot(const fold_ctx *f, const fold__worker *x, uint32_t index)
+{
+    const fold__buf *b = &f->run->buf[x->s->buf0 + index];
+    fold__spot s = { x->scratch + b->off, (ptrdiff_t)b->size, NULL, 0, FOLD__STAYS, 0 };
+    switch (b->place) {
+    case FOLD__SLAB: s.base = x->region + b->off; s.moves = b->elem ? FOLD__BY_ELEMS : FOLD__BY_CALLS; break;
+    case FOLD__PER_BATCH: s.moves = FOLD__BY_ROWS; break;
+    case FOLD__PER_TILE: break;
+    default: s.base = NULL; s.stride = 0;
+    }
+    return s;
+}
+
+/* A call-level operand's rows, once for each list element in [row, row + n) of the batch. */
 static void fold__spread_rows(fold__worker *x, fold_rows *rows, uint32_t off, uint32_t row, size_t n)
 {
     if (!rows->rows && rows->stride == 0) { rows->base += off; return; }
@@ -7664,26 +7691,53 @@ static void fold__spread_rows(fold__worker *x, fold_rows *rows, uint32_t off, ui
     rows->rows = to;
 }
 
-/* Operand j of an op, for `n` rows from `row` on (list ops: all elements, row 0). */
-static void fold__operand_rows(const fold_ctx *f, fold__worker *x, const fold__body_op *op, int j, uint32_t row, size_t n)
+static FOLD__NOINLINE void fold__other_rows(fold__worker *x, const fold__spot *s, size_t n, fold_rows *rows)
+{
+    if (s->from) {
+        *rows = *s->from;
+    } else { /* a value of calls, from the batch's first */
+        rows->base = s->base + (s->spread == FOLD__BY_CALLS ? (ptrdiff_t)x->b.slot0 * s->stride : 0);
+        rows->stride = s->stride;
+        rows->rows = NULL;
+    }
+    if (s->spread) fold__spread_rows(x, rows, s->off, x->row, n);
+    else fold__shift_rows(x, rows, x->row, s->off, n);
+}
+
+/* The rows of a spot, n of them from the tile's first on. */
+FOLD__INLINE void fold__spot_rows(fold__worker *x, const fold__spot *s, size_t n, fold_rows *rows)
+{
+    if (s->moves == FOLD__OTHERWISE) { fold__other_rows(x, s, n, rows); return; }
+    rows->base = s->base + x->at[s->moves] * s->stride;
+    rows->stride = s->stride;
+    rows->rows = NULL;
+}
+static void fold__buf_rows(const fold_ctx *f, fold__worker *x, uint32_t index, fold_rows *rows)
+{
+    const fold__spot s = fold__buf_spot(f, x, index);
+    fold__spot_rows(x, &s, 0, rows);
+}
+
+/* Where operand j of an op lies. */
+static fold__spot fold__operand_spot(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, int j)
 {
     const fold__ref *ref = &x->p.ref[op->ref0 + (uint32_t)j];
-    fold_rows *rows = &x->op_in[j];
-    int call_level = 1;
+    fold__spot s = { NULL, 0, NULL, 0, FOLD__STAYS, 0 };
+    int call_level = op->elem;
     switch (ref->kind) {
+    case FOLD__FROM_PARAM: s.base = fold__values(f->model) + fold__params(f->model)[ref->index].at + ref->off; return s;
     case FOLD__FROM_VALUE:
-        fold__buf_rows(f, x, fold__buf_value(ref->index), rows);
-        call_level = !x->p.value[ref->index].elem;
+        s = fold__buf_spot(f, x, fold__buf_value(ref->index));
+        call_level &= !x->p.value[ref->index].elem;
+        if (!call_level) { s.base += ref->off; return s; }
         break;
-    case FOLD__FROM_PARAM:
-        *rows = fold__no_rows;
-        rows->base = fold__values(f->model) + fold__params(f->model)[ref->index].at + ref->off;
-        return;
-    case FOLD__FROM_LIST: *rows = x->in[x->p.n_in + (int)ref->index]; call_level = 0; break;
-    default: *rows = x->in[ref->index];
+    case FOLD__FROM_LIST: s.from = &x->in[x->p.n_in + (int)ref->index]; call_level = 0; break;
+    default: s.from = &x->in[ref->index];
     }
-    if (op->elem && call_level) fold__spread_rows(x, rows, ref->off, row, n);
-    else fold__shift_rows(x, rows, row, ref->off, n);
+    s.off = ref->off;
+    s.spread = (uint8_t)(!call_level ? 0 : s.moves == FOLD__BY_CALLS ? FOLD__BY_CALLS : FOLD__BY_ROWS);
+    s.moves = FOLD__OTHERWISE;
+    return s;
 }
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
@@ -7703,51 +7757,39 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *x, const fold__bo
     c->data_step = 1;
 }
 
-/* What all calls of ops have in common. */
-static void fold__set_calls(const fold_ctx *f, fold__worker *x)
+/* A call of an op, whichever its rows. */
+static void fold__prepare(const fold_ctx *f, fold__worker *x, const fold__body_op *op, const fold_shape *shape, float *scratch, fold__prepared *made)
 {
-    fold_op_call *c = &x->call;
-    c->in = x->op_in; c->out = x->op_out; c->dout = x->op_dout; c->din = x->op_din;
-    c->engine = &x->engine;
-    x->engine.k = f->model->k;
-    x->engine.packs = fold__packs(f->model);
-}
-
-/* What a call of an op is, whichever its rows. */
-static void fold__set_op(const fold_ctx *f, fold__worker *x, const fold__body_op *op, const fold_shape *shape)
-{
-    fold_op_call *c = &x->call;
+    fold_op_call *c = &made->call;
+    fold__engine *e = &made->engine;
     c->n_in = op->n_in;
     c->n_out = op->n_out;
     c->in_shape = shape + op->shape0;
     c->out_shape = c->in_shape + op->n_in;
     c->attr = op->attr;
-    for (int i = 0; i < 2; i++) x->engine.param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
-    x->engine.seg0 = 0;
-    x->engine.seg1 = op->n_in - op->attr[1];
-    x->kernel_calls++;
-}
-
-/* Sets up the call of an op for rows [row, row + n); list ops always take the whole batch. */
-static FOLD__NOINLINE fold_op_call *fold__set_call(fold_ctx *f, fold__worker *x, const fold__body_op *op, const fold__turn *turn, uint32_t row,
-                                                   size_t n)
-{
-    fold_op_call *c = &x->call;
-    const int list = (fold__op_of(f->model, op->op)->flags & FOLD__LIST) != 0;
-    fold__set_op(f, x, op, x->p.shape);
-    c->rows = n;
-    c->list = x->list;
-    c->scratch = x->op_scratch;
-    for (int j = 0; j < op->n_in; j++) fold__operand_rows(f, x, op, j, list ? 0 : row, list ? x->b.elems : n);
-    for (int o = 0; o < op->n_out; o++) {
-        fold__buf_rows(f, x, fold__buf_value(op->value0 + (uint32_t)o), &x->op_out[o]);
-        fold__shift_rows(x, &x->op_out[o], row, 0, n);
-    }
     c->data = &op->data;
     c->data_step = 0;
-    if (turn->data) fold__gather_data(f, x, op, row, n, c);
-    x->engine.seg0 = turn->seg0;
-    x->engine.seg1 = turn->seg1;
+    c->in = x->op_in; c->out = x->op_out; c->dout = x->op_dout; c->din = x->op_din;
+    c->scratch = scratch;
+    c->engine = e;
+    e->k = f->model->k;
+    e->packs = fold__packs(f->model);
+    for (int i = 0; i < 2; i++) e->param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
+    e->seg0 = 0;
+    e->seg1 = op->n_in - op->attr[1];
+}
+
+/* Completes the call of an op with `n` rows of the tile; list ops always take the whole batch. */
+FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *x, int i, size_t n)
+{
+    fold__turn *turn = &x->turn[i];
+    fold_op_call *c = &turn->made.call;
+    c->rows = n;
+    c->list = x->list;
+    for (int j = 0; j < c->n_in; j++) fold__spot_rows(x, &turn->in[j], turn->list ? x->b.elems : n, &x->op_in[j]);
+    for (int o = 0; o < c->n_out; o++) fold__spot_rows(x, &turn->out[o], n, &x->op_out[o]);
+    if (turn->data) fold__gather_data(f, x, &x->p.op[i], x->row, n, c);
+    x->kernel_calls++;
     return c;
 }
 
@@ -7778,16 +7820,12 @@ static void fold__call_rows(fold__worker *x, const fold__op_row *op, fold_op_cal
     c->list = list;
 }
 
-static void fold__forward_op(fold_ctx *f, fold__worker *x, int i, uint32_t row, size_t n)
+static void fold__forward_op(fold_ctx *f, fold__worker *x, int i, size_t n)
 {
     char *free = x->free;
-    const fold__body_op *op = &x->p.op[i];
     const fold__turn *turn = &x->turn[i];
-    const fold__op_row *def = fold__op_of(f->model, op->op);
     if (!n || !turn->forward || (turn->lists && !x->b.elems)) return;
-    fold_op_call *c = fold__set_call(f, x, op, turn, row, n);
-    if ((def->flags & FOLD__RANDOM) && !f->training) fold__copy_forward(c);
-    else fold__call_rows(x, def, c, def->def.forward);
+    fold__call_rows(x, turn->op, fold__complete_call(f, x, i, n), turn->run);
     x->free = free;
 }
 
@@ -7796,22 +7834,21 @@ static void fold__forward_span(fold_ctx *f, fold__worker *x, int first, int last
 {
     const uint32_t rows = x->p.op[first].elem ? x->b.elems : x->b.count;
     for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
-        x->tile0 = r0;
-        for (int i = first; i < last; i++) fold__forward_op(f, x, i, r0, fold__min_size(x->tile, rows - r0));
+        fold__set_tile(x, r0);
+        for (int i = first; i < last; i++) fold__forward_op(f, x, i, fold__min_size(x->tile, rows - r0));
     }
-    x->tile0 = 0;
+    fold__set_tile(x, 0);
 }
 
 /* Which segments of a product a stage runs: a hoisted signature's prologue the leading ones, later batches the others. 0: the stage does
    not run the op; the prologue runs what does not depend on the recursion. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, fold__turn *turn)
 {
-    turn->seg0 = 0;
-    turn->seg1 = op->n_in - op->attr[1];
+    fold__engine *e = &turn->made.engine;
     if (!x->s->hoisted) return 1;
     if (fold__in_prologue(f, x->s, op)) return x->b.stage == 0;
     const int leading = fold__leading_segments(f, x->s, &x->p, op);
-    if (x->b.stage == 0) turn->seg1 = leading; else turn->seg0 = leading;
+    if (x->b.stage == 0) e->seg1 = leading; else e->seg0 = leading;
     return x->b.stage == 1 || leading > 0;
 }
 
@@ -7825,10 +7862,55 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *x, const 
     for (int o = 0; o < op->n_out && finishes; o++)
         if (info[o].mode == FOLD__GRAD_ZERO || info[o].mode == FOLD__GRAD_SUM) turn->finishes |= (uint8_t)(1u << o);
     for (int j = 0; j < op->n_in; j++) {
-        const int outside = op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < turn->seg0 || j >= turn->seg1);
+        const int outside = op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < turn->made.engine.seg0 || j >= turn->made.engine.seg1);
         if (outside || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
         turn->wanted |= 1u << j;
         if (f->run->buf[x->s->buf0 + fold__buf_spread(&x->p, op->ref0 + (uint32_t)j)].place) turn->spread |= 1u << j;
+    }
+}
+
+static fold__spot fold__grad_spot(const fold_ctx *f, const fold__worker *x, uint32_t v)
+{
+    fold__spot s = fold__buf_spot(f, x, fold__buf_grad(&x->p, v));
+    if (!fold__grad_is_outer(&x->p, f->run->info + x->form->info0, v)) return s;
+    s.from = &x->outer[fold__output_of(&x->p, v)];
+    s.moves = FOLD__OTHERWISE;
+    return s;
+}
+
+/* Where operand j's contribution goes, before any spreading over elements: the part's own rows, or in place. */
+static fold__spot fold__dest_spot(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, int j)
+{
+    const uint32_t at = op->ref0 + (uint32_t)j;
+    const fold__ref *ref = &x->p.ref[at];
+    fold__spot s = fold__buf_spot(f, x, fold__buf_part(&x->p, at));
+    if (s.base) return s;
+    if (ref->kind == FOLD__FROM_VALUE) {
+        s = fold__grad_spot(f, x, ref->index);
+    } else {
+        s.from = &x->dest[fold__ref_slot(&x->p, ref)];
+        s.moves = FOLD__OTHERWISE;
+    }
+    if (s.moves == FOLD__OTHERWISE) s.off = ref->off; else s.base += ref->off;
+    return s;
+}
+
+/* Where an op's operands and results lie, and what backward reads and writes. */
+static void fold__place_operands(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, fold__turn *turn)
+{
+    turn->in = x->spot + op->ref0;
+    turn->out = x->spot + (uint32_t)x->p.n_refs + op->value0;
+    turn->dout = turn->out + x->p.n_values;
+    turn->din = turn->in + x->p.n_refs + 2 * x->p.n_values;
+    for (int j = 0; j < op->n_in && turn->forward; j++) turn->in[j] = fold__operand_spot(f, x, op, j);
+    for (int o = 0; o < op->n_out; o++) turn->out[o] = fold__buf_spot(f, x, fold__buf_value(op->value0 + (uint32_t)o));
+    if (!turn->backward) return;
+    for (int o = 0; o < op->n_out; o++) turn->dout[o] = fold__grad_spot(f, x, op->value0 + (uint32_t)o);
+    for (int j = 0; j < op->n_in; j++) {
+        const fold__spot none = { NULL, 0, NULL, 0, FOLD__STAYS, 0 };
+        turn->din[j] = !(turn->wanted >> j & 1) ? none
+            : turn->spread >> j & 1             ? fold__buf_spot(f, x, fold__buf_spread(&x->p, op->ref0 + (uint32_t)j))
+                                                : fold__dest_spot(f, x, op, j);
     }
 }
 
@@ -7839,15 +7921,23 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *x)
     for (int i = 0, first = 0; i < x->p.n_ops; i++) {
         const fold__body_op *op = &x->p.op[i];
         fold__turn *turn = &x->turn[i];
-        const unsigned flags = fold__op_of(f->model, op->op)->flags;
-        memset(turn, 0, sizeof *turn);
+        const fold__op_row *row = fold__op_of(f->model, op->op);
+        const int passes = (row->flags & FOLD__RANDOM) && !f->training;
+        turn->wanted = turn->spread = 0;
+        turn->finishes = 0;
         if (!i || !fold__same_span(f, op - 1, op)) first = i;
         turn->first = first;
+        turn->op = row;
+        turn->run = passes ? fold__copy_forward : row->def.forward;
+        turn->run_back = passes ? fold__copy_backward : row->def.backward;
         turn->tiled = (uint8_t)fold__runs_tiled(f, op);
+        turn->list = (row->flags & FOLD__LIST) != 0;
         turn->lists = (uint8_t)fold__for_elements(&x->p, info, op);
-        turn->data = (flags & FOLD__RANDOM) || (!x->p.is_cell && (op->op >= FOLD__OP_COUNT || (flags & FOLD__DATA)));
+        turn->data = (row->flags & FOLD__RANDOM) || (!x->p.is_cell && (op->op >= FOLD__OP_COUNT || (row->flags & FOLD__DATA)));
+        fold__prepare(f, x, op, x->p.shape, x->scratch + x->s->op_at, &turn->made);
         turn->forward = (uint8_t)fold__stage_part(f, x, op, turn);
         fold__plan_backward(f, x, op, turn);
+        fold__place_operands(f, x, op, turn);
     }
     for (int i = x->p.n_ops, end = i; i-- > 0; end = x->turn[i].first == i ? i : end) x->turn[i].end = end;
 }
@@ -7880,9 +7970,8 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *x, uint32_t batch
     x->form = &r->form[s->form];
     x->p = fold__program_of(f, &fold__sigs(f)[x->form->sig]);
     x->tile = fold__rows_of_tile(&x->p);
-    x->op_scratch = x->scratch + s->op_at;
     x->turn = (fold__turn *)(void *)(x->scratch + s->turn_at);
-    fold__set_calls(f, x);
+    x->spot = (fold__spot *)(void *)(x->scratch + s->spot_at);
     fold__plan_turns(f, x);
 }
 
@@ -7892,7 +7981,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *x)
     fold__run *r = f->run;
     const fold__sig *sig = &fold__sigs(f)[x->form->sig];
     x->ids = r->order + x->b.first;
-    x->tile0 = 0;
+    fold__set_tile(x, 0);
     x->free = (char *)(x->scratch + x->s->free_at);
     x->list = NULL;
     if (sig->n_list) {
@@ -7926,7 +8015,7 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *x)
     fold__begin_batch(f, x);
     for (int i = 0; i < x->p.n_ops; i = x->turn[i].end) {
         if (x->turn[i].tiled) fold__forward_span(f, x, i, x->turn[i].end);
-        else fold__forward_op(f, x, i, 0, x->p.op[i].elem ? x->b.elems : x->b.count);
+        else fold__forward_op(f, x, i, x->p.op[i].elem ? x->b.elems : x->b.count);
     }
     if (!x->b.stage) return;
     for (int o = 0; o < x->p.n_out; o++) {
@@ -8011,32 +8100,26 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *x, uint32_t id, con
 
 /* -- a cell's values ------------------------------------------------------------------------- */
 
-static void fold__value_grad_rows(const fold_ctx *f, const fold__worker *x, uint32_t v, fold_rows *rows)
+static void fold__clear_rows(const fold_rows *to, size_t n, uint32_t size)
 {
-    if (fold__grad_is_outer(&x->p, f->run->info + x->form->info0, v)) *rows = x->outer[fold__output_of(&x->p, v)];
-    else fold__buf_rows(f, x, fold__buf_grad(&x->p, v), rows);
-}
-
-static void fold__clear_rows(const fold_rows *to, uint32_t row, size_t n, uint32_t size)
-{
-    for (size_t i = 0; i < n; i++) fold__clear_row(fold_row(to, row + i), size);
+    for (size_t i = 0; i < n; i++) fold__clear_row(fold_row(to, i), size);
 }
 static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t off, const fold_rows *from, uint32_t size, int first,
-                            uint32_t row, size_t n)
+                            size_t n)
 {
-    for (size_t i = 0; i < n; i++) fold__add_part(f, fold_row(to, row + i), width, off, fold_row(from, row + i), size, first);
+    for (size_t i = 0; i < n; i++) fold__add_part(f, fold_row(to, i), width, off, fold_row(from, i), size, first);
 }
 
-/* Completes the gradient of a value of the program for some rows: sums its readers in trace order, then what
+/* Completes the gradient of a value of the program for n rows of the tile: sums its readers in trace order, then what
    comes from outside. */
-static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_t row, size_t n)
+static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, const fold__spot *grad, size_t n)
 {
     const fold__info *info = f->run->info + x->form->info0 + v;
     const uint32_t size = x->p.value[v].size;
     fold_rows to, part;
     int first = 1;
-    fold__value_grad_rows(f, x, v, &to);
-    if (info->mode == FOLD__GRAD_ZERO) { fold__clear_rows(&to, row, n, size); return; }
+    fold__spot_rows(x, grad, n, &to);
+    if (info->mode == FOLD__GRAD_ZERO) { fold__clear_rows(&to, n, size); return; }
     for (int i = 0; i < x->p.n_ops; i++)
         for (int j = 0; j < x->p.op[i].n_in; j++) {
             const fold__body_op *op = &x->p.op[i];
@@ -8044,76 +8127,53 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, uint32_
             const fold__ref *ref = &x->p.ref[at];
             if (ref->kind != FOLD__FROM_VALUE || ref->index != v || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
             fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
-            fold__add_parts(f, &to, size, ref->off, &part, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]), first, row, n);
+            fold__add_parts(f, &to, size, ref->off, &part, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]), first, n);
             first = 0;
         }
     const int o = fold__output_of(&x->p, v);
-    if (o >= 0) fold__add_parts(f, &to, size, 0, &x->outer[o], size, first, row, n);
-}
-
-/* Where operand j's contribution goes, before any spreading over elements: the part's own rows, or in place. */
-static void fold__ref_dest(const fold_ctx *f, fold__worker *x, const fold__body_op *op, int j, uint32_t *off, fold_rows *rows)
-{
-    const uint32_t at = op->ref0 + (uint32_t)j;
-    const fold__ref *ref = &x->p.ref[at];
-    *off = 0;
-    fold__buf_rows(f, x, fold__buf_part(&x->p, at), rows);
-    if (rows->base) return;
-    *off = ref->off;
-    if (ref->kind == FOLD__FROM_VALUE) fold__value_grad_rows(f, x, ref->index, rows);
-    else *rows = x->dest[fold__ref_slot(&x->p, ref)];
+    if (o < 0) return;
+    part = x->outer[o];
+    fold__shift_rows(x, &part, x->row, 0, n);
+    fold__add_parts(f, &to, size, 0, &part, size, first, n);
 }
 
 /* Element-level contributions to a call-level operand, summed per call in list order. */
 static void fold__sum_spread(fold_ctx *f, fold__worker *x, const fold__body_op *op, int j)
 {
-    uint32_t off;
+    char *free = x->free;
     const uint32_t at = op->ref0 + (uint32_t)j, size = (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]);
+    const fold__spot dest = fold__dest_spot(f, x, op, j);
     fold_rows to, from;
-    fold__ref_dest(f, x, op, j, &off, &to);
+    fold__spot_rows(x, &dest, x->b.count, &to);
     fold__buf_rows(f, x, fold__buf_spread(&x->p, at), &from);
     for (uint32_t i = 0; i < x->b.count; i++) {
-        float *row = fold_row(&to, i) + off;
+        float *row = fold_row(&to, i);
         const uint32_t n = x->list[i + 1] - x->list[i];
         if (n == 1) memcpy(row, fold_row(&from, x->list[i]), size * sizeof *row); /* as one contribution is written: -0 stays */
         else fold__clear_row(row, size);
         for (uint32_t e = x->list[i]; e < x->list[i + 1] && n > 1; e++) fold__add_row(f, row, fold_row(&from, e), size);
     }
+    x->free = free;
 }
 
 static void fold__clear_inputs(const fold_op_call *c)
 {
     for (int j = 0; j < c->n_in; j++)
-        if (!fold__absent(&c->din[j])) fold__clear_rows(&c->din[j], 0, c->rows, (uint32_t)fold__shape_size(&c->in_shape[j]));
+        if (!fold__absent(&c->din[j])) fold__clear_rows(&c->din[j], c->rows, (uint32_t)fold__shape_size(&c->in_shape[j]));
 }
 
-static void fold__backward_op(fold_ctx *f, fold__worker *x, int i, uint32_t row, size_t n)
+static void fold__backward_op(fold_ctx *f, fold__worker *x, int i, size_t n)
 {
     char *free = x->free;
-    const fold__body_op *op = &x->p.op[i];
     const fold__turn *turn = &x->turn[i];
-    const fold__op_row *def = fold__op_of(f->model, op->op);
-    const int list = (def->flags & FOLD__LIST) != 0;
-    for (int o = 0; o < op->n_out && turn->finishes; o++)
-        if (turn->finishes >> o & 1) fold__finish_value(f, x, op->value0 + (uint32_t)o, row, n);
-    if (!turn->wanted || !def->def.backward) return;
-    fold_op_call *c = fold__set_call(f, x, op, turn, row, n);
-    for (int o = 0; o < op->n_out; o++) {
-        fold__value_grad_rows(f, x, op->value0 + (uint32_t)o, &x->op_dout[o]);
-        fold__shift_rows(x, &x->op_dout[o], row, 0, n);
-    }
-    for (int j = 0; j < op->n_in; j++) {
-        uint32_t off = 0;
-        fold_rows *din = &x->op_din[j];
-        *din = fold__no_rows;
-        if (!(turn->wanted >> j & 1)) continue;
-        if (turn->spread >> j & 1) fold__buf_rows(f, x, fold__buf_spread(&x->p, op->ref0 + (uint32_t)j), din);
-        else fold__ref_dest(f, x, op, j, &off, din);
-        fold__shift_rows(x, din, list ? 0 : row, off, list ? x->b.elems : n);
-    }
+    for (int o = 0; turn->finishes >> o; o++)
+        if (turn->finishes >> o & 1) fold__finish_value(f, x, x->p.op[i].value0 + (uint32_t)o, &turn->dout[o], n);
+    if (!turn->wanted || !turn->run_back) return;
+    fold_op_call *c = fold__complete_call(f, x, i, n);
+    for (int o = 0; o < c->n_out; o++) fold__spot_rows(x, &turn->dout[o], n, &x->op_dout[o]);
+    for (int j = 0; j < c->n_in; j++) fold__spot_rows(x, &turn->din[j], turn->list ? x->b.elems : n, &x->op_din[j]);
     if (turn->lists && !x->b.elems) fold__clear_inputs(c);
-    else if ((def->flags & FOLD__RANDOM) && !f->training) fold__copy_backward(c);
-    else fold__call_rows(x, def, c, def->def.backward);
+    else fold__call_rows(x, turn->op, c, turn->run_back);
     x->free = free;
 }
 
@@ -8121,11 +8181,11 @@ static void fold__backward_span(fold_ctx *f, fold__worker *x, int first, int las
 {
     const uint32_t rows = x->p.op[first].elem ? x->b.elems : x->b.count;
     for (uint32_t r0 = 0; r0 < rows; r0 += x->tile) {
-        x->tile0 = r0;
+        fold__set_tile(x, r0);
         for (int i = last; i-- > first;)
-            if (x->turn[i].backward) fold__backward_op(f, x, i, r0, fold__min_size(x->tile, rows - r0));
+            if (x->turn[i].backward) fold__backward_op(f, x, i, fold__min_size(x->tile, rows - r0));
     }
-    x->tile0 = 0;
+    fold__set_tile(x, 0);
 }
 
 /* Rows for gradients from outside and to the inputs; parts that nobody writes are cleared. */
@@ -8158,13 +8218,13 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *x, const fold__group
                 rows[at++] = r->grad[x->ids[i]] ? fold__edge_dest(f, x, e, fold__slot_shared(&s, k), g) : fold__trash(f, x);
         }
         x->dest[k] = fold__tidy_rows(rows, n, (ptrdiff_t)size);
-        if (x->b.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS)) fold__clear_rows(&x->dest[k], 0, n, size);
+        if (x->b.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS)) fold__clear_rows(&x->dest[k], n, size);
     }
     for (int v = 0; v < x->p.n_values && x->b.stage; v++) {
         if (!info[v].grad || info[v].mode != FOLD__GRAD_SOME_PARTS) continue;
         fold_rows rows;
         fold__buf_rows(f, x, fold__buf_grad(&x->p, (uint32_t)v), &rows);
-        fold__clear_rows(&rows, 0, x->p.value[v].elem ? x->b.elems : x->b.count, x->p.value[v].size);
+        fold__clear_rows(&rows, x->p.value[v].elem ? x->b.elems : x->b.count, x->p.value[v].size);
     }
 }
 
@@ -8189,7 +8249,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *x)
                 fold_rows part;
                 fold__buf_rows(f, x, fold__buf_part(&x->p, at), &part);
                 const uint32_t size = (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]);
-                fold__add_parts(f, &x->dest[k], width, ref->off, &part, size, first, 0, n);
+                fold__add_parts(f, &x->dest[k], width, ref->off, &part, size, first, n);
                 first = 0;
             }
     }
@@ -8210,7 +8270,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *x, const fold__group
     for (int last = x->p.n_ops, first; last > 0; last = first) {
         first = x->turn[last - 1].first;
         if (x->turn[first].tiled) fold__backward_span(f, x, first, last);
-        else if (x->turn[first].backward) fold__backward_op(f, x, first, 0, x->p.op[first].elem ? x->b.elems : x->b.count);
+        else if (x->turn[first].backward) fold__backward_op(f, x, first, x->p.op[first].elem ? x->b.elems : x->b.count);
         for (int i = last; i-- > first;) /* sums over elements, once all rows are there */
             for (int j = 0; j < x->p.op[i].n_in && x->turn[i].spread; j++)
                 if (x->turn[i].spread >> j & 1) fold__sum_spread(f, x, &x->p.op[i], j);
@@ -8411,10 +8471,9 @@ static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t s
 static void fold__weight_use(fold_ctx *f, fold__worker *x, const fold__program *p, const fold__body_op *op, int segment, size_t rows,
                              const fold_rows *in, const fold_rows *dy, fold__share share, float *acc)
 {
-    fold__set_calls(f, x);
-    fold__set_op(f, x, op, p->shape);
-    x->call.scratch = x->scratch;
-    fold__linear_weight_grad(&x->call, rows, segment, in, dy, share, acc);
+    fold__prepare(f, x, op, p->shape, x->scratch, &x->made);
+    x->kernel_calls++;
+    fold__linear_weight_grad(&x->made.call, rows, segment, in, dy, share, acc);
 }
 
 static void fold__eager_use(fold_ctx *f, const fold__use *u);
@@ -8608,15 +8667,12 @@ static float *fold__address(const fold_ctx *f, uint32_t id)
 static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *p, float ***pointers)
 {
     fold__worker *w = f->run->worker;
-    fold_op_call *c = &w->call;
+    fold_op_call *c = &w->made.call;
     const fold__body_op *op = &p->op[0];
     const fold__slots x = fold__slots_of(f, id);
-    fold__set_calls(f, w);
-    fold__set_op(f, w, op, p->shape);
+    fold__prepare(f, w, op, p->shape, w->scratch, &w->made);
     c->rows = 1;
     c->data = &f->node_data[id];
-    c->data_step = 0;
-    c->scratch = w->scratch;
     c->list = w->one_list;
     w->one_list[0] = 0;
     w->one_list[1] = x.count;
