@@ -3695,7 +3695,7 @@ enum { /* arrays of a context */
     FOLD__C_ESRC, FOLD__C_EOFF, FOLD__C_DATA, FOLD__C_USE_NODE, FOLD__C_TWINS, FOLD__C_FOUND, FOLD__C_KEPT_GRADS, FOLD__C_STEPS,
     FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS, FOLD__C_SHAPES, FOLD__C_OPS, FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES,
     /* of a run */
-    FOLD__C_NODE_WORDS, FOLD__C_SIG_FORMS, FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS,
+    FOLD__C_NODE_WORDS, FOLD__C_KNOWN, FOLD__C_ANALYSES, FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS,
     FOLD__C_USES, FOLD__C_PLANS, FOLD__C_WORKERS, FOLD__C_SCHEDULE, FOLD__C_FEEDS, FOLD__C_REGION, FOLD__C_SCRATCH, FOLD__C_ACC,
     FOLD__C_TABLE_ROWS, FOLD__C_LOOK, FOLD__C_TRACE, FOLD__C_COUNT
 };
@@ -3822,6 +3822,7 @@ struct fold_ctx {
     int any_done;
     /* signatures */
     uint32_t n_sigs, n_shapes, table_size, keys_used, ops_used, refs_used, op_shapes_used, values_used;
+    uint32_t sig_tables;                           /* how often the table of signatures began anew */
     uint32_t recent[FOLD__RECENT];                 /* signatures, by what is quick to tell of a request; 0: none */
     uint32_t recent_shape[FOLD__RECENT_SHAPES];    /* by first dimension */
     uint32_t row_of, row_shape;                    /* the table looked into last (0: none) and its rows' shape */
@@ -4539,6 +4540,7 @@ FOLD_API void fold_reset(fold_ctx *f)
         memset(f->arrays[FOLD__C_SIG_TABLE].p, 0, f->table_size * sizeof(uint32_t));
         memset(f->recent, 0, sizeof f->recent);
         fold__forget_plans(f);
+        f->sig_tables++;
     }
     f->error.status = FOLD_OK;
     f->error.text[0] = 0;
@@ -5713,17 +5715,30 @@ typedef struct fold__form {
     uint32_t calls;               /* that run */
     uint32_t row_floats, elem_floats; /* of its program's values and gradients that outlive a batch: per call, per list element */
     size_t elems;                 /* of those calls' lists */
-    uint8_t trains, grad;         /* grad: some call needs a gradient */
+    uint8_t grad;                 /* some call needs a gradient */
     uint64_t slot_grad;           /* inputs that get a gradient in some call */
     uint64_t slot_back, slot_late; /* inputs read in backward, and by weight gradients at the end */
 } fold__form;
-/* Of one value of a program or (behind the values) one input. */
+/* Of one value of a program, (behind the values) one input, or (behind those) one operand of an op, of which part is the size and grad
+   whether it gets a gradient. */
 typedef struct fold__info {
     uint64_t deps, cover;  /* inputs it depends on; parts of it that got a contribution */
     uint32_t part;
     uint8_t grad, mode, back, late;
     uint8_t stands;        /* needed even by a call whose list is empty */
+    uint8_t grad_late;     /* its gradient is read when all batches have run backward */
+    uint8_t brief;         /* where it lives if it does not outlive its batch: a tile of it is enough, or it is PER_BATCH */
+    int8_t out;            /* which output it is; -1: none */
 } fold__info;
+/* What is known of a signature's program in runs where these inputs get gradients. */
+typedef struct fold__analysis {
+    uint32_t next, info0; /* next: of the same signature, + 1 */
+    uint32_t row_floats, elem_floats;
+    uint64_t slot_grad, slot_back, slot_late;
+    uint8_t backward, grad;
+} fold__analysis;
+/* Of a signature: its form in run `run`, and what is known of it from all runs since parameters were added or frozen. */
+typedef struct fold__known { uint32_t run, form, analyses; uint8_t trains; } fold__known;
 /* One use of a parameter or shared node: a segment of an op's weight, its bias, a value used as an operand, a shared input. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 /* How its sum joins floats [at, at + size) of the target's: made in place, where no earlier use of a parameter reaches; by blocks, each
@@ -5789,7 +5804,7 @@ typedef struct fold__worker {
 
 /* What a plan consists of, beside its arrays. */
 typedef struct fold__counts {
-    uint32_t last, calls, order, kept, leaves, batches, groups, gsigs, bufs, forms, info;
+    uint32_t last, calls, order, kept, leaves, batches, groups, gsigs, bufs, forms;
     int head, tail;
     size_t region, scratch, without_reuse; /* floats; without_reuse: of all buffers, if none shared memory */
     const char *one_group;     /* why there is but one */
@@ -5814,7 +5829,9 @@ typedef struct fold__run {
     fold__form *form;
     fold__use *use;
     fold__info *info;
-    uint32_t *sig_form;
+    fold__known *known;
+    fold__analysis *analysis;
+    uint32_t runs, n_known, n_analyses, n_info, of_layout, of_table; /* the last two: of which parameters and signatures that is known */
     size_t node_words;         /* bytes of the node arrays that make up a plan */
     size_t replayed;           /* where those lie in the array of plans when an earlier plan is used again; else 0 */
     uint32_t n_uses, root;
@@ -5898,7 +5915,8 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
     if (c.base) fold__carve_nodes(f, &c);
     if (c.base) fold__carve_planning(f, &c);
     if (kept.base) fold__carve_nodes(f, &kept);
-    r->sig_form = (uint32_t *)(void *)a[FOLD__C_SIG_FORMS].p;
+    r->known = (fold__known *)(void *)a[FOLD__C_KNOWN].p;
+    r->analysis = (fold__analysis *)(void *)a[FOLD__C_ANALYSES].p;
     r->form = (fold__form *)(void *)a[FOLD__C_FORMS].p;
     r->info = (fold__info *)(void *)a[FOLD__C_INFO].p;
     r->batch = (fold__batch *)(void *)a[FOLD__C_BATCHES].p;
@@ -6140,7 +6158,7 @@ static void fold__mark_grads(fold_ctx *f)
             const fold__slots x = fold__slots_of(f, id);
             uint8_t grad = (f->kind[id] & FOLD__KEEP_GRAD) != 0;
             for (uint32_t i = 1; i < x.s->n_out; i++) grad |= (f->kind[id + i] & FOLD__KEEP_GRAD) != 0;
-            grad |= r->form[r->sig_form[f->sig[id]]].trains;
+            grad |= r->known[f->sig[id]].trains;
             for (int k = 0; k < fold__n_slots(&x) && !grad; k++)
                 if (x.s->differentiable >> k & 1)
                     for (uint32_t e = fold__slot_first(&x, k), n = e + fold__slot_edges(&x, k); e < n; e++) grad |= r->grad[f->esrc[e]];
@@ -6258,11 +6276,14 @@ static int fold__ref_grad(const fold_ctx *f, const fold__form *form, const fold_
     default: return (int)(form->slot_grad >> fold__ref_slot(p, ref) & 1);
     }
 }
-/* Whether operand j of an op gets a gradient in this run. */
-static FOLD__NOINLINE int fold__ref_wanted(const fold_ctx *f, const fold__form *form, const fold__program *p, const fold__body_op *op, int j)
+static fold__info *fold__info_of_ref(const fold_ctx *f, const fold__form *form, const fold__program *p, uint32_t ref)
 {
-    if (!f->run->info[form->info0 + op->value0].grad || !fold__differentiable(fold__op_of(f->model, op->op), j)) return 0;
-    return fold__ref_grad(f, form, p, &p->ref[op->ref0 + (uint32_t)j]);
+    return f->run->info + form->info0 + (uint32_t)(p->n_values + p->n_in + p->n_list) + ref;
+}
+/* Whether operand j of an op gets a gradient in this run. */
+static int fold__ref_wanted(const fold_ctx *f, const fold__form *form, const fold__program *p, const fold__body_op *op, int j)
+{
+    return fold__info_of_ref(f, form, p, op->ref0 + (uint32_t)j)->grad;
 }
 static int fold__param_trains(const fold_ctx *f, uint32_t id) { return id && fold__trainable(f->model, &fold__params(f->model)[id - 1]); }
 
@@ -6284,30 +6305,48 @@ static void fold__note_reads(const fold_ctx *f, fold__form *form, const fold__pr
     for (int o = 0; o < op->n_out && (row->def.needs & FOLD_NEEDS_OUT); o++) info[op->value0 + (uint32_t)o].back = 1;
 }
 
-static int fold__output_of(const fold__program *p, uint32_t value)
-{
-    for (int o = 0; o < p->n_out; o++)
-        if (p->out[o].index == value) return o;
-    return -1;
-}
-/* Whether a value, or its gradient, outlives its batch. */
-static int fold__outlives(const fold__program *p, const fold__info *info, uint32_t v)
-{
-    return fold__output_of(p, v) >= 0 || info[v].back || info[v].late;
-}
-static int fold__grad_outlives(const fold_ctx *f, const fold__program *p, uint32_t v)
-{
-    const fold__body_op *op = &p->op[p->value[v].op];
-    return op->op == FOLD__OP_linear && (fold__param_trains(f, op->param[0]) || fold__param_trains(f, op->param[1]));
-}
+/* Whether a value outlives its batch. */
+static int fold__outlives(const fold__info *info) { return info->out >= 0 || info->back || info->late; }
+/* Whether the gradient of an output is exactly what comes from outside. */
+static int fold__grad_is_outer(const fold__info *info) { return info->mode == FOLD__GRAD_WHOLE && info->out >= 0; }
 
 /* What a call of the form, and a list element of it, add to what must stay. */
-static void fold__measure_form(const fold_ctx *f, fold__form *form, const fold__program *p, const fold__info *info)
+static void fold__measure_form(fold__form *form, const fold__program *p, const fold__info *info)
 {
     form->row_floats = form->elem_floats = 0;
-    for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
-        const int grads = info[v].grad ? (fold__output_of(p, v) >= 0) + fold__grad_outlives(f, p, v) : 0;
-        *(p->value[v].elem ? &form->elem_floats : &form->row_floats) += p->value[v].size * (uint32_t)(fold__outlives(p, info, v) + grads);
+    for (int v = 0; v < p->n_values; v++) {
+        const int grads = info[v].grad ? (info[v].out >= 0) + info[v].grad_late : 0;
+        *(p->value[v].elem ? &form->elem_floats : &form->row_floats) += p->value[v].size * (uint32_t)(fold__outlives(&info[v]) + grads);
+    }
+}
+
+/* Products and list ops want all rows at once; other ops of one level run tile by tile together. */
+static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
+{
+    return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST));
+}
+static int fold__same_span(const fold_ctx *f, const fold__body_op *a, const fold__body_op *b)
+{
+    return fold__runs_tiled(f, a) && fold__runs_tiled(f, b) && a->elem == b->elem;
+}
+
+/* Marks outputs, values that are made and read within one span of ops, so that a tile of each is enough, and gradients that are read late. */
+static void fold__mark_places(const fold_ctx *f, const fold__program *p, fold__info *info)
+{
+    for (int i = 0, span = 0; i < p->n_ops; i++) {
+        const fold__body_op *op = &p->op[i];
+        if (i && !fold__same_span(f, op - 1, op)) span = i;
+        for (uint32_t v = op->value0; v < op->value0 + op->n_out; v++) {
+            info[v].out = -1;
+            info[v].brief = fold__runs_tiled(f, op) ? FOLD__PER_TILE : FOLD__PER_BATCH;
+            info[v].grad_late = op->op == FOLD__OP_linear && (fold__param_trains(f, op->param[0]) || fold__param_trains(f, op->param[1]));
+        }
+        for (uint32_t j = op->ref0; j < op->ref0 + op->n_in; j++)
+            if (p->ref[j].kind == FOLD__FROM_VALUE && p->value[p->ref[j].index].op < (uint32_t)span) info[p->ref[j].index].brief = FOLD__PER_BATCH;
+    }
+    for (int o = 0; o < p->n_out; o++) {
+        info[p->out[o].index].out = (int8_t)o;
+        info[p->out[o].index].brief = FOLD__PER_BATCH;
     }
 }
 
@@ -6331,14 +6370,30 @@ static int fold__for_elements(const fold__program *p, const fold__info *info, co
     return !stands;
 }
 
+/* Marks the operands that get a gradient, and their sizes. */
+static void fold__mark_wanted(const fold_ctx *f, const fold__form *form, const fold__program *p)
+{
+    const fold__info *info = f->run->info + form->info0;
+    for (int i = 0; i < p->n_ops; i++) {
+        const fold__body_op *op = &p->op[i];
+        for (int j = 0; j < op->n_in; j++) {
+            fold__info *ref = fold__info_of_ref(f, form, p, op->ref0 + (uint32_t)j);
+            ref->part = (uint32_t)fold__shape_size(&p->shape[op->shape0 + (uint32_t)j]);
+            if (!info[op->value0].grad || !fold__differentiable(fold__op_of(f->model, op->op), j)) continue;
+            ref->grad = fold__ref_grad(f, form, p, &p->ref[op->ref0 + (uint32_t)j]) != 0;
+        }
+    }
+}
+
 /* What each value of a form's program depends on, whether it gets a gradient and how that is put together. */
 static void fold__analyse_form(fold_ctx *f, fold__form *form)
 {
     const fold__program p = fold__program_of(f, &fold__sigs(f)[form->sig]);
     fold__info *info = f->run->info + form->info0, *slot = info + p.n_values;
-    memset(info, 0, (size_t)(p.n_values + p.n_in + p.n_list) * sizeof *info);
+    memset(info, 0, (size_t)(p.n_values + p.n_in + p.n_list + p.n_refs) * sizeof *info);
     form->slot_back = form->slot_late = 0;
     fold__mark_standing(&p, info);
+    fold__mark_places(f, &p, info);
     for (int i = 0; i < p.n_ops; i++) {
         const fold__body_op *op = &p.op[i];
         uint64_t deps = 0;
@@ -6355,6 +6410,7 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
         }
     }
     for (int o = 0; o < p.n_out; o++) info[p.out[o].index].grad |= form->grad; /* kept gradients of what has none to pass on */
+    fold__mark_wanted(f, form, &p);
     for (int i = 0; i < p.n_ops; i++) {
         const fold__body_op *op = &p.op[i];
         if (!info[op->value0].grad) continue;
@@ -6363,7 +6419,7 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
             const fold__ref *ref = &p.ref[op->ref0 + (uint32_t)j];
             if (ref->kind == FOLD__FROM_PARAM || !fold__ref_wanted(f, form, &p, op, j)) continue;
             fold__info *to = ref->kind == FOLD__FROM_VALUE ? &info[ref->index] : &slot[fold__ref_slot(&p, ref)];
-            to->mode = fold__note_part(to->mode, &to->part, &to->cover, ref->off, (uint32_t)fold__shape_size(&p.shape[op->shape0 + (uint32_t)j]));
+            to->mode = fold__note_part(to->mode, &to->part, &to->cover, ref->off, fold__info_of_ref(f, form, &p, op->ref0 + (uint32_t)j)->part);
         }
     }
     for (int o = 0; o < p.n_out; o++) {
@@ -6375,7 +6431,29 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
     for (int k = 0; k < p.n_in + p.n_list; k++)
         slot[k].mode =
             fold__settle_parts(slot[k].mode, slot[k].part, slot[k].cover, fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)k]].size);
-    fold__measure_form(f, form, &p, info);
+    fold__measure_form(form, &p, info);
+}
+
+/* Room for what is known of every signature; all is forgotten when parameters were added or frozen, or signatures began anew. */
+static int fold__know_signatures(fold_ctx *f)
+{
+    fold__run *r = f->run;
+    if (!fold__need(f, FOLD__C_KNOWN, f->n_sigs + 1, sizeof(fold__known))) return 0;
+    fold__renew_moved(f);
+    if (r->of_layout != f->model->layout || r->of_table != f->sig_tables || !++r->runs) {
+        r->n_known = r->n_analyses = r->n_info = 0;
+        r->runs = 1;
+    }
+    r->of_layout = f->model->layout;
+    r->of_table = f->sig_tables;
+    for (; r->n_known <= f->n_sigs; r->n_known++) {
+        fold__known *known = &r->known[r->n_known];
+        memset(known, 0, sizeof *known);
+        if (!r->n_known) continue;
+        const fold__program p = fold__program_of(f, &fold__sigs(f)[r->n_known]);
+        known->trains = (uint8_t)fold__trains(f, &p);
+    }
+    return 1;
 }
 
 /* The form of a signature that this run had not seen. Arrays may move. */
@@ -6383,36 +6461,30 @@ static FOLD__NOINLINE int fold__add_form(fold_ctx *f, uint32_t sig)
 {
     fold__run *r = f->run;
     if (!fold__need(f, FOLD__C_FORMS, r->n.forms + 1, sizeof(fold__form))) return 0;
-    const fold__program p = fold__program_of(f, &fold__sigs(f)[sig]);
-    const uint32_t n_info = (uint32_t)(p.n_values + p.n_in + p.n_list);
-    if (!fold__need(f, FOLD__C_INFO, r->n.info + n_info, sizeof(fold__info))) return 0;
     fold__renew_moved(f);
-    const fold__program at = fold__program_of(f, &fold__sigs(f)[sig]); /* where it lies now */
     fold__form *form = &r->form[r->n.forms];
     memset(form, 0, sizeof *form);
     form->sig = sig;
     form->gsig = FOLD__NONE;
-    form->info0 = r->n.info;
-    form->trains = (uint8_t)fold__trains(f, &at);
-    r->n.info += n_info;
-    r->sig_form[sig] = r->n.forms++;
+    r->known[sig].run = r->runs;
+    r->known[sig].form = r->n.forms++;
     return 1;
 }
+
+static fold__form *fold__form_of(const fold_ctx *f, uint32_t id) { return &f->run->form[f->run->known[f->sig[id]].form]; }
 
 /* Collects the running calls in record order and a form for each of their signatures. */
 static int fold__collect(fold_ctx *f)
 {
     fold__run *r = f->run;
-    r->n.forms = r->n.info = r->n.leaves = 0;
-    if (!fold__need(f, FOLD__C_SIG_FORMS, f->n_sigs + 1, sizeof(uint32_t))) return 0;
-    fold__renew_moved(f);
-    memset(r->sig_form, 255, ((size_t)f->n_sigs + 1) * sizeof *r->sig_form);
+    r->n.forms = r->n.leaves = 0;
+    if (!fold__know_signatures(f)) return 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->n_calls; i++) {
         const uint32_t id = f->calls[i], sig = f->sig[id];
         if (!(r->state[id] & FOLD__RUNS)) continue;
-        if (r->sig_form[sig] == FOLD__NONE && !fold__add_form(f, sig)) return 0;
-        fold__form *form = &r->form[r->sig_form[sig]];
+        if (r->known[sig].run != r->runs && !fold__add_form(f, sig)) return 0;
+        fold__form *form = &r->form[r->known[sig].form];
         const int bears = r->state[id] & FOLD__BEARS;
         r->calls[n++] = id;
         form->calls++;
@@ -6426,19 +6498,56 @@ static int fold__collect(fold_ctx *f)
     return 1;
 }
 
+/* Finds what is known of a form's program in such a run, or how the values of that are put together. Arrays may move. */
+static int fold__know_form(fold_ctx *f, uint32_t i)
+{
+    fold__run *r = f->run;
+    fold__form *form = &r->form[i];
+    const uint32_t *first = &r->known[form->sig].analyses;
+    const fold__analysis *a = NULL;
+    for (uint32_t at = *first; at && !a; at = r->analysis[at - 1].next) {
+        a = &r->analysis[at - 1];
+        if (a->slot_grad != form->slot_grad || a->grad != form->grad || a->backward != r->backward) a = NULL;
+    }
+    if (a) {
+        form->info0 = a->info0;
+        form->row_floats = a->row_floats;
+        form->elem_floats = a->elem_floats;
+        form->slot_back = a->slot_back;
+        form->slot_late = a->slot_late;
+        return 1;
+    }
+    const fold__program p = fold__program_of(f, &fold__sigs(f)[form->sig]);
+    const uint32_t n_info = (uint32_t)(p.n_values + p.n_in + p.n_list + p.n_refs);
+    if (!fold__need(f, FOLD__C_ANALYSES, r->n_analyses + 1, sizeof(fold__analysis))) return 0;
+    if (!fold__need(f, FOLD__C_INFO, r->n_info + n_info, sizeof(fold__info))) return 0;
+    fold__renew_moved(f);
+    form = &r->form[i];
+    form->info0 = r->n_info;
+    r->n_info += n_info;
+    fold__analyse_form(f, form);
+    const fold__analysis now = { r->known[form->sig].analyses, form->info0, form->row_floats, form->elem_floats, form->slot_grad, form->slot_back,
+                                 form->slot_late, (uint8_t)r->backward, form->grad };
+    r->analysis[r->n_analyses++] = now;
+    r->known[form->sig].analyses = r->n_analyses;
+    return 1;
+}
+
 /* Which inputs of each form get a gradient in some call; then the forms' own analysis. */
-static void fold__analyse_forms(fold_ctx *f)
+static int fold__analyse_forms(fold_ctx *f)
 {
     fold__run *r = f->run;
     for (uint32_t i = 0; i < r->n.calls && r->backward; i++) {
         const fold__slots x = fold__slots_of(f, r->calls[i]);
-        fold__form *form = &r->form[r->sig_form[f->sig[r->calls[i]]]];
+        fold__form *form = fold__form_of(f, r->calls[i]);
         form->grad |= r->grad[r->calls[i]];
         for (int k = 0; k < fold__n_slots(&x); k++)
             for (uint32_t e = fold__slot_first(&x, k), n = e + fold__slot_edges(&x, k); e < n && !(form->slot_grad >> k & 1); e++)
                 form->slot_grad |= (uint64_t)r->grad[f->esrc[e]] << k;
     }
-    for (uint32_t i = 0; i < r->n.forms; i++) fold__analyse_form(f, &r->form[i]);
+    for (uint32_t i = 0; i < r->n.forms; i++)
+        if (!fold__know_form(f, i)) return 0;
+    return 1;
 }
 
 /* ==== room: scheduler =======================================================================
@@ -6479,7 +6588,7 @@ static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to
     const fold__run *r = f->run;
     size_t floats = 0;
     for (uint32_t i = from; i < to; i++) {
-        const fold__form *form = &r->form[r->sig_form[f->sig[r->calls[i]]]];
+        const fold__form *form = fold__form_of(f, r->calls[i]);
         floats += form->row_floats;
         if (form->elem_floats) floats += (size_t)form->elem_floats * fold__slots_of(f, r->calls[i]).count;
     }
@@ -6537,7 +6646,7 @@ static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *lev
     fold__run *r = f->run;
     const uint32_t sig = f->sig[id];
     uint32_t *depth = r->eslot, own = 0, deep = 0; /* free until calls are batched */
-    fold__form *form = &r->form[r->sig_form[sig]];
+    fold__form *form = fold__form_of(f, id);
     for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
         const uint32_t from = fold__call_of(f, f->esrc[e]);
         if (!fold__is_op(f, from) || (r->state[from] & (FOLD__RUNS | FOLD__HEAD)) != FOLD__RUNS) continue;
@@ -6736,7 +6845,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     fold__run *r = f->run;
     const uint32_t call0 = r->group[group].call0, call1 = r->group[group].call1, gsig0 = r->n.gsigs;
     for (uint32_t i = call0; i < call1; i++) {
-        const uint32_t id = r->calls[i], form = r->sig_form[f->sig[id]];
+        const uint32_t id = r->calls[i], form = r->known[f->sig[id]].form;
         if (r->form[form].gsig == FOLD__NONE && !fold__add_gsig(f, group, form)) return 0;
         const uint32_t own = r->form[form].gsig;
         uint32_t *const made = r->made;
@@ -7345,15 +7454,6 @@ static uint32_t fold__n_bufs_of(const fold_ctx *f, uint32_t gsig)
     return fold__n_bufs(&p);
 }
 
-/* Products and list ops want all rows at once; other ops of one level run tile by tile together. */
-static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
-{
-    return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST));
-}
-static int fold__same_span(const fold_ctx *f, const fold__body_op *a, const fold__body_op *b)
-{
-    return fold__runs_tiled(f, a) && fold__runs_tiled(f, b) && a->elem == b->elem;
-}
 /* Rows of a tile: its values stay in the first cache level. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *p)
@@ -7361,24 +7461,6 @@ static uint32_t fold__rows_of_tile(const fold__program *p)
     uint32_t widest = 1;
     for (int v = 0; v < p->n_values; v++) widest = p->value[v].size > widest ? p->value[v].size : widest;
     return widest >= FOLD__TILE_FLOATS ? 1 : FOLD__TILE_FLOATS / widest;
-}
-
-/* Whether the gradient of an output is exactly what comes from outside. */
-static int fold__grad_is_outer(const fold__program *p, const fold__info *info, uint32_t v)
-{
-    return info[v].mode == FOLD__GRAD_WHOLE && fold__output_of(p, v) >= 0;
-}
-
-/* Whether a value is made and read within one span of ops, so that a tile of it is enough. */
-static int fold__within_span(const fold_ctx *f, const fold__program *p, uint32_t v, const uint32_t *span)
-{
-    if (fold__output_of(p, v) >= 0 || !fold__runs_tiled(f, &p->op[p->value[v].op])) return 0;
-    for (int i = 0; i < p->n_ops; i++)
-        for (int j = 0; j < p->op[i].n_in; j++) {
-            const fold__ref *ref = &p->ref[p->op[i].ref0 + (uint32_t)j];
-            if (ref->kind == FOLD__FROM_VALUE && ref->index == v && span[i] != span[p->value[v].op]) return 0;
-        }
-    return 1;
 }
 
 static void fold__set_buf(fold__buf *b, uint32_t size, int elem, int place)
@@ -7398,30 +7480,29 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
     fold__buf *buf = r->buf + s->buf0;
     const fold__form *form = &r->form[s->form];
     const fold__info *info = r->info + form->info0;
-    uint32_t *span = fold__plan_scratch(f);
     memset(buf, 0, fold__n_bufs(p) * sizeof *buf);
-    for (int i = 0; i < p->n_ops; i++) span[i] = i && fold__same_span(f, &p->op[i - 1], &p->op[i]) ? span[i - 1] : (uint32_t)i;
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
-        const int brief = fold__within_span(f, p, v, span) ? FOLD__PER_TILE : FOLD__PER_BATCH, spans = fold__spans_stages(f, s, p, v);
-        fold__set_buf(&buf[fold__buf_value(v)], p->value[v].size, p->value[v].elem, fold__outlives(p, info, v) || spans ? FOLD__SLAB : brief);
-        if (!info[v].grad || fold__grad_is_outer(p, info, v)) continue;
+        const int spans = fold__spans_stages(f, s, p, v);
+        fold__set_buf(&buf[fold__buf_value(v)], p->value[v].size, p->value[v].elem, fold__outlives(&info[v]) || spans ? FOLD__SLAB : info[v].brief);
+        if (!info[v].grad || fold__grad_is_outer(&info[v])) continue;
         fold__set_buf(&buf[fold__buf_grad(p, v)], p->value[v].size, p->value[v].elem,
-                      fold__grad_outlives(f, p, v) || spans ? FOLD__SLAB : info[v].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH : brief);
+                      info[v].grad_late || spans ? FOLD__SLAB : info[v].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH : info[v].brief);
     }
     for (int i = 0; i < p->n_ops; i++)
         for (int j = 0; j < p->op[i].n_in; j++) {
             const fold__body_op *op = &p->op[i];
             const uint32_t at = op->ref0 + (uint32_t)j;
             const fold__ref *ref = &p->ref[at];
-            if (!fold__ref_wanted(f, form, p, op, j)) continue;
-            const uint32_t size = (uint32_t)fold__shape_size(&p->shape[op->shape0 + (uint32_t)j]);
+            const fold__info *wanted = fold__info_of_ref(f, form, p, at);
+            if (!wanted->grad) continue;
             const int is_value = ref->kind == FOLD__FROM_VALUE, from_elem = ref->kind == FOLD__FROM_LIST || (is_value && p->value[ref->index].elem);
             const int mode = is_value ? info[ref->index].mode : ref->kind == FOLD__FROM_PARAM ? 0 : info[p->n_values + fold__ref_slot(p, ref)].mode;
-            const int brief = is_value && fold__within_span(f, p, ref->index, span) ? FOLD__PER_TILE : FOLD__PER_BATCH;
             const int spans = is_value ? fold__spans_stages(f, s, p, ref->index) : s->hoisted;
-            if (ref->kind == FOLD__FROM_PARAM) fold__set_buf(&buf[fold__buf_part(p, at)], size, op->elem, FOLD__SLAB);
-            else if (mode == FOLD__GRAD_SUM) fold__set_buf(&buf[fold__buf_part(p, at)], size, from_elem, spans ? FOLD__SLAB : brief);
-            if (op->elem && !from_elem && ref->kind != FOLD__FROM_PARAM) fold__set_buf(&buf[fold__buf_spread(p, at)], size, 1, FOLD__PER_BATCH);
+            if (ref->kind == FOLD__FROM_PARAM) fold__set_buf(&buf[fold__buf_part(p, at)], wanted->part, op->elem, FOLD__SLAB);
+            else if (mode == FOLD__GRAD_SUM)
+                fold__set_buf(&buf[fold__buf_part(p, at)], wanted->part, from_elem,
+                              spans ? FOLD__SLAB : is_value ? info[ref->index].brief : FOLD__PER_BATCH);
+            if (op->elem && !from_elem && ref->kind != FOLD__FROM_PARAM) fold__set_buf(&buf[fold__buf_spread(p, at)], wanted->part, 1, FOLD__PER_BATCH);
         }
     for (uint32_t o = 0; o < (uint32_t)p->n_out; o++)
         if (info[p->out[o].index].grad) fold__set_buf(&buf[fold__buf_outer(p, o)], p->value[p->out[o].index].size, 0, FOLD__SLAB);
@@ -7449,12 +7530,12 @@ static void fold__live_own(fold_ctx *f, const fold__gsig *s, const fold__program
     const fold__info *info = r->info + r->form[s->form].info0;
     const uint32_t end = 2 * t->count, back0 = fold__time_backward(t, last), back1 = fold__time_backward(t, first);
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
-        const int late = fold__grad_outlives(f, p, v);
+        const int late = info[v].grad_late;
         fold__live(&buf[fold__buf_value(v)], fold__time_forward(t, first), fold__time_forward(t, last));
         if (info[v].back) fold__live(&buf[fold__buf_value(v)], back1, info[v].late ? end : back1);
         fold__live(&buf[fold__buf_grad(p, v)], back0, late ? end : back1);
-        if (fold__output_of(p, v) >= 0)
-            fold__live(&buf[fold__buf_outer(p, (uint32_t)fold__output_of(p, v))], back0, late && fold__grad_is_outer(p, info, v) ? end : back1);
+        if (info[v].out >= 0)
+            fold__live(&buf[fold__buf_outer(p, (uint32_t)info[v].out)], back0, late && fold__grad_is_outer(&info[v]) ? end : back1);
     }
     for (uint32_t i = 0; i < (uint32_t)p->n_refs; i++) fold__live(&buf[fold__buf_part(p, i)], back0, end);
 }
@@ -7872,8 +7953,9 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *x, const 
 static fold__spot fold__grad_spot(const fold_ctx *f, const fold__worker *x, uint32_t v)
 {
     fold__spot s = fold__buf_spot(f, x, fold__buf_grad(&x->p, v));
-    if (!fold__grad_is_outer(&x->p, f->run->info + x->form->info0, v)) return s;
-    s.from = &x->outer[fold__output_of(&x->p, v)];
+    const fold__info *info = f->run->info + x->form->info0 + v;
+    if (!fold__grad_is_outer(info)) return s;
+    s.from = &x->outer[info->out];
     s.moves = FOLD__OTHERWISE;
     return s;
 }
@@ -8130,9 +8212,8 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, const f
             fold__add_parts(f, &to, size, ref->off, &part, (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]), first, n);
             first = 0;
         }
-    const int o = fold__output_of(&x->p, v);
-    if (o < 0) return;
-    part = x->outer[o];
+    if (info->out < 0) return;
+    part = x->outer[info->out];
     fold__shift_rows(x, &part, x->row, 0, n);
     fold__add_parts(f, &to, size, 0, &part, size, first, n);
 }
@@ -8435,7 +8516,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__p
     float **rows = (float **)(void *)*scratch;
     const fold__ref grad = { FOLD__FROM_VALUE, op->value0, 0 }, *ref = operand < 0 ? &grad : &p->ref[op->ref0 + (uint32_t)operand];
     const fold__info *info = r->info + r->form[s->form].info0;
-    const int outer = operand < 0 && fold__grad_is_outer(p, info, op->value0) ? fold__output_of(p, op->value0) : -1;
+    const int outer = operand < 0 && fold__grad_is_outer(&info[op->value0]) ? info[op->value0].out : -1;
     const fold__buf *b =
         ref->kind == FOLD__FROM_VALUE ? &r->buf[s->buf0 + (operand < 0 ? fold__buf_grad(p, ref->index) : fold__buf_value(ref->index))] : NULL;
     const int for_elements = fold__for_elements(p, info, op);
@@ -8805,8 +8886,7 @@ static int fold__eager_reserve(fold_ctx *f)
     r->n.groups = r->n.leaves = 0;
     r->n.tail = 0;
     if (!fold__add_group(f, 0, r->n.calls)) return 0;
-    fold__analyse_forms(f);
-    if (!fold__list_uses(f) || !fold__reserve_acc(f)) return 0;
+    if (!fold__analyse_forms(f) || !fold__list_uses(f) || !fold__reserve_acc(f)) return 0;
     for (uint32_t i = 0; i < r->n.calls; i++) {
         const fold__program p = fold__program_of(f, &fold__sigs(f)[f->sig[r->calls[i]]]);
         if (r->grad[r->calls[i]]) fold__place_contributions(f, r->calls[i], &rows, &rows);
@@ -8863,7 +8943,7 @@ static int fold__eager_backward(fold_ctx *f)
    a hash and confirmed by comparing all of it, gets its plan copied back. A plan is kept when its structure comes
    for the second time. Calls: run state. Must not know what a plan means. */
 
-enum { FOLD__PLANS = 64, FOLD__PLAN_PARTS = 6, FOLD__STRUCTURE_PARTS = 7, FOLD__HASHED_PARTS = 2 };
+enum { FOLD__PLANS = 64, FOLD__PLAN_PARTS = 5, FOLD__STRUCTURE_PARTS = 7, FOLD__HASHED_PARTS = 2 };
 typedef struct fold__kept_plan {
     fold__identity of;
     uint64_t used;           /* when, in runs */
@@ -8923,8 +9003,8 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
 /* A plan's arrays beside those of nodes, as far as they are in use. */
 static void fold__plan_arrays(const fold_ctx *f, const fold__counts *n, fold__extent span[FOLD__PLAN_PARTS])
 {
-    static const int array[FOLD__PLAN_PARTS] = { FOLD__C_FORMS, FOLD__C_INFO, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS };
-    const size_t bytes[FOLD__PLAN_PARTS] = { n->forms * sizeof(fold__form), n->info * sizeof(fold__info), n->batches * sizeof(fold__batch),
+    static const int array[FOLD__PLAN_PARTS] = { FOLD__C_FORMS, FOLD__C_BATCHES, FOLD__C_GROUPS, FOLD__C_GSIGS, FOLD__C_BUFS };
+    const size_t bytes[FOLD__PLAN_PARTS] = { n->forms * sizeof(fold__form), n->batches * sizeof(fold__batch),
                                              n->groups * sizeof(fold__group), n->gsigs * sizeof(fold__gsig), n->bufs * sizeof(fold__buf) };
     for (int i = 0; i < FOLD__PLAN_PARTS; i++) { span[i].p = f->arrays[array[i]].p; span[i].bytes = bytes[i]; }
 }
@@ -8992,8 +9072,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n)
         const char *end = memcmp(&k.of, &r->identity, sizeof k.of) ? NULL : fold__pass_structure(f, roots, n, (char *)c + k.at + k.node_words, 0);
         if (!end) continue;
         const size_t others = (size_t)(end - (char *)c);
-        if (!fold__need(f, FOLD__C_FORMS, k.n.forms, sizeof(fold__form)) || !fold__need(f, FOLD__C_INFO, k.n.info, sizeof(fold__info)) ||
-            !fold__need(f, FOLD__C_BATCHES, k.n.batches, sizeof(fold__batch)) || !fold__need(f, FOLD__C_GROUPS, k.n.groups, sizeof(fold__group)) ||
+        if (!fold__need(f, FOLD__C_FORMS, k.n.forms, sizeof(fold__form)) || !fold__need(f, FOLD__C_BATCHES, k.n.batches, sizeof(fold__batch)) || !fold__need(f, FOLD__C_GROUPS, k.n.groups, sizeof(fold__group)) ||
             !fold__need(f, FOLD__C_GSIGS, k.n.gsigs, sizeof(fold__gsig)) || !fold__need(f, FOLD__C_BUFS, k.n.bufs, sizeof(fold__buf)))
             return 0;
         r->replayed = k.at;
@@ -9139,7 +9218,7 @@ static int fold__plan(fold_ctx *f)
     fold__run *r = f->run;
     r->n.order = r->n.batches = r->n.groups = r->n.gsigs = r->n.bufs = 0;
     r->n.scratch = r->n.without_reuse = 0;
-    fold__analyse_forms(f);
+    if (!fold__analyse_forms(f)) return 0;
     memset(r->made, 255, ((size_t)f->n_nodes + 2) * sizeof *r->made);
     if (r->backward) memset(r->slot, 255, ((size_t)f->n_nodes + 2) * sizeof *r->slot);
     if (!fold__form_groups(f)) return 0;
