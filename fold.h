@@ -6125,17 +6125,17 @@ static int fold__trains(const fold_ctx *f, const fold__program *p)
 }
 
 /* The operands of a call, input by input: floats each reads, and its edges. */
-typedef struct fold__slots { const fold_ctx *f; const fold__sig *s; uint32_t id, count; } fold__slots;
-static FOLD__NOINLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
+typedef struct fold__slots { const fold_ctx *f; const fold__sig *s; uint32_t edge0, count; } fold__slots;
+FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
 {
-    fold__slots x = { f, &fold__sigs(f)[f->sig[id]], id, 0 };
-    if (x.s->n_list) x.count = (f->edge0[id + 1] - f->edge0[id] - x.s->n_in) / x.s->n_list;
+    fold__slots x = { f, &fold__sigs(f)[f->sig[id]], f->edge0[id], 0 };
+    if (x.s->n_list) x.count = (f->edge0[id + 1] - x.edge0 - x.s->n_in) / x.s->n_list;
     return x;
 }
 static int fold__n_slots(const fold__slots *x) { return x->s->n_in + x->s->n_list; }
 static uint32_t fold__slot_first(const fold__slots *x, int slot)
 {
-    return x->f->edge0[x->id] + (slot < x->s->n_in ? (uint32_t)slot : x->s->n_in + ((uint32_t)slot - x->s->n_in) * x->count);
+    return x->edge0 + (slot < x->s->n_in ? (uint32_t)slot : x->s->n_in + ((uint32_t)slot - x->s->n_in) * x->count);
 }
 static uint32_t fold__slot_edges(const fold__slots *x, int slot) { return slot < x->s->n_in ? 1 : x->count; }
 static uint32_t fold__slot_floats(const fold__slots *x, int slot)
@@ -6183,6 +6183,11 @@ static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, ui
 {
     if (mode == FOLD__GRAD_SUM) return mode;
     if (mode == FOLD__GRAD_ZERO) { *part = length; *cover = 0; }
+    if (!off && *part == length) { /* most are whole */
+        if (*cover & 1) return FOLD__GRAD_SUM;
+        *cover |= 1;
+        return FOLD__GRAD_SOME_PARTS;
+    }
     const int fits = *part == length && off % length == 0;
     const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*part, length), off), first = off / piece;
     const uint64_t seen = *cover;
@@ -8081,11 +8086,13 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *x)
             x->in[k].base = f->val[f->esrc[e]] + f->eoff[e];
             continue;
         }
-        for (uint32_t i = 0; i < x->b.count; i++) {
-            const uint32_t id = x->ids[i], e0 = f->edge0[id];
-            if (k < x->p.n_in) { rows[at++] = f->val[f->esrc[e0 + (uint32_t)k]] + f->eoff[e0 + (uint32_t)k]; continue; }
-            const uint32_t count = (f->edge0[id + 1] - e0 - sig->n_in) / sig->n_list, e1 = e0 + sig->n_in + ((uint32_t)k - sig->n_in) * count;
-            for (uint32_t e = e1; e < e1 + count; e++) rows[at++] = f->val[f->esrc[e]] + f->eoff[e];
+        for (uint32_t i = 0; i < x->b.count && k < x->p.n_in; i++) {
+            const uint32_t e = f->edge0[x->ids[i]] + (uint32_t)k;
+            rows[i] = f->val[f->esrc[e]] + f->eoff[e];
+        }
+        for (uint32_t i = 0; i < x->b.count && k >= x->p.n_in; i++) {
+            const fold__slots s = fold__slots_of(f, x->ids[i]);
+            for (uint32_t e = fold__slot_first(&s, k), end = e + s.count; e < end; e++) rows[at++] = f->val[f->esrc[e]] + f->eoff[e];
         }
         x->in[k] = fold__tidy_rows(rows, n, (ptrdiff_t)fold__shapes(f)[fold__keys(f)[sig->key + sig->in_shape + (uint32_t)k]].size);
     }
@@ -8520,9 +8527,13 @@ static float **fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__p
     const fold__buf *b =
         ref->kind == FOLD__FROM_VALUE ? &r->buf[s->buf0 + (operand < 0 ? fold__buf_grad(p, ref->index) : fold__buf_value(ref->index))] : NULL;
     const int for_elements = fold__for_elements(p, info, op);
+    const size_t off = (size_t)ref->off + col;
+    const uint32_t *ids = r->bysig + s->rec0;
     size_t at = 0;
-    for (uint32_t i = 0; i < s->calls; i++) {
-        const uint32_t id = r->bysig[s->rec0 + i];
+    if (b && outer < 0 && !op->elem && !for_elements) /* one of each call: most are */
+        for (; at < s->calls; at++) rows[at] = region + b->off + (size_t)r->slot[ids[at]] * b->size + off;
+    for (uint32_t i = (uint32_t)at; i < s->calls; i++) {
+        const uint32_t id = ids[i];
         const fold__slots x = fold__slots_of(f, id);
         const uint32_t count = op->elem ? x.count : for_elements ? x.count > 0 : 1;
         for (uint32_t e = 0; e < count; e++) {
@@ -8534,7 +8545,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__p
                 const uint32_t edge = fold__slot_first(&x, fold__ref_slot(p, ref)) + (ref->kind == FOLD__FROM_LIST ? e : 0);
                 row = f->val[f->esrc[edge]] + f->eoff[edge];
             }
-            rows[at++] = row + ref->off + col;
+            rows[at++] = row + off;
         }
     }
     *scratch += fold__round_up(at * sizeof *rows, FOLD__ALIGN);
@@ -9288,11 +9299,14 @@ static void fold__aim_gradients(fold_ctx *f, const fold__group *g)
 static void fold__clear_partial(fold_ctx *f, const fold__group *g, int linked)
 {
     fold__run *r = f->run;
-    for (uint32_t i = g->call0; i < g->call1; i++) {
-        const uint32_t id = r->calls[i], n_out = fold__sigs(f)[f->sig[id]].n_out;
-        for (uint32_t o = 0; o < n_out && r->grad[id]; o++)
-            if (r->mode[id + o] == FOLD__GRAD_SOME_PARTS && ((r->state[id + o] & FOLD__LINKED) != 0) == linked)
-                fold__clear_row(r->grd[id + o], fold__value_size(f, id + o));
+    for (uint32_t i = g->gsig0; i < g->gsig1; i++) {
+        const fold__gsig *s = &r->gsig[i];
+        for (uint32_t k = 0; k < s->calls && s->cleared; k++) {
+            const uint32_t id = r->bysig[s->rec0 + k];
+            for (uint32_t o = 0; o < s->n_out && r->grad[id]; o++)
+                if (r->mode[id + o] == FOLD__GRAD_SOME_PARTS && ((r->state[id + o] & FOLD__LINKED) != 0) == linked)
+                    fold__clear_row(r->grd[id + o], fold__value_size(f, id + o));
+        }
     }
     for (uint32_t k = g->leaf0; k < g->leaf1; k++) {
         const uint32_t id = r->leaves[k];
