@@ -5693,7 +5693,7 @@ typedef struct fold__group {
 /* A signature in a group: its calls in record order, its buffers. op_at, turn_at, spot_at, free_at: where in scratch, behind its
    brief buffers, an op's own floats, turns of ops, where operands lie and then pointers to rows begin. */
 typedef struct fold__gsig {
-    uint32_t form, group, calls, elems, rec0, buf0, max_rows, max_elems;
+    uint32_t form, group, calls, elems, rec0, buf0, n_bufs, max_rows, max_elems;
     uint32_t chain;               /* longest chain of its own signature */
     uint32_t component;           /* of signatures that feed each other */
     uint32_t feeds;               /* where its words begin in the array of feeds: for each input, a bit for every signature that feeds it */
@@ -7444,19 +7444,17 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
    slab in schedule order; slabs whose lifetimes do not overlap share memory; what lives within one batch, or
    within one tile of its rows, lives in scratch. Sees sizes and times, never floats. Calls: scheduler. */
 
-/* Buffers of a program, in this order: values, their gradients, contributions of operands, those of call-level
-   operands per list element, gradients of outputs from outside. */
+/* Buffers of a program, in this order: values, and in training their gradients, contributions of operands, gradients of outputs from outside and,
+   where there is a list, contributions of call-level operands per list element. */
 static uint32_t fold__buf_value(uint32_t v) { return v; }
 static uint32_t fold__buf_grad(const fold__program *p, uint32_t v) { return (uint32_t)p->n_values + v; }
 static uint32_t fold__buf_part(const fold__program *p, uint32_t ref) { return 2u * (uint32_t)p->n_values + ref; }
-static uint32_t fold__buf_spread(const fold__program *p, uint32_t ref) { return 2u * (uint32_t)p->n_values + (uint32_t)p->n_refs + ref; }
-static uint32_t fold__buf_outer(const fold__program *p, uint32_t out) { return 2u * (uint32_t)p->n_values + 2u * (uint32_t)p->n_refs + out; }
-static uint32_t fold__n_bufs(const fold__program *p) { return fold__buf_outer(p, (uint32_t)p->n_out); }
-
+static uint32_t fold__buf_outer(const fold__program *p, uint32_t out) { return 2u * (uint32_t)p->n_values + (uint32_t)p->n_refs + out; }
+static uint32_t fold__buf_spread(const fold__program *p, uint32_t ref) { return fold__buf_outer(p, (uint32_t)p->n_out) + ref; }
 static uint32_t fold__n_bufs_of(const fold_ctx *f, uint32_t gsig)
 {
     const fold__program p = fold__program_of(f, &fold__sigs(f)[f->run->form[f->run->gsig[gsig].form].sig]);
-    return fold__n_bufs(&p);
+    return f->run->backward ? fold__buf_spread(&p, p.n_list ? (uint32_t)p.n_refs : 0) : (uint32_t)p.n_values;
 }
 
 /* Rows of a tile: its values stay in the first cache level. */
@@ -7475,7 +7473,7 @@ static void fold__set_buf(fold__buf *b, uint32_t size, int elem, int place)
     b->place = (uint8_t)place;
 }
 
-/* Room for a word for each of a group's buffers, which are more than its signatures and any program's ops. */
+/* Room for a word for each of a group's buffers, and two for each of its signatures. */
 static uint32_t *fold__plan_scratch(const fold_ctx *f) { return (uint32_t *)(void *)f->arrays[FOLD__C_SCHEDULE].p; }
 
 /* Where the buffers of one signature live. */
@@ -7485,7 +7483,7 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
     fold__buf *buf = r->buf + s->buf0;
     const fold__form *form = &r->form[s->form];
     const fold__info *info = r->info + form->info0;
-    memset(buf, 0, fold__n_bufs(p) * sizeof *buf);
+    memset(buf, 0, s->n_bufs * sizeof *buf);
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
         const int spans = fold__spans_stages(f, s, p, v);
         fold__set_buf(&buf[fold__buf_value(v)], p->value[v].size, p->value[v].elem, fold__outlives(&info[v]) || spans ? FOLD__SLAB : info[v].brief);
@@ -7493,7 +7491,7 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
         fold__set_buf(&buf[fold__buf_grad(p, v)], p->value[v].size, p->value[v].elem,
                       info[v].grad_late || spans ? FOLD__SLAB : info[v].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH : info[v].brief);
     }
-    for (int i = 0; i < p->n_ops; i++)
+    for (int i = 0; i < p->n_ops && r->backward; i++)
         for (int j = 0; j < p->op[i].n_in; j++) {
             const fold__body_op *op = &p->op[i];
             const uint32_t at = op->ref0 + (uint32_t)j;
@@ -7507,7 +7505,8 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
             else if (mode == FOLD__GRAD_SUM)
                 fold__set_buf(&buf[fold__buf_part(p, at)], wanted->part, from_elem,
                               spans ? FOLD__SLAB : is_value ? info[ref->index].brief : FOLD__PER_BATCH);
-            if (op->elem && !from_elem && ref->kind != FOLD__FROM_PARAM) fold__set_buf(&buf[fold__buf_spread(p, at)], wanted->part, 1, FOLD__PER_BATCH);
+            if (op->elem && !from_elem && ref->kind != FOLD__FROM_PARAM)
+                fold__set_buf(&buf[fold__buf_spread(p, at)], wanted->part, 1, FOLD__PER_BATCH);
         }
     for (uint32_t o = 0; o < (uint32_t)p->n_out; o++)
         if (info[p->out[o].index].grad) fold__set_buf(&buf[fold__buf_outer(p, o)], p->value[p->out[o].index].size, 0, FOLD__SLAB);
@@ -7537,12 +7536,13 @@ static void fold__live_own(fold_ctx *f, const fold__gsig *s, const fold__program
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
         const int late = info[v].grad_late;
         fold__live(&buf[fold__buf_value(v)], fold__time_forward(t, first), fold__time_forward(t, last));
+        if (!r->backward) continue;
         if (info[v].back) fold__live(&buf[fold__buf_value(v)], back1, info[v].late ? end : back1);
         fold__live(&buf[fold__buf_grad(p, v)], back0, late ? end : back1);
         if (info[v].out >= 0)
             fold__live(&buf[fold__buf_outer(p, (uint32_t)info[v].out)], back0, late && fold__grad_is_outer(&info[v]) ? end : back1);
     }
-    for (uint32_t i = 0; i < (uint32_t)p->n_refs; i++) fold__live(&buf[fold__buf_part(p, i)], back0, end);
+    for (uint32_t i = 0; i < (uint32_t)p->n_refs && r->backward; i++) fold__live(&buf[fold__buf_part(p, i)], back0, end);
 }
 
 /* When the outputs of signatures are read: by whichever batches of those they feed. first, last: of each signature. */
@@ -7632,7 +7632,7 @@ static size_t fold__gsig_scratch(fold_ctx *f, fold__gsig *s, const fold__program
     fold__run *r = f->run;
     const size_t rows = s->max_rows, elems = s->max_elems, tile = fold__rows_of_tile(p);
     size_t at = 0, op_floats = 0;
-    for (uint32_t i = 0; i < fold__n_bufs(p); i++) {
+    for (uint32_t i = 0; i < s->n_bufs; i++) {
         fold__buf *b = &r->buf[s->buf0 + i];
         if (b->place != FOLD__PER_BATCH && b->place != FOLD__PER_TILE) continue;
         b->off = at;
@@ -7662,10 +7662,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
     const uint32_t buf0 = r->n.bufs;
     for (uint32_t i = g.gsig0; i < g.gsig1; i++) {
         r->gsig[i].buf0 = r->n.bufs;
-        r->n.bufs += fold__n_bufs_of(f, i);
+        r->n.bufs += r->gsig[i].n_bufs = fold__n_bufs_of(f, i);
         r->gsig[i].max_rows = r->gsig[i].max_elems = 0;
     }
-    if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf)) || !fold__need(f, FOLD__C_SCHEDULE, r->n.bufs - buf0 + 1, sizeof(uint32_t)))
+    const size_t bufs = r->n.bufs - buf0, words = fold__max_size(bufs, 2 * (size_t)(g.gsig1 - g.gsig0)) + 1;
+    if (!fold__need(f, FOLD__C_BUFS, r->n.bufs, sizeof(fold__buf)) || !fold__need(f, FOLD__C_SCHEDULE, words, sizeof(uint32_t)))
         return 0;
     fold__renew_moved(f);
     uint32_t *first = fold__plan_scratch(f), *last = first + (g.gsig1 - g.gsig0);
@@ -7686,7 +7687,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
     for (uint32_t i = g.gsig0; i < g.gsig1; i++) {
         fold__gsig *s = &r->gsig[i];
         const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[s->form].sig]);
-        for (uint32_t k = 0; k < fold__n_bufs(&p); k++) {
+        for (uint32_t k = 0; k < s->n_bufs; k++) {
             fold__buf *b = &r->buf[s->buf0 + k];
             b->first = FOLD__NONE;
             b->last = 0;
@@ -7951,7 +7952,7 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *x, const 
         const int outside = op->op == FOLD__OP_linear && j < op->n_in - op->attr[1] && (j < turn->made.engine.seg0 || j >= turn->made.engine.seg1);
         if (outside || !fold__ref_wanted(f, x->form, &x->p, op, j)) continue;
         turn->wanted |= 1u << j;
-        if (f->run->buf[x->s->buf0 + fold__buf_spread(&x->p, op->ref0 + (uint32_t)j)].place) turn->spread |= 1u << j;
+        if (op->elem && f->run->buf[x->s->buf0 + fold__buf_spread(&x->p, op->ref0 + (uint32_t)j)].place) turn->spread |= 1u << j;
     }
 }
 
@@ -9083,8 +9084,8 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n)
         const char *end = memcmp(&k.of, &r->identity, sizeof k.of) ? NULL : fold__pass_structure(f, roots, n, (char *)c + k.at + k.node_words, 0);
         if (!end) continue;
         const size_t others = (size_t)(end - (char *)c);
-        if (!fold__need(f, FOLD__C_FORMS, k.n.forms, sizeof(fold__form)) || !fold__need(f, FOLD__C_BATCHES, k.n.batches, sizeof(fold__batch)) || !fold__need(f, FOLD__C_GROUPS, k.n.groups, sizeof(fold__group)) ||
-            !fold__need(f, FOLD__C_GSIGS, k.n.gsigs, sizeof(fold__gsig)) || !fold__need(f, FOLD__C_BUFS, k.n.bufs, sizeof(fold__buf)))
+        if (!fold__need(f, FOLD__C_FORMS, k.n.forms, sizeof(fold__form)) || !fold__need(f, FOLD__C_BATCHES, k.n.batches, sizeof(fold__batch)) ||
+            !fold__need(f, FOLD__C_GROUPS, k.n.groups, sizeof(fold__group)) || !fold__need(f, FOLD__C_GSIGS, k.n.gsigs, sizeof(fold__gsig)) || !fold__need(f, FOLD__C_BUFS, k.n.bufs, sizeof(fold__buf)))
             return 0;
         r->replayed = k.at;
         r->n = k.n;
