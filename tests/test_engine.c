@@ -1045,14 +1045,25 @@ static void empty_lists_only(void)
     }
 }
 
+/* x W of x in three parts: of parts begun elsewhere those of one length overlap. */
+static fold_node in_parts(fold_ctx *f, fold_node x, fold_param W, int k, int first)
+{
+    const fold_param none = { 0, 0 };
+    const int at[4] = { 0, first, first + k / 3, k };
+    fold_node part[3];
+    for (int i = 0; i < 3; i++) part[i] = fold_slice(f, x, 0, at[i], at[i + 1] - at[i]);
+    return fold_sum(f, fold_tanh(f, fold_linear_n(f, part, 3, W, none)), FOLD_ALL);
+}
+
 /* A weight that several ops multiply by in ways of their own (its uses), of every size beside those of the blocks sums are made by. */
-static fold_node used_often(fold_ctx *f, fold_param W, fold_param b, int k, int n, check_random *r)
+static fold_node used_often(fold_ctx *f, fold_param W, fold_param b, int k, int n, int parts, check_random *r)
 {
     static float x[1024];
     const fold_param none = { 0, 0 };
     fold_node term[4];
     random_fill(r, x, (size_t)(k + n), -1, 1);
     const fold_node from = fold_input(f, x, k), part[2] = { fold_slice(f, from, 0, 0, k / 3), fold_slice(f, from, 0, k / 3, k - k / 3) };
+    if (parts) return fold_add(f, in_parts(f, from, W, k, k / 3), in_parts(f, from, W, k, k / 5));
     term[0] = fold_tanh(f, fold_linear(f, from, W, b));
     term[1] = fold_sigmoid(f, fold_linear(f, fold_scale(f, from, 0.5f), W, none));
     term[2] = fold_mul(f, term[1], fold_linear_n(f, part, 2, W, b));
@@ -1067,7 +1078,7 @@ static void weights_used_often(void)
     for (size_t t = 0; t < sizeof size / sizeof *size; t++) {
         const int k = size[t][0], n = size[t][1];
         const size_t floats = (size_t)k * (size_t)n;
-        for (int way = 0; way < 3; way++) { /* eager, one group, several; twice: to a gradient of zeros, and to that */
+        for (int way = 0; way < (k < 5 ? 3 : 6); way++) { /* eager, one group, several; twice: to a gradient of zeros, and to that; then by parts */
             fold_model *m = fold_model_new(NULL);
             fold_ctx_desc d = fold_ctx_desc_default();
             fold_param_desc w = fold_param_desc_default();
@@ -1079,14 +1090,14 @@ static void weights_used_often(void)
             w.init = FOLD_INIT_GLOROT;
             const fold_param W = fold_param_new(m, &w), b = fold_bias(m, "b", n);
             d.training = 1;
-            d.eager = way == 0;
-            d.group_bytes = way == 2 ? 1 : d.group_bytes;
+            d.eager = way % 3 == 0;
+            d.group_bytes = way % 3 == 2 ? 1 : d.group_bytes;
             fold_ctx *f = fold_ctx_new(m, &d);
             for (int run = 0; run < 2; run++) {
                 fold_reset(f);
-                for (int i = 0; i < 9; i++) loss[i] = used_often(f, W, b, k, n, &r);
+                for (int i = 0; i < 9; i++) loss[i] = used_often(f, W, b, k, n, way > 2, &r);
                 CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 9)), "%s", fold_message(f));
-                CHECK(d.eager || (fold_stats(f).groups > 1) == (way == 2));
+                CHECK(d.eager || (fold_stats(f).groups > 1) == (way % 3 == 2));
             }
             if (d.eager) memcpy(want, fold_param_grad(m, W), floats * sizeof *want);
             else CHECK_BITS(fold_param_grad(m, W), want, floats);
