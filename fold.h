@@ -2090,15 +2090,13 @@ static int fold__out_size(const fold_op_call *c) { return fold__shape_size(&c->o
    map's operands, written as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise { int map, d[2]; const char *from[2]; } fold__elementwise;
 
-static const fold_rows *fold__named_rows(const fold_op_call *c, char name, int n, int *size)
+static const fold_rows *fold__named_rows(const fold_op_call *c, char name, int n, const int in_size[2], int *size)
 {
-    switch (name) {
-    case 'g': *size = n; return &c->dout[0];
-    case 'y': *size = n; return &c->out[0];
-    case 'a': *size = fold__in_size(c, 0); return &c->in[0];
-    case 'b': *size = fold__in_size(c, 1); return &c->in[1];
-    default: *size = 0; return NULL;
-    }
+    *size = n;
+    if (name == 'g') return &c->dout[0];
+    if (name == 'y') return &c->out[0];
+    *size = in_size[name - 'a'];
+    return &c->in[name - 'a'];
 }
 
 static void fold__elementwise_forward(const fold_op_call *c, const fold__elementwise *e, float s)
@@ -2119,13 +2117,13 @@ static void fold__sum_repeats(const fold_op_call *c, float *d, int size, const f
 
 static void fold__elementwise_backward(const fold_op_call *c, const fold__elementwise *e, float s)
 {
-    const int n = fold__out_size(c);
+    const int n = fold__out_size(c), in_size[2] = { fold__in_size(c, 0), c->n_in > 1 ? fold__in_size(c, 1) : 0 };
     for (int i = 0; i < c->n_in; i++) {
         if (fold__absent(&c->din[i])) continue;
         const fold_rows *x[3] = { NULL, NULL, NULL };
-        int size[3] = { 0, 0, 0 }, own = fold__in_size(c, i);
+        int size[3] = { 0, 0, 0 }, own = in_size[i];
         fold__map_fn map = c->engine->k->map[e->d[i]];
-        for (int j = 0; e->from[i][j]; j++) x[j] = fold__named_rows(c, e->from[i][j], n, &size[j]);
+        for (int j = 0; e->from[i][j]; j++) x[j] = fold__named_rows(c, e->from[i][j], n, in_size, &size[j]);
         if (own == n) { fold__map_rows(c, map, &c->din[i], n, x, size, s); continue; }
         for (size_t r = 0; r < c->rows; r++) {
             const float *p[3];
@@ -5714,6 +5712,8 @@ typedef struct fold__form {
     uint32_t sig, info0, gsig, first, first_elem; /* its first call that bears on the root, and the first of those whose list is not empty */
     uint32_t calls;               /* that run */
     uint32_t row_floats, elem_floats; /* of its program's values and gradients that outlive a batch: per call, per list element */
+    uint32_t arrays;              /* of pointers to rows that a batch takes at most */
+    size_t op_floats;             /* scratch of an op, at most */
     size_t elems;                 /* of those calls' lists */
     uint8_t grad;                 /* some call needs a gradient */
     uint64_t slot_grad;           /* inputs that get a gradient in some call */
@@ -5733,7 +5733,8 @@ typedef struct fold__info {
 /* What is known of a signature's program in runs where these inputs get gradients. */
 typedef struct fold__analysis {
     uint32_t next, info0; /* next: of the same signature, + 1 */
-    uint32_t row_floats, elem_floats;
+    uint32_t row_floats, elem_floats, arrays;
+    size_t op_floats;
     uint64_t slot_grad, slot_back, slot_late;
     uint8_t backward, grad;
 } fold__analysis;
@@ -6315,6 +6316,28 @@ static int fold__outlives(const fold__info *info) { return info->out >= 0 || inf
 /* Whether the gradient of an output is exactly what comes from outside. */
 static int fold__grad_is_outer(const fold__info *info) { return info->mode == FOLD__GRAD_WHOLE && info->out >= 0; }
 
+/* Scratch floats an op needs beside its operands. */
+static size_t fold__op_scratch(const fold_ctx *f, const fold__program *p, const fold__body_op *op)
+{
+    size_t floats = 64 + fold__op_of(f->model, op->op)->def.scratch;
+    for (int i = 0; i < op->n_in + op->n_out; i++) floats += 2 * (size_t)fold__shape_size(&p->shape[op->shape0 + (uint32_t)i]);
+    if (op->op == FOLD__OP_linear) floats += fold__linear_scratch(f->model->k, &fold__params(f->model)[op->param[0] - 1]);
+    return floats;
+}
+
+/* Scratch that a batch of the form takes: of an op, and pointers, those of one op and those of the batch's inputs and outputs. */
+static void fold__measure_scratch(const fold_ctx *f, fold__form *form, const fold__program *p)
+{
+    uint32_t arrays = 0;
+    form->op_floats = 0;
+    for (int i = 0; i < p->n_ops; i++) {
+        const uint32_t of_op = 2u * ((uint32_t)p->op[i].n_in + p->op[i].n_out) + 1;
+        form->op_floats = fold__max_size(form->op_floats, fold__op_scratch(f, p, &p->op[i]));
+        arrays = of_op > arrays ? of_op : arrays;
+    }
+    form->arrays = arrays + 2u * (uint32_t)(p->n_in + p->n_list) + (uint32_t)p->n_out + 1;
+}
+
 /* What a call of the form, and a list element of it, add to what must stay. */
 static void fold__measure_form(fold__form *form, const fold__program *p, const fold__info *info)
 {
@@ -6437,6 +6460,7 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
         slot[k].mode =
             fold__settle_parts(slot[k].mode, slot[k].part, slot[k].cover, fold__shapes(f)[fold__keys(f)[s->key + s->in_shape + (uint32_t)k]].size);
     fold__measure_form(form, &p, info);
+    fold__measure_scratch(f, form, &p);
 }
 
 /* Room for what is known of every signature; all is forgotten when parameters were added or frozen, or signatures began anew. */
@@ -6518,6 +6542,8 @@ static int fold__know_form(fold_ctx *f, uint32_t i)
         form->info0 = a->info0;
         form->row_floats = a->row_floats;
         form->elem_floats = a->elem_floats;
+        form->arrays = a->arrays;
+        form->op_floats = a->op_floats;
         form->slot_back = a->slot_back;
         form->slot_late = a->slot_late;
         return 1;
@@ -6531,8 +6557,8 @@ static int fold__know_form(fold_ctx *f, uint32_t i)
     form->info0 = r->n_info;
     r->n_info += n_info;
     fold__analyse_form(f, form);
-    const fold__analysis now = { r->known[form->sig].analyses, form->info0, form->row_floats, form->elem_floats, form->slot_grad, form->slot_back,
-                                 form->slot_late, (uint8_t)r->backward, form->grad };
+    const fold__analysis now = { r->known[form->sig].analyses, form->info0, form->row_floats, form->elem_floats, form->arrays, form->op_floats,
+                                 form->slot_grad, form->slot_back, form->slot_late, (uint8_t)r->backward, form->grad };
     r->analysis[r->n_analyses++] = now;
     r->known[form->sig].analyses = r->n_analyses;
     return 1;
@@ -7617,37 +7643,23 @@ static size_t fold__place_slabs(fold_ctx *f, uint32_t buf0)
     return end;
 }
 
-/* Scratch floats an op needs beside its operands. */
-static size_t fold__op_scratch(const fold_ctx *f, const fold__program *p, const fold__body_op *op)
-{
-    size_t floats = 64 + fold__op_of(f->model, op->op)->def.scratch;
-    for (int i = 0; i < op->n_in + op->n_out; i++) floats += 2 * (size_t)fold__shape_size(&p->shape[op->shape0 + (uint32_t)i]);
-    if (op->op == FOLD__OP_linear) floats += fold__linear_scratch(f->model->k, &fold__params(f->model)[op->param[0] - 1]);
-    return floats;
-}
-
 /* Scratch of a signature: its brief buffers, an op's own, and pointers to rows. */
 static size_t fold__gsig_scratch(fold_ctx *f, fold__gsig *s, const fold__program *p)
 {
     fold__run *r = f->run;
     const size_t rows = s->max_rows, elems = s->max_elems, tile = fold__rows_of_tile(p);
-    size_t at = 0, op_floats = 0;
+    const fold__form *form = &r->form[s->form];
+    size_t at = 0;
     for (uint32_t i = 0; i < s->n_bufs; i++) {
         fold__buf *b = &r->buf[s->buf0 + i];
         if (b->place != FOLD__PER_BATCH && b->place != FOLD__PER_TILE) continue;
         b->off = at;
         at += fold__round_up(fold__size(b->size, b->place == FOLD__PER_TILE ? tile : b->elem ? elems : rows, 0), 16);
     }
-    size_t arrays = 0; /* of pointers: those of one op, and those of the batch's inputs and outputs */
-    for (int i = 0; i < p->n_ops; i++) {
-        op_floats = fold__max_size(op_floats, fold__op_scratch(f, p, &p->op[i]));
-        arrays = fold__max_size(arrays, 2u * (size_t)(p->op[i].n_in + p->op[i].n_out) + 1);
-    }
-    arrays += 2 * (size_t)(p->n_in + p->n_list) + (size_t)p->n_out + 1;
-    const size_t pointers = fold__size(arrays, rows + elems + 1, 16 * arrays) * sizeof(float *) / sizeof(float);
+    const size_t pointers = fold__size(form->arrays, rows + elems + 1, 16 * (size_t)form->arrays) * sizeof(float *) / sizeof(float);
     const size_t late = fold__size(3, (size_t)s->calls + s->elems + 16, 0) * sizeof(float *) / sizeof(float);
     s->op_at = at;
-    s->turn_at = at + fold__round_up(op_floats, 16);
+    s->turn_at = at + fold__round_up(form->op_floats, 16);
     s->spot_at = s->turn_at + fold__round_up((size_t)p->n_ops * sizeof(fold__turn), FOLD__ALIGN) / sizeof(float);
     s->free_at = s->spot_at + fold__round_up(2 * (size_t)(p->n_refs + p->n_values) * sizeof(fold__spot), FOLD__ALIGN) / sizeof(float);
     return s->free_at + fold__max_size(pointers, late);
@@ -7749,17 +7761,27 @@ FOLD__INLINE void fold__set_tile(fold__worker *x, uint32_t row)
     x->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
-static fold__spot fold__buf_spot(const fold_ctx *f, const fold__worker *x, uint32_t index)
+static void fold__buf_spot(const fold_ctx *f, const fold__worker *x, uint32_t index, fold__spot *s)
 {
     const fold__buf *b = &f->run->buf[x->s->buf0 + index];
-    fold__spot s = { x->scratch + b->off, (ptrdiff_t)b->size, NULL, 0, FOLD__STAYS, 0 };
+    s->base = x->scratch + b->off;
+    s->stride = (ptrdiff_t)b->size;
+    s->moves = FOLD__STAYS;
     switch (b->place) {
-    case FOLD__SLAB: s.base = x->region + b->off; s.moves = b->elem ? FOLD__BY_ELEMS : FOLD__BY_CALLS; break;
-    case FOLD__PER_BATCH: s.moves = FOLD__BY_ROWS; break;
+    case FOLD__SLAB: s->base = x->region + b->off; s->moves = b->elem ? FOLD__BY_ELEMS : FOLD__BY_CALLS; break;
+    case FOLD__PER_BATCH: s->moves = FOLD__BY_ROWS; break;
     case FOLD__PER_TILE: break;
-    default: s.base = NULL; s.stride = 0;
+    default: s->base = NULL; s->stride = 0;
     }
-    return s;
+}
+
+/* Rows from outside. */
+static void fold__outside_spot(fold__spot *s, const fold_rows *from)
+{
+    s->from = from;
+    s->off = 0;
+    s->spread = 0;
+    s->moves = FOLD__OTHERWISE;
 }
 
 /* A call-level operand's rows, once for each list element in [row, row + n) of the batch. */
@@ -7782,7 +7804,7 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *x, const fold__spot *s
 {
     if (s->from) {
         *rows = *s->from;
-    } else { /* a value of calls, from the batch's first */
+    } else { /* a value of calls, from the batch's first on */
         rows->base = s->base + (s->spread == FOLD__BY_CALLS ? (ptrdiff_t)x->b.slot0 * s->stride : 0);
         rows->stride = s->stride;
         rows->rows = NULL;
@@ -7801,30 +7823,33 @@ FOLD__INLINE void fold__spot_rows(fold__worker *x, const fold__spot *s, size_t n
 }
 static void fold__buf_rows(const fold_ctx *f, fold__worker *x, uint32_t index, fold_rows *rows)
 {
-    const fold__spot s = fold__buf_spot(f, x, index);
+    fold__spot s;
+    fold__buf_spot(f, x, index, &s);
     fold__spot_rows(x, &s, 0, rows);
 }
 
 /* Where operand j of an op lies. */
-static fold__spot fold__operand_spot(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, int j)
+static void fold__operand_spot(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, int j, fold__spot *s)
 {
     const fold__ref *ref = &x->p.ref[op->ref0 + (uint32_t)j];
-    fold__spot s = { NULL, 0, NULL, 0, FOLD__STAYS, 0 };
-    int call_level = op->elem;
+    int by_calls = 0;
     switch (ref->kind) {
-    case FOLD__FROM_PARAM: s.base = fold__values(f->model) + fold__params(f->model)[ref->index].at + ref->off; return s;
+    case FOLD__FROM_PARAM:
+        s->base = fold__values(f->model) + fold__params(f->model)[ref->index].at + ref->off;
+        s->stride = 0;
+        s->moves = FOLD__STAYS;
+        return;
     case FOLD__FROM_VALUE:
-        s = fold__buf_spot(f, x, fold__buf_value(ref->index));
-        call_level &= !x->p.value[ref->index].elem;
-        if (!call_level) { s.base += ref->off; return s; }
+        fold__buf_spot(f, x, fold__buf_value(ref->index), s);
+        if (!op->elem || x->p.value[ref->index].elem) { s->base += ref->off; return; }
+        by_calls = s->moves == FOLD__BY_CALLS;
+        fold__outside_spot(s, NULL);
         break;
-    case FOLD__FROM_LIST: s.from = &x->in[x->p.n_in + (int)ref->index]; call_level = 0; break;
-    default: s.from = &x->in[ref->index];
+    case FOLD__FROM_LIST: fold__outside_spot(s, &x->in[x->p.n_in + (int)ref->index]); break;
+    default: fold__outside_spot(s, &x->in[ref->index]);
     }
-    s.off = ref->off;
-    s.spread = (uint8_t)(!call_level ? 0 : s.moves == FOLD__BY_CALLS ? FOLD__BY_CALLS : FOLD__BY_ROWS);
-    s.moves = FOLD__OTHERWISE;
-    return s;
+    s->off = ref->off;
+    if (op->elem && ref->kind != FOLD__FROM_LIST) s->spread = by_calls ? FOLD__BY_CALLS : FOLD__BY_ROWS;
 }
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
@@ -7956,31 +7981,23 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *x, const 
     }
 }
 
-static fold__spot fold__grad_spot(const fold_ctx *f, const fold__worker *x, uint32_t v)
+static void fold__grad_spot(const fold_ctx *f, const fold__worker *x, uint32_t v, fold__spot *s)
 {
-    fold__spot s = fold__buf_spot(f, x, fold__buf_grad(&x->p, v));
     const fold__info *info = f->run->info + x->form->info0 + v;
-    if (!fold__grad_is_outer(info)) return s;
-    s.from = &x->outer[info->out];
-    s.moves = FOLD__OTHERWISE;
-    return s;
+    if (fold__grad_is_outer(info)) fold__outside_spot(s, &x->outer[info->out]);
+    else fold__buf_spot(f, x, fold__buf_grad(&x->p, v), s);
 }
 
 /* Where operand j's contribution goes, before any spreading over elements: the part's own rows, or in place. */
-static fold__spot fold__dest_spot(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, int j)
+static void fold__dest_spot(const fold_ctx *f, const fold__worker *x, const fold__body_op *op, int j, fold__spot *s)
 {
     const uint32_t at = op->ref0 + (uint32_t)j;
     const fold__ref *ref = &x->p.ref[at];
-    fold__spot s = fold__buf_spot(f, x, fold__buf_part(&x->p, at));
-    if (s.base) return s;
-    if (ref->kind == FOLD__FROM_VALUE) {
-        s = fold__grad_spot(f, x, ref->index);
-    } else {
-        s.from = &x->dest[fold__ref_slot(&x->p, ref)];
-        s.moves = FOLD__OTHERWISE;
-    }
-    if (s.moves == FOLD__OTHERWISE) s.off = ref->off; else s.base += ref->off;
-    return s;
+    fold__buf_spot(f, x, fold__buf_part(&x->p, at), s);
+    if (s->base) return;
+    if (ref->kind == FOLD__FROM_VALUE) fold__grad_spot(f, x, ref->index, s);
+    else fold__outside_spot(s, &x->dest[fold__ref_slot(&x->p, ref)]);
+    if (s->moves == FOLD__OTHERWISE) s->off = ref->off; else s->base += ref->off;
 }
 
 /* Where an op's operands and results lie, and what backward reads and writes. */
@@ -7990,15 +8007,14 @@ static void fold__place_operands(const fold_ctx *f, const fold__worker *x, const
     turn->out = x->spot + (uint32_t)x->p.n_refs + op->value0;
     turn->dout = turn->out + x->p.n_values;
     turn->din = turn->in + x->p.n_refs + 2 * x->p.n_values;
-    for (int j = 0; j < op->n_in && turn->forward; j++) turn->in[j] = fold__operand_spot(f, x, op, j);
-    for (int o = 0; o < op->n_out; o++) turn->out[o] = fold__buf_spot(f, x, fold__buf_value(op->value0 + (uint32_t)o));
+    for (int j = 0; j < op->n_in && turn->forward; j++) fold__operand_spot(f, x, op, j, &turn->in[j]);
+    for (int o = 0; o < op->n_out; o++) fold__buf_spot(f, x, fold__buf_value(op->value0 + (uint32_t)o), &turn->out[o]);
     if (!turn->backward) return;
-    for (int o = 0; o < op->n_out; o++) turn->dout[o] = fold__grad_spot(f, x, op->value0 + (uint32_t)o);
+    for (int o = 0; o < op->n_out; o++) fold__grad_spot(f, x, op->value0 + (uint32_t)o, &turn->dout[o]);
     for (int j = 0; j < op->n_in; j++) {
-        const fold__spot none = { NULL, 0, NULL, 0, FOLD__STAYS, 0 };
-        turn->din[j] = !(turn->wanted >> j & 1) ? none
-            : turn->spread >> j & 1             ? fold__buf_spot(f, x, fold__buf_spread(&x->p, op->ref0 + (uint32_t)j))
-                                                : fold__dest_spot(f, x, op, j);
+        if (turn->spread >> j & 1) fold__buf_spot(f, x, fold__buf_spread(&x->p, op->ref0 + (uint32_t)j), &turn->din[j]);
+        else if (turn->wanted >> j & 1) fold__dest_spot(f, x, op, j, &turn->din[j]);
+        else { turn->din[j].base = NULL; turn->din[j].stride = 0; turn->din[j].moves = FOLD__STAYS; }
     }
 }
 
@@ -8210,7 +8226,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *x, uint32_t v, const f
     int first = 1;
     fold__spot_rows(x, grad, n, &to);
     if (info->mode == FOLD__GRAD_ZERO) { fold__clear_rows(&to, n, size); return; }
-    for (int i = 0; i < x->p.n_ops; i++)
+    for (int i = (int)x->p.value[v].op + 1; i < x->p.n_ops; i++)
         for (int j = 0; j < x->p.op[i].n_in; j++) {
             const fold__body_op *op = &x->p.op[i];
             const uint32_t at = op->ref0 + (uint32_t)j;
@@ -8231,8 +8247,9 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *x, const fold__body_op *
 {
     char *free = x->free;
     const uint32_t at = op->ref0 + (uint32_t)j, size = (uint32_t)fold__shape_size(&x->p.shape[op->shape0 + (uint32_t)j]);
-    const fold__spot dest = fold__dest_spot(f, x, op, j);
+    fold__spot dest;
     fold_rows to, from;
+    fold__dest_spot(f, x, op, j, &dest);
     fold__spot_rows(x, &dest, x->b.count, &to);
     fold__buf_rows(f, x, fold__buf_spread(&x->p, at), &from);
     for (uint32_t i = 0; i < x->b.count; i++) {
@@ -9085,7 +9102,8 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n)
         if (!end) continue;
         const size_t others = (size_t)(end - (char *)c);
         if (!fold__need(f, FOLD__C_FORMS, k.n.forms, sizeof(fold__form)) || !fold__need(f, FOLD__C_BATCHES, k.n.batches, sizeof(fold__batch)) ||
-            !fold__need(f, FOLD__C_GROUPS, k.n.groups, sizeof(fold__group)) || !fold__need(f, FOLD__C_GSIGS, k.n.gsigs, sizeof(fold__gsig)) || !fold__need(f, FOLD__C_BUFS, k.n.bufs, sizeof(fold__buf)))
+            !fold__need(f, FOLD__C_GROUPS, k.n.groups, sizeof(fold__group)) || !fold__need(f, FOLD__C_GSIGS, k.n.gsigs, sizeof(fold__gsig)) ||
+            !fold__need(f, FOLD__C_BUFS, k.n.bufs, sizeof(fold__buf)))
             return 0;
         r->replayed = k.at;
         r->n = k.n;
