@@ -3877,7 +3877,7 @@ static size_t fold__array_use(const fold_ctx *f, int which)
 }
 static void fold__note_use(fold_ctx *f)
 {
-    for (int i = 0; i < FOLD__C_COUNT; i++) f->arrays[i].need = fold__array_use(f, i);
+    for (int i = FOLD__C_SIG; i <= FOLD__C_EOFF; i++) f->arrays[i].need = fold__array_use(f, i); /* others ask for what they use */
 }
 
 static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
@@ -7511,11 +7511,11 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
     const fold__info *info = r->info + form->info0;
     memset(buf, 0, s->n_bufs * sizeof *buf);
     for (uint32_t v = 0; v < (uint32_t)p->n_values; v++) {
-        const int spans = fold__spans_stages(f, s, p, v);
-        fold__set_buf(&buf[fold__buf_value(v)], p->value[v].size, p->value[v].elem, fold__outlives(&info[v]) || spans ? FOLD__SLAB : info[v].brief);
+        const int brief = info[v].brief, spans = fold__spans_stages(f, s, p, v);
+        fold__set_buf(&buf[fold__buf_value(v)], p->value[v].size, p->value[v].elem, fold__outlives(&info[v]) || spans ? FOLD__SLAB : brief);
         if (!info[v].grad || fold__grad_is_outer(&info[v])) continue;
         fold__set_buf(&buf[fold__buf_grad(p, v)], p->value[v].size, p->value[v].elem,
-                      info[v].grad_late || spans ? FOLD__SLAB : info[v].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH : info[v].brief);
+                      info[v].grad_late || spans ? FOLD__SLAB : info[v].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH : brief);
     }
     for (int i = 0; i < p->n_ops && r->backward; i++)
         for (int j = 0; j < p->op[i].n_in; j++) {
@@ -7527,10 +7527,9 @@ static void fold__place_bufs(fold_ctx *f, const fold__gsig *s, const fold__progr
             const int is_value = ref->kind == FOLD__FROM_VALUE, from_elem = ref->kind == FOLD__FROM_LIST || (is_value && p->value[ref->index].elem);
             const int mode = is_value ? info[ref->index].mode : ref->kind == FOLD__FROM_PARAM ? 0 : info[p->n_values + fold__ref_slot(p, ref)].mode;
             const int spans = is_value ? fold__spans_stages(f, s, p, ref->index) : s->hoisted;
+            const int brief = is_value ? (int)info[ref->index].brief : (int)FOLD__PER_BATCH;
             if (ref->kind == FOLD__FROM_PARAM) fold__set_buf(&buf[fold__buf_part(p, at)], wanted->part, op->elem, FOLD__SLAB);
-            else if (mode == FOLD__GRAD_SUM)
-                fold__set_buf(&buf[fold__buf_part(p, at)], wanted->part, from_elem,
-                              spans ? FOLD__SLAB : is_value ? info[ref->index].brief : FOLD__PER_BATCH);
+            else if (mode == FOLD__GRAD_SUM) fold__set_buf(&buf[fold__buf_part(p, at)], wanted->part, from_elem, spans ? FOLD__SLAB : brief);
             if (op->elem && !from_elem && ref->kind != FOLD__FROM_PARAM)
                 fold__set_buf(&buf[fold__buf_spread(p, at)], wanted->part, 1, FOLD__PER_BATCH);
         }
