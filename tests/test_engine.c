@@ -1523,6 +1523,49 @@ static void bodies_that_change(void)
     fold_model_free(n.m);
 }
 
+/* What is known of signatures from earlier runs holds until parameters are frozen or their table begins anew. */
+static void small_gradients(fold_ctx *f, fold_model *m, const fold_param p[2], float *grads)
+{
+    const float x[3] = { 0.5f, -1, 2 };
+    const fold_param none = { 0, 0 };
+    fold_clear_grads(m);
+    fold_reset(f);
+    const fold_node h = fold_tanh(f, fold_linear(f, fold_input(f, x, 3), p[0], none)), y = fold_tanh(f, fold_linear(f, h, p[1], none));
+    CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_mul(f, y, y), FOLD_ALL)), "%s", fold_message(f));
+    for (int i = 0; i < 2; i++) memcpy(grads + 12 * i, fold_param_grad(m, p[i]), 12 * sizeof *grads);
+}
+static void known_signatures(void)
+{
+    enum { MANY = 8300 }; /* more than a context keeps */
+    static fold_node many[MANY];
+    float grads[2][24];
+    const float one = -1;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param p[2] = { fold_weight(m, "V", 3, 4), fold_weight(m, "W", 4, 3) };
+    fold_ctx_desc d = fold_ctx_desc_default();
+    fold_ctx *f[2];
+    d.training = 1;
+    for (int eager = 0; eager < 2; eager++) { d.eager = eager; f[eager] = fold_ctx_new(m, &d); }
+    for (int time = 0; time < 5; time++) {
+        if (time < 3) fold_param_freeze(m, p[1], time % 2 == 0);
+        if (time == 3) { /* another context, which begins with what it forgets */
+            fold_ctx_free(f[0]);
+            d.eager = 0;
+            f[0] = fold_ctx_new(m, &d);
+            const fold_node x = fold_input(f[0], &one, 1);
+            for (int i = 0; i < MANY; i++) many[i] = fold_leaky_relu(f[0], x, 1e-4f * (float)i);
+            CHECK_SAYS(!fold_run(f[0], many, MANY), "%s", fold_message(f[0]));
+            for (int i = 0; i < MANY; i += 100) CHECK(fold_scalar(f[0], many[i]) == -1e-4f * (float)i);
+        }
+        for (int eager = 0; eager < 2; eager++) small_gradients(f[eager], m, p, grads[eager]);
+        CHECK_BITS(grads[0], grads[1], 24);
+        CHECK_INT(grads[0][12] != 0, time == 1);
+        CHECK(grads[0][0] != 0);
+    }
+    for (int eager = 0; eager < 2; eager++) fold_ctx_free(f[eager]);
+    fold_model_free(m);
+}
+
 /* A cell of many more ops than the recording has nodes. */
 static void large_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -1589,6 +1632,7 @@ int main(int argc, char **argv)
         { "engine: null pointers", null_pointers },
         { "engine: errors in the model", model_errors },
         { "engine: bodies that change", bodies_that_change },
+        { "engine: what is known of signatures", known_signatures },
         { "engine: a large cell", large_cell },
     };
     check_start(argc, argv);
