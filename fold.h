@@ -5688,8 +5688,8 @@ typedef struct fold__group {
     uint32_t batch0, batch1, gsig0, gsig1, call0, call1, leaf0, leaf1, bound, rows;
     size_t floats, base, rows_at, leaf_at;
 } fold__group;
-/* A signature in a group: its calls in record order, its buffers. op_at, turn_at, spot_at, free_at: where in scratch, behind its
-   brief buffers, an op's own floats, turns of ops, where operands lie and then pointers to rows begin. */
+/* A signature in a group: its calls in record order, its buffers. op_at, turn_at, free_at: where in scratch, behind its
+   brief buffers, an op's own floats, turns of ops with where their operands lie, and then pointers to rows begin. */
 typedef struct fold__gsig {
     uint32_t form, group, calls, elems, rec0, buf0, n_bufs, max_rows, max_elems;
     uint32_t chain;               /* longest chain of its own signature */
@@ -5702,7 +5702,7 @@ typedef struct fold__gsig {
     uint64_t recurrent;           /* inputs that come from the same component */
     uint8_t n_in, n_list, n_out, cyclic, hoisted; /* cyclic 2: with other signatures; hoisted: it has a prologue */
     uint8_t read_late, cleared;   /* weight gradients read its outputs; outputs (a mask) whose gradients are cleared before any backward */
-    size_t op_at, turn_at, spot_at, free_at;
+    size_t op_at, turn_at, free_at;
 } fold__gsig;
 /* off: in the group's region, or in scratch */
 typedef struct fold__buf { size_t off, floats; uint32_t size, first, last; uint8_t elem, place; } fold__buf;
@@ -6133,6 +6133,8 @@ FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
     if (x.s->n_list) x.count = (f->edge0[id + 1] - x.edge0 - x.s->n_in) / x.s->n_list;
     return x;
 }
+/* Elements of a call's list. */
+static FOLD__NOINLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id) { return fold__slots_of(f, id).count; }
 static int fold__n_slots(const fold__slots *x) { return x->s->n_in + x->s->n_list; }
 static uint32_t fold__slot_first(const fold__slots *x, int slot)
 {
@@ -6508,18 +6510,23 @@ static int fold__collect(fold_ctx *f)
     fold__run *r = f->run;
     r->n.forms = r->n.leaves = 0;
     if (!fold__know_signatures(f)) return 0;
+    const fold__known *known = r->known;
+    const uint32_t run = r->runs;
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->n_calls; i++) {
         const uint32_t id = f->calls[i], sig = f->sig[id];
         if (!(r->state[id] & FOLD__RUNS)) continue;
-        if (r->known[sig].run != r->runs && !fold__add_form(f, sig)) return 0;
-        fold__form *form = &r->form[r->known[sig].form];
+        if (known[sig].run != run) {
+            if (!fold__add_form(f, sig)) return 0;
+            known = r->known; /* arrays may have moved */
+        }
+        fold__form *form = &r->form[known[sig].form];
         const int bears = r->state[id] & FOLD__BEARS;
         r->calls[n++] = id;
         form->calls++;
         if (bears && !form->first) form->first = id;
         if (!fold__sigs(f)[sig].n_list) continue;
-        const uint32_t elems = fold__slots_of(f, id).count;
+        const uint32_t elems = fold__elements_of(f, id);
         form->elems += elems;
         if (bears && elems && !form->first_elem) form->first_elem = id;
     }
@@ -6621,7 +6628,7 @@ static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to
     for (uint32_t i = from; i < to; i++) {
         const fold__form *form = fold__form_of(f, r->calls[i]);
         floats += form->row_floats;
-        if (form->elem_floats) floats += (size_t)form->elem_floats * fold__slots_of(f, r->calls[i]).count;
+        if (form->elem_floats) floats += (size_t)form->elem_floats * fold__elements_of(f, r->calls[i]);
     }
     return floats * sizeof(float);
 }
@@ -6882,7 +6889,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         uint32_t *const made = r->made;
         fold__gsig *s = &r->gsig[own];
         s->calls++;
-        if (s->n_list) s->elems += fold__slots_of(f, id).count;
+        if (s->n_list) s->elems += fold__elements_of(f, id);
         for (uint32_t o = 0, n = s->n_out; o < n; o++) made[id + o] = own << 3 | o;
     }
     for (uint32_t i = call0; i < call1 && r->backward; i++) {
@@ -6946,7 +6953,7 @@ static void fold__read_operands(fold_ctx *f, const fold__group *g, uint32_t own,
             chain = fold__read_operand(&x, *src, feeds);
             longest = chain > longest ? chain : longest;
         }
-        for (uint32_t k = 0, count = n_list ? fold__slots_of(f, id).count : 0; k < n_list; k++, feeds += words)
+        for (uint32_t k = 0, count = n_list ? fold__elements_of(f, id) : 0; k < n_list; k++, feeds += words)
             for (const uint32_t *end = src + count; src < end; src++) {
                 chain = fold__read_operand(&x, *src, feeds);
                 longest = chain > longest ? chain : longest;
@@ -7081,7 +7088,7 @@ static void fold__batch_call(fold_ctx *f, uint32_t id)
     fold__run *r = f->run;
     fold__batch *b = &r->batch[r->n.batches - 1];
     fold__gsig *s = &r->gsig[b->gsig];
-    const uint32_t count = s->n_list ? fold__slots_of(f, id).count : 0;
+    const uint32_t count = s->n_list ? fold__elements_of(f, id) : 0;
     if (!b->count) { b->slot0 = s->max_rows; b->elem0 = s->max_elems; } /* rows so far, until the group is planned */
     r->order[r->n.order++] = id;
     r->slot[id] = s->max_rows++;
@@ -7156,7 +7163,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t gsig)
     for (uint32_t i = 0; i < s->calls; i++) {
         const uint32_t id = r->bysig[s->rec0 + i];
         level[r->chain[id]].count++;
-        if (s->n_list) level[r->chain[id]].elems += fold__slots_of(f, id).count;
+        if (s->n_list) level[r->chain[id]].elems += fold__elements_of(f, id);
     }
     for (uint32_t l = 1; l <= levels; l++) {
         level[l].first = r->n.order;
@@ -7173,7 +7180,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t gsig)
         r->slot[id] = b->slot0 + b->count;
         r->eslot[id] = b->elem0 + b->elems;
         r->order[b->first + b->count++] = id;
-        if (s->n_list) b->elems += fold__slots_of(f, id).count;
+        if (s->n_list) b->elems += fold__elements_of(f, id);
     }
     return 1;
 }
@@ -7659,8 +7666,8 @@ static size_t fold__gsig_scratch(fold_ctx *f, fold__gsig *s, const fold__program
     const size_t late = fold__size(3, (size_t)s->calls + s->elems + 16, 0) * sizeof(float *) / sizeof(float);
     s->op_at = at;
     s->turn_at = at + fold__round_up(form->op_floats, 16);
-    s->spot_at = s->turn_at + fold__round_up((size_t)p->n_ops * sizeof(fold__turn), FOLD__ALIGN) / sizeof(float);
-    s->free_at = s->spot_at + fold__round_up(2 * (size_t)(p->n_refs + p->n_values) * sizeof(fold__spot), FOLD__ALIGN) / sizeof(float);
+    const size_t turns = (size_t)p->n_ops * sizeof(fold__turn) + 2 * (size_t)(p->n_refs + p->n_values) * sizeof(fold__spot);
+    s->free_at = s->turn_at + fold__round_up(turns, FOLD__ALIGN) / sizeof(float);
     return s->free_at + fold__max_size(pointers, late);
 }
 
@@ -8074,7 +8081,7 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *x, uint32_t batch
     x->p = fold__program_of(f, &fold__sigs(f)[x->form->sig]);
     x->tile = fold__rows_of_tile(&x->p);
     x->turn = (fold__turn *)(void *)(x->scratch + s->turn_at);
-    x->spot = (fold__spot *)(void *)(x->scratch + s->spot_at);
+    x->spot = (fold__spot *)(void *)(x->turn + x->p.n_ops);
     fold__plan_turns(f, x);
 }
 
@@ -8641,7 +8648,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *
         const fold__body_op *op = &p.op[u->op];
         const fold__buf *b = &r->buf[s->buf0 + fold__buf_part(&p, op->ref0 + u->ref)];
         for (uint32_t i = 0; i < s->calls; i++) {
-            const uint32_t id = r->bysig[s->rec0 + i], count = op->elem ? fold__slots_of(f, id).count : 1;
+            const uint32_t id = r->bysig[s->rec0 + i], count = op->elem ? fold__elements_of(f, id) : 1;
             for (uint32_t e = 0; e < count; e++)
                 fold__add_row(f, acc + p.ref[op->ref0 + u->ref].off,
                               r->at_region + g->base + b->off + (size_t)(op->elem ? r->eslot[id] + e : r->slot[id]) * b->size, b->size);
@@ -10753,7 +10760,7 @@ static void fold__view_by_depth(fold__view *v)
             b->first = i;
         }
         v->batch[v->n_batches - 1].count++;
-        v->batch[v->n_batches - 1].elems += fold__slots_of(f, id).count;
+        v->batch[v->n_batches - 1].elems += fold__elements_of(f, id);
         depth = v->at[id];
     }
     memset(v->at, 0, ((size_t)f->n_nodes + 1) * sizeof *v->at);
