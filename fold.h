@@ -8594,25 +8594,44 @@ static void fold__weight_use(fold_ctx *f, fold__worker *x, const fold__program *
 
 static void fold__eager_use(fold_ctx *f, const fold__use *u);
 
-/* Part `part` of `parts` of n columns; whole vectors, unless there is but one part. */
-static fold__share fold__share_of(int n, int part, int parts)
+/* The op that a use of a weight or bias is of; NULL: the use is of neither. */
+static const fold__body_op *fold__op_of_use(const fold_ctx *f, const fold__use *u)
 {
-    const int step = n < 256 ? 16 : 64, steps = (n + step - 1) / step;
-    const fold__share s = { steps * part / parts * step, part + 1 == parts ? n : steps * (part + 1) / parts * step };
+    if (u->kind != FOLD__USE_WEIGHT && u->kind != FOLD__USE_BIAS) return NULL;
+    return &fold__program_of(f, &fold__sigs(f)[f->run->form[u->form].sig]).op[u->op];
+}
+
+/* What a use costs in groups [first, last): rows by floats, about. */
+static uint64_t fold__use_work(const fold_ctx *f, const fold__use *u, uint32_t first, uint32_t last)
+{
+    const fold__body_op *op = fold__op_of_use(f, u);
+    uint64_t rows = 0;
+    for (uint32_t g = first; g < last; g++) {
+        const uint32_t gsig = fold__gsig_in_group(f, u->form, &f->run->group[g]);
+        if (gsig != FOLD__NONE) rows += op && op->elem ? f->run->gsig[gsig].elems : f->run->gsig[gsig].calls;
+    }
+    return rows * u->size;
+}
+
+/* Of a use's columns, by whole vectors, the parts from/work to to/work of them; all, if there is no work. What has no columns is one. */
+static fold__share fold__share_of(const fold_ctx *f, const fold__use *u, uint64_t work, uint64_t from, uint64_t to)
+{
+    const fold__body_op *op = fold__op_of_use(f, u);
+    const uint64_t n = op ? (uint64_t)op->attr[3] : 1, steps = (n + FOLD__LANES - 1) / FOLD__LANES;
+    const uint64_t a = work ? steps * from / work * FOLD__LANES : 0, b = work ? steps * to / work * FOLD__LANES : n;
+    const fold__share s = { (int)(a < n ? a : n), (int)(b < n ? b : n) };
     return s;
 }
 
-/* A use of a weight or bias: its sum over the rows of one group, continuing its chain, for one part of the columns. */
-static void fold__accumulate_weight(fold_ctx *f, fold__worker *x, const fold__use *u, const fold__group *g, const fold__gsig *s, int part, int parts)
+/* A use of a weight or bias: its sum over the rows of one group, continuing its chain, for some of its columns. */
+static void fold__accumulate_weight(fold_ctx *f, fold__worker *x, const fold__use *u, const fold__group *g, const fold__gsig *s, fold__share share)
 {
     const fold__program p = fold__program_of(f, &fold__sigs(f)[f->run->form[u->form].sig]);
     const fold__body_op *op = &p.op[u->op];
     const int n = op->attr[3], inner = fold__shape_size(&p.shape[op->shape0]) / fold__shape_last(&p.shape[op->shape0]);
-    const fold__share share = fold__share_of(n, part, parts);
     float *region = f->run->at_region + g->base, *acc = fold__use_acc(f, u);
     char *scratch = (char *)(x->scratch + fold__round_up(fold__op_scratch(f, &p, op), 16));
     size_t rows;
-    if (share.from == share.to) return;
     float **dy = fold__record_rows(f, s, &p, op, -1, (uint32_t)share.from, region, &scratch, &rows);
     const fold_rows dy_rows = { NULL, 0, dy };
     if (u->kind == FOLD__USE_BIAS) { fold__add_rows(f->model->k, rows, &dy_rows, inner, n, share, acc); return; }
@@ -8626,9 +8645,8 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *x, const fold__us
     fold__weight_use(f, x, &p, op, (int)u->ref, rows, &in_rows, &dy_rows, share, acc);
 }
 
-/* A use's sum over the rows of one group, continuing its chain. Of several parts, weights and biases are shared out by
-   columns; the first does the rest. */
-static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *u, const fold__group *g, int part, int parts)
+/* A use's sum over the rows of one group, continuing its chain; of weights and biases some columns. */
+static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *u, const fold__group *g, fold__share share)
 {
     fold__run *r = f->run;
     const uint32_t gsig = fold__gsig_in_group(f, u->form, g);
@@ -8636,14 +8654,14 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *
     const fold__gsig *s = &r->gsig[gsig];
     float *acc = fold__use_acc(f, u);
     if (u->kind == FOLD__USE_WEIGHT || u->kind == FOLD__USE_BIAS) {
-        fold__accumulate_weight(f, x, u, g, s, part, parts);
-    } else if (!part && u->kind == FOLD__USE_SLOT) {
+        fold__accumulate_weight(f, x, u, g, s, share);
+    } else if (u->kind == FOLD__USE_SLOT) {
         for (uint32_t i = 0; i < s->calls; i++) {
             const uint32_t e = f->edge0[r->bysig[s->rec0 + i]] + u->ref;
             if (!r->grad[r->bysig[s->rec0 + i]]) continue;
             fold__add_row(f, acc + f->eoff[e], fold__edge_dest(f, x, e, 1, g), fold__slot_floats_of(f, r->form[u->form].sig, u->ref));
         }
-    } else if (!part) {
+    } else {
         const fold__program p = fold__program_of(f, &fold__sigs(f)[r->form[u->form].sig]);
         const fold__body_op *op = &p.op[u->op];
         const fold__buf *b = &r->buf[s->buf0 + fold__buf_part(&p, op->ref0 + u->ref)];
@@ -8665,7 +8683,7 @@ static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const 
         const fold__use *u = &r->use[i];
         if (!u->is_node || u->target != id) continue;
         if (f->eager) fold__eager_use(f, u);
-        else fold__accumulate_use(f, x, u, g, 0, 1);
+        else fold__accumulate_use(f, x, u, g, fold__share_of(f, u, 0, 0, 0));
         fold__add_row(f, r->grd[id], r->at_acc + u->acc, (uint32_t)u->size);
     }
 }
@@ -9430,14 +9448,22 @@ static int fold__adds_up(const fold__run *r, const fold__use *u, uint32_t group)
     return !u->is_node || (group >= fold__samples_from(r) && (r->state[u->target] & FOLD__HEAD));
 }
 
-/* What groups add to parameters and shared nodes, in order: groups [first, last), one part of the columns. */
+/* What groups [first, last) add to parameters and shared nodes, in order. Of several parts, which are to cost the same, this is one:
+   all uses are laid end to end by what they cost and that line is cut, so that few are in two parts. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *x, uint32_t first, uint32_t last, int part, int parts)
 {
     fold__run *r = f->run;
-    for (uint32_t i = 0; i < r->n_uses; i++)
-        for (uint32_t g = first; g < last; g++)
-            if (fold__adds_up(r, &r->use[i], g))
-                fold__accumulate_use(f, x, &r->use[i], &r->group[g], i & 1 ? parts - 1 - part : part, parts); /* what is over goes in turns */
+    uint64_t all = 0, at = 0, work = 0;
+    for (uint32_t i = 0; i < r->n_uses && parts > 1; i++) all += fold__use_work(f, &r->use[i], first, last);
+    const uint64_t from = all * (uint64_t)part / (uint64_t)parts, to = all * ((uint64_t)part + 1) / (uint64_t)parts;
+    for (uint32_t i = 0; i < r->n_uses; i++, at += work) {
+        const fold__use *u = &r->use[i];
+        if (parts > 1) work = fold__use_work(f, u, first, last);
+        if (parts > 1 && (!work || from >= at + work || to <= at)) continue;
+        const fold__share share = fold__share_of(f, u, work, from > at ? from - at : 0, to < at + work ? to - at : work);
+        for (uint32_t g = first; g < last && share.from < share.to; g++)
+            if (fold__adds_up(r, u, g)) fold__accumulate_use(f, x, u, &r->group[g], share);
+    }
     for (uint32_t k = r->group[first].leaf0; k < r->group[last - 1].leaf1 && !part; k++)
         if ((f->kind[r->leaves[k]] & FOLD__KIND_MASK) == FOLD__LOOKUP) fold__accumulate_lookup(f, r->leaves[k]);
 }
