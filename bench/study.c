@@ -54,9 +54,7 @@ static int add_binary_tree(recording *r, const data_node *nodes, int from)
     const int root = new_item(r, at->word < 0 ? 0 : at->word, -1, -1, at->label);
     if (at->child < 0) return root;
     const int left = add_binary_tree(r, nodes, at->child), right = add_binary_tree(r, nodes, nodes[at->child].sibling);
-    r->items[root].child = left;
-    r->items[root].next = right;
-    return root;
+    return with_children(r, root, left, right);
 }
 
 static int read_sst(corpus *c, const char *path)
@@ -343,12 +341,13 @@ static void draw_picture(const settings *o)
 
 enum { LEAVES = 128, ALONE = 8, TIMES = 3 };
 
-/* A tree split in halves; its root is its last item. */
+/* A tree split in halves. */
 static int balanced_tree(recording *r, const sizes *s, uint64_t *random, int leaves)
 {
     if (leaves == 1) return new_item(r, random_below(random, s->words), -1, -1, 0);
+    const int root = new_item(r, 0, -1, -1, 0);
     const int left = balanced_tree(r, s, random, leaves / 2), right = balanced_tree(r, s, random, leaves - leaves / 2);
-    return new_item(r, 0, left, right, 0);
+    return with_children(r, root, left, right);
 }
 static void balanced_generate(recording *r, const sizes *s, uint64_t *random)
 {

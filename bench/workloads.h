@@ -78,6 +78,13 @@ static int new_item(recording *r, int word, int child, int next, int label)
     r->items[r->n_items] = it;
     return r->n_items++;
 }
+/* An inner item of a binary tree gets its children, which come behind it. */
+static int with_children(recording *r, int i, int left, int right)
+{
+    r->items[i].child = left;
+    r->items[i].next = right;
+    return i;
+}
 static void push(roots *out, fold_node x)
 {
     if (out->n == out->cap) {
@@ -229,9 +236,7 @@ static int random_binary_tree(recording *r, const sizes *s, uint64_t *random, in
     const int split = 1 + random_below(random, leaves - 1), root = new_item(r, 0, -1, -1, label);
     const int left = random_binary_tree(r, s, random, split);
     const int right = random_binary_tree(r, s, random, leaves - split);
-    r->items[root].child = left;
-    r->items[root].next = right;
-    return root;
+    return with_children(r, root, left, right);
 }
 static void sst_generate(recording *r, const sizes *s, uint64_t *random)
 {
