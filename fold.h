@@ -1127,6 +1127,7 @@ static int fold__absent(const fold_rows *x) { return !x->base && !x->rows; }
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
 #define FOLD__INLINE static inline __attribute__((always_inline, unused))
 #define FOLD__NOINLINE __attribute__((noinline))
+#define FOLD__PREFETCH(p) __builtin_prefetch(p)
 #elif defined(_MSC_VER)
 #define FOLD__INLINE static __forceinline
 #define FOLD__NOINLINE __declspec(noinline)
@@ -1134,10 +1135,7 @@ static int fold__absent(const fold_rows *x) { return !x->base && !x->rows; }
 #define FOLD__INLINE static inline
 #define FOLD__NOINLINE
 #endif
-
-#if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
-#define FOLD__PREFETCH(p) __builtin_prefetch(p)
-#else
+#ifndef FOLD__PREFETCH
 #define FOLD__PREFETCH(p) (void)(p)
 #endif
 
@@ -1189,7 +1187,7 @@ FOLD__INLINE float *fold__next(const fold_rows *x, const float *before, size_t r
 {
     return x->rows ? x->rows[r] : (float *)(uintptr_t)before + x->stride;
 }
-static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
+static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } }; /* what a map of one row does not move on by */
 /* The rows from r on. */
 static fold_rows fold__rows_from(const fold_rows *x, ptrdiff_t r)
 {
@@ -1229,6 +1227,8 @@ typedef struct fold__product {
     fold_rows init;          /* base and rows NULL: zero. stride 0: the bias. May be the rows of y */
     fold_rows y;
 } fold__product;
+
+static int fold__pack_columns_of(const fold__product *p) { return p->n_pack ? p->n_pack : p->n; }
 
 /* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section. min, max and relu are written as one
    comparison and a choice, which settles NaN and -0: the second choice wins whenever the comparison is false.
@@ -1627,7 +1627,7 @@ static void fold__tile_block(const fold__tiles *f, const fold__product *p, const
 /* n >= 16: one chain per element. Rows go in blocks, so that a block's rows stay in cache from panel to panel. */
 static void fold__product_wide(const fold__tiles *f, const fold__product *p, float *scratch)
 {
-    const fold__layout l = fold__layout_of(f->panel * f->vector, f->vector, p->n_pack ? p->n_pack : p->n);
+    const fold__layout l = fold__layout_of(f->panel * f->vector, f->vector, fold__pack_columns_of(p));
     int row = 0, height, count;
     for (; row < p->rows; row += height * count) {
         height = fold__tile_height(f->tallest, p->rows - row);
@@ -1663,10 +1663,7 @@ static void fold__narrow_rows(const fold__tiles *f, const fold__product *p, ptrd
         }
         f->add_lanes(total, lanes, rows * cols);
     }
-    for (r = 0, from = total; r < rows; r++, from += cols) {
-        float *to = fold__at(&p->y, row + r) + col;
-        fold__copy_few(to, from, cols);
-    }
+    for (r = 0, from = total; r < rows; r++, from += cols) fold__copy_few(fold__at(&p->y, row + r) + col, from, cols);
 }
 
 /* n < 16: sixteen chains per element and segment. Columns are dealt out evenly, as vectors are to panels. */
@@ -1686,7 +1683,7 @@ static void fold__product_narrow(const fold__tiles *f, const fold__product *p, f
 static void fold__product_any(const fold__tiles *f, const fold__product *p, float *scratch)
 {
     if (p->rows < 1 || p->n < 1) return;
-    if ((p->n_pack ? p->n_pack : p->n) < FOLD__LANES) fold__product_narrow(f, p, scratch);
+    if (fold__pack_columns_of(p) < FOLD__LANES) fold__product_narrow(f, p, scratch);
     else fold__product_wide(f, p, scratch);
 }
 
@@ -1800,7 +1797,7 @@ static void fold__gather(float *dst, const fold_rows *x, ptrdiff_t row, int rows
 
 static void fold__product_sgemm(const fold__product *p, float *scratch)
 {
-    const int ld = p->n_pack ? p->n_pack : p->n;
+    const int ld = fold__pack_columns_of(p);
     float *c = scratch, *a = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)p->n;
     int row, rows, s, r;
     for (row = 0; row < p->rows; row += rows) {
@@ -1813,9 +1810,7 @@ static void fold__product_sgemm(const fold__product *p, float *scratch)
             fold__gather(a, &p->seg[s].a, row, rows, k);
             cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, p->n, k, 1.0f, a, k, p->seg[s].w + p->col, ld, 1.0f, c, p->n);
         }
-        for (r = 0; r < rows; r++) {
-            memcpy(fold__at(&p->y, row + r), c + (size_t)r * (size_t)p->n, (size_t)p->n * sizeof *c);
-        }
+        for (r = 0; r < rows; r++) memcpy(fold__at(&p->y, row + r), c + (size_t)r * (size_t)p->n, (size_t)p->n * sizeof *c);
     }
 }
 
@@ -5749,6 +5744,7 @@ typedef struct fold__use {
     uint32_t form, op, ref, kind, target, first;
     int is_node, leads, sum;      /* leads: the first use of its parameter */
     size_t at, size, acc, total;  /* acc: its sum, total: its parameter's, in the run's accumulators; NO_TOTAL: in the gradient itself */
+    uint64_t work;                /* what it costs in the groups being summed */
 } fold__use;
 #define FOLD__NO_TOTAL SIZE_MAX
 
@@ -5769,11 +5765,12 @@ typedef struct fold__spot {
 
 /* What a stage of a signature does with an op. first, end: the ops that run tile by tile with it; wanted, spread: operands that get a
    gradient from it, and those of them that get it by list elements first; finishes: outputs whose gradients are put together before;
-   lists: only list elements need it; data: it reads per-row data. */
+   for_elements: only list elements need it; is_list: it takes a list of elements for each row; data: it reads per-row data. run, run_back:
+   its functions; in, out, dout, din: where its operands, results and their gradients lie. */
 typedef struct fold__turn {
     uint32_t wanted, spread;
     int first, end;
-    uint8_t forward, backward, tiled, lists, list, data, finishes;
+    uint8_t forward, backward, tiled, for_elements, is_list, data, finishes;
     const fold__op_row *op;
     void (*run)(const fold_op_call *c), (*run_back)(const fold_op_call *c);
     fold__spot *in, *out, *dout, *din;
@@ -7904,7 +7901,7 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *x, int
     fold_op_call *c = &turn->made.call;
     c->rows = n;
     c->list = x->list;
-    for (int j = 0; j < c->n_in; j++) fold__spot_rows(x, &turn->in[j], turn->list ? x->b.elems : n, &x->op_in[j]);
+    for (int j = 0; j < c->n_in; j++) fold__spot_rows(x, &turn->in[j], turn->is_list ? x->b.elems : n, &x->op_in[j]);
     for (int o = 0; o < c->n_out; o++) fold__spot_rows(x, &turn->out[o], n, &x->op_out[o]);
     if (turn->data) fold__gather_data(f, x, &x->p.op[i], x->row, n, c);
     x->kernel_calls++;
@@ -7942,7 +7939,7 @@ static void fold__forward_op(fold_ctx *f, fold__worker *x, int i, size_t n)
 {
     char *free = x->free;
     const fold__turn *turn = &x->turn[i];
-    if (!n || !turn->forward || (turn->lists && !x->b.elems)) return;
+    if (!n || !turn->forward || (turn->for_elements && !x->b.elems)) return;
     fold__call_rows(x, turn->op, fold__complete_call(f, x, i, n), turn->run);
     x->free = free;
 }
@@ -8041,8 +8038,8 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *x)
         turn->run = passes ? fold__copy_forward : row->def.forward;
         turn->run_back = passes ? fold__copy_backward : row->def.backward;
         turn->tiled = (uint8_t)fold__runs_tiled(f, op);
-        turn->list = (row->flags & FOLD__LIST) != 0;
-        turn->lists = (uint8_t)fold__for_elements(&x->p, info, op);
+        turn->is_list = (row->flags & FOLD__LIST) != 0;
+        turn->for_elements = (uint8_t)fold__for_elements(&x->p, info, op);
         turn->data = (row->flags & FOLD__RANDOM) || (!x->p.is_cell && (op->op >= FOLD__OP_COUNT || (row->flags & FOLD__DATA)));
         fold__prepare(f, x, op, x->p.shape, x->scratch + x->s->op_at, &turn->made);
         turn->forward = (uint8_t)fold__stage_part(f, x, op, turn);
@@ -8283,8 +8280,8 @@ static void fold__backward_op(fold_ctx *f, fold__worker *x, int i, size_t n)
     if (!turn->wanted || !turn->run_back) return;
     fold_op_call *c = fold__complete_call(f, x, i, n);
     for (int o = 0; o < c->n_out; o++) fold__spot_rows(x, &turn->dout[o], n, &x->op_dout[o]);
-    for (int j = 0; j < c->n_in; j++) fold__spot_rows(x, &turn->din[j], turn->list ? x->b.elems : n, &x->op_din[j]);
-    if (turn->lists && !x->b.elems) fold__clear_inputs(c);
+    for (int j = 0; j < c->n_in; j++) fold__spot_rows(x, &turn->din[j], turn->is_list ? x->b.elems : n, &x->op_din[j]);
+    if (turn->for_elements && !x->b.elems) fold__clear_inputs(c);
     else fold__call_rows(x, turn->op, c, turn->run_back);
     x->free = free;
 }
@@ -8410,7 +8407,7 @@ static int fold__add_use(fold_ctx *f, fold__use u, int elem)
 static int fold__add_param_use(fold_ctx *f, uint32_t form, uint32_t op, uint32_t ref, uint32_t kind, uint32_t param, int elem)
 {
     const fold__param_data *p = &fold__params(f->model)[param];
-    fold__use u = { form, op, ref, kind, param, 0, 0, 0, FOLD__SUM_APART, 0, p->size, 0, FOLD__NO_TOTAL };
+    fold__use u = { form, op, ref, kind, param, 0, 0, 0, FOLD__SUM_APART, 0, p->size, 0, FOLD__NO_TOTAL, 0 };
     if (!fold__trainable(f->model, p)) return 1;
     if (kind == FOLD__USE_WEIGHT) {
         const fold__program at = fold__program_of(f, &fold__sigs(f)[f->run->form[form].sig]);
@@ -8434,7 +8431,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t form)
         if ((f->kind[src] & FOLD__KIND_MASK) == FOLD__PARAM) {
             if (!fold__add_param_use(f, form, 0, k, FOLD__USE_SLOT, (uint32_t)f->node_data[src], 0)) return 0;
         } else {
-            const fold__use u = { form, 0, k, FOLD__USE_SLOT, src, 0, 1, 0, FOLD__SUM_APART, 0, fold__value_size(f, src), 0, FOLD__NO_TOTAL };
+            const fold__use u = { form, 0, k, FOLD__USE_SLOT, src, 0, 1, 0, FOLD__SUM_APART, 0, fold__value_size(f, src), 0, FOLD__NO_TOTAL, 0 };
             if (!fold__add_use(f, u, 0)) return 0;
         }
     }
@@ -8601,24 +8598,12 @@ static const fold__body_op *fold__op_of_use(const fold_ctx *f, const fold__use *
     return &fold__program_of(f, &fold__sigs(f)[f->run->form[u->form].sig]).op[u->op];
 }
 
-/* What a use costs in groups [first, last): rows by floats, about. */
-static uint64_t fold__use_work(const fold_ctx *f, const fold__use *u, uint32_t first, uint32_t last)
-{
-    const fold__body_op *op = fold__op_of_use(f, u);
-    uint64_t rows = 0;
-    for (uint32_t g = first; g < last; g++) {
-        const uint32_t gsig = fold__gsig_in_group(f, u->form, &f->run->group[g]);
-        if (gsig != FOLD__NONE) rows += op && op->elem ? f->run->gsig[gsig].elems : f->run->gsig[gsig].calls;
-    }
-    return rows * u->size;
-}
-
-/* Of a use's columns, by whole vectors, the parts from/work to to/work of them; all, if there is no work. What has no columns is one. */
-static fold__share fold__share_of(const fold_ctx *f, const fold__use *u, uint64_t work, uint64_t from, uint64_t to)
+/* Of a use's columns, by whole vectors, those that the parts from/work to to/work of its work are. What has no columns is one. */
+static fold__share fold__share_of(const fold_ctx *f, const fold__use *u, uint64_t from, uint64_t to)
 {
     const fold__body_op *op = fold__op_of_use(f, u);
     const uint64_t n = op ? (uint64_t)op->attr[3] : 1, steps = (n + FOLD__LANES - 1) / FOLD__LANES;
-    const uint64_t a = work ? steps * from / work * FOLD__LANES : 0, b = work ? steps * to / work * FOLD__LANES : n;
+    const uint64_t a = steps * from / u->work * FOLD__LANES, b = steps * to / u->work * FOLD__LANES;
     const fold__share s = { (int)(a < n ? a : n), (int)(b < n ? b : n) };
     return s;
 }
@@ -8679,11 +8664,12 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *
 static void fold__shared_total(fold_ctx *f, fold__worker *x, uint32_t id, const fold__group *g)
 {
     fold__run *r = f->run;
+    const fold__share whole = { 0, 1 }; /* a use of a node has no columns */
     for (uint32_t i = 0; i < r->n_uses; i++) {
         const fold__use *u = &r->use[i];
         if (!u->is_node || u->target != id) continue;
         if (f->eager) fold__eager_use(f, u);
-        else fold__accumulate_use(f, x, u, g, fold__share_of(f, u, 0, 0, 0));
+        else fold__accumulate_use(f, x, u, g, whole);
         fold__add_row(f, r->grd[id], r->at_acc + u->acc, (uint32_t)u->size);
     }
 }
@@ -9448,19 +9434,31 @@ static int fold__adds_up(const fold__run *r, const fold__use *u, uint32_t group)
     return !u->is_node || (group >= fold__samples_from(r) && (r->state[u->target] & FOLD__HEAD));
 }
 
-/* What groups [first, last) add to parameters and shared nodes, in order. Of several parts, which are to cost the same, this is one:
-   all uses are laid end to end by what they cost and that line is cut, so that few are in two parts. */
-static void fold__accumulate_groups(fold_ctx *f, fold__worker *x, uint32_t first, uint32_t last, int part, int parts)
+/* What a use costs in groups [first, last): rows by floats, about; 0: it has no rows there. */
+static uint64_t fold__use_work(const fold_ctx *f, const fold__use *u, uint32_t first, uint32_t last)
+{
+    const fold__run *r = f->run;
+    const fold__body_op *op = fold__op_of_use(f, u);
+    uint64_t rows = 0;
+    for (uint32_t g = first; g < last; g++) {
+        const uint32_t gsig = fold__adds_up(r, u, g) ? fold__gsig_in_group(f, u->form, &r->group[g]) : FOLD__NONE;
+        if (gsig != FOLD__NONE) rows += op && op->elem ? r->gsig[gsig].elems : r->gsig[gsig].calls;
+    }
+    return rows * u->size;
+}
+
+/* What groups [first, last) add to parameters and shared nodes, in order: of all uses, laid end to end by what they cost, `all` together,
+   one part of several of equal length, so that few uses are in two parts. */
+static void fold__accumulate_groups(fold_ctx *f, fold__worker *x, uint32_t first, uint32_t last, uint64_t all, int part, int parts)
 {
     fold__run *r = f->run;
-    uint64_t all = 0, at = 0, work = 0;
-    for (uint32_t i = 0; i < r->n_uses && parts > 1; i++) all += fold__use_work(f, &r->use[i], first, last);
     const uint64_t from = all * (uint64_t)part / (uint64_t)parts, to = all * ((uint64_t)part + 1) / (uint64_t)parts;
-    for (uint32_t i = 0; i < r->n_uses; i++, at += work) {
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < r->n_uses; i++) {
         const fold__use *u = &r->use[i];
-        if (parts > 1) work = fold__use_work(f, u, first, last);
-        if (parts > 1 && (!work || from >= at + work || to <= at)) continue;
-        const fold__share share = fold__share_of(f, u, work, from > at ? from - at : 0, to < at + work ? to - at : work);
+        const uint64_t begin = at, end = at += u->work;
+        if (begin == end || from >= end || to <= begin) continue;
+        const fold__share share = fold__share_of(f, u, from > begin ? from - begin : 0, (to < end ? to : end) - begin);
         for (uint32_t g = first; g < last && share.from < share.to; g++)
             if (fold__adds_up(r, u, g)) fold__accumulate_use(f, x, u, &r->group[g], share);
     }
@@ -9468,8 +9466,8 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *x, uint32_t first
         if ((f->kind[r->leaves[k]] & FOLD__KIND_MASK) == FOLD__LOOKUP) fold__accumulate_lookup(f, r->leaves[k]);
 }
 
-/* What threads share out: groups [first, last) one by one, or their weights. */
-typedef struct fold__wave { fold_ctx *f; uint32_t first, last; int weights; } fold__wave;
+/* What threads share out: groups [first, last) one by one, or the sums that those add to, of so much work. */
+typedef struct fold__wave { fold_ctx *f; uint32_t first, last; uint64_t work; } fold__wave;
 
 static void fold__run_wave(void *user, int lane)
 {
@@ -9477,13 +9475,27 @@ static void fold__run_wave(void *user, int lane)
     fold_ctx *f = w->f;
     fold__worker *x = &f->run->worker[lane];
     const fold__fp saved = fold__fp_enter();
-    if (w->weights) fold__accumulate_groups(f, x, w->first, w->last, lane, f->threads);
-    for (uint32_t i = w->first + (uint32_t)lane; i < w->last && !w->weights; i += (uint32_t)f->threads) {
+    for (uint32_t i = w->first + (uint32_t)lane; i < w->last; i += (uint32_t)f->threads) {
         const fold__group *g = &f->run->group[i];
         fold__run_group(f, x, g, FOLD__EVENT_FORWARD, 0);
         if (f->run->backward) fold__backward_group(f, x, g, 0);
     }
     fold__fp_leave(saved);
+}
+
+static void fold__sum_wave(void *user, int lane)
+{
+    const fold__wave *w = (const fold__wave *)user;
+    const fold__fp saved = fold__fp_enter();
+    fold__accumulate_groups(w->f, &w->f->run->worker[lane], w->first, w->last, w->work, lane, w->f->threads);
+    fold__fp_leave(saved);
+}
+/* Sums what groups [first, last) add to parameters and shared nodes. */
+static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
+{
+    fold__wave w = { f, first, last, 0 };
+    for (uint32_t i = 0; i < f->run->n_uses; i++) w.work += f->run->use[i].work = fold__use_work(f, &f->run->use[i], first, last);
+    fold__on_threads(f, fold__sum_wave, &w);
 }
 
 /* Runs groups of samples: in inference each thread its own, all at once; in training as many at a time as there are threads,
@@ -9501,17 +9513,15 @@ static void fold__run_samples(fold_ctx *f)
             fold__run_group(f, r->worker, &r->group[first], FOLD__EVENT_FORWARD, 1);
             if (r->backward) fold__backward_group(f, r->worker, &r->group[first], 1);
         }
-        w.weights = 1;
-        if (r->backward) fold__on_threads(f, fold__run_wave, &w);
+        if (r->backward) fold__sum_groups(f, first, w.last);
     }
 }
 
 /* Backward of the head or the tail, and what it adds to parameters. */
 static void fold__backward_end(fold_ctx *f, uint32_t group)
 {
-    fold__wave w = { f, group, group + 1, 1 };
     fold__backward_group(f, f->run->worker, &f->run->group[group], 1);
-    fold__on_threads(f, fold__run_wave, &w);
+    fold__sum_groups(f, group, group + 1);
 }
 
 /* Gradients pass through the tail before there are values, and through the head when all samples have added theirs. */
@@ -13668,7 +13678,7 @@ static void FOLD__ISA(pack_cblas)(float *dst, const float *w, int k, int n, int 
 static void FOLD__ISA(product_cblas)(const fold__product *p, float *scratch)
 {
     if (p->rows < 1 || p->n < 1) return;
-    if ((p->n_pack ? p->n_pack : p->n) < FOLD__LANES) FOLD__ISA(product)(p, scratch);
+    if (fold__pack_columns_of(p) < FOLD__LANES) FOLD__ISA(product)(p, scratch);
     else fold__product_sgemm(p, scratch);
 }
 
