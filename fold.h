@@ -17,7 +17,7 @@
     int main(void)
     {
         fold_model *m = fold_model_new(NULL);
-        fold_param W = fold_weight(m, "W", 3, 2), b = fold_bias(m, "b", 2);
+        fold_param W = fold_weight_new(m, "W", 3, 2), b = fold_bias_new(m, "b", 2);
         fold_ctx_desc training = fold_ctx_desc_default();
         training.training = 1;
         fold_ctx *f = fold_ctx_new(m, &training);
@@ -25,11 +25,11 @@
         float x[2][3] = { { 1, 2, 3 }, { -1, 0, 1 } };
         for (int step = 0; step < 100; step++) {
             fold_node loss[2], total;
-            fold_reset(f);
+            fold_ctx_reset(f);
             for (int i = 0; i < 2; i++)                                     // one sample at a time
                 loss[i] = fold_softmax_xent(f, fold_linear(f, fold_input(f, x[i], 3), W, b), i);
             total = fold_mean_n(f, loss, 2);
-            if (fold_backward(f, total) || fold_sgd_step(m, &sgd)) { puts(fold_message(f)); return 1; }
+            if (fold_backward(f, total) || fold_sgd_step(m, &sgd)) { puts(fold_ctx_message(f)); return 1; }
             if (step % 20 == 0) printf("loss %g\n", (double)fold_scalar(f, total));
         }
         fold_ctx_free(f);
@@ -65,13 +65,13 @@
    2 CONTRACTS
      Memory    A context takes memory from one caller's block, or through an allocator. No call allocates
                while a recording stays within the largest seen. All memory of a run is reserved before its
-               first write. fold_stats tells the peak and the exact block size a context would have needed.
+               first write. fold_ctx_stats tells the peak and the exact block size a context would have needed.
      Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message;
                the failed call returns the null node, every op accepts null and returns null, and running
-               returns the stored status. fold_reset clears a context's error. Nothing trained is lost.
+               returns the stored status. fold_ctx_reset clears a context's error. Nothing trained is lost.
      Threads   No mutable globals. A context belongs to one thread at a time, and may itself spread a run over
                several (fold_ctx_desc.threads), with the same bits for any number. Many contexts may read one
-               model at once; whoever writes the model (optimisers, fold_params_write_begin, fold_backward,
+               model at once; whoever writes the model (optimisers, fold_values_write_begin, fold_backward,
                new parameters and cells) must be alone with it.
      Numerics  Batching never changes a result: values and gradients are bit-identical for a sample alone
                (eager), or in any batch, under any schedule, grouping and number of threads, on every FMA
@@ -147,7 +147,7 @@ typedef enum fold_schedule {
 typedef struct fold_model fold_model;  /* parameters, cells, ops: outlives every recording */
 typedef struct fold_ctx fold_ctx;      /* one recording and its execution */
 
-/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_reset. The epoch
+/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. The epoch
    is a 32-bit salt that changes with every reset and differs between contexts: a stale or foreign handle is
    caught but for one in about four thousand million. */
 typedef struct fold_node { uint32_t id, epoch; } fold_node;
@@ -220,17 +220,17 @@ typedef struct fold_param_desc {
     unsigned uses;       /* FOLD_FOR_…; 0: FOLD_FOR_LINEAR when rank is 2 */
     int frozen;          /* no gradient, no update; may be changed later by fold_param_freeze */
     int buffer;          /* like frozen, but state rather than weight: never trained */
-    int group;           /* 0..15: see fold_group_rates */
+    int group;           /* 0..15: see fold_model_scale_rates */
 } fold_param_desc;
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 
 /* Adds a parameter. The null handle and a model error when it cannot. */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
-FOLD_API fold_param fold_weight(fold_model *m, const char *name, int inputs, int outputs); /* Glorot */
-FOLD_API fold_param fold_bias(fold_model *m, const char *name, int n);                     /* zeros */
-FOLD_API fold_param fold_table(fold_model *m, const char *name, int rows, int width);      /* lookups; normal, deviation 0.1 */
-FOLD_API fold_param fold_find_param(const fold_model *m, const char *name);                /* null when there is none */
+FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs); /* Glorot */
+FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n);                     /* zeros */
+FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);      /* lookups; normal, deviation 0.1 */
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name);                /* null when there is none */
 FOLD_API int fold_param_count(const fold_model *m);
 FOLD_API fold_param fold_param_at(const fold_model *m, int index);                         /* in order of creation */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p);
@@ -241,8 +241,8 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
    begin and end: end refreshes the packed weights (null parameter: all). */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);  /* NULL for inference models */
-FOLD_API float *fold_params_write_begin(fold_model *m, fold_param p);
-FOLD_API void fold_params_write_end(fold_model *m, fold_param p);
+FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
+FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 
 /* All values (gradients) as one contiguous span, each parameter at a multiple of 16 floats, gaps zero. */
 FOLD_API float *fold_model_values(fold_model *m, size_t *count);
@@ -252,7 +252,7 @@ FOLD_API float *fold_model_grads(fold_model *m, size_t *count);
 FOLD_API void fold_grads_write_end(fold_model *m);
 
 /* Scales the learning rate and the weight decay of a group's parameters, from the next step on. */
-FOLD_API void fold_group_rates(fold_model *m, int group, float rate, float decay);
+FOLD_API void fold_model_scale_rates(fold_model *m, int group, float rate, float decay);
 
 /* ==== 5 context ============================================================================ */
 
@@ -272,9 +272,9 @@ typedef struct fold_ctx_desc {
                                samples as give batches 12 rows on average, and up to 64 where weights are large */
     size_t plan_bytes;      /* reserved for plans: a recording whose structure was run before replays its plan instead of
                                being scheduled again. About 60 bytes a node; the least recently used go first. 0: none */
-    uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_stats tell times. NULL: it tells none */
+    uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_ctx_stats tell times. NULL: it tells none */
     void *clock_user;
-    size_t trace_bytes;     /* reserved for fold_print_trace: 32 bytes a batch (or a thread's part of it), forward and backward,
+    size_t trace_bytes;     /* reserved for fold_ctx_print_trace: 32 bytes a batch (or a thread's part of it), forward and backward,
                                shared out evenly among threads. Needs a clock, which then is called from every thread. 0: none */
     int threads;            /* groups of samples run on so many threads, or parts of large batches where there is but one group;
                                results have the same bits. 0, 1: the caller's alone.
@@ -299,16 +299,16 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f);
 /* Forgets the recording and the context's error; keeps memory, signatures and settings. */
-FOLD_API void fold_reset(fold_ctx *f);
+FOLD_API void fold_ctx_reset(fold_ctx *f);
 /* The first error since the last reset, of the context or else of its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-FOLD_API const char *fold_message(const fold_ctx *f);
+FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* Starts a sample's dropout draws: masks are a function of (key, draws since, element) alone. */
-FOLD_API void fold_seed(fold_ctx *f, uint64_t key);
+FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
 /* ==== 6 recording: inputs ================================================================== */
 
-FOLD_API int fold_is_null(fold_node x);
+FOLD_API int fold_node_is_null(fold_node x);
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);                    /* [n], copied */
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);  /* copied */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);     /* not copied: keep unchanged until reset */
@@ -364,7 +364,7 @@ FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);       /* largest; its gradient goes to the first largest */
 /* (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis (Ba et al. 2016); gain, bias [last axis] */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias);
-FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);  /* zero with probability rate, else x / (1 - rate); see fold_seed.
+FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);  /* zero with probability rate, else x / (1 - rate); see fold_dropout_seed.
                                                                            In inference contexts: x itself */
 
 /* Over any number of nodes of one shape; all counts are one signature and are batched without padding. No
@@ -406,10 +406,10 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
    body sees one sample; it may use parameters, cells without a list (inlined) and every op but fold_lookup,
    inputs and the …_n ops over nodes. With list inputs, in[n_in + c] stands for component c of every element of the list: ops on it
    run per element, and the fold_list_… reductions lead back to one value per call. */
-typedef void fold_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
+typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 typedef struct fold_cell_desc {
     const char *name;               /* for messages; copied */
-    fold_body *body;                /* called at fold_cell_new, and at every call of an eager context */
+    fold_cell_body *body;                /* called at fold_cell_new, and at every call of an eager context */
     const void *user;               /* handed to body; copied when user_size > 0, else must outlive the model */
     size_t user_size;
     int n_in;                       /* fixed inputs */
@@ -433,7 +433,7 @@ FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node valu
 /* ==== 9 layers ============================================================================= */
 /* Plain structs of handles over the ops above. Names of their parameters are prefixed "name.". */
 
-typedef enum fold_activation { FOLD_LINEAR, FOLD_RELU, FOLD_TANH, FOLD_SIGMOID, FOLD_GELU } fold_activation;
+typedef enum fold_activation { FOLD_ACT_LINEAR, FOLD_ACT_RELU, FOLD_ACT_TANH, FOLD_ACT_SIGMOID, FOLD_ACT_GELU } fold_activation;
 typedef struct fold_dense { fold_param W, b; fold_activation activation; } fold_dense;
 FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation);
 FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x);
@@ -454,8 +454,8 @@ FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden);
 /* r, z from x, h; n = tanh(x W_n + b_n + r (h U_n + b_m)); h' = (1 - z) n + z h (Cho et al. 2014) */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
-FOLD_API fold_state fold_recurrent_start(fold_ctx *f, const fold_recurrent *r);  /* zeros */
-FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
+FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r);  /* zeros */
+FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
 /* Unrolls one sample's sequence of n >= 0 inputs: the output h of x[t] goes to out[t] (out NULL: they are not
    wanted; out may be x), the final state is returned; of no steps it is the beginning. begin NULL: zeros. Each
@@ -469,19 +469,19 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin,
                                         fold_node *out);
 
-/* A dense array of uneven sequences, which must not change until fold_reset (see fold_input_ref). */
-typedef enum fold_layout { FOLD_NTC, FOLD_TNC } fold_layout;
+/* A dense array of uneven sequences, which must not change until fold_ctx_reset (see fold_input_ref). */
+typedef enum fold_layout { FOLD_LAYOUT_NTC, FOLD_LAYOUT_TNC } fold_layout;
 typedef struct fold_sequences {
-    const float *values;   /* FOLD_NTC: [samples x steps x width]; FOLD_TNC, time first: [steps x samples x width] */
+    const float *values;   /* FOLD_LAYOUT_NTC: [samples x steps x width]; FOLD_LAYOUT_TNC, time first: [steps x samples x width] */
     int samples, steps, width;
     const int *length;     /* of each sample, 0 to steps, what follows is not read; NULL: all are of `steps` */
     fold_layout layout;
 } fold_sequences;
 /* The inputs [width] of one sample, to x, which has room for `steps`; returns its length, or 0 and an error. */
-FOLD_API int fold_sequence(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
+FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
 /* Unrolls all samples, one after another. begin: a state per sample, or NULL; out: [samples x steps] in this order in
    both layouts, null past a sample's length, or NULL; last: the final state of every sample, or NULL.
-       fold_sequences batch = { values, 32, 50, 8, length, FOLD_NTC };
+       fold_sequences batch = { values, 32, 50, 8, length, FOLD_LAYOUT_NTC };
        fold_unroll_batch(f, &lstm, &batch, NULL, out, last); */
 FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s, const fold_state *begin,
                                        fold_node *out, fold_state *last);
@@ -505,9 +505,9 @@ FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, 
 /* Unrolls a step of your own: it sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
    every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
 #define FOLD_MAX_STATES 8
-typedef void fold_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out, fold_node *next);
+typedef void fold_unroll_body(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out, fold_node *next);
 typedef struct fold_unroll_desc {
-    fold_step *step;
+    fold_unroll_body *step;
     const void *cell;                    /* handed to step */
     const fold_node *x;                  /* n inputs of any shapes, each handed to one step */
     int n;
@@ -526,14 +526,14 @@ FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc
    for every child (its bias begins at 1), u. */
 typedef struct fold_tree_lstm { fold_cell leaf, inner; int hidden, arity; } fold_tree_lstm;
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden, int arity);
-FOLD_API fold_state fold_tree_lstm_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x);
-FOLD_API fold_state fold_tree_lstm_inner(fold_ctx *f, const fold_tree_lstm *t, const fold_state *children);
+FOLD_API fold_state fold_tree_lstm_apply_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x);
+FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *t, const fold_state *children);
 
 /* Child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8): any number of children; nodes without any are a
    cell of their own, which has nothing to multiply by zero. */
 typedef struct fold_child_sum { fold_cell leaf, cell, projected_leaf, projected; fold_param W, b, W_f, b_f; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
-FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n);
+FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n);
 
 /* ==== 10 running =========================================================================== */
 
@@ -577,13 +577,13 @@ FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o);
 FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o);
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o);
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);
-FOLD_API void fold_clear_grads(fold_model *m);
+FOLD_API void fold_grads_clear(fold_model *m);
 /* Scales all gradients so that their global norm is at most `limit`; returns the norm before (Pascanu et al. 2013). */
-FOLD_API double fold_clip_grads(fold_model *m, float limit);
+FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
 /* ==== 12 looking inside ==================================================================== */
 /* Everything is written through a function of yours, in pieces: `bytes` has n of them; 0 to go on, anything else
-   stops the writing. fold_to_file is one whose `user` is a FILE *: fold_print(f, fold_to_file, stdout). */
+   stops the writing. fold_to_file is one whose `user` is a FILE *: fold_ctx_print(f, fold_to_file, stdout). */
 typedef int fold_writer(void *user, const void *bytes, size_t n);
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(void *file, const void *bytes, size_t n);
@@ -592,28 +592,28 @@ FOLD_API int fold_to_file(void *file, const void *bytes, size_t n);
 /* The calls below show the plan of the last run if nothing was recorded since, else the recording by depth (the
    batches policy `depth` would make, unless samples are cut into groups); of an eager context, which has no plan, always
    the recording; of an inference context what it ran, forward. They work in a context with an error too, whose message
-   fold_print ends with, and leave its status alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY.
+   fold_ctx_print ends with, and leave its status alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY.
    The memory they take (about 40 bytes a node) stays with the context, in a caller's block until they return; like a
    recording call they may move values that fold_value points to. Do not record or run from within the writer. */
 
 /* Text: step by step each signature, how many calls, what their operands are, with shapes. */
-FOLD_API fold_status fold_print(fold_ctx *f, fold_writer *write, void *user);
+FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
 /* Text: why calls of one op are not one batch: what tells their signatures apart, and whether a signature with several
    batches depends on itself, ran in several groups, or was split by the schedule. */
-FOLD_API fold_status fold_print_splits(fold_ctx *f, fold_writer *write, void *user);
+FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* A graph for Graphviz's dot: a cluster for every batch, coloured by signature. */
-FOLD_API fold_status fold_print_dot(fold_ctx *f, fold_writer *write, void *user);
+FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user);
 /* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. */
-FOLD_API fold_status fold_print_svg(fold_ctx *f, fold_writer *write, void *user);
+FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user);
 /* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the reset planned, and
    each batch of it ran, forward and backward, with its calls and group; tid is the thread, in microseconds since the run
    began. Events beyond fold_ctx_desc.trace_bytes are counted as "dropped" in otherData; without trace_bytes or clock, and of
    eager contexts, there are none. Takes no memory and moves nothing. FOLD_OK or FOLD_IO. */
-FOLD_API fold_status fold_print_trace(const fold_ctx *f, fold_writer *write, void *user);
+FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user);
 /* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK or FOLD_IO. */
-FOLD_API fold_status fold_summary(const fold_model *m, fold_writer *write, void *user);
+FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
-typedef struct fold_stats_data {
+typedef struct fold_stats {
     size_t nodes, edges;         /* recorded since the reset: values, operands */
     size_t run_nodes;            /* calls and ops that the last run executed */
     size_t batches;              /* batches of the last run, forward */
@@ -635,8 +635,8 @@ typedef struct fold_stats_data {
     size_t bytes, peak_bytes;    /* memory held by the context now, and at most */
     size_t block_bytes;          /* the size a fixed block would have needed so far */
     const char *one_group;       /* why the last run could not be cut into groups; "" when it was */
-} fold_stats_data;
-FOLD_API fold_stats_data fold_stats(const fold_ctx *f);
+} fold_stats;
+FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
 
 /* ==== 13 files ============================================================================= */
 /* Parameters in files of the safetensors format (Hugging Face), which Python reads as
@@ -679,15 +679,15 @@ FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 typedef size_t fold_reader(void *user, void *bytes, size_t n);
 
 /* desc NULL is the default. */
-FOLD_API fold_status fold_save_to(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc);
-FOLD_API fold_status fold_load_memory(fold_model *m, const void *bytes, size_t size, const fold_load_desc *desc);
+FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc);
+FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size, const fold_load_desc *desc);
 /* In one pass; takes the bytes of the file and none after it. */
-FOLD_API fold_status fold_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc);
+FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc);
 #ifndef FOLD_NO_STDIO
 /* Writes `path`.tmp and renames it: a program that dies meanwhile leaves the file as it was (on Windows, or as
    `path`.tmp). */
-FOLD_API fold_status fold_save(fold_model *m, const char *path, const fold_save_desc *desc);
-FOLD_API fold_status fold_load(fold_model *m, const char *path, const fold_load_desc *desc);
+FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
+FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
 FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, those before a loaded state too */
 
@@ -696,7 +696,7 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, th
 
     fold_fit_desc d = fold_fit_desc_default();
     d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
-    if (fold_fit(&d, NULL)) puts(fold_message(f));
+    if (fold_fit(&d, NULL)) puts(fold_ctx_message(f));
 
    For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch
    the context is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and
@@ -725,15 +725,15 @@ typedef struct fold_fit_desc {
     void *user;              /* handed to loss, metric and progress */
     size_t batch;            /* default 32 */
     int epochs;              /* default 10 */
-    int first_epoch;         /* to continue: epochs count from here. After fold_load with state: fold_model_steps /
+    int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state: fold_model_steps /
                                 batches an epoch */
-    uint64_t seed;           /* of the order; and before each sample, of its dropout, by epoch and sample (fold_seed) */
+    uint64_t seed;           /* of the order; and before each sample, of its dropout, by epoch and sample (fold_dropout_seed) */
     int in_order;            /* samples keep their order */
     const fold_sgd *sgd;     /* exactly one of the four is not NULL. Read at every step: progress may change its rate */
     const fold_adagrad *adagrad;
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
-    float clip;              /* fold_clip_grads; 0: no clipping */
+    float clip;              /* fold_grads_clip; 0: no clipping */
     double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other
                                 samples, in a context of its own. NULL: the epoch's mean loss, the smaller the better */
     int smaller_is_better;   /* of metric */
@@ -741,7 +741,7 @@ typedef struct fold_fit_desc {
     int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the end, whatever
                                 ends it */
 #ifndef FOLD_NO_STDIO
-    const char *best_path;   /* gets the values of each new best (fold_save) */
+    const char *best_path;   /* gets the values of each new best (fold_model_save) */
     const char *last_path;   /* gets values and optimiser state after each epoch */
 #endif
     const char *config;      /* goes into both files */
@@ -751,7 +751,7 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
 /* Takes 8 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the
    values, until it returns. Gradients that are there are cleared. report may be NULL; it gets the last state.
-   Returns the context's status (see fold_message): errors of loss, of steps and of files end it, and leave the
+   Returns the context's status (see fold_ctx_message): errors of loss, of steps and of files end it, and leave the
    values of the last step, or the best with keep_best. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 
@@ -773,17 +773,17 @@ typedef struct fold_op_call {
     const fold_rows *in, *out;               /* inputs and outputs */
     const fold_rows *dout;                   /* backward: gradients of the outputs */
     const fold_rows *din;                    /* backward: write (do not add) the contribution to each input's gradient; absent: not wanted */
-    float *scratch;                          /* fold_op_def.scratch floats */
+    float *scratch;                          /* fold_op_desc.scratch floats */
     const struct fold__engine *engine;       /* for built-in ops */
 } fold_op_call;
 
 /* Reads in_shape[0..n_in) and attr, sets out_shape; returns NULL, or what is wrong ("needs a square matrix"). */
-typedef const char *fold_infer(const fold_shape *in_shape, int n_in, const int32_t *attr, fold_shape *out_shape);
+typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr, fold_shape *out_shape);
 
 enum {                          /* what backward reads; anything else may be gone by then */
     FOLD_NEEDS_IN = 1, FOLD_NEEDS_OUT = 2
 };
-typedef struct fold_op_def {
+typedef struct fold_op_desc {
     const char *name;
     int n_in;                   /* fixed inputs; for list ops components per element; -1: 1 to FOLD_MAX_IN */
     int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of one output only */
@@ -791,13 +791,13 @@ typedef struct fold_op_def {
     int one_row;                /* has no batched path: called with one row at a time (and reported) */
     unsigned needs;             /* FOLD_NEEDS_… */
     size_t scratch;             /* floats */
-    fold_infer *infer;
+    fold_op_infer *infer;
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradient passes */
-} fold_op_def;
-FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_def *def);
+} fold_op_desc;
+FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *def);
 /* Records a user op. in: n_in nodes (list ops: count elements of def.n_in components, n_in = count * components). */
-FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size_t n_in, const int32_t *attr, uint64_t data);
+FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, size_t n_in, const int32_t *attr, uint64_t data);
 
 #ifdef __cplusplus
 }
@@ -2247,7 +2247,7 @@ enum {                       /* flags of an op row */
 };
 
 typedef struct fold__op_row {
-    fold_op_def def;
+    fold_op_desc def;
     unsigned flags;
 } fold__op_row;
 
@@ -3975,7 +3975,7 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
         return "its shape has no rank 1 to 4, or a dimension below 1";
     if (d->group < 0 || d->group >= FOLD__GROUPS)
         return "its group is not in 0..15";
-    if (fold_find_param(m, d->name).id)
+    if (fold_param_find(m, d->name).id)
         return "there is a parameter of that name already";
     if ((d->uses & (FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T)) && d->shape.rank != 2)
         return "a weight of linear ops must have rank 2";
@@ -4067,15 +4067,15 @@ static fold_param fold__param_simple(fold_model *m, const char *name, fold_shape
     d.uses = uses;
     return fold_param_new(m, &d);
 }
-FOLD_API fold_param fold_weight(fold_model *m, const char *name, int inputs, int outputs)
+FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs)
 {
     return fold__param_simple(m, name, fold_shape2(inputs, outputs), FOLD_INIT_GLOROT, 1, FOLD_FOR_LINEAR);
 }
-FOLD_API fold_param fold_bias(fold_model *m, const char *name, int n)
+FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n)
 {
     return fold__param_simple(m, name, fold_shape1(n), FOLD_INIT_ZEROS, 0, 0);
 }
-FOLD_API fold_param fold_table(fold_model *m, const char *name, int rows, int width)
+FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width)
 {
     return fold__param_simple(m, name, fold_shape2(rows, width), FOLD_INIT_NORMAL, 0.1f, FOLD_FOR_LOOKUP);
 }
@@ -4090,7 +4090,7 @@ FOLD_API fold_param fold_param_at(const fold_model *m, int index)
     }
     return p;
 }
-FOLD_API fold_param fold_find_param(const fold_model *m, const char *name)
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name)
 {
     for (uint32_t i = 0; i < m->n_params; i++)
         if (!strcmp(fold__params(m)[i].name, name))
@@ -4127,12 +4127,12 @@ FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p)
     const fold__param_data *d = fold__param_of(m, p);
     return d && !m->inference ? fold__grads(m) + d->at : NULL;
 }
-FOLD_API float *fold_params_write_begin(fold_model *m, fold_param p)
+FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p)
 {
     const fold__param_data *d = fold__param_of(m, p);
     return d ? fold__values(m) + d->at : p.id ? NULL : fold__values(m);
 }
-FOLD_API void fold_params_write_end(fold_model *m, fold_param p)
+FOLD_API void fold_values_write_end(fold_model *m, fold_param p)
 {
     const fold__param_data *d = fold__param_of(m, p);
     for (uint32_t i = 0; i < m->n_params; i++)
@@ -4153,10 +4153,10 @@ FOLD_API float *fold_model_grads(fold_model *m, size_t *count)
     m->grads_exposed = 1;
     return m->inference ? NULL : fold__grads(m);
 }
-FOLD_API void fold_group_rates(fold_model *m, int group, float rate, float decay)
+FOLD_API void fold_model_scale_rates(fold_model *m, int group, float rate, float decay)
 {
     if (group < 0 || group >= FOLD__GROUPS) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_group_rates: group %d is not in 0..15", group);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_scale_rates: group %d is not in 0..15", group);
         return;
     }
     m->group_rate[group] = rate;
@@ -4222,7 +4222,7 @@ FOLD_API void fold_grads_write_end(fold_model *m)
     }
 }
 
-FOLD_API void fold_clear_grads(fold_model *m)
+FOLD_API void fold_grads_clear(fold_model *m)
 {
     for (uint32_t i = 0; i < m->n_params && !m->inference; i++)
         fold__clear_grad(m, &fold__params(m)[i]);
@@ -4445,7 +4445,7 @@ struct fold_ctx {
     uint32_t recent_shape[FOLD__RECENT_SHAPES]; /* by first dimension */
     uint32_t row_of, row_shape;                 /* the table looked into last (0: none) and its rows' shape */
     fold__frame frame;
-    fold_stats_data stats;
+    fold_stats stats;
     /* of a run: see the planner */
     struct fold__run *run;
 };
@@ -5017,7 +5017,7 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node x, const cha
 {
     if (x.id && !fold__broken(f))
         fold__fail(f, FOLD_BAD_HANDLE,
-                   "%s: the node is from another context, or from before the last fold_reset", who);
+                   "%s: the node is from another context, or from before the last fold_ctx_reset", who);
 }
 
 /* Whether a handle is of a live node of this context; if not, an error unless it is null or there is one
@@ -5307,7 +5307,7 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
         fold_ctx_free(f);
         return NULL;
     }
-    fold_reset(f);
+    fold_ctx_reset(f);
     return f;
 }
 
@@ -5323,7 +5323,7 @@ FOLD_API void fold_ctx_free(fold_ctx *f)
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f->model; }
 
 enum { FOLD__MAX_IDLE_SIGS = 8192 };
-FOLD_API void fold_reset(fold_ctx *f)
+FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
     fold__note_use(f);
     if (f->n_sigs > FOLD__MAX_IDLE_SIGS) { /* structure that never came again: start the table anew */
@@ -5354,16 +5354,16 @@ FOLD_API fold_status fold_ctx_status(const fold_ctx *f)
 {
     return f->error.status ? f->error.status : f->model->error.status;
 }
-FOLD_API const char *fold_message(const fold_ctx *f)
+FOLD_API const char *fold_ctx_message(const fold_ctx *f)
 {
     return f->error.status ? f->error.text : f->model->error.text;
 }
-FOLD_API void fold_seed(fold_ctx *f, uint64_t key)
+FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 {
     f->seed = fold__mix64(key);
     f->draws = 0;
 }
-FOLD_API int fold_is_null(fold_node x) { return !x.id; }
+FOLD_API int fold_node_is_null(fold_node x) { return !x.id; }
 
 /* ==== room: recording the ops ===============================================================
    Owns: the public op calls: what each accepts and which op row it becomes. Calls: recording. */
@@ -6080,7 +6080,7 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
 
 /* -- user ops -------------------------------------------------------------------------------- */
 
-FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_def *d)
+FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *d)
 {
     fold_op none = { 0, 0 };
     if (!m)
@@ -6106,8 +6106,8 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_def *d)
     return op;
 }
 
-FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size_t n_in, const int32_t *attr,
-                              uint64_t data)
+FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, size_t n_in,
+                                 const int32_t *attr, uint64_t data)
 {
     fold__operand o[FOLD_MAX_IN];
     fold__list list;
@@ -6120,7 +6120,7 @@ FOLD_API fold_node fold_apply(fold_ctx *f, fold_op op, const fold_node *in, size
     }
     fold__clear_request(&q);
     q.op = FOLD__OP_COUNT + op.id - 1;
-    const fold_op_def *d = &fold__op_of(f->model, q.op)->def;
+    const fold_op_desc *d = &fold__op_of(f->model, q.op)->def;
     if (!in || (d->n_attr && !attr))
         return fold__missing(f, d->name);
     if (d->is_list ? n_in == 0 || n_in % (size_t)d->n_in
@@ -6534,7 +6534,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *d, uint32_t *ou
 {
     fold_ctx *t = m->tracer;
     fold_node in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], result[FOLD_MAX_OUT];
-    fold_reset(t);
+    fold_ctx_reset(t);
     t->frame.cell = t->frame.tag = m->n_cells + 1;
     t->frame.tracing = 1;
     memset(result, 0, sizeof result);
@@ -11655,7 +11655,7 @@ static void fold__mark_done(fold_ctx *f)
 static void fold__note_stats(fold_ctx *f)
 {
     const fold__run *r = f->run;
-    fold_stats_data *s = &f->stats;
+    fold_stats *s = &f->stats;
     s->run_nodes = r->n.calls;
     s->batches = s->kernel_calls = s->one_row_calls = 0;
     for (int i = 0; i < f->threads; i++) {
@@ -11700,9 +11700,9 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, size_t n, cons
             return 0;
     }
     if (f->eager && f->any_done && f->done_version != f->model->version) {
-        fold__fail(f, FOLD_BAD_STATE,
-                   "%s: parameters changed since this eager context computed: fold_reset and record again",
-                   who);
+        fold__fail(
+            f, FOLD_BAD_STATE,
+            "%s: parameters changed since this eager context computed: fold_ctx_reset and record again", who);
         return 0;
     }
     return 1;
@@ -11931,9 +11931,9 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, size_t n, float 
     return fold_ctx_status(f);
 }
 
-FOLD_API fold_stats_data fold_stats(const fold_ctx *f)
+FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 {
-    fold_stats_data s = f->stats;
+    fold_stats s = f->stats;
     s.nodes = f->n_nodes;
     s.edges = f->n_edges;
     s.signatures = f->n_sigs;
@@ -12266,7 +12266,7 @@ static double fold__each_grad(fold_model *m, float factor)
     return sum;
 }
 
-FOLD_API double fold_clip_grads(fold_model *m, float limit)
+FOLD_API double fold_grads_clip(fold_model *m, float limit)
 {
     const fold__fp saved = fold__fp_enter();
     const double norm = sqrt(fold__each_grad(m, 1));
@@ -12288,22 +12288,22 @@ static fold_param fold__named_weight(fold_model *m, const char *name, const char
                                      int outputs)
 {
     char full[128];
-    return fold_weight(m, fold__join(full, sizeof full, name, part), inputs, outputs);
+    return fold_weight_new(m, fold__join(full, sizeof full, name, part), inputs, outputs);
 }
 static fold_param fold__named_bias(fold_model *m, const char *name, const char *part, int n)
 {
     char full[128];
-    return fold_bias(m, fold__join(full, sizeof full, name, part), n);
+    return fold_bias_new(m, fold__join(full, sizeof full, name, part), n);
 }
 
 static fold_node fold__activate(fold_ctx *f, fold_activation a, fold_node x)
 {
     switch (a) {
-    case FOLD_RELU: return fold_relu(f, x);
-    case FOLD_TANH: return fold_tanh(f, x);
-    case FOLD_SIGMOID: return fold_sigmoid(f, x);
-    case FOLD_GELU: return fold_gelu(f, x);
-    case FOLD_LINEAR: break;
+    case FOLD_ACT_RELU: return fold_relu(f, x);
+    case FOLD_ACT_TANH: return fold_tanh(f, x);
+    case FOLD_ACT_SIGMOID: return fold_sigmoid(f, x);
+    case FOLD_ACT_GELU: return fold_gelu(f, x);
+    case FOLD_ACT_LINEAR: break;
     }
     return x;
 }
@@ -12335,7 +12335,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
     for (int i = 0; i < n; i++) {
         char full[128];
         snprintf(full, sizeof full, "%s.%d", name, i);
-        mlp.layer[i] = fold_dense_new(m, full, sizes[i], sizes[i + 1], i + 1 < n ? hidden : FOLD_LINEAR);
+        mlp.layer[i] = fold_dense_new(m, full, sizes[i], sizes[i + 1], i + 1 < n ? hidden : FOLD_ACT_LINEAR);
     }
     return mlp;
 }
@@ -12353,8 +12353,8 @@ typedef struct fold__gates {
     int hidden, arity, projected;
 } fold__gates;
 
-static void fold__layer_desc(fold_cell_desc *d, const char *name, fold_body *body, const fold__gates *gates,
-                             int n_out)
+static void fold__layer_desc(fold_cell_desc *d, const char *name, fold_cell_body *body,
+                             const fold__gates *gates, int n_out)
 {
     memset(d, 0, sizeof *d);
     d->name = name;
@@ -12375,7 +12375,7 @@ static void fold__gates_of(fold_ctx *f, fold_node x, int hidden, int n, fold_nod
 static void fold__lstm_out(fold_ctx *f, fold_node i, fold_node o, fold_node u, fold_node kept, fold_node *out)
 {
     const fold_node fresh = fold_mul(f, i, u);
-    out[1] = fold_is_null(kept) ? fresh : fold_add(f, fresh, kept);
+    out[1] = fold_node_is_null(kept) ? fresh : fold_add(f, fresh, kept);
     out[0] = fold_mul(f, o, fold_tanh(f, out[1]));
 }
 
@@ -12419,8 +12419,8 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
     out[0] = fold_add(f, n, fold_mul(f, z, fold_sub(f, in[1], n)));
 }
 
-static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_body *body, fold__gates *g,
-                                          int inputs, int gates, int has_c)
+static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_cell_body *body,
+                                          fold__gates *g, int inputs, int gates, int has_c)
 {
     fold_recurrent r;
     fold_cell_desc d;
@@ -12442,11 +12442,11 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
 /* Sets values [from, to) of a bias. */
 static void fold__set_bias(fold_model *m, fold_param b, int from, int to, float value)
 {
-    float *w = b.id ? fold_params_write_begin(m, b) : NULL;
+    float *w = b.id ? fold_values_write_begin(m, b) : NULL;
     for (int i = from; i < to && w; i++)
         w[i] = value;
     if (w)
-        fold_params_write_end(m, b);
+        fold_values_write_end(m, b);
 }
 
 static fold__gates fold__gates_new(fold_model *m, const char *name, int inputs, int hidden, int gates)
@@ -12477,7 +12477,7 @@ FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs
     g.c = fold__named_bias(m, name, "c", 3 * hidden);
     return fold__recurrent_new(m, name, fold__gru_body, &g, inputs, 3, 0);
 }
-FOLD_API fold_state fold_recurrent_start(fold_ctx *f, const fold_recurrent *r)
+FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r)
 {
     fold_state s;
     s.h = fold_zeros(f, fold_shape1(r->hidden));
@@ -12495,7 +12495,7 @@ static fold_state fold__state_of(fold_node call, int has_c)
         s.c = fold__null;
     return s;
 }
-FOLD_API fold_state fold_recurrent_step(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s)
+FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s)
 {
     const int projects = fold__projects(f, r->projected, x);
     const fold_node in[3] = { projects ? fold_linear_first(f, x, r->W, r->b) : x, s.h, s.c };
@@ -12514,12 +12514,12 @@ static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *r, const fold_s
         fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the cell is null");
         return 0;
     }
-    if (begin && (fold_is_null(begin->h) || fold_is_null(begin->c) != !r->has_c)) {
+    if (begin && (fold_node_is_null(begin->h) || fold_node_is_null(begin->c) != !r->has_c)) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a state of this cell is %s",
                    r->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
         return 0;
     }
-    *s = begin ? *begin : fold_recurrent_start(f, r);
+    *s = begin ? *begin : fold_recurrent_zeros(f, r);
     return !fold__broken(f);
 }
 
@@ -12536,7 +12536,7 @@ static int fold__unroll_length(fold_ctx *f, const fold_node *x, int n)
         return 0;
     }
     for (int t = 0; t < n; t++)
-        if (fold_is_null(x[t])) {
+        if (fold_node_is_null(x[t])) {
             fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: input %d of %d is null", t, n);
             return 0;
         }
@@ -12551,7 +12551,7 @@ static fold_state fold__unroll(fold_ctx *f, const fold_recurrent *r, const fold_
     const int fine = fold__unroll_begin(f, r, begin, &s) && fold__unroll_length(f, x, n);
     for (int t = 0; t < n; t++) {
         const int at = reverse ? n - 1 - t : t;
-        s = fine ? fold_recurrent_step(f, r, x[at], s) : none;
+        s = fine ? fold_recurrent_apply(f, r, x[at], s) : none;
         if (out)
             out[at] = s.h;
     }
@@ -12577,7 +12577,8 @@ static int fold__sequence_length(fold_ctx *f, const fold_sequences *s, int sampl
         fold__missing(f, "sequences");
         return -1;
     }
-    if (s->samples < 0 || s->steps < 0 || s->width < 1 || (s->layout != FOLD_NTC && s->layout != FOLD_TNC)) {
+    if (s->samples < 0 || s->steps < 0 || s->width < 1 ||
+        (s->layout != FOLD_LAYOUT_NTC && s->layout != FOLD_LAYOUT_TNC)) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: %d samples of %d steps of %d values, layout %d",
                    s->samples, s->steps, s->width, (int)s->layout);
         return -1;
@@ -12595,11 +12596,11 @@ static int fold__sequence_length(fold_ctx *f, const fold_sequences *s, int sampl
 }
 static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *s, int sample, int t)
 {
-    const size_t row = s->layout == FOLD_TNC ? (size_t)t * (size_t)s->samples + (size_t)sample
-                                             : (size_t)sample * (size_t)s->steps + (size_t)t;
+    const size_t row = s->layout == FOLD_LAYOUT_TNC ? (size_t)t * (size_t)s->samples + (size_t)sample
+                                                    : (size_t)sample * (size_t)s->steps + (size_t)t;
     return fold_input_ref(f, s->values + row * (size_t)s->width, fold_shape1(s->width));
 }
-FOLD_API int fold_sequence(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x)
+FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x)
 {
     const int n = fold__sequence_length(f, s, sample);
     if (n > 0 && !x) {
@@ -12622,7 +12623,7 @@ FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, con
         for (int t = 0; t < s->steps; t++) {
             fold_node *at = out ? &out[(size_t)i * (size_t)s->steps + (size_t)t] : NULL;
             if (fine && t < n)
-                state = fold_recurrent_step(f, r, fold__sequence_step(f, s, i, t), state);
+                state = fold_recurrent_apply(f, r, fold__sequence_step(f, s, i, t), state);
             if (at)
                 *at = t < n ? state.h : fold__null;
         }
@@ -12666,7 +12667,7 @@ static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *r, in
     const int fine = fold__unroll_begin(f, r, begin, &s);
     for (int t = 0; t < n && fine; t++) {
         const int at = reverse ? n - 1 - t : t;
-        s = fold_recurrent_step(f, r, fold__steps(f)[at], s);
+        s = fold_recurrent_apply(f, r, fold__steps(f)[at], s);
         const fold_node y = reverse ? fold_concat2(f, fold__steps(f)[n + at], s.h) : s.h;
         fold__steps(f)[n + at] = y;
     }
@@ -12728,7 +12729,7 @@ static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *d, fold_node 
             return 0;
         }
         state[k] = d->begin ? d->begin[k] : fold_zeros(f, d->state[k]);
-        if (fold_is_null(state[k])) {
+        if (fold_node_is_null(state[k])) {
             fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the beginning of state %d is null", k);
             return 0;
         }
@@ -12742,13 +12743,13 @@ static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *d, int at, fo
 {
     if (fold__broken(f))
         return 0;
-    if (d->out && fold_is_null(out)) {
+    if (d->out && fold_node_is_null(out)) {
         fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d gave no output", at);
         return 0;
     }
     for (int k = 0; k < FOLD_MAX_STATES; k++) {
         fold__operand a, b;
-        if (fold_is_null(next[k]) != (k >= d->n_states)) {
+        if (fold_node_is_null(next[k]) != (k >= d->n_states)) {
             fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d %s state %d, there are %d", at,
                        k < d->n_states ? "left out" : "gave a", k, d->n_states);
             return 0;
@@ -12835,11 +12836,12 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     t.inner = fold_cell_new(m, &d);
     return t;
 }
-FOLD_API fold_state fold_tree_lstm_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x)
+FOLD_API fold_state fold_tree_lstm_apply_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x)
 {
     return fold__state_of(fold_call(f, t->leaf, &x, 1), 1);
 }
-FOLD_API fold_state fold_tree_lstm_inner(fold_ctx *f, const fold_tree_lstm *t, const fold_state *children)
+FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *t,
+                                               const fold_state *children)
 {
     fold_node in[FOLD_MAX_CELL_IN];
     for (int k = 0; k < t->arity; k++) {
@@ -12902,8 +12904,8 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
     t.hidden = hidden;
     return t;
 }
-FOLD_API fold_state fold_child_sum_node(fold_ctx *f, const fold_child_sum *t, fold_node x,
-                                        const fold_state *children, size_t n)
+FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x,
+                                         const fold_state *children, size_t n)
 {
     const int projects = fold__projects(f, t->projected, x);
     fold_node in[2] = { x, x };
@@ -13504,7 +13506,7 @@ static void fold__put_leaves(fold__text *t, const fold__view *v)
         fold__put_bytes(t, "\n", 1);
 }
 
-FOLD_API fold_status fold_print(fold_ctx *f, fold_writer *write, void *user)
+FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
 {
     fold__view v;
     fold__text t;
@@ -13527,7 +13529,7 @@ FOLD_API fold_status fold_print(fold_ctx *f, fold_writer *write, void *user)
     }
     if (fold_ctx_status(f)) {
         fold__put(&t, "error: ");
-        fold__put_name(&t, fold_message(f), FOLD__WHOLE);
+        fold__put_name(&t, fold_ctx_message(f), FOLD__WHOLE);
         fold__put_bytes(&t, "\n", 1);
     }
     return fold__view_end(&v, &t);
@@ -13672,7 +13674,7 @@ static void fold__put_batch_splits(fold__text *t, const fold__view *v, const fol
     fold__put_bytes(t, "\n", 1);
 }
 
-FOLD_API fold_status fold_print_splits(fold_ctx *f, fold_writer *write, void *user)
+FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user)
 {
     fold__view v;
     fold__text t;
@@ -13723,7 +13725,7 @@ static int fold__drawn_before(const fold_ctx *f, uint32_t id, uint32_t e)
     return 0;
 }
 
-FOLD_API fold_status fold_print_dot(fold_ctx *f, fold_writer *write, void *user)
+FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user)
 {
     fold__view v;
     fold__text t;
@@ -13951,7 +13953,7 @@ static void fold__svg_legend(fold__text *t, const fold__view *v, int y)
     }
 }
 
-FOLD_API fold_status fold_print_svg(fold_ctx *f, fold_writer *write, void *user)
+FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user)
 {
     fold__view v;
     fold__text t;
@@ -14000,7 +14002,7 @@ static void fold__put_event(fold__text *t, const fold_ctx *f, const fold__event 
     fold__put(t, "\"}}");
 }
 
-FOLD_API fold_status fold_print_trace(const fold_ctx *f, fold_writer *write, void *user)
+FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user)
 {
     const fold__run *r = f->run;
     const fold__event *event = (const fold__event *)(const void *)f->arrays[FOLD__C_TRACE].p;
@@ -14055,7 +14057,7 @@ static void fold__put_param(fold__text *t, const fold_model *m, const fold__para
     fold__put_bytes(t, "\n", 1);
 }
 
-FOLD_API fold_status fold_summary(const fold_model *m, fold_writer *write, void *user)
+FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user)
 {
     fold__text t;
     size_t widest = 10, values = 0, trained = 0;
@@ -14275,7 +14277,8 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     return FOLD_OK;
 }
 
-FOLD_API fold_status fold_save_to(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc)
+FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
+                                        const fold_save_desc *desc)
 {
     if (!m)
         return FOLD_BAD_ARGUMENT;
@@ -14295,7 +14298,7 @@ static void fold__path_fail(fold_model *m, const char *who, const char *path)
     fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, why);
 }
 
-FOLD_API fold_status fold_save(fold_model *m, const char *path, const fold_save_desc *desc)
+FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc)
 {
     if (!m)
         return FOLD_BAD_ARGUMENT;
@@ -14930,7 +14933,7 @@ static void fold__load_values(fold__file *x)
     }
     if (x->d.config)
         snprintf(x->d.config, x->d.config_size, "%s", x->config ? x->config : "");
-    fold_params_write_end(m, all);
+    fold_values_write_end(m, all);
 }
 
 /* ends: nothing may follow the file. */
@@ -14962,8 +14965,8 @@ static fold__file fold__file_of(fold_model *m, fold_reader *read, void *user, co
     return x;
 }
 
-FOLD_API fold_status fold_load_memory(fold_model *m, const void *bytes, size_t size,
-                                      const fold_load_desc *desc)
+FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
+                                            const fold_load_desc *desc)
 {
     if (!m)
         return FOLD_BAD_ARGUMENT;
@@ -14972,7 +14975,8 @@ FOLD_API fold_status fold_load_memory(fold_model *m, const void *bytes, size_t s
     fold__file x = fold__file_of(m, NULL, NULL, bytes, size);
     return fold__load_file(&x, desc, 0);
 }
-FOLD_API fold_status fold_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc)
+FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
+                                          const fold_load_desc *desc)
 {
     if (!m)
         return FOLD_BAD_ARGUMENT;
@@ -14984,7 +14988,7 @@ FOLD_API fold_status fold_load_from(fold_model *m, fold_reader *read, void *user
 #ifndef FOLD_NO_STDIO
 static size_t fold__from_file(void *file, void *bytes, size_t n) { return fread(bytes, 1, n, (FILE *)file); }
 
-FOLD_API fold_status fold_load(fold_model *m, const char *path, const fold_load_desc *desc)
+FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc)
 {
     if (!m)
         return FOLD_BAD_ARGUMENT;
@@ -15048,7 +15052,7 @@ static int fold__fit_start(fold__training *x)
 {
     fold_ctx *f = x->d.ctx;
     const char *problem = fold__fit_problem(&x->d);
-    fold_reset(f);
+    fold_ctx_reset(f);
     if (problem)
         fold__fail(f, FOLD_BAD_ARGUMENT, "fit: %s", problem);
     if (fold__broken(f))
@@ -15066,7 +15070,7 @@ static int fold__fit_start(fold__training *x)
     x->order = (size_t *)(void *)x->arrays[0].p;
     x->best = (float *)(void *)x->arrays[1].p;
     x->loss = (fold_node *)(void *)(x->order + n);
-    fold_clear_grads(x->m);
+    fold_grads_clear(x->m);
     return 1;
 }
 
@@ -15086,7 +15090,7 @@ static void fold__fit_order(fold__training *x)
 static fold_status fold__fit_step(fold__training *x)
 {
     if (x->d.clip > 0)
-        fold_clip_grads(x->m, x->d.clip);
+        fold_grads_clip(x->m, x->d.clip);
     if (x->d.sgd)
         return fold_sgd_step(x->m, x->d.sgd);
     if (x->d.adagrad)
@@ -15099,12 +15103,12 @@ static int fold__fit_batch(fold__training *x, size_t first, size_t n)
 {
     fold_ctx *f = x->d.ctx;
     const uint64_t start = fold__now(f), salt = fold__mix64(x->d.seed + fold__mix64((uint64_t)x->r.epoch));
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (size_t i = 0; i < n && !fold__broken(f); i++) {
         const size_t sample = x->order[first + i];
-        fold_seed(f, salt ^ fold__mix64(sample));
+        fold_dropout_seed(f, salt ^ fold__mix64(sample));
         x->loss[i] = x->d.loss(f, sample, x->d.user);
-        if (fold_is_null(x->loss[i]))
+        if (fold_node_is_null(x->loss[i]))
             fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %lu is the null node",
                        (unsigned long)sample);
     }
@@ -15130,7 +15134,7 @@ static void fold__fit_save(fold__training *x, const char *path, int state)
     d.state = state;
     d.config = x->d.config;
     if (path)
-        fold_save(x->m, path, &d);
+        fold_model_save(x->m, path, &d);
 }
 #endif
 
@@ -15209,7 +15213,7 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
         x.r.ended = FOLD_FIT_ERROR;
     if (x.r.best_epoch >= 0 && x.best) {
         memcpy(fold__values(x.m), x.best, x.best_bytes);
-        fold_params_write_end(x.m, all);
+        fold_values_write_end(x.m, all);
     }
     fold__arena_free(&x.arena);
     if (report)

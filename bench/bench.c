@@ -26,7 +26,7 @@
 static void print_result(const bench *b, const side *a, const measured *m, const char *other)
 {
     const result r = result_of(a, b);
-    const fold_stats_data s = fold_stats(a->ctx);
+    const fold_stats s = fold_ctx_stats(a->ctx);
     const double whole = r.stage[WHOLE], peak = 0.5 * (m->peak_before + m->peak_after) * b->o->threads;
     const double nodes = a->nodes / a->timed, batches = a->batches / a->timed, bound = a->lower_bound / a->timed;
     const double units = r.units / r.samples * b->s.batch; /* of one batch, on average */

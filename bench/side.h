@@ -115,7 +115,7 @@ static uint64_t hash_roots(const side *a, uint64_t h)
         const fold_shape s = fold_node_shape(a->ctx, a->out.node[i]);
         const float *v = fold_value(a->ctx, a->out.node[i]);
         size_t n = 1;
-        if (!v) die(fold_message(a->ctx), "");
+        if (!v) die(fold_ctx_message(a->ctx), "");
         for (int k = 0; k < s.rank; k++) n *= (size_t)s.dim[k];
         h = hash_floats(h, v, n);
     }
@@ -126,7 +126,7 @@ static uint64_t hash_roots(const side *a, uint64_t h)
 static void run_samples(side *a, const bench *b, const recording *r, int from, int to, double *t, uint64_t *hash)
 {
     const double start = now_seconds();
-    fold_reset(a->ctx);
+    fold_ctx_reset(a->ctx);
     a->out.n = 0;
     for (int i = from; i < to; i++) b->w->record(a->ctx, &a->n, r, &r->samples[i], b->training, &a->out);
     fold_node loss = { 0, 0 };
@@ -135,9 +135,9 @@ static void run_samples(side *a, const bench *b, const recording *r, int from, i
         for (size_t i = 0; i < a->out.n && hash; i++) fold_keep(a->ctx, a->out.node[i]);
     }
     const double recorded = now_seconds();
-    if (b->training ? fold_backward(a->ctx, loss) : fold_run(a->ctx, a->out.node, a->out.n)) die(fold_message(a->ctx), "");
+    if (b->training ? fold_backward(a->ctx, loss) : fold_run(a->ctx, a->out.node, a->out.n)) die(fold_ctx_message(a->ctx), "");
     const double end = now_seconds();
-    const fold_stats_data s = fold_stats(a->ctx);
+    const fold_stats s = fold_ctx_stats(a->ctx);
     const double scheduling = a->schedule == EAGER ? 0 : 1e-9 * (double)s.schedule_ns;
     const double recording_time = a->schedule == EAGER ? 0 : recorded - start; /* eager: recording is running */
     t[RECORD] += recording_time;
@@ -173,7 +173,7 @@ static double run_batch(side *a, const bench *b, int which, int timed, uint64_t 
         size_t n;
         const float *grads = fold_model_grads(a->model, &n);
         *hash = hash_floats(*hash, grads, n);
-        fold_clear_grads(a->model);
+        fold_grads_clear(a->model);
     } else if (b->training) {
         const double start = now_seconds();
         if (optimise(a, b->w->opt)) die(fold_model_message(a->model), "");
@@ -258,13 +258,13 @@ static double manual_error(side *a, const bench *b)
     float *grads = fold_model_grads(a->model, &n), *expected = (float *)take(NULL, n, sizeof *expected);
     run_samples(a, b, &b->data[0], 0, b->data[0].n_samples, (double[N_STAGES]){ 0 }, NULL);
     memcpy(expected, grads, n * sizeof *grads);
-    fold_clear_grads(a->model);
+    fold_grads_clear(a->model);
     manual_batch(&a->by_hand, &b->data[0], 1, &t, &t, NULL);
     for (size_t i = 0; i < n; i++) {
         largest = fmax(largest, fabs((double)expected[i]));
         error = fmax(error, fabs((double)expected[i] - (double)grads[i]));
     }
-    fold_clear_grads(a->model);
+    fold_grads_clear(a->model);
     free(expected);
     return error / largest;
 }

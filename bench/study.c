@@ -207,7 +207,7 @@ static figures measure_ways(const settings *o, const workload *w, int training, 
         if (ways[i] == MANUAL) x.levels_by_hand = 1e6 * r.stage[SCHEDULE] / r.samples;
         x.way[i] = 1e6 * r.stage[WHOLE] / r.samples;
         if (i != DYNAMIC) continue;
-        x.mb = 1e-6 * (double)fold_stats(sides[i].ctx).peak_bytes;
+        x.mb = 1e-6 * (double)fold_ctx_stats(sides[i].ctx).peak_bytes;
         x.record = 1e6 * r.stage[RECORD] / r.samples;
         x.schedule = 1e6 * r.stage[SCHEDULE] / r.samples;
         x.run = 1e6 * (r.stage[RUN] + r.stage[OPTIMISE]) / r.samples;

@@ -100,7 +100,7 @@ static void push(roots *out, fold_node x)
 static fold_state plain_out(fold_ctx *f, fold_node i, fold_node o, fold_node u, fold_node kept)
 {
     fold_state s;
-    s.c = fold_is_null(kept) ? fold_mul(f, i, u) : fold_add(f, fold_mul(f, i, u), kept);
+    s.c = fold_node_is_null(kept) ? fold_mul(f, i, u) : fold_add(f, fold_mul(f, i, u), kept);
     s.h = fold_mul(f, o, fold_tanh(f, s.c));
     return s;
 }
@@ -114,7 +114,7 @@ static void plain_gates(fold_ctx *f, fold_node x, int h, int n, fold_node *gate)
 static fold_state child_sum_node(fold_ctx *f, const net *n, fold_node x, const fold_state *children, size_t count)
 {
     const int h = n->s.hidden;
-    if (n->s.cells) return fold_child_sum_node(f, &n->child_sum, x, children, count);
+    if (n->s.cells) return fold_child_sum_apply(f, &n->child_sum, x, children, count);
     fold_node hs[MAX_NODES], kept[MAX_NODES], gate[3];
     const fold_node null = { 0, 0 }, wx = fold_linear_first(f, x, n->W, n->b), fx = count ? fold_linear_first(f, x, n->W_f, n->b_f) : null;
     for (size_t i = 0; i < count; i++) {
@@ -128,7 +128,7 @@ static fold_state tree_leaf(fold_ctx *f, const net *n, fold_node x)
 {
     const fold_node null = { 0, 0 };
     fold_node gate[3];
-    if (n->s.cells) return fold_tree_lstm_leaf(f, &n->tree, x);
+    if (n->s.cells) return fold_tree_lstm_apply_leaf(f, &n->tree, x);
     plain_gates(f, fold_linear(f, x, n->leaf_W, n->leaf_b), n->s.hidden, 3, gate);
     return plain_out(f, gate[0], gate[1], gate[2], null);
 }
@@ -136,7 +136,7 @@ static fold_state tree_inner(fold_ctx *f, const net *n, const fold_state *childr
 {
     const fold_node hs[2] = { children[0].h, children[1].h };
     fold_node gate[5]; /* i o f f u */
-    if (n->s.cells) return fold_tree_lstm_inner(f, &n->tree, children);
+    if (n->s.cells) return fold_tree_lstm_apply_inner(f, &n->tree, children);
     plain_gates(f, fold_linear_n(f, hs, 2, n->W, n->b), n->s.hidden, 5, gate);
     const fold_node kept = fold_add(f, fold_mul(f, gate[2], children[0].c), fold_mul(f, gate[3], children[1].c));
     return plain_out(f, gate[0], gate[1], gate[4], kept);
@@ -145,7 +145,7 @@ static fold_state lstm_step(fold_ctx *f, const net *n, int layer, fold_node x, f
 {
     const fold_node both[2] = { x, s.h };
     fold_node gate[4]; /* i f o u */
-    if (n->s.cells) return fold_recurrent_step(f, &n->lstm[layer], x, s);
+    if (n->s.cells) return fold_recurrent_apply(f, &n->lstm[layer], x, s);
     plain_gates(f, fold_linear_n(f, both, 2, n->lstm_W[layer], n->lstm_b[layer]), n->lstm[layer].hidden, 4, gate);
     return plain_out(f, gate[0], gate[2], gate[3], fold_mul(f, gate[1], s.c));
 }
@@ -155,15 +155,15 @@ static void find_weights(net *n, const fold_model *m)
 {
     static const char *const names[][2] = { { "lstm0.W", "lstm0.b" }, { "lstm1.W", "lstm1.b" }, { "lstm2.W", "lstm2.b" }, { "lstm3.W", "lstm3.b" } };
     const int binary = n->tree.arity == 2;
-    n->W = fold_find_param(m, binary ? "tree.inner.W" : "tree.W");
-    n->b = fold_find_param(m, binary ? "tree.inner.b" : "tree.b");
-    n->W_f = fold_find_param(m, "tree.W_f");
-    n->b_f = fold_find_param(m, "tree.b_f");
-    n->leaf_W = fold_find_param(m, "tree.leaf.W");
-    n->leaf_b = fold_find_param(m, "tree.leaf.b");
+    n->W = fold_param_find(m, binary ? "tree.inner.W" : "tree.W");
+    n->b = fold_param_find(m, binary ? "tree.inner.b" : "tree.b");
+    n->W_f = fold_param_find(m, "tree.W_f");
+    n->b_f = fold_param_find(m, "tree.b_f");
+    n->leaf_W = fold_param_find(m, "tree.leaf.W");
+    n->leaf_b = fold_param_find(m, "tree.leaf.b");
     for (int i = 0; i < 4; i++) {
-        n->lstm_W[i] = fold_find_param(m, names[i][0]);
-        n->lstm_b[i] = fold_find_param(m, names[i][1]);
+        n->lstm_W[i] = fold_param_find(m, names[i][0]);
+        n->lstm_b[i] = fold_param_find(m, names[i][1]);
     }
 }
 
@@ -205,11 +205,11 @@ static void sick_generate(recording *r, const sizes *s, uint64_t *random)
 static void sick_build(net *n, fold_model *m)
 {
     const sizes *s = &n->s;
-    n->words = fold_table(m, "words", s->words, s->input);
+    n->words = fold_table_new(m, "words", s->words, s->input);
     fold_param_freeze(m, n->words, 1);
     n->child_sum = fold_child_sum_new(m, "tree", s->input, s->hidden);
-    n->head = fold_dense_new(m, "head", 2 * s->hidden, HEAD, FOLD_SIGMOID);
-    n->classes = fold_dense_new(m, "classes", HEAD, s->classes, FOLD_LINEAR);
+    n->head = fold_dense_new(m, "head", 2 * s->hidden, HEAD, FOLD_ACT_SIGMOID);
+    n->classes = fold_dense_new(m, "classes", HEAD, s->classes, FOLD_ACT_LINEAR);
 }
 static fold_state sick_tree(fold_ctx *f, const net *n, const recording *r, int i)
 {
@@ -257,10 +257,10 @@ static void sst_generate(recording *r, const sizes *s, uint64_t *random)
 static void sst_build(net *n, fold_model *m)
 {
     const sizes *s = &n->s;
-    n->words = fold_table(m, "words", s->words, s->input);
+    n->words = fold_table_new(m, "words", s->words, s->input);
     fold_param_freeze(m, n->words, 1);
     n->tree = fold_tree_lstm_new(m, "tree", s->input, s->hidden, 2);
-    if (s->classes) n->classes = fold_dense_new(m, "classes", s->hidden, s->classes, FOLD_LINEAR);
+    if (s->classes) n->classes = fold_dense_new(m, "classes", s->hidden, s->classes, FOLD_ACT_LINEAR);
 }
 static fold_state sst_tree(fold_ctx *f, const net *n, const recording *r, int i, int training, roots *out)
 {
@@ -315,15 +315,15 @@ static void lm_generate(recording *r, const sizes *s, uint64_t *random)
 static void lm_build(net *n, fold_model *m)
 {
     const sizes *s = &n->s;
-    n->words = fold_table(m, "words", s->words, s->input);
+    n->words = fold_table_new(m, "words", s->words, s->input);
     n->lstm[0] = fold_lstm_new(m, "lstm0", s->input, s->hidden);
     n->lstm[1] = fold_lstm_new(m, "lstm1", s->hidden, s->hidden);
-    if (s->softmax) n->classes = fold_dense_new(m, "next", s->hidden, s->words, FOLD_LINEAR);
+    if (s->softmax) n->classes = fold_dense_new(m, "next", s->hidden, s->words, FOLD_ACT_LINEAR);
 }
 /* Without softmax a token's loss is the sum of its state: gradients flow as far, and nothing is predicted. */
 static void lm_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {
-    fold_state a = fold_recurrent_start(f, &n->lstm[0]), b = fold_recurrent_start(f, &n->lstm[1]);
+    fold_state a = fold_recurrent_zeros(f, &n->lstm[0]), b = fold_recurrent_zeros(f, &n->lstm[1]);
     for (int i = x->first; i < x->first + x->count; i++) {
         a = lstm_step(f, n, 0, fold_lookup(f, n->words, r->items[i].word), a);
         b = lstm_step(f, n, 1, a.h, b);
@@ -341,13 +341,13 @@ static void chain_generate(recording *r, const sizes *s, uint64_t *random)
 }
 static void chain_build(net *n, fold_model *m)
 {
-    n->words = fold_table(m, "words", n->s.words, n->s.input);
+    n->words = fold_table_new(m, "words", n->s.words, n->s.input);
     fold_param_freeze(m, n->words, 1);
     n->lstm[0] = fold_lstm_new(m, "lstm0", n->s.input, n->s.hidden);
 }
 static void chain_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {
-    fold_state a = fold_recurrent_start(f, &n->lstm[0]);
+    fold_state a = fold_recurrent_zeros(f, &n->lstm[0]);
     for (int i = x->first; i < x->first + x->count; i++)
         a = lstm_step(f, n, 0, fold_lookup(f, n->words, r->items[i].word), a);
     push(out, training ? fold_sum(f, a.h, FOLD_ALL) : a.h);
@@ -374,7 +374,7 @@ static void mnist_generate(recording *r, const sizes *s, uint64_t *random)
 static void mnist_build(net *n, fold_model *m)
 {
     const int widths[] = { n->s.input, n->s.hidden, MNIST_HIDDEN2, n->s.classes };
-    n->mlp = fold_mlp_new(m, "mlp", widths, 3, FOLD_RELU);
+    n->mlp = fold_mlp_new(m, "mlp", widths, 3, FOLD_ACT_RELU);
 }
 static void mnist_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {
@@ -411,9 +411,9 @@ static void lattice_generate(recording *r, const sizes *s, uint64_t *random)
 }
 static void lattice_build(net *n, fold_model *m)
 {
-    n->words = fold_table(m, "words", n->s.words, n->s.input);
+    n->words = fold_table_new(m, "words", n->s.words, n->s.input);
     n->child_sum = fold_child_sum_new(m, "tree", n->s.input, n->s.hidden);
-    n->classes = fold_dense_new(m, "classes", n->s.hidden, n->s.classes, FOLD_LINEAR);
+    n->classes = fold_dense_new(m, "classes", n->s.hidden, n->s.classes, FOLD_ACT_LINEAR);
 }
 /* A state for every character from the states where the words that end before it began: child-sum over a graph. */
 static void lattice_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
@@ -463,19 +463,19 @@ static void tagger_build(net *n, fold_model *m)
 {
     const sizes *s = &n->s;
     if (s->input % 2) die("the tagger's input must be even", "");
-    n->words = fold_table(m, "words", s->words, s->input);
-    n->letters = fold_table(m, "letters", TAGGER_LETTERS, TAGGER_LETTER);
+    n->words = fold_table_new(m, "words", s->words, s->input);
+    n->letters = fold_table_new(m, "letters", TAGGER_LETTERS, TAGGER_LETTER);
     n->lstm[0] = fold_lstm_new(m, "lstm0", s->input, s->hidden);
     n->lstm[1] = fold_lstm_new(m, "lstm1", s->input, s->hidden);
     n->lstm[2] = fold_lstm_new(m, "lstm2", TAGGER_LETTER, s->input / 2);
     n->lstm[3] = fold_lstm_new(m, "lstm3", TAGGER_LETTER, s->input / 2);
-    n->head = fold_dense_new(m, "head", 2 * s->hidden, TAGGER_MLP, FOLD_TANH);
-    n->classes = fold_dense_new(m, "classes", TAGGER_MLP, s->classes, FOLD_LINEAR);
+    n->head = fold_dense_new(m, "head", 2 * s->hidden, TAGGER_MLP, FOLD_ACT_TANH);
+    n->classes = fold_dense_new(m, "classes", TAGGER_MLP, s->classes, FOLD_ACT_LINEAR);
 }
 static fold_node tagger_word(fold_ctx *f, const net *n, const recording *r, const item *it)
 {
     if (it->child < 0) return fold_lookup(f, n->words, it->word);
-    fold_state a = fold_recurrent_start(f, &n->lstm[2]), b = fold_recurrent_start(f, &n->lstm[3]);
+    fold_state a = fold_recurrent_zeros(f, &n->lstm[2]), b = fold_recurrent_zeros(f, &n->lstm[3]);
     for (int k = 0; k < it->next; k++) {
         a = lstm_step(f, n, 2, fold_lookup(f, n->letters, r->items[it->child + k].word), a);
         b = lstm_step(f, n, 3, fold_lookup(f, n->letters, r->items[it->child + it->next - 1 - k].word), b);
@@ -485,7 +485,7 @@ static fold_node tagger_word(fold_ctx *f, const net *n, const recording *r, cons
 static void tagger_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {
     fold_node word[MAX_NODES], before[MAX_NODES];
-    fold_state a = fold_recurrent_start(f, &n->lstm[0]), b = fold_recurrent_start(f, &n->lstm[1]);
+    fold_state a = fold_recurrent_zeros(f, &n->lstm[0]), b = fold_recurrent_zeros(f, &n->lstm[1]);
     for (int k = 0; k < x->count; k++) {
         word[k] = tagger_word(f, n, r, &r->items[x->first + k]);
         a = lstm_step(f, n, 0, word[k], a);
@@ -523,12 +523,12 @@ static void attention_build(net *n, fold_model *m)
 {
     const sizes *s = &n->s;
     const int h = s->hidden;
-    n->dense[0] = fold_dense_new(m, "self", s->input, h, FOLD_RELU);
-    n->dense[1] = fold_dense_new(m, "other", s->input, h, FOLD_RELU);
-    n->dense[2] = fold_dense_new(m, "query", h, h, FOLD_LINEAR);
-    n->dense[3] = fold_dense_new(m, "key_value", h, 2 * h, FOLD_LINEAR);
-    n->head = fold_dense_new(m, "head", 2 * h, h, FOLD_RELU);
-    n->classes = fold_dense_new(m, "classes", h, s->classes, FOLD_LINEAR);
+    n->dense[0] = fold_dense_new(m, "self", s->input, h, FOLD_ACT_RELU);
+    n->dense[1] = fold_dense_new(m, "other", s->input, h, FOLD_ACT_RELU);
+    n->dense[2] = fold_dense_new(m, "query", h, h, FOLD_ACT_LINEAR);
+    n->dense[3] = fold_dense_new(m, "key_value", h, 2 * h, FOLD_ACT_LINEAR);
+    n->head = fold_dense_new(m, "head", 2 * h, h, FOLD_ACT_RELU);
+    n->classes = fold_dense_new(m, "classes", h, s->classes, FOLD_ACT_LINEAR);
 }
 static void attention_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {

@@ -310,9 +310,9 @@ static net new_net(const corpus *c, int hidden, uint64_t seed)
     d.seed = seed;
     n.m = fold_model_new(&d);
     if (!n.m) fail("out of memory", "");
-    n.characters = fold_table(n.m, "characters", c->n_symbols, WIDTH);
+    n.characters = fold_table_new(n.m, "characters", c->n_symbols, WIDTH);
     n.lstm = fold_rnn_stack_new(n.m, "lstm", fold_lstm_new, WIDTH, hidden, LAYERS, 0);
-    n.out = fold_dense_new(n.m, "out", hidden, c->n_symbols, FOLD_LINEAR);
+    n.out = fold_dense_new(n.m, "out", hidden, c->n_symbols, FOLD_ACT_LINEAR);
     if (fold_model_status(n.m)) fail("", fold_model_message(n.m));
     return n;
 }
@@ -348,13 +348,13 @@ static int add_gradients(fold_ctx *f, const net *n, const corpus *c, key k, cons
 {
     fold_node loss[MAX_BATCH];
     int own = 0;
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int i = 0; i < k.lines; i++) {
         loss[i] = record_line(f, n, c, line[i], k.steps);
         own += steps_of(c, line[i]);
     }
     const fold_node mean = fold_scale(f, fold_sum_n(f, loss, (size_t)k.lines), 1 / (float)own);
-    if (fold_backward(f, mean)) fail("", fold_message(f));
+    if (fold_backward(f, mean)) fail("", fold_ctx_message(f));
     return own;
 }
 
@@ -372,15 +372,15 @@ static void train_epoch(trainer *w, const corpus *c, const epoch *e, const char 
     fold_adam adam = fold_adam_default();
     adam.rate = learning_rate;
     const int *line = e->line;
-    const size_t hits = fold_stats(w->f).plan_hits;
+    const size_t hits = fold_ctx_stats(w->f).plan_hits;
     for (int i = 0; i < e->n_batches; line += e->batch[i++].lines) {
         const key k = e->batch[i];
         const double start = seconds();
         const int own = add_gradients(w->f, &w->n, c, k, line);
-        fold_clip_grads(w->n.m, clip);
+        fold_grads_clip(w->n.m, clip);
         fold_adam_step(w->n.m, &adam);
         w->seconds += seconds() - start;
-        const fold_stats_data s = fold_stats(w->f);
+        const fold_stats s = fold_ctx_stats(w->f);
         w->steps += own;
         w->padding += k.steps ? k.steps * k.lines - own : 0;
         w->scheduling += (double)s.schedule_ns * 1e-9;
@@ -389,7 +389,7 @@ static void train_epoch(trainer *w, const corpus *c, const epoch *e, const char 
         w->updates++;
         if (isatty(2)) fprintf(stderr, "\r%s: batch %d of %d ", name, i + 1, e->n_batches);
     }
-    w->replayed += (double)(fold_stats(w->f).plan_hits - hits);
+    w->replayed += (double)(fold_ctx_stats(w->f).plan_hits - hits);
     if (isatty(2)) fputs("\r\033[K", stderr);
 }
 
@@ -407,10 +407,10 @@ static void held_out_losses(const net *n, const corpus *c, const buckets *b, int
     fold_node loss[MAX_BATCH];
     for (int at = 0; at < c->n_test; at += MAX_BATCH) {
         const int lines = c->n_test - at < MAX_BATCH ? c->n_test - at : MAX_BATCH;
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (int i = 0; i < lines; i++)
             loss[i] = record_line(f, n, c, c->test[at + i], unrolled_steps(c, b, way, c->test[at + i]));
-        if (fold_run(f, loss, (size_t)lines)) fail("", fold_message(f));
+        if (fold_run(f, loss, (size_t)lines)) fail("", fold_ctx_message(f));
         fold_read(f, loss, (size_t)lines, losses + at);
     }
     fold_ctx_free(f);
@@ -436,11 +436,11 @@ static float *gradients(const net *n, const corpus *c, const buckets *b, int way
     fold_node loss[MAX_BATCH];
     const int lines = c->n_test < MAX_BATCH ? c->n_test : MAX_BATCH;
     for (int i = 0; i < lines; i++) loss[i] = record_line(f, n, c, c->test[i], unrolled_steps(c, b, way, c->test[i]));
-    fold_clear_grads(n->m);
-    if (fold_backward(f, fold_sum_n(f, loss, (size_t)lines))) fail("", fold_message(f));
+    fold_grads_clear(n->m);
+    if (fold_backward(f, fold_sum_n(f, loss, (size_t)lines))) fail("", fold_ctx_message(f));
     const float *g = fold_model_grads(n->m, count);
     float *copy = (float *)memcpy(allocate(*count, sizeof *g), g, *count * sizeof *g);
-    fold_clear_grads(n->m);
+    fold_grads_clear(n->m);
     fold_ctx_free(f);
     return copy;
 }

@@ -20,21 +20,21 @@ static fold_node tree(fold_ctx *f, const net *n, int depth, int *largest)
 int main(void)
 {
     fold_model *m = fold_model_new(NULL);
-    net n = { fold_table(m, "digit", 10, H), fold_weight(m, "W", 2 * H, H), fold_bias(m, "b", H),
-              fold_weight(m, "V", H, 10), fold_bias(m, "a", 10), { 0, 0 } };
+    net n = { fold_table_new(m, "digit", 10, H), fold_weight_new(m, "W", 2 * H, H), fold_bias_new(m, "b", H),
+              fold_weight_new(m, "V", H, 10), fold_bias_new(m, "a", 10), { 0, 0 } };
     n.join = fold_cell_new(m, &(fold_cell_desc){ .name = "join", .body = join, .user = &n, .n_in = 2,
                                                  .in = { fold_shape1(H), fold_shape1(H) }, .n_out = 1 });
     fold_ctx *f = fold_ctx_new(m, &(fold_ctx_desc){ .training = 1 });
     fold_adam adam = fold_adam_default();
-    for (int step = 0; step <= 2000; step++, fold_reset(f)) { /* reset forgets a step's recording */
+    for (int step = 0; step <= 2000; step++, fold_ctx_reset(f)) { /* reset forgets a step's recording */
         fold_node loss[BATCH], total;
         for (int i = 0, largest = 0; i < BATCH; i++, largest = 0) {
             fold_node root = tree(f, &n, 4, &largest);
             loss[i] = fold_softmax_xent(f, fold_linear(f, root, n.V, n.a), largest);
         }
         total = fold_mean_n(f, loss, BATCH); /* 64 trees of different shapes run as a few large batches */
-        if (fold_backward(f, total) || fold_adam_step(m, &adam)) { puts(fold_message(f)); return 1; }
-        if (step % 400 == 0) printf("step %4d  loss %.4f  %zu batches\n", step, (double)fold_scalar(f, total), fold_stats(f).batches);
+        if (fold_backward(f, total) || fold_adam_step(m, &adam)) { puts(fold_ctx_message(f)); return 1; }
+        if (step % 400 == 0) printf("step %4d  loss %.4f  %zu batches\n", step, (double)fold_scalar(f, total), fold_ctx_stats(f).batches);
     }
     fold_ctx_free(f), fold_model_free(m);
 }

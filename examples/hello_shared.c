@@ -66,14 +66,14 @@ static outcome run(fold_model *m, fold_param table, int dedupe, const char *svg,
     fold_ctx *f = fold_ctx_new(m, &desc);
     if (!f) fail("out of memory");
     record(f, table, products);
-    if (fold_run(f, products, PRODUCTS) || fold_read(f, products, PRODUCTS, y[0])) fail(fold_message(f));
-    const fold_stats_data s = fold_stats(f);
+    if (fold_run(f, products, PRODUCTS) || fold_read(f, products, PRODUCTS, y[0])) fail(fold_ctx_message(f));
+    const fold_stats s = fold_ctx_stats(f);
     const outcome o = { s.run_nodes - 1, s.batches - 1, count_wrong(fold_param_value(m, table), y) };
     printf("dedupe %s: %zu nodes recorded, %zu run in %zu batches; %zu of them share a batch: the products\n",
            dedupe ? "on" : "off", s.nodes, s.run_nodes, s.batches, s.batched_nodes);
-    if (fold_print(f, fold_to_file, stdout)) fail("cannot print");
-    if (svg) draw(f, fold_print_svg, svg);
-    if (dot) draw(f, fold_print_dot, dot);
+    if (fold_ctx_print(f, fold_to_file, stdout)) fail("cannot print");
+    if (svg) draw(f, fold_ctx_print_svg, svg);
+    if (dot) draw(f, fold_ctx_print_dot, dot);
     if (s.batched_nodes != o.products) fail("not all products run in batches");
     fold_ctx_free(f);
     return o;
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
         if (end == argv[i] || end == argv[i + 1] || *end) { fprintf(stderr, "%s\n", usage); return 1; }
     }
     fold_model *m = fold_model_new(&desc);
-    const fold_param table = fold_table(m, "table", ROWS, 1);
+    const fold_param table = fold_table_new(m, "table", ROWS, 1);
     if (fold_model_status(m)) fail(fold_model_message(m));
     const outcome all = run(m, table, 0, NULL, NULL), distinct = run(m, table, 1, svg, dot);
     const int wrong = all.wrong + distinct.wrong;

@@ -168,8 +168,8 @@ static void net_new(fold_model *m, net *n)
 {
     const int sizes[] = { OPERATOR_WIDTH + DIGITS, HIDDEN, HIDDEN, DIGITS };
     fold_cell_desc cell;
-    n->operators = fold_table(m, "operators", OPERATORS, OPERATOR_WIDTH);
-    n->mlp = fold_mlp_new(m, "list", sizes, 3, FOLD_RELU);
+    n->operators = fold_table_new(m, "operators", OPERATORS, OPERATOR_WIDTH);
+    n->mlp = fold_mlp_new(m, "list", sizes, 3, FOLD_ACT_RELU);
     memset(&cell, 0, sizeof cell);
     cell.name = "list";
     cell.body = list_body;
@@ -216,11 +216,11 @@ static void predict(fold_ctx *f, const net *n, const data_set *d, int first, int
     fold_node root[TEST_BATCH];
     for (int done = 0; done < count; done += batch) {
         size_t size = (size_t)(count - done < batch ? count - done : batch);
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++)
             root[i] = record_logits(f, n, d, &d->samples[(size_t)(first + done) + i]);
         if (fold_run(f, root, size) || fold_read(f, root, size, logits + (size_t)done * DIGITS))
-            stop(fold_message(f));
+            stop(fold_ctx_message(f));
     }
 }
 
@@ -264,12 +264,12 @@ static double train_step(fold_ctx *f, const net *n, const data_set *d, const sam
 {
     fold_node losses[BATCH], mean;
     fold_model *m = fold_ctx_model(f);
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int i = 0; i < BATCH; i++)
         losses[i] = fold_softmax_xent(f, record_logits(f, n, d, batch[i]), batch[i]->answer);
     mean = fold_mean_n(f, losses, BATCH);
-    if (fold_backward(f, mean)) stop(fold_message(f));
-    fold_clip_grads(m, 1);
+    if (fold_backward(f, mean)) stop(fold_ctx_message(f));
+    fold_grads_clip(m, 1);
     if (fold_adam_step(m, adam)) stop(fold_model_message(m));
     return (double)fold_scalar(f, mean);
 }

@@ -142,9 +142,9 @@ static void predict(fold_ctx *f, const fold_mlp *net, const data_set *s, size_t 
     fold_node out[TEST_BATCH];
     for (size_t at = 0; at < n; at += batch) {
         const size_t size = smaller(n - at, batch);
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++) out[i] = classify(f, net, data_floats(s, 0, at + i));
-        if (fold_run(f, out, size) || fold_read(f, out, size, logits + at * CLASSES)) fail(fold_message(f), "");
+        if (fold_run(f, out, size) || fold_read(f, out, size, logits + at * CLASSES)) fail(fold_ctx_message(f), "");
     }
 }
 
@@ -192,7 +192,7 @@ static void learner_new(learner *l, const options *o, const data_set *s, size_t 
     training.eager = eager;
     l->adam = fold_adam_default();
     l->model = fold_model_new(&model);
-    l->net = fold_mlp_new(l->model, "digit", sizes, 3, FOLD_RELU);
+    l->net = fold_mlp_new(l->model, "digit", sizes, 3, FOLD_ACT_RELU);
     l->f = fold_ctx_new(l->model, &training);
     if (!l->f) fail("out of memory", "");
     if (fold_model_status(l->model)) fail(fold_model_message(l->model), "");
@@ -214,14 +214,14 @@ static size_t learn(learner *l)
     fold_node logits[BATCH], losses[BATCH];
     size_t right = 0;
     if (!data_next(&l->it)) { data_reset(&l->it); data_next(&l->it); }
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (size_t i = 0; i < l->it.size; i++) {
         const size_t example = l->it.index[i];
         logits[i] = classify(f, &l->net, data_floats(s, 0, example));
         losses[i] = fold_softmax_xent(f, logits[i], (int)data_ints(s, 1, example, NULL)[0]);
         fold_keep(f, logits[i]);
     }
-    if (fold_backward(f, fold_mean_n(f, losses, l->it.size))) fail(fold_message(f), "");
+    if (fold_backward(f, fold_mean_n(f, losses, l->it.size))) fail(fold_ctx_message(f), "");
     for (size_t i = 0; i < l->it.size; i++)
         right += best(fold_value(f, logits[i])) == data_ints(s, 1, l->it.index[i], NULL)[0];
     if (fold_adam_step(l->model, &l->adam)) fail(fold_model_message(l->model), "");

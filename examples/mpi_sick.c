@@ -101,10 +101,10 @@ static net new_net(const options *o)
     d.seed = o->seed; /* all ranks start with the same values */
     n.m = fold_model_new(&d);
     if (!n.m) fail("out of memory", "");
-    n.words = fold_table(n.m, "words", MEANINGS * SYNONYMS, WIDTH);
+    n.words = fold_table_new(n.m, "words", MEANINGS * SYNONYMS, WIDTH);
     n.tree = fold_child_sum_new(n.m, "tree", WIDTH, o->hidden);
-    n.head = fold_dense_new(n.m, "head", 2 * o->hidden, HEAD, FOLD_SIGMOID);
-    n.classes = fold_dense_new(n.m, "classes", HEAD, CLASSES, FOLD_LINEAR);
+    n.head = fold_dense_new(n.m, "head", 2 * o->hidden, HEAD, FOLD_ACT_SIGMOID);
+    n.classes = fold_dense_new(n.m, "classes", HEAD, CLASSES, FOLD_ACT_LINEAR);
     if (fold_model_status(n.m)) fail("", fold_model_message(n.m));
     return n;
 }
@@ -119,7 +119,7 @@ static fold_node record_tree(fold_ctx *f, const net *n, const pair *p, int side)
         for (int k = i + 1; k < p->n; k++)
             if (p->head[k] == i) children[count++] = state[k];
         const fold_node x = fold_lookup(f, n->words, p->word[side][i]);
-        state[i] = fold_child_sum_node(f, &n->tree, x, children, count);
+        state[i] = fold_child_sum_apply(f, &n->tree, x, children, count);
     }
     return state[0].h;
 }
@@ -144,9 +144,9 @@ static void add_shard(fold_ctx *f, const net *n, const pair *pairs, int count, i
 {
     fold_node *loss = (fold_node *)allocate((size_t)count, sizeof *loss);
     size_t own = 0;
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int i = shard; i < count; i += of) loss[own++] = record_loss(f, n, &pairs[i]);
-    if (own && fold_backward(f, fold_scale(f, fold_sum_n(f, loss, own), 1 / (float)count))) fail("", fold_message(f));
+    if (own && fold_backward(f, fold_scale(f, fold_sum_n(f, loss, own), 1 / (float)count))) fail("", fold_ctx_message(f));
     free(loss);
 }
 
@@ -193,7 +193,7 @@ static double mean_loss(const net *n, const pair *pairs, int count)
     if (!f) fail("out of memory", "");
     for (int i = 0; i < count; i++) loss[i] = record_loss(f, n, &pairs[i]);
     const fold_node mean = fold_mean_n(f, loss, (size_t)count);
-    if (fold_run(f, &mean, 1)) fail("", fold_message(f));
+    if (fold_run(f, &mean, 1)) fail("", fold_ctx_message(f));
     const double value = (double)fold_scalar(f, mean);
     fold_ctx_free(f);
     return value;

@@ -114,14 +114,14 @@ static void run_pages(fold_ctx *f, const net *n, const char *name)
     static const char *const label[POWERS] = { "1.1 powers of two: ", "", "", "" };
     fold_node root[POWERS + 1];
     float value[POWERS + 1];
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int i = 0; i < POWERS; i++) root[i] = doubled(f, n, fold_lookup(f, n->numbers, 1), i + 1);
     root[POWERS] = record_d(f, n, 1, 2, 5);
-    if (fold_run(f, root, POWERS + 1) || fold_read(f, root, POWERS + 1, value)) fail(fold_message(f));
+    if (fold_run(f, root, POWERS + 1) || fold_read(f, root, POWERS + 1, value)) fail(fold_ctx_message(f));
     printf("%s:", name);
     for (int i = 0; i < POWERS; i++) show(label[i], value[i], (float)(2 << i));
     show("  1.2 d = ", value[POWERS], -1);
-    if (fold_stats(f).batches) printf("  (%zu calls, %zu batches)", fold_stats(f).run_nodes, fold_stats(f).batches);
+    if (fold_ctx_stats(f).batches) printf("  (%zu calls, %zu batches)", fold_ctx_stats(f).run_nodes, fold_ctx_stats(f).batches);
     putchar('\n');
 }
 
@@ -136,7 +136,7 @@ static void run_inference(void)
     run_pages(f, &n, "inference only");
     if (fold_param_grad(m, n.numbers)) fail("a model for inference has gradients");
     if (!fold_backward(f, record_d(f, &n, 1, 2, 5))) fail("a gradient from a model for inference");
-    printf("inference only: asked for gradients it says \"%s\"\n", fold_message(f));
+    printf("inference only: asked for gradients it says \"%s\"\n", fold_ctx_message(f));
     checked += 2;
     fold_ctx_free(f);
     fold_model_free(m);
@@ -151,8 +151,8 @@ static void run_mixed(fold_ctx *now, fold_ctx *later, const net *n)
 {
     static const float array[3] = { 3, 5, 40 }, reached[3] = { 192, 160, 160 };
     fold_node root[3], sum;
-    fold_reset(now);
-    fold_reset(later);
+    fold_ctx_reset(now);
+    fold_ctx_reset(later);
     printf("mixed: doubled until 100 is reached,");
     for (int i = 0; i < 3; i++) {
         int times = 0;
@@ -161,7 +161,7 @@ static void run_mixed(fold_ctx *now, fold_ctx *later, const net *n)
         show(i ? "and " : "at once: ", fold_scalar(now, x), reached[i]);
         root[i] = doubled(later, n, fold_input_ref(later, &array[i], fold_shape1(1)), times); /* not computed yet */
     }
-    if (fold_run(later, root, 3)) fail(fold_message(later));
+    if (fold_run(later, root, 3)) fail(fold_ctx_message(later));
     printf(";");
     for (int i = 0; i < 3; i++) show(i ? "and " : "in batches: ", fold_scalar(later, root[i]), reached[i]);
     sum = fold_zeros(now, fold_shape1(1));
@@ -169,7 +169,7 @@ static void run_mixed(fold_ctx *now, fold_ctx *later, const net *n)
     printf(";");
     show("back at once, their sum: ", fold_scalar(now, sum), 512);
     root[0] = doubled(later, n, fold_input(later, fold_value(now, sum), 1), 1); /* more on top of what was run */
-    if (fold_run(later, root, 1)) fail(fold_message(later));
+    if (fold_run(later, root, 1)) fail(fold_ctx_message(later));
     show("doubled in the batched one: ", fold_scalar(later, root[0]), 1024);
     putchar('\n');
 }

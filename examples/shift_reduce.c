@@ -184,10 +184,10 @@ static void compose_body(fold_ctx *f, const fold_node *in, fold_node *out, const
 /* Biases of a cell: 1 for its forget gates, which are the first `forget` values, else 0. */
 static fold_param gate_bias(fold_model *m, const char *name, int n, int forget)
 {
-    const fold_param b = fold_bias(m, name, n);
-    float *values = fold_params_write_begin(m, b);
+    const fold_param b = fold_bias_new(m, name, n);
+    float *values = fold_values_write_begin(m, b);
     for (int i = 0; values && i < forget; i++) values[i] = 1;
-    fold_params_write_end(m, b);
+    fold_values_write_end(m, b);
     return b;
 }
 
@@ -197,12 +197,12 @@ static void net_new(fold_model *m, net *n, const task *d, const options *o)
     fold_cell_desc cell = fold_cell_desc_default();
     n->hidden = h;
     n->tracking = t;
-    n->words = fold_table(m, "words", (int)d->words.n_words, 2 * h);
-    n->W_track = fold_weight(m, "track.W", 3 * h + t, 4 * t);
+    n->words = fold_table_new(m, "words", (int)d->words.n_words, 2 * h);
+    n->W_track = fold_weight_new(m, "track.W", 3 * h + t, 4 * t);
     n->b_track = gate_bias(m, "track.b", 4 * t, t);
-    n->W_compose = fold_weight(m, "compose.W", 2 * h + t, 5 * h);
+    n->W_compose = fold_weight_new(m, "compose.W", 2 * h + t, 5 * h);
     n->b_compose = gate_bias(m, "compose.b", 5 * h, 2 * h);
-    n->answer = fold_dense_new(m, "answer", h, d->classes, FOLD_LINEAR);
+    n->answer = fold_dense_new(m, "answer", h, d->classes, FOLD_ACT_LINEAR);
     cell.user = n;
     cell.n_in = 5;
     cell.n_out = 2;
@@ -277,13 +277,13 @@ static fold_node run_machine(fold_ctx *f, machine *k, const net *n, const data_n
 static double train_step(fold_ctx *f, machine *k, const net *n, const task *d, const data_iter *it,
                          const fold_adam *adam)
 {
-    fold_reset(f);
+    fold_ctx_reset(f);
     k->n_losses = 0;
     for (size_t i = 0; i < it->size; i++)
         run_machine(f, k, n, d->trees.nodes, data_ints(&d->train, 0, it->index[i], NULL), 1);
     const fold_node mean = fold_scale(f, fold_sum_n(f, k->losses, k->n_losses), 1.0f / (float)it->size);
-    if (fold_backward(f, mean)) fail(fold_message(f), "");
-    fold_clip_grads(fold_ctx_model(f), 5);
+    if (fold_backward(f, mean)) fail(fold_ctx_message(f), "");
+    fold_grads_clip(fold_ctx_model(f), 5);
     if (fold_adam_step(fold_ctx_model(f), adam)) fail(fold_model_message(fold_ctx_model(f)), "");
     return (double)fold_scalar(f, mean);
 }
@@ -318,10 +318,10 @@ static void predict(fold_ctx *f, machine *k, const net *n, const task *d, size_t
     fold_node out[TEST_BATCH];
     for (size_t at = 0; at < d->test.count; at += batch) {
         const size_t size = smaller(d->test.count - at, batch);
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++)
             out[i] = run_machine(f, k, n, d->trees.nodes, data_ints(&d->test, 0, at + i, NULL), 0);
-        if (fold_run(f, out, size) || fold_read(f, out, size, logits)) fail(fold_message(f), "");
+        if (fold_run(f, out, size) || fold_read(f, out, size, logits)) fail(fold_ctx_message(f), "");
         logits += size * (size_t)d->classes;
     }
 }
@@ -376,7 +376,7 @@ static int run(const options *o, const task *d, const char *data_name)
     const double seconds = train(trainer, &k, &n, d, o);
     const double train_speed = (double)d->train.count * o->epochs / seconds;
     const double batched_speed = speed(batched, &k, &n, d, TEST_BATCH, o->seconds, logits);
-    const fold_stats_data s = fold_stats(batched);
+    const fold_stats s = fold_ctx_stats(batched);
     const double single_speed = speed(single, &k, &n, d, 1, o->seconds, single_logits);
     const int identical = !memcmp(logits, single_logits, size);
     printf("%d epochs in %.1f s: %.0f samples/s. The last run: %zu calls and ops in %zu batches\n", o->epochs, seconds,

@@ -341,10 +341,10 @@ static void start_weights(fold_model *m, uint64_t seed)
         const fold_param p = fold_param_at(m, i);
         const fold_shape shape = fold_param_shape(m, p);
         const int is_weight = shape.rank == 2 && strcmp(fold_param_name(m, p), "words") != 0;
-        float *w = is_weight ? fold_params_write_begin(m, p) : NULL;
+        float *w = is_weight ? fold_values_write_begin(m, p) : NULL;
         const float bound = 1 / sqrtf((float)shape.dim[0]);
         for (int k = 0; w && k < shape.dim[0] * shape.dim[1]; k++) w[k] = bound * (2 * data_random_unit(&seed) - 1);
-        if (w) fold_params_write_end(m, p);
+        if (w) fold_values_write_end(m, p);
     }
 }
 
@@ -360,8 +360,8 @@ static net new_net(fold_model *m, const dataset *d, int hidden)
     words.frozen = 1;
     n.words = fold_param_new(m, &words);
     n.tree = fold_child_sum_new(m, "tree", WIDTH, hidden);
-    n.head = fold_dense_new(m, "head", 2 * hidden, HEAD, FOLD_SIGMOID);
-    n.classes = fold_dense_new(m, "classes", HEAD, CLASSES, FOLD_LINEAR);
+    n.head = fold_dense_new(m, "head", 2 * hidden, HEAD, FOLD_ACT_SIGMOID);
+    n.classes = fold_dense_new(m, "classes", HEAD, CLASSES, FOLD_ACT_LINEAR);
     return n;
 }
 
@@ -371,7 +371,7 @@ static fold_state record_tree(fold_ctx *f, const net *n, const corpus *c, int i)
     fold_state children[MAX_CHILDREN];
     size_t count = 0;
     for (int k = c->nodes[i].child; k >= 0; k = c->nodes[k].sibling) children[count++] = record_tree(f, n, c, k);
-    return fold_child_sum_node(f, &n->tree, fold_lookup(f, n->words, c->nodes[i].word), children, count);
+    return fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, c->nodes[i].word), children, count);
 }
 
 /* The classes' logits. */
@@ -399,10 +399,10 @@ static void add_gradients(fold_ctx *f, const net *n, const corpus *c, const size
     fold_node losses[CHUNK];
     for (size_t at = 0; at < count; at += together) {
         const size_t size = smaller(count - at, together);
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++) losses[i] = record_loss(f, n, c, &c->pairs[order[at + i]]);
         const fold_node loss = fold_scale(f, fold_sum_n(f, losses, size), 1.0f / (float)count);
-        if (fold_backward(f, loss)) fail(fold_message(f), "");
+        if (fold_backward(f, loss)) fail(fold_ctx_message(f), "");
     }
 }
 
@@ -413,10 +413,10 @@ static void predict(fold_ctx *f, const net *n, const corpus *c, size_t first, si
     fold_node roots[CHUNK];
     for (size_t at = 0; at < count; at += together) {
         const size_t size = smaller(count - at, together);
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++)
             roots[i] = fold_softmax(f, record_pair(f, n, c, &c->pairs[first + at + i]));
-        if (fold_run(f, roots, size) || fold_read(f, roots, size, p[at])) fail(fold_message(f), "");
+        if (fold_run(f, roots, size) || fold_read(f, roots, size, p[at])) fail(fold_ctx_message(f), "");
     }
 }
 
@@ -543,13 +543,13 @@ static void update_average(trainer *t)
 static void swap_weights(trainer *t, float *other)
 {
     const fold_param all = { 0, 0 };
-    float *values = fold_params_write_begin(t->model, all);
+    float *values = fold_values_write_begin(t->model, all);
     for (size_t i = 0; i < t->n_weights; i++) {
         const float value = values[i];
         values[i] = other[i];
         other[i] = value;
     }
-    fold_params_write_end(t->model, all);
+    fold_values_write_end(t->model, all);
 }
 
 static void train_epoch(trainer *t, int epoch)
@@ -619,11 +619,11 @@ static int check_identical(trainer *t, const way *eager)
     predict(eager->inference, &t->n, &t->data->test, 0, n, 1, p + n);
     add_gradients(t->training, &t->n, &t->data->train, t->order, count, count);
     memcpy(grads, fold_model_grads(t->model, NULL), t->n_weights * sizeof *grads);
-    fold_clear_grads(t->model);
+    fold_grads_clear(t->model);
     add_gradients(eager->training, &t->n, &t->data->train, t->order, count, count);
     const int same = !memcmp(p, p + n, n * sizeof *p) &&
                      !memcmp(grads, fold_model_grads(t->model, NULL), t->n_weights * sizeof *grads);
-    fold_clear_grads(t->model);
+    fold_grads_clear(t->model);
     free(grads);
     free(p);
     return same;

@@ -179,7 +179,7 @@ static net new_net(fold_model *m, const dataset *d, int hidden)
     if (!n.stack) fail("out of memory", "");
     n.words = fold_param_new(m, &words);
     n.tree = fold_tree_lstm_new(m, "tree", hidden, hidden, 2);
-    n.label = fold_dense_new(m, "label", hidden, CLASSES, FOLD_LINEAR);
+    n.label = fold_dense_new(m, "label", hidden, CLASSES, FOLD_ACT_LINEAR);
     return n;
 }
 
@@ -199,10 +199,10 @@ static fold_node record_tree(fold_ctx *f, const net *n, const int32_t *tree, les
         if (p->child < 0) {
             const int word = l ? training_word(l, &n->data->words, p->word) : p->word;
             const fold_node x = fold_lookup(f, n->words, word);
-            *top++ = fold_tree_lstm_leaf(f, &n->tree, fold_dropout(f, x, dropout_rate));
+            *top++ = fold_tree_lstm_apply_leaf(f, &n->tree, fold_dropout(f, x, dropout_rate));
         } else {
             top--;
-            top[-1] = fold_tree_lstm_inner(f, &n->tree, top - 1);
+            top[-1] = fold_tree_lstm_apply_inner(f, &n->tree, top - 1);
         }
         if (!l) continue;
         const fold_node logits = fold_dense_apply(f, &n->label, fold_dropout(f, top[-1].h, dropout_rate));
@@ -223,12 +223,12 @@ static accuracy evaluate(fold_ctx *f, const net *n, const data_set *s)
     size_t right5 = 0, right2 = 0, polar = 0;
     for (size_t at = 0; at < s->count; at += CHUNK) {
         const size_t count = smaller(s->count - at, CHUNK);
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (size_t i = 0; i < count; i++) {
             const fold_node h = record_tree(f, n, data_ints(s, 0, at + i, NULL), NULL);
             roots[i] = fold_softmax(f, fold_dense_apply(f, &n->label, h));
         }
-        if (fold_run(f, roots, count) || fold_read(f, roots, count, p[0])) fail(fold_message(f), "");
+        if (fold_run(f, roots, count) || fold_read(f, roots, count, p[0])) fail(fold_ctx_message(f), "");
         for (size_t i = 0; i < count; i++) {
             const int label = data_ints(s, 1, at + i, NULL)[0];
             int best = 0;
@@ -260,14 +260,14 @@ typedef struct trainer {
 static void train_step(trainer *t, size_t at, size_t count, const fold_adagrad *adagrad)
 {
     fold_ctx *f = t->training;
-    fold_reset(f);
+    fold_ctx_reset(f);
     t->l.n_losses = 0;
     for (size_t i = 0; i < count; i++) {
-        fold_seed(f, data_random(&t->l.random));
+        fold_dropout_seed(f, data_random(&t->l.random));
         record_tree(f, &t->n, data_ints(&t->data->train, 0, t->order[at + i], NULL), &t->l);
     }
     const fold_node loss = fold_scale(f, fold_sum_n(f, t->l.losses, t->l.n_losses), 1.0f / (float)count);
-    if (fold_backward(f, loss) || fold_adagrad_step(t->model, adagrad)) fail(fold_message(f), "");
+    if (fold_backward(f, loss) || fold_adagrad_step(t->model, adagrad)) fail(fold_ctx_message(f), "");
     if (++t->steps % AVERAGE_EVERY) return;
     /* polynomial decay (Shamir and Zhang 2013): about the last third of all steps so far */
     const float keep = (float)t->steps / (float)(t->steps + AVERAGE_POWER * AVERAGE_EVERY);
@@ -295,13 +295,13 @@ static void train_epoch(trainer *t, int epoch)
 static void swap_weights(trainer *t, float *other)
 {
     const fold_param all = { 0, 0 };
-    float *values = fold_params_write_begin(t->model, all);
+    float *values = fold_values_write_begin(t->model, all);
     for (size_t i = 0; i < t->n_weights; i++) {
         const float value = values[i];
         values[i] = other[i];
         other[i] = value;
     }
-    fold_params_write_end(t->model, all);
+    fold_values_write_end(t->model, all);
 }
 
 static void start(trainer *t, const options *o, const dataset *d)

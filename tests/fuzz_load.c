@@ -45,9 +45,9 @@ static fold_model *make_model(purse *p, int steps)
     d.memory.free = purse_free;
     d.memory.user = p;
     fold_model *m = fold_model_new(&d);
-    fold_weight(m, "W", 2, 3);
-    fold_bias(m, "b\xc3\xbc", 1);
-    fold_table(m, "t\"", 3, 2);
+    fold_weight_new(m, "W", 2, 3);
+    fold_bias_new(m, "b\xc3\xbc", 1);
+    fold_table_new(m, "t\"", 3, 2);
     for (int i = 0; i < steps; i++) {
         size_t n;
         float *g = fold_model_grads(m, &n);
@@ -78,7 +78,7 @@ static void save(fold_model *m, bytes *to)
     fold_save_desc d = fold_save_desc_default();
     d.state = 1;
     to->n = to->at = 0;
-    must(!fold_save_to(m, to_bytes, to, &d), "it saves");
+    must(!fold_model_save_to(m, to_bytes, to, &d), "it saves");
 }
 
 /* -- one input ------------------------------------------------------------------------------------ */
@@ -106,14 +106,14 @@ static void one_input(const uint8_t *data, size_t size)
     const size_t held = p.held;
     unsigned char *exact = (unsigned char *)malloc(size + !size);
     if (size) memcpy(exact, data, size);
-    const fold_status status = fold_load_memory(m, exact, size, &d);
+    const fold_status status = fold_model_load_memory(m, exact, size, &d);
     must(p.held == held, "memory is returned");
     must(p.most <= held + 3 * size + 1000, "memory stays within a few times the file");
     free(exact);
     input.n = size;
     input.at = 0;
     if (size) memcpy(input.b, data, size);
-    const fold_status streamed = fold_load_from(n, from_bytes, &input, &d);
+    const fold_status streamed = fold_model_load_from(n, from_bytes, &input, &d);
     must(!status || status != FOLD_BAD_STATE, "no status of another kind");
     must(!status == !fold_model_message(m)[0], "an error says why");
     must(streamed == status || !streamed, "a stream may go on, and fails as memory does");
@@ -129,7 +129,7 @@ static void one_input(const uint8_t *data, size_t size)
         d.state = 1;
         d.allow_missing = 0;
         d.prefix = NULL;
-        must(!fold_load_memory(n, after.b, after.n, &d), "what was saved is loaded");
+        must(!fold_model_load_memory(n, after.b, after.n, &d), "what was saved is loaded");
         save(n, &other);
         must(other.n == after.n && !memcmp(other.b, after.b, after.n), "to the same bits");
     }
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
         d.state = random_below(&r, 2);
         d.config = random_below(&r, 2) ? "h=\"5\"" : NULL;
         good.n = good.at = 0;
-        must(!fold_save_to(m, to_bytes, &good, &d), "it saves");
+        must(!fold_model_save_to(m, to_bytes, &good, &d), "it saves");
         x.n = 0;
         insert(&x, 0, &settings, 1);
         insert(&x, 1, good.b, good.n);

@@ -32,7 +32,7 @@ static void list_max_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
     out[0] = fold_list_max(f, in[0]);
 }
 
-static fold_cell_desc cell_desc(const char *name, fold_body *body, const void *user, int n_in, int n_list,
+static fold_cell_desc cell_desc(const char *name, fold_cell_body *body, const void *user, int n_in, int n_list,
                                 int n_out)
 {
     fold_cell_desc d;
@@ -48,13 +48,13 @@ static void net_new(net *n)
 {
     memset(n, 0, sizeof *n);
     n->m = fold_model_new(NULL);
-    n->embed = fold_table(n->m, "embed", WORDS, H);
-    n->W = fold_weight(n->m, "W", H, H);
-    n->b = fold_bias(n->m, "b", H);
-    n->V = fold_weight(n->m, "V", H, CLASSES);
-    n->a = fold_bias(n->m, "a", CLASSES);
-    n->gain = fold_bias(n->m, "gain", H);
-    n->frozen = fold_weight(n->m, "frozen", H, H);
+    n->embed = fold_table_new(n->m, "embed", WORDS, H);
+    n->W = fold_weight_new(n->m, "W", H, H);
+    n->b = fold_bias_new(n->m, "b", H);
+    n->V = fold_weight_new(n->m, "V", H, CLASSES);
+    n->a = fold_bias_new(n->m, "a", CLASSES);
+    n->gain = fold_bias_new(n->m, "gain", H);
+    n->frozen = fold_weight_new(n->m, "frozen", H, H);
     n->tree = fold_tree_lstm_new(n->m, "tree", H, H, 2);
     n->lstm = fold_lstm_new(n->m, "lstm", H, H);
     fold_param_freeze(n->m, n->frozen, 1);
@@ -99,7 +99,7 @@ static size_t take_grads(fold_model *m, float *to)
     size_t n;
     const float *g = fold_model_grads(m, &n);
     memcpy(to, g, n * sizeof *g);
-    fold_clear_grads(m);
+    fold_grads_clear(m);
     return n;
 }
 static float got_grads[MAX_FLOATS], want_grads[MAX_FLOATS];
@@ -147,13 +147,13 @@ static void record_tree(fold_ctx *f, const net *n, trees *t, check_random *r)
     bounds b[MAX_TREE], sample = none;
     int count = 1 + random_below(r, 20);
     for (int i = 0; i < count; i++) {
-        s[i] = fold_tree_lstm_leaf(f, &n->tree, word(f, n, random_below(r, WORDS)));
+        s[i] = fold_tree_lstm_apply_leaf(f, &n->tree, word(f, n, random_below(r, WORDS)));
         b[i] = chain_over(none, none, LEAF);
         if (t->every_node || count == 1) output(f, n, t, &sample, s[i].h, b[i], i);
     }
     while (count > 1) {
         const int at = random_below(r, count - 1);
-        s[at] = fold_tree_lstm_inner(f, &n->tree, s + at);
+        s[at] = fold_tree_lstm_apply_inner(f, &n->tree, s + at);
         b[at] = chain_over(b[at], b[at + 1], INNER);
         memmove(s + at + 1, s + at + 2, (size_t)(count - at - 2) * sizeof *s);
         memmove(b + at + 1, b + at + 2, (size_t)(count - at - 2) * sizeof *b);
@@ -171,7 +171,7 @@ static void record_trees(fold_ctx *f, const net *n, trees *t, int every_node, ui
     check_random r = { seed };
     memset(t, 0, sizeof *t);
     t->every_node = every_node;
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int i = 0; i < SAMPLES; i++) record_tree(f, n, t, &r);
     t->total = fold_sum_n(f, t->loss, t->n_losses);
 }
@@ -188,7 +188,7 @@ static void lower_bound(void)
     for (int k = 0; k < 20; k++) {
         record_trees(whole, &n, &t, k % 2, (uint64_t)k);
         CHECK_INT(fold_backward(whole, t.total), FOLD_OK);
-        const fold_stats_data s = fold_stats(whole);
+        const fold_stats s = fold_ctx_stats(whole);
         CHECK_SAYS(s.lower_bound == bound_of(t.all), "output at the %s: lower bound %zu, want %zu",
                    where[k % 2], s.lower_bound, bound_of(t.all));
         CHECK_SAYS(s.batches == bound_of(t.all), "output at the %s: %zu batches, the bound is %zu",
@@ -196,12 +196,12 @@ static void lower_bound(void)
         CHECK_INT(s.groups, 1u);
         record_trees(inference, &n, &t, k % 2, (uint64_t)k);
         CHECK_INT(fold_run(inference, &t.total, 1), FOLD_OK);
-        CHECK_SAYS(fold_stats(inference).batches == bound_of(t.all),
+        CHECK_SAYS(fold_ctx_stats(inference).batches == bound_of(t.all),
                    "inference, output at the %s: %zu batches, the bound is %zu", where[k % 2],
-                   fold_stats(inference).batches, bound_of(t.all));
+                   fold_ctx_stats(inference).batches, bound_of(t.all));
         record_trees(single, &n, &t, k % 2, (uint64_t)k); /* each sample its own group, then the sum */
         CHECK_INT(fold_backward(single, t.total), FOLD_OK);
-        const fold_stats_data g = fold_stats(single);
+        const fold_stats g = fold_ctx_stats(single);
         CHECK_INT(g.groups, SAMPLES + 1u);
         CHECK_SAYS(g.lower_bound == t.sum + 1, "sample by sample: lower bound %zu, want %zu", g.lower_bound,
                    t.sum + 1);
@@ -228,7 +228,7 @@ static void budgets_and_schedules(void)
             fold_ctx *f = context(&n, 1, 0, (fold_schedule)schedule, budgets[k]);
             record_trees(f, &n, &t, 1, 5);
             CHECK_INT(fold_backward(f, t.total), FOLD_OK);
-            const fold_stats_data s = fold_stats(f);
+            const fold_stats s = fold_ctx_stats(f);
             CHECK_SAYS(s.batches >= s.lower_bound, "%zu batches, fewer than the bound %zu", s.batches,
                        s.lower_bound);
             CHECK(schedule != FOLD_SCHEDULE_RATIO || s.batches == s.lower_bound);
@@ -256,12 +256,12 @@ static void chains(void)
     fold_ctx *f = context(&n, 1, 0, FOLD_SCHEDULE_RATIO, SIZE_MAX);
     fold_node loss[SAMPLES];
     for (int i = 0; i < SAMPLES; i++) {
-        fold_state s = fold_recurrent_start(f, &n.lstm);
-        for (int k = 0; k <= i; k++) s = fold_recurrent_step(f, &n.lstm, word(f, &n, i * k), s);
+        fold_state s = fold_recurrent_zeros(f, &n.lstm);
+        for (int k = 0; k <= i; k++) s = fold_recurrent_apply(f, &n.lstm, word(f, &n, i * k), s);
         loss[i] = classify(f, &n, s.h, i);
     }
     CHECK_INT(fold_backward(f, fold_sum_n(f, loss, SAMPLES)), FOLD_OK);
-    const fold_stats_data s = fold_stats(f);
+    const fold_stats s = fold_ctx_stats(f);
     CHECK_INT(s.lower_bound, SAMPLES + 3u);
     CHECK_SAYS(s.batches >= SAMPLES + 3 && s.batches <= SAMPLES + 4, "%zu batches", s.batches);
     CHECK_INT(s.run_nodes, SAMPLES * (SAMPLES + 1u) / 2 + 2 * SAMPLES + 1);
@@ -285,7 +285,7 @@ static fold_node attend(fold_ctx *f, const net *n, const fold_child_sum *sum, in
         children[k].h = x;
         children[k].c = y;
     }
-    if (kind == BY_CHILD_SUM) return fold_child_sum_node(f, sum, query, children, (size_t)count).h;
+    if (kind == BY_CHILD_SUM) return fold_child_sum_apply(f, sum, query, children, (size_t)count).h;
     if (kind == BY_OP) return fold_attend_n_shaped(f, list, list + count, (size_t)count, fold_shape1(H));
     return fold_out(f, fold_call_list(f, n->neighbours, &query, 1, list, (size_t)count), 0);
 }
@@ -307,14 +307,14 @@ static void list_lengths(void)
                 loss[i] = classify(f, &n, attend(f, &n, &sum, kind, i, count), i);
             }
             CHECK_INT(fold_backward(f, fold_mean_n(f, loss, 21)), FOLD_OK);
-            const fold_stats_data s = fold_stats(f);
+            const fold_stats s = fold_ctx_stats(f);
             CHECK_INT(s.list_elements, elements + 21u); /* the mean is a list too */
             if (!mixed) { batches = s.batches; calls = s.kernel_calls; }
             const size_t leaves = mixed && kind == BY_CHILD_SUM; /* nodes without children are a cell of their own */
             CHECK_INT(s.batches, batches + leaves);
             if (!leaves) CHECK_INT(s.kernel_calls, calls);
             fold_ctx_free(f);
-            fold_clear_grads(n.m);
+            fold_grads_clear(n.m);
         }
     }
     fold_model_free(n.m);
@@ -364,7 +364,7 @@ static void programs(void)
             fold_ctx *f = context(&n, 1, !way, FOLD_SCHEDULE_RATIO, way == 2 ? 2000 : SIZE_MAX);
             const fold_node root = program(f, &n, which);
             CHECK_INT(fold_backward(f, root), FOLD_OK);
-            const fold_stats_data s = fold_stats(f);
+            const fold_stats s = fold_ctx_stats(f);
             if (way == 2)
                 CHECK_SAYS(s.groups > 2 && !s.one_group[0], "%s: %zu groups: %s", program_names[which],
                            s.groups, s.one_group);
@@ -415,11 +415,11 @@ static void groups_hold_rows(void)
     fold_node y[COUNT];
     inference.inference = 1;
     fold_model *m = fold_model_new(&inference);
-    const fold_param W = fold_weight(m, "W", 2 * HIDDEN, 4 * HIDDEN), b = fold_bias(m, "b", 4 * HIDDEN), V = fold_weight(m, "V", WIDE, WIDE);
+    const fold_param W = fold_weight_new(m, "W", 2 * HIDDEN, 4 * HIDDEN), b = fold_bias_new(m, "b", 4 * HIDDEN), V = fold_weight_new(m, "V", WIDE, WIDE);
     fold_ctx *f = fold_ctx_new(m, &d);
     for (int i = 0; i < SEQUENCES; i++) y[i] = plain_lstm(f, W, b, HIDDEN, STEPS);
     CHECK_INT(fold_run(f, y, SEQUENCES), FOLD_OK);
-    fold_stats_data s = fold_stats(f);
+    fold_stats s = fold_ctx_stats(f);
     CHECK_SAYS(s.groups > 1 && s.run_nodes >= 6 * s.batches, "%zu calls in %zu batches of %zu groups", s.run_nodes, s.batches, s.groups);
     fold_ctx_free(f);
     for (int threads = 1; threads <= 2; threads++) {
@@ -431,7 +431,7 @@ static void groups_hold_rows(void)
             for (int k = 0; k < LAYERS; k++) y[i] = fold_tanh(f, fold_linear(f, y[i], V, none));
         }
         CHECK_INT(fold_run(f, y, COUNT), FOLD_OK);
-        s = fold_stats(f);
+        s = fold_ctx_stats(f);
         CHECK_SAYS(s.groups == (threads == 1 ? 3u : 4u), "%d threads: %zu groups", threads, s.groups); /* 32, 32 and 16 samples, or 20 each */
         fold_ctx_free(f);
     }
@@ -450,7 +450,7 @@ static void memory_is_reused(void)
     fold_ctx *f = fold_ctx_new(m, &d);
     for (int i = 0; i < COUNT; i++) y[i] = fold_square(f, fold_sigmoid(f, fold_tanh(f, fold_input(f, x, WIDTH))));
     CHECK_INT(fold_run(f, y, COUNT), FOLD_OK);
-    const fold_stats_data s = fold_stats(f);
+    const fold_stats s = fold_ctx_stats(f);
     CHECK_INT(s.groups, COUNT);
     CHECK_INT(s.without_reuse_bytes, COUNT * OPS * WIDTH * sizeof(float));
     CHECK_SAYS(s.value_bytes > 0 && s.value_bytes < s.without_reuse_bytes / 5, "%zu bytes of %zu", s.value_bytes, s.without_reuse_bytes);
@@ -503,10 +503,10 @@ static void more_recording(void)
     net_new(&n);
     for (int pieces = 0; pieces < 4; pieces++) { /* eager and batched, at once and in three runs */
         fold_ctx *f = context(&n, 1, pieces % 2 == 0, FOLD_SCHEDULE_RATIO, 0);
-        fold_state s = fold_recurrent_start(f, &n.lstm);
+        fold_state s = fold_recurrent_zeros(f, &n.lstm);
         fold_node h[3];
         for (int k = 0; k < 3; k++) {
-            for (int i = 0; i < 4; i++) s = fold_recurrent_step(f, &n.lstm, word(f, &n, 5 * k + i), s);
+            for (int i = 0; i < 4; i++) s = fold_recurrent_apply(f, &n.lstm, word(f, &n, 5 * k + i), s);
             h[k] = s.h;
             fold_keep(f, s.h);
             fold_keep(f, s.c);
@@ -542,16 +542,16 @@ static void changed_parameters(void)
         const float before = fold_scalar(f, loss);
         CHECK_INT(fold_sgd_step(n.m, &sgd), FOLD_OK);
         CHECK_INT(fold_backward(f, loss), eager ? FOLD_BAD_STATE : FOLD_OK);
-        if (eager) CHECK_TEXT(fold_message(f), "parameters changed");
+        if (eager) CHECK_TEXT(fold_ctx_message(f), "parameters changed");
         const float again = eager ? 0 : fold_scalar(f, loss);
-        fold_clear_grads(n.m);
-        fold_reset(f);
+        fold_grads_clear(n.m);
+        fold_ctx_reset(f);
         const fold_node fresh = small_loss(f, &n, 1);
         CHECK_INT(fold_backward(f, fresh), FOLD_OK);
         const float after = fold_scalar(f, fresh);
         CHECK(after < before);
         if (!eager) CHECK_BITS(&again, &after, 1);
-        fold_clear_grads(n.m);
+        fold_grads_clear(n.m);
         fold_ctx_free(f);
     }
     fold_model_free(n.m);
@@ -568,11 +568,11 @@ static void evaluation_between_steps(void)
         const fold_adam adam = fold_adam_default();
         for (int step = 0; step < 6; step++) {
             fold_node loss[SAMPLES], test[3];
-            fold_reset(f);
+            fold_ctx_reset(f);
             for (int i = 0; i < SAMPLES; i++) {
                 loss[i] = small_loss(f, &n, step + i);
                 if (evaluates && i == SAMPLES / 2) {
-                    fold_reset(e);
+                    fold_ctx_reset(e);
                     for (int k = 0; k < 3; k++) test[k] = small_loss(e, &n, k);
                     CHECK_INT(fold_run(e, test, 3), FOLD_OK);
                     CHECK(fold_scalar(e, test[2]) > 0);
@@ -631,16 +631,16 @@ static void unkept_nodes(void)
     net_new(&n);
     fold_ctx *f = context(&n, 0, 0, FOLD_SCHEDULE_RATIO, 0);
     for (int way = 0; way < 3; way++) {
-        fold_reset(f);
+        fold_ctx_reset(f);
         const fold_node x = fold_tanh(f, word(f, &n, 1)), y = fold_sum(f, x, FOLD_ALL);
         if (way) CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
         float copy[H];
         if (way < 2) CHECK(!fold_value(f, way ? x : y)); /* not kept; not run */
         else CHECK(fold_read(f, &x, 1, copy) != FOLD_OK);
         CHECK_INT(fold_ctx_status(f), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_message(f), way ? "keep" : "run");
+        CHECK_TEXT(fold_ctx_message(f), way ? "keep" : "run");
     }
-    fold_reset(f);
+    fold_ctx_reset(f);
     const fold_node y = fold_sum(f, word(f, &n, 1), FOLD_ALL);
     CHECK(isnan(fold_scalar(f, y)));
     fold_ctx_free(f);
@@ -653,10 +653,10 @@ static fold_node repetitive(fold_ctx *f, const net *n, fold_node *twice)
 {
     fold_node loss[8];
     for (int i = 0; i < 8; i++) { /* words repeat, so do the calls on them */
-        fold_state s = fold_tree_lstm_leaf(f, &n->tree, word(f, n, i % 2)), pair[2];
+        fold_state s = fold_tree_lstm_apply_leaf(f, &n->tree, word(f, n, i % 2)), pair[2];
         pair[0] = s;
-        pair[1] = fold_tree_lstm_leaf(f, &n->tree, word(f, n, 0));
-        s = fold_tree_lstm_inner(f, &n->tree, pair);
+        pair[1] = fold_tree_lstm_apply_leaf(f, &n->tree, word(f, n, 0));
+        s = fold_tree_lstm_apply_inner(f, &n->tree, pair);
         if (i < 2) twice[i] = s.h;
         if (i > 5) twice[i - 4] = s.h;
         loss[i] = classify(f, n, s.h, i % 4);
@@ -687,7 +687,7 @@ static void merged_calls(void)
         const float got = fold_scalar(f, root);
         if (!way) want = got;
         CHECK_BITS(&got, &want, 1);
-        if (way != 1) nodes[way > 0] = fold_stats(f).run_nodes;
+        if (way != 1) nodes[way > 0] = fold_ctx_stats(f).run_nodes;
         if (way == 1) count = take_grads(n.m, want_grads);
         else take_grads(n.m, got_grads);
         if (way > 1) CHECK_BITS(got_grads, want_grads, count);
@@ -710,15 +710,15 @@ static void merged_plans(void)
     fold_ctx *f = fold_ctx_new(n.m, &d);
     for (int round = 0; round < 4; round++) {
         fold_node loss[2], x = { 0, 0 };
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (int i = 0; i < 2; i++) {
-            if (!i || round == 3) x = fold_tree_lstm_leaf(f, &n.tree, word(f, &n, 1)).h;
+            if (!i || round == 3) x = fold_tree_lstm_apply_leaf(f, &n.tree, word(f, &n, 1)).h;
             loss[i] = fold_sum(f, i ? fold_tanh(f, x) : fold_sigmoid(f, x), FOLD_ALL);
         }
         CHECK_INT(fold_backward(f, fold_sum_n(f, loss, 2)), FOLD_OK);
-        CHECK_INT(fold_stats(f).nodes, 8);
-        CHECK_INT(fold_stats(f).plan_hits, round < 2 ? 0 : 1);
-        CHECK_INT(fold_stats(f).groups, round < 3 ? 1 : 2);
+        CHECK_INT(fold_ctx_stats(f).nodes, 8);
+        CHECK_INT(fold_ctx_stats(f).plan_hits, round < 2 ? 0 : 1);
+        CHECK_INT(fold_ctx_stats(f).groups, round < 3 ? 1 : 2);
     }
     fold_ctx_free(f);
     fold_model_free(n.m);
@@ -731,7 +731,7 @@ typedef struct readers { fold_model *m; fold_param words; fold_recurrent of[3]; 
 static void readers_new(readers *n)
 {
     n->m = fold_model_new(NULL);
-    n->words = fold_table(n->m, "words", 4, 5);
+    n->words = fold_table_new(n->m, "words", 4, 5);
     n->of[0] = fold_rnn_new(n->m, "rnn", 5, H);
     n->of[1] = fold_lstm_new(n->m, "lstm", 5, H);
     n->of[2] = fold_gru_new(n->m, "gru", 5, H);
@@ -743,12 +743,12 @@ static fold_node read_words(fold_ctx *f, const readers *n, int sample)
     fold_node last[4];
     fold_state child[WORDS_READ];
     for (int k = 0; k < 3; k++) {
-        fold_state s = fold_recurrent_start(f, &n->of[k]);
-        for (int t = 0; t < WORDS_READ; t++) s = fold_recurrent_step(f, &n->of[k], fold_lookup(f, n->words, (sample + t * t) % DISTINCT), s);
+        fold_state s = fold_recurrent_zeros(f, &n->of[k]);
+        for (int t = 0; t < WORDS_READ; t++) s = fold_recurrent_apply(f, &n->of[k], fold_lookup(f, n->words, (sample + t * t) % DISTINCT), s);
         last[k] = s.h;
     }
     for (int t = 0; t < WORDS_READ; t++)
-        child[t] = fold_child_sum_node(f, &n->tree, fold_lookup(f, n->words, (sample * t) % DISTINCT), child, t < 3 ? 0 : (size_t)t);
+        child[t] = fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, (sample * t) % DISTINCT), child, t < 3 ? 0 : (size_t)t);
     last[3] = child[WORDS_READ - 1].h;
     return fold_sum(f, fold_square(f, fold_concat(f, last, 4, 0)), FOLD_ALL);
 }
@@ -779,16 +779,16 @@ static void merged_products(void)
         for (size_t i = 0; i < count && way == 1; i++)
             CHECK_SAYS(fabsf(plain[i] - want_grads[i]) < 1e-5f, "%zu: %g, want %g", i, (double)want_grads[i], (double)plain[i]);
         if (way > 1) CHECK_BITS(got_grads, want_grads, count);
-        if (way == 3) CHECK_SAYS(fold_stats(f).groups > 3, "%zu groups", fold_stats(f).groups);
+        if (way == 3) CHECK_SAYS(fold_ctx_stats(f).groups > 3, "%zu groups", fold_ctx_stats(f).groups);
         fold_ctx_free(f);
     }
     fold_ctx_desc d = fold_ctx_desc_default();
     d.dedupe = 1;
     fold_ctx *f = fold_ctx_new(n.m, &d);
-    fold_state s = fold_recurrent_start(f, &n.of[1]);
-    for (int t = 0; t < WORDS_READ; t++) s = fold_recurrent_step(f, &n.of[1], fold_lookup(f, n.words, t % DISTINCT), s);
+    fold_state s = fold_recurrent_zeros(f, &n.of[1]);
+    for (int t = 0; t < WORDS_READ; t++) s = fold_recurrent_apply(f, &n.of[1], fold_lookup(f, n.words, t % DISTINCT), s);
     CHECK_INT(fold_run(f, &s.h, 1), FOLD_OK);
-    CHECK_INT(fold_stats(f).run_nodes, WORDS_READ + DISTINCT); /* its steps, and a product for every word */
+    CHECK_INT(fold_ctx_stats(f).run_nodes, WORDS_READ + DISTINCT); /* its steps, and a product for every word */
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -798,7 +798,7 @@ static fold_node on_shared(fold_ctx *f, const net *n, int which)
 {
     fold_node loss[8];
     for (int i = 0; i < 8; i++) {
-        const fold_state leaf = fold_tree_lstm_leaf(f, &n->tree, word(f, n, 0));
+        const fold_state leaf = fold_tree_lstm_apply_leaf(f, &n->tree, word(f, n, 0));
         const fold_node chosen = which ? leaf.c : leaf.h, part = fold_slice(f, chosen, 0, 0, H);
         float own[H];
         for (int k = 0; k < H; k++) own[k] = (float)(i * H + k) * 0.01f;
@@ -820,7 +820,7 @@ static void merged_shared(void)
             d.group_bytes = way == 2 ? 1 : SIZE_MAX;
             fold_ctx *f = fold_ctx_new(n.m, &d);
             CHECK_INT(fold_backward(f, on_shared(f, &n, which)), FOLD_OK);
-            if (way == 2) CHECK_SAYS(fold_stats(f).groups > 2, "%zu groups", fold_stats(f).groups);
+            if (way == 2) CHECK_SAYS(fold_ctx_stats(f).groups > 2, "%zu groups", fold_ctx_stats(f).groups);
             const size_t count = take_grads(n.m, way ? got_grads : want_grads);
             if (way) CHECK_BITS(got_grads, want_grads, count);
             fold_ctx_free(f);
@@ -837,7 +837,7 @@ static void merged_in_a_block(void)
     float want[2] = { 0, 0 };
     size_t bytes = 0;
     net_new(&n);
-    const fold_param many = fold_table(n.m, "many", N, H);
+    const fold_param many = fold_table_new(n.m, "many", N, H);
     for (size_t extra = 0; extra <= 3 * 65536; extra += 65536 / 4) {
         fold_ctx_desc d = fold_ctx_desc_default();
         void *memory = NULL;
@@ -849,19 +849,19 @@ static void merged_in_a_block(void)
         }
         fold_ctx *f = fold_ctx_new(n.m, &d);
         for (int again = 0; again < 2; again++) {
-            fold_reset(f);
+            fold_ctx_reset(f);
             for (int i = 0; i < N; i++) {
                 fold_node x = fold_lookup(f, many, i);
                 for (int k = 0; k < AGAIN * again; k++) x = fold_lookup(f, many, i);
                 y[i] = fold_tanh(f, fold_linear(f, x, n.W, n.b));
             }
             const fold_node root = fold_sum(f, fold_sum_n(f, y, N), FOLD_ALL);
-            CHECK_SAYS(!fold_run(f, &root, 1), "%s", fold_message(f));
+            CHECK_SAYS(!fold_run(f, &root, 1), "%s", fold_ctx_message(f));
             const float got = fold_scalar(f, root);
             if (bytes) CHECK_BITS(&got, &want[again], 1);
             else want[again] = got;
         }
-        if (!bytes) bytes = fold_stats(f).block_bytes;
+        if (!bytes) bytes = fold_ctx_stats(f).block_bytes;
         fold_ctx_free(f);
         free(memory);
     }
@@ -878,11 +878,11 @@ static void own_recurrent(void)
     memset(&own.projected, 0, sizeof own.projected);
     d.dedupe = 1;
     fold_ctx *f = fold_ctx_new(n.m, &d);
-    const fold_node with = fold_recurrent_step(f, &n.lstm, word(f, &n, 1), fold_recurrent_start(f, &n.lstm)).h;
-    const fold_node without = fold_recurrent_step(f, &own, word(f, &n, 1), fold_recurrent_start(f, &own)).h;
+    const fold_node with = fold_recurrent_apply(f, &n.lstm, word(f, &n, 1), fold_recurrent_zeros(f, &n.lstm)).h;
+    const fold_node without = fold_recurrent_apply(f, &own, word(f, &n, 1), fold_recurrent_zeros(f, &own)).h;
     const fold_node both[2] = { with, without };
     float values[2][H];
-    CHECK_SAYS(!fold_run(f, both, 2), "%s", fold_message(f));
+    CHECK_SAYS(!fold_run(f, both, 2), "%s", fold_ctx_message(f));
     CHECK_INT(fold_read(f, both, 2, values[0]), FOLD_OK);
     CHECK_BITS(values[0], values[1], H);
     fold_ctx_free(f);
@@ -914,7 +914,7 @@ static void signs_of_zero(void)
         const fold_node x = fold_input(f, a, 4), list[2] = { fold_input(f, b, 4), fold_input(f, b, 4) };
         fold_keep_grad(f, x);
         const fold_node y = fold_call_list(f, cell, &x, 1, list, (size_t)(k / 2));
-        CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_mul(f, y, fold_input(f, z, 4)), FOLD_ALL)), "%s", fold_message(f));
+        CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_mul(f, y, fold_input(f, z, 4)), FOLD_ALL)), "%s", fold_ctx_message(f));
         const float *got = fold_grad(f, x);
         if (d.eager) memcpy(want, got, sizeof want);
         else CHECK_BITS(got, want, 4);
@@ -942,14 +942,14 @@ static void two_forward(const fold_op_call *c)
 }
 static void two_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
-    const fold_node y = fold_apply(f, two_op, in, 1, NULL, 0);
+    const fold_node y = fold_op_apply(f, two_op, in, 1, NULL, 0);
     (void)user;
     out[0] = fold_list_sum(f, fold_add(f, y, fold_scale(f, fold_out(f, y, 1), 100)));
 }
 static void two_outputs_of_elements(void)
 {
     fold_model *m = fold_model_new(NULL);
-    fold_op_def op;
+    fold_op_desc op;
     fold_cell_desc c = fold_cell_desc_default();
     const float v[2][4] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 } };
     memset(&op, 0, sizeof op);
@@ -970,7 +970,7 @@ static void two_outputs_of_elements(void)
         fold_ctx *f = fold_ctx_new(m, &d);
         const fold_node list[2] = { fold_input(f, v[0], 4), fold_input(f, v[1], 4) }, y = fold_call_list(f, cell, NULL, 0, list, 2);
         CHECK_INT(fold_run(f, &y, 1), eager ? FOLD_BAD_CELL : FOLD_OK);
-        if (eager) CHECK_TEXT(fold_message(f), "two: an eager context runs no op of several outputs on list elements");
+        if (eager) CHECK_TEXT(fold_ctx_message(f), "two: an eager context runs no op of several outputs on list elements");
         else CHECK_SAYS(fabsf(fold_value(f, y)[3] - 302 * 12) < 0.01f, "%g", (double)fold_value(f, y)[3]);
         fold_ctx_free(f);
     }
@@ -988,7 +988,7 @@ static void lookups_in_order(void)
         for (int way = 0; way < 4; way++) { /* eager, one group, a group a sample, threads */
             fold_model *m = fold_model_new(NULL);
             fold_ctx_desc d = fold_ctx_desc_default();
-            const fold_param words = fold_table(m, "words", 5, 4), tags = fold_table(m, "tags", 3, 4);
+            const fold_param words = fold_table_new(m, "words", 5, 4), tags = fold_table_new(m, "tags", 3, 4);
             fold_node x[4], loss[4];
             d.training = 1;
             d.eager = way == 0;
@@ -1001,8 +1001,8 @@ static void lookups_in_order(void)
                 const fold_node y = fold_add(f, fold_scale(f, x[order[k][i]], by[i]), fold_lookup(f, tags, i % 3));
                 loss[i] = fold_sum(f, y, FOLD_ALL);
             }
-            CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 4)), "%s", fold_message(f));
-            CHECK(way != 2 || k == 0 || fold_stats(f).groups > 3); /* each sample for itself where the order allows it */
+            CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 4)), "%s", fold_ctx_message(f));
+            CHECK(way != 2 || k == 0 || fold_ctx_stats(f).groups > 3); /* each sample for itself where the order allows it */
             if (d.eager) memcpy(want, fold_param_grad(m, words) + 8, sizeof want);
             else CHECK_BITS(fold_param_grad(m, words) + 8, want, 4);
             fold_ctx_free(f);
@@ -1025,7 +1025,7 @@ static void empty_lists_only(void)
         fold_model *m = fold_model_new(NULL);
         fold_ctx_desc d = fold_ctx_desc_default();
         fold_cell_desc c = fold_cell_desc_default();
-        const fold_param W = fold_weight(m, "W", 4, 4);
+        const fold_param W = fold_weight_new(m, "W", 4, 4);
         c.name = "both";
         c.body = call_and_elements_body;
         c.user = &W;
@@ -1037,7 +1037,7 @@ static void empty_lists_only(void)
         d.eager = way == 0;
         fold_ctx *f = fold_ctx_new(m, &d);
         const fold_node in = fold_input(f, x, 4), y = fold_call_list(f, cell, &in, 1, NULL, 0);
-        CHECK_SAYS(!fold_backward(f, fold_scale(f, fold_sum(f, y, FOLD_ALL), 1e-30f)), "%s", fold_message(f));
+        CHECK_SAYS(!fold_backward(f, fold_scale(f, fold_sum(f, y, FOLD_ALL), 1e-30f)), "%s", fold_ctx_message(f));
         if (d.eager) memcpy(want, fold_param_grad(m, W), sizeof want);
         else CHECK_BITS(fold_param_grad(m, W), want, 16);
         fold_ctx_free(f);
@@ -1088,16 +1088,16 @@ static void weights_used_often(void)
             w.shape = fold_shape2(k, n);
             w.uses = FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T;
             w.init = FOLD_INIT_GLOROT;
-            const fold_param W = fold_param_new(m, &w), b = fold_bias(m, "b", n);
+            const fold_param W = fold_param_new(m, &w), b = fold_bias_new(m, "b", n);
             d.training = 1;
             d.eager = way % 3 == 0;
             d.group_bytes = way % 3 == 2 ? 1 : d.group_bytes;
             fold_ctx *f = fold_ctx_new(m, &d);
             for (int run = 0; run < 2; run++) {
-                fold_reset(f);
+                fold_ctx_reset(f);
                 for (int i = 0; i < 9; i++) loss[i] = used_often(f, W, b, k, n, way > 2, &r);
-                CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 9)), "%s", fold_message(f));
-                CHECK(d.eager || (fold_stats(f).groups > 1) == (way % 3 == 2));
+                CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 9)), "%s", fold_ctx_message(f));
+                CHECK(d.eager || (fold_ctx_stats(f).groups > 1) == (way % 3 == 2));
             }
             if (d.eager) memcpy(want, fold_param_grad(m, W), floats * sizeof *want);
             else CHECK_BITS(fold_param_grad(m, W), want, floats);
@@ -1120,12 +1120,12 @@ static void unmerged_dropout(void)
         for (int i = 0; i < 32; i++) ones[i] = 1;
         const fold_node x = fold_input(f, ones, 32);
         fold_node y[4];
-        fold_seed(f, 1);
+        fold_dropout_seed(f, 1);
         y[0] = fold_dropout(f, x, 0.5f);
         y[1] = fold_dropout(f, x, 0.5f); /* the next draw */
-        fold_seed(f, 2);
+        fold_dropout_seed(f, 2);
         y[2] = fold_dropout(f, x, 0.5f);
-        fold_seed(f, 1);
+        fold_dropout_seed(f, 1);
         y[3] = fold_dropout(f, x, 0.5f); /* the first again */
         CHECK(y[0].id != y[1].id && y[0].id != y[2].id && y[1].id != y[2].id);
         CHECK_INT(fold_run(f, y, 4), FOLD_OK);
@@ -1327,18 +1327,18 @@ static void each_mistake(void)
     for (int eager = 0; eager < 2; eager++) {
         fold_ctx *f = context(&n, 1, eager, FOLD_SCHEDULE_RATIO, 0);
         for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
-            fold_reset(f);
+            fold_ctx_reset(f);
             const fold_node bad = mistakes[i].record(f, &n),
                             after = fold_tanh(f, fold_linear(f, bad, n.W, n.b));
-            CHECK_SAYS(fold_is_null(bad) && fold_is_null(after), "%s: gave a node", mistakes[i].name);
+            CHECK_SAYS(fold_node_is_null(bad) && fold_node_is_null(after), "%s: gave a node", mistakes[i].name);
             CHECK_SAYS(fold_ctx_status(f) == mistakes[i].status, "%s: status '%s', message '%s'",
-                       mistakes[i].name, fold_status_text(fold_ctx_status(f)), fold_message(f));
-            for (int k = 0; k < 2; k++) CHECK_TEXT(fold_message(f), mistakes[i].says[k]);
-            CHECK(fold_is_null(small_loss(f, &n, 1)));
+                       mistakes[i].name, fold_status_text(fold_ctx_status(f)), fold_ctx_message(f));
+            for (int k = 0; k < 2; k++) CHECK_TEXT(fold_ctx_message(f), mistakes[i].says[k]);
+            CHECK(fold_node_is_null(small_loss(f, &n, 1)));
             CHECK_INT(fold_run(f, &after, 1), mistakes[i].status);
             CHECK_INT(fold_backward(f, after), mistakes[i].status);
             CHECK_INT(fold_model_status(n.m), FOLD_OK);
-            fold_reset(f);
+            fold_ctx_reset(f);
             CHECK_INT(fold_ctx_status(f), FOLD_OK);
             CHECK_INT(fold_backward(f, small_loss(f, &n, 1)), FOLD_OK);
         }
@@ -1358,7 +1358,7 @@ static void stale_handles(void)
     const fold_node old = small_loss(f, &n, 1), null = { 0, 0 };
     for (int way = 0; way < 8; way++) {
         float x[H];
-        fold_reset(f);
+        fold_ctx_reset(f);
         word(f, &n, 1);
         switch (way) {
         case 0: CHECK_INT(fold_run(f, &old, 1), FOLD_BAD_HANDLE); break;
@@ -1370,13 +1370,13 @@ static void stale_handles(void)
         case 6: CHECK_INT(fold_read(f, &old, 1, x), FOLD_BAD_HANDLE); break;
         default: CHECK_INT(fold_node_shape(f, old).rank, 0);
         }
-        CHECK_SAYS(fold_ctx_status(f) == FOLD_BAD_HANDLE, "call %d: %s", way, fold_message(f));
+        CHECK_SAYS(fold_ctx_status(f) == FOLD_BAD_HANDLE, "call %d: %s", way, fold_ctx_message(f));
     }
-    fold_reset(f);
+    fold_ctx_reset(f);
     CHECK(fold_run(f, &null, 1) != FOLD_OK);
-    fold_reset(f);
+    fold_ctx_reset(f);
     CHECK(fold_backward(f, null) != FOLD_OK);
-    fold_reset(f);
+    fold_ctx_reset(f);
     CHECK_INT(fold_run(f, NULL, 1), FOLD_BAD_ARGUMENT);
     fold_ctx_free(f);
     fold_model_free(n.m);
@@ -1388,10 +1388,10 @@ static void wrong_roots(void)
     net_new(&n);
     fold_ctx *f = context(&n, 0, 0, FOLD_SCHEDULE_RATIO, 0), *t = trainer(&n);
     CHECK_INT(fold_backward(f, small_loss(f, &n, 1)), FOLD_BAD_STATE);
-    CHECK_TEXT(fold_message(f), "training");
+    CHECK_TEXT(fold_ctx_message(f), "training");
     CHECK_INT(fold_backward(t, fold_tanh(t, vector(t, 3))), FOLD_BAD_SHAPE);
-    CHECK_TEXT(fold_message(t), "[3]");
-    fold_reset(t);
+    CHECK_TEXT(fold_ctx_message(t), "[3]");
+    fold_ctx_reset(t);
     fold_keep_grad(f, vector(f, 1));
     CHECK(fold_ctx_status(f) != FOLD_OK);
     CHECK_INT(fold_backward(t, small_loss(t, &n, 1)), FOLD_OK);
@@ -1413,7 +1413,7 @@ static void null_pointers(void)
     CHECK(!fold_ctx_new(n.m, &d));
     md.isa = "abacus";
     CHECK(!fold_model_new(&md));
-    CHECK_INT(fold_find_param(n.m, "nothing").id, 0u);
+    CHECK_INT(fold_param_find(n.m, "nothing").id, 0u);
     CHECK(!fold_param_value(n.m, no_param) && !fold_param_grad(n.m, no_param));
     CHECK_INT(fold_param_at(n.m, -1).id, 0u);
     CHECK_INT(fold_param_at(n.m, 1000).id, 0u);
@@ -1450,7 +1450,7 @@ static void model_errors(void)
 {
     static const struct {
         const char *name;
-        fold_body *body;
+        fold_cell_body *body;
         int n_list;
         const char *says;
     } rows[] = {
@@ -1465,23 +1465,23 @@ static void model_errors(void)
     fold_ctx *f = trainer(&n);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const fold_cell_desc d = cell_desc(rows[i].name, rows[i].body, &n, 1, rows[i].n_list, 1);
-        fold_reset(f);
+        fold_ctx_reset(f);
         CHECK_INT(fold_cell_new(n.m, &d).id, 0u);
         CHECK(fold_model_status(n.m) != FOLD_OK);
         CHECK_TEXT(fold_model_message(n.m), rows[i].name);
         CHECK_TEXT(fold_model_message(n.m), rows[i].says);
         CHECK_INT(fold_ctx_status(f), fold_model_status(n.m));
-        CHECK_TEXT(fold_message(f), rows[i].name);
-        CHECK(fold_is_null(small_loss(f, &n, 1)));
+        CHECK_TEXT(fold_ctx_message(f), rows[i].name);
+        CHECK(fold_node_is_null(small_loss(f, &n, 1)));
         fold_model_clear_error(n.m);
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
         CHECK_INT(fold_backward(f, small_loss(f, &n, 1)), FOLD_OK);
     }
-    CHECK_INT(fold_weight(n.m, "W", 3, 3).id, 0u);
+    CHECK_INT(fold_weight_new(n.m, "W", 3, 3).id, 0u);
     CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_message(f), "'W'");
+    CHECK_TEXT(fold_ctx_message(f), "'W'");
     fold_model_clear_error(n.m);
-    CHECK_INT(fold_weight(n.m, "negative", -3, 3).id, 0u);
+    CHECK_INT(fold_weight_new(n.m, "negative", -3, 3).id, 0u);
     fold_model_clear_error(n.m);
     CHECK_INT(fold_cell_new(n.m, NULL).id, 0u);
     CHECK_INT(fold_model_status(n.m), FOLD_BAD_ARGUMENT);
@@ -1509,15 +1509,15 @@ static void bodies_that_change(void)
     const fold_cell cell = fold_cell_new(n.m, &d);
     fold_ctx *f = context(&n, 1, 1, FOLD_SCHEDULE_RATIO, 0);
     for (; mood < MOODS; mood++) {
-        fold_reset(f);
+        fold_ctx_reset(f);
         const fold_node in[2] = { word(f, &n, 1), word(f, &n, 2) }, call = fold_call(f, cell, in, 2);
         CHECK_SAYS(fold_ctx_status(f) == (mood ? FOLD_BAD_CELL : FOLD_OK), "mood %d: %s", mood,
-                   fold_message(f));
-        CHECK_INT(fold_is_null(call), mood != SAME);
-        if (mood) CHECK_TEXT(fold_message(f), "'moody'");
+                   fold_ctx_message(f));
+        CHECK_INT(fold_node_is_null(call), mood != SAME);
+        if (mood) CHECK_TEXT(fold_ctx_message(f), "'moody'");
     }
     mood = SAME;
-    fold_reset(f);
+    fold_ctx_reset(f);
     CHECK_INT(fold_backward(f, small_loss(f, &n, 1)), FOLD_OK);
     fold_ctx_free(f);
     fold_model_free(n.m);
@@ -1528,10 +1528,10 @@ static void small_gradients(fold_ctx *f, fold_model *m, const fold_param p[2], f
 {
     const float x[3] = { 0.5f, -1, 2 };
     const fold_param none = { 0, 0 };
-    fold_clear_grads(m);
-    fold_reset(f);
+    fold_grads_clear(m);
+    fold_ctx_reset(f);
     const fold_node h = fold_tanh(f, fold_linear(f, fold_input(f, x, 3), p[0], none)), y = fold_tanh(f, fold_linear(f, h, p[1], none));
-    CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_mul(f, y, y), FOLD_ALL)), "%s", fold_message(f));
+    CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_mul(f, y, y), FOLD_ALL)), "%s", fold_ctx_message(f));
     for (int i = 0; i < 2; i++) memcpy(grads + 12 * i, fold_param_grad(m, p[i]), 12 * sizeof *grads);
 }
 static void known_signatures(void)
@@ -1541,7 +1541,7 @@ static void known_signatures(void)
     float grads[2][24];
     const float one = -1;
     fold_model *m = fold_model_new(NULL);
-    const fold_param p[2] = { fold_weight(m, "V", 3, 4), fold_weight(m, "W", 4, 3) };
+    const fold_param p[2] = { fold_weight_new(m, "V", 3, 4), fold_weight_new(m, "W", 4, 3) };
     fold_ctx_desc d = fold_ctx_desc_default();
     fold_ctx *f[2];
     d.training = 1;
@@ -1554,7 +1554,7 @@ static void known_signatures(void)
             f[0] = fold_ctx_new(m, &d);
             const fold_node x = fold_input(f[0], &one, 1);
             for (int i = 0; i < MANY; i++) many[i] = fold_leaky_relu(f[0], x, 1e-4f * (float)i);
-            CHECK_SAYS(!fold_run(f[0], many, MANY), "%s", fold_message(f[0]));
+            CHECK_SAYS(!fold_run(f[0], many, MANY), "%s", fold_ctx_message(f[0]));
             for (int i = 0; i < MANY; i += 100) CHECK(fold_scalar(f[0], many[i]) == -1e-4f * (float)i);
         }
         for (int eager = 0; eager < 2; eager++) small_gradients(f[eager], m, p, grads[eager]);

@@ -61,10 +61,10 @@ static net make_net(uint64_t seed)
     fold_param_desc p = fold_param_desc_default();
     d.seed = seed;
     n.m = fold_model_new(&d);
-    n.words = fold_table(n.m, "words \"quoted\" \\ \xc3\xbc\xe2\x82\xac\xf0\x9f\x8c\xb3", WORDS, H);
-    n.frozen = fold_table(n.m, "frozen", WORDS, H);
-    n.W = fold_weight(n.m, "layer.W", 2 * H, 3 * H);
-    n.b = fold_bias(n.m, "layer.b", 3 * H);
+    n.words = fold_table_new(n.m, "words \"quoted\" \\ \xc3\xbc\xe2\x82\xac\xf0\x9f\x8c\xb3", WORDS, H);
+    n.frozen = fold_table_new(n.m, "frozen", WORDS, H);
+    n.W = fold_weight_new(n.m, "layer.W", 2 * H, 3 * H);
+    n.b = fold_bias_new(n.m, "layer.b", 3 * H);
     p.name = "tied";
     p.shape = fold_shape2(H, 3 * H);
     p.uses = FOLD_FOR_LINEAR_T | FOLD_FOR_LOOKUP;
@@ -77,7 +77,7 @@ static net make_net(uint64_t seed)
     p.group = 3;
     n.V = fold_param_new(n.m, &p);
     fold_param_freeze(n.m, n.frozen, 1);
-    fold_group_rates(n.m, 3, 0.5f, 2);
+    fold_model_scale_rates(n.m, 3, 0.5f, 2);
     return n;
 }
 
@@ -112,7 +112,7 @@ static void train(fold_ctx *f, const net *n, stepper *step, int first, int count
 {
     for (int i = first; i < first + count; i++) {
         fold_node loss[4];
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (int k = 0; k < 4; k++) loss[k] = loss_of(f, n, (uint64_t)(4 * i + k));
         CHECK_INT(fold_backward(f, fold_mean_n(f, loss, 4)), FOLD_OK);
         CHECK_INT(step(n->m), FOLD_OK);
@@ -137,7 +137,7 @@ static block *saved(block *b, fold_model *m, int state)
 {
     fold_save_desc d = fold_save_desc_default();
     d.state = state;
-    CHECK_INT(fold_save_to(m, to_block, empty_block(b), &d), FOLD_OK);
+    CHECK_INT(fold_model_save_to(m, to_block, empty_block(b), &d), FOLD_OK);
     CHECK_TEXT(fold_model_message(m), "");
     return b;
 }
@@ -159,14 +159,14 @@ static void continues(void)
             if (way == 2) {
                 fold_save_desc s = fold_save_desc_default();
                 s.state = 1;
-                CHECK_INT(fold_save(whole.m, "build/files_state.safetensors", &s), FOLD_OK);
+                CHECK_INT(fold_model_save(whole.m, "build/files_state.safetensors", &s), FOLD_OK);
             } else {
                 saved(&b, whole.m, 1);
             }
             train(g, &other, step_adam, 50, 3); /* values, state and plans that the file must replace */
-            if (way == 0) status = fold_load_memory(other.m, b.bytes, b.n, &d);
-            if (way == 1) status = fold_load_from(other.m, from_block, &b, &d);
-            if (way == 2) status = fold_load(other.m, "build/files_state.safetensors", &d);
+            if (way == 0) status = fold_model_load_memory(other.m, b.bytes, b.n, &d);
+            if (way == 1) status = fold_model_load_from(other.m, from_block, &b, &d);
+            if (way == 2) status = fold_model_load(other.m, "build/files_state.safetensors", &d);
             if (!CHECK_INT(status, FOLD_OK)) puts(fold_model_message(other.m));
             check_same_model(other.m, whole.m);
             train(f, &whole, optimisers[k].step, 6, 5);
@@ -195,7 +195,7 @@ static void frozen_later(void)
     train(f, &n, step_adam, 0, 4);
     fold_param_freeze(n.m, n.W, 1);
     saved(&b, n.m, 1);
-    CHECK_INT(fold_load_memory(other.m, b.bytes, b.n, &d), FOLD_OK);
+    CHECK_INT(fold_model_load_memory(other.m, b.bytes, b.n, &d), FOLD_OK);
     fold_param_freeze(n.m, n.W, 0);
     train(f, &n, step_adam, 4, 3);
     train(g, &other, step_adam, 4, 3);
@@ -219,15 +219,15 @@ static void contexts_follow(void)
         fold_ctx *training = training_ctx(n.m, 1);
         train(training, &n, step_momentum, 0, 2);
         for (int turn = 0; turn < 3; turn++) {
-            fold_reset(f);
-            fold_reset(g);
+            fold_ctx_reset(f);
+            fold_ctx_reset(g);
             const fold_node x = loss_of(f, &n, 3), y = loss_of(g, &other, 3);
             CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
             CHECK_INT(fold_run(g, &y, 1), FOLD_OK);
             CHECK((fold_scalar(f, x) == fold_scalar(g, y)) == (turn > 0));
             if (turn) continue;
             saved(&b, n.m, 0);
-            CHECK_INT(fold_load_memory(other.m, b.bytes, b.n, NULL), FOLD_OK);
+            CHECK_INT(fold_model_load_memory(other.m, b.bytes, b.n, NULL), FOLD_OK);
             if (eager) continue;
             CHECK_INT(fold_run(g, &y, 1), FOLD_OK); /* what is recorded already is computed anew */
             CHECK(fold_scalar(f, x) == fold_scalar(g, y));
@@ -246,8 +246,8 @@ static void contexts_follow(void)
 static fold_model *small_model(void)
 {
     fold_model *m = fold_model_new(NULL);
-    fold_weight(m, "W", 2, 3);
-    fold_bias(m, "b", 1);
+    fold_weight_new(m, "W", 2, 3);
+    fold_bias_new(m, "b", 1);
     return m;
 }
 #define GOOD "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}"
@@ -263,7 +263,7 @@ static void loads(fold_model *m, block *b, const fold_load_desc *d, fold_status 
         unsigned char *exact = (unsigned char *)malloc(b->n + !b->n); /* the sanitizers see a read beyond it */
         memcpy(exact, b->bytes, b->n);
         b->at = 0;
-        const fold_status got = way ? fold_load_from(m, from_block, b, d) : fold_load_memory(m, exact, b->n, d);
+        const fold_status got = way ? fold_model_load_from(m, from_block, b, d) : fold_model_load_memory(m, exact, b->n, d);
         free(exact);
         if (status != FOLD_IO || way == 0 || got) CHECK_SAYS(got == status, "status %d instead of %d: %s", (int)got, (int)status, fold_model_message(m));
         if (says && got) CHECK_TEXT(fold_model_message(m), says);
@@ -387,7 +387,7 @@ static void cut_and_changed(void)
     for (size_t at = 0; at < 1400; at++) {
         memcpy(&b, &whole, sizeof b);
         b.bytes[at] ^= (unsigned char)(1u << at % 8);
-        const fold_status status = fold_load_memory(other.m, b.bytes, b.n, &d);
+        const fold_status status = fold_model_load_memory(other.m, b.bytes, b.n, &d);
         loaded += !status;
         if (status) CHECK(fold_model_message(other.m)[0] != 0);
         if (status && !loaded) CHECK_BITS(x, before, size);
@@ -450,7 +450,7 @@ static void out_of_memory(void)
         memcpy(before, x, size * sizeof *x);
         p.calls = calls;
         b.at = 0;
-        status = fold_load_from(m, from_block, &b, &d);
+        status = fold_model_load_from(m, from_block, &b, &d);
         if (!status) break;
         CHECK_INT(status, FOLD_NO_MEMORY);
         CHECK_TEXT(fold_model_message(m), "out of memory");
@@ -467,7 +467,7 @@ static void out_of_memory(void)
     b.bytes[4] = b.bytes[5] = b.bytes[6] = b.bytes[7] = 0;
     b.bytes[3] = 5;
     b.at = 0;
-    CHECK_INT(fold_load_from(m, from_block, &b, &d), FOLD_IO);
+    CHECK_INT(fold_model_load_from(m, from_block, &b, &d), FOLD_IO);
     CHECK_INT(p.held, now);
     CHECK(now > held && p.most < now + 300000);
     fold_ctx_free(f);
@@ -487,7 +487,7 @@ static void types(void)
     static const char *const type[] = { "F16", "BF16", "F64" };
     static block b;
     fold_model *m = fold_model_new(NULL);
-    const fold_param W = fold_weight(m, "W", 2, 3);
+    const fold_param W = fold_weight_new(m, "W", 2, 3);
     for (int t = 0; t < 3; t++) {
         char header[200];
         const size_t width = t == 2 ? 8 : 2;
@@ -535,18 +535,18 @@ static void settings(void)
     d.prefix = "enc.";
     loads(m, &b, &d, FOLD_OK, NULL);
     memcpy(&b_want, b.bytes + 8 + strlen(PREFIXED) + 24, 4);
-    CHECK_BITS(fold_param_value(m, fold_find_param(m, "b")), &b_want, 1);
+    CHECK_BITS(fold_param_value(m, fold_param_find(m, "b")), &b_want, 1);
     d.prefix = "dec.";
     loads(m, &b, &d, FOLD_BAD_ARGUMENT, "W is not in the file");
     d = fold_load_desc_default();
     d.allow_missing = 1;
     loads(m, file_of(&b, ONLY_B, 604), &d, FOLD_BAD_ARGUMENT, "the model has no 'other'");
     d.allow_unknown = 1;
-    const float W0 = fold_param_value(m, fold_find_param(m, "W"))[0];
+    const float W0 = fold_param_value(m, fold_param_find(m, "W"))[0];
     loads(m, &b, &d, FOLD_OK, NULL);
     memcpy(&b_want, b.bytes + 8 + strlen(ONLY_B), 4);
-    CHECK_BITS(fold_param_value(m, fold_find_param(m, "b")), &b_want, 1);
-    CHECK_BITS(fold_param_value(m, fold_find_param(m, "W")), &W0, 1);
+    CHECK_BITS(fold_param_value(m, fold_param_find(m, "b")), &b_want, 1);
+    CHECK_BITS(fold_param_value(m, fold_param_find(m, "W")), &W0, 1);
     d.allow_missing = 0;
     loads(m, &b, &d, FOLD_BAD_ARGUMENT, "W is not in the file");
 
@@ -555,7 +555,7 @@ static void settings(void)
     d.config_size = sizeof config;
     fold_save_desc s = fold_save_desc_default();
     s.config = "h=\"1\"\n\x7f";
-    CHECK_INT(fold_save_to(m, to_block, empty_block(&b), &s), FOLD_OK);
+    CHECK_INT(fold_model_save_to(m, to_block, empty_block(&b), &s), FOLD_OK);
     loads(m, &b, &d, FOLD_OK, NULL);
     CHECK(!strcmp(config, s.config));
     fold_model *bare = fold_model_new(NULL);
@@ -625,30 +625,30 @@ static void cannot_save(void)
     net n = make_net(1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fold_model *m = fold_model_new(NULL);
-        fold_bias(m, bad[i], 1);
-        CHECK_INT(fold_save_to(m, to_block, empty_block(&b), NULL), FOLD_BAD_ARGUMENT);
+        fold_bias_new(m, bad[i], 1);
+        CHECK_INT(fold_model_save_to(m, to_block, empty_block(&b), NULL), FOLD_BAD_ARGUMENT);
         CHECK_TEXT(fold_model_message(m), i < 2 ? "stands for something else" : "is not UTF-8");
         CHECK_INT(b.n, 0);
         fold_model_free(m);
     }
     fold_save_desc s = fold_save_desc_default();
     s.config = "\x80";
-    CHECK_INT(fold_save_to(n.m, to_block, empty_block(&b), &s), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_save_to(n.m, to_block, empty_block(&b), &s), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_model_message(n.m), "config is not UTF-8");
     fold_model_clear_error(n.m);
     for (size_t limit = 0; limit < 1900; limit += 100) { /* in the header and in the data */
         empty_block(&b)->limit = limit;
-        CHECK_INT(fold_save_to(n.m, to_block, &b, NULL), FOLD_IO);
+        CHECK_INT(fold_model_save_to(n.m, to_block, &b, NULL), FOLD_IO);
         CHECK_TEXT(fold_model_message(n.m), "the writer stopped");
         fold_model_clear_error(n.m);
     }
-    CHECK_INT(fold_save_to(n.m, NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
-    CHECK_INT(fold_save_to(n.m, to_block, &b, NULL), FOLD_BAD_ARGUMENT); /* the error stays until it is cleared */
+    CHECK_INT(fold_model_save_to(n.m, NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_save_to(n.m, to_block, &b, NULL), FOLD_BAD_ARGUMENT); /* the error stays until it is cleared */
     fold_model_clear_error(n.m);
-    CHECK_INT(fold_save_to(NULL, to_block, &b, NULL), FOLD_BAD_ARGUMENT);
-    CHECK_INT(fold_load_memory(n.m, NULL, 3, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_save_to(NULL, to_block, &b, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_load_memory(n.m, NULL, 3, NULL), FOLD_BAD_ARGUMENT);
     fold_model_clear_error(n.m);
-    CHECK_INT(fold_load_from(n.m, NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_load_from(n.m, NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
     fold_model_clear_error(n.m);
     fold_model_free(n.m);
 }
@@ -671,46 +671,46 @@ static void paths(void)
     fold_save_desc s = fold_save_desc_default();
     s.config = "{\"hidden\": 5, \"name\": \"\xc3\xbc\"}";
     remove(path);
-    CHECK_INT(fold_load(n.m, path, NULL), FOLD_IO);
+    CHECK_INT(fold_model_load(n.m, path, NULL), FOLD_IO);
     CHECK_TEXT(fold_model_message(n.m), path);
-    CHECK_INT(fold_load(n.m, path, NULL), FOLD_IO);
+    CHECK_INT(fold_model_load(n.m, path, NULL), FOLD_IO);
     fold_model_clear_error(n.m);
-    CHECK_INT(fold_save(n.m, path, &s), FOLD_OK);
+    CHECK_INT(fold_model_save(n.m, path, &s), FOLD_OK);
     const long size = file_size(path);
     CHECK(size > 2000);
     fold_model *bad = fold_model_new(NULL);
-    fold_bias(bad, "\xff", 1);
-    CHECK_INT(fold_save(bad, path, NULL), FOLD_BAD_ARGUMENT);
+    fold_bias_new(bad, "\xff", 1);
+    CHECK_INT(fold_model_save(bad, path, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(file_size(path), size);
     CHECK_INT(file_size("build/files_plain.safetensors.tmp"), -1);
     fold_model_free(bad);
-    CHECK_INT(fold_save(n.m, path, &s), FOLD_OK); /* over one that is there */
+    CHECK_INT(fold_model_save(n.m, path, &s), FOLD_OK); /* over one that is there */
     CHECK_INT(file_size(path), size);
     CHECK_INT(file_size("build/files_plain.safetensors.tmp"), -1);
-    CHECK_INT(fold_load(n.m, path, NULL), FOLD_OK);
+    CHECK_INT(fold_model_load(n.m, path, NULL), FOLD_OK);
     FILE *file = fopen(path, "ab");
     fputc(' ', file);
     fclose(file);
-    CHECK_INT(fold_load(n.m, path, NULL), FOLD_IO);
+    CHECK_INT(fold_model_load(n.m, path, NULL), FOLD_IO);
     CHECK_TEXT(fold_model_message(n.m), "more than its data");
     fold_model_clear_error(n.m);
-    CHECK_INT(fold_save(n.m, path, &s), FOLD_OK);
-    CHECK_INT(fold_save(n.m, "build/no such folder/x", NULL), FOLD_IO);
+    CHECK_INT(fold_model_save(n.m, path, &s), FOLD_OK);
+    CHECK_INT(fold_model_save(n.m, "build/no such folder/x", NULL), FOLD_IO);
     CHECK_TEXT(fold_model_message(n.m), "build/no such folder/x.tmp");
     fold_model_clear_error(n.m);
-    CHECK_INT(fold_save(n.m, NULL, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_save(n.m, NULL, NULL), FOLD_BAD_ARGUMENT);
     fold_model_clear_error(n.m);
-    CHECK_INT(fold_load(n.m, "build", NULL), FOLD_IO);
+    CHECK_INT(fold_model_load(n.m, "build", NULL), FOLD_IO);
     fold_model_clear_error(n.m);
     fold_model_free(n.m);
     fold_model *none = fold_model_new(NULL);
-    CHECK_INT(fold_save(none, "build/files_none.safetensors", NULL), FOLD_OK);
-    CHECK_INT(fold_load(none, "build/files_none.safetensors", NULL), FOLD_OK);
+    CHECK_INT(fold_model_save(none, "build/files_none.safetensors", NULL), FOLD_OK);
+    CHECK_INT(fold_model_load(none, "build/files_none.safetensors", NULL), FOLD_OK);
     fold_model_free(none);
     file = fopen("/dev/full", "wb"); /* a disk that is full, where the system has one */
     if (!file) return;
     n = make_net(1);
-    CHECK_INT(fold_save_to(n.m, fold_to_file, file, NULL) || fflush(file) ? FOLD_IO : FOLD_OK, FOLD_IO);
+    CHECK_INT(fold_model_save_to(n.m, fold_to_file, file, NULL) || fflush(file) ? FOLD_IO : FOLD_OK, FOLD_IO);
     fclose(file);
     fold_model_free(n.m);
 }
@@ -732,8 +732,8 @@ static void from_python(void)
         d.config = config;
         d.config_size = sizeof config;
         fold_model *m = fold_model_new(NULL);
-        const fold_param W = fold_weight(m, "W", 2, 3), b = fold_bias(m, "\xc3\xbc\xf0\x9f\x8c\xb3", 1);
-        if (!CHECK_INT(fold_load(m, path, &d), FOLD_OK)) puts(fold_model_message(m));
+        const fold_param W = fold_weight_new(m, "W", 2, 3), b = fold_bias_new(m, "\xc3\xbc\xf0\x9f\x8c\xb3", 1);
+        if (!CHECK_INT(fold_model_load(m, path, &d), FOLD_OK)) puts(fold_model_message(m));
         CHECK_BITS(fold_param_value(m, W), values, 6);
         CHECK_NEAR(fold_param_value(m, b)[0], -1, 0);
         CHECK(!strcmp(config, want));
@@ -761,9 +761,9 @@ static fold_model *make_task(task *t, uint64_t seed)
     d.seed = seed;
     memset(t, 0, sizeof *t);
     t->m = fold_model_new(&d);
-    t->W = fold_weight(t->m, "W", 2, 8);
-    t->b = fold_bias(t->m, "b", 8);
-    t->V = fold_weight(t->m, "V", 8, 2);
+    t->W = fold_weight_new(t->m, "W", 2, 8);
+    t->b = fold_bias_new(t->m, "b", 8);
+    t->V = fold_weight_new(t->m, "V", 8, 2);
     t->stop_at = t->null_at = -1;
     return t->m;
 }
@@ -902,7 +902,7 @@ static void fit_repeats(void)
     fold_model *again = make_task(&u, 9);
     fold_load_desc load = fold_load_desc_default();
     load.state = 1;
-    CHECK_INT(fold_load(again, "build/files_last.safetensors", &load), FOLD_OK);
+    CHECK_INT(fold_model_load(again, "build/files_last.safetensors", &load), FOLD_OK);
     u.rate = 0.2f;
     fold_ctx *f = training_ctx(again, 0);
     fold_fit_desc d = task_desc(&u, f);
@@ -949,10 +949,10 @@ static void fit_by_hand(void)
     int clipped = 0;
     for (size_t i = 0; i < 2 * SAMPLES; i += i % SAMPLES == 48 ? 2 : 8) {
         const size_t first = i % SAMPLES, count = first == 48 ? 2 : 8;
-        fold_reset(g);
+        fold_ctx_reset(g);
         for (size_t k = 0; k < count; k++) loss[k] = point_loss(g, first + k, &u);
         fold_backward(g, fold_mean_n(g, loss, count));
-        clipped += fold_clip_grads(n, 0.05f) > 0.05;
+        clipped += fold_grads_clip(n, 0.05f) > 0.05;
         fold_sgd_step(n, &sgd);
     }
     CHECK(clipped > 0);
@@ -1016,7 +1016,7 @@ static void fit_stops(void)
     fold_load_desc load = fold_load_desc_default();
     load.config = config;
     load.config_size = sizeof config;
-    CHECK_INT(fold_load(m, d.best_path, &load), FOLD_OK);
+    CHECK_INT(fold_model_load(m, d.best_path, &load), FOLD_OK);
     CHECK(!strcmp(config, "h=8"));
     saved(&best, m, 0);
     CHECK(best.n == last.n && memcmp(best.bytes, last.bytes, best.n));
@@ -1081,7 +1081,7 @@ static void fit_errors(void)
     fold_fit_desc d = task_desc(&t, f);
     CHECK_INT(fold_fit(NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_message(f), "exactly one optimiser");
+    CHECK_TEXT(fold_ctx_message(f), "exactly one optimiser");
     CHECK_INT(r.ended, FOLD_FIT_ERROR);
     d.sgd = &sgd;
     d.adam = &adam;
@@ -1089,13 +1089,13 @@ static void fit_errors(void)
     d.adam = NULL;
     d.batch = 0;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_message(f), "at least 1");
+    CHECK_TEXT(fold_ctx_message(f), "at least 1");
     d.batch = d.samples = SIZE_MAX;
     CHECK_INT(fold_fit(&d, &r), FOLD_NO_MEMORY);
     d = task_desc(&t, inference);
     d.sgd = &sgd;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);
-    CHECK_TEXT(fold_message(inference), "inference");
+    CHECK_TEXT(fold_ctx_message(inference), "inference");
     d = task_desc(&t, f);
     d.sgd = &sgd;
     t.calls = 0;
@@ -1103,7 +1103,7 @@ static void fit_errors(void)
     d.metric = scripted;
     d.keep_best = 1;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_message(f), "fit: the loss of sample ");
+    CHECK_TEXT(fold_ctx_message(f), "fit: the loss of sample ");
     CHECK_INT(r.ended, FOLD_FIT_ERROR);
     CHECK_INT(r.epoch, 1);
     CHECK_INT(r.trained, 16);
@@ -1112,14 +1112,14 @@ static void fit_errors(void)
     t.null_at = -1;
     t.V = t.W; /* what the loss does wrong is reported with its own message */
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_SHAPE);
-    CHECK_TEXT(fold_message(f), "linear");
-    t.V = fold_find_param(m, "V");
+    CHECK_TEXT(fold_ctx_message(f), "linear");
+    t.V = fold_param_find(m, "V");
     t.n_metrics = 0;
     CHECK_INT(fold_fit(&d, &r), FOLD_OK); /* and the next one begins afresh */
     d.last_path = "build/no such folder/x";
     t.n_metrics = 0;
     CHECK_INT(fold_fit(&d, &r), FOLD_IO);
-    CHECK_TEXT(fold_message(f), "no such folder");
+    CHECK_TEXT(fold_ctx_message(f), "no such folder");
     CHECK_INT(r.epoch, 0);
     fold_ctx_free(f);
     fold_ctx_free(inference);
@@ -1131,7 +1131,7 @@ static void fit_errors(void)
     md.memory.free = purse_free;
     md.memory.user = &p;
     m = fold_model_new(&md);
-    fold_bias(m, "b", 1);
+    fold_bias_new(m, "b", 1);
     f = training_ctx(m, 0);
     d = task_desc(&t, f);
     d.sgd = &sgd;
@@ -1140,7 +1140,7 @@ static void fit_errors(void)
     for (p.calls = 0; p.calls < 2; p.calls++) {
         const int calls = p.calls;
         CHECK_INT(fold_fit(&d, &r), FOLD_NO_MEMORY);
-        CHECK_TEXT(fold_message(f), "fit: out of memory");
+        CHECK_TEXT(fold_ctx_message(f), "fit: out of memory");
         CHECK_INT(p.held, held);
         p.calls = calls;
     }

@@ -90,8 +90,8 @@ static void make_net(fold_model *m, net *n)
     n->v1 = param(m, "v1", 70, 0, FOLD_INIT_ZEROS, 0, 0, 0);
     n->V2 = param(m, "V2", 70, CLASSES, FOLD_INIT_GLOROT, 0, 0, 0);
     n->v2 = param(m, "v2", CLASSES, 0, FOLD_INIT_ZEROS, 0, 0, 2);
-    fold_group_rates(m, 1, 2, 0);
-    fold_group_rates(m, 2, 0.5f, 1);
+    fold_model_scale_rates(m, 1, 2, 0);
+    fold_model_scale_rates(m, 2, 0.5f, 1);
     memset(&d, 0, sizeof d);
     d.name = "node"; d.body = node_body; d.user = n;
     d.n_in = 1; d.in[0] = fold_shape1(IN);
@@ -144,7 +144,7 @@ static fold_node sample(fold_ctx *f, const net *n, int i, fold_node *state)
 {
     float target[H], share[CLASSES] = { 0.5f, 0.125f, 0, 0.25f, 0.125f };
     fold_node loss[8], two[2];
-    fold_seed(f, (uint64_t)i);
+    fold_dropout_seed(f, (uint64_t)i);
     const fold_state s = tree(f, n, 1 + i % 4);
     two[0] = s.h;
     two[1] = fold_lookup(f, n->tied, i % TIED);
@@ -210,14 +210,14 @@ static void train(const char *isa, int rule, int mode)
     rng.state = 3;
     for (int t = 0; t < STEPS; t++) {
         fold_node loss[SAMPLES], state[SAMPLES], total;
-        fold_reset(f);
+        fold_ctx_reset(f);
         for (int i = 0; i < SAMPLES; i++) {
             loss[i] = sample(f, &n, i, &state[i]);
             fold_keep(f, state[i]);
             fold_keep_grad(f, state[i]);
         }
         total = fold_sum_n(f, loss, SAMPLES);
-        if (!CHECK_SAYS(!fold_backward(f, total), "%s", fold_message(f))) break;
+        if (!CHECK_SAYS(!fold_backward(f, total), "%s", fold_ctx_message(f))) break;
         hash_floats(fold_value(f, total), 1);
         for (int i = 0; i < SAMPLES; i++) {
             hash_floats(fold_value(f, state[i]), H);
@@ -228,7 +228,7 @@ static void train(const char *isa, int rule, int mode)
             const fold_shape s = fold_param_shape(m, p);
             hash_floats(fold_param_grad(m, p), (size_t)s.dim[0] * (size_t)(s.rank > 1 ? s.dim[1] : 1));
         }
-        CHECK(fold_clip_grads(m, 0.5f) > 0.5);
+        CHECK(fold_grads_clip(m, 0.5f) > 0.5);
         CHECK_INT(step(m, rule), FOLD_OK);
         const float *values = fold_model_values(m, &count);
         for (size_t i = 0; i < count; i++) CHECK(isfinite(values[i]));
@@ -259,7 +259,7 @@ static void edges(const char *isa)
     size_t n = 0;
     for (size_t i = 0; i < sizeof op / sizeof *op; i++) y[n++] = op[i](f, a);
     for (size_t i = 0; i < sizeof op2 / sizeof *op2; i++) y[n++] = op2[i](f, a, b);
-    CHECK_SAYS(!fold_run(f, y, n), "%s", fold_message(f));
+    CHECK_SAYS(!fold_run(f, y, n), "%s", fold_ctx_message(f));
     for (size_t i = 0; i < n; i++) hash_floats(fold_value(f, y[i]), N);
     fold_ctx_free(f);
     fold_model_free(m);

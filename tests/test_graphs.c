@@ -177,7 +177,7 @@ static void list_mean_body(fold_ctx *f, const fold_node *in, fold_node *out, con
 
 static const struct {
     const char *name;
-    fold_body *body;
+    fold_cell_body *body;
     int n_in;
     fold_shape in[3];
     int n_list;
@@ -233,7 +233,7 @@ static void net_new(net *n, int inference)
     }
     for (int i = 0; i < CELLS; i++) n->cell[i] = cell_new(n->m, n, i);
     for (int i = 0; i < 5; i++) n->dense[i] = fold_dense_new(n->m, names[i], 8, 8, (fold_activation)i);
-    n->mlp = fold_mlp_new(n->m, "mlp", sizes, 2, FOLD_TANH);
+    n->mlp = fold_mlp_new(n->m, "mlp", sizes, 2, FOLD_ACT_TANH);
     n->recurrent[RNN] = fold_rnn_new(n->m, "rnn", 8, 8);
     n->recurrent[LSTM] = fold_lstm_new(n->m, "lstm", 8, 8);
     n->recurrent[GRU] = fold_gru_new(n->m, "gru", 8, 8);
@@ -247,21 +247,21 @@ static void replay_layer(fold_ctx *f, const net *n, const item *t, const fold_no
 {
     fold_state s = { { 0, 0 }, { 0, 0 } }, children[16];
     switch (t->op) {
-    case OP_recurrent_start: s = fold_recurrent_start(f, &n->recurrent[t->i[0]]); break;
+    case OP_recurrent_start: s = fold_recurrent_zeros(f, &n->recurrent[t->i[0]]); break;
     case OP_recurrent_step:
         s.h = in[1];
         if (t->n_in == 3) s.c = in[2];
-        s = fold_recurrent_step(f, &n->recurrent[t->i[0]], in[0], s);
+        s = fold_recurrent_apply(f, &n->recurrent[t->i[0]], in[0], s);
         break;
-    case OP_tree_lstm_leaf: s = fold_tree_lstm_leaf(f, &n->tree, in[0]); break;
+    case OP_tree_lstm_leaf: s = fold_tree_lstm_apply_leaf(f, &n->tree, in[0]); break;
     default: {
         const int child_sum = t->op == OP_child_sum_node, count = t->n_in / 2;
         for (int i = 0; i < count; i++) {
             children[i].h = in[child_sum + 2 * i];
             children[i].c = in[child_sum + 2 * i + 1];
         }
-        s = child_sum ? fold_child_sum_node(f, &n->child_sum, in[0], children, (size_t)count)
-                      : fold_tree_lstm_inner(f, &n->tree, children);
+        s = child_sum ? fold_child_sum_apply(f, &n->child_sum, in[0], children, (size_t)count)
+                      : fold_tree_lstm_apply_inner(f, &n->tree, children);
     }
     }
     out[0] = s.h;
@@ -334,7 +334,7 @@ static void replay(fold_ctx *f, const net *n, const plan *p, fold_node *v)
 #define AXIS(name) case OP_##name: out[0] = fold_##name(f, in[0], t->i[0]); break;
 #define MANY(name) case OP_##name: out[0] = fold_##name(f, in, (size_t)t->n_in); break;
         UNARY(ONE) BINARY(TWO) PAIR(TWO) REDUCE(AXIS) INDEXED(AXIS) LISTS(MANY)
-        case OP_seed: fold_seed(f, t->key); break;
+        case OP_seed: fold_dropout_seed(f, t->key); break;
         case OP_split: fold_split(f, in[0], out, t->n_out); break;
         case OP_call: case OP_call_list: replay_call(f, n, t, in, out); break;
         case OP_recurrent_start: case OP_recurrent_step: case OP_tree_lstm_leaf: case OP_tree_lstm_inner:
@@ -1094,7 +1094,7 @@ static int collect(bench *b, const context *c, const char *what, int v, const fl
     const size_t size = (size_t)size_of(p->values[v].shape);
     if (!x)
         return fail(b, c->name, "no %s of value %d (%s): %s", what, v,
-                    op_name[p->items[p->values[v].item].op], fold_message(c->f));
+                    op_name[p->items[p->values[v].item].op], fold_ctx_message(c->f));
     if (*n + size > MAX_FLOATS) return fail(b, c->name, "the graph is too large for this test");
     memcpy(to + *n, x, size * sizeof *x);
     *n += size;
@@ -1106,7 +1106,7 @@ static int execute(bench *b, const context *c, const plan *p, int training, outc
 {
     fold_ctx *f = c->f;
     fold_node roots[2];
-    fold_reset(f);
+    fold_ctx_reset(f);
     replay(f, c->n, p, b->node);
     for (int v = 0; v < p->n_values; v++) {
         if (p->values[v].keep & KEEP) fold_keep(f, b->node[v]);
@@ -1118,7 +1118,7 @@ static int execute(bench *b, const context *c, const plan *p, int training, outc
     fold_status status = FOLD_OK;
     if (training) status = fold_backward(f, roots[1]);
     else if (!halves || !(status = fold_run(f, roots, 1))) status = fold_run(f, roots + 1, 1);
-    if (status) return fail(b, c->name, "%s: %s", fold_status_text(status), fold_message(f));
+    if (status) return fail(b, c->name, "%s: %s", fold_status_text(status), fold_ctx_message(f));
     o->n_values = o->n_grads = 0;
     for (int v = 0; v < p->n_values; v++) {
         if (p->values[v].keep & KEEP &&
@@ -1132,7 +1132,7 @@ static int execute(bench *b, const context *c, const plan *p, int training, outc
     size_t count;
     const float *grads = fold_model_grads(c->n->m, &count);
     memcpy(o->grads + o->n_grads, grads, count * sizeof *grads);
-    fold_clear_grads(c->n->m);
+    fold_grads_clear(c->n->m);
     return 1;
 }
 
@@ -1166,7 +1166,7 @@ static int compare_params(bench *b, const context *c, const float *got, const fl
 }
 static int compare(bench *b, const context *c, const plan *p, int training, const outcome *want)
 {
-    if (!execute(b, c, p, training, &b->got)) { fold_clear_grads(b->trained.m); return 0; }
+    if (!execute(b, c, p, training, &b->got)) { fold_grads_clear(b->trained.m); return 0; }
     if (!compare_kept(b, c, p, b->got.values, want->values, KEEP)) return 0;
     if (!training) return 1;
     return compare_kept(b, c, p, b->got.grads, want->grads, KEEP_GRAD) &&
@@ -1176,10 +1176,10 @@ static int compare(bench *b, const context *c, const plan *p, int training, cons
 static int check_plan(bench *b, const plan *p)
 {
     const context *c = b->contexts;
-    if (!execute(b, &c[TRAIN_EAGER], p, 1, &b->want)) { fold_clear_grads(b->trained.m); return 0; }
+    if (!execute(b, &c[TRAIN_EAGER], p, 1, &b->want)) { fold_grads_clear(b->trained.m); return 0; }
     for (int i = TRAIN_FIRST; i < TRAIN_END; i++) {
         if (!compare(b, &c[i], p, 1, &b->want)) return 0;
-        const fold_stats_data s = fold_stats(c[i].f);
+        const fold_stats s = fold_ctx_stats(c[i].f);
         b->all_run += s.run_nodes;
         b->all_batched += s.batched_nodes;
         if (i == TRAIN_FIRST) {
@@ -1192,11 +1192,11 @@ static int check_plan(bench *b, const plan *p)
     for (int i = 0; i < 3; i++) /* planned, planned and kept, replayed */
         if (!compare(b, &c[REPLAY_TRAIN], p, 1, &b->want)) return 0;
     if (!compare(b, &c[THREADS_TRAIN], p, 1, &b->want)) return 0;
-    if (!execute(b, &c[DEDUPE_EAGER], p, 1, &b->merged)) { fold_clear_grads(b->trained.m); return 0; }
+    if (!execute(b, &c[DEDUPE_EAGER], p, 1, &b->merged)) { fold_grads_clear(b->trained.m); return 0; }
     if (!compare_kept(b, &c[DEDUPE_EAGER], p, b->merged.values, b->want.values, KEEP)) return 0;
     for (int i = DEDUPE_BATCHED; i <= DEDUPE_GROUPS; i++)
         if (!compare(b, &c[i], p, 1, &b->merged)) return 0;
-    b->merged_groups += fold_stats(c[DEDUPE_GROUPS].f).groups;
+    b->merged_groups += fold_ctx_stats(c[DEDUPE_GROUPS].f).groups;
     for (int i = 0; i < 3; i++)
         if (!compare(b, &c[DEDUPE_THREADS], p, 1, &b->merged)) return 0;
     if (!execute(b, &c[INFER_EAGER], p, 0, &b->want)) return 0;
@@ -1268,7 +1268,7 @@ static void report(const long *counts, int graphs, double seconds)
     if (graphs >= 1000) CHECK(b->merged_groups > 3 * (size_t)graphs); /* though samples share nodes */
     check_that(parallel_calls > graphs, __FILE__, __LINE__, "only %ld parallel loops", parallel_calls);
     for (int i = REPLAY_TRAIN; i <= REPLAY_INFER; i++) {
-        const fold_stats_data s = fold_stats(b->contexts[i].f);
+        const fold_stats s = fold_ctx_stats(b->contexts[i].f);
         printf("%s: %zu of %zu runs\n", b->contexts[i].name, s.plan_hits, s.plan_hits + s.plan_misses);
         check_that(s.plan_hits > (size_t)graphs / 2, __FILE__, __LINE__, "only %zu plans were replayed", s.plan_hits);
         check_that(s.cached_bytes <= 400000, __FILE__, __LINE__, "plans take %zu bytes", s.cached_bytes);

@@ -59,10 +59,10 @@ static net make_net(const char *cell, const char *table)
     net n;
     fold_cell_desc d = fold_cell_desc_default();
     n.m = fold_model_new(NULL);
-    n.digit = fold_table(n.m, table, 10, H);
-    n.W = fold_weight(n.m, "W", 2 * H, H);
-    n.b = fold_bias(n.m, "b", H);
-    n.V = fold_weight(n.m, "V", H, 3);
+    n.digit = fold_table_new(n.m, table, 10, H);
+    n.W = fold_weight_new(n.m, "W", 2 * H, H);
+    n.b = fold_bias_new(n.m, "b", H);
+    n.V = fold_weight_new(n.m, "V", H, 3);
     d.name = cell;
     d.body = join;
     d.user = &n;
@@ -118,10 +118,10 @@ static void trees_as_text(void)
     const net n = make_net("join", "digit");
     fold_ctx *f = context(&n, 0, 1 << 20);
     for (int i = 0; i < 4; i++) { /* from the third on the plan is replayed */
-        fold_reset(f);
-        CHECK_SAME_TEXT(said(f, fold_print), "0 calls in 0 batches by depth, not run yet\n");
+        fold_ctx_reset(f);
+        CHECK_SAME_TEXT(said(f, fold_ctx_print), "0 calls in 0 batches by depth, not run yet\n");
         const fold_node root = record(f, &n);
-        CHECK_SAME_TEXT(said(f, fold_print),
+        CHECK_SAME_TEXT(said(f, fold_ctx_print),
                         "13 calls in 7 batches by depth, not run yet\n"
                         "leaves: 9 rows of digit [10 x 4]\n"
                         "step 1: join = 4 x (digit [4], digit [4]) -> [4]\n"
@@ -132,12 +132,12 @@ static void trees_as_text(void)
                         "step 6: softmax_xent = 2 x (linear [3]) -> [1]\n"
                         "step 7: mean_n = 1 x (3 in lists: softmax_xent [1]) -> [1]\n");
         CHECK_INT(fold_backward(f, root), FOLD_OK);
-        CHECK_SAME_TEXT(said(f, fold_print), printed);
-        CHECK_INT(fold_stats(f).lower_bound, 5);
+        CHECK_SAME_TEXT(said(f, fold_ctx_print), printed);
+        CHECK_INT(fold_ctx_stats(f).lower_bound, 5);
         fold_neg(f, root);
-        CHECK_TEXT(said(f, fold_print), "14 calls in 8 batches by depth, not run yet\n");
+        CHECK_TEXT(said(f, fold_ctx_print), "14 calls in 8 batches by depth, not run yet\n");
     }
-    CHECK(fold_stats(f).plan_hits > 0);
+    CHECK(fold_ctx_stats(f).plan_hits > 0);
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -147,10 +147,10 @@ static void eager_as_text(void)
     const net n = make_net("join", "digit");
     fold_ctx *f = context(&n, 1, 0);
     record(f, &n);
-    const char *s = said(f, fold_print);
+    const char *s = said(f, fold_ctx_print);
     CHECK_TEXT(s, " by depth; the context is eager\n");
     CHECK_TEXT(s, "linear(W, b) in join = 4 x (copy [4], copy [4]) -> [4]\n");
-    CHECK_TEXT(said(f, fold_print_splits), "linear(V): 3 calls in 2 batches: of several depths\n");
+    CHECK_TEXT(said(f, fold_ctx_print_splits), "linear(V): 3 calls in 2 batches: of several depths\n");
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -164,13 +164,13 @@ static void second_run(void)
     fold_node in[2] = { fold_input(f, x, H), fold_use(f, n.b) };
     const fold_node a = fold_call(f, n.join, in, 2);
     CHECK_INT(fold_run(f, &a, 1), FOLD_OK);
-    CHECK_TEXT(said(f, fold_print), "leaves: 1 input\nstep 1: join = 1 x (input [4], ");
+    CHECK_TEXT(said(f, fold_ctx_print), "leaves: 1 input\nstep 1: join = 1 x (input [4], ");
     in[0] = in[1] = a;
     const fold_node b = fold_call(f, n.join, in, 2);
     CHECK_INT(fold_run(f, &b, 1), FOLD_OK);
-    CHECK_SAME_TEXT(said(f, fold_print),
+    CHECK_SAME_TEXT(said(f, fold_ctx_print),
                     "1 call in 1 batch, lower bound 1, schedule ratio\nleaves: 1 input\nstep 1: join = 1 x (join [4], join [4]) -> [4]\n");
-    CHECK_INT(count(said(f, fold_print_svg), "<path"), 1);
+    CHECK_INT(count(said(f, fold_ctx_print_svg), "<path"), 1);
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -184,10 +184,10 @@ static void groups_as_text(void)
     d.group_bytes = 1;
     fold_ctx *f = fold_ctx_new(n.m, &d);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
-    const fold_stats_data s = fold_stats(f);
+    const fold_stats s = fold_ctx_stats(f);
     char head[120];
     CHECK(s.groups > 1);
-    const char *t = said(f, fold_print);
+    const char *t = said(f, fold_ctx_print);
     snprintf(head, sizeof head, "13 calls in %d batches", (int)s.batches);
     CHECK_TEXT(t, head);
     snprintf(head, sizeof head, "%d groups, lower bound %d, schedule ratio\n", (int)s.groups, (int)s.lower_bound);
@@ -196,8 +196,8 @@ static void groups_as_text(void)
     CHECK_TEXT(t, head);
     CHECK_INT(count(t, "step "), s.batches);
     CHECK_INT(count(t, "prologue: "), s.prologues);
-    CHECK_TEXT(said(f, fold_print_splits), "linear(V): 3 calls in 3 batches: in 3 groups of samples\n");
-    CHECK_TEXT(said(f, fold_print_svg), "group 2");
+    CHECK_TEXT(said(f, fold_ctx_print_splits), "linear(V): 3 calls in 3 batches: in 3 groups of samples\n");
+    CHECK_TEXT(said(f, fold_ctx_print_svg), "group 2");
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -209,7 +209,7 @@ static void splits(void)
     const net n = make_net("join", "digit");
     fold_ctx *f = context(&n, 0, 0);
     const float x[6] = { 1, 2, 3, 4, 5, 6 };
-    const fold_param none = { 0, 0 }, W2 = fold_weight(n.m, "W2", H, 3);
+    const fold_param none = { 0, 0 }, W2 = fold_weight_new(n.m, "W2", H, 3);
     fold_node r[16], a = fold_input(f, x, H), b = fold_input(f, x + 1, H), c = fold_input_shaped(f, x, fold_shape2(2, 3));
     int k = 0;
     r[k++] = fold_linear(f, a, n.V, none);
@@ -227,7 +227,7 @@ static void splits(void)
     r[k++] = fold_slice(f, c, 1, 1, 2);
     r[k++] = fold_slice(f, c, 1, 0, 2);
     CHECK_INT(fold_run(f, r, (size_t)k), FOLD_OK);
-    CHECK_SAME_TEXT(said(f, fold_print_splits),
+    CHECK_SAME_TEXT(said(f, fold_ctx_print_splits),
                     "14 calls in 13 batches, lower bound 13, schedule ratio\n"
                     "linear: 2 signatures\n"
                     "  1. 2 x linear(V): [4] -> [3]\n"
@@ -248,7 +248,7 @@ static void splits(void)
                     "slice: 2 signatures\n"
                     "  1. 1 x slice(axis 1, start 1, length 2): [2 x 3] -> [2 x 2]\n"
                     "  2. 1 x slice(axis 1, start 0, length 2): [2 x 3] -> [2 x 2]; unlike 1: start 0 for 1\n");
-    CHECK_TEXT(said(f, fold_print), "mul = 1 x (input [4], shared input [4]) -> [4]\n");
+    CHECK_TEXT(said(f, fold_ctx_print), "mul = 1 x (input [4], shared input [4]) -> [4]\n");
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -266,7 +266,7 @@ static void splits_of_one_signature(void)
     r[1] = fold_exp(f, fold_neg(f, fold_neg(f, fold_neg(f, x))));
     r[1] = fold_add(f, fold_square(f, r[0]), fold_square(f, r[1])); /* of depths 3 and 4 */
     CHECK_INT(fold_run(f, r, 2), FOLD_OK);
-    const char *s = said(f, fold_print_splits);
+    const char *s = said(f, fold_ctx_print_splits);
     CHECK_TEXT(s, "neg: 3 calls in 3 batches: 3 because some read others\n");
     CHECK_TEXT(s, "exp: 4 calls in 4 batches: 3 because some read others, 1 more by the schedule\n");
     CHECK_TEXT(s, "square: 2 calls in 2 batches: 1 more by the schedule\n");
@@ -313,14 +313,14 @@ static void pictures(void)
     const net n = make_net("join", "digit");
     fold_ctx *f = context(&n, 0, 0);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
-    const char *s = said(f, fold_print_svg);
+    const char *s = said(f, fold_ctx_print_svg);
     CHECK(well_formed(s));
     CHECK_INT(count(s, "<title>"), 13 + 9);
     CHECK_INT(count(s, "<path"), 12 + 3 + 3 + 3);
     CHECK_INT(count(s, "<tspan font-weight"), 5);
     CHECK_TEXT(s, "<title>digit 9, node ");
     CHECK_TEXT(s, ">linear(V): [4] -> [3]; 3 calls in 1 batch</text>");
-    s = said(f, fold_print_dot);
+    s = said(f, fold_ctx_print_dot);
     CHECK_INT(count(s, " -> "), 12 + 3 + 3 + 3);
     CHECK_INT(count(s, "subgraph cluster_"), 5);
     CHECK_INT(count(s, "[label="), 13);
@@ -337,13 +337,13 @@ static void strange_names(void)
     fold_ctx *f = context(&n, 0, 0);
     CHECK_INT(fold_model_status(n.m), FOLD_OK);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
-    CHECK(well_formed(said(f, fold_print_svg)));
+    CHECK(well_formed(said(f, fold_ctx_print_svg)));
     FILE *file = fopen("build/inside.svg", "wb");
-    if (CHECK(file)) { CHECK_INT(fold_print_svg(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+    if (CHECK(file)) { CHECK_INT(fold_ctx_print_svg(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
     file = fopen("build/inside.dot", "wb");
-    if (CHECK(file)) { CHECK_INT(fold_print_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
-    CHECK_TEXT(said(f, fold_print), "a\"b\\c<d>&'??\?\xc3\xa9 = 4 x (");
-    CHECK_TEXT(said(f, fold_print_dot), "a\\\"b\\\\c<d>&'\\u000a\\u0001?\xc3\xa9");
+    if (CHECK(file)) { CHECK_INT(fold_ctx_print_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+    CHECK_TEXT(said(f, fold_ctx_print), "a\"b\\c<d>&'??\?\xc3\xa9 = 4 x (");
+    CHECK_TEXT(said(f, fold_ctx_print_dot), "a\\\"b\\\\c<d>&'\\u000a\\u0001?\xc3\xa9");
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -374,17 +374,17 @@ static void traces(void)
         d.parallel_for = one_by_one;
         fold_ctx *f = fold_ctx_new(n.m, &d);
         text *t = empty();
-        CHECK_INT(fold_print_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_OK);
         CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
         for (int run = 0; run < 2; run++) { /* events are those of the last */
-            fold_reset(f);
+            fold_ctx_reset(f);
             CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
         }
-        const fold_stats_data s = fold_stats(f);
+        const fold_stats s = fold_ctx_stats(f);
         const int all = (int)(s.batches + s.prologues);
         char dropped[40];
         t = empty();
-        CHECK_INT(fold_print_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_OK);
         const int forward = count(t->s, "\"cat\":\"forward"), backward = count(t->s, "\"cat\":\"backward");
         if (way / 2 == 2) CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
         else if (room) CHECK(forward == all && backward == all && count(t->s, "\"ph\":\"X\"") == 2 * all + 1);
@@ -394,12 +394,12 @@ static void traces(void)
         if (room && way % 2) { CHECK(s.groups > 2); CHECK_TEXT(t->s, "\"tid\":1"); CHECK_TEXT(t->s, "\"group\":2"); }
         if (room && !(way % 2)) CHECK_TEXT(t->s, "\"dur\":1.500,\"args\":{\"calls\":4,\"group\":1,\"shapes\":\"[4], [4] -> [4]\"}}");
         FILE *file = room ? fopen(way ? "build/inside1.json" : "build/inside0.json", "wb") : NULL;
-        if (file) { CHECK_INT(fold_print_trace(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+        if (file) { CHECK_INT(fold_ctx_print_trace(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
         t->limit = t->n = 20;
-        CHECK_INT(fold_print_trace(f, to_text, t), FOLD_IO);
-        fold_reset(f);
+        CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_IO);
+        fold_ctx_reset(f);
         t = empty();
-        CHECK_INT(fold_print_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_OK);
         CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
         fold_ctx_free(f);
     }
@@ -448,7 +448,7 @@ static void summary(void)
     d.group = 2;
     fold_param_new(n.m, &d);
     fold_param_freeze(n.m, n.V, 1);
-    CHECK_INT(fold_summary(n.m, to_text, t), FOLD_OK);
+    CHECK_INT(fold_model_print(n.m, to_text, t), FOLD_OK);
     CHECK_TEXT(t->s, "parameters  shape                   values         bytes\n"
                      "digit       [10 x 4]                    40           160  lookups\n"
                      "W           [8 x 4]                     32           128\n"
@@ -459,15 +459,15 @@ static void summary(void)
     CHECK_TEXT(t->s, "cell join: 2 inputs, 1 output, 2 ops\n");
     t = empty();
     t->limit = 10;
-    CHECK_INT(fold_summary(n.m, to_text, t), FOLD_IO);
-    CHECK_INT(fold_summary(n.m, NULL, NULL), FOLD_IO);
+    CHECK_INT(fold_model_print(n.m, to_text, t), FOLD_IO);
+    CHECK_INT(fold_model_print(n.m, NULL, NULL), FOLD_IO);
     CHECK_INT(fold_model_status(n.m), FOLD_OK);
     fold_model_free(n.m);
 }
 
 /* -- trouble ---------------------------------------------------------------------------------------- */
 
-static printer *const printers[] = { fold_print, fold_print_splits, fold_print_dot, fold_print_svg };
+static printer *const printers[] = { fold_ctx_print, fold_ctx_print_splits, fold_ctx_print_dot, fold_ctx_print_svg };
 enum { PRINTERS = sizeof printers / sizeof *printers };
 
 static void stopped_writers(void)
@@ -496,14 +496,14 @@ static void broken_recording(void)
     fold_ctx *f = context(&n, 0, 0);
     const fold_param none = { 0, 0 };
     const fold_node leaf = fold_lookup(f, n.digit, 3), in[2] = { leaf, leaf }, a = fold_call(f, n.join, in, 2);
-    CHECK(fold_is_null(fold_linear(f, a, n.W, none)));
-    CHECK_SAME_TEXT(said(f, fold_print),
+    CHECK(fold_node_is_null(fold_linear(f, a, n.W, none)));
+    CHECK_SAME_TEXT(said(f, fold_ctx_print),
                     "1 call in 1 batch by depth, not run yet\n"
                     "leaves: 1 row of digit [10 x 4]\n"
                     "step 1: join = 1 x (digit [4], digit [4]) -> [4]\n"
                     "error: linear: input has 4 values, W is [8 x 4]\n");
     CHECK_INT(fold_ctx_status(f), FOLD_BAD_SHAPE);
-    CHECK(well_formed(said(f, fold_print_svg)));
+    CHECK(well_formed(said(f, fold_ctx_print_svg)));
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -514,7 +514,7 @@ static void in_a_block(void)
     const net n = make_net("join", "digit");
     fold_ctx *f = context(&n, 0, 0);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
-    const size_t size = fold_stats(f).block_bytes;
+    const size_t size = fold_ctx_stats(f).block_bytes;
     fold_ctx_free(f);
     int seen[2] = { 0, 0 };
     for (size_t more = 0; more < 8192; more += 512) {
@@ -527,12 +527,12 @@ static void in_a_block(void)
         f = fold_ctx_new(n.m, &d);
         float value[3] = { 0, 0, 0 };
         for (int i = 0; i < 3 && CHECK(f); i++) {
-            fold_reset(f);
+            fold_ctx_reset(f);
             const fold_node root = record(f, &n);
-            if (i) fold_print_svg(f, to_text, empty());
+            if (i) fold_ctx_print_svg(f, to_text, empty());
             CHECK_INT(fold_backward(f, root), FOLD_OK);
             text *t = empty();
-            const fold_status status = i ? fold_print(f, to_text, t) : FOLD_OK;
+            const fold_status status = i ? fold_ctx_print(f, to_text, t) : FOLD_OK;
             CHECK(status == FOLD_OK || status == FOLD_NO_MEMORY);
             if (i && !status) CHECK_SAME_TEXT(t->s, printed);
             if (i) seen[status != FOLD_OK]++;

@@ -55,8 +55,8 @@ static void randomise(fold_model *m, uint64_t seed)
     for (int i = 0; i < fold_param_count(m); i++) {
         const fold_param p = fold_param_at(m, i);
         const size_t n = (size_t)floats_of(fold_param_shape(m, p));
-        random_fill(&r, fold_params_write_begin(m, p), n, -0.5f, 0.5f);
-        fold_params_write_end(m, p);
+        random_fill(&r, fold_values_write_begin(m, p), n, -0.5f, 0.5f);
+        fold_values_write_end(m, p);
     }
 }
 
@@ -179,7 +179,7 @@ static fold_model *optimised_model(fold_param *p, weights *w)
         d.group = k == GROUPED ? 3 : 0;
         p[k] = fold_param_new(m, &d);
     }
-    fold_group_rates(m, 3, 0.5f, 2);
+    fold_model_scale_rates(m, 3, 0.5f, 2);
     CHECK_SAYS(!*fold_model_message(m), "%s", fold_model_message(m));
     return m;
 }
@@ -215,10 +215,10 @@ static void test_optimiser(const optimiser *o)
     training.training = 1;
     fold_ctx *f = fold_ctx_new(m, &training);
     for (int step = 1; step <= STEPS; step++) {
-        fold_reset(f);
+        fold_ctx_reset(f);
         const int frozen = step != 4; /* it thaws for one step */
         fold_param_freeze(m, p[FROZEN], frozen);
-        CHECK_SAYS(!fold_backward(f, random_loss(f, p, w, &r, step)), "%s", fold_message(f));
+        CHECK_SAYS(!fold_backward(f, random_loss(f, p, w, &r, step)), "%s", fold_ctx_message(f));
         CHECK_INT(take_step(m, o), FOLD_OK);
         for (int k = 0; k < KINDS; k++) {
             const int n = size_of_kind(k), fixed = k == BUFFER || (k == FROZEN && frozen);
@@ -253,16 +253,16 @@ static void test_clip(void)
     for (int k = 0; k < KINDS; k++)
         for (int i = 0; i < size_of_kind(k) && k != FROZEN && k != BUFFER; i++) norm += w[k].g[i] * w[k].g[i];
     norm = sqrt(norm);
-    CHECK_NEAR(fold_clip_grads(m, 100), norm, 1e-5 * norm); /* within the limit: nothing changes */
+    CHECK_NEAR(fold_grads_clip(m, 100), norm, 1e-5 * norm); /* within the limit: nothing changes */
     for (int pass = 0; pass < 2; pass++) {
         for (int k = 0; k < KINDS; k++)
             for (int i = 0; i < size_of_kind(k) && k != FROZEN && k != BUFFER; i++)
                 CHECK_NEAR(fold_param_grad(m, p[k])[i], w[k].g[i] * (pass ? 0.25 / norm : 1), 1e-5);
-        if (!pass) CHECK_NEAR(fold_clip_grads(m, 0.25f), norm, 1e-5 * norm);
+        if (!pass) CHECK_NEAR(fold_grads_clip(m, 0.25f), norm, 1e-5 * norm);
     }
-    CHECK_NEAR(fold_clip_grads(m, 0.25f), 0.25, 1e-6);
-    fold_clear_grads(m);
-    CHECK(fold_clip_grads(m, 1) == 0);
+    CHECK_NEAR(fold_grads_clip(m, 0.25f), 0.25, 1e-6);
+    fold_grads_clear(m);
+    CHECK(fold_grads_clip(m, 1) == 0);
     size_t count;
     const float *grads = fold_model_grads(m, &count);
     for (size_t i = 0; i < count; i++) CHECK(grads[i] == 0);
@@ -275,17 +275,17 @@ static void test_clip_range(void)
 {
     static const float sizes[] = { 1e-30f, 1e-25f, 1e25f, 1e30f };
     fold_model *m = fold_model_new(NULL);
-    const fold_param p = fold_bias(m, "p", 2000);
+    const fold_param p = fold_bias_new(m, "p", 2000);
     size_t count;
     float *g = fold_model_grads(m, &count);
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         const double norm = (double)sizes[s] * sqrt(2000.0);
         for (int i = 0; i < 2000; i++) g[i] = i & 1 ? sizes[s] : -sizes[s];
-        CHECK_NEAR(fold_clip_grads(m, sizes[s]), norm, 1e-5 * norm);
-        CHECK_NEAR(fold_clip_grads(m, sizes[s]), sizes[s], 1e-5 * (double)sizes[s]);
+        CHECK_NEAR(fold_grads_clip(m, sizes[s]), norm, 1e-5 * norm);
+        CHECK_NEAR(fold_grads_clip(m, sizes[s]), sizes[s], 1e-5 * (double)sizes[s]);
     }
     for (int i = 0; i < 2000; i++) g[i] = i == 1999 ? NAN : 1;
-    CHECK(isnan(fold_clip_grads(m, 1)) && fold_param_grad(m, p)[0] == 1);
+    CHECK(isnan(fold_grads_clip(m, 1)) && fold_param_grad(m, p)[0] == 1);
     fold_model_free(m);
 }
 
@@ -319,7 +319,7 @@ static fold_model *spread_model(const char *isa, fold_param *p)
         d.group = i % 3;
         p[i] = fold_param_new(m, &d);
     }
-    if (m) fold_group_rates(m, 2, 0.5f, 2);
+    if (m) fold_model_scale_rates(m, 2, 0.5f, 2);
     return m;
 }
 
@@ -335,7 +335,7 @@ static void spread_gradients(fold_model *m, fold_ctx *f, const fold_param *p, ch
     fold_node term[SPREAD * 4];
     int terms = 0;
     float *grads = fold_model_grads(m, NULL);
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int i = 0; i < SPREAD; i++) {
         float *g = grads + (fold_param_grad(m, p[i]) - grads), c[64];
         const int n = spread[i].columns ? spread[i].columns : 1, lookup = (spread[i].uses & FOLD_FOR_LOOKUP) != 0;
@@ -346,7 +346,7 @@ static void spread_gradients(fold_model *m, fold_ctx *f, const fold_param *p, ch
             term[terms++] = fold_dot(f, x, fold_input(f, c, n));
         }
     }
-    CHECK_SAYS(!fold_backward(f, fold_sum_n(f, term, (size_t)terms)), "%s", fold_message(f));
+    CHECK_SAYS(!fold_backward(f, fold_sum_n(f, term, (size_t)terms)), "%s", fold_ctx_message(f));
 }
 
 /* Products with a model's weights, forward and to their inputs: what its packs give. */
@@ -369,13 +369,13 @@ static size_t spread_products(fold_model *m, const fold_param *p, float *out)
             const fold_node y = t ? fold_linear_t(f, h, p[i], none) : fold_linear(f, h, p[i], none);
             fold_keep(f, y);
             fold_keep_grad(f, h);
-            CHECK_SAYS(!fold_backward(f, fold_dot(f, y, y)), "%s", fold_message(f));
+            CHECK_SAYS(!fold_backward(f, fold_dot(f, y, y)), "%s", fold_ctx_message(f));
             memcpy(out + used, fold_value(f, y), (size_t)outputs * sizeof *out);
             used += (size_t)outputs;
             memcpy(out + used, fold_grad(f, h), (size_t)inputs * sizeof *out);
             used += (size_t)inputs;
         }
-    fold_clear_grads(m);
+    fold_grads_clear(m);
     fold_ctx_free(f);
     return used;
 }
@@ -389,8 +389,8 @@ static void compare_packs(fold_model *m, const fold_param *p, const char *isa)
     fold_model *fresh = spread_model(isa, q);
     size_t count;
     const float *values = fold_model_values(m, &count);
-    memcpy(fold_params_write_begin(fresh, all), values, count * sizeof *values);
-    fold_params_write_end(fresh, all);
+    memcpy(fold_values_write_begin(fresh, all), values, count * sizeof *values);
+    fold_values_write_end(fresh, all);
     const size_t n = spread_products(m, p, got);
     CHECK(n > 500 && n <= 4096 && n == spread_products(fresh, q, want));
     CHECK_BITS(got, want, n);
@@ -418,7 +418,7 @@ static void test_same_bits(const optimiser *o, int clip)
         fold_ctx *f = fold_ctx_new(m, &training);
         for (int step = 0; step < STEPS; step++) {
             spread_gradients(m, f, p, &r);
-            if (clip) CHECK(fold_clip_grads(m, 2) > 2);
+            if (clip) CHECK(fold_grads_clip(m, 2) > 2);
             CHECK_INT(take_step(m, o), FOLD_OK);
             if (step == 3) compare_packs(m, p, isas[k]);
         }
@@ -548,8 +548,8 @@ static void test_shorthands(void)
     static const init_row weight = { "", FOLD_INIT_GLOROT, 0, 0, 0.1, 1 };
     static const init_row table = { "", FOLD_INIT_NORMAL, 0, 0, 0.1, 0 };
     fold_model *m = fold_model_new(NULL);
-    const fold_param w = fold_weight(m, "w", TALL, SHORT), e = fold_table(m, "e", TALL, SHORT);
-    const fold_param b = fold_bias(m, "b", 7);
+    const fold_param w = fold_weight_new(m, "w", TALL, SHORT), e = fold_table_new(m, "e", TALL, SHORT);
+    const fold_param b = fold_bias_new(m, "b", 7);
     check_statistics(fold_param_value(m, w), TALL * SHORT, &weight);
     check_statistics(fold_param_value(m, e), TALL * SHORT, &table);
     for (int i = 0; i < 7; i++) CHECK(fold_param_value(m, b)[i] == 0);
@@ -617,10 +617,10 @@ static fold_node look_up(fold_ctx *f, const layer_case *c, int sample, int posit
 static double activate(int activation, double x)
 {
     switch (activation) {
-    case FOLD_RELU: return x > 0 ? x : 0;
-    case FOLD_TANH: return tanh(x);
-    case FOLD_SIGMOID: return sigmoid(x);
-    case FOLD_GELU: return 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+    case FOLD_ACT_RELU: return x > 0 ? x : 0;
+    case FOLD_ACT_TANH: return tanh(x);
+    case FOLD_ACT_SIGMOID: return sigmoid(x);
+    case FOLD_ACT_GELU: return 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
     default: return x;
     }
 }
@@ -675,9 +675,9 @@ MAKE_RECURRENT(lstm)
 MAKE_RECURRENT(gru)
 static fold_state record_sequence(fold_ctx *f, const layer_case *c, int sample)
 {
-    fold_state s = fold_recurrent_start(f, &c->recurrent);
+    fold_state s = fold_recurrent_zeros(f, &c->recurrent);
     for (int t = 0; t < sequence_length(sample); t++)
-        s = fold_recurrent_step(f, &c->recurrent, look_up(f, c, sample, t), s);
+        s = fold_recurrent_apply(f, &c->recurrent, look_up(f, c, sample, t), s);
     return s;
 }
 
@@ -796,7 +796,7 @@ static void own_step(fold_ctx *f, const void *cell, fold_node x, const fold_node
 }
 static void make_own(fold_model *m, layer_case *c)
 {
-    c->dense = fold_dense_new(m, "own", c->inputs + c->hidden, c->hidden, FOLD_TANH);
+    c->dense = fold_dense_new(m, "own", c->inputs + c->hidden, c->hidden, FOLD_ACT_TANH);
 }
 static fold_state record_own(fold_ctx *f, const layer_case *c, int sample)
 {
@@ -812,7 +812,7 @@ static fold_state record_own(fold_ctx *f, const layer_case *c, int sample)
     d.state[2] = fold_shape1(1);
     d.out = y;
     d.last = last;
-    CHECK_SAYS(!fold_unroll_steps(f, &d), "%s", fold_message(f));
+    CHECK_SAYS(!fold_unroll_steps(f, &d), "%s", fold_ctx_message(f));
     const fold_state s = { weighted_sum(f, y, d.n, c->hidden), fold_mul(f, last[1], last[2]) };
     return s;
 }
@@ -847,7 +847,7 @@ static fold_state record_stack(fold_ctx *f, const layer_case *c, int sample)
     fold_node y[MAX_STEPS], term[2 * STACKED];
     fold_state last[2 * STACKED], s;
     const int n = record_words(f, c, sample, y);
-    CHECK_SAYS(!fold_rnn_stack_apply(f, &c->stack, y, n, NULL, y, last), "%s", fold_message(f));
+    CHECK_SAYS(!fold_rnn_stack_apply(f, &c->stack, y, n, NULL, y, last), "%s", fold_ctx_message(f));
     for (int t = 0; t < n; t++) {
         fold_node half[2];
         fold_split(f, y[t], half, 2);
@@ -902,9 +902,9 @@ static fold_state record_tree_node(fold_ctx *f, const layer_case *c, walk *w, in
 {
     fold_state child[MAX_CHILDREN];
     if (!depth || !random_below(&w->random, 3))
-        return fold_tree_lstm_leaf(f, &c->tree, look_up(f, c, w->sample, w->position++));
+        return fold_tree_lstm_apply_leaf(f, &c->tree, look_up(f, c, w->sample, w->position++));
     for (int k = 0; k < c->row->option; k++) child[k] = record_tree_node(f, c, w, depth - 1);
-    return fold_tree_lstm_inner(f, &c->tree, child);
+    return fold_tree_lstm_apply_inner(f, &c->tree, child);
 }
 static fold_state record_tree(fold_ctx *f, const layer_case *c, int sample)
 {
@@ -958,7 +958,7 @@ static fold_state record_child_sum_node(fold_ctx *f, const layer_case *c, walk *
     const int n = children_at(w, depth);
     const fold_node x = look_up(f, c, w->sample, w->position++);
     for (int k = 0; k < n; k++) child[k] = record_child_sum_node(f, c, w, depth - 1);
-    return fold_child_sum_node(f, &c->child_sum, x, child, (size_t)n);
+    return fold_child_sum_apply(f, &c->child_sum, x, child, (size_t)n);
 }
 static fold_state record_child_sum(fold_ctx *f, const layer_case *c, int sample)
 {
@@ -991,13 +991,13 @@ static void reference_child_sum(const mirror *p, const layer_case *c, int sample
 }
 
 static const layer_row layers[] = {
-    { "dense, linear", make_dense, record_dense, reference_dense, FOLD_LINEAR, 0 },
-    { "dense, relu", make_dense, record_dense, reference_dense, FOLD_RELU, 0 },
-    { "dense, tanh", make_dense, record_dense, reference_dense, FOLD_TANH, 0 },
-    { "dense, sigmoid", make_dense, record_dense, reference_dense, FOLD_SIGMOID, 0 },
-    { "dense, gelu", make_dense, record_dense, reference_dense, FOLD_GELU, 0 },
-    { "mlp, tanh", make_mlp, record_mlp, reference_mlp, FOLD_TANH, 0 },
-    { "mlp, gelu", make_mlp, record_mlp, reference_mlp, FOLD_GELU, 0 },
+    { "dense, linear", make_dense, record_dense, reference_dense, FOLD_ACT_LINEAR, 0 },
+    { "dense, relu", make_dense, record_dense, reference_dense, FOLD_ACT_RELU, 0 },
+    { "dense, tanh", make_dense, record_dense, reference_dense, FOLD_ACT_TANH, 0 },
+    { "dense, sigmoid", make_dense, record_dense, reference_dense, FOLD_ACT_SIGMOID, 0 },
+    { "dense, gelu", make_dense, record_dense, reference_dense, FOLD_ACT_GELU, 0 },
+    { "mlp, tanh", make_mlp, record_mlp, reference_mlp, FOLD_ACT_TANH, 0 },
+    { "mlp, gelu", make_mlp, record_mlp, reference_mlp, FOLD_ACT_GELU, 0 },
     { "rnn", make_rnn, record_sequence, reference_rnn, 0, 0 },
     { "lstm", make_lstm, record_sequence, reference_lstm, 0, 1 },
     { "gru", make_gru, record_sequence, reference_gru, 0, 0 },
@@ -1042,11 +1042,11 @@ static void run_layer(fold_ctx *f, int first, int n, layer_result *r)
     fold_state state[SAMPLES];
     const size_t size = (size_t)layer.hidden * sizeof(float);
     int terms = 0;
-    fold_clear_grads(fold_ctx_model(f));
-    fold_reset(f);
+    fold_grads_clear(fold_ctx_model(f));
+    fold_ctx_reset(f);
     for (int s = first; s < first + n; s++) {
         state[s] = layer.row->record(f, &layer, s);
-        CHECK(fold_is_null(state[s].c) == !layer.row->has_c);
+        CHECK(fold_node_is_null(state[s].c) == !layer.row->has_c);
         fold_keep(f, state[s].h);
         loss[terms++] = fold_dot(f, state[s].h, fold_input(f, layer.weight_h[s], layer.hidden));
         if (!layer.row->has_c) continue;
@@ -1054,7 +1054,7 @@ static void run_layer(fold_ctx *f, int first, int n, layer_result *r)
         loss[terms++] = fold_dot(f, state[s].c, fold_input(f, layer.weight_c[s], layer.hidden));
     }
     const fold_node total = fold_sum_n(f, loss, (size_t)terms);
-    if (!CHECK_SAYS(!fold_backward(f, total), "%s", fold_message(f))) return;
+    if (!CHECK_SAYS(!fold_backward(f, total), "%s", fold_ctx_message(f))) return;
     r->loss = fold_scalar(f, total);
     for (int s = first; s < first + n; s++) {
         memcpy(r->h[s], fold_value(f, state[s].h), size);
@@ -1081,7 +1081,7 @@ static void test_layer(const layer_row *row, int inputs, int hidden)
     layer.row = row;
     layer.inputs = inputs;
     layer.hidden = hidden;
-    layer.words = fold_table(m, "words", WORDS, inputs);
+    layer.words = fold_table_new(m, "words", WORDS, inputs);
     random_fill(&r, layer.weight_h[0], SAMPLES * MAX_WIDTH, -1, 1);
     random_fill(&r, layer.weight_c[0], SAMPLES * MAX_WIDTH, -1, 1);
     row->make(m, &layer);
@@ -1139,7 +1139,7 @@ static void test_forget_biases(void)
     fold_gru_new(m, "gru", 3, H);
     fold_rnn_new(m, "rnn", 3, H);
     for (int i = 0; i < (int)(sizeof want / sizeof *want); i++) {
-        const fold_param p = fold_find_param(m, want[i].name);
+        const fold_param p = fold_param_find(m, want[i].name);
         if (!CHECK_SAYS(p.id && floats_of(fold_param_shape(m, p)) == want[i].n, "%s", want[i].name)) continue;
         for (int k = 0; k < want[i].n; k++)
             CHECK_SAYS(fold_param_value(m, p)[k] == (float)(k >= want[i].from && k < want[i].to), "%s[%d]",
@@ -1186,11 +1186,11 @@ static void step_tied(fold_model *m, fold_ctx *f, fold_param E)
     for (int step = 1; step <= 3; step++) {
         const int row = step == 2 ? 4 : -1; /* -1: all */
         if (row >= 0) {
-            fold_reset(f);
+            fold_ctx_reset(f);
             CHECK_INT(fold_backward(f, fold_sum(f, fold_lookup(f, E, row), 0)), FOLD_OK);
         } else if (step == 3) {
             fold_node loss[SAMPLES];
-            fold_reset(f);
+            fold_ctx_reset(f);
             for (int s = 0; s < SAMPLES; s++) loss[s] = record_tied(f, E, s);
             CHECK_INT(fold_backward(f, fold_sum_n(f, loss, SAMPLES)), FOLD_OK);
         }
@@ -1225,10 +1225,10 @@ static void test_tied(void)
         training.training = 1;
         training.eager = eager;
         fold_ctx *f = fold_ctx_new(m, &training);
-        fold_clear_grads(m);
+        fold_grads_clear(m);
         for (int s = 0; s < SAMPLES; s++) loss[s] = record_tied(f, E, s);
         total = fold_sum_n(f, loss, SAMPLES);
-        CHECK_SAYS(!fold_backward(f, total), "%s", fold_message(f));
+        CHECK_SAYS(!fold_backward(f, total), "%s", fold_ctx_message(f));
         CHECK_NEAR(fold_scalar(f, total), tied_loss(&p), 1e-5);
         compare_grads(&p, tied_loss);
         if (eager) memcpy(eager_grad, fold_param_grad(m, E), sizeof eager_grad);
@@ -1243,7 +1243,7 @@ static void test_tied(void)
 
 static fold_status add_written(fold_ctx *f, fold_param E, fold_param W, fold_param b)
 {
-    fold_reset(f);
+    fold_ctx_reset(f);
     return fold_backward(f, fold_softmax_xent(f, fold_linear(f, fold_lookup(f, E, 2), W, b), 1));
 }
 
@@ -1254,23 +1254,23 @@ static void test_written(void)
     float own[N], first[N];
     size_t count;
     fold_model *m = fold_model_new(NULL);
-    const fold_param E = fold_table(m, "E", ROWS, WIDTH), W = fold_weight(m, "W", WIDTH, 4), b = fold_bias(m, "b", 4);
+    const fold_param E = fold_table_new(m, "E", ROWS, WIDTH), W = fold_weight_new(m, "W", WIDTH, 4), b = fold_bias_new(m, "b", 4);
     fold_ctx_desc training = fold_ctx_desc_default();
     const fold_sgd sgd = { 0.1f, 0, 0 };
     training.training = 1;
     fold_ctx *f = fold_ctx_new(m, &training);
     float *g = fold_model_grads(m, &count);
     if (!CHECK(count <= N)) return;
-    CHECK_SAYS(!add_written(f, E, W, b), "%s", fold_message(f));
+    CHECK_SAYS(!add_written(f, E, W, b), "%s", fold_ctx_message(f));
     memcpy(own, g, count * sizeof *g);
-    fold_clear_grads(m);
+    fold_grads_clear(m);
     for (int k = 0; k < 3; k++) { /* only what belongs to a parameter: gaps stay zero */
         const fold_param p = fold_param_at(m, k);
         const size_t at = (size_t)(fold_param_grad(m, p) - g), n = (size_t)floats_of(fold_param_shape(m, p));
         for (size_t i = at; i < at + n; i++) { g[i] = 0.25f; own[i] += 0.25f; }
     }
     fold_grads_write_end(m);
-    CHECK_SAYS(!add_written(f, E, W, b), "%s", fold_message(f));
+    CHECK_SAYS(!add_written(f, E, W, b), "%s", fold_ctx_message(f));
     CHECK_BITS(g, own, count);
     memcpy(first, fold_model_values(m, NULL), count * sizeof *g);
     CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);

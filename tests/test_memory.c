@@ -116,10 +116,10 @@ static int net_new(net *n, const fold_memory *memory)
     if (memory) d.memory = *memory;
     n->m = fold_model_new(&d);
     if (!n->m) return 0;
-    n->embed = fold_table(n->m, "embed", WORDS, H);
-    n->W = fold_weight(n->m, "W", 2 * H, H);
-    n->b = fold_bias(n->m, "b", H);
-    n->V = fold_weight(n->m, "V", H, CLASSES);
+    n->embed = fold_table_new(n->m, "embed", WORDS, H);
+    n->W = fold_weight_new(n->m, "W", 2 * H, H);
+    n->b = fold_bias_new(n->m, "b", H);
+    n->V = fold_weight_new(n->m, "V", H, CLASSES);
     n->tree = fold_tree_lstm_new(n->m, "tree", H, H, 2);
     n->sum = fold_child_sum_new(n->m, "sum", H, H);
     n->gru = fold_gru_new(n->m, "gru", H, H);
@@ -133,24 +133,24 @@ static fold_node record_sample(fold_ctx *f, const net *n, int i)
     const float x[H] = { 0.1f, -0.2f, 0.3f * (float)i, 0, 1, -1, 0.5f, 2 };
     fold_state s, list[KINDS * SAMPLES];
     fold_node h, both[2], scores[SAMPLES], values[SAMPLES];
-    fold_seed(f, (uint64_t)i);
+    fold_dropout_seed(f, (uint64_t)i);
     switch (i % KINDS) {
     case 0: /* a skewed tree */
-        s = fold_tree_lstm_leaf(f, &n->tree, word(f, n, i));
+        s = fold_tree_lstm_apply_leaf(f, &n->tree, word(f, n, i));
         for (int k = 0; k < i % 7; k++) {
             list[0] = s;
-            list[1] = fold_tree_lstm_leaf(f, &n->tree, word(f, n, i + k));
-            s = fold_tree_lstm_inner(f, &n->tree, list);
+            list[1] = fold_tree_lstm_apply_leaf(f, &n->tree, word(f, n, i + k));
+            s = fold_tree_lstm_apply_inner(f, &n->tree, list);
         }
         h = s.h;
         break;
     case 1: /* a node with children */
-        for (int k = 0; k < i % 6; k++) list[k] = fold_child_sum_node(f, &n->sum, word(f, n, k), NULL, 0);
-        h = fold_child_sum_node(f, &n->sum, word(f, n, i), list, (size_t)(i % 6)).h;
+        for (int k = 0; k < i % 6; k++) list[k] = fold_child_sum_apply(f, &n->sum, word(f, n, k), NULL, 0);
+        h = fold_child_sum_apply(f, &n->sum, word(f, n, i), list, (size_t)(i % 6)).h;
         break;
     case 2: /* a chain */
-        s = fold_recurrent_start(f, &n->gru);
-        for (int k = 0; k < i % 9; k++) s = fold_recurrent_step(f, &n->gru, word(f, n, i * k), s);
+        s = fold_recurrent_zeros(f, &n->gru);
+        for (int k = 0; k < i % 9; k++) s = fold_recurrent_apply(f, &n->gru, word(f, n, i * k), s);
         h = s.h;
         break;
     case 3: /* attention */
@@ -165,13 +165,13 @@ static fold_node record_sample(fold_ctx *f, const net *n, int i)
         both[1] = fold_mul(f, fold_input(f, x, H), fold_use(f, n->b));
         h = fold_gelu(f, fold_linear_n(f, both, 2, n->W, n->b));
     }
-    return fold_softmax_xent(f, fold_linear(f, h, n->V, fold_find_param(n->m, "")), i % CLASSES);
+    return fold_softmax_xent(f, fold_linear(f, h, n->V, fold_param_find(n->m, "")), i % CLASSES);
 }
 
 /* `kind` shifts what the samples are, so that recordings differ. */
 static fold_node record(fold_ctx *f, const net *n, int kind, int samples, fold_node *loss)
 {
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int i = 0; i < samples; i++) {
         loss[i] = record_sample(f, n, i + 3 * kind);
         fold_keep(f, loss[i]);
@@ -247,8 +247,8 @@ static void no_allocation(void)
                    model_memory.calls - own);
         CHECK_SAYS(malloc_calls() == mallocs_before, "%s: %ld calls of malloc", ways[way].name,
                    malloc_calls() - mallocs_before);
-        CHECK_INT(fold_stats(f).bytes, memory.bytes);
-        CHECK(fold_stats(f).peak_bytes >= fold_stats(f).bytes && fold_stats(f).peak_bytes <= memory.peak);
+        CHECK_INT(fold_ctx_stats(f).bytes, memory.bytes);
+        CHECK(fold_ctx_stats(f).peak_bytes >= fold_ctx_stats(f).bytes && fold_ctx_stats(f).peak_bytes <= memory.peak);
         fold_ctx_free(f);
         fold_model_free(n.m);
         CHECK_INT(memory.live, 0);
@@ -264,7 +264,7 @@ static void run_whole(fold_ctx *f, const net *n, int way, float *got)
     fold_node loss[SAMPLES];
     for (int kind = 0; kind < 3; kind++) {
         const fold_node root = record(f, n, kind, SAMPLES - kind, loss);
-        if (!CHECK_SAYS(execute(f, way, root) == FOLD_OK, "%s: %s", ways[way].name, fold_message(f))) return;
+        if (!CHECK_SAYS(execute(f, way, root) == FOLD_OK, "%s: %s", ways[way].name, fold_ctx_message(f))) return;
         CHECK_INT(fold_read(f, loss, (size_t)(SAMPLES - kind), got + 2 * kind * SAMPLES), FOLD_OK);
         for (int i = 0; i < SAMPLES - kind && ways[way].training; i += 4)
             got[(2 * kind + 1) * SAMPLES + i] = fold_grad(f, loss[i])[0];
@@ -281,10 +281,10 @@ static void fixed_block(void)
         fold_node loss[SAMPLES];
         fold_ctx *f = context(&n, way, NULL);
         run_whole(f, &n, way, want);
-        const size_t size = fold_stats(f).block_bytes;
+        const size_t size = fold_ctx_stats(f).block_bytes;
         fold_ctx_free(f);
         snapshot(n.m, want_grads);
-        fold_clear_grads(n.m);
+        fold_grads_clear(n.m);
 
         fold_memory memory;
         memset(&memory, 0, sizeof memory);
@@ -299,11 +299,11 @@ static void fixed_block(void)
         CHECK_SAYS(!memcmp(got, want, sizeof got), "%s: other values in a block", ways[way].name);
         snapshot(n.m, got_grads);
         unchanged(n.m, want_grads);
-        fold_clear_grads(n.m);
-        CHECK_SAYS(fold_stats(f).block_bytes == size, "%s: measures %zu bytes in a block of %zu",
-                   ways[way].name, fold_stats(f).block_bytes, size);
-        CHECK_SAYS(fold_stats(f).peak_bytes <= size, "%s: peak %zu in a block of %zu", ways[way].name,
-                   fold_stats(f).peak_bytes, size);
+        fold_grads_clear(n.m);
+        CHECK_SAYS(fold_ctx_stats(f).block_bytes == size, "%s: measures %zu bytes in a block of %zu",
+                   ways[way].name, fold_ctx_stats(f).block_bytes, size);
+        CHECK_SAYS(fold_ctx_stats(f).peak_bytes <= size, "%s: peak %zu in a block of %zu", ways[way].name,
+                   fold_ctx_stats(f).peak_bytes, size);
         fold_ctx_free(f);
 
         for (int less = 1; less <= 64; less += 63) { /* too small: an error, and nothing but that */
@@ -317,11 +317,11 @@ static void fixed_block(void)
             }
             CHECK_SAYS(status == FOLD_NO_MEMORY, "%s: %s in a block %d bytes too small", ways[way].name,
                        fold_status_text(status), less);
-            CHECK_TEXT(fold_message(f), "memory");
+            CHECK_TEXT(fold_ctx_message(f), "memory");
             unchanged(n.m, before);
-            fold_clear_grads(n.m);
+            fold_grads_clear(n.m);
             CHECK_INT(execute(f, way, record(f, &n, 0, 4, loss)), FOLD_OK);
-            fold_clear_grads(n.m);
+            fold_grads_clear(n.m);
             fold_ctx_free(f);
         }
         free(raw);
@@ -337,16 +337,16 @@ static void unclear_gradients(void)
     CHECK(net_new(&n, NULL));
     for (int way = 0; way < WAYS; way++) {
         fold_ctx *f = context(&n, way, NULL);
-        fold_clear_grads(n.m);
+        fold_grads_clear(n.m);
         CHECK_INT(execute(f, way, record(f, &n, 0, SAMPLES, loss)), FOLD_OK);
         fold_memory memory;
         memset(&memory, 0, sizeof memory);
-        memory.block_size = fold_stats(f).block_bytes;
+        memory.block_size = fold_ctx_stats(f).block_bytes;
         fold_ctx_free(f);
         char *raw = (char *)malloc(memory.block_size + 64);
         memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
         f = context(&n, way, &memory);
-        CHECK_SAYS(execute(f, way, record(f, &n, 0, SAMPLES, loss)) == FOLD_OK, "%s: %s", ways[way].name, fold_message(f));
+        CHECK_SAYS(execute(f, way, record(f, &n, 0, SAMPLES, loss)) == FOLD_OK, "%s: %s", ways[way].name, fold_ctx_message(f));
         fold_ctx_free(f);
         free(raw);
     }
@@ -375,7 +375,7 @@ static void any_block(void)
         CHECK(status == FOLD_OK || status == FOLD_NO_MEMORY);
         failed += status != FOLD_OK;
         fine += status == FOLD_OK;
-        fold_clear_grads(n.m);
+        fold_grads_clear(n.m);
     }
     CHECK(refused > 0 && failed > 0 && fine > 0);
     fold_model_free(n.m);
@@ -387,9 +387,9 @@ static void works_again(fold_ctx *f, const net *n, int way, long k)
     fold_node loss[SAMPLES], want_loss[SAMPLES];
     float got[SAMPLES], want[SAMPLES];
     fold_model_clear_error(n->m);
-    fold_clear_grads(n->m);
+    fold_grads_clear(n->m);
     const fold_status status = execute(f, way, record(f, n, 2, SAMPLES, loss));
-    CHECK_SAYS(!status, "%s, after failing at allocation %ld: %s", ways[way].name, k, fold_message(f));
+    CHECK_SAYS(!status, "%s, after failing at allocation %ld: %s", ways[way].name, k, fold_ctx_message(f));
     CHECK_INT(fold_read(f, loss, SAMPLES, got), FOLD_OK);
     fold_ctx *eager = context(n, ways[way].training ? EAGER : EAGER_INFERENCE, NULL);
     const fold_node root = record(eager, n, 2, SAMPLES, want_loss);
@@ -460,8 +460,8 @@ static fold_node long_chain(fold_ctx *f, const net *n)
     fold_node x = fold_input(f, start, 2);
     fold_keep_grad(f, x);
     for (int i = 0; i < LONG_CHAIN / 2; i++) x = fold_tanh(f, fold_scale(f, x, 1.01f));
-    fold_state s = fold_recurrent_start(f, &n->gru);
-    for (int i = 0; i < CELL_CHAIN; i++) s = fold_recurrent_step(f, &n->gru, word(f, n, i), s);
+    fold_state s = fold_recurrent_zeros(f, &n->gru);
+    for (int i = 0; i < CELL_CHAIN; i++) s = fold_recurrent_apply(f, &n->gru, word(f, n, i), s);
     return fold_add(f, fold_sum(f, x, FOLD_ALL), fold_sum(f, s.h, FOLD_ALL));
 }
 static void *on_a_small_stack(void *user)
@@ -472,9 +472,9 @@ static void *on_a_small_stack(void *user)
         const fold_node root = long_chain(f, n);
         CHECK_INT(execute(f, way, root), FOLD_OK);
         CHECK(isfinite(fold_scalar(f, root)));
-        CHECK(fold_stats(f).nodes > LONG_CHAIN + CELL_CHAIN);
-        CHECK(fold_stats(f).batches >= LONG_CHAIN + CELL_CHAIN);
-        CHECK(fold_stats(f).lower_bound >= CELL_CHAIN + 2 * 32767 && fold_stats(f).lower_bound <= fold_stats(f).batches);
+        CHECK(fold_ctx_stats(f).nodes > LONG_CHAIN + CELL_CHAIN);
+        CHECK(fold_ctx_stats(f).batches >= LONG_CHAIN + CELL_CHAIN);
+        CHECK(fold_ctx_stats(f).lower_bound >= CELL_CHAIN + 2 * 32767 && fold_ctx_stats(f).lower_bound <= fold_ctx_stats(f).batches);
         fold_ctx_free(f);
     }
     return NULL;

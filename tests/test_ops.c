@@ -30,7 +30,7 @@ typedef struct op_row {
     float low, high;       /* range of the inputs */
     double tolerance;      /* of values and gradients, times 1 + |wanted| */
     int flags;
-    const fold_op_def *user;
+    const fold_op_desc *user;
 } op_row;
 
 typedef struct operand { char kind; int count, size; fold_shape shape; } operand;
@@ -478,13 +478,13 @@ static void powers_backward(const fold_op_call *c)
             dx[i] = 2 * x[i] * ds[i] + 3 * x[i] * x[i] * dc[i];
     }
 }
-static const fold_op_def powers = { "powers", 1, 2, 0, 0, 0, FOLD_NEEDS_IN, 0, infer_first,
+static const fold_op_desc powers = { "powers", 1, 2, 0, 0, 0, FOLD_NEEDS_IN, 0, infer_first,
                                     powers_forward, powers_backward };
-static const fold_op_def powers_one_row = { "powers_one_row", 1, 2, 0, 0, 1, FOLD_NEEDS_IN, 0, infer_first,
+static const fold_op_desc powers_one_row = { "powers_one_row", 1, 2, 0, 0, 1, FOLD_NEEDS_IN, 0, infer_first,
                                             powers_forward, powers_backward };
 static fold_node record_powers(fold_ctx *f, const op_case *c)
 {
-    const fold_node y = fold_apply(f, c->op, &X(0), 1, NULL, 0);
+    const fold_node y = fold_op_apply(f, c->op, &X(0), 1, NULL, 0);
     return fold_sub(f, fold_out(f, y, 1), fold_out(f, y, 0));
 }
 static void reference_powers(const op_case *c, double *y)
@@ -511,12 +511,12 @@ static void mix_backward(const fold_op_call *c)
                 fold_row(&c->din[k], r)[i] =
                     (float)(k ? -c->attr[1] : c->attr[0]) * fold_row(&c->dout[0], r)[i];
 }
-static const fold_op_def mix = { "mix", 2, 1, 2, 0, 0, 0, 128, infer_first, mix_forward, mix_backward };
+static const fold_op_desc mix = { "mix", 2, 1, 2, 0, 0, 0, 128, infer_first, mix_forward, mix_backward };
 static fold_node record_mix(fold_ctx *f, const op_case *c)
 {
     const fold_node in[2] = { X(0), X(1) };
     const int32_t attr[2] = { c->attr[0], c->attr[1] };
-    return fold_apply(f, c->op, in, 2, attr, (uint64_t)c->variety);
+    return fold_op_apply(f, c->op, in, 2, attr, (uint64_t)c->variety);
 }
 static void reference_mix(const op_case *c, double *y)
 {
@@ -531,12 +531,12 @@ static void twice_forward(const fold_op_call *c)
         for (int i = 0; i < floats_of(&c->in_shape[0]); i++)
             fold_row(&c->out[0], r)[i] = 2 * fold_row(&c->in[0], r)[i];
 }
-static const fold_op_def twice = { "twice", 1, 1, 0, 0, 0, 0, 0, infer_first, twice_forward, NULL };
+static const fold_op_desc twice = { "twice", 1, 1, 0, 0, 0, 0, 0, infer_first, twice_forward, NULL };
 static void reference_twice(const op_case *c, double *y)
 {
     for (int i = 0; i < c->out_size; i++) y[i] = 2 * input(c, 0)[i];
 }
-RECORD(twice, fold_apply(f, c->op, &X(0), 1, NULL, 0))
+RECORD(twice, fold_op_apply(f, c->op, &X(0), 1, NULL, 0))
 
 /* a list op of two components: the sum over k of a_k b_k */
 static void pairs_forward(const fold_op_call *c)
@@ -557,13 +557,13 @@ static void pairs_backward(const fold_op_call *c)
                 for (int i = 0; i < floats_of(&c->out_shape[0]); i++)
                     fold_row(&c->din[k], e)[i] = fold_row(&c->dout[0], r)[i] * fold_row(&c->in[1 - k], e)[i];
 }
-static const fold_op_def pairs = { "pairs", 2, 1, 0, 1, 0, FOLD_NEEDS_IN, 0, infer_first,
+static const fold_op_desc pairs = { "pairs", 2, 1, 0, 1, 0, FOLD_NEEDS_IN, 0, infer_first,
                                    pairs_forward, pairs_backward };
 static fold_node record_pairs(fold_ctx *f, const op_case *c)
 {
     fold_node x[2 * MAX_LIST];
     for (int i = 0; i < 2 * c->count; i++) x[i] = c->node[i % 2][i / 2];
-    return fold_apply(f, c->op, x, 2 * (size_t)c->count, NULL, 0);
+    return fold_op_apply(f, c->op, x, 2 * (size_t)c->count, NULL, 0);
 }
 static void reference_pairs(const op_case *c, double *y)
 {
@@ -929,7 +929,7 @@ static int read_grads(fold_ctx *f, const op_case *c, int common, leaves leaf, fl
             memcpy(r, fold_param_grad(fold_ctx_model(f), c->param[k]), (size_t)o->size * sizeof *r);
         for (int i = 0; i < n && !is_param(o) && !is(o, "=n"); i++) {
             const float *g = fold_grad(f, leaf[k][i]);
-            if (!CHECK_SAYS(g, "no gradient of operand %d: %s", k, fold_message(f))) return 0;
+            if (!CHECK_SAYS(g, "no gradient of operand %d: %s", k, fold_ctx_message(f))) return 0;
             memcpy(r + i * o->size, g, (size_t)o->size * sizeof *r);
         }
         r += most_elements(o) * o->size;
@@ -944,8 +944,8 @@ static int run(op_case *c, fold_ctx *f, int first, int n, int how, float *r)
     static leaves leaf[MAX_SAMPLES], common;
     fold_node y[MAX_SAMPLES], loss[MAX_SAMPLES];
     const int inference = how & INFERENCE;
-    fold_reset(f);
-    fold_clear_grads(fold_ctx_model(f));
+    fold_ctx_reset(f);
+    fold_grads_clear(fold_ctx_model(f));
     record_operands(f, c, 1, 0, how, common);
     for (int s = first; s < first + n; s++) {
         choose_sample(c, s, how);
@@ -956,11 +956,11 @@ static int run(op_case *c, fold_ctx *f, int first, int n, int how, float *r)
     }
     const fold_node total = fold_sum_n(f, loss, (size_t)n);
     const fold_status status = inference ? fold_run(f, y, (size_t)n) : fold_backward(f, total);
-    if (!CHECK_SAYS(!status, "%s", fold_message(f))) return 0;
+    if (!CHECK_SAYS(!status, "%s", fold_ctx_message(f))) return 0;
     for (int s = first; s < first + n; s++) {
         const float *value = fold_value(f, y[s - first]);
         const fold_shape shape = fold_node_shape(f, y[s - first]);
-        if (!CHECK_SAYS(value, "%s", fold_message(f))) return 0;
+        if (!CHECK_SAYS(value, "%s", fold_ctx_message(f))) return 0;
         CHECK(!memcmp(&shape, &c->out, sizeof shape));
         memcpy(r + s * c->stride, value, (size_t)c->out_size * sizeof *r);
         choose_sample(c, s, how);
@@ -1186,7 +1186,7 @@ static void with_null(op_case *c, fold_ctx *f, int how)
 {
     static leaves leaf;
     const fold_node null = { 0, 0 };
-    fold_reset(f);
+    fold_ctx_reset(f);
     choose_sample(c, 1, how);
     record_operands(f, c, 1, 0, how, leaf);
     record_operands(f, c, 0, 1, how, leaf);
@@ -1194,12 +1194,12 @@ static void with_null(op_case *c, fold_ctx *f, int how)
         const fold_node node = c->node[k][0];
         if (is_param(&c->in[k]) && (how & IN_CELL || !is_used(&c->in[k]))) continue;
         c->node[k][0] = null;
-        CHECK(fold_is_null(record_case(f, c, how)));
-        CHECK_SAYS(!*fold_message(f), "%s", fold_message(f));
+        CHECK(fold_node_is_null(record_case(f, c, how)));
+        CHECK_SAYS(!*fold_ctx_message(f), "%s", fold_ctx_message(f));
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
         c->node[k][0] = node;
     }
-    CHECK(!fold_is_null(record_case(f, c, how)));
+    CHECK(!fold_node_is_null(record_case(f, c, how)));
 }
 
 /* All modes, operands that are windows, null operands. */
@@ -1292,13 +1292,13 @@ static void test_tie(const tie *t, const mode *how)
     /* b may take no part: then it gets its gradient, of zeros, from an unused product */
     fold_keep_grad(f, b);
     const fold_node parts[2] = { fold_sum(f, y, FOLD_ALL), fold_scale(f, fold_sum(f, b, FOLD_ALL), 0) };
-    CHECK_SAYS(!fold_backward(f, fold_sum_n(f, parts, 2)), "%s: %s", t->name, fold_message(f));
+    CHECK_SAYS(!fold_backward(f, fold_sum_n(f, parts, 2)), "%s: %s", t->name, fold_ctx_message(f));
     const float *da = fold_grad(f, a), *db = fold_grad(f, b);
     for (int e = 0; e < TIED && da && db; e++) {
         CHECK_SAYS(da[e] == t->da[e], "%s, %s: da[%d] is %g", t->name, how->name, e, (double)da[e]);
         CHECK_SAYS(db[e] == t->db[e], "%s, %s: db[%d] is %g", t->name, how->name, e, (double)db[e]);
     }
-    CHECK_SAYS(da && db, "%s: %s", t->name, fold_message(f));
+    CHECK_SAYS(da && db, "%s: %s", t->name, fold_ctx_message(f));
     fold_ctx_free(f);
     fold_model_free(m);
 }
@@ -1323,9 +1323,9 @@ static void test_kept_gradients(void)
         fold_keep_grad(f, a);
         fold_keep_grad(f, x);
         for (int pass = 1; pass <= 2; pass++) {
-            CHECK_SAYS(!fold_backward(f, pass == 1 ? root : tail), "%s: %s", modes[i].name, fold_message(f));
+            CHECK_SAYS(!fold_backward(f, pass == 1 ? root : tail), "%s: %s", modes[i].name, fold_ctx_message(f));
             const float *da = fold_grad(f, a), *dx = fold_grad(f, x), *part = fold_grad(f, last);
-            if (!CHECK_SAYS(da && dx && part, "%s: %s", modes[i].name, fold_message(f))) break;
+            if (!CHECK_SAYS(da && dx && part, "%s: %s", modes[i].name, fold_ctx_message(f))) break;
             for (int e = 0; e < 4; e++) {
                 const float want = 2 * v[e] * v[e] + 1 + (pass == 2 && e >= 2 ? 1.0f : 0.0f);
                 CHECK_SAYS(da[e] == want, "%s: da[%d] is %g", modes[i].name, e, (double)da[e]);
@@ -1358,9 +1358,9 @@ static void drop(fold_ctx *f, const fold_cell *cell, float rate, uint64_t first,
     float ones[DROPS];
     fold_node x[DROP_SAMPLES], y[DROP_SAMPLES], loss[DROP_SAMPLES];
     for (int i = 0; i < DROPS; i++) ones[i] = 1;
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int s = 0; s < n; s++) {
-        fold_seed(f, first + (uint64_t)s);
+        fold_dropout_seed(f, first + (uint64_t)s);
         x[s] = fold_input(f, ones, DROPS);
         if (cell) y[s] = fold_call(f, *cell, &x[s], 1);
         else dropout_body(f, &x[s], &y[s], &rate);
@@ -1368,7 +1368,7 @@ static void drop(fold_ctx *f, const fold_cell *cell, float rate, uint64_t first,
         fold_keep_grad(f, x[s]);
         loss[s] = fold_sum(f, y[s], FOLD_ALL);
     }
-    if (!CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, (size_t)n)), "%s", fold_message(f))) return;
+    if (!CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, (size_t)n)), "%s", fold_ctx_message(f))) return;
     CHECK_INT(fold_read(f, y, (size_t)n, value), FOLD_OK);
     for (int s = 0; s < n; s++) memcpy(grad + s * DROPS, fold_grad(f, x[s]), DROPS * sizeof *grad);
 }
@@ -1397,7 +1397,7 @@ static void test_list_dropout(void)
         fold_ctx *f = new_ctx(m, &modes[i], 1);
         fold_node x[LISTS], y[LISTS], loss[LISTS], list[LISTS];
         for (int s = 0; s < LISTS; s++) {
-            fold_seed(f, (uint64_t)s + 1);
+            fold_dropout_seed(f, (uint64_t)s + 1);
             x[s] = fold_input(f, ones, N);
             for (int k = 0; k < s; k++) list[k] = fold_input(f, ones, N);
             y[s] = fold_call_list(f, cell, &x[s], 1, list, (size_t)s);
@@ -1405,7 +1405,7 @@ static void test_list_dropout(void)
             fold_keep_grad(f, x[s]);
             loss[s] = fold_sum(f, y[s], 0);
         }
-        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, LISTS)), "%s", fold_message(f));
+        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, LISTS)), "%s", fold_ctx_message(f));
         CHECK_INT(fold_read(f, y, LISTS, value[i]), FOLD_OK);
         for (int s = 0; s < LISTS; s++) memcpy(grad[i][s], fold_grad(f, x[s]), sizeof grad[i][s]);
         CHECK_BITS(value[i], value[0], LISTS * N);
@@ -1499,7 +1499,7 @@ static void record_nodes(bad_calls *n)
 {
     static const float x[24] = { 0 };
     fold_ctx *f = n->f;
-    fold_reset(f);
+    fold_ctx_reset(f);
     n->stale = n->v3;
     n->v3 = n->list[0] = fold_input(f, x, 3);
     n->v4 = n->list[1] = fold_input(f, x, 4);
@@ -1507,7 +1507,7 @@ static void record_nodes(bad_calls *n)
     n->m23 = fold_input_shaped(f, x, fold_shape2(2, 3));
     n->m34 = fold_input_shaped(f, x, fold_shape2(3, 4));
     n->k234 = fold_input_shaped(f, x, fold_shape3(2, 3, 4));
-    fold_reset(n->inference);
+    fold_ctx_reset(n->inference);
     n->foreign = fold_input(n->inference, x, 3);
 }
 
@@ -1517,10 +1517,10 @@ static void open_bad_calls(bad_calls *n, fold_model *other)
     memset(n, 0, sizeof *n);
     memset(&d, 0, sizeof d);
     n->m = fold_model_new(NULL);
-    n->W = fold_weight(n->m, "W", 3, 2);
-    n->b = fold_bias(n->m, "b", 3);
-    n->table = fold_table(n->m, "words", 5, 3);
-    n->theirs = fold_bias(other, "theirs", 2);
+    n->W = fold_weight_new(n->m, "W", 3, 2);
+    n->b = fold_bias_new(n->m, "b", 3);
+    n->table = fold_table_new(n->m, "words", 5, 3);
+    n->theirs = fold_bias_new(other, "theirs", 2);
     n->mix = fold_op_new(n->m, &mix);
     d.name = "pair";
     d.body = two_inputs;
@@ -1535,7 +1535,7 @@ static void open_bad_calls(bad_calls *n, fold_model *other)
     n->largest = fold_cell_new(n->m, &d);
     n->f = new_ctx(n->m, &modes[0], 1);
     n->inference = new_ctx(n->m, &modes[0], 0);
-    CHECK_SAYS(!*fold_message(n->f), "%s", fold_message(n->f));
+    CHECK_SAYS(!*fold_ctx_message(n->f), "%s", fold_ctx_message(n->f));
     record_nodes(n);
 }
 
@@ -1549,22 +1549,22 @@ static void close_bad_calls(bad_calls *n)
 static void expect(bad_calls *n, const char *call, fold_node result, fold_status status, const char *word,
                    const char *other)
 {
-    const char *message = fold_message(n->f);
+    const char *message = fold_ctx_message(n->f);
     char first[256];
     snprintf(first, sizeof first, "%s", message);
-    CHECK_SAYS(fold_is_null(result), "%s is not null", call);
+    CHECK_SAYS(fold_node_is_null(result), "%s is not null", call);
     CHECK_SAYS(fold_ctx_status(n->f) == status, "%s: status '%s'", call,
                fold_status_text(fold_ctx_status(n->f)));
     CHECK_SAYS(strstr(message, word) && strstr(message, other), "%s: \"%s\" lacks \"%s\" or \"%s\"", call,
                message, word, other);
-    CHECK_SAYS(fold_is_null(fold_tanh(n->f, n->v3)), "%s: recording goes on", call);
-    CHECK_SAYS(fold_is_null(fold_dot(n->f, n->v3, n->v4)), "%s: recording goes on", call);
+    CHECK_SAYS(fold_node_is_null(fold_tanh(n->f, n->v3)), "%s: recording goes on", call);
+    CHECK_SAYS(fold_node_is_null(fold_dot(n->f, n->v3, n->v4)), "%s: recording goes on", call);
     CHECK_SAYS(fold_run(n->f, &n->v3, 1) == status, "%s: running does not return the status", call);
-    CHECK_SAYS(!strcmp(first, fold_message(n->f)), "%s: the first message is lost: %s", call,
-               fold_message(n->f));
+    CHECK_SAYS(!strcmp(first, fold_ctx_message(n->f)), "%s: the first message is lost: %s", call,
+               fold_ctx_message(n->f));
     record_nodes(n);
     CHECK_SAYS(!fold_ctx_status(n->f) && !fold_run(n->f, &n->v3, 1), "%s: reset does not clear: %s", call,
-               fold_message(n->f));
+               fold_ctx_message(n->f));
     record_nodes(n);
 }
 #define BAD(call, status, word, other) expect(&n, #call, call, FOLD_##status, word, other)
@@ -1628,7 +1628,7 @@ static void test_bad_shapes(void)
     BAD(fold_call(f, n.cell, n.list, 2), BAD_SHAPE, "pair", "input 1");
     BAD(fold_call_list(f, n.largest, NULL, 0, &n.v4, 1), BAD_SHAPE, "largest", "[4]");
     const int32_t attr[2] = { 1, 1 };
-    BAD(fold_apply(f, n.mix, n.list, 2, attr, 0), BAD_SHAPE, "mix: needs values of one shape", "[3], [4]");
+    BAD(fold_op_apply(f, n.mix, n.list, 2, attr, 0), BAD_SHAPE, "mix: needs values of one shape", "[3], [4]");
     close_bad_calls(&n);
     fold_model_free(other);
 }
@@ -1669,19 +1669,19 @@ static void test_bad_arguments(void)
     BAD(fold_call_list(f, n.cell, n.list, 2, n.list, 1), BAD_ARGUMENT, "pair", "no list");
     BAD(fold_call_list(f, n.largest, NULL, 0, NULL, 0), BAD_ARGUMENT, "largest", "empty");
     BAD(fold_out(f, n.v3, 1), BAD_ARGUMENT, "out", "output 1");
-    BAD(fold_apply(f, n.mix, n.list, 1, attr, 0), BAD_ARGUMENT, "mix", "1 inputs");
-    BAD(fold_apply(f, n.mix, n.list, 2, NULL, 0), BAD_ARGUMENT, "mix", "NULL");
+    BAD(fold_op_apply(f, n.mix, n.list, 1, attr, 0), BAD_ARGUMENT, "mix", "1 inputs");
+    BAD(fold_op_apply(f, n.mix, n.list, 2, NULL, 0), BAD_ARGUMENT, "mix", "NULL");
     BAD(fold_linear(f, n.v3, none, none), BAD_HANDLE, "linear", "parameter");
     BAD(fold_linear(f, n.v3, n.W, n.theirs), BAD_HANDLE, "linear", "model");
     BAD(fold_lookup(f, n.theirs, 0), BAD_HANDLE, "lookup", "model");
     BAD(fold_use(f, n.theirs), BAD_HANDLE, "use", "model");
     BAD(fold_layer_norm(f, n.v3, n.b, none), BAD_HANDLE, "use", "parameter");
-    BAD(fold_tanh(f, n.stale), BAD_HANDLE, "tanh", "fold_reset");
+    BAD(fold_tanh(f, n.stale), BAD_HANDLE, "tanh", "fold_ctx_reset");
     BAD(fold_add(f, n.v3, n.foreign), BAD_HANDLE, "add", "another context");
-    BAD(fold_sum_n(f, &n.stale, 1), BAD_HANDLE, "sum_n", "fold_reset");
+    BAD(fold_sum_n(f, &n.stale, 1), BAD_HANDLE, "sum_n", "fold_ctx_reset");
     BAD(fold_reshape(f, n.foreign, fold_shape1(3)), BAD_HANDLE, "reshape", "another context");
     BAD(fold_call(f, no_cell, n.list, 2), BAD_HANDLE, "call", "cell");
-    BAD(fold_apply(f, no_op, n.list, 2, attr, 0), BAD_HANDLE, "apply", "op");
+    BAD(fold_op_apply(f, no_op, n.list, 2, attr, 0), BAD_HANDLE, "apply", "op");
     BAD(fold_list_sum(f, n.v3), BAD_CELL, "list", "body");
     close_bad_calls(&n);
     fold_model_free(other);
@@ -1696,15 +1696,15 @@ static void test_bad_runs(void)
     open_bad_calls(&n, other);
     fold_ctx *f = n.f;
     BAD((fold_backward(f, n.v3), null), BAD_SHAPE, "backward", "[3]");
-    BAD((fold_backward(f, n.stale), null), BAD_HANDLE, "backward", "fold_reset");
+    BAD((fold_backward(f, n.stale), null), BAD_HANDLE, "backward", "fold_ctx_reset");
     BAD((fold_run(f, &n.foreign, 1), null), BAD_HANDLE, "run", "another context");
-    BAD((fold_keep(f, n.stale), null), BAD_HANDLE, "keep", "fold_reset");
+    BAD((fold_keep(f, n.stale), null), BAD_HANDLE, "keep", "fold_ctx_reset");
     BAD((fold_keep_grad(f, n.foreign), null), BAD_HANDLE, "keep_grad", "another context");
     BAD((CHECK(!fold_value(f, fold_tanh(f, n.v3))), null), BAD_STATE, "value", "fold_keep");
     BAD((CHECK(!fold_grad(f, n.v3)), null), BAD_STATE, "grad", "fold_keep_grad");
     BAD((CHECK(isnan(fold_scalar(f, fold_tanh(f, n.v3)))), null), BAD_STATE, "value", "fold_keep");
     CHECK_INT(fold_backward(n.inference, fold_sum(n.inference, n.foreign, 0)), FOLD_BAD_STATE);
-    CHECK_TEXT(fold_message(n.inference), "inference");
+    CHECK_TEXT(fold_ctx_message(n.inference), "inference");
     close_bad_calls(&n);
     fold_model_free(other);
 }

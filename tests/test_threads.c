@@ -27,10 +27,10 @@ static net new_net(const char *isa)
     net n;
     d.isa = isa;
     n.m = fold_model_new(&d);
-    n.words = fold_table(n.m, "words", WORDS, IN);
+    n.words = fold_table_new(n.m, "words", WORDS, IN);
     n.tree = fold_tree_lstm_new(n.m, "tree", IN, H, 2);
     n.gru = fold_gru_new(n.m, "gru", IN, H);
-    n.head = fold_mlp_new(n.m, "head", sizes, 2, FOLD_TANH);
+    n.head = fold_mlp_new(n.m, "head", sizes, 2, FOLD_ACT_TANH);
     CHECK_SAYS(!fold_model_status(n.m), "%s", fold_model_message(n.m));
     return n;
 }
@@ -39,10 +39,10 @@ static fold_state tree(fold_ctx *f, const net *n, check_random *r, int depth)
 {
     fold_state child[2];
     if (!depth || random_below(r, 4) == 0)
-        return fold_tree_lstm_leaf(f, &n->tree, fold_lookup(f, n->words, random_below(r, WORDS)));
+        return fold_tree_lstm_apply_leaf(f, &n->tree, fold_lookup(f, n->words, random_below(r, WORDS)));
     child[0] = tree(f, n, r, depth - 1);
     child[1] = tree(f, n, r, depth - 1);
-    return fold_tree_lstm_inner(f, &n->tree, child);
+    return fold_tree_lstm_apply_inner(f, &n->tree, child);
 }
 
 /* One set of samples: a tree and a sequence each, of random sizes; their scores, or losses when training. */
@@ -51,10 +51,10 @@ static void record(fold_ctx *f, const net *n, int set, int training, fold_node *
     check_random r = { (uint64_t)set };
     for (int i = 0; i < SAMPLES; i++) {
         const fold_node top = tree(f, n, &r, i % 5).h;
-        fold_state s = fold_recurrent_start(f, &n->gru);
+        fold_state s = fold_recurrent_zeros(f, &n->gru);
         for (int t = random_below(&r, 6); t > 0; t--) {
             const fold_node x = fold_lookup(f, n->words, random_below(&r, WORDS));
-            s = fold_recurrent_step(f, &n->gru, x, s);
+            s = fold_recurrent_apply(f, &n->gru, x, s);
         }
         out[i] = fold_mlp_apply(f, &n->head, fold_concat2(f, top, s.h));
         if (training) out[i] = fold_softmax_xent(f, out[i], i % CLASSES);
@@ -64,7 +64,7 @@ static void record(fold_ctx *f, const net *n, int set, int training, fold_node *
 static int compute(fold_ctx *f, const net *n, int set, float *values)
 {
     fold_node out[SAMPLES];
-    fold_reset(f);
+    fold_ctx_reset(f);
     record(f, n, set, 0, out);
     return !fold_run(f, out, SAMPLES) && !fold_read(f, out, SAMPLES, values);
 }
@@ -126,7 +126,7 @@ static fold_status train(const net *n, fold_ctx *f, int set, int samples)
 {
     const fold_adam adam = fold_adam_default();
     fold_node loss[SAMPLES];
-    fold_reset(f);
+    fold_ctx_reset(f);
     record(f, n, set, 1, loss);
     const fold_status status = fold_backward(f, fold_mean_n(f, loss, (size_t)samples));
     return status ? status : fold_adam_step(n->m, &adam);
@@ -196,7 +196,7 @@ static void train_on_pool(fold_pool *pool, const char *isa, int samples, int ded
     for (int set = 0; set < 2 * SETS; set++) {
         CHECK_INT(train(&one, f, set % SETS, samples), FOLD_OK);
         CHECK_INT(train(&many, g, set % SETS, samples), FOLD_OK);
-        CHECK_SAYS((fold_stats(g).groups > 2) == (samples > 1), "%zu groups: %s", fold_stats(g).groups, fold_stats(g).one_group);
+        CHECK_SAYS((fold_ctx_stats(g).groups > 2) == (samples > 1), "%zu groups: %s", fold_ctx_stats(g).groups, fold_ctx_stats(g).one_group);
         const float *want = fold_model_values(one.m, &count);
         CHECK_BITS(fold_model_values(many.m, NULL), want, count);
     }
@@ -228,7 +228,7 @@ static void *add_share(void *user)
     replica *r = (replica *)user;
     fold_node loss[SAMPLES], own[SAMPLES];
     size_t count = 0;
-    fold_reset(r->f);
+    fold_ctx_reset(r->f);
     record(r->f, &r->n, r->set, 1, loss);
     for (int i = r->id; i < SAMPLES; i += r->of) own[count++] = loss[i];
     r->status = fold_backward(r->f, fold_scale(r->f, fold_sum_n(r->f, own, count), 1 / (float)SAMPLES));

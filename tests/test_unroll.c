@@ -43,10 +43,10 @@ static void open_bed(bed *b)
         for (int t = 0; t < STEPS; t++)
             memcpy(b->tnc + (t * SAMPLES + i) * WIDTH, b->ntc + (i * STEPS + t) * WIDTH, WIDTH * sizeof(float));
     for (int k = 0; k < 2; k++) {
-        const fold_sequences s = { k ? b->tnc : b->ntc, SAMPLES, STEPS, WIDTH, lengths, k ? FOLD_TNC : FOLD_NTC };
+        const fold_sequences s = { k ? b->tnc : b->ntc, SAMPLES, STEPS, WIDTH, lengths, k ? FOLD_LAYOUT_TNC : FOLD_LAYOUT_NTC };
         b->batch[k] = s;
     }
-    CHECK_SAYS(!fold_ctx_status(b->f), "%s", fold_message(b->f));
+    CHECK_SAYS(!fold_ctx_status(b->f), "%s", fold_ctx_message(b->f));
 }
 static void close_bed(bed *b)
 {
@@ -80,15 +80,15 @@ static void finish(fold_ctx *f, const bed *b, const fold_node *out, outcome *o)
     for (int i = 0; i < SAMPLES; i++)
         for (int t = 0; t < lengths[i]; t++) fold_keep(f, out[i * STEPS + t]);
     const fold_node loss = loss_of(f, b, out);
-    fold_clear_grads(b->m);
-    if (!CHECK_SAYS(!fold_backward(f, loss), "%s", fold_message(f))) return;
+    fold_grads_clear(b->m);
+    if (!CHECK_SAYS(!fold_backward(f, loss), "%s", fold_ctx_message(f))) return;
     o->loss = fold_scalar(f, loss);
     const float *g = fold_model_grads(b->m, &o->count);
     if (CHECK(o->count <= MAX_GRADS)) memcpy(o->grads, g, o->count * sizeof *g);
     for (int i = 0; i < SAMPLES; i++)
         for (int t = 0; t < lengths[i]; t++)
             memcpy(o->out[i * STEPS + t], fold_value(f, out[i * STEPS + t]), sizeof o->out[0]);
-    const fold_stats_data s = fold_stats(f);
+    const fold_stats s = fold_ctx_stats(f);
     o->nodes = s.run_nodes;
     o->batches = s.batches;
     o->bound = s.lower_bound;
@@ -106,10 +106,10 @@ static void same_outcome(const outcome *a, const outcome *b, const char *what)
 static void by_hand(fold_ctx *f, const bed *b, const fold_recurrent *r, int reverse, fold_node *out)
 {
     for (int i = 0; i < SAMPLES; i++) {
-        fold_state s = fold_recurrent_start(f, r);
+        fold_state s = fold_recurrent_zeros(f, r);
         for (int k = 0; k < lengths[i]; k++) {
             const int t = reverse ? lengths[i] - 1 - k : k;
-            s = fold_recurrent_step(f, r, fold_input(f, b->ntc + (i * STEPS + t) * WIDTH, WIDTH), s);
+            s = fold_recurrent_apply(f, r, fold_input(f, b->ntc + (i * STEPS + t) * WIDTH, WIDTH), s);
             out[i * STEPS + t] = s.h;
         }
     }
@@ -118,7 +118,7 @@ static void unrolled(fold_ctx *f, const bed *b, const fold_recurrent *r, int rev
 {
     for (int i = 0; i < SAMPLES; i++) {
         fold_node x[STEPS];
-        const int n = fold_sequence(f, &b->batch[i % 2], i, x);
+        const int n = fold_sequences_input(f, &b->batch[i % 2], i, x);
         CHECK_INT(n, lengths[i]);
         if (reverse) fold_unroll_reverse(f, r, x, n, NULL, out + i * STEPS);
         else fold_unroll(f, r, x, n, NULL, out + i * STEPS);
@@ -133,11 +133,11 @@ static void test_by_hand(void)
     open_bed(&b);
     const fold_recurrent *const cells[3] = { &b.rnn, &b.lstm, &b.gru };
     for (int k = 0; k < 6; k++) {
-        fold_reset(b.f);
+        fold_ctx_reset(b.f);
         by_hand(b.f, &b, cells[k / 2], k % 2, out);
         finish(b.f, &b, out, &want);
         CHECK(want.loss != 0);
-        fold_reset(b.f);
+        fold_ctx_reset(b.f);
         unrolled(b.f, &b, cells[k / 2], k % 2, out);
         finish(b.f, &b, out, &got);
         same_outcome(&got, &want, "by hand");
@@ -168,11 +168,11 @@ static void test_batch(void)
     for (int k = 0; k < 4; k++) { /* both layouts, batched and eager */
         fold_ctx *f = new_context(b.m, k / 2);
         memset(out, 0xff, sizeof out);
-        CHECK_SAYS(!fold_unroll_batch(f, &b.lstm, &b.batch[k % 2], NULL, out, end), "%s", fold_message(f));
+        CHECK_SAYS(!fold_unroll_batch(f, &b.lstm, &b.batch[k % 2], NULL, out, end), "%s", fold_ctx_message(f));
         for (int i = 0; i < SAMPLES; i++) {
-            CHECK(!fold_is_null(end[i].h) && !fold_is_null(end[i].c));
+            CHECK(!fold_node_is_null(end[i].h) && !fold_node_is_null(end[i].c));
             fold_keep(f, end[i].h);
-            for (int t = 0; t < STEPS; t++) CHECK(fold_is_null(out[i * STEPS + t]) == (t >= lengths[i]));
+            for (int t = 0; t < STEPS; t++) CHECK(fold_node_is_null(out[i * STEPS + t]) == (t >= lengths[i]));
         }
         finish(f, &b, out, &got);
         same_outcome(&got, &want, "batch");
@@ -207,7 +207,7 @@ static void test_batch_begin(void)
     for (int i = 0; i < SAMPLES; i++) {
         fold_node pair[2] = { end[0][i].h, end[1][i].h };
         float h[2][HIDDEN];
-        CHECK_SAYS(!fold_run(b.f, pair, 2) && !fold_read(b.f, pair, 2, h[0]), "%s", fold_message(b.f));
+        CHECK_SAYS(!fold_run(b.f, pair, 2) && !fold_read(b.f, pair, 2, h[0]), "%s", fold_ctx_message(b.f));
         CHECK_BITS(h[1], h[0], HIDDEN);
         CHECK_INT(out[1][i * (STEPS - CUT) + STEPS - CUT - 1].id, end[1][i].h.id);
     }
@@ -239,8 +239,8 @@ static void test_merged(void)
             fold_keep(f, merged[i]);
             term[terms++] = fold_dot(f, merged[i], fold_input_shaped(f, b.weight, all));
         }
-        fold_clear_grads(b.m);
-        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, term, terms)), "%s", fold_message(f));
+        fold_grads_clear(b.m);
+        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, term, terms)), "%s", fold_ctx_message(f));
         memcpy(got.grads, fold_model_grads(b.m, &got.count), want.count * sizeof(float));
         CHECK_BITS(got.grads, want.grads, want.count);
         for (int i = 0; i < SAMPLES; i++)
@@ -266,23 +266,23 @@ static void test_stack_and_unstack(void)
     const fold_node back = fold_stack(b.f, row, 2), flat = fold_stack(b.f, scalar, 4);
     CHECK_INT(fold_node_shape(b.f, back).rank, 3);
     fold_node roots[3] = { back, scalar[3], flat };
-    CHECK_SAYS(!fold_run(b.f, roots, 3), "%s", fold_message(b.f));
+    CHECK_SAYS(!fold_run(b.f, roots, 3), "%s", fold_ctx_message(b.f));
     CHECK_BITS(fold_value(b.f, back), values, 24);
     CHECK(fold_scalar(b.f, scalar[3]) == 24);
     CHECK_BITS(fold_value(b.f, flat), values + 20, 4);
     CHECK_INT(fold_node_shape(b.f, flat).dim[0], 4);
     CHECK_INT(fold_node_shape(b.f, flat).rank, 2);
-    CHECK(fold_is_null(fold_stack(b.f, row, 0)));
-    CHECK_TEXT(fold_message(b.f), "stack: needs at least one node, got 0");
-    fold_reset(b.f);
+    CHECK(fold_node_is_null(fold_stack(b.f, row, 0)));
+    CHECK_TEXT(fold_ctx_message(b.f), "stack: needs at least one node, got 0");
+    fold_ctx_reset(b.f);
     row[0] = fold_input(b.f, values, 3);
     row[1] = fold_input(b.f, values, 4);
-    CHECK(fold_is_null(fold_stack(b.f, row, 2)));
-    CHECK_TEXT(fold_message(b.f), "stack: its values must have one shape (inputs [3], [4])");
-    fold_reset(b.f);
+    CHECK(fold_node_is_null(fold_stack(b.f, row, 2)));
+    CHECK_TEXT(fold_ctx_message(b.f), "stack: its values must have one shape (inputs [3], [4])");
+    fold_ctx_reset(b.f);
     fold_unstack(b.f, fold_input(b.f, values, 3), row, 2);
-    CHECK(fold_is_null(row[0]) && fold_is_null(row[1]));
-    CHECK_TEXT(fold_message(b.f), "unstack: the first axis has another size");
+    CHECK(fold_node_is_null(row[0]) && fold_node_is_null(row[1]));
+    CHECK_TEXT(fold_ctx_message(b.f), "unstack: the first axis has another size");
     close_bed(&b);
 }
 
@@ -292,14 +292,14 @@ static void test_stack_and_unstack(void)
 static void stack_by_hand(fold_ctx *f, const bed *b, int i, fold_node *y, fold_state *last)
 {
     fold_node x[STEPS], down[STEPS];
-    const int n = fold_sequence(f, &b->batch[0], i, x);
+    const int n = fold_sequences_input(f, &b->batch[0], i, x);
     for (int layer = 0; layer < 3; layer++) {
-        fold_state s = fold_recurrent_start(f, &b->stack.cell[2 * layer]);
-        for (int t = 0; t < n; t++) down[t] = (s = fold_recurrent_step(f, &b->stack.cell[2 * layer], x[t], s)).h;
+        fold_state s = fold_recurrent_zeros(f, &b->stack.cell[2 * layer]);
+        for (int t = 0; t < n; t++) down[t] = (s = fold_recurrent_apply(f, &b->stack.cell[2 * layer], x[t], s)).h;
         last[2 * layer] = s;
-        s = fold_recurrent_start(f, &b->stack.cell[2 * layer + 1]);
+        s = fold_recurrent_zeros(f, &b->stack.cell[2 * layer + 1]);
         for (int t = n - 1; t >= 0; t--) {
-            s = fold_recurrent_step(f, &b->stack.cell[2 * layer + 1], x[t], s);
+            s = fold_recurrent_apply(f, &b->stack.cell[2 * layer + 1], x[t], s);
             down[t] = fold_concat2(f, down[t], s.h);
         }
         last[2 * layer + 1] = s;
@@ -310,8 +310,8 @@ static void stack_by_hand(fold_ctx *f, const bed *b, int i, fold_node *y, fold_s
 static void stack_applied(fold_ctx *f, const bed *b, int i, fold_node *y, fold_state *last)
 {
     fold_node x[STEPS];
-    const int n = fold_sequence(f, &b->batch[1], i, x);
-    CHECK_SAYS(!fold_rnn_stack_apply(f, &b->stack, x, n, NULL, y, last), "%s", fold_message(f));
+    const int n = fold_sequences_input(f, &b->batch[1], i, x);
+    CHECK_SAYS(!fold_rnn_stack_apply(f, &b->stack, x, n, NULL, y, last), "%s", fold_ctx_message(f));
 }
 
 /* Its first half of outputs, so that the tests above can weigh them; all are kept and compared in `both`. */
@@ -320,7 +320,7 @@ static void run_stack(fold_ctx *f, const bed *b, record_stack *record, outcome *
 {
     static fold_node out[SAMPLES * STEPS], half[SAMPLES * STEPS];
     static fold_state last[SAMPLES][6];
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int i = 0; i < SAMPLES; i++) {
         record(f, b, i, out + i * STEPS, last[i]);
         for (int k = 0; k < 6; k++) fold_keep(f, last[i][k].h);
@@ -346,7 +346,7 @@ static void test_stack(void)
     static float both[2][SAMPLES * STEPS * 2 * HIDDEN], ends[2][SAMPLES * 6 * HIDDEN];
     bed b;
     open_bed(&b);
-    CHECK(fold_find_param(b.m, "stack.2.reverse.U").id);
+    CHECK(fold_param_find(b.m, "stack.2.reverse.U").id);
     run_stack(b.f, &b, stack_by_hand, &want, both[0], ends[0]);
     for (int kind = 0; kind < 5; kind++) { /* batched, eager, in a block of the exact size, with other schedules */
         fold_ctx_desc d = fold_ctx_desc_default();
@@ -356,7 +356,7 @@ static void test_stack(void)
         if (kind >= 2) {
             d.training = 1;
             d.schedule = (fold_schedule)(kind - 2);
-            d.memory.block_size = fold_stats(b.f).block_bytes * (kind == 2 ? 1 : 2);
+            d.memory.block_size = fold_ctx_stats(b.f).block_bytes * (kind == 2 ? 1 : 2);
             memory = fold__malloc(d.memory.block_size, 64, NULL);
             d.memory.block = memory;
             f = fold_ctx_new(b.m, &d);
@@ -392,16 +392,16 @@ static void test_states(void)
         fold_node x[STEPS], out[STEPS], last[FOLD_MAX_STATES];
         double want[FOLD_MAX_STATES] = { 0 }, y = 0;
         fold_unroll_desc d = fold_unroll_desc_default();
-        fold_reset(b.f);
+        fold_ctx_reset(b.f);
         d.step = chain_step;
         d.cell = &n;
         d.x = x;
-        d.n = fold_sequence(b.f, &b.batch[0], 4, x);
+        d.n = fold_sequences_input(b.f, &b.batch[0], 4, x);
         d.n_states = n;
         for (int k = 0; k < n; k++) d.state[k] = fold_shape1(WIDTH);
         d.out = out;
         d.last = last;
-        CHECK_SAYS(!fold_unroll_steps(b.f, &d), "%s", fold_message(b.f));
+        CHECK_SAYS(!fold_unroll_steps(b.f, &d), "%s", fold_ctx_message(b.f));
         for (int t = 0; t < d.n; t++) { /* the first value of each */
             const double v = (double)b.ntc[(4 * STEPS + t) * WIDTH];
             double old = 0;
@@ -412,7 +412,7 @@ static void test_states(void)
                 old = before;
             }
         }
-        CHECK_SAYS(!fold_run(b.f, &out[d.n - 1], 1), "%s", fold_message(b.f));
+        CHECK_SAYS(!fold_run(b.f, &out[d.n - 1], 1), "%s", fold_ctx_message(b.f));
         CHECK_NEAR(fold_value(b.f, out[d.n - 1])[0], y, 1e-5);
         if (n) CHECK_INT(last[n - 1].id, out[d.n - 1].id);
     }
@@ -424,7 +424,7 @@ static void lstm_step(fold_ctx *f, const void *cell, fold_node x, const fold_nod
                       fold_node *next)
 {
     const fold_state s = { state[0], state[1] };
-    const fold_state t = fold_recurrent_step(f, (const fold_recurrent *)cell, x, s);
+    const fold_state t = fold_recurrent_apply(f, (const fold_recurrent *)cell, x, s);
     next[0] = *out = t.h;
     next[1] = t.c;
 }
@@ -436,7 +436,7 @@ static void test_own_lstm(void)
     open_bed(&b);
     unrolled(b.f, &b, &b.lstm, 0, out);
     finish(b.f, &b, out, &want);
-    fold_reset(b.f);
+    fold_ctx_reset(b.f);
     for (int i = 0; i < SAMPLES; i++) {
         fold_node x[STEPS], begin[2];
         fold_unroll_desc d = fold_unroll_desc_default();
@@ -448,8 +448,8 @@ static void test_own_lstm(void)
         if (i % 2) d.begin = begin;
         d.state[0] = d.state[1] = fold_shape1(HIDDEN);
         d.out = out + i * STEPS;
-        d.n = fold_sequence(b.f, &b.batch[0], i, x);
-        CHECK_SAYS(!fold_unroll_steps(b.f, &d), "%s", fold_message(b.f));
+        d.n = fold_sequences_input(b.f, &b.batch[0], i, x);
+        CHECK_SAYS(!fold_unroll_steps(b.f, &d), "%s", fold_ctx_message(b.f));
     }
     finish(b.f, &b, out, &got);
     same_outcome(&got, &want, "a step of one's own");
@@ -472,9 +472,9 @@ static void wrong_step(fold_ctx *f, const void *cell, fold_node x, const fold_no
 static void expect(const bed *b, int null, const char *text)
 {
     CHECK_SAYS(null, "what was returned is not null (%s)", text);
-    CHECK_TEXT(fold_message(b->f), text);
+    CHECK_TEXT(fold_ctx_message(b->f), text);
     CHECK(fold_ctx_status(b->f) != FOLD_OK);
-    fold_reset(b->f);
+    fold_ctx_reset(b->f);
 }
 
 static void test_unroll_errors(void)
@@ -486,32 +486,32 @@ static void test_unroll_errors(void)
     open_bed(&b);
     memset(&none, 0, sizeof none);
     fold_ctx *f = b.f;
-    fold_sequence(f, &b.batch[0], 2, x);
+    fold_sequences_input(f, &b.batch[0], 2, x);
     memset(out, 0xff, sizeof out);
     s = fold_unroll(f, &b.lstm, x, -1, NULL, out);
-    expect(&b, fold_is_null(s.h) && fold_is_null(s.c), "unroll: a sequence of -1 steps");
+    expect(&b, fold_node_is_null(s.h) && fold_node_is_null(s.c), "unroll: a sequence of -1 steps");
     s = fold_unroll(f, NULL, x, 2, NULL, out);
-    expect(&b, fold_is_null(s.h) && fold_is_null(out[1]), "unroll: the cell is null");
+    expect(&b, fold_node_is_null(s.h) && fold_node_is_null(out[1]), "unroll: the cell is null");
     s = fold_unroll(f, &none, x, 2, NULL, NULL);
-    expect(&b, fold_is_null(s.h), "unroll: the cell is null");
+    expect(&b, fold_node_is_null(s.h), "unroll: the cell is null");
     s = fold_unroll(f, &b.lstm, NULL, 2, NULL, out);
-    expect(&b, fold_is_null(s.h), "unroll: a pointer is NULL");
+    expect(&b, fold_node_is_null(s.h), "unroll: a pointer is NULL");
     s = fold_unroll(f, &b.lstm, x, 2, NULL, out); /* nodes from before the reset */
-    expect(&b, fold_is_null(s.h), "the node is from another context, or from before the last fold_reset");
+    expect(&b, fold_node_is_null(s.h), "the node is from another context, or from before the last fold_ctx_reset");
     x[0] = fold_input(f, b.ntc, WIDTH);
     x[1].id = 0;
     s = fold_unroll(f, &b.lstm, x, 2, NULL, out);
-    expect(&b, fold_is_null(s.h), "unroll: input 1 of 2 is null");
+    expect(&b, fold_node_is_null(s.h), "unroll: input 1 of 2 is null");
     x[0] = fold_input(f, b.ntc, WIDTH + 1);
     s = fold_unroll(f, &b.lstm, x, 1, NULL, out);
-    expect(&b, fold_is_null(s.h) && fold_is_null(out[0]),
+    expect(&b, fold_node_is_null(s.h) && fold_node_is_null(out[0]),
            "lstm: input 0 must have the first of these shapes (inputs [7], [8])");
-    s = fold_recurrent_start(f, &b.gru);
+    s = fold_recurrent_zeros(f, &b.gru);
     s = fold_unroll(f, &b.lstm, x, 0, &s, NULL);
-    expect(&b, fold_is_null(s.h), "unroll: a state of this cell is h and c, neither null");
-    s = fold_recurrent_start(f, &b.lstm);
+    expect(&b, fold_node_is_null(s.h), "unroll: a state of this cell is h and c, neither null");
+    s = fold_recurrent_zeros(f, &b.lstm);
     s = fold_unroll(f, &b.gru, x, 0, &s, NULL);
-    expect(&b, fold_is_null(s.h), "unroll: a state of this cell is h alone, not null, and c is null");
+    expect(&b, fold_node_is_null(s.h), "unroll: a state of this cell is h alone, not null, and c is null");
     close_bed(&b);
 }
 
@@ -526,25 +526,25 @@ static void test_batch_errors(void)
     fold_sequences s = b.batch[0];
     s.length = too_long;
     CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_is_null(last[3].h), "sequences: sample 3 has length 41, the array 40 steps");
+    expect(&b, fold_node_is_null(last[3].h), "sequences: sample 3 has length 41, the array 40 steps");
     s.length = negative;
-    CHECK_INT(fold_sequence(f, &s, 1, x), 0);
+    CHECK_INT(fold_sequences_input(f, &s, 1, x), 0);
     expect(&b, 1, "sequences: sample 1 has length -1, the array 40 steps");
-    CHECK_INT(fold_sequence(f, &s, SAMPLES, x), 0);
+    CHECK_INT(fold_sequences_input(f, &s, SAMPLES, x), 0);
     expect(&b, 1, "sequences: sample 6 of 6");
-    CHECK_INT(fold_sequence(f, &s, 0, NULL), 0);
+    CHECK_INT(fold_sequences_input(f, &s, 0, NULL), 0);
     expect(&b, 1, "sequence: a pointer is NULL");
     s = b.batch[0];
     s.width = WIDTH - 1;
     CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_SHAPE);
-    expect(&b, fold_is_null(last[0].h), "lstm: input 0 must have the first of these shapes (inputs [7], [6])");
+    expect(&b, fold_node_is_null(last[0].h), "lstm: input 0 must have the first of these shapes (inputs [7], [6])");
     s.width = 0;
-    CHECK_INT(fold_sequence(f, &s, 0, x), 0);
+    CHECK_INT(fold_sequences_input(f, &s, 0, x), 0);
     expect(&b, 1, "sequences: 6 samples of 40 steps of 0 values, layout 0");
     s = b.batch[0];
     s.values = NULL;
     CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_is_null(last[0].h), "sequences: a pointer is NULL");
+    expect(&b, fold_node_is_null(last[0].h), "sequences: a pointer is NULL");
     CHECK(fold_unroll_batch(f, &b.lstm, NULL, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
     expect(&b, 1, "unroll_batch: a pointer is NULL");
     close_bed(&b);
@@ -572,15 +572,15 @@ static void test_step_errors(void)
         d.cell = cases[i][0];
         d.state[0] = fold_shape1(WIDTH);
         CHECK(fold_unroll_steps(b.f, &d) != FOLD_OK);
-        expect(&b, fold_is_null(last[0]), cases[i][1]);
+        expect(&b, fold_node_is_null(last[0]), cases[i][1]);
     }
     x = fold_input(b.f, b.ntc, WIDTH);
     d.state[0].rank = 0;
     fold_unroll_steps(b.f, &d);
-    expect(&b, fold_is_null(last[0]), "unroll: state 0 has neither a beginning nor a shape");
+    expect(&b, fold_node_is_null(last[0]), "unroll: state 0 has neither a beginning nor a shape");
     d.n_states = FOLD_MAX_STATES + 1;
     fold_unroll_steps(b.f, &d);
-    expect(&b, fold_is_null(last[0]), "unroll: 9 states, of at most 8");
+    expect(&b, fold_node_is_null(last[0]), "unroll: 9 states, of at most 8");
     d.step = NULL;
     fold_unroll_steps(b.f, &d);
     expect(&b, 1, "unroll_steps: a pointer is NULL");
@@ -599,12 +599,12 @@ static void test_stack_errors(void)
     memset(&none, 0, sizeof none);
     x[0] = x[1] = fold_input(b.f, b.ntc, WIDTH - 1);
     CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, 2, NULL, out, last) == FOLD_BAD_SHAPE);
-    expect(&b, fold_is_null(out[1]) && fold_is_null(last[5].h),
+    expect(&b, fold_node_is_null(out[1]) && fold_node_is_null(last[5].h),
            "stack.0: input 0 must have the first of these shapes (inputs [7], [6])");
     CHECK(fold_rnn_stack_apply(b.f, &none, x, 2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_is_null(out[0]), "rnn_stack: it is null");
+    expect(&b, fold_node_is_null(out[0]), "rnn_stack: it is null");
     CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, -2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_is_null(last[0].h), "unroll: a sequence of -2 steps");
+    expect(&b, fold_node_is_null(last[0].h), "unroll: a sequence of -2 steps");
     fold_rnn_stack_new(b.m, "tall", fold_rnn_new, 3, 4, FOLD_MAX_LAYERS + 1, 0);
     CHECK_TEXT(fold_model_message(b.m), "rnn_stack 'tall': takes a maker of cells and 1 to 8 layers, got 9");
     fold_model_clear_error(b.m);
