@@ -41,9 +41,9 @@
      run on GPUs; read Python's models, only their weights; parse graphs from files; do convolutions or
      images; compute in anything but float32; differentiate twice.
 
-   CONTENTS   public:  1 configuration   2 contracts   3 types   4 model   5 context   6 recording: inputs
-                       7 recording: ops  8 cells  9 layers  10 running  11 optimisers  12 looking inside
-                       13 files  14 training  15 adding an op
+   CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
+                       7 ops   8 running   9 optimisers   10 cells   11 layers   12 training   13 files
+                       14 looking inside   15 adding an op
               private: after FOLD_IMPLEMENTATION; each room has a banner saying what it owns and may call.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
@@ -108,7 +108,7 @@
 extern "C" {
 #endif
 
-/* ==== 3 types ============================================================================== */
+/* ==== 3 types ============================================================================ */
 
 #define FOLD_MAX_RANK 4  /* axes of a value */
 #define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops take any number of nodes */
@@ -175,7 +175,16 @@ typedef struct fold_memory {
 
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* ==== 4 model ============================================================================== */
+/* Everything is written through a function of yours, in pieces: `bytes` has n of them; 0 to go on, anything else
+   stops the writing. fold_to_file is one whose `user` is a FILE *: fold_ctx_print(f, fold_to_file, stdout). */
+typedef int fold_writer(void *user, const void *bytes, size_t n);
+#ifndef FOLD_NO_STDIO
+FOLD_API int fold_to_file(void *file, const void *bytes, size_t n);
+#endif
+/* Hands out the next n bytes; returns how many, fewer than n at the end or when reading fails. */
+typedef size_t fold_reader(void *user, void *bytes, size_t n);
+
+/* ==== 4 model ============================================================================ */
 
 typedef struct fold_model_desc {
     uint64_t seed;       /* of the initialisers; 0 is a seed like any other */
@@ -254,7 +263,7 @@ FOLD_API void fold_grads_write_end(fold_model *m);
 /* Scales the learning rate and the weight decay of a group's parameters, from the next step on. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int group, float rate, float decay);
 
-/* ==== 5 context ============================================================================ */
+/* ==== 5 context ========================================================================== */
 
 /* Calls task(user, i) once for every i in [0, n), on any threads and in any order, and returns when all are done. */
 typedef void fold_parallel_for(void *pool, int n, void (*task)(void *user, int i), void *user);
@@ -306,7 +315,7 @@ FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* Starts a sample's dropout draws: masks are a function of (key, draws since, element) alone. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
-/* ==== 6 recording: inputs ================================================================== */
+/* ==== 6 inputs =========================================================================== */
 
 FOLD_API int fold_node_is_null(fold_node x);
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);                    /* [n], copied */
@@ -320,7 +329,7 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                         
    no_batch). Nodes that use different shared values do not batch together. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
-/* ==== 7 recording: ops ===================================================================== */
+/* ==== 7 ops ============================================================================== */
 /* Shapes are per sample. Element-wise ops of two values take equal shapes, or one of them [1], or one whose
    shape equals the last axes of the other, which is repeated. Errors return the null node. */
 
@@ -401,7 +410,53 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 /* sum over j != label of max(0, 1 + s_j - s_label) (Weston and Watkins 1999) */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* ==== 8 cells ============================================================================== */
+/* ==== 8 running ========================================================================== */
+
+/* What is readable after a run: the roots, and nodes named here before it, which run even if no root needs them. */
+FOLD_API void fold_keep(fold_ctx *f, fold_node x);
+FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);  /* its gradient, after fold_backward; nothing in inference contexts */
+
+/* Runs what the roots need. More may be recorded afterwards, on top of roots and kept nodes, and run again. After
+   a change of parameters a batched context computes anew what it needs; an eager one must be reset. */
+FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, size_t n);
+/* Runs forward and backward from one scalar root and adds to the gradients of the model's parameters, and to
+   those of kept nodes. Needs no fold_run before it; it computes forward itself, a group of samples at a time,
+   so values of an earlier run are computed again to the same bits. May be called for several roots in turn:
+   gradients add up. The root, earlier roots and kept nodes are readable afterwards. */
+FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
+
+/* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Pointers hold until the
+   next call that records or runs. NULL (fold_scalar: NaN) and an error when the value is not there. */
+FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
+FOLD_API const float *fold_grad(fold_ctx *f, fold_node x);
+FOLD_API float fold_scalar(fold_ctx *f, fold_node x);
+FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x);
+/* Copies n nodes of one size to dst as a dense [n x size] array. */
+FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, size_t n, float *dst);
+
+/* ==== 9 optimisers ======================================================================= */
+/* Each step updates every parameter that is not frozen and clears the gradients. State is allocated at the
+   first step. Lookup tables: only rows touched since the last step change (value, state, weight decay). Set
+   `rate` anew each step for a schedule. All return the model's status. */
+
+typedef struct fold_sgd { float rate, momentum, decay; } fold_sgd;      /* v = momentum v + g; w -= rate v */
+typedef struct fold_adagrad { float rate, epsilon, decay; } fold_adagrad;           /* Duchi et al. 2011 */
+typedef struct fold_rmsprop { float rate, rho, epsilon, decay; } fold_rmsprop;      /* Tieleman and Hinton 2012 */
+/* Kingma and Ba 2015. decay is L2 added to the gradient; with decoupled set it is AdamW's (Loshchilov and
+   Hutter 2019). */
+typedef struct fold_adam { float rate, beta1, beta2, epsilon, decay; int decoupled; } fold_adam;
+FOLD_API fold_adagrad fold_adagrad_default(void);  /* 0.05, 1e-8, 0 */
+FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* 0.001, 0.9, 1e-8, 0 */
+FOLD_API fold_adam fold_adam_default(void);        /* 0.001, 0.9, 0.999, 1e-8, 0 */
+FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o);
+FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o);
+FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o);
+FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);
+FOLD_API void fold_grads_clear(fold_model *m);
+/* Scales all gradients so that their global norm is at most `limit`; returns the norm before (Pascanu et al. 2013). */
+FOLD_API double fold_grads_clip(fold_model *m, float limit);
+
+/* ==== 10 cells =========================================================================== */
 /* A cell is a body of ops, traced once when it is made and recorded afterwards as one node per call. Its
    body sees one sample; it may use parameters, cells without a list (inlined) and every op but fold_lookup,
    inputs and the …_n ops over nodes. With list inputs, in[n_in + c] stands for component c of every element of the list: ops on it
@@ -430,7 +485,7 @@ FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x);      /* empty: zero
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);       /* calls with an empty list are errors */
 FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value);
 
-/* ==== 9 layers ============================================================================= */
+/* ==== 11 layers ========================================================================== */
 /* Plain structs of handles over the ops above. Names of their parameters are prefixed "name.". */
 
 typedef enum fold_activation { FOLD_ACT_LINEAR, FOLD_ACT_RELU, FOLD_ACT_TANH, FOLD_ACT_SIGMOID, FOLD_ACT_GELU } fold_activation;
@@ -535,163 +590,7 @@ typedef struct fold_child_sum { fold_cell leaf, cell, projected_leaf, projected;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n);
 
-/* ==== 10 running =========================================================================== */
-
-/* What is readable after a run: the roots, and nodes named here before it, which run even if no root needs them. */
-FOLD_API void fold_keep(fold_ctx *f, fold_node x);
-FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);  /* its gradient, after fold_backward; nothing in inference contexts */
-
-/* Runs what the roots need. More may be recorded afterwards, on top of roots and kept nodes, and run again. After
-   a change of parameters a batched context computes anew what it needs; an eager one must be reset. */
-FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, size_t n);
-/* Runs forward and backward from one scalar root and adds to the gradients of the model's parameters, and to
-   those of kept nodes. Needs no fold_run before it; it computes forward itself, a group of samples at a time,
-   so values of an earlier run are computed again to the same bits. May be called for several roots in turn:
-   gradients add up. The root, earlier roots and kept nodes are readable afterwards. */
-FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
-
-/* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Pointers hold until the
-   next call that records or runs. NULL (fold_scalar: NaN) and an error when the value is not there. */
-FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
-FOLD_API const float *fold_grad(fold_ctx *f, fold_node x);
-FOLD_API float fold_scalar(fold_ctx *f, fold_node x);
-FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x);
-/* Copies n nodes of one size to dst as a dense [n x size] array. */
-FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, size_t n, float *dst);
-
-/* ==== 11 optimisers ======================================================================== */
-/* Each step updates every parameter that is not frozen and clears the gradients. State is allocated at the
-   first step. Lookup tables: only rows touched since the last step change (value, state, weight decay). Set
-   `rate` anew each step for a schedule. All return the model's status. */
-
-typedef struct fold_sgd { float rate, momentum, decay; } fold_sgd;      /* v = momentum v + g; w -= rate v */
-typedef struct fold_adagrad { float rate, epsilon, decay; } fold_adagrad;           /* Duchi et al. 2011 */
-typedef struct fold_rmsprop { float rate, rho, epsilon, decay; } fold_rmsprop;      /* Tieleman and Hinton 2012 */
-/* Kingma and Ba 2015. decay is L2 added to the gradient; with decoupled set it is AdamW's (Loshchilov and
-   Hutter 2019). */
-typedef struct fold_adam { float rate, beta1, beta2, epsilon, decay; int decoupled; } fold_adam;
-FOLD_API fold_adagrad fold_adagrad_default(void);  /* 0.05, 1e-8, 0 */
-FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* 0.001, 0.9, 1e-8, 0 */
-FOLD_API fold_adam fold_adam_default(void);        /* 0.001, 0.9, 0.999, 1e-8, 0 */
-FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o);
-FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o);
-FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o);
-FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);
-FOLD_API void fold_grads_clear(fold_model *m);
-/* Scales all gradients so that their global norm is at most `limit`; returns the norm before (Pascanu et al. 2013). */
-FOLD_API double fold_grads_clip(fold_model *m, float limit);
-
-/* ==== 12 looking inside ==================================================================== */
-/* Everything is written through a function of yours, in pieces: `bytes` has n of them; 0 to go on, anything else
-   stops the writing. fold_to_file is one whose `user` is a FILE *: fold_ctx_print(f, fold_to_file, stdout). */
-typedef int fold_writer(void *user, const void *bytes, size_t n);
-#ifndef FOLD_NO_STDIO
-FOLD_API int fold_to_file(void *file, const void *bytes, size_t n);
-#endif
-
-/* The calls below show the plan of the last run if nothing was recorded since, else the recording by depth (the
-   batches policy `depth` would make, unless samples are cut into groups); of an eager context, which has no plan, always
-   the recording; of an inference context what it ran, forward. They work in a context with an error too, whose message
-   fold_ctx_print ends with, and leave its status alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY.
-   The memory they take (about 40 bytes a node) stays with the context, in a caller's block until they return; like a
-   recording call they may move values that fold_value points to. Do not record or run from within the writer. */
-
-/* Text: step by step each signature, how many calls, what their operands are, with shapes. */
-FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Text: why calls of one op are not one batch: what tells their signatures apart, and whether a signature with several
-   batches depends on itself, ran in several groups, or was split by the schedule. */
-FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
-/* A graph for Graphviz's dot: a cluster for every batch, coloured by signature. */
-FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user);
-/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. */
-FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user);
-/* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the reset planned, and
-   each batch of it ran, forward and backward, with its calls and group; tid is the thread, in microseconds since the run
-   began. Events beyond fold_ctx_desc.trace_bytes are counted as "dropped" in otherData; without trace_bytes or clock, and of
-   eager contexts, there are none. Takes no memory and moves nothing. FOLD_OK or FOLD_IO. */
-FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user);
-/* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK or FOLD_IO. */
-FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
-
-typedef struct fold_stats {
-    size_t nodes, edges;         /* recorded since the reset: values, operands */
-    size_t run_nodes;            /* calls and ops that the last run executed */
-    size_t batches;              /* batches of the last run, forward */
-    size_t prologues;            /* batches beside them: parts of cells that do not depend on the recursion, run first for all calls */
-    size_t lower_bound;          /* sum over groups and signatures of the longest same-signature chain (where signatures feed each
-                                    other in circles, of at most 32767) */
-    size_t groups;               /* groups of the last run */
-    size_t signatures;           /* known to the context */
-    size_t batched_nodes;        /* executed nodes that shared a batch with another */
-    size_t list_elements;        /* list elements executed: there is no padding */
-    size_t kernel_calls;         /* op kernels called by the last run, forward and backward, once per tile of rows */
-    size_t one_row_calls;        /* of those: calls of user ops that have no batched path */
-    size_t value_bytes, plan_bytes; /* of the last run: values, gradients and scratch, and its plan */
-    size_t without_reuse_bytes;  /* what the last run's values and gradients would take if no two shared memory */
-    size_t plan_hits, plan_misses; /* runs that replayed a plan, and that did not, since the context was made */
-    size_t cached_bytes;         /* of plan_bytes of the context, in use */
-    uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning batches, running them */
-    size_t pack_bytes;           /* packed weights of the model */
-    size_t bytes, peak_bytes;    /* memory held by the context now, and at most */
-    size_t block_bytes;          /* the size a fixed block would have needed so far */
-    const char *one_group;       /* why the last run could not be cut into groups; "" when it was */
-} fold_stats;
-FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
-
-/* ==== 13 files ============================================================================= */
-/* Parameters in files of the safetensors format (Hugging Face), which Python reads as
-   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's state, if
-   saved, is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad, RMSprop), or
-   optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say `optimizer` and `steps`. Names must be
-   UTF-8; those that begin with "optimizer." cannot be saved. Settings of optimisers and groups, and what is frozen,
-   are the program's: not in files.
-
-   All of these return the model's status and, like everything of a model, do nothing while it holds an error (see
-   fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no safetensors file;
-   FOLD_BAD_SHAPE: a tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one that is missing, unknown or
-   of a type not read. */
-
-typedef struct fold_save_desc {
-    int state;           /* the optimiser's state and steps too: training continues from the file to the same bits, when
-                            gradients are clear (after a step) and the settings are the same */
-    const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. the sizes of the network. NULL: none */
-} fold_save_desc;
-FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
-
-/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails
-   changes nothing. It takes no more from the model's allocator, until it returns, than four times the header (at
-   most 100 MB) and the data of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16
-   and F64 become float. Packed weights and kept plans follow; eager contexts must be reset. Gradients stay as they
-   are. */
-typedef struct fold_load_desc {
-    int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing
-                            a fresh start */
-    int allow_missing;   /* parameters that the file lacks keep their values; state that it lacks becomes zero */
-    int allow_unknown;   /* tensors that are no parameters are skipped, of any type; those named optimizer.… always are */
-    const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their names. NULL: all */
-    char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer: an error */
-    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with
-                            allow_unknown */
-} fold_load_desc;
-FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
-
-/* Hands out the next n bytes; returns how many, fewer than n at the end or when reading fails. */
-typedef size_t fold_reader(void *user, void *bytes, size_t n);
-
-/* desc NULL is the default. */
-FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc);
-FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size, const fold_load_desc *desc);
-/* In one pass; takes the bytes of the file and none after it. */
-FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc);
-#ifndef FOLD_NO_STDIO
-/* Writes `path`.tmp and renames it: a program that dies meanwhile leaves the file as it was (on Windows, or as
-   `path`.tmp). */
-FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
-FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
-#endif
-FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, those before a loaded state too */
-
-/* ==== 14 training ========================================================================== */
+/* ==== 12 training ======================================================================== */
 /* The usual loop, for programs that need no other: it does what its settings say and nothing else.
 
     fold_fit_desc d = fold_fit_desc_default();
@@ -755,7 +654,107 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void);
    values of the last step, or the best with keep_best. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 
-/* ==== 15 adding an op ====================================================================== */
+/* ==== 13 files =========================================================================== */
+/* Parameters in files of the safetensors format (Hugging Face), which Python reads as
+   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's state, if
+   saved, is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad, RMSprop), or
+   optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say `optimizer` and `steps`. Names must be
+   UTF-8; those that begin with "optimizer." cannot be saved. Settings of optimisers and groups, and what is frozen,
+   are the program's: not in files.
+
+   All of these return the model's status and, like everything of a model, do nothing while it holds an error (see
+   fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no safetensors file;
+   FOLD_BAD_SHAPE: a tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one that is missing, unknown or
+   of a type not read. */
+
+typedef struct fold_save_desc {
+    int state;           /* the optimiser's state and steps too: training continues from the file to the same bits, when
+                            gradients are clear (after a step) and the settings are the same */
+    const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. the sizes of the network. NULL: none */
+} fold_save_desc;
+FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
+
+/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails
+   changes nothing. It takes no more from the model's allocator, until it returns, than four times the header (at
+   most 100 MB) and the data of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16
+   and F64 become float. Packed weights and kept plans follow; eager contexts must be reset. Gradients stay as they
+   are. */
+typedef struct fold_load_desc {
+    int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing
+                            a fresh start */
+    int allow_missing;   /* parameters that the file lacks keep their values; state that it lacks becomes zero */
+    int allow_unknown;   /* tensors that are no parameters are skipped, of any type; those named optimizer.… always are */
+    const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their names. NULL: all */
+    char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer: an error */
+    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with
+                            allow_unknown */
+} fold_load_desc;
+FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
+
+/* desc NULL is the default. */
+FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc);
+FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size, const fold_load_desc *desc);
+/* In one pass; takes the bytes of the file and none after it. */
+FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc);
+#ifndef FOLD_NO_STDIO
+/* Writes `path`.tmp and renames it: a program that dies meanwhile leaves the file as it was (on Windows, or as
+   `path`.tmp). */
+FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
+FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
+#endif
+FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, those before a loaded state too */
+
+/* ==== 14 looking inside ================================================================== */
+/* The calls below show the plan of the last run if nothing was recorded since, else the recording by depth (the
+   batches policy `depth` would make, unless samples are cut into groups); of an eager context, which has no plan, always
+   the recording; of an inference context what it ran, forward. They work in a context with an error too, whose message
+   fold_ctx_print ends with, and leave its status alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY.
+   The memory they take (about 40 bytes a node) stays with the context, in a caller's block until they return; like a
+   recording call they may move values that fold_value points to. Do not record or run from within the writer. */
+
+/* Text: step by step each signature, how many calls, what their operands are, with shapes. */
+FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
+/* Text: why calls of one op are not one batch: what tells their signatures apart, and whether a signature with several
+   batches depends on itself, ran in several groups, or was split by the schedule. */
+FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
+/* A graph for Graphviz's dot: a cluster for every batch, coloured by signature. */
+FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user);
+/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. */
+FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user);
+/* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the reset planned, and
+   each batch of it ran, forward and backward, with its calls and group; tid is the thread, in microseconds since the run
+   began. Events beyond fold_ctx_desc.trace_bytes are counted as "dropped" in otherData; without trace_bytes or clock, and of
+   eager contexts, there are none. Takes no memory and moves nothing. FOLD_OK or FOLD_IO. */
+FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user);
+/* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK or FOLD_IO. */
+FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
+
+typedef struct fold_stats {
+    size_t nodes, edges;         /* recorded since the reset: values, operands */
+    size_t run_nodes;            /* calls and ops that the last run executed */
+    size_t batches;              /* batches of the last run, forward */
+    size_t prologues;            /* batches beside them: parts of cells that do not depend on the recursion, run first for all calls */
+    size_t lower_bound;          /* sum over groups and signatures of the longest same-signature chain (where signatures feed each
+                                    other in circles, of at most 32767) */
+    size_t groups;               /* groups of the last run */
+    size_t signatures;           /* known to the context */
+    size_t batched_nodes;        /* executed nodes that shared a batch with another */
+    size_t list_elements;        /* list elements executed: there is no padding */
+    size_t kernel_calls;         /* op kernels called by the last run, forward and backward, once per tile of rows */
+    size_t one_row_calls;        /* of those: calls of user ops that have no batched path */
+    size_t value_bytes, plan_bytes; /* of the last run: values, gradients and scratch, and its plan */
+    size_t without_reuse_bytes;  /* what the last run's values and gradients would take if no two shared memory */
+    size_t plan_hits, plan_misses; /* runs that replayed a plan, and that did not, since the context was made */
+    size_t cached_bytes;         /* of plan_bytes of the context, in use */
+    uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning batches, running them */
+    size_t pack_bytes;           /* packed weights of the model */
+    size_t bytes, peak_bytes;    /* memory held by the context now, and at most */
+    size_t block_bytes;          /* the size a fixed block would have needed so far */
+    const char *one_group;       /* why the last run could not be cut into groups; "" when it was */
+} fold_stats;
+FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
+
+/* ==== 15 adding an op ==================================================================== */
 /* Built-in ops are rows of the same table. An op's forward and backward see n rows at once. */
 
 /* n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one row
