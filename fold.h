@@ -697,8 +697,12 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
 /* In one pass; takes the bytes of the file and none after it. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc);
 #ifndef FOLD_NO_STDIO
-/* Writes `path`.tmp and renames it: a program that dies meanwhile leaves the file as it was (on Windows, or as
-   `path`.tmp). */
+/* Writes a file beside `path`, `path`.tmp or, while that name is taken, `path`.1.tmp to `path`.99.tmp, and renames it when all
+   of it is on the disk, which may take some milliseconds. So whatever happens meanwhile, `path` is the file of before or
+   the new one as a whole, and of two savers to one path the last wins. A save that fails leaves no file behind, a program
+   that dies may leave its .tmp. What is there and is no regular file (a folder, a pipe, a device, a link) is never
+   replaced: FOLD_IO. Where C's library is all there is (neither POSIX nor Windows), none of this is sure but that the
+   file is renamed when it was written. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
@@ -827,6 +831,18 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, s
 #include <string.h>
 #ifdef FOLD_USE_THREADS
 #include <pthread.h>
+#endif
+#ifdef FOLD_NO_STDIO
+#elif defined(_WIN32)
+#define FOLD__DISK_WINDOWS
+#include <fcntl.h>
+#include <io.h>
+#include <sys/stat.h>
+#elif defined(__unix__) || defined(__APPLE__) || defined(__HAIKU__) || defined(__wasi__)
+#define FOLD__DISK_POSIX
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #endif
 
 #if defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && \
@@ -14297,6 +14313,157 @@ static void fold__path_fail(fold_model *m, const char *who, const char *path)
     fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, why);
 }
 
+/* What C has no words for: a new file whose name nobody else can take, and waiting for the disk. A new file's
+   descriptor is for those two; stdio writes it. */
+enum { FOLD__TAKEN = -2 }; /* instead of a descriptor: the name is not free; -1: another reason */
+
+#if defined(FOLD__DISK_POSIX)
+#if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
+ssize_t readlink(const char *path, char *to, size_t size); /* headers hide it from strict C */
+#endif
+static int fold__disk_create(const char *path)
+{
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    return file < 0 && errno == EEXIST ? FOLD__TAKEN : file;
+}
+/* Nonzero when the disk fails; that a file system has nothing to wait for is no failure. */
+static int fold__disk_sync(int file)
+{
+#ifdef F_FULLFSYNC
+    if (!fcntl(file, F_FULLFSYNC))
+        return 0; /* there fsync does not wait for the drive's own cache */
+#endif
+    while (fsync(file))
+        if (errno != EINTR)
+            return errno != EINVAL && errno != ENOSYS && errno != ENOTSUP;
+    return 0;
+}
+static void fold__disk_close(int file) { close(file); }
+static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
+/* `path` is cut to its folder. A folder that cannot be opened is left to the system. */
+static int fold__disk_sync_folder(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        slash[slash == path] = 0;
+    const int folder = open(slash ? path : ".", O_RDONLY);
+    const int failed = folder >= 0 && fold__disk_sync(folder);
+    if (folder >= 0)
+        close(folder);
+    return failed;
+}
+/* Whether a file may be put there: over a regular one, or where nothing is. */
+static int fold__disk_replaceable(const char *path)
+{
+    struct stat there;
+    char target;
+    return readlink(path, &target, 1) < 0 && (stat(path, &there) || S_ISREG(there.st_mode));
+}
+#elif defined(FOLD__DISK_WINDOWS)
+#ifdef __cplusplus
+extern "C"
+#endif
+    __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
+static int fold__disk_create(const char *path)
+{
+    const int file = _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, _S_IREAD | _S_IWRITE);
+    return file < 0 && errno == EEXIST ? FOLD__TAKEN : file;
+}
+static int fold__disk_sync(int file) { return _commit(file); }
+static void fold__disk_close(int file) { _close(file); }
+static int fold__disk_rename(const char *from, const char *to)
+{
+    const unsigned long replace_existing = 1, write_through = 8;
+    errno = 0;
+    return !MoveFileExA(from, to, replace_existing | write_through);
+}
+static int fold__disk_sync_folder(char *path)
+{
+    (void)path; /* moving waited for it */
+    return 0;
+}
+static int fold__disk_replaceable(const char *path)
+{
+    struct _stat there;
+    return _stat(path, &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
+}
+#else /* C alone: savers to one path take turns, and the system writes when it likes */
+static int fold__disk_create(const char *path)
+{
+    FILE *there = fopen(path, "rb");
+    return there ? (fclose(there), FOLD__TAKEN) : 0;
+}
+static int fold__disk_sync(int file)
+{
+    (void)file;
+    return 0;
+}
+static void fold__disk_close(int file) { (void)file; }
+static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
+static int fold__disk_sync_folder(char *path)
+{
+    (void)path;
+    return 0;
+}
+static int fold__disk_replaceable(const char *path)
+{
+    (void)path;
+    return 1;
+}
+#endif
+
+/* A draft is the file before it gets its name. Gives the draft's own name, the first of 100 that is free. */
+enum { FOLD__DRAFTS = 100 };
+static int fold__draft_new(fold_model *m, const char *path, char *draft, size_t size)
+{
+    int file = FOLD__TAKEN;
+    snprintf(draft, size, "%s.tmp", path);
+    for (int i = 1; (file = fold__disk_create(draft)) == FOLD__TAKEN && i < FOLD__DRAFTS; i++)
+        snprintf(draft, size, "%s.%d.tmp", path, i);
+    if (file == FOLD__TAKEN)
+        fold__model_fail(m, FOLD_IO,
+                         "save: '%.120s.tmp' and %d more are there, of savers at work or that died",
+                         path, FOLD__DRAFTS - 1);
+    else if (file < 0)
+        fold__path_fail(m, "save", draft);
+    return file;
+}
+
+static void fold__draft_write(fold_model *m, const char *draft, int descriptor, const fold_save_desc *desc)
+{
+    FILE *file = fopen(draft, "wb");
+    if (!file) {
+        fold__path_fail(m, "save", draft);
+        return;
+    }
+    const fold_status status = fold__write_file(m, fold_to_file, file, desc);
+    if (status == FOLD_IO || (!status && (fflush(file) || fold__disk_sync(descriptor))))
+        fold__path_fail(m, "save", draft);
+    if (fclose(file))
+        fold__path_fail(m, "save", draft);
+}
+
+/* draft: memory for its name */
+static void fold__save_as(fold_model *m, const char *path, char *draft, size_t size, const fold_save_desc *desc)
+{
+    errno = 0;
+    if (!fold__disk_replaceable(path)) {
+        fold__model_fail(m, FOLD_IO, "save: '%.120s' is no regular file", path);
+        return;
+    }
+    const int descriptor = fold__draft_new(m, path, draft, size);
+    if (descriptor < 0)
+        return;
+    fold__draft_write(m, draft, descriptor, desc);
+    fold__disk_close(descriptor);
+    if (!m->error.status && fold__disk_rename(draft, path))
+        fold__path_fail(m, "save: renaming to", path);
+    if (m->error.status)
+        remove(draft);
+    else if (fold__disk_sync_folder(draft))
+        fold__path_fail(m, "save: the folder of", path);
+}
+
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc)
 {
     if (!m)
@@ -14305,32 +14472,13 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: no path");
     if (m->error.status)
         return m->error.status;
-    const size_t length = strlen(path) + sizeof ".tmp";
-    char *whole = (char *)m->arena.memory.alloc(length, FOLD__ALIGN, m->arena.memory.user);
-    if (!whole) {
+    const size_t size = strlen(path) + sizeof ".99.tmp";
+    char *draft = (char *)m->arena.memory.alloc(size, FOLD__ALIGN, m->arena.memory.user);
+    if (draft)
+        fold__save_as(m, path, draft, size, desc);
+    else
         fold__model_fail(m, FOLD_NO_MEMORY, "save: out of memory");
-        return m->error.status;
-    }
-    snprintf(whole, length, "%s.tmp", path);
-    errno = 0;
-    FILE *file = fopen(whole, "wb");
-    if (!file)
-        fold__path_fail(m, "save", whole);
-    else {
-        const int stopped = fold__write_file(m, fold_to_file, file, desc) == FOLD_IO,
-                  unclosed = fclose(file) != 0;
-        if (stopped || unclosed)
-            fold__path_fail(m, "save", whole);
-        if (m->error.status)
-            remove(whole);
-    }
-#ifdef _WIN32
-    if (!m->error.status)
-        remove(path); /* rename does not replace there */
-#endif
-    if (!m->error.status && rename(whole, path))
-        fold__path_fail(m, "save: renaming to", path);
-    fold__release(m, whole, length);
+    fold__release(m, draft, size);
     return m->error.status;
 }
 #endif

@@ -3,10 +3,27 @@
    Models in safetensors files, and fold_fit. Writes build/files_*.safetensors for tests/check_safetensors.py and reads those
    that it writes, build/python_*.safetensors, when they are there. */
 
+#if defined(__unix__) || defined(__APPLE__)
+#define WATCHED_DISK 1 /* fold.h's calls that make a file last go through functions of this test */
+#ifndef _XOPEN_SOURCE
+#define _XOPEN_SOURCE 700
+#endif
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static int watched_fsync(int file);
+static int watched_rename(const char *from, const char *to);
+#define fsync watched_fsync
+#define rename watched_rename
+#endif
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
 #include <stdlib.h>
+#ifdef WATCHED_DISK
+#undef fsync
+#undef rename
+#endif
 
 enum { BYTES = 1 << 16, WORDS = 20, H = 5 };
 
@@ -696,7 +713,7 @@ static void paths(void)
     fold_model_clear_error(n.m);
     CHECK_INT(fold_model_save(n.m, path, &s), FOLD_OK);
     CHECK_INT(fold_model_save(n.m, "build/no such folder/x", NULL), FOLD_IO);
-    CHECK_TEXT(fold_model_message(n.m), "build/no such folder/x.tmp");
+    CHECK_TEXT(fold_model_message(n.m), "build/no such folder/x");
     fold_model_clear_error(n.m);
     CHECK_INT(fold_model_save(n.m, NULL, NULL), FOLD_BAD_ARGUMENT);
     fold_model_clear_error(n.m);
@@ -712,6 +729,138 @@ static void paths(void)
     n = make_net(1);
     CHECK_INT(fold_model_save_to(n.m, fold_to_file, file, NULL) || fflush(file) ? FOLD_IO : FOLD_OK, FOLD_IO);
     fclose(file);
+    fold_model_free(n.m);
+}
+
+/* -- the disk ------------------------------------------------------------------------------------- */
+
+#ifdef WATCHED_DISK
+/* What was done, a letter each: a file or a folder synced, a name given; the one of `fails` fails. */
+static char disk_log[16], disk_fails;
+static int disk_note(char what)
+{
+    const size_t n = strlen(disk_log);
+    if (n + 1 < sizeof disk_log) disk_log[n] = what;
+    if (what != disk_fails) return 0;
+    errno = EIO;
+    return -1;
+}
+static int watched_fsync(int file)
+{
+    struct stat s;
+    const char what = fstat(file, &s) ? '?' : S_ISDIR(s.st_mode) ? 'D' : S_ISREG(s.st_mode) && s.st_size ? 'F' : 'e';
+    const int failed = disk_note(what);
+    return failed ? failed : fsync(file);
+}
+static int watched_rename(const char *from, const char *to)
+{
+    const int failed = disk_note('R');
+    return failed ? failed : rename(from, to);
+}
+static const char *disk_begin(char fails)
+{
+    memset(disk_log, 0, sizeof disk_log);
+    disk_fails = fails;
+    return disk_log;
+}
+
+/* The whole file is on the disk before it gets its name, and then the name is; a failure leaves what was there alone. */
+static void disk_order(void)
+{
+    static const char *const paths[] = { "build/files_disk.safetensors", "files_disk.safetensors" };
+    net n = make_net(1), other = make_net(2);
+    for (int i = 0; i < 2; i++) {
+        char draft[64];
+        snprintf(draft, sizeof draft, "%s.tmp", paths[i]);
+        remove(paths[i]);
+        disk_begin(0);
+        CHECK_INT(fold_model_save(n.m, paths[i], NULL), FOLD_OK);
+        CHECK_SAYS(!strcmp(disk_log, "FRD"), "the disk saw '%s'", disk_log);
+        for (const char *fails = "FR"; *fails; fails++) {
+            disk_begin(*fails);
+            CHECK_INT(fold_model_save(other.m, paths[i], NULL), FOLD_IO);
+            CHECK_TEXT(fold_model_message(other.m), strerror(EIO));
+            CHECK_INT(file_size(draft), -1);
+            fold_model_clear_error(other.m);
+        }
+        disk_begin('D'); /* the new file is there, but may not outlast a loss of power */
+        CHECK_INT(fold_model_save(n.m, paths[i], NULL), FOLD_IO);
+        CHECK_TEXT(fold_model_message(n.m), strerror(EIO));
+        fold_model_clear_error(n.m);
+        disk_begin(0);
+        CHECK_INT(file_size(draft), -1);
+        CHECK_INT(fold_model_load(other.m, paths[i], NULL), FOLD_OK);
+        check_same_model(other.m, n.m);
+        remove(paths[i]);
+        fold_model_free(other.m);
+        other = make_net(2);
+    }
+    fold_model_free(n.m);
+    fold_model_free(other.m);
+}
+
+/* Folders, pipes, devices and links stay what they are. */
+static void disk_no_file(void)
+{
+    static const char folder[] = "build/files_folder", fifo[] = "build/files_pipe", link[] = "build/files_link",
+                      away[] = "build/files_link_to_nothing";
+    const char *const paths[] = { folder, fifo, link, away };
+    net n = make_net(1);
+    FILE *file = fopen("build/files_target", "wb");
+    fputs("target", file);
+    fclose(file);
+    for (int i = 0; i < 4; i++) i ? (void)unlink(paths[i]) : (void)rmdir(paths[i]);
+    CHECK(!mkdir(folder, 0777) && !mkfifo(fifo, 0666) && !symlink("files_target", link) && !symlink("files_none", away));
+    for (int i = 0; i < 4; i++) {
+        char draft[64];
+        struct stat before, after;
+        snprintf(draft, sizeof draft, "%s.tmp", paths[i]);
+        CHECK(!lstat(paths[i], &before));
+        CHECK_INT(fold_model_save(n.m, paths[i], NULL), FOLD_IO);
+        CHECK_TEXT(fold_model_message(n.m), "is no regular file");
+        CHECK_TEXT(fold_model_message(n.m), paths[i]);
+        fold_model_clear_error(n.m);
+        CHECK_INT(file_size(draft), -1);
+        CHECK(!lstat(paths[i], &after) && before.st_mode == after.st_mode && before.st_ino == after.st_ino);
+    }
+    CHECK_INT(file_size("build/files_target"), 6);
+    for (int i = 0; i < 4; i++) i ? (void)unlink(paths[i]) : (void)rmdir(paths[i]);
+    remove("build/files_target");
+    fold_model_free(n.m);
+}
+#endif
+
+/* What another saver to the same path is writing, or left when it died, is not touched. */
+static void disk_two_savers(void)
+{
+    static const char path[] = "build/files_two.safetensors";
+    enum { OTHERS = 3, LIMIT = 100 };
+    char draft[64];
+    net n = make_net(1);
+    for (int i = 0; i < LIMIT; i++) {
+        snprintf(draft, sizeof draft, i ? "%s.%d.tmp" : "%s.tmp", path, i);
+        remove(draft);
+        FILE *file = i < OTHERS ? fopen(draft, "wb") : NULL;
+        if (!file) continue;
+        fputs("mine", file);
+        fclose(file);
+    }
+    remove(path);
+    CHECK_INT(fold_model_save(n.m, path, NULL), FOLD_OK);
+    CHECK(file_size(path) > 1000);
+    for (int i = 0; i < LIMIT; i++) {
+        snprintf(draft, sizeof draft, i ? "%s.%d.tmp" : "%s.tmp", path, i);
+        CHECK_INT(file_size(draft), i < OTHERS ? 4 : -1);
+        FILE *file = fopen(draft, "wb");
+        if (file) fclose(file);
+    }
+    CHECK_INT(fold_model_save(n.m, path, NULL), FOLD_IO);
+    CHECK_TEXT(fold_model_message(n.m), "files_two.safetensors.tmp' and 99 more are there");
+    for (int i = 0; i < LIMIT; i++) {
+        snprintf(draft, sizeof draft, i ? "%s.%d.tmp" : "%s.tmp", path, i);
+        remove(draft);
+    }
+    remove(path);
     fold_model_free(n.m);
 }
 
@@ -1162,6 +1311,11 @@ int main(int argc, char **argv)
     check_run("files: settings of state", state_settings);
     check_run("files: saving that fails", cannot_save);
     check_run("files: paths", paths);
+#ifdef WATCHED_DISK
+    check_run("files: order of writing to disk", disk_order);
+    check_run("files: never over what is no file", disk_no_file);
+#endif
+    check_run("files: two savers", disk_two_savers);
     check_run("files: from Python", from_python);
     check_run("fit: converges", fit_converges);
     check_run("fit: repeats", fit_repeats);
