@@ -414,7 +414,10 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* What is readable after a run: the roots, and nodes named here before it, which run even if no root needs them. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
-FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);  /* its gradient, after fold_backward; nothing in inference contexts */
+/* Keeps the gradient of x: fold_grad gives it after fold_backward. Does nothing in inference contexts. A
+   concatenation, such as an output of a bidirectional fold_rnn_stack, is then one more reader of its parts, whose
+   gradients it may sum in another order. */
+FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 
 /* Runs what the roots need. More may be recorded afterwards, on top of roots and kept nodes, and run again. After
    a change of parameters a batched context computes anew what it needs; an eager one must be reset. */
@@ -4451,6 +4454,7 @@ struct fold_ctx {
     uint64_t *node_data;
     float **val;
     uint32_t n_keeps, n_kept_grads, twins_used, twins_size, n_found;
+    int kept_concats; /* some gradient is kept of a concatenation */
     uint32_t done_version; /* of the model, when kept values were computed */
     int any_done;
     /* signatures */
@@ -4621,6 +4625,7 @@ static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape 
     t[f->n_shapes].size = (uint32_t)fold__shape_size(s);
     return f->n_shapes++;
 }
+static int fold__is_op(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__KIND_MASK) == FOLD__OP; }
 static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
 {
     return fold__shapes(f)[f->shape[id]].size;
@@ -5354,6 +5359,7 @@ FOLD_API void fold_ctx_reset(fold_ctx *f)
     f->data_used = 0;
     f->edge0[1] = 0;
     f->n_keeps = f->n_kept_grads = f->n_found = 0;
+    f->kept_concats = 0;
     f->any_done = 0;
     f->seed = f->draws = 0;
     memset(&f->frame, 0, sizeof f->frame);
@@ -5534,10 +5540,11 @@ static int fold__is_elem(const fold__operand *o)
     return (o->kind & FOLD__ELEM) || (o->kind & FOLD__KIND_MASK) == FOLD__ELEMS;
 }
 
-/* A linear op over operands; in a list cell, leading segments that do not depend on the element become an op
-   of their own per call, which the elements' op continues. */
+/* A linear op over operands, which are the parts of concatenation `whole` unless that is 0; in a list cell,
+   leading segments that do not depend on the element become an op of their own per call, which the elements'
+   op continues. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *x, int n, const int32_t attr[4],
-                                 const uint32_t param[2])
+                                 const uint32_t param[2], uint32_t whole)
 {
     fold__request q;
     int mixed = 0, lead = 0;
@@ -5545,6 +5552,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *x, int n, const int
     q.op = FOLD__OP_linear;
     q.n_attr = 4;
     q.has_params = 1;
+    q.data = whole;
     memcpy(q.attr, attr, sizeof q.attr);
     memcpy(q.param, param, sizeof q.param);
     for (int i = 0; i < n; i++)
@@ -5569,15 +5577,19 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *x, int n, const int
     return fold__record(f, &q);
 }
 
+static int fold__is_concat(const fold_ctx *f, uint32_t id)
+{
+    return fold__is_op(f, id) && fold__sigs(f)[f->sig[id]].op == FOLD__OP_concat;
+}
+
 /* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *x, int n)
 {
     const uint32_t src = x[0].src;
-    if (n != 1 || (f->kind[src] & FOLD__KIND_MASK) != FOLD__OP || !f->sig[src] || (x[0].kind & FOLD__SHARED))
+    if (n != 1 || !fold__is_concat(f, src) || (x[0].kind & FOLD__SHARED))
         return n;
     const fold__sig *s = &fold__sigs(f)[f->sig[src]];
-    if (s->op != FOLD__OP_concat || s->shared || s->out_shape[0] != x[0].shape ||
-        fold__shapes(f)[x[0].shape].s.rank != 1)
+    if (s->shared || s->out_shape[0] != x[0].shape || fold__shapes(f)[x[0].shape].s.rank != 1)
         return n;
     for (int i = 0; i < s->n_in; i++) {
         x[i].src = f->esrc[f->edge0[src] + (uint32_t)i];
@@ -5586,6 +5598,30 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *x, int n)
         x[i].kind = (uint8_t)(f->kind[x[i].src] & ~FOLD__SHARED);
     }
     return s->n_in;
+}
+
+/* Lets a product recorded over the parts of concatenation `whole` read them where they lie in that. */
+static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
+{
+    const fold__sig *s = &fold__sigs(f)[f->sig[id]];
+    const uint32_t *shape = fold__keys(f) + s->key + s->in_shape;
+    uint32_t off = 0;
+    for (uint32_t i = 0; i < s->n_in; i++) {
+        f->esrc[f->edge0[id] + i] = whole;
+        f->eoff[f->edge0[id] + i] = off;
+        off += fold__shapes(f)[shape[i]].size;
+    }
+    f->node_data[id] = 0;
+}
+
+/* Products read the parts of a concatenation past it, unless its gradient is kept: then that is theirs. */
+static void fold__read_kept_whole(fold_ctx *f)
+{
+    for (uint32_t i = 0; i < f->n_calls && f->kept_concats; i++) {
+        const uint32_t id = f->calls[i], whole = (uint32_t)f->node_data[id];
+        if (whole && fold__sigs(f)[f->sig[id]].op == FOLD__OP_linear && (f->kind[whole] & FOLD__KEEP_GRAD))
+            fold__read_whole(f, id, whole);
+    }
 }
 
 /* Replaces a shared operand by a copy of its own. */
@@ -5621,8 +5657,10 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     for (int i = 0; i < n; i++)
         if (!fold__operand_of(f, in[i], who, &x[i]))
             return fold__null;
+    const uint32_t read = x[0].src;
     if (!starts)
         n = fold__expand_concat(f, x, n); /* behind the start there is no room for parts */
+    const uint32_t whole = x[0].src != read && !f->frame.cell ? read : 0;
     if (!(w->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR))) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_LINEAR%s in its uses",
                    who, w->name, transposed ? "_T" : "");
@@ -5649,7 +5687,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int n, fold_para
     }
     const int32_t attr[4] = { transposed, starts, starts ? inputs - given : 0, outputs };
     const uint32_t param[2] = { W.id, b.id };
-    return fold__linear_op(f, x, n, attr, param);
+    return fold__linear_op(f, x, n, attr, param, whole);
 }
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b)
 {
@@ -7110,7 +7148,6 @@ static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[id] : id;
 }
-static int fold__is_op(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__KIND_MASK) == FOLD__OP; }
 
 /* Carves arrays out of one arena array: two passes, sizes first, then pointers. */
 typedef struct fold__carver {
@@ -11786,6 +11823,8 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
     r->backward = backward;
     r->root = backward ? f->src[roots[0].id] : 0;
     r->anew = backward || (f->any_done && f->done_version != f->model->version);
+    if (backward)
+        fold__read_kept_whole(f);
     if (!fold__node_arrays(f) || !fold__plan_roots(f, roots, n))
         return f->error.status;
     if (r->backward && !fold__reserve_kept_grads(f))
@@ -11867,6 +11906,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
     k->place = FOLD__NONE;
     k->filled = 0;
     f->kind[o.src] |= FOLD__KEEP_GRAD;
+    f->kept_concats |= fold__is_concat(f, o.src);
 }
 
 static const char *fold__node_name(const fold_ctx *f, uint32_t id)

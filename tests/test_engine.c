@@ -625,6 +625,124 @@ static void kept_nodes(void)
     fold_model_free(n.m);
 }
 
+/* -- gradients of concatenations that products read -------------------------------------------- */
+
+enum { HALF = H / 2 };
+enum { KEEP_LATE = 1, READ_TWICE = 2, BY_ROWS = 4, MERGED = 8, READINGS = 16 };
+
+/* W by rows [inputs x outputs], or by columns; what reads c is W alone, or a sum of squares too. */
+static void concat_reference(const float *W, const float *b, const float *c, int how, double *dc)
+{
+    for (int i = 0; i < H; i++) dc[i] = how & READ_TWICE ? 2 * (double)c[i] : 0;
+    for (int j = 0; j < H; j++) {
+        double y = (double)b[j];
+        for (int i = 0; i < H; i++) y += (double)c[i] * (double)W[how & BY_ROWS ? j * H + i : i * H + j];
+        for (int i = 0; i < H; i++) dc[i] += 2 * y * (double)W[how & BY_ROWS ? j * H + i : i * H + j];
+    }
+}
+
+typedef struct concats { fold_model *m; fold_param W, b; } concats;
+static fold_node read_concat(fold_ctx *f, const concats *n, int how, fold_node c)
+{
+    const fold_node y = how & BY_ROWS ? fold_linear_t(f, c, n->W, n->b) : fold_linear(f, c, n->W, n->b);
+    const fold_node squares = fold_sum(f, fold_square(f, y), FOLD_ALL);
+    return how & READ_TWICE ? fold_add(f, squares, fold_sum(f, fold_square(f, c), FOLD_ALL)) : squares;
+}
+
+/* Two samples, of which the first keeps gradients: of c, its parts and the parameters, to `grads`. */
+static size_t concat_grads(fold_ctx *f, const concats *n, int how, const float *x, float *grads)
+{
+    fold_node loss[2], part[2][2], c[2];
+    fold_reset(f);
+    for (int s = 0; s < 2; s++) {
+        part[s][0] = fold_input(f, x, HALF);
+        part[s][1] = fold_scale(f, fold_input(f, x + HALF, HALF), s ? 2 : 1);
+        c[s] = fold_concat(f, part[s], 2, 0);
+        if (!s && !(how & KEEP_LATE)) fold_keep_grad(f, c[0]);
+        loss[s] = read_concat(f, n, how, c[s]);
+    }
+    const fold_node window = fold_slice(f, c[0], 0, HALF, HALF); /* its gradient is that part of the whole's */
+    if (how & KEEP_LATE) fold_keep_grad(f, window);
+    for (int i = 0; i < 2; i++) fold_keep_grad(f, part[0][i]);
+    CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 2)), "%s", fold_message(f));
+    if (!CHECK_SAYS(fold_grad(f, window) == fold_grad(f, c[0]) + HALF, "%s", fold_message(f))) return 0;
+    memcpy(grads, fold_grad(f, c[0]), H * sizeof *grads);
+    for (int i = 0; i < 2; i++) memcpy(grads + H + i * HALF, fold_grad(f, part[0][i]), HALF * sizeof *grads);
+    return 2 * H + take_grads(n->m, grads + 2 * H);
+}
+
+static void kept_concatenations(void)
+{
+    const float x[H] = { 1, -0.5f, 0.25f, 2, -1, 0.75f, 0.5f, -0.125f };
+    concats n;
+    fold_param_desc w = fold_param_desc_default();
+    n.m = fold_model_new(NULL);
+    w.name = "W";
+    w.shape = fold_shape2(H, H);
+    w.uses = FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T;
+    w.init = FOLD_INIT_GLOROT;
+    n.W = fold_param_new(n.m, &w);
+    n.b = fold_bias(n.m, "b", H);
+    for (int how = 0; how < READINGS; how++) {
+        double want[H];
+        size_t count = 0;
+        concat_reference(fold_param_value(n.m, n.W), fold_param_value(n.m, n.b), x, how, want);
+        for (int way = 0; way < 3; way++) { /* eager; batched; replayed */
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.training = 1;
+            d.eager = way == 0;
+            d.dedupe = (how & MERGED) != 0;
+            d.plan_bytes = way == 2 ? 1u << 20 : 0;
+            fold_ctx *f = fold_ctx_new(n.m, &d);
+            for (int round = 0; round < (way == 2 ? 3 : 1); round++) {
+                count = concat_grads(f, &n, how, x, way ? got_grads : want_grads);
+                if (way) CHECK_BITS(got_grads, want_grads, count);
+            }
+            if (way == 2) CHECK_INT(fold_stats(f).plan_hits, 1);
+            for (int i = 0; i < 2 * H && !way; i++)
+                CHECK_SAYS(fabs((double)want_grads[i] - want[i % H]) < 1e-5, "reading %d: the gradient of value %d is %g, want %g",
+                           how, i, (double)want_grads[i], want[i % H]);
+            fold_ctx_free(f);
+        }
+    }
+    fold_model_free(n.m);
+}
+
+/* A gradient asked for between two backwards gets the second alone; products of parts given one by one are no reading of
+   their concatenation. */
+static void concatenations_kept_between(void)
+{
+    const float x[H] = { 1, -0.5f, 0.25f, 2, -1, 0.75f, 0.5f, -0.125f };
+    concats n;
+    double want[H];
+    n.m = fold_model_new(NULL);
+    n.W = fold_weight(n.m, "W", H, H);
+    n.b = fold_bias(n.m, "b", H);
+    concat_reference(fold_param_value(n.m, n.W), fold_param_value(n.m, n.b), x, 0, want);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        const fold_node part[2] = { fold_input(f, x, HALF), fold_input(f, x + HALF, HALF) }, c = fold_concat(f, part, 2, 0);
+        const fold_node of_parts = fold_linear_n(f, part, 2, n.W, n.b), root = read_concat(f, &n, 0, c),
+                        other = fold_sum(f, of_parts, FOLD_ALL);
+        CHECK_INT(fold_backward(f, root), FOLD_OK);
+        fold_keep_grad(f, c);
+        CHECK_INT(fold_backward(f, other), FOLD_OK);
+        for (int i = 0; i < H; i++) CHECK_NEAR(fold_grad(f, c)[i], 0, 0);
+        for (int times = 1; times < 3; times++) {
+            CHECK_INT(fold_backward(f, root), FOLD_OK);
+            for (int i = 0; i < H; i++) CHECK_NEAR(fold_grad(f, c)[i], times * want[i], 1e-5);
+        }
+        const float got = fold_scalar(f, root);
+        if (eager) CHECK_BITS(&got, &want_grads[0], 1);
+        else want_grads[0] = got;
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
 static void unkept_nodes(void)
 {
     net n;
@@ -1613,6 +1731,8 @@ int main(int argc, char **argv)
         { "engine: changed parameters", changed_parameters },
         { "engine: evaluation between steps", evaluation_between_steps },
         { "engine: kept nodes", kept_nodes },
+        { "engine: kept gradients of concatenations", kept_concatenations },
+        { "engine: concatenations kept between", concatenations_kept_between },
         { "engine: unkept nodes", unkept_nodes },
         { "engine: merged calls", merged_calls },
         { "engine: merged calls and kept plans", merged_plans },

@@ -1282,6 +1282,58 @@ static void test_written(void)
     fold_model_free(m);
 }
 
+/* ---- kept gradients of the outputs of a stack in both directions --------------------------------------- */
+
+/* Each output is read by a linear and its loss alone: d loss / d y = V (softmax(y V) - label). */
+static void test_stack_grads(void)
+{
+    enum { LENGTH = 4, INPUTS = 3, LABELS = 5 };
+    const fold_param none = { 0, 0 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_rnn_stack stack = fold_rnn_stack_new(m, "stack", fold_gru_new, INPUTS, WIDTH, 2, 1);
+    const fold_param V = fold_weight(m, "V", 2 * WIDTH, LABELS);
+    static float eager_grad[LENGTH][2 * WIDTH];
+    randomise(m, 31);
+    for (int eager = 1; eager >= 0; eager--) {
+        fold_node x[LENGTH], y[LENGTH], loss[LENGTH];
+        fold_state last[4];
+        check_random r = { 5 };
+        fold_ctx_desc training = fold_ctx_desc_default();
+        training.training = 1;
+        training.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &training);
+        for (int t = 0; t < LENGTH; t++) {
+            float word[INPUTS];
+            random_fill(&r, word, INPUTS, -1, 1);
+            x[t] = fold_input(f, word, INPUTS);
+        }
+        CHECK_SAYS(!fold_rnn_stack_apply(f, &stack, x, LENGTH, NULL, y, last), "%s", fold_message(f));
+        for (int t = 0; t < LENGTH; t++) {
+            if (t % 2) fold_keep_grad(f, y[t]); /* before it is read, or after */
+            loss[t] = fold_softmax_xent(f, fold_linear(f, y[t], V, none), t % LABELS);
+            if (t % 2 == 0) fold_keep_grad(f, y[t]);
+            fold_keep(f, y[t]);
+        }
+        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, LENGTH)), "%s", fold_message(f));
+        for (int t = 0; t < LENGTH; t++) {
+            const float *got = fold_grad(f, y[t]), *value = fold_value(f, y[t]), *v = fold_param_value(m, V);
+            double p[LABELS] = { 0 }, sum = 0;
+            for (int i = 0; i < 2 * WIDTH; i++)
+                for (int k = 0; k < LABELS; k++) p[k] += (double)value[i] * (double)v[i * LABELS + k];
+            for (int k = 0; k < LABELS; k++) sum += p[k] = exp(p[k]);
+            for (int i = 0; i < 2 * WIDTH; i++) {
+                double want = -(double)v[i * LABELS + t % LABELS];
+                for (int k = 0; k < LABELS; k++) want += (double)v[i * LABELS + k] * p[k] / sum;
+                CHECK_SAYS(fabs((double)got[i] - want) < 1e-5, "step %d, value %d: %g, want %g", t, i, (double)got[i], want);
+            }
+            if (eager) memcpy(eager_grad[t], got, sizeof eager_grad[t]);
+            else CHECK_BITS(got, eager_grad[t], 2 * WIDTH);
+        }
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     static const int sizes[][2] = { { 3, 5 }, { 17, 20 } };
@@ -1319,5 +1371,6 @@ int main(int argc, char **argv)
     check_run("forget biases", test_forget_biases);
     check_run("tied", test_tied);
     check_run("written gradients", test_written);
+    check_run("gradients of a stack's outputs", test_stack_grads);
     return check_finish();
 }
