@@ -422,8 +422,8 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs what the roots need. More may be recorded afterwards, on top of roots and kept nodes, and run again. After
    a change of parameters a batched context computes anew what it needs; an eager one must be reset. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, size_t n);
-/* Runs forward and backward from one scalar root and adds to the gradients of the model's parameters, and to
-   those of kept nodes. Needs no fold_run before it; it computes forward itself, a group of samples at a time,
+/* Runs forward and backward from one scalar root, which may be one element of a larger value, by a window, and
+   adds to the gradients of the model's parameters, and to those of kept nodes. Needs no fold_run before it; it computes forward itself, a group of samples at a time,
    so values of an earlier run are computed again to the same bits. May be called for several roots in turn:
    gradients add up. The root, earlier roots and kept nodes are readable afterwards. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
@@ -5718,8 +5718,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     fold__operand o;
     if (!fold__operand_of(f, b, "matmul", &o))
         return fold__null;
-    if ((f->kind[o.src] & FOLD__KIND_MASK) == FOLD__PARAM &&
-        fold__shapes(f)[o.shape].size == fold__value_size(f, o.src)) {
+    if ((f->kind[o.src] & FOLD__KIND_MASK) == FOLD__PARAM && o.shape == f->shape[o.src]) { /* as it is packed */
         const fold_param W = { (uint32_t)f->node_data[o.src] + 1, f->model->salt }, none = { 0, 0 };
         const fold__param_data *p = fold__param_of(f->model, W);
         if ((p->uses & FOLD_FOR_LINEAR) && fold__operand_shape(f, &o)->rank == 2)
@@ -7118,7 +7117,7 @@ typedef struct fold__run {
         of_table;      /* the last two: of which parameters and signatures that is known */
     size_t node_words; /* bytes of the node arrays that make up a plan */
     size_t replayed;   /* where those lie in the array of plans when an earlier plan is used again; else 0 */
-    uint32_t n_uses, root;
+    uint32_t n_uses, root, root_off; /* the root's value, and which of its floats is the root */
     int backward, anew, shared_grads; /* anew: values of earlier runs are computed again; shared_grads: some
                                          use is of a shared node */
     int one_go; /* one group and one thread make all sums of parameters: each is whole, and added, before the
@@ -10027,7 +10026,10 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *x, uint32_t id, con
     float *row = r->grd[id];
     switch (r->mode[id]) {
     case FOLD__GRAD_ZERO: fold__clear_row(row, size); break;
-    case FOLD__GRAD_ROOT: row[0] = 1; break;
+    case FOLD__GRAD_ROOT:
+        fold__clear_row(row, size);
+        row[r->root_off] = 1;
+        break;
     case FOLD__GRAD_SUM:
         for (uint32_t e = r->sum_at[id]; e != FOLD__NONE; e = r->edge_next[e])
             fold__add_part(f, row, size, f->eoff[e], fold__grad_area(f, id, g) + (size_t)r->edge_at[e] * 16,
@@ -11822,6 +11824,7 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
     r->began = start;
     r->backward = backward;
     r->root = backward ? f->src[roots[0].id] : 0;
+    r->root_off = backward ? f->off[roots[0].id] : 0;
     r->anew = backward || (f->any_done && f->done_version != f->model->version);
     if (backward)
         fold__read_kept_whole(f);
@@ -11857,6 +11860,20 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, size_t n)
     return fold__run_roots(f, roots, n, 0);
 }
 
+/* A parameter's gradient is the sum of its uses: as a root it is used by a copy. */
+static fold_node fold__root_of(fold_ctx *f, fold_node x)
+{
+    fold__operand o;
+    if (!fold__operand_of(f, x, "backward", &o) || (o.kind & FOLD__KIND_MASK) != FOLD__PARAM)
+        return x;
+    if (!fold__copy_param(f, o.src))
+        return fold__null;
+    const fold_shape s = *fold__operand_shape(f, &o);
+    o.src = fold__use_node(f, (uint32_t)f->node_data[o.src])[1];
+    o.kind = FOLD__OP;
+    return fold__window(f, &o, 0, &s, 0);
+}
+
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root)
 {
     if (!fold__check_roots(f, &root, 1, "backward"))
@@ -11865,11 +11882,13 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root)
         fold__fail(f, FOLD_BAD_STATE, "backward: the %s",
                    f->training ? "model was made for inference"
                                : "context was made for inference: set training in its fold_ctx_desc");
-    } else if (fold__shapes(f)[f->shape[root.id]].size != 1 || fold__value_size(f, f->src[root.id]) != 1) {
+    } else if (fold__value_size(f, root.id) != 1) {
         fold__fail_shapes(f, "backward", "the root must be a scalar", &fold__shapes(f)[f->shape[root.id]].s,
                           1);
     } else {
-        fold__run_roots(f, &root, 1, 1);
+        root = fold__root_of(f, root);
+        if (root.id)
+            fold__run_roots(f, &root, 1, 1);
         if (!fold__broken(f) && fold__reserve_kept_grads(f))
             fold__settle_kept_grads(f);
     }

@@ -743,6 +743,195 @@ static void concatenations_kept_between(void)
     fold_model_free(n.m);
 }
 
+/* -- products by windows of a parameter ---------------------------------------------------------- */
+
+/* matmul by W [4 x 8] seen as [rows x columns] from float `at` on: where that is, how, and in a cell's body or not. */
+typedef struct window_row { const char *name; int first, length, rows, columns; } window_row;
+static const window_row windows[] = {
+    { "whole", 0, 4, 4, 8 },           { "reshaped", 0, 4, 8, 4 },        { "flat", 0, 4, 2, 16 },
+    { "rows", 1, 2, 2, 8 },            { "rows, reshaped", 2, 2, 4, 4 },  { "one row", 3, 1, 1, 8 },
+    { "one row, reshaped", 3, 1, 8, 1 },
+};
+typedef struct by_window { fold_param W; const window_row *row; } by_window;
+
+static fold_node window_of(fold_ctx *f, const by_window *n)
+{
+    const fold_node part = fold_slice(f, fold_use(f, n->W), 0, n->row->first, n->row->length);
+    return fold_reshape(f, part, fold_shape2(n->row->rows, n->row->columns));
+}
+static void by_window_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = fold_matmul(f, in[0], window_of(f, (const by_window *)user));
+}
+
+/* loss = sum of (j + 1) y[j] over two samples, y = x M: exact in integers. */
+static void product_by_window(const window_row *row)
+{
+    const int rows = row->rows, columns = row->columns, at = row->first * 8;
+    for (int way = 0; way < 8; way++) { /* eager, in a cell, a matrix on the left */
+        by_window n;
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_cell_desc c = cell_desc("by window", by_window_body, &n, 1, 0, 1);
+        float values[32], x[32];
+        double grad[32] = { 0 }, want = 0;
+        fold_node loss[2];
+        fold_model *m = fold_model_new(NULL);
+        n.W = fold_weight(m, "W", 4, 8);
+        n.row = row;
+        for (int i = 0; i < 32; i++) {
+            values[i] = (float)(i % 7 - 3);
+            x[i] = (float)(i % 5 - 2);
+        }
+        memcpy(fold_params_write_begin(m, n.W), values, sizeof values);
+        fold_params_write_end(m, n.W);
+        c.in[0] = way & 4 ? fold_shape2(1, rows) : fold_shape1(rows);
+        const fold_cell cell = fold_cell_new(m, &c);
+        d.training = 1;
+        d.eager = way & 1;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int s = 0; s < 2; s++) {
+            fold_node in = fold_input_shaped(f, x + s, c.in[0]), weights[16];
+            const fold_node y = way & 2 ? fold_call(f, cell, &in, 1) : fold_matmul(f, in, window_of(f, &n));
+            for (int j = 0; j < columns; j++) {
+                weights[j] = fold_scale(f, fold_pick(f, y, j), (float)(j + 1));
+                for (int i = 0; i < rows; i++) {
+                    want += (j + 1) * (double)x[s + i] * (double)values[at + i * columns + j];
+                    grad[at + i * columns + j] += (j + 1) * (double)x[s + i];
+                }
+            }
+            loss[s] = fold_sum_n(f, weights, (size_t)columns);
+        }
+        const fold_node root = fold_sum_n(f, loss, 2);
+        CHECK_SAYS(!fold_backward(f, root), "%s: %s", row->name, fold_message(f));
+        CHECK_SAYS((double)fold_scalar(f, root) == want, "%s, way %d: %g, want %g", row->name, way, (double)fold_scalar(f, root), want);
+        for (int i = 0; i < 32; i++)
+            CHECK_SAYS((double)fold_param_grad(m, n.W)[i] == grad[i], "%s, way %d: the gradient of value %d is %g, want %g",
+                       row->name, way, i, (double)fold_param_grad(m, n.W)[i], grad[i]);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+static void products_by_windows(void)
+{
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) product_by_window(&windows[i]);
+    fold_model *m = fold_model_new(NULL);
+    const fold_param W = fold_weight(m, "W", 4, 8);
+    const float x[4] = { 1, 2, 3, 4 };
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    fold_matmul(f, fold_input(f, x, 4), fold_reshape(f, fold_use(f, W), fold_shape2(8, 4))); /* fits W, but not this */
+    CHECK_INT(fold_ctx_status(f), FOLD_BAD_SHAPE);
+    CHECK_TEXT(fold_message(f), "[8 x 4]");
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* -- roots that are windows ----------------------------------------------------------------------- */
+
+static void pair_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_square(f, in[0]);
+    out[1] = fold_scale(f, in[0], 3);
+}
+
+/* Element `at` of what is differentiated, with d element / d x and / d table, of which row 1 is looked up, in `want`. */
+enum { OF_OP, OF_CALL, OF_OUTPUT, OF_STACK, OF_LOOKUP, OF_PARAMETER, OF_MATRIX, OF_INPUT, WINDOW_ROOTS };
+static fold_node window_root(fold_ctx *f, const concats *n, fold_cell pair, int of, int at, fold_node x, fold_node row,
+                             double want[2][H])
+{
+    const float *value = fold_param_value(n->m, n->W) + H;
+    const double slope = (double)(at % 2 ? 2 : -1);
+    fold_node y = x, parts[H];
+    memset(want, 0, 2 * sizeof *want);
+    switch (of) {
+    case OF_OP:
+        y = fold_mul(f, x, row);
+        want[0][at] = (double)value[at];
+        want[1][at] = slope;
+        break;
+    case OF_CALL:
+        y = fold_call(f, pair, &row, 1);
+        want[1][at] = 2 * (double)value[at];
+        break;
+    case OF_OUTPUT:
+        y = fold_out(f, fold_call(f, pair, &x, 1), 1);
+        want[0][at] = 3;
+        break;
+    case OF_STACK: /* losses of H samples, of which one is the root */
+        for (int i = 0; i < H; i++) parts[i] = fold_dot(f, fold_scale(f, x, (float)i), row);
+        fold_unstack(f, fold_stack(f, parts, H), parts, H);
+        for (int i = 0; i < H; i++) {
+            want[0][i] = at * (double)value[i];
+            want[1][i] = at * (i % 2 ? 2 : -1);
+        }
+        return parts[at];
+    case OF_LOOKUP:
+        y = row;
+        want[1][at] = 1;
+        break;
+    case OF_PARAMETER:
+        y = fold_reshape(f, fold_slice(f, fold_use(f, n->W), 0, 1, 1), fold_shape1(H));
+        want[1][at] = 1;
+        break;
+    case OF_MATRIX:
+        y = fold_reshape(f, fold_scale(f, x, 2), fold_shape2(H, 1));
+        want[0][at] = 2;
+        break;
+    default: want[0][at] = 1;
+    }
+    return fold_slice(f, y, 0, at, 1);
+}
+
+static void roots_that_are_windows(void)
+{
+    enum { FIRST = 2, SECOND = 5 };
+    fold_cell_desc c = cell_desc("pair", pair_body, NULL, 1, 0, 2);
+    concats n;
+    n.m = fold_model_new(NULL);
+    n.W = fold_table(n.m, "W", 3, H);
+    const fold_cell pair = fold_cell_new(n.m, &c);
+    const fold_param scalar = fold_bias(n.m, "scalar", 1);
+    for (int way = 0; way < 4; way++) /* eager; batched; in groups; with plans kept */
+        for (int of = 0; of < WINDOW_ROOTS; of++) {
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.training = 1;
+            d.eager = way == 0;
+            d.group_bytes = way == 2 ? 1 : 0;
+            d.plan_bytes = way == 3 ? 1u << 20 : 0;
+            fold_ctx *f = fold_ctx_new(n.m, &d);
+            for (int round = 0; round < 3; round++) {
+                const int at = round == 1 ? FIRST : SECOND;
+                double want[2][H];
+                float data[H];
+                fold_reset(f);
+                fold_clear_grads(n.m);
+                for (int i = 0; i < H; i++) data[i] = i % 2 ? 2 : -1;
+                const fold_node x = fold_input(f, data, H), row = fold_lookup(f, n.W, 1);
+                fold_keep_grad(f, x);
+                const fold_node root = window_root(f, &n, pair, of, at, x, row, want);
+                CHECK_SAYS(!fold_backward(f, root), "root %d: %s", of, fold_message(f));
+                CHECK_SAYS(!isnan(fold_scalar(f, root)), "root %d: %s", of, fold_message(f));
+                if (!CHECK_SAYS(fold_grad(f, x), "root %d: %s", of, fold_message(f))) continue;
+                for (int i = 0; i < H; i++) {
+                    CHECK_SAYS(fabs((double)fold_grad(f, x)[i] - want[0][i]) < 1e-6, "root %d, way %d: d / d x[%d] is %g, want %g",
+                               of, way, i, (double)fold_grad(f, x)[i], want[0][i]);
+                    const float got = fold_param_grad(n.m, n.W)[H + i];
+                    CHECK_SAYS(fabs((double)got - want[1][i]) < 1e-6, "root %d, way %d: d / d row[%d] is %g, want %g", of, way, i,
+                               (double)got, want[1][i]);
+                }
+            }
+            fold_reset(f);
+            fold_clear_grads(n.m);
+            const fold_node whole = fold_use(f, scalar);
+            for (int times = 1; times < 3; times++) {
+                CHECK_SAYS(!fold_backward(f, whole), "%s", fold_message(f));
+                CHECK_NEAR(fold_param_grad(n.m, scalar)[0], times, 0);
+            }
+            fold_ctx_free(f);
+        }
+    fold_model_free(n.m);
+}
+
 static void unkept_nodes(void)
 {
     net n;
@@ -1733,6 +1922,8 @@ int main(int argc, char **argv)
         { "engine: kept nodes", kept_nodes },
         { "engine: kept gradients of concatenations", kept_concatenations },
         { "engine: concatenations kept between", concatenations_kept_between },
+        { "engine: products by windows of a parameter", products_by_windows },
+        { "engine: roots that are windows", roots_that_are_windows },
         { "engine: unkept nodes", unkept_nodes },
         { "engine: merged calls", merged_calls },
         { "engine: merged calls and kept plans", merged_plans },
