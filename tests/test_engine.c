@@ -653,7 +653,7 @@ static fold_node read_concat(fold_ctx *f, const concats *n, int how, fold_node c
 static size_t concat_grads(fold_ctx *f, const concats *n, int how, const float *x, float *grads)
 {
     fold_node loss[2], part[2][2], c[2];
-    fold_reset(f);
+    fold_ctx_reset(f);
     for (int s = 0; s < 2; s++) {
         part[s][0] = fold_input(f, x, HALF);
         part[s][1] = fold_scale(f, fold_input(f, x + HALF, HALF), s ? 2 : 1);
@@ -664,8 +664,8 @@ static size_t concat_grads(fold_ctx *f, const concats *n, int how, const float *
     const fold_node window = fold_slice(f, c[0], 0, HALF, HALF); /* its gradient is that part of the whole's */
     if (how & KEEP_LATE) fold_keep_grad(f, window);
     for (int i = 0; i < 2; i++) fold_keep_grad(f, part[0][i]);
-    CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 2)), "%s", fold_message(f));
-    if (!CHECK_SAYS(fold_grad(f, window) == fold_grad(f, c[0]) + HALF, "%s", fold_message(f))) return 0;
+    CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 2)), "%s", fold_ctx_message(f));
+    if (!CHECK_SAYS(fold_grad(f, window) == fold_grad(f, c[0]) + HALF, "%s", fold_ctx_message(f))) return 0;
     memcpy(grads, fold_grad(f, c[0]), H * sizeof *grads);
     for (int i = 0; i < 2; i++) memcpy(grads + H + i * HALF, fold_grad(f, part[0][i]), HALF * sizeof *grads);
     return 2 * H + take_grads(n->m, grads + 2 * H);
@@ -682,7 +682,7 @@ static void kept_concatenations(void)
     w.uses = FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T;
     w.init = FOLD_INIT_GLOROT;
     n.W = fold_param_new(n.m, &w);
-    n.b = fold_bias(n.m, "b", H);
+    n.b = fold_bias_new(n.m, "b", H);
     for (int how = 0; how < READINGS; how++) {
         double want[H];
         size_t count = 0;
@@ -698,7 +698,7 @@ static void kept_concatenations(void)
                 count = concat_grads(f, &n, how, x, way ? got_grads : want_grads);
                 if (way) CHECK_BITS(got_grads, want_grads, count);
             }
-            if (way == 2) CHECK_INT(fold_stats(f).plan_hits, 1);
+            if (way == 2) CHECK_INT(fold_ctx_stats(f).plan_hits, 1);
             for (int i = 0; i < 2 * H && !way; i++)
                 CHECK_SAYS(fabs((double)want_grads[i] - want[i % H]) < 1e-5, "reading %d: the gradient of value %d is %g, want %g",
                            how, i, (double)want_grads[i], want[i % H]);
@@ -716,8 +716,8 @@ static void concatenations_kept_between(void)
     concats n;
     double want[H];
     n.m = fold_model_new(NULL);
-    n.W = fold_weight(n.m, "W", H, H);
-    n.b = fold_bias(n.m, "b", H);
+    n.W = fold_weight_new(n.m, "W", H, H);
+    n.b = fold_bias_new(n.m, "b", H);
     concat_reference(fold_param_value(n.m, n.W), fold_param_value(n.m, n.b), x, 0, want);
     for (int eager = 0; eager < 2; eager++) {
         fold_ctx_desc d = fold_ctx_desc_default();
@@ -776,14 +776,14 @@ static void product_by_window(const window_row *row)
         double grad[32] = { 0 }, want = 0;
         fold_node loss[2];
         fold_model *m = fold_model_new(NULL);
-        n.W = fold_weight(m, "W", 4, 8);
+        n.W = fold_weight_new(m, "W", 4, 8);
         n.row = row;
         for (int i = 0; i < 32; i++) {
             values[i] = (float)(i % 7 - 3);
             x[i] = (float)(i % 5 - 2);
         }
-        memcpy(fold_params_write_begin(m, n.W), values, sizeof values);
-        fold_params_write_end(m, n.W);
+        memcpy(fold_values_write_begin(m, n.W), values, sizeof values);
+        fold_values_write_end(m, n.W);
         c.in[0] = way & 4 ? fold_shape2(1, rows) : fold_shape1(rows);
         const fold_cell cell = fold_cell_new(m, &c);
         d.training = 1;
@@ -802,7 +802,7 @@ static void product_by_window(const window_row *row)
             loss[s] = fold_sum_n(f, weights, (size_t)columns);
         }
         const fold_node root = fold_sum_n(f, loss, 2);
-        CHECK_SAYS(!fold_backward(f, root), "%s: %s", row->name, fold_message(f));
+        CHECK_SAYS(!fold_backward(f, root), "%s: %s", row->name, fold_ctx_message(f));
         CHECK_SAYS((double)fold_scalar(f, root) == want, "%s, way %d: %g, want %g", row->name, way, (double)fold_scalar(f, root), want);
         for (int i = 0; i < 32; i++)
             CHECK_SAYS((double)fold_param_grad(m, n.W)[i] == grad[i], "%s, way %d: the gradient of value %d is %g, want %g",
@@ -815,12 +815,12 @@ static void products_by_windows(void)
 {
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) product_by_window(&windows[i]);
     fold_model *m = fold_model_new(NULL);
-    const fold_param W = fold_weight(m, "W", 4, 8);
+    const fold_param W = fold_weight_new(m, "W", 4, 8);
     const float x[4] = { 1, 2, 3, 4 };
     fold_ctx *f = fold_ctx_new(m, NULL);
     fold_matmul(f, fold_input(f, x, 4), fold_reshape(f, fold_use(f, W), fold_shape2(8, 4))); /* fits W, but not this */
     CHECK_INT(fold_ctx_status(f), FOLD_BAD_SHAPE);
-    CHECK_TEXT(fold_message(f), "[8 x 4]");
+    CHECK_TEXT(fold_ctx_message(f), "[8 x 4]");
     fold_ctx_free(f);
     fold_model_free(m);
 }
@@ -888,9 +888,9 @@ static void roots_that_are_windows(void)
     fold_cell_desc c = cell_desc("pair", pair_body, NULL, 1, 0, 2);
     concats n;
     n.m = fold_model_new(NULL);
-    n.W = fold_table(n.m, "W", 3, H);
+    n.W = fold_table_new(n.m, "W", 3, H);
     const fold_cell pair = fold_cell_new(n.m, &c);
-    const fold_param scalar = fold_bias(n.m, "scalar", 1);
+    const fold_param scalar = fold_bias_new(n.m, "scalar", 1);
     for (int way = 0; way < 4; way++) /* eager; batched; in groups; with plans kept */
         for (int of = 0; of < WINDOW_ROOTS; of++) {
             fold_ctx_desc d = fold_ctx_desc_default();
@@ -903,15 +903,15 @@ static void roots_that_are_windows(void)
                 const int at = round == 1 ? FIRST : SECOND;
                 double want[2][H];
                 float data[H];
-                fold_reset(f);
-                fold_clear_grads(n.m);
+                fold_ctx_reset(f);
+                fold_grads_clear(n.m);
                 for (int i = 0; i < H; i++) data[i] = i % 2 ? 2 : -1;
                 const fold_node x = fold_input(f, data, H), row = fold_lookup(f, n.W, 1);
                 fold_keep_grad(f, x);
                 const fold_node root = window_root(f, &n, pair, of, at, x, row, want);
-                CHECK_SAYS(!fold_backward(f, root), "root %d: %s", of, fold_message(f));
-                CHECK_SAYS(!isnan(fold_scalar(f, root)), "root %d: %s", of, fold_message(f));
-                if (!CHECK_SAYS(fold_grad(f, x), "root %d: %s", of, fold_message(f))) continue;
+                CHECK_SAYS(!fold_backward(f, root), "root %d: %s", of, fold_ctx_message(f));
+                CHECK_SAYS(!isnan(fold_scalar(f, root)), "root %d: %s", of, fold_ctx_message(f));
+                if (!CHECK_SAYS(fold_grad(f, x), "root %d: %s", of, fold_ctx_message(f))) continue;
                 for (int i = 0; i < H; i++) {
                     CHECK_SAYS(fabs((double)fold_grad(f, x)[i] - want[0][i]) < 1e-6, "root %d, way %d: d / d x[%d] is %g, want %g",
                                of, way, i, (double)fold_grad(f, x)[i], want[0][i]);
@@ -920,11 +920,11 @@ static void roots_that_are_windows(void)
                                (double)got, want[1][i]);
                 }
             }
-            fold_reset(f);
-            fold_clear_grads(n.m);
+            fold_ctx_reset(f);
+            fold_grads_clear(n.m);
             const fold_node whole = fold_use(f, scalar);
             for (int times = 1; times < 3; times++) {
-                CHECK_SAYS(!fold_backward(f, whole), "%s", fold_message(f));
+                CHECK_SAYS(!fold_backward(f, whole), "%s", fold_ctx_message(f));
                 CHECK_NEAR(fold_param_grad(n.m, scalar)[0], times, 0);
             }
             fold_ctx_free(f);

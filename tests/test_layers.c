@@ -1291,7 +1291,7 @@ static void test_stack_grads(void)
     const fold_param none = { 0, 0 };
     fold_model *m = fold_model_new(NULL);
     const fold_rnn_stack stack = fold_rnn_stack_new(m, "stack", fold_gru_new, INPUTS, WIDTH, 2, 1);
-    const fold_param V = fold_weight(m, "V", 2 * WIDTH, LABELS);
+    const fold_param V = fold_weight_new(m, "V", 2 * WIDTH, LABELS);
     static float eager_grad[LENGTH][2 * WIDTH];
     randomise(m, 31);
     for (int eager = 1; eager >= 0; eager--) {
@@ -1307,14 +1307,14 @@ static void test_stack_grads(void)
             random_fill(&r, word, INPUTS, -1, 1);
             x[t] = fold_input(f, word, INPUTS);
         }
-        CHECK_SAYS(!fold_rnn_stack_apply(f, &stack, x, LENGTH, NULL, y, last), "%s", fold_message(f));
+        CHECK_SAYS(!fold_rnn_stack_apply(f, &stack, x, LENGTH, NULL, y, last), "%s", fold_ctx_message(f));
         for (int t = 0; t < LENGTH; t++) {
             if (t % 2) fold_keep_grad(f, y[t]); /* before it is read, or after */
             loss[t] = fold_softmax_xent(f, fold_linear(f, y[t], V, none), t % LABELS);
             if (t % 2 == 0) fold_keep_grad(f, y[t]);
             fold_keep(f, y[t]);
         }
-        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, LENGTH)), "%s", fold_message(f));
+        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, LENGTH)), "%s", fold_ctx_message(f));
         for (int t = 0; t < LENGTH; t++) {
             const float *got = fold_grad(f, y[t]), *value = fold_value(f, y[t]), *v = fold_param_value(m, V);
             double p[LABELS] = { 0 }, sum = 0;
