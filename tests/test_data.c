@@ -1,4 +1,6 @@
-/* Tests of examples/data.h: what it reads, and what it says of files that are wrong. */
+/* cc -O2 -o test_data tests/test_data.c -lm
+
+   Tests of examples/data.h: what it reads, and what it says of files that are wrong. */
 #define DATA_IMPLEMENTATION
 #include "../examples/data.h"
 #include "check.h"
