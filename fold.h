@@ -309,7 +309,8 @@ FOLD_API void fold_ctx_free(fold_ctx *f);  /* NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f);
 /* Forgets the recording and the context's error; keeps memory, signatures and settings. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
-/* The first error since the last reset, of the context or else of its model. */
+/* The first error since the last reset, of the context or else of its model. The message also tells why the last read
+   gave nothing, which is no error of the context (see fold_value). */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* Starts a sample's dropout draws: masks are a function of (key, draws since, element) alone. */
@@ -419,7 +420,7 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x);
    gradients it may sum in another order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 
-/* Runs what the roots need. More may be recorded afterwards, on top of roots and kept nodes, and run again. After
+/* Runs what the n roots need; n may be 0. More may be recorded afterwards, on top of roots and kept nodes, and run again. After
    a change of parameters a batched context computes anew what it needs; an eager one must be reset. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, size_t n);
 /* Runs forward and backward from one scalar root, which may be one element of a larger value, by a window, and
@@ -429,12 +430,15 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, size_t n);
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Pointers hold until the
-   next call that records or runs. NULL (fold_scalar: NaN) and an error when the value is not there. */
+   next call that records or runs. When the value is not there: NULL (fold_scalar: NaN, fold_node_shape: rank 0,
+   fold_read: a status), and fold_ctx_message says why until the next read or run; the context has no error, and all
+   goes on. In a cell's body there are values when it runs in an eager context; while fold_cell_new traces it there
+   are none, and asking for them is an error of the cell. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x);
 FOLD_API float fold_scalar(fold_ctx *f, fold_node x);
 FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x);
-/* Copies n nodes of one size to dst as a dense [n x size] array. */
+/* Copies n nodes of one size to dst as a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, size_t n, float *dst);
 
 /* ==== 9 optimisers ======================================================================= */
@@ -462,8 +466,9 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit);
 /* ==== 10 cells =========================================================================== */
 /* A cell is a body of ops, traced once when it is made and recorded afterwards as one node per call. Its
    body sees one sample; it may use parameters, cells without a list (inlined) and every op but fold_lookup,
-   inputs and the …_n ops over nodes. With list inputs, in[n_in + c] stands for component c of every element of the list: ops on it
-   run per element, and the fold_list_… reductions lead back to one value per call. */
+   inputs and the …_n ops over nodes; it neither runs nor resets, and makes no cells. With list inputs, in[n_in + c]
+   stands for component c of every element of the list: ops on it run per element, and the fold_list_… reductions lead
+   back to one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 typedef struct fold_cell_desc {
     const char *name;               /* for messages; copied */
@@ -928,6 +933,12 @@ static void fold__fail_v(fold__error *e, fold_status status, const char *format,
         return; /* the first error sticks */
     e->status = status;
     vsnprintf(e->text, sizeof e->text, format, args);
+}
+
+static void fold__clear_error(fold__error *e)
+{
+    e->status = FOLD_OK;
+    e->text[0] = 0;
 }
 
 FOLD_API const char *fold_status_text(fold_status status)
@@ -3780,8 +3791,7 @@ FOLD_API fold_status fold_model_status(const fold_model *m) { return m->error.st
 FOLD_API const char *fold_model_message(const fold_model *m) { return m->error.text; }
 FOLD_API void fold_model_clear_error(fold_model *m)
 {
-    m->error.status = FOLD_OK;
-    m->error.text[0] = 0;
+    fold__clear_error(&m->error);
 }
 FOLD_API const char *fold_model_isa(const fold_model *m) { return m->k->name; }
 
@@ -4433,7 +4443,7 @@ struct fold_ctx {
     fold__arena arena;
     fold__array arrays[FOLD__C_COUNT];
     fold_model *model;
-    fold__error error;
+    fold__error error, read_error; /* the latter: of the last read, which does not stick */
     int training, eager, dedupe;
     fold_schedule schedule;
     size_t group_bytes, group_rows; /* of a group at least, on average of its batches */
@@ -5033,11 +5043,11 @@ FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
            fold__grow(f, nodes, edges);
 }
 
+#define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node x, const char *who)
 {
     if (x.id && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_HANDLE,
-                   "%s: the node is from another context, or from before the last fold_ctx_reset", who);
+        fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
 }
 
 /* Whether a handle is of a live node of this context; if not, an error unless it is null or there is one
@@ -5281,6 +5291,7 @@ static size_t fold__ctx_bytes(void);
 static int fold__reserve_workers(fold_ctx *f);
 static int fold__reserve_plans(fold_ctx *f, size_t bytes);
 static void fold__forget_plans(fold_ctx *f);
+static void fold__reset(fold_ctx *f);
 
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
 {
@@ -5327,7 +5338,7 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
         fold_ctx_free(f);
         return NULL;
     }
-    fold_ctx_reset(f);
+    fold__reset(f);
     return f;
 }
 
@@ -5343,7 +5354,7 @@ FOLD_API void fold_ctx_free(fold_ctx *f)
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f->model; }
 
 enum { FOLD__MAX_IDLE_SIGS = 8192 };
-FOLD_API void fold_ctx_reset(fold_ctx *f)
+static void fold__reset(fold_ctx *f)
 {
     fold__note_use(f);
     if (f->n_sigs > FOLD__MAX_IDLE_SIGS) { /* structure that never came again: start the table anew */
@@ -5353,8 +5364,8 @@ FOLD_API void fold_ctx_reset(fold_ctx *f)
         fold__forget_plans(f);
         f->sig_tables++;
     }
-    f->error.status = FOLD_OK;
-    f->error.text[0] = 0;
+    fold__clear_error(&f->error);
+    fold__clear_error(&f->read_error);
     f->n_nodes = f->n_edges = f->n_calls = 0;
     f->data_used = 0;
     f->edge0[1] = 0;
@@ -5371,16 +5382,33 @@ FOLD_API void fold_ctx_reset(fold_ctx *f)
     fold__new_epoch(f);
 }
 
+/* Whether a cell's body is being recorded, where `who` has no place: an error. */
+static int fold__in_body(fold_ctx *f, const char *who)
+{
+    if (f->frame.cell)
+        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body, which records one call's ops and no more", who);
+    return f->frame.cell != 0;
+}
+FOLD_API void fold_ctx_reset(fold_ctx *f)
+{
+    if (!fold__in_body(f, "fold_ctx_reset"))
+        fold__reset(f);
+}
+
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f)
 {
     return f->error.status ? f->error.status : f->model->error.status;
 }
 FOLD_API const char *fold_ctx_message(const fold_ctx *f)
 {
-    return f->error.status ? f->error.text : f->model->error.text;
+    if (f->error.status)
+        return f->error.text;
+    return f->model->error.status ? f->model->error.text : f->read_error.text;
 }
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 {
+    if (fold__in_body(f, "fold_dropout_seed"))
+        return;
     f->seed = fold__mix64(key);
     f->draws = 0;
 }
@@ -6586,7 +6614,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *d, uint32_t *ou
 {
     fold_ctx *t = m->tracer;
     fold_node in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], result[FOLD_MAX_OUT];
-    fold_ctx_reset(t);
+    fold__reset(t);
     t->frame.cell = t->frame.tag = m->n_cells + 1;
     t->frame.tracing = 1;
     memset(result, 0, sizeof result);
@@ -6648,7 +6676,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *d)
     fold__cell_data *cell = &fold__cells(m)[m->n_cells];
     memset(cell, 0, sizeof *cell);
     const int fine = fold__trace_body(m, d, out, cell) && fold__store_cell(m, cell, d, out);
-    m->tracer->frame.tracing = 0;
+    memset(&m->tracer->frame, 0, sizeof m->tracer->frame);
     if (!fine)
         return none;
     const fold_cell handle = { ++m->n_cells, m->salt };
@@ -6726,12 +6754,22 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *c, const fold_
     return 1;
 }
 
+/* A cell whose body has run: a cell made meanwhile, which is an error, may have moved it. */
+static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
+{
+    const fold__cell_data *c = &fold__cells(f->model)[id];
+    if (f->model->n_cells != cells && !fold__broken(f))
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another, '%s'",
+                   fold__cells(f->model)[cells].name, c->name);
+    return c;
+}
+
 /* An eager call: the body runs now, op by op; the windows returned stand for the call's outputs. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *q, const fold__list *list)
 {
     const uint32_t id = q->op & ~FOLD__CELL_OP, tag = fold__request_sig(f, q);
     const fold__cell_data *c = &fold__cells(f->model)[id];
-    const uint32_t first_input = f->n_nodes + 1;
+    const uint32_t first_input = f->n_nodes + 1, cells = f->model->n_cells;
     fold_node body_in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
     uint32_t barrier[FOLD_MAX_OUT];
     memset(out, 0, sizeof out);
@@ -6743,6 +6781,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *q, const fol
     f->frame.elements = (uint32_t)list->count;
     if (fold__eager_inputs(f, c, q->in, list, body_in))
         c->desc.body(f, body_in, out, c->desc.user);
+    c = fold__cell_after_body(f, id, cells);
     int fine = fold__finish_outputs(f, c->name, out, c->desc.n_out);
     if (fine && f->frame.ordinal != (uint32_t)c->n_trace) {
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call", c->name,
@@ -6772,9 +6811,11 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *q, const fol
 }
 
 /* A call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
-static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, const fold__cell_data *c, const fold_node *in,
-                                                  int n_in, const fold__operand *operands)
+static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
+                                                  const fold__operand *operands)
 {
+    const fold__cell_data *c = &fold__cells(f->model)[id];
+    const uint32_t cells = f->model->n_cells;
     fold_node first = fold__null, out[FOLD_MAX_OUT];
     fold_shape shape[FOLD_MAX_CELL_IN];
     memset(out, 0, sizeof out);
@@ -6788,6 +6829,7 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, const fold__cell_
         return fold__null;
     }
     c->desc.body(f, in, out, c->desc.user);
+    c = fold__cell_after_body(f, id, cells);
     for (int i = 0; i < c->desc.n_out; i++) {
         fold__operand o;
         if (!out[i].id && !fold__broken(f))
@@ -6856,7 +6898,7 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
     if (!fold__check_call(f, c, in, n_in, items, count, o, q.list_shape))
         return fold__null;
     if (f->frame.cell)
-        return fold__inline_call(f, c, in, n_in, o);
+        return fold__inline_call(f, cell.id - 1, in, n_in, o);
     memset(&list, 0, sizeof list);
     list.first = items;
     list.step = (size_t)c->desc.n_list;
@@ -11740,10 +11782,11 @@ static void fold__note_stats(fold_ctx *f)
 
 static int fold__check_roots(fold_ctx *f, const fold_node *roots, size_t n, const char *who)
 {
-    if (fold__broken(f))
+    fold__clear_error(&f->read_error);
+    if (fold__broken(f) || fold__in_body(f, who))
         return 0;
-    if (!n || !roots) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: no roots", who);
+    if (n && !roots) {
+        fold__missing(f, who);
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
@@ -11937,16 +11980,57 @@ static const char *fold__node_name(const fold_ctx *f, uint32_t id)
                                 : kind[f->kind[id] & FOLD__KIND_MASK];
 }
 
+/* Why a read gave nothing. It costs the recording nothing: no error of the context. */
+static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
+static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fold__fail_v(&f->read_error, status, format, args);
+    va_end(args);
+}
+
+/* A live node to be read; 0 otherwise, and why. */
+static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__operand *o)
+{
+    fold__clear_error(&f->read_error);
+    if (fold__broken(f))
+        return 0;
+    if (!x.id)
+        fold__refuse(f, FOLD_BAD_ARGUMENT, "%s: the node is null", who);
+    else if (x.epoch != f->epoch || x.id > f->n_nodes)
+        fold__refuse(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
+    else
+        return fold__operand_of(f, x, who, o);
+    return 0;
+}
+
+/* The same of a node whose values are asked for: while a body is traced there are none, and what the body makes
+ * of them would be part of the cell. */
+static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *o)
+{
+    if (f->frame.tracing)
+        fold__fail(f, FOLD_BAD_CELL,
+                   "%s: there are no values while fold_cell_new traces a body; it may read them when it runs in "
+                   "an eager context",
+                   who);
+    return fold__readable(f, x, who, o);
+}
+
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
 {
     fold__operand o;
-    if (!fold__operand_of(f, x, "value", &o))
+    if (!fold__valuable(f, x, "value", &o))
         return NULL;
     const uint32_t kind = f->kind[o.src] & FOLD__KIND_MASK;
     if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !(f->kind[o.src] & FOLD__DONE)) {
-        fold__fail(f, FOLD_BAD_STATE,
-                   "value: node %u (%s) was not kept: make it a root, or fold_keep it before the run",
-                   (unsigned)x.id, fold__node_name(f, o.src));
+        fold__refuse(f, FOLD_BAD_STATE,
+                     "value: node %u (%s) was not kept: make it a root, or fold_keep it before the run",
+                     (unsigned)x.id, fold__node_name(f, o.src));
+        return NULL;
+    }
+    if (kind == FOLD__ELEMS) {
+        fold__refuse(f, FOLD_BAD_STATE, "value: node %u stands for all elements of a list", (unsigned)x.id);
         return NULL;
     }
     return fold__address(f, o.src) + o.off;
@@ -11955,16 +12039,16 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 {
     fold__operand o;
-    if (!fold__operand_of(f, x, "grad", &o))
+    if (!fold__valuable(f, x, "grad", &o))
         return NULL;
     for (uint32_t i = 0; i < f->n_kept_grads; i++) {
         const fold__kept_grad *k = &fold__kept_grads(f)[i];
         if (k->node == o.src && k->filled)
             return fold__at_place(f, k->place) + o.off;
     }
-    fold__fail(f, FOLD_BAD_STATE,
-               "grad: node %u (%s) has no gradient: name it to fold_keep_grad before fold_backward",
-               (unsigned)x.id, fold__node_name(f, o.src));
+    fold__refuse(f, FOLD_BAD_STATE,
+                 "grad: node %u (%s) has no gradient: name it to fold_keep_grad before fold_backward",
+                 (unsigned)x.id, fold__node_name(f, o.src));
     return NULL;
 }
 
@@ -11978,31 +12062,29 @@ FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x)
 {
     fold__operand o;
     fold_shape none = { 0, { 0, 0, 0, 0 } };
-    return fold__operand_of(f, x, "node_shape", &o) ? *fold__operand_shape(f, &o) : none;
+    return fold__readable(f, x, "node_shape", &o) ? *fold__operand_shape(f, &o) : none;
 }
 
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, size_t n, float *dst)
 {
-    if (!fold__broken(f) && (!x || !dst))
-        fold__missing(f, "read");
     size_t size = 0;
-    for (size_t i = 0; i < n && !fold__broken(f); i++) {
+    fold__clear_error(&f->read_error);
+    if (n && (!x || !dst))
+        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a pointer is NULL");
+    for (size_t i = 0; i < n && !f->read_error.status; i++) {
         const float *value = fold_value(f, x[i]);
-        if (!value) {
-            if (!fold__broken(f))
-                fold__fail(f, FOLD_BAD_ARGUMENT, "read: node %d is null", (int)i);
+        if (!value)
             break;
-        }
         const size_t floats = fold__shapes(f)[f->shape[x[i].id]].size;
         if (i && floats != size) {
-            fold__fail(f, FOLD_BAD_SHAPE, "read: node %d has %d values, those before it %d", (int)i,
-                       (int)floats, (int)size);
+            fold__refuse(f, FOLD_BAD_SHAPE, "read: node %d has %d values, those before it %d", (int)i,
+                         (int)floats, (int)size);
             break;
         }
         size = floats;
         memcpy(dst + i * size, value, size * sizeof *dst);
     }
-    return fold_ctx_status(f);
+    return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
 }
 
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
