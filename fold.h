@@ -51,6 +51,8 @@
    1 CONFIGURATION (define before including; the same in every file where marked *)
      FOLD_IMPLEMENTATION     compile the implementation here
      FOLD_STATIC *           all functions static: the whole library is private to one file
+     FOLD_API *              what stands before every public function, to export or import it: __declspec(dllexport),
+                             __attribute__((visibility("default"))). Default extern
      FOLD_NO_MALLOC          no default allocator: every model and context is given its memory
      FOLD_USE_THREADS *      fold_pool: a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads needs no such thing
      FOLD_USE_CBLAS          large products by cblas_sgemm (gives up the bit contract; held to a tolerance).
@@ -92,7 +94,11 @@
 #define FOLD_VERSION_PATCH 0
 #define FOLD_VERSION "0.1.0"
 
+#ifdef FOLD_API
 #ifdef FOLD_STATIC
+#error "fold.h: FOLD_STATIC and a FOLD_API of your own contradict each other"
+#endif
+#elif defined(FOLD_STATIC)
 #if defined(__GNUC__) || defined(__clang__)
 #define FOLD_API static __attribute__((unused))
 #else
@@ -494,7 +500,8 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);       /* calls with 
 FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value);
 
 /* ==== 11 layers ========================================================================== */
-/* Plain structs of handles over the ops above. Names of their parameters are prefixed "name.". */
+/* Plain structs of handles over the ops above. Names of their parameters are prefixed "name."; such a whole name has at most
+   127 bytes, and a longer one is an error of the model. */
 
 typedef enum fold_activation { FOLD_ACT_LINEAR, FOLD_ACT_RELU, FOLD_ACT_TANH, FOLD_ACT_SIGMOID, FOLD_ACT_GELU } fold_activation;
 typedef struct fold_dense { fold_param W, b; fold_activation activation; } fold_dense;
@@ -4312,7 +4319,8 @@ enum { /* arrays of a context */
        FOLD__C_COUNT
 };
 
-/* What a node is: the low three bits of its kind. */
+/* What a node is: the low three bits of its kind, and flags beside them. One enum: C++20 warns where constants
+   of two are joined. */
 enum {
     FOLD__OP,
     FOLD__EXTRA,
@@ -4322,14 +4330,12 @@ enum {
     FOLD__LOOKUP,
     FOLD__PARAM,
     FOLD__ELEMS,
-    FOLD__KIND_MASK = 7
-};
-enum {                    /* flags beside it */
-       FOLD__ELEM = 8,    /* traced: one value per list element */
-       FOLD__SHARED = 16, /* one value for all rows of a batch */
-       FOLD__DONE = 32,   /* its value lies in the recording's data, at `place` */
-       FOLD__KEEP = 64,   /* keep its value when it runs */
-       FOLD__KEEP_GRAD = 128
+    FOLD__KIND_MASK = 7,
+    FOLD__ELEM = 8,    /* traced: one value per list element */
+    FOLD__SHARED = 16, /* one value for all rows of a batch */
+    FOLD__DONE = 32,   /* its value lies in the recording's data, at `place` */
+    FOLD__KEEP = 64,   /* keep its value when it runs */
+    FOLD__KEEP_GRAD = 128
 };
 
 /* Where a program's op finds an operand: a value of the program, a fixed input, a component of the list's
@@ -12435,21 +12441,32 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
 /* ==== room: layers ==========================================================================
    Owns: the public layers, made of public calls alone. Calls: the public API. */
 
-static const char *fold__join(char *to, size_t size, const char *name, const char *part)
+/* The name of a layer's part; empty, as no parameter's can be, when the model has an error. */
+typedef struct fold__name {
+    char text[128];
+} fold__name;
+static fold__name fold__join(fold_model *m, const char *layer, const char *part)
 {
-    snprintf(to, size, "%s.%s", name, part);
-    return to;
+    fold__name full;
+    const int length = snprintf(full.text, sizeof full.text, "%s.%s", layer ? layer : "", part);
+    if (length < 0 || (size_t)length >= sizeof full.text)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                         "layer '%.60s..': its name and '.%s' together have more than %d bytes", layer, part,
+                         (int)sizeof full.text - 1);
+    if (m->error.status)
+        full.text[0] = 0;
+    return full;
 }
 static fold_param fold__named_weight(fold_model *m, const char *name, const char *part, int inputs,
                                      int outputs)
 {
-    char full[128];
-    return fold_weight_new(m, fold__join(full, sizeof full, name, part), inputs, outputs);
+    const fold__name full = fold__join(m, name, part);
+    return fold_weight_new(m, full.text, inputs, outputs);
 }
 static fold_param fold__named_bias(fold_model *m, const char *name, const char *part, int n)
 {
-    char full[128];
-    return fold_bias_new(m, fold__join(full, sizeof full, name, part), n);
+    const fold__name full = fold__join(m, name, part);
+    return fold_bias_new(m, full.text, n);
 }
 
 static fold_node fold__activate(fold_ctx *f, fold_activation a, fold_node x)
@@ -12489,9 +12506,10 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
     }
     mlp.n = n;
     for (int i = 0; i < n; i++) {
-        char full[128];
-        snprintf(full, sizeof full, "%s.%d", name, i);
-        mlp.layer[i] = fold_dense_new(m, full, sizes[i], sizes[i + 1], i + 1 < n ? hidden : FOLD_ACT_LINEAR);
+        char number[16];
+        snprintf(number, sizeof number, "%d", i);
+        const fold__name full = fold__join(m, name, number);
+        mlp.layer[i] = fold_dense_new(m, full.text, sizes[i], sizes[i + 1], i + 1 < n ? hidden : FOLD_ACT_LINEAR);
     }
     return mlp;
 }
@@ -12803,10 +12821,13 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     s.layers = layers;
     s.directions = bidirectional ? 2 : 1;
     for (int i = 0; i < layers * s.directions; i++) {
-        char full[128];
+        char part[32];
         const int layer = i / s.directions;
-        snprintf(full, sizeof full, "%s.%d%s", name, layer, i % s.directions ? ".reverse" : "");
-        s.cell[i] = make(m, full, layer ? s.directions * hidden : inputs, hidden);
+        snprintf(part, sizeof part, "%d%s", layer, i % s.directions ? ".reverse" : "");
+        const fold__name full = fold__join(m, name, part);
+        if (m->error.status)
+            return s;
+        s.cell[i] = make(m, full.text, layer ? s.directions * hidden : inputs, hidden);
     }
     return s;
 }
@@ -12965,7 +12986,6 @@ static void fold__tree_inner_body(fold_ctx *f, const fold_node *in, fold_node *o
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden, int arity)
 {
     fold_tree_lstm t;
-    char full[128];
     memset(&t, 0, sizeof t);
     if (arity < 1 || arity > FOLD_MAX_CELL_IN / 2) {
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%s': arity is 1 to %d", name,
@@ -12974,18 +12994,17 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     }
     t.hidden = hidden;
     t.arity = arity;
-    const fold__gates leaf =
-        fold__gates_new(m, fold__join(full, sizeof full, name, "leaf"), inputs, hidden, 3);
+    const fold__name leaf_name = fold__join(m, name, "leaf"), inner_name = fold__join(m, name, "inner");
+    const fold__gates leaf = fold__gates_new(m, leaf_name.text, inputs, hidden, 3);
     fold_cell_desc d;
-    fold__layer_desc(&d, full, fold__tree_leaf_body, &leaf, 2);
+    fold__layer_desc(&d, leaf_name.text, fold__tree_leaf_body, &leaf, 2);
     d.n_in = 1;
     d.in[0] = fold_shape1(inputs);
     t.leaf = fold_cell_new(m, &d);
-    fold__gates inner =
-        fold__gates_new(m, fold__join(full, sizeof full, name, "inner"), arity * hidden, hidden, 3 + arity);
+    fold__gates inner = fold__gates_new(m, inner_name.text, arity * hidden, hidden, 3 + arity);
     inner.arity = arity;
     fold__set_bias(m, inner.b, 2 * hidden, (2 + arity) * hidden, 1);
-    fold__layer_desc(&d, full, fold__tree_inner_body, &inner, 2);
+    fold__layer_desc(&d, inner_name.text, fold__tree_inner_body, &inner, 2);
     d.n_in = 2 * arity;
     for (int i = 0; i < d.n_in; i++)
         d.in[i] = fold_shape1(hidden);

@@ -1334,6 +1334,48 @@ static void test_stack_grads(void)
     fold_model_free(m);
 }
 
+/* ---- names ------------------------------------------------------------------------------------------- */
+
+/* Makes a layer of one kind; the longest of its parameters' names has so many bytes more. */
+static void name_dense(fold_model *m, const char *name) { fold_dense_new(m, name, 2, 3, FOLD_ACT_TANH); }
+static void name_mlp(fold_model *m, const char *name)
+{
+    static const int sizes[3] = { 2, 3, 2 };
+    fold_mlp_new(m, name, sizes, 2, FOLD_ACT_TANH);
+}
+static void name_lstm(fold_model *m, const char *name) { fold_lstm_new(m, name, 2, 3); }
+static void name_gru(fold_model *m, const char *name) { fold_gru_new(m, name, 2, 3); }
+static void name_stack(fold_model *m, const char *name) { fold_rnn_stack_new(m, name, fold_rnn_new, 2, 3, 2, 1); }
+static void name_tree(fold_model *m, const char *name) { fold_tree_lstm_new(m, name, 2, 3, 2); }
+static void name_child_sum(fold_model *m, const char *name) { fold_child_sum_new(m, name, 2, 3); }
+static const struct { const char *kind; void (*make)(fold_model *m, const char *name); size_t more; } named[] = {
+    { "dense", name_dense, 2 }, { "mlp", name_mlp, 4 }, { "lstm", name_lstm, 2 }, { "gru", name_gru, 2 },
+    { "rnn_stack", name_stack, 12 }, { "tree_lstm", name_tree, 8 }, { "child_sum", name_child_sum, 4 }
+};
+
+/* Names are kept whole or refused: two that were cut could be the same one. */
+static void test_long_names(void)
+{
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        for (size_t over = 0; over < 2; over++) {
+            char name[160];
+            size_t longest = 0;
+            fold_model *m = fold_model_new(NULL);
+            memset(name, 'n', sizeof name);
+            name[127 - named[i].more + over] = 0;
+            named[i].make(m, name);
+            for (int k = 0; k < fold_param_count(m); k++) {
+                const char *full = fold_param_name(m, fold_param_at(m, k));
+                CHECK(!strncmp(full, name, strlen(name)) && full[strlen(name)] == '.');
+                if (strlen(full) > longest) longest = strlen(full);
+            }
+            CHECK_SAYS(fold_model_status(m) == (over ? FOLD_BAD_ARGUMENT : FOLD_OK), "%s: %s", named[i].kind, fold_model_message(m));
+            CHECK_SAYS(over ? longest < 128 : longest == 127, "%s: the longest name has %d bytes", named[i].kind, (int)longest);
+            if (over) CHECK_TEXT(fold_model_message(m), "together have more than 127 bytes");
+            fold_model_free(m);
+        }
+}
+
 int main(int argc, char **argv)
 {
     static const int sizes[][2] = { { 3, 5 }, { 17, 20 } };
@@ -1372,5 +1414,6 @@ int main(int argc, char **argv)
     check_run("tied", test_tied);
     check_run("written gradients", test_written);
     check_run("gradients of a stack's outputs", test_stack_grads);
+    check_run("long names", test_long_names);
     return check_finish();
 }
