@@ -779,20 +779,19 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
 /* n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one row
    shared by all. Neither given: absent. */
 typedef struct fold_rows { float *base; ptrdiff_t stride; float *const *rows; } fold_rows;
-FOLD_API float *fold_row(const fold_rows *x, size_t r);
+FOLD_API float *fold_row(const fold_rows *x, int r);
 
 typedef struct fold_op_call {
-    size_t rows;
+    int rows;
     int n_in, n_out;
     const fold_shape *in_shape, *out_shape;  /* of one row */
     const int32_t *attr;                     /* structural attributes */
-    const uint64_t *data; size_t data_step;  /* per-row data: data[r * data_step] */
-    const uint32_t *list;                    /* list ops: row r owns rows list[r] .. list[r+1]-1 of each input */
+    const uint64_t *data; int data_step;   /* per-row data: data[r * data_step] */
+    const int *list;                    /* list ops: row r owns rows list[r] .. list[r+1]-1 of each input */
     const fold_rows *in, *out;               /* inputs and outputs */
     const fold_rows *dout;                   /* backward: gradients of the outputs */
     const fold_rows *din;                    /* backward: write (do not add) the contribution to each input's gradient; absent: not wanted */
     float *scratch;                          /* fold_op_desc.scratch floats */
-    const struct fold__engine *engine;       /* for built-in ops */
 } fold_op_call;
 
 /* Reads in_shape[0..n_in) and attr, sets out_shape; returns NULL, or what is wrong ("needs a square matrix"). */
@@ -808,7 +807,7 @@ typedef struct fold_op_desc {
     int is_list;                /* takes a list, gives one value; its batches mix all lengths */
     int one_row;                /* has no batched path: called with one row at a time (and reported) */
     unsigned needs;             /* FOLD_NEEDS_… */
-    size_t scratch;             /* floats */
+    int scratch;                /* floats */
     fold_op_infer *infer;
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradient passes */
@@ -1200,7 +1199,7 @@ static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_sh
     return fold__min_size(at, size - 1);
 }
 
-FOLD_API float *fold_row(const fold_rows *x, size_t r)
+FOLD_API float *fold_row(const fold_rows *x, int r)
 {
     return x->rows ? x->rows[r] : x->base + (ptrdiff_t)r * x->stride;
 }
@@ -2256,6 +2255,18 @@ typedef struct fold__engine {
     int seg0, seg1;                          /* linear: the segments to run now */
 } fold__engine;
 
+/* The call of an op, complete but for its rows. Every call is part of one: built-in ops find the engine
+   beside it. */
+typedef struct fold__prepared {
+    fold_op_call call;
+    fold__engine engine;
+} fold__prepared;
+
+static const fold__engine *fold__engine_of(const fold_op_call *c)
+{
+    return &((const fold__prepared *)(const void *)c)->engine;
+}
+
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
@@ -2301,7 +2312,7 @@ static int32_t fold__float_attr(float x)
 }
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
-#define FOLD__MAP(c, name) ((c)->engine->k->map[FOLD__MAP_##name])
+#define FOLD__MAP(c, name) (fold__engine_of(c)->k->map[FOLD__MAP_##name])
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
@@ -2339,7 +2350,7 @@ static void fold__map_rows(const fold_op_call *c, fold__map_fn map, const fold_r
     const fold_rows *a = x[0] ? x[0] : y, *b = x[1] ? x[1] : y,
                     *d = x[2] ? x[2] : y; /* what the map does not use must only be there */
     const int same = (!x[0] || size[0] == n) && (!x[1] || size[1] == n) && (!x[2] || size[2] == n);
-    for (size_t r = 0; !same && r < c->rows; r++) {
+    for (int r = 0; !same && r < c->rows; r++) {
         const float *const p[3] = { x[0] ? fold_row(a, r) : NULL, x[1] ? fold_row(b, r) : NULL,
                                     x[2] ? fold_row(d, r) : NULL };
         fold__map_broadcast(map, fold_row(y, r), n, p, size, s);
@@ -2348,11 +2359,12 @@ static void fold__map_rows(const fold_op_call *c, fold__map_fn map, const fold_r
         return;
     const int spaced = !y->rows && !a->rows && !b->rows && !d->rows;
     if (c->rows == 1 || (spaced && y->stride == n && a->stride == n && b->stride == n && d->stride == n)) {
-        map(fold_row(y, 0), fold_row(a, 0), fold_row(b, 0), fold_row(d, 0), s, c->rows * (size_t)n, 1, NULL);
+        map(fold_row(y, 0), fold_row(a, 0), fold_row(b, 0), fold_row(d, 0), s, (size_t)c->rows * (size_t)n, 1,
+            NULL);
         return;
     }
     const fold_rows all[4] = { *y, *a, *b, *d };
-    map(fold_row(y, 0), fold_row(a, 0), fold_row(b, 0), fold_row(d, 0), s, (size_t)n, c->rows, all);
+    map(fold_row(y, 0), fold_row(a, 0), fold_row(b, 0), fold_row(d, 0), s, (size_t)n, (size_t)c->rows, all);
 }
 
 static int fold__in_size(const fold_op_call *c, int i) { return fold__shape_size(&c->in_shape[i]); }
@@ -2382,14 +2394,14 @@ static void fold__elementwise_forward(const fold_op_call *c, const fold__element
     const int two = c->n_in > 1;
     const fold_rows *const x[3] = { &c->in[0], two ? &c->in[1] : NULL, NULL };
     const int size[3] = { fold__in_size(c, 0), two ? fold__in_size(c, 1) : 0, 0 };
-    fold__map_rows(c, c->engine->k->map[e->map], &c->out[0], fold__out_size(c), x, size, s);
+    fold__map_rows(c, fold__engine_of(c)->k->map[e->map], &c->out[0], fold__out_size(c), x, size, s);
 }
 
 /* The gradient of a repeated operand: its full-size gradient summed over the repetitions, in order. */
 static void fold__sum_repeats(const fold_op_call *c, float *d, int size, const float *full, int n)
 {
     if (size == 1) {
-        d[0] = c->engine->k->sum(full, (size_t)n);
+        d[0] = fold__engine_of(c)->k->sum(full, (size_t)n);
         return;
     }
     FOLD__MAP(c, fill)(d, NULL, NULL, NULL, 0, (size_t)size, 1, NULL);
@@ -2406,14 +2418,14 @@ static void fold__elementwise_backward(const fold_op_call *c, const fold__elemen
             continue;
         const fold_rows *x[3] = { NULL, NULL, NULL };
         int size[3] = { 0, 0, 0 }, own = in_size[i];
-        fold__map_fn map = c->engine->k->map[e->d[i]];
+        fold__map_fn map = fold__engine_of(c)->k->map[e->d[i]];
         for (int j = 0; e->from[i][j]; j++)
             x[j] = fold__named_rows(c, e->from[i][j], n, in_size, &size[j]);
         if (own == n) {
             fold__map_rows(c, map, &c->din[i], n, x, size, s);
             continue;
         }
-        for (size_t r = 0; r < c->rows; r++) {
+        for (int r = 0; r < c->rows; r++) {
             const float *p[3];
             for (int j = 0; j < 3; j++)
                 p[j] = x[j] ? fold_row(x[j], r) : NULL;
@@ -2466,7 +2478,7 @@ static void fold__leaky_backward(const fold_op_call *c)
 static void fold__scalar_rows(const fold_op_call *c, fold__map_fn map, const fold_rows *y, const fold_rows *x)
 {
     const size_t n = (size_t)fold__out_size(c);
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         map(fold_row(y, r), fold_row(x, r), NULL, NULL, fold__data_float(c->data[r * c->data_step]), n, 1,
             NULL);
 }
@@ -2522,7 +2534,7 @@ static const char *fold__infer_broadcast(const fold_shape *in, int n, const int3
 static void fold__select_forward(const fold_op_call *c)
 {
     const int n = fold__out_size(c);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *k = fold_row(&c->in[0], r), *a = fold_row(&c->in[1], r), *b = fold_row(&c->in[2], r);
         float *y = fold_row(&c->out[0], r);
         for (int i = 0; i < n; i++)
@@ -2535,7 +2547,7 @@ static void fold__select_backward(const fold_op_call *c)
     for (int side = 0; side < 3; side++) {
         if (fold__absent(&c->din[side]))
             continue;
-        for (size_t r = 0; r < c->rows; r++) {
+        for (int r = 0; r < c->rows; r++) {
             const float *k = fold_row(&c->in[0], r), *g = fold_row(&c->dout[0], r);
             float *d = fold_row(&c->din[side], r);
             for (int i = 0; i < n; i++)
@@ -2560,7 +2572,7 @@ static void fold__dropout_rows(const fold_op_call *c, const fold_rows *y, const 
     const int n = fold__out_size(c);
     const float rate = fold__attr_float(c->attr[0]), keep = 1.0f / (1.0f - rate);
     const uint64_t limit = (uint64_t)((double)rate * 4294967296.0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const uint64_t key = c->data[r * c->data_step];
         const float *from = fold_row(x, r);
         float *to = fold_row(y, r);
@@ -2610,7 +2622,7 @@ static int fold__rows_flatten(fold_rows *x, int inner, int width)
 static void fold__linear_product(const fold_op_call *c, size_t rows, const fold_rows *x, fold_rows init,
                                  fold_rows y)
 {
-    const fold__engine *e = c->engine;
+    const fold__engine *e = fold__engine_of(c);
     const int transposed = c->attr[0], n = c->attr[3];
     const float *pack = fold__weight_pack(e, transposed);
     const int k_total = e->param[0]->shape.dim[transposed ? 1 : 0];
@@ -2642,7 +2654,7 @@ static void fold__linear_product(const fold_op_call *c, size_t rows, const fold_
 
 static void fold__linear_forward(const fold_op_call *c)
 {
-    const fold__engine *e = c->engine;
+    const fold__engine *e = fold__engine_of(c);
     const int inner = fold__shape_size(&c->in_shape[0]) / fold__shape_last(&c->in_shape[0]), n = c->attr[3];
     fold_rows init = { NULL, 0, NULL }, y = c->out[0];
     const int has_start = c->attr[1], continues = e->seg0 > 0;
@@ -2653,16 +2665,16 @@ static void fold__linear_forward(const fold_op_call *c)
     else if (e->param[1])
         init.base = (float *)(uintptr_t)(e->packs + e->param[1]->pack); /* never written through */
     if (inner == 1) {
-        fold__linear_product(c, c->rows, c->in, init, y);
+        fold__linear_product(c, (size_t)c->rows, c->in, init, y);
         return;
     }
     fold_rows x = c->in[0];
     if (fold__rows_flatten(&x, inner, fold__shape_last(&c->in_shape[0])) &&
         fold__rows_flatten(&y, inner, n) && (!has_start || fold__rows_flatten(&init, inner, n))) {
-        fold__linear_product(c, c->rows * (size_t)inner, &x, init, y);
+        fold__linear_product(c, (size_t)c->rows * (size_t)inner, &x, init, y);
         return;
     }
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         fold_rows xr = { fold_row(&c->in[0], r), fold__shape_last(&c->in_shape[0]), NULL },
                   yr = { fold_row(&c->out[0], r), n, NULL }, ir = init;
         if (has_start) {
@@ -2677,7 +2689,7 @@ static void fold__linear_forward(const fold_op_call *c)
 /* dX = dY Wᵀ for inputs [from, to) of the weight. */
 static void fold__linear_dx(const fold_op_call *c, size_t rows, fold_rows dy, fold_rows dx, int from, int to)
 {
-    const fold__engine *e = c->engine;
+    const fold__engine *e = fold__engine_of(c);
     fold__seg seg;
     fold__product p;
     seg.a = dy;
@@ -2700,7 +2712,7 @@ static void fold__linear_backward(const fold_op_call *c)
     const int segments = c->n_in - c->attr[1], n = c->attr[3];
     const int inner = fold__shape_size(&c->in_shape[0]) / fold__shape_last(&c->in_shape[0]);
     if (c->attr[1] && !fold__absent(&c->din[segments])) /* the rows it started from */
-        for (size_t r = 0; r < c->rows; r++)
+        for (int r = 0; r < c->rows; r++)
             memcpy(fold_row(&c->din[segments], r), fold_row(&c->dout[0], r),
                    (size_t)fold__out_size(c) * sizeof(float));
     for (int i = 0, from = c->attr[2]; i < segments; i++) {
@@ -2711,9 +2723,9 @@ static void fold__linear_backward(const fold_op_call *c)
             continue;
         }
         if (fold__rows_flatten(&dx, inner, k) && fold__rows_flatten(&dy, inner, n)) {
-            fold__linear_dx(c, c->rows * (size_t)inner, dy, dx, from, from + k);
+            fold__linear_dx(c, (size_t)c->rows * (size_t)inner, dy, dx, from, from + k);
         } else {
-            for (size_t r = 0; r < c->rows; r++) {
+            for (int r = 0; r < c->rows; r++) {
                 const fold_rows dxr = { fold_row(&c->din[i], r), k, NULL },
                                 dyr = { fold_row(&c->dout[0], r), n, NULL };
                 fold__linear_dx(c, (size_t)inner, dyr, dxr, from, from + k);
@@ -2754,7 +2766,7 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int segment, const fold_rows *x,
                                      const fold_rows *dy, fold__share share, float *acc)
 {
-    const fold__engine *e = c->engine;
+    const fold__engine *e = fold__engine_of(c);
     const int k = fold__shape_last(&c->in_shape[segment]), n = share.to - share.from,
               inner = fold__shape_size(&c->in_shape[0]) / fold__shape_last(&c->in_shape[0]);
     const size_t ldw = (size_t)e->param[0]->shape.dim[1], groups = inner == 1 ? 1 : rows;
@@ -2762,10 +2774,10 @@ static void fold__linear_weight_grad(const fold_op_call *c, size_t rows, int seg
     for (size_t r = 0; r < groups; r++) {
         fold_rows xr = *x, dyr = *dy;
         if (inner > 1) {
-            xr.base = fold_row(x, r);
+            xr.base = fold_row(x, (int)r);
             xr.stride = k;
             xr.rows = NULL;
-            dyr.base = fold_row(dy, r);
+            dyr.base = fold_row(dy, (int)r);
             dyr.stride = c->attr[3];
             dyr.rows = NULL;
         }
@@ -2810,7 +2822,7 @@ static void fold__add_rows(const fold__kernels *k, size_t rows, const fold_rows 
     for (size_t r = 0; r < rows; r++)
         for (int i = 0; i < inner; i++) {
             float *to = acc + share.from;
-            k->map[FOLD__MAP_add](to, to, fold_row(dy, r) + (size_t)i * (size_t)n, NULL, 0,
+            k->map[FOLD__MAP_add](to, to, fold_row(dy, (int)r) + (size_t)i * (size_t)n, NULL, 0,
                                   (size_t)(share.to - share.from), 1, NULL);
         }
 }
@@ -2866,24 +2878,24 @@ static void fold__matmul_forward(const fold_op_call *c)
 {
     int m, k, n;
     fold__matmul_sizes(c, &m, &k, &n);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         fold__matrix a = { fold_row(&c->in[0], r), k, 1 }, b = { fold_row(&c->in[1], r), n, 1 };
-        fold__small_product(c->engine->k, m, k, n, a, b, fold_row(&c->out[0], r), c->scratch);
+        fold__small_product(fold__engine_of(c)->k, m, k, n, a, b, fold_row(&c->out[0], r), c->scratch);
     }
 }
 static void fold__matmul_backward(const fold_op_call *c)
 {
     int m, k, n;
     fold__matmul_sizes(c, &m, &k, &n);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *g = fold_row(&c->dout[0], r);
         if (!fold__absent(&c->din[0])) {
             fold__matrix dy = { g, n, 1 }, bt = { fold_row(&c->in[1], r), 1, n };
-            fold__small_product(c->engine->k, m, n, k, dy, bt, fold_row(&c->din[0], r), c->scratch);
+            fold__small_product(fold__engine_of(c)->k, m, n, k, dy, bt, fold_row(&c->din[0], r), c->scratch);
         }
         if (!fold__absent(&c->din[1])) {
             fold__matrix at = { fold_row(&c->in[0], r), 1, k }, dy = { g, n, 1 };
-            fold__small_product(c->engine->k, k, m, n, at, dy, fold_row(&c->din[1], r), c->scratch);
+            fold__small_product(fold__engine_of(c)->k, k, m, n, at, dy, fold_row(&c->din[1], r), c->scratch);
         }
     }
 }
@@ -2906,14 +2918,15 @@ static const char *fold__infer_matmul(const fold_shape *in, int count, const int
 static void fold__dot_forward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++)
-        fold_row(&c->out[0], r)[0] = c->engine->k->dot(fold_row(&c->in[0], r), fold_row(&c->in[1], r), n);
+    for (int r = 0; r < c->rows; r++)
+        fold_row(&c->out[0], r)[0] =
+            fold__engine_of(c)->k->dot(fold_row(&c->in[0], r), fold_row(&c->in[1], r), n);
 }
 static void fold__dot_backward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__in_size(c, 0);
     for (int i = 0; i < 2; i++)
-        for (size_t r = 0; r < c->rows && !fold__absent(&c->din[i]); r++)
+        for (int r = 0; r < c->rows && !fold__absent(&c->din[i]); r++)
             FOLD__MAP(c, scale)
             (fold_row(&c->din[i], r), fold_row(&c->in[1 - i], r), NULL, NULL, fold_row(&c->dout[0], r)[0], n,
              1, NULL);
@@ -2966,12 +2979,12 @@ static void fold__sum_axis(const fold_op_call *c, int mean)
     const fold__axis a = fold__around(&c->in_shape[0], c->attr[0]);
     const size_t inner = (size_t)a.inner;
     const float factor = 1.0f / (float)a.length;
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r);
         float *y = fold_row(&c->out[0], r);
         for (int o = 0; o < a.outer; o++, y += inner) {
             if (inner == 1)
-                y[0] = c->engine->k->sum(x + (size_t)o * (size_t)a.length, (size_t)a.length);
+                y[0] = fold__engine_of(c)->k->sum(x + (size_t)o * (size_t)a.length, (size_t)a.length);
             else
                 FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, inner, 1, NULL);
             for (int i = 0; i < a.length && inner > 1; i++)
@@ -2987,7 +3000,7 @@ static void fold__sum_axis_grad(const fold_op_call *c, int mean)
     const fold__axis a = fold__around(&c->in_shape[0], c->attr[0]);
     const size_t inner = (size_t)a.inner;
     const float factor = mean ? 1.0f / (float)a.length : 1.0f;
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *g = fold_row(&c->dout[0], r);
         float *d = fold_row(&c->din[0], r);
         for (int o = 0; o < a.outer; o++, g += inner)
@@ -3011,7 +3024,7 @@ static size_t fold__first_largest(const float *x, const fold__axis *a)
 static void fold__amax_forward(const fold_op_call *c)
 {
     const fold__axis a = fold__around(&c->in_shape[0], c->attr[0]);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         float *y = fold_row(&c->out[0], r);
         for (int o = 0; o < a.outer; o++)
             for (int i = 0; i < a.inner; i++) {
@@ -3023,7 +3036,7 @@ static void fold__amax_forward(const fold_op_call *c)
 static void fold__amax_backward(const fold_op_call *c)
 {
     const fold__axis a = fold__around(&c->in_shape[0], c->attr[0]);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *g = fold_row(&c->dout[0], r), *x = fold_row(&c->in[0], r);
         float *d = fold_row(&c->din[0], r);
         memset(d, 0, (size_t)fold__in_size(c, 0) * sizeof(float));
@@ -3055,39 +3068,39 @@ static float fold__softmax_row(const fold__kernels *k, float *y, const float *x,
 static void fold__softmax_forward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__shape_last(&c->in_shape[0]), lines = (size_t)fold__out_size(c) / n;
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         for (size_t i = 0; i < lines; i++)
-            fold__softmax_row(c->engine->k, fold_row(&c->out[0], r) + i * n, fold_row(&c->in[0], r) + i * n,
-                              n);
+            fold__softmax_row(fold__engine_of(c)->k, fold_row(&c->out[0], r) + i * n,
+                              fold_row(&c->in[0], r) + i * n, n);
 }
 static void fold__softmax_backward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__shape_last(&c->in_shape[0]), lines = (size_t)fold__out_size(c) / n;
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         for (size_t i = 0; i < lines; i++) {
             const float *g = fold_row(&c->dout[0], r) + i * n, *y = fold_row(&c->out[0], r) + i * n;
             float *d = fold_row(&c->din[0], r) + i * n;
-            FOLD__MAP(c, shift)(d, g, NULL, NULL, -c->engine->k->dot(g, y, n), n, 1, NULL);
+            FOLD__MAP(c, shift)(d, g, NULL, NULL, -fold__engine_of(c)->k->dot(g, y, n), n, 1, NULL);
             FOLD__MAP(c, mul)(d, d, y, NULL, 0, n, 1, NULL);
         }
 }
 static void fold__log_softmax_forward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__shape_last(&c->in_shape[0]), lines = (size_t)fold__out_size(c) / n;
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         for (size_t i = 0; i < lines; i++) {
             const float *x = fold_row(&c->in[0], r) + i * n;
-            const float log_sum = fold__softmax_row(c->engine->k, c->scratch, x, n);
+            const float log_sum = fold__softmax_row(fold__engine_of(c)->k, c->scratch, x, n);
             FOLD__MAP(c, shift)(fold_row(&c->out[0], r) + i * n, x, NULL, NULL, -log_sum, n, 1, NULL);
         }
 }
 static void fold__log_softmax_backward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__shape_last(&c->in_shape[0]), lines = (size_t)fold__out_size(c) / n;
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         for (size_t i = 0; i < lines; i++) {
             const float *g = fold_row(&c->dout[0], r) + i * n, *y = fold_row(&c->out[0], r) + i * n;
-            const float sum = c->engine->k->sum(g, n);
+            const float sum = fold__engine_of(c)->k->sum(g, n);
             FOLD__MAP(c, exp)(c->scratch, y, NULL, NULL, 0, n, 1, NULL);
             FOLD__MAP(c, axpy)(fold_row(&c->din[0], r) + i * n, c->scratch, NULL, g, -sum, n, 1, NULL);
         }
@@ -3118,20 +3131,20 @@ static float fold__standardise(const fold__kernels *k, float *t, const float *x,
 static void fold__layer_norm_forward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__shape_last(&c->in_shape[0]), lines = (size_t)fold__out_size(c) / n;
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         for (size_t i = 0; i < lines; i++) {
             float *y = fold_row(&c->out[0], r) + i * n;
-            fold__standardise(c->engine->k, y, fold_row(&c->in[0], r) + i * n, n);
+            fold__standardise(fold__engine_of(c)->k, y, fold_row(&c->in[0], r) + i * n, n);
             FOLD__MAP(c, addmul)(y, y, fold_row(&c->in[1], r), fold_row(&c->in[2], r), 0, n, 1, NULL);
         }
 }
 static void fold__layer_norm_backward(const fold_op_call *c)
 {
     FOLD__NO_CONTRACT
-    const fold__kernels *k = c->engine->k;
+    const fold__kernels *k = fold__engine_of(c)->k;
     const size_t n = (size_t)fold__shape_last(&c->in_shape[0]), lines = (size_t)fold__out_size(c) / n;
     float *t = c->scratch, *u = c->scratch + n;
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         for (int i = 1; i < 3; i++)
             if (!fold__absent(&c->din[i]))
                 memset(fold_row(&c->din[i], r), 0, n * sizeof(float));
@@ -3178,11 +3191,11 @@ static void fold__list_total(const fold_op_call *c, int mean)
 {
     FOLD__NO_CONTRACT
     const size_t n = (size_t)fold__out_size(c);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         float *y = fold_row(&c->out[0], r);
-        const uint32_t first = c->list[r], last = c->list[r + 1];
+        const int first = c->list[r], last = c->list[r + 1];
         FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, n, 1, NULL);
-        for (uint32_t e = first; e < last; e++)
+        for (int e = first; e < last; e++)
             FOLD__MAP(c, add)(y, y, fold_row(&c->in[0], e), NULL, 0, n, 1, NULL);
         if (mean && last > first)
             FOLD__MAP(c, scale)(y, y, NULL, NULL, 1.0f / (float)(last - first), n, 1, NULL);
@@ -3191,8 +3204,8 @@ static void fold__list_total(const fold_op_call *c, int mean)
 static void fold__list_total_grad(const fold_op_call *c, int mean)
 {
     const size_t n = (size_t)fold__out_size(c);
-    for (size_t r = 0; r < c->rows; r++)
-        for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++)
+    for (int r = 0; r < c->rows; r++)
+        for (int e = c->list[r]; e < c->list[r + 1]; e++)
             FOLD__MAP(c, scale)
             (fold_row(&c->din[0], e), fold_row(&c->dout[0], r), NULL, NULL,
              mean ? 1.0f / (float)(c->list[r + 1] - c->list[r]) : 1.0f, n, 1, NULL);
@@ -3204,9 +3217,9 @@ static void fold__mean_n_backward(const fold_op_call *c) { fold__list_total_grad
 static void fold__max_n_forward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__out_size(c);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         float *y = fold_row(&c->out[0], r);
-        for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++) {
+        for (int e = c->list[r]; e < c->list[r + 1]; e++) {
             if (e == c->list[r])
                 FOLD__MAP(c, copy)(y, fold_row(&c->in[0], e), NULL, NULL, 0, n, 1, NULL);
             else
@@ -3218,11 +3231,11 @@ static void fold__max_n_forward(const fold_op_call *c)
 static void fold__max_n_backward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__out_size(c);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *y = fold_row(&c->out[0], r), *g = fold_row(&c->dout[0], r);
         for (size_t i = 0; i < n; i++) {
             int found = 0;
-            for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++) {
+            for (int e = c->list[r]; e < c->list[r + 1]; e++) {
                 const int here = !found && fold_row(&c->in[0], e)[i] == y[i];
                 fold_row(&c->din[0], e)[i] = here ? g[i] : 0;
                 found |= here;
@@ -3231,23 +3244,23 @@ static void fold__max_n_backward(const fold_op_call *c)
     }
 }
 /* Softmax weights of row r's scores, one at a time: exp(score - max) / sum, the sum in list order. */
-static void fold__attend_norm(const fold_op_call *c, size_t r, float *largest, float *sum)
+static void fold__attend_norm(const fold_op_call *c, int r, float *largest, float *sum)
 {
     FOLD__NO_CONTRACT
-    const uint32_t first = c->list[r], last = c->list[r + 1];
+    const int first = c->list[r], last = c->list[r + 1];
     *largest = -INFINITY;
     *sum = 0;
-    for (uint32_t e = first; e < last; e++) {
+    for (int e = first; e < last; e++) {
         const float s = fold_row(&c->in[0], e)[0];
         *largest = s > *largest ? s : *largest;
     }
-    for (uint32_t e = first; e < last; e++) {
+    for (int e = first; e < last; e++) {
         float w = fold_row(&c->in[0], e)[0] - *largest;
         FOLD__MAP(c, exp)(&w, &w, NULL, NULL, 0, 1, 1, NULL);
         *sum = *sum + w;
     }
 }
-static float fold__attend_weight(const fold_op_call *c, uint32_t e, float largest, float sum)
+static float fold__attend_weight(const fold_op_call *c, int e, float largest, float sum)
 {
     FOLD__NO_CONTRACT
     float w = fold_row(&c->in[0], e)[0] - largest;
@@ -3257,11 +3270,11 @@ static float fold__attend_weight(const fold_op_call *c, uint32_t e, float larges
 static void fold__attend_n_forward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__out_size(c);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         float *y = fold_row(&c->out[0], r), largest, sum;
         fold__attend_norm(c, r, &largest, &sum);
         FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, n, 1, NULL);
-        for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++)
+        for (int e = c->list[r]; e < c->list[r + 1]; e++)
             FOLD__MAP(c, axpy)
             (y, fold_row(&c->in[1], e), NULL, y, fold__attend_weight(c, e, largest, sum), n, 1, NULL);
     }
@@ -3270,15 +3283,16 @@ static void fold__attend_n_backward(const fold_op_call *c)
 {
     FOLD__NO_CONTRACT
     const size_t n = (size_t)fold__out_size(c);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *y = fold_row(&c->out[0], r), *g = fold_row(&c->dout[0], r);
-        const float mean = c->engine->k->dot(g, y, n);
+        const float mean = fold__engine_of(c)->k->dot(g, y, n);
         float largest, sum;
         fold__attend_norm(c, r, &largest, &sum);
-        for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++) {
+        for (int e = c->list[r]; e < c->list[r + 1]; e++) {
             const float w = fold__attend_weight(c, e, largest, sum);
             if (!fold__absent(&c->din[0]))
-                fold_row(&c->din[0], e)[0] = w * (c->engine->k->dot(g, fold_row(&c->in[1], e), n) - mean);
+                fold_row(&c->din[0], e)[0] =
+                    w * (fold__engine_of(c)->k->dot(g, fold_row(&c->in[1], e), n) - mean);
             if (!fold__absent(&c->din[1]))
                 FOLD__MAP(c, scale)(fold_row(&c->din[1], e), g, NULL, NULL, w, n, 1, NULL);
         }
@@ -3319,13 +3333,13 @@ static void fold__concat_part(const fold_op_call *c, float *whole, float *part, 
 static void fold__concat_forward(const fold_op_call *c)
 {
     for (int i = 0; i < c->n_in; i++)
-        for (size_t r = 0; r < c->rows; r++)
+        for (int r = 0; r < c->rows; r++)
             fold__concat_part(c, fold_row(&c->out[0], r), fold_row(&c->in[i], r), i, 0);
 }
 static void fold__concat_backward(const fold_op_call *c)
 {
     for (int i = 0; i < c->n_in; i++)
-        for (size_t r = 0; r < c->rows && !fold__absent(&c->din[i]); r++)
+        for (int r = 0; r < c->rows && !fold__absent(&c->din[i]); r++)
             fold__concat_part(c, fold_row(&c->dout[0], r), fold_row(&c->din[i], r), i, 1);
 }
 
@@ -3352,12 +3366,12 @@ static void fold__slice_lines(const fold_op_call *c, float *whole, float *part, 
 }
 static void fold__slice_forward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         fold__slice_lines(c, fold_row(&c->in[0], r), fold_row(&c->out[0], r), 0);
 }
 static void fold__slice_backward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         memset(fold_row(&c->din[0], r), 0, (size_t)fold__in_size(c, 0) * sizeof(float));
         fold__slice_lines(c, fold_row(&c->din[0], r), fold_row(&c->dout[0], r), 1);
     }
@@ -3400,23 +3414,23 @@ static void fold__swap_axes(const fold_shape *s, const int32_t *axes, const floa
 }
 static void fold__transpose_forward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         fold__swap_axes(&c->in_shape[0], c->attr, fold_row(&c->in[0], r), fold_row(&c->out[0], r));
 }
 static void fold__transpose_backward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         fold__swap_axes(&c->out_shape[0], c->attr, fold_row(&c->dout[0], r), fold_row(&c->din[0], r));
 }
 
 static void fold__pick_forward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         fold_row(&c->out[0], r)[0] = fold_row(&c->in[0], r)[c->data[r * c->data_step]];
 }
 static void fold__pick_backward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         memset(fold_row(&c->din[0], r), 0, (size_t)fold__in_size(c, 0) * sizeof(float));
         fold_row(&c->din[0], r)[c->data[r * c->data_step]] = fold_row(&c->dout[0], r)[0];
     }
@@ -3434,19 +3448,19 @@ static void fold__softmax_xent_forward(const fold_op_call *c)
 {
     FOLD__NO_CONTRACT
     const size_t n = (size_t)fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r);
         fold_row(&c->out[0], r)[0] =
-            fold__softmax_row(c->engine->k, c->scratch, x, n) - x[c->data[r * c->data_step]];
+            fold__softmax_row(fold__engine_of(c)->k, c->scratch, x, n) - x[c->data[r * c->data_step]];
     }
 }
 static void fold__softmax_xent_backward(const fold_op_call *c)
 {
     FOLD__NO_CONTRACT
     const size_t n = (size_t)fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         float *d = fold_row(&c->din[0], r);
-        fold__softmax_row(c->engine->k, d, fold_row(&c->in[0], r), n);
+        fold__softmax_row(fold__engine_of(c)->k, d, fold_row(&c->in[0], r), n);
         d[c->data[r * c->data_step]] -= 1.0f;
         FOLD__MAP(c, scale)(d, d, NULL, NULL, fold_row(&c->dout[0], r)[0], n, 1, NULL);
     }
@@ -3455,9 +3469,9 @@ static void fold__softmax_kl_forward(const fold_op_call *c)
 {
     FOLD__NO_CONTRACT
     const int n = fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r), *t = fold_row(&c->in[1], r);
-        const float log_sum = fold__softmax_row(c->engine->k, c->scratch, x, (size_t)n);
+        const float log_sum = fold__softmax_row(fold__engine_of(c)->k, c->scratch, x, (size_t)n);
         FOLD__MAP(c, log)(c->scratch, t, NULL, NULL, 0, (size_t)n, 1, NULL);
         float loss = 0;
         for (int i = 0; i < n; i++)
@@ -3470,11 +3484,11 @@ static void fold__softmax_kl_backward(const fold_op_call *c)
 {
     FOLD__NO_CONTRACT
     const int n = fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *t = fold_row(&c->in[1], r), g = fold_row(&c->dout[0], r)[0];
         float *d = fold_row(&c->din[0], r);
-        fold__softmax_row(c->engine->k, d, fold_row(&c->in[0], r), (size_t)n);
-        const float total = c->engine->k->sum(t, (size_t)n);
+        fold__softmax_row(fold__engine_of(c)->k, d, fold_row(&c->in[0], r), (size_t)n);
+        const float total = fold__engine_of(c)->k->sum(t, (size_t)n);
         for (int i = 0; i < n; i++)
             d[i] = (d[i] * total - t[i]) * g;
     }
@@ -3483,16 +3497,17 @@ static void fold__bce_forward(const fold_op_call *c)
 {
     FOLD__NO_CONTRACT
     const size_t n = (size_t)fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r), *t = fold_row(&c->in[1], r);
         FOLD__MAP(c, softplus)(c->scratch, x, NULL, NULL, 0, n, 1, NULL);
-        fold_row(&c->out[0], r)[0] = c->engine->k->sum(c->scratch, n) - c->engine->k->dot(x, t, n);
+        fold_row(&c->out[0], r)[0] =
+            fold__engine_of(c)->k->sum(c->scratch, n) - fold__engine_of(c)->k->dot(x, t, n);
     }
 }
 static void fold__bce_backward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         float *d = fold_row(&c->din[0], r);
         FOLD__MAP(c, sigmoid)(d, fold_row(&c->in[0], r), NULL, NULL, 0, n, 1, NULL);
         FOLD__MAP(c, sub)(d, d, fold_row(&c->in[1], r), NULL, 0, n, 1, NULL);
@@ -3502,9 +3517,9 @@ static void fold__bce_backward(const fold_op_call *c)
 static void fold__squared_error_forward(const fold_op_call *c)
 {
     const size_t n = (size_t)fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         FOLD__MAP(c, sub)(c->scratch, fold_row(&c->in[0], r), fold_row(&c->in[1], r), NULL, 0, n, 1, NULL);
-        fold_row(&c->out[0], r)[0] = c->engine->k->dot(c->scratch, c->scratch, n);
+        fold_row(&c->out[0], r)[0] = fold__engine_of(c)->k->dot(c->scratch, c->scratch, n);
     }
 }
 /* d of a loss of a - b: the same for a, negated for b; `slope` fills it for one row */
@@ -3513,7 +3528,7 @@ static void fold__difference_backward(const fold_op_call *c,
 {
     const size_t n = (size_t)fold__in_size(c, 0);
     for (int i = 0; i < 2; i++)
-        for (size_t r = 0; r < c->rows && !fold__absent(&c->din[i]); r++) {
+        for (int r = 0; r < c->rows && !fold__absent(&c->din[i]); r++) {
             float *d = fold_row(&c->din[i], r);
             FOLD__MAP(c, sub)
             (c->scratch, fold_row(&c->in[0], r), fold_row(&c->in[1], r), NULL, 0, n, 1, NULL);
@@ -3536,13 +3551,13 @@ static void fold__huber_forward(const fold_op_call *c)
     FOLD__NO_CONTRACT
     const int n = fold__in_size(c, 0);
     const float delta = fold__attr_float(c->attr[0]);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *a = fold_row(&c->in[0], r), *b = fold_row(&c->in[1], r);
         for (int i = 0; i < n; i++) {
             const float d = a[i] - b[i], size = d < 0 ? -d : d;
             c->scratch[i] = size <= delta ? 0.5f * d * d : delta * (size - 0.5f * delta);
         }
-        fold_row(&c->out[0], r)[0] = c->engine->k->sum(c->scratch, (size_t)n);
+        fold_row(&c->out[0], r)[0] = fold__engine_of(c)->k->sum(c->scratch, (size_t)n);
     }
 }
 static void fold__huber_slope(const fold_op_call *c, size_t n, float *d)
@@ -3556,7 +3571,7 @@ static void fold__hinge_forward(const fold_op_call *c)
 {
     FOLD__NO_CONTRACT
     const size_t n = (size_t)fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r);
         const size_t label = (size_t)c->data[r * c->data_step];
         float loss = 0;
@@ -3572,7 +3587,7 @@ static void fold__hinge_backward(const fold_op_call *c)
 {
     FOLD__NO_CONTRACT
     const size_t n = (size_t)fold__in_size(c, 0);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r), g = fold_row(&c->dout[0], r)[0];
         const size_t label = (size_t)c->data[r * c->data_step];
         float *d = fold_row(&c->din[0], r), count = 0;
@@ -6173,11 +6188,12 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *d)
         return none;
     const int bad = !d || !d->name || !d->infer || !d->forward || d->n_in == 0 || d->n_in < -1 ||
                     d->n_in > FOLD_MAX_IN || d->n_out < 1 || d->n_out > FOLD_MAX_OUT || d->n_attr < 0 ||
-                    d->n_attr > 4 || (d->is_list && (d->n_in < 1 || d->n_in > 2 || d->n_out != 1));
+                    d->n_attr > 4 || (d->is_list && (d->n_in < 1 || d->n_in > 2 || d->n_out != 1)) ||
+                    d->scratch < 0;
     if (bad) {
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
                          "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 to %d "
-                         "outputs (list ops 1), at most 4 attributes",
+                         "outputs (list ops 1), at most 4 attributes, no negative scratch",
                          d && d->name ? d->name : "", FOLD_MAX_IN, FOLD_MAX_OUT);
         return none;
     }
@@ -7068,12 +7084,6 @@ typedef struct fold__use {
 } fold__use;
 #define FOLD__NO_TOTAL SIZE_MAX
 
-/* The call of an op, complete but for its rows. */
-typedef struct fold__prepared {
-    fold_op_call call;
-    fold__engine engine;
-} fold__prepared;
-
 /* Where rows of an operand lie, for all batches of a stage: row 0, and how a batch moves on from there: not
    at all (parameters, what is made tile by tile, or base NULL: nothing), with the calls or list elements of
    its signature, or with its own rows. Else it is what the batch reads or writes outside (from), or a row
@@ -7776,7 +7786,7 @@ static int fold__grad_is_outer(const fold__info *info)
 /* Scratch floats an op needs beside its operands. */
 static size_t fold__op_scratch(const fold_ctx *f, const fold__program *p, const fold__body_op *op)
 {
-    size_t floats = 64 + fold__op_of(f->model, op->op)->def.scratch;
+    size_t floats = 64 + (size_t)fold__op_of(f->model, op->op)->def.scratch;
     for (int i = 0; i < op->n_in + op->n_out; i++)
         floats += 2 * (size_t)fold__shape_size(&p->shape[op->shape0 + (uint32_t)i]);
     if (op->op == FOLD__OP_linear)
@@ -9587,7 +9597,7 @@ static void fold__spread_rows(fold__worker *x, fold_rows *rows, uint32_t off, ui
     for (size_t i = 0; i < n; i++) {
         while (x->list[call + 1] <= row + i)
             call++;
-        to[i] = fold_row(rows, call) + off;
+        to[i] = fold_row(rows, (int)call) + off;
     }
     rows->base = NULL;
     rows->stride = 0;
@@ -9696,7 +9706,6 @@ static void fold__prepare(const fold_ctx *f, fold__worker *x, const fold__body_o
     c->dout = x->op_dout;
     c->din = x->op_din;
     c->scratch = scratch;
-    c->engine = e;
     e->k = f->model->k;
     e->packs = fold__packs(f->model);
     for (int i = 0; i < 2; i++)
@@ -9710,8 +9719,8 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *x, int
 {
     fold__turn *turn = &x->turn[i];
     fold_op_call *c = &turn->made.call;
-    c->rows = n;
-    c->list = x->list;
+    c->rows = (int)n;
+    c->list = (const int *)x->list;
     for (int j = 0; j < c->n_in; j++)
         fold__spot_rows(x, &turn->in[j], turn->is_list ? x->b.elems : n, &x->op_in[j]);
     for (int o = 0; o < c->n_out; o++)
@@ -9730,14 +9739,14 @@ static void fold__call_rows(fold__worker *x, const fold__op_row *op, fold_op_cal
         run(c);
         return;
     }
-    x->one_row_calls += c->rows;
+    x->one_row_calls += (size_t)c->rows;
     fold_rows *all[4] = { (fold_rows *)(uintptr_t)c->in, (fold_rows *)(uintptr_t)c->out,
                           (fold_rows *)(uintptr_t)c->dout, (fold_rows *)(uintptr_t)c->din };
     const int count[4] = { c->n_in, c->n_out, c->n_out, c->n_in };
-    const size_t rows = c->rows;
-    const uint32_t *list = c->list;
+    const int rows = c->rows;
+    const int *list = c->list;
     c->rows = 1;
-    for (size_t i = 0; i < rows; i++) {
+    for (int i = 0; i < rows; i++) {
         run(c);
         for (int k = 0; k < 4; k++) {
             if (op->def.is_list && (k == 0 || k == 3))
@@ -10004,7 +10013,7 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *x)
         fold__buf_rows(f, x, fold__buf_value(x->p.out[o].index), &rows);
         for (uint32_t i = 0; i < x->b.count; i++) {
             const uint32_t id = x->ids[i] + (uint32_t)o;
-            f->val[id] = fold_row(&rows, i);
+            f->val[id] = fold_row(&rows, (int)i);
             if (!(r->state[id] & (FOLD__PERSIST | FOLD__LINKED)))
                 continue;
             float *to = (r->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
@@ -10106,13 +10115,13 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *x, uint32_t id, con
 static void fold__clear_rows(const fold_rows *to, size_t n, uint32_t size)
 {
     for (size_t i = 0; i < n; i++)
-        fold__clear_row(fold_row(to, i), size);
+        fold__clear_row(fold_row(to, (int)i), size);
 }
 static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t off,
                             const fold_rows *from, uint32_t size, int first, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        fold__add_part(f, fold_row(to, i), width, off, fold_row(from, i), size, first);
+        fold__add_part(f, fold_row(to, (int)i), width, off, fold_row(from, (int)i), size, first);
 }
 
 /* Completes the gradient of a value of the program for n rows of the tile: sums its readers in trace order,
@@ -10160,15 +10169,15 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *x, const fold__body_op *
     fold__spot_rows(x, &dest, x->b.count, &to);
     fold__buf_rows(f, x, fold__buf_spread(&x->p, at), &from);
     for (uint32_t i = 0; i < x->b.count; i++) {
-        float *row = fold_row(&to, i);
+        float *row = fold_row(&to, (int)i);
         const uint32_t n = x->list[i + 1] - x->list[i];
         if (n == 1)
-            memcpy(row, fold_row(&from, x->list[i]),
+            memcpy(row, fold_row(&from, (int)x->list[i]),
                    size * sizeof *row); /* as one contribution is written: -0 stays */
         else
             fold__clear_row(row, size);
         for (uint32_t e = x->list[i]; e < x->list[i + 1] && n > 1; e++)
-            fold__add_row(f, row, fold_row(&from, e), size);
+            fold__add_row(f, row, fold_row(&from, (int)e), size);
     }
     x->free = free;
 }
@@ -10177,7 +10186,7 @@ static void fold__clear_inputs(const fold_op_call *c)
 {
     for (int j = 0; j < c->n_in; j++)
         if (!fold__absent(&c->din[j]))
-            fold__clear_rows(&c->din[j], c->rows, (uint32_t)fold__shape_size(&c->in_shape[j]));
+            fold__clear_rows(&c->din[j], (size_t)c->rows, (uint32_t)fold__shape_size(&c->in_shape[j]));
 }
 
 static void fold__backward_op(fold_ctx *f, fold__worker *x, int i, size_t n)
@@ -10814,7 +10823,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     fold__prepare(f, w, op, p->shape, w->scratch, &w->made);
     c->rows = 1;
     c->data = &f->node_data[id];
-    c->list = w->one_list;
+    c->list = (const int *)w->one_list;
     w->one_list[0] = 0;
     w->one_list[1] = x.count;
     for (int k = 0; k < op->n_in; k++) {

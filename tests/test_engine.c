@@ -1240,7 +1240,7 @@ static const char *two_shapes(const fold_shape *in, int n, const int32_t *attr, 
 }
 static void two_forward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         for (int i = 0; i < 4; i++) {
             fold_row(&c->out[0], r)[i] = 2 * fold_row(&c->in[0], r)[i];
             fold_row(&c->out[1], r)[i] = 3 * fold_row(&c->in[0], r)[i];

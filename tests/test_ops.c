@@ -462,7 +462,7 @@ static int wanted(const fold_rows *d) { return d->base || d->rows; }
 /* powers: x^2 and x^3 */
 static void powers_forward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r);
         float *square = fold_row(&c->out[0], r), *cube = fold_row(&c->out[1], r);
         for (int i = 0; i < floats_of(&c->in_shape[0]); i++) cube[i] = (square[i] = x[i] * x[i]) * x[i];
@@ -470,7 +470,7 @@ static void powers_forward(const fold_op_call *c)
 }
 static void powers_backward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows && wanted(&c->din[0]); r++) {
+    for (int r = 0; r < c->rows && wanted(&c->din[0]); r++) {
         const float *x = fold_row(&c->in[0], r), *ds = fold_row(&c->dout[0], r),
                     *dc = fold_row(&c->dout[1], r);
         float *dx = fold_row(&c->din[0], r);
@@ -496,7 +496,7 @@ static void reference_powers(const op_case *c, double *y)
 static void mix_forward(const fold_op_call *c)
 {
     const int n = floats_of(&c->in_shape[0]);
-    for (size_t r = 0; r < c->rows; r++) {
+    for (int r = 0; r < c->rows; r++) {
         const float *a = fold_row(&c->in[0], r), *b = fold_row(&c->in[1], r);
         for (int i = 0; i < n; i++) c->scratch[i] = (float)c->attr[0] * a[i] - (float)c->attr[1] * b[i];
         for (int i = 0; i < n; i++)
@@ -506,7 +506,7 @@ static void mix_forward(const fold_op_call *c)
 static void mix_backward(const fold_op_call *c)
 {
     for (int k = 0; k < 2; k++)
-        for (size_t r = 0; r < c->rows && wanted(&c->din[k]); r++)
+        for (int r = 0; r < c->rows && wanted(&c->din[k]); r++)
             for (int i = 0; i < floats_of(&c->in_shape[0]); i++)
                 fold_row(&c->din[k], r)[i] =
                     (float)(k ? -c->attr[1] : c->attr[0]) * fold_row(&c->dout[0], r)[i];
@@ -527,7 +527,7 @@ static void reference_mix(const op_case *c, double *y)
 /* forward only: no gradient passes */
 static void twice_forward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         for (int i = 0; i < floats_of(&c->in_shape[0]); i++)
             fold_row(&c->out[0], r)[i] = 2 * fold_row(&c->in[0], r)[i];
 }
@@ -541,10 +541,10 @@ RECORD(twice, fold_op_apply(f, c->op, &X(0), 1, NULL, 0))
 /* a list op of two components: the sum over k of a_k b_k */
 static void pairs_forward(const fold_op_call *c)
 {
-    for (size_t r = 0; r < c->rows; r++)
+    for (int r = 0; r < c->rows; r++)
         for (int i = 0; i < floats_of(&c->out_shape[0]); i++) {
             float sum = 0;
-            for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++)
+            for (int e = c->list[r]; e < c->list[r + 1]; e++)
                 sum += fold_row(&c->in[0], e)[i] * fold_row(&c->in[1], e)[i];
             fold_row(&c->out[0], r)[i] = sum;
         }
@@ -552,8 +552,8 @@ static void pairs_forward(const fold_op_call *c)
 static void pairs_backward(const fold_op_call *c)
 {
     for (int k = 0; k < 2; k++)
-        for (size_t r = 0; r < c->rows && wanted(&c->din[k]); r++)
-            for (uint32_t e = c->list[r]; e < c->list[r + 1]; e++)
+        for (int r = 0; r < c->rows && wanted(&c->din[k]); r++)
+            for (int e = c->list[r]; e < c->list[r + 1]; e++)
                 for (int i = 0; i < floats_of(&c->out_shape[0]); i++)
                     fold_row(&c->din[k], e)[i] = fold_row(&c->dout[0], r)[i] * fold_row(&c->in[1 - k], e)[i];
 }
