@@ -703,6 +703,8 @@ typedef struct fold_load_desc {
     char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer: an error */
     size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with
                             allow_unknown */
+    int *loaded;         /* gets how many tensors were loaded, those of the state too: with allow_missing and allow_unknown
+                            a file of another model gives FOLD_OK and 0. After an error 0. NULL: not wanted */
 } fold_load_desc;
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
@@ -720,6 +722,10 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    file is renamed when it was written. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
+/* Text: what a safetensors file holds, of any program: the name, shape, type and bytes of each tensor, and what the metadata
+   say of the optimiser and of config. Reads the header alone. m gives the memory, until it returns, and stays as it is, an
+   error too. A file that cannot be read is FOLD_IO, and the text says why; FOLD_IO too when the writer stopped. */
+FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write, void *user);
 #endif
 FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, those before a loaded state too */
 
@@ -14476,10 +14482,13 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
+static const char *fold__path_problem(void)
+{
+    return errno ? strerror(errno) : "it cannot be read or written";
+}
 static void fold__path_fail(fold_model *m, const char *who, const char *path)
 {
-    const char *why = errno ? strerror(errno) : "it cannot be read or written";
-    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, why);
+    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, fold__path_problem());
 }
 
 /* What C has no words for: a new file whose name nobody else can take, and waiting for the disk. A new file's
@@ -14852,7 +14861,8 @@ enum { FOLD__F_HEADER, FOLD__F_TENSORS, FOLD__F_ORDER, FOLD__F_STAGE, FOLD__F_CO
 
 /* A file that is being loaded. */
 typedef struct fold__file {
-    fold_model *m;
+    fold_model *m; /* NULL: it is only listed */
+    fold__error *error;
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc d;
@@ -14944,7 +14954,7 @@ static int fold__load_fail(fold__file *x, fold_status status, const char *format
 {
     va_list args;
     va_start(args, format);
-    fold__fail_v(&x->m->error, status, format, args);
+    fold__fail_v(x->error, status, format, args);
     va_end(args);
     return 0;
 }
@@ -15249,17 +15259,16 @@ static void fold__load_values(fold__file *x)
     }
     if (x->d.config)
         snprintf(x->d.config, x->d.config_size, "%s", x->config ? x->config : "");
+    for (uint32_t i = 0; i < x->n && x->d.loaded; i++)
+        *x->d.loaded += x->tensor[i].param != 0;
     fold_values_write_end(m, all);
 }
 
 /* ends: nothing may follow the file. */
-static fold_status fold__load_file(fold__file *x, const fold_load_desc *desc, int ends)
+static fold_status fold__load_file(fold__file *x, int ends)
 {
     char more;
-    x->d = desc ? *desc : fold_load_desc_default();
-    x->arena.memory = x->m->arena.memory;
     x->arena.array = x->arrays;
-    x->arena.n = FOLD__F_COUNT;
     int good = !x->m->error.status && fold__load_header(x) && fold__load_match(x) && fold__load_data(x);
     if (good && ends && x->read(x->user, &more, 1))
         good = fold__load_fail(x, FOLD_IO, "load: the file has more than its data");
@@ -15269,11 +15278,18 @@ static fold_status fold__load_file(fold__file *x, const fold_load_desc *desc, in
     return x->m->error.status;
 }
 
-static fold__file fold__file_of(fold_model *m, fold_reader *read, void *user, const void *bytes, size_t size)
+static fold__file fold__file_of(fold_model *m, fold_reader *read, void *user, const void *bytes, size_t size,
+                                const fold_load_desc *desc)
 {
     fold__file x;
     memset(&x, 0, sizeof x);
+    x.d = desc ? *desc : fold_load_desc_default();
+    if (x.d.loaded)
+        *x.d.loaded = 0;
     x.m = m;
+    x.error = &m->error;
+    x.arena.memory = m->arena.memory;
+    x.arena.n = FOLD__F_COUNT;
     x.read = read;
     x.user = user;
     x.bytes = (const unsigned char *)bytes;
@@ -15288,8 +15304,8 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
         return FOLD_BAD_ARGUMENT;
     if (!bytes)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no bytes");
-    fold__file x = fold__file_of(m, NULL, NULL, bytes, size);
-    return fold__load_file(&x, desc, 0);
+    fold__file x = fold__file_of(m, NULL, NULL, bytes, size, desc);
+    return fold__load_file(&x, 0);
 }
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc)
@@ -15298,8 +15314,8 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
         return FOLD_BAD_ARGUMENT;
     if (!read)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no reader");
-    fold__file x = fold__file_of(m, read, user, NULL, 0);
-    return fold__load_file(&x, desc, 0);
+    fold__file x = fold__file_of(m, read, user, NULL, 0, desc);
+    return fold__load_file(&x, 0);
 }
 #ifndef FOLD_NO_STDIO
 static size_t fold__from_file(void *file, void *bytes, size_t n) { return fread(bytes, 1, n, (FILE *)file); }
@@ -15308,6 +15324,7 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 {
     if (!m)
         return FOLD_BAD_ARGUMENT;
+    fold__file x = fold__file_of(m, fold__from_file, NULL, NULL, 0, desc);
     if (!path)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no path");
     if (m->error.status)
@@ -15318,10 +15335,72 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
         fold__path_fail(m, "load", path);
         return m->error.status;
     }
-    fold__file x = fold__file_of(m, fold__from_file, file, NULL, 0);
-    fold__load_file(&x, desc, 1);
+    x.user = file;
+    fold__load_file(&x, 1);
     fclose(file);
     return m->error.status;
+}
+
+static void fold__put_tensors(fold__text *t, const fold__file *x)
+{
+    size_t widest = 10, bytes = 0;
+    for (uint32_t i = 0; i < x->n; i++)
+        widest = fold__max_size(widest, fold__min_size(strlen(x->tensor[i].name), 40));
+    fold__put(t, "tensors");
+    fold__put_spaces(t, 7, widest);
+    fold__put(t, "  shape               type           bytes\n");
+    for (uint32_t i = 0; i < x->n; i++) {
+        const fold__tensor *tensor = &x->tensor[x->order[i]];
+        char shape[64] = "of rank 5 or more";
+        const size_t size = (size_t)(tensor->end - tensor->begin);
+        if (tensor->shape.rank <= FOLD_MAX_RANK)
+            fold__shape_text(shape, sizeof shape, 0, &tensor->shape);
+        fold__put_name(t, tensor->name, FOLD__WHOLE);
+        fold__put_spaces(t, strlen(tensor->name), widest);
+        fold__put(t, "  %-18s  %-8s%12lu\n", shape, fold__dtypes[tensor->dtype].name, (unsigned long)size);
+        bytes += size;
+    }
+    fold__put_count(t, x->n, "tensor");
+    fold__put(t, ", %lu bytes of data", (unsigned long)bytes);
+    if (x->optimizer && x->steps) {
+        fold__put(t, "; optimizer ");
+        fold__put_name(t, x->optimizer, FOLD__WHOLE);
+        fold__put(t, ", steps ");
+        fold__put_name(t, x->steps, FOLD__WHOLE);
+    }
+    if (x->config)
+        fold__put(t, "; config of %lu bytes", (unsigned long)strlen(x->config));
+    fold__put_bytes(t, "\n", 1);
+}
+
+FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write, void *user)
+{
+    fold__text t;
+    fold__error error = { FOLD_OK, "" };
+    fold__file x;
+    if (!m || !path)
+        return FOLD_BAD_ARGUMENT;
+    memset(&x, 0, sizeof x);
+    x.error = &error;
+    x.arena.memory = m->arena.memory;
+    x.arena.array = x.arrays;
+    x.arena.n = FOLD__F_COUNT;
+    x.read = fold__from_file;
+    errno = 0;
+    FILE *file = fopen(path, "rb");
+    x.user = file;
+    fold__text_start(&t, write, user, FOLD__QUOTE_NONE);
+    if (!file)
+        fold__put(&t, "load: '%.120s': %.60s\n", path, fold__path_problem());
+    else if (fold__load_header(&x))
+        fold__put_tensors(&t, &x);
+    else
+        fold__put(&t, "%s\n", error.text);
+    const fold_status status = fold__text_end(&t);
+    if (file)
+        fclose(file);
+    fold__arena_free(&x.arena);
+    return !file ? FOLD_IO : error.status ? error.status : status;
 }
 #endif
 

@@ -590,6 +590,97 @@ static void settings(void)
     fold_model_free(m);
 }
 
+/* A load that finds nothing says so; what was loaded before an error does not count. */
+static void counts(void)
+{
+    static block b;
+    net n = make_net(1);
+    fold_model *m = small_model();
+    fold_load_desc d = fold_load_desc_default();
+    int loaded = -1;
+    d.loaded = &loaded;
+    loads(m, file_of(&b, GOOD, 28), &d, FOLD_OK, NULL);
+    CHECK_INT(loaded, 2);
+    loads(m, file_of(&b, ONLY_B, 604), &d, FOLD_BAD_ARGUMENT, "W is not in the file");
+    CHECK_INT(loaded, 0);
+    d.allow_missing = d.allow_unknown = 1;
+    loads(m, &b, &d, FOLD_OK, NULL);
+    CHECK_INT(loaded, 1);
+    d.prefix = "encoder."; /* of another program, say */
+    loads(m, &b, &d, FOLD_OK, NULL);
+    CHECK_INT(loaded, 0);
+    d = fold_load_desc_default();
+    d.loaded = &loaded;
+    d.state = 1;
+    fold_ctx *f = training_ctx(n.m, 0);
+    train(f, &n, step_adam, 0, 1);
+    saved(&b, n.m, 1);
+    CHECK_INT(fold_model_load_memory(n.m, b.bytes, b.n, &d), FOLD_OK);
+    CHECK_INT(loaded, 6 + 2 * 5); /* one is frozen */
+    loaded = -1;
+    fold_bias_new(m, "b", 1);
+    CHECK_INT(fold_model_load_memory(m, b.bytes, b.n, &d), FOLD_BAD_ARGUMENT); /* the model has an error */
+    CHECK_INT(loaded, 0);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    fold_model_free(m);
+}
+
+static const char *listed(const fold_model *m, const char *path, fold_status status)
+{
+    static block b;
+    CHECK_INT(fold_model_print_file(m, path, to_block, empty_block(&b)), status);
+    b.bytes[b.n] = 0;
+    return (const char *)b.bytes;
+}
+
+/* What a file holds, whatever the model, and whatever state that is in. */
+static void listing(void)
+{
+    static const char path[] = "build/files_listed.safetensors";
+    static const char header[] =
+        "{\"__metadata__\":{\"config\":\"h=5\",\"optimizer\":\"adam\",\"steps\":\"12\"},"
+        "\"zz\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[0,12]},"
+        "\"a.weight\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[12,20]},"
+        "\"deep\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,2],\"data_offsets\":[20,22]},"
+        "\"new\":{\"dtype\":\"F8_E5M2\",\"shape\":[4],\"data_offsets\":[22,26]}}";
+    static block b;
+    fold_model *m = small_model();
+    file_of(&b, header, 26);
+    FILE *file = fopen(path, "wb");
+    if (!CHECK(file)) return;
+    fwrite(b.bytes, 1, b.n, file);
+    fclose(file);
+    fold_bias_new(m, "b", 1); /* an error, which stays */
+    char before[256];
+    snprintf(before, sizeof before, "%s", fold_model_message(m));
+    static const char want[] = "tensors     shape               type           bytes\n"
+                               "a.weight    [1]                 I64                8\n"
+                               "deep        of rank 5 or more   U8                 2\n"
+                               "new         [4]                 another            4\n"
+                               "zz          [2 x 3]             BF16              12\n"
+                               "4 tensors, 26 bytes of data; optimizer adam, steps 12; config of 3 bytes\n";
+    const char *text = listed(m, path, FOLD_OK);
+    check_that(!strcmp(text, want), __FILE__, __LINE__, "it says\n%s\nand should say\n%s", text, want);
+    CHECK(!strcmp(fold_model_message(m), before));
+    file = fopen(path, "wb");
+    fputs("PK\3\4, which is of another kind", file);
+    fclose(file);
+    CHECK_TEXT(listed(m, path, FOLD_IO), "not a safetensors file");
+    CHECK_TEXT(listed(m, "build/no such file", FOLD_IO), "no such file");
+    CHECK(!strcmp(fold_model_message(m), before));
+    CHECK_INT(fold_model_print_file(NULL, path, to_block, &b), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_print_file(m, NULL, to_block, &b), FOLD_BAD_ARGUMENT);
+    fold_model_clear_error(m);
+    CHECK_INT(fold_model_save(m, path, NULL), FOLD_OK);
+    CHECK_TEXT(listed(m, path, FOLD_OK), "\n2 tensors, 28 bytes of data\n");
+    empty_block(&b)->limit = 30;
+    CHECK_INT(fold_model_print_file(m, path, to_block, &b), FOLD_IO);
+    CHECK_TEXT(fold_model_message(m), "");
+    remove(path);
+    fold_model_free(m);
+}
+
 static void state_settings(void)
 {
     static block b;
@@ -1309,6 +1400,8 @@ int main(int argc, char **argv)
     check_run("files: types", types);
     check_run("files: settings", settings);
     check_run("files: settings of state", state_settings);
+    check_run("files: how many were loaded", counts);
+    check_run("files: listing", listing);
     check_run("files: saving that fails", cannot_save);
     check_run("files: paths", paths);
 #ifdef WATCHED_DISK
