@@ -260,8 +260,8 @@ FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 
 /* All values (gradients) as one contiguous span, each parameter at a multiple of 16 floats, gaps zero. */
-FOLD_API float *fold_model_values(fold_model *m, size_t *count);
-FOLD_API float *fold_model_grads(fold_model *m, size_t *count);
+FOLD_API float *fold_model_values(fold_model *m, int *count);
+FOLD_API float *fold_model_grads(fold_model *m, int *count);
 /* Call after writing gradients through that span, e.g. the sum over replicas, added in one order everywhere: later runs
    add to them, and rows of lookup tables that are not zero count as touched, as if this model had looked them up. */
 FOLD_API void fold_grads_write_end(fold_model *m);
@@ -385,14 +385,14 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);  /* zero 
 
 /* Over any number of nodes of one shape; all counts are one signature and are batched without padding. No
    nodes at all: name the shape by the …_shaped form, or fold_zeros. */
-FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, size_t n);
-FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, size_t n);
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, size_t n);      /* element-wise largest; gradient to the first largest */
+FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);
+FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n);
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);      /* element-wise largest; gradient to the first largest */
 /* sum of value[k] weighted by softmax over k of score[k], scores [1] (Bahdanau et al. 2015) */
-FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, size_t n);
+FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, int n);
 /* An empty list gives zeros of `shape`; the empty maximum is an error. */
-FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, size_t n, fold_shape shape);
-FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value, size_t n, fold_shape shape);
+FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int n, fold_shape shape);
+FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value, int n, fold_shape shape);
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis);
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b);                       /* along axis 0 */
@@ -428,7 +428,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 
 /* Runs what the n roots need; n may be 0. More may be recorded afterwards, on top of roots and kept nodes, and run again. After
    a change of parameters a batched context computes anew what it needs; an eager one must be reset. */
-FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, size_t n);
+FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 /* Runs forward and backward from one scalar root, which may be one element of a larger value, by a window, and
    adds to the gradients of the model's parameters, and to those of kept nodes. Needs no fold_run before it; it computes forward itself, a group of samples at a time,
    so values of an earlier run are computed again to the same bits. May be called for several roots in turn:
@@ -444,8 +444,8 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x);
 FOLD_API float fold_scalar(fold_ctx *f, fold_node x);
 FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x);
-/* Copies n nodes of one size to dst as a dense [n x size] array. n may be 0. */
-FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, size_t n, float *dst);
+/* Copies n nodes of one size to values as a dense [n x size] array. n may be 0. */
+FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
 
 /* ==== 9 optimisers ======================================================================= */
 /* Each step updates every parameter that is not frozen and clears the gradients. State is allocated at the
@@ -491,7 +491,7 @@ FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
 FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc);
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
 /* list: count elements of n_list components each, element by element. count may be 0. */
-FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, const fold_node *list, size_t count);
+FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, const fold_node *list, int count);
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* output i of a call */
 
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);       /* in a body; empty: zeros */
@@ -603,7 +603,7 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
    cell of their own, which has nothing to multiply by zero. */
 typedef struct fold_child_sum { fold_cell leaf, cell, projected_leaf, projected; fold_param W, b, W_f, b_f; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
-FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, size_t n);
+FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, int n);
 
 /* ==== 12 training ======================================================================== */
 /* The usual loop, for programs that need no other: it does what its settings say and nothing else.
@@ -623,7 +623,7 @@ enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR };
 typedef struct fold_fit_report {
     int epoch;          /* the one running, or the last */
     int epoch_end;      /* it is over, and metric is its own */
-    size_t trained;     /* samples of this epoch so far */
+    int trained;        /* samples of this epoch so far */
     double loss;        /* their mean, each taken before its batch's step */
     double metric;      /* of the last whole epoch, NaN before there is one */
     double best;        /* the best metric so far, NaN before there is one */
@@ -634,10 +634,10 @@ typedef struct fold_fit_report {
 
 typedef struct fold_fit_desc {
     fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
-    size_t samples;          /* at least 1 */
-    fold_node (*loss)(fold_ctx *f, size_t sample, void *user); /* records one sample, gives a scalar */
+    int samples;             /* at least 1 */
+    fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, gives a scalar */
     void *user;              /* handed to loss, metric and progress */
-    size_t batch;            /* default 32 */
+    int batch;               /* default 32 */
     int epochs;              /* default 10 */
     int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state: fold_model_steps /
                                 batches an epoch */
@@ -663,7 +663,7 @@ typedef struct fold_fit_desc {
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
-/* Takes 8 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the
+/* Takes 4 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the
    values, until it returns. Gradients that are there are cleared. report may be NULL; it gets the last state.
    Returns the context's status (see fold_ctx_message): errors of loss, of steps and of files end it, and leave the
    values of the last step, or the best with keep_best. */
@@ -755,21 +755,21 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
 typedef struct fold_stats {
-    size_t nodes, edges;         /* recorded since the reset: values, operands */
-    size_t run_nodes;            /* calls and ops that the last run executed */
-    size_t batches;              /* batches of the last run, forward */
-    size_t prologues;            /* batches beside them: parts of cells that do not depend on the recursion, run first for all calls */
-    size_t lower_bound;          /* sum over groups and signatures of the longest same-signature chain (where signatures feed each
+    int nodes, edges;            /* recorded since the reset: values, operands */
+    int run_nodes;               /* calls and ops that the last run executed */
+    int batches;                 /* batches of the last run, forward */
+    int prologues;               /* batches beside them: parts of cells that do not depend on the recursion, run first for all calls */
+    int lower_bound;             /* sum over groups and signatures of the longest same-signature chain (where signatures feed each
                                     other in circles, of at most 32767) */
-    size_t groups;               /* groups of the last run */
-    size_t signatures;           /* known to the context */
-    size_t batched_nodes;        /* executed nodes that shared a batch with another */
-    size_t list_elements;        /* list elements executed: there is no padding */
-    size_t kernel_calls;         /* op kernels called by the last run, forward and backward, once per tile of rows */
-    size_t one_row_calls;        /* of those: calls of user ops that have no batched path */
+    int groups;                  /* groups of the last run */
+    int signatures;              /* known to the context */
+    int batched_nodes;           /* executed nodes that shared a batch with another */
+    int list_elements;           /* list elements executed: there is no padding */
+    int kernel_calls;            /* op kernels called by the last run, forward and backward, once per tile of rows */
+    int one_row_calls;           /* of those: calls of user ops that have no batched path */
     size_t value_bytes, plan_bytes; /* of the last run: values, gradients and scratch, and its plan */
     size_t without_reuse_bytes;  /* what the last run's values and gradients would take if no two shared memory */
-    size_t plan_hits, plan_misses; /* runs that replayed a plan, and that did not, since the context was made */
+    int plan_hits, plan_misses; /* runs that replayed a plan, and that did not, since the context was made */
     size_t cached_bytes;         /* of plan_bytes of the context, in use */
     uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning batches, running them */
     size_t pack_bytes;           /* packed weights of the model */
@@ -820,7 +820,7 @@ typedef struct fold_op_desc {
 } fold_op_desc;
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *def);
 /* Records a user op. in: n_in nodes (list ops: count elements of def.n_in components, n_in = count * components). */
-FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, size_t n_in, const int32_t *attr, uint64_t data);
+FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr, uint64_t data);
 
 #ifdef __cplusplus
 }
@@ -4031,6 +4031,8 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
         return "its shape has no rank 1 to 4, or a dimension below 1";
     if (d->group < 0 || d->group >= FOLD__GROUPS)
         return "its group is not in 0..15";
+    if (m->span + (size_t)fold__shape_size(&d->shape) > INT_MAX - FOLD__SPAN_ALIGN)
+        return "a model holds at most 2147483647 values";
     if (fold_param_find(m, d->name).id)
         return "there is a parameter of that name already";
     if ((d->uses & (FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T)) && d->shape.rank != 2)
@@ -4196,16 +4198,16 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param p)
             fold__refresh_packs(m, &fold__params(m)[i]);
     m->version++;
 }
-FOLD_API float *fold_model_values(fold_model *m, size_t *count)
+FOLD_API float *fold_model_values(fold_model *m, int *count)
 {
     if (count)
-        *count = m->span;
+        *count = (int)m->span;
     return fold__values(m);
 }
-FOLD_API float *fold_model_grads(fold_model *m, size_t *count)
+FOLD_API float *fold_model_grads(fold_model *m, int *count)
 {
     if (count)
-        *count = m->inference ? 0 : m->span;
+        *count = m->inference ? 0 : (int)m->span;
     m->grads_exposed = 1;
     return m->inference ? NULL : fold__grads(m);
 }
@@ -6086,6 +6088,13 @@ static int fold__copy_param(fold_ctx *f, uint32_t src)
     return 1;
 }
 
+static int fold__count_ok(fold_ctx *f, int n, const char *who)
+{
+    if (n < 0)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a count of %d", who, n);
+    return n >= 0;
+}
+
 /* Checks the handles of one component and finds its shape; `shape` is given for empty lists. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *x, size_t step, size_t n,
                             uint32_t *shape)
@@ -6108,12 +6117,12 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *x, si
 }
 
 static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first, const fold_node *second,
-                               size_t n, const fold_shape *empty)
+                               int n, const fold_shape *empty)
 {
     fold__list list;
     fold__request q;
     const char *who = fold__op_of(f->model, op)->def.name;
-    if (fold__broken(f))
+    if (fold__broken(f) || !fold__count_ok(f, n, who))
         return fold__null;
     if (n && !first)
         return fold__missing(f, who);
@@ -6143,41 +6152,41 @@ static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first,
         if (q.list_shape[0] == FOLD__NONE || q.list_shape[value] == FOLD__NONE)
             return fold__null;
     }
-    if (!fold__check_list(f, who, first, 1, n, &q.list_shape[0]))
+    if (!fold__check_list(f, who, first, 1, (size_t)n, &q.list_shape[0]))
         return fold__null;
-    if (value && !fold__check_list(f, who, second, 1, n, &q.list_shape[1]))
+    if (value && !fold__check_list(f, who, second, 1, (size_t)n, &q.list_shape[1]))
         return fold__null;
     list.first = first;
     list.second = second;
     list.step = 1;
-    list.count = n;
+    list.count = (size_t)n;
     q.op = op;
     q.list = &list;
     return fold__record(f, &q);
 }
-FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, size_t n)
+FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n)
 {
     return fold__list_op(f, FOLD__OP_sum_n, x, NULL, n, NULL);
 }
-FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, size_t n)
+FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n)
 {
     return fold__list_op(f, FOLD__OP_mean_n, x, NULL, n, NULL);
 }
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, size_t n)
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n)
 {
     return fold__list_op(f, FOLD__OP_max_n, x, NULL, n, NULL);
 }
-FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, size_t n)
+FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, int n)
 {
     if (n && !value)
         return fold__missing(f, "attend_n");
     return fold__list_op(f, FOLD__OP_attend_n, score, value, n, NULL);
 }
-FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, size_t n, fold_shape shape)
+FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int n, fold_shape shape)
 {
     return fold__list_op(f, FOLD__OP_sum_n, x, NULL, n, &shape);
 }
-FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value, size_t n,
+FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value, int n,
                                         fold_shape shape)
 {
     if (n && !value)
@@ -6214,8 +6223,8 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *d)
     return op;
 }
 
-FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, size_t n_in,
-                                 const int32_t *attr, uint64_t data)
+FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
+                                 uint64_t data)
 {
     fold__operand o[FOLD_MAX_IN];
     fold__list list;
@@ -6231,9 +6240,9 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, s
     const fold_op_desc *d = &fold__op_of(f->model, q.op)->def;
     if (!in || (d->n_attr && !attr))
         return fold__missing(f, d->name);
-    if (d->is_list ? n_in == 0 || n_in % (size_t)d->n_in
-                   : n_in == 0 || n_in > FOLD_MAX_IN || (d->n_in > 0 && n_in != (size_t)d->n_in)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", d->name, (int)n_in);
+    if (d->is_list ? n_in <= 0 || n_in % d->n_in
+                   : n_in <= 0 || n_in > FOLD_MAX_IN || (d->n_in > 0 && n_in != d->n_in)) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", d->name, n_in);
         return fold__null;
     }
     q.n_attr = d->n_attr;
@@ -6248,7 +6257,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, s
         }
         list.first = in;
         list.step = (size_t)d->n_in;
-        list.count = n_in / (size_t)d->n_in;
+        list.count = (size_t)(n_in / d->n_in);
         q.n_list = d->n_in;
         q.list = &list;
         for (int c = 0; c < d->n_in; c++) {
@@ -6258,7 +6267,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, s
         }
         return fold__record(f, &q);
     }
-    for (size_t i = 0; i < n_in; i++)
+    for (int i = 0; i < n_in; i++)
         if (!fold__operand_of(f, in[i], d->name, &o[i]))
             return fold__null;
     q.in = o;
@@ -6721,8 +6730,10 @@ static void fold__cells_free(fold_model *m)
 
 /* The operands of a call and the shapes of its list's components. */
 static int fold__check_call(fold_ctx *f, const fold__cell_data *c, const fold_node *in, int n_in,
-                            const fold_node *list, size_t count, fold__operand *o, uint32_t *list_shape)
+                            const fold_node *list, int count, fold__operand *o, uint32_t *list_shape)
 {
+    if (!fold__count_ok(f, count, c->name))
+        return 0;
     if (n_in != c->desc.n_in) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", c->name, c->desc.n_in, n_in);
         return 0;
@@ -6745,7 +6756,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *c, const fold_no
             return 0;
     for (int i = 0; i < c->desc.n_list; i++) {
         list_shape[i] = count ? FOLD__NONE : fold__intern_shape(f, &c->desc.list[i]);
-        if (!fold__check_list(f, c->name, list + i, (size_t)c->desc.n_list, count, &list_shape[i]) ||
+        if (!fold__check_list(f, c->name, list + i, (size_t)c->desc.n_list, (size_t)count, &list_shape[i]) ||
             list_shape[i] == FOLD__NONE)
             return 0;
     }
@@ -6906,7 +6917,7 @@ static fold_node fold__eager_twin_call(fold_ctx *f, const fold__request *q, cons
 }
 
 static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
-                            const fold_node *items, size_t count)
+                            const fold_node *items, int count)
 {
     fold__operand o[FOLD_MAX_CELL_IN];
     fold__list list;
@@ -6918,10 +6929,6 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
         return fold__null;
     }
     const fold__cell_data *c = &fold__cells(f->model)[cell.id - 1];
-    if (count > FOLD__NONE / 4) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': the list is too long", c->name);
-        return fold__null;
-    }
     fold__clear_request(&q);
     if (!fold__check_call(f, c, in, n_in, items, count, o, q.list_shape))
         return fold__null;
@@ -6930,7 +6937,7 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
     memset(&list, 0, sizeof list);
     list.first = items;
     list.step = (size_t)c->desc.n_list;
-    list.count = count;
+    list.count = (size_t)count;
     q.op = FOLD__CELL_OP | (cell.id - 1);
     q.in = o;
     q.n_in = (uint32_t)n_in;
@@ -6948,7 +6955,7 @@ FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, i
     return fold__call(f, cell, in, n_in, NULL, 0);
 }
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
-                                  const fold_node *list, size_t count)
+                                  const fold_node *list, int count)
 {
     return fold__call(f, cell, in, n_in, list, count);
 }
@@ -11245,10 +11252,10 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n)
         end = (char *)c + others;
         for (int j = 0; j < FOLD__PLAN_PARTS; end += fold__round_up(part[j].bytes, 8), j++)
             memcpy(part[j].p, end, part[j].bytes);
-        f->stats.plan_hits++;
+        f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
         return 1;
     }
-    f->stats.plan_misses++;
+    f->stats.plan_misses += f->stats.plan_misses < INT_MAX;
     return 0;
 }
 
@@ -11769,29 +11776,39 @@ static void fold__mark_done(fold_ctx *f)
     f->done_version = f->model->version;
 }
 
+/* A count as it is told: what is larger than an int reads INT_MAX. */
+static int fold__count(size_t n) { return n > INT_MAX ? INT_MAX : (int)n; }
+
 static void fold__note_stats(fold_ctx *f)
 {
     const fold__run *r = f->run;
     fold_stats *s = &f->stats;
-    s->run_nodes = r->n.calls;
-    s->batches = s->kernel_calls = s->one_row_calls = 0;
+    size_t batches = 0, prologues = 0, kernel_calls = 0, one_row_calls = 0, lower_bound = 0,
+           batched_nodes = 0, list_elements = 0;
     for (int i = 0; i < f->threads; i++) {
-        s->kernel_calls += r->worker[i].kernel_calls;
-        s->one_row_calls += r->worker[i].one_row_calls;
+        kernel_calls += r->worker[i].kernel_calls;
+        one_row_calls += r->worker[i].one_row_calls;
     }
-    s->groups = r->n.groups;
-    s->lower_bound = s->batched_nodes = s->list_elements = s->prologues = 0;
     for (uint32_t g = 0; g < r->n.groups; g++)
-        s->lower_bound += r->group[g].bound;
+        lower_bound += r->group[g].bound;
     for (uint32_t b = 0; b < r->n.batches; b++) {
         if (!r->batch[b].stage) {
-            s->prologues++;
+            prologues++;
             continue;
         }
-        s->batches++;
-        s->batched_nodes += r->batch[b].count > 1 ? r->batch[b].count : 0;
-        s->list_elements += r->batch[b].elems;
+        batches++;
+        batched_nodes += r->batch[b].count > 1 ? r->batch[b].count : 0;
+        list_elements += r->batch[b].elems;
     }
+    s->run_nodes = fold__count(r->n.calls);
+    s->groups = fold__count(r->n.groups);
+    s->batches = fold__count(batches);
+    s->prologues = fold__count(prologues);
+    s->kernel_calls = fold__count(kernel_calls);
+    s->one_row_calls = fold__count(one_row_calls);
+    s->lower_bound = fold__count(lower_bound);
+    s->batched_nodes = fold__count(batched_nodes);
+    s->list_elements = fold__count(list_elements);
     s->value_bytes = (r->n.region + r->n.scratch + r->acc) * sizeof(float);
     s->without_reuse_bytes = (r->n.without_reuse + r->acc) * sizeof(float);
     s->plan_bytes = 0;
@@ -11801,19 +11818,19 @@ static void fold__note_stats(fold_ctx *f)
     s->one_group = r->n.one_group;
 }
 
-static int fold__check_roots(fold_ctx *f, const fold_node *roots, size_t n, const char *who)
+static int fold__check_roots(fold_ctx *f, const fold_node *roots, int n, const char *who)
 {
     fold__clear_error(&f->read_error);
-    if (fold__broken(f) || fold__in_body(f, who))
+    if (fold__broken(f) || fold__in_body(f, who) || !fold__count_ok(f, n, who))
         return 0;
     if (n && !roots) {
         fold__missing(f, who);
         return 0;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         fold__operand o;
         if (!roots[i].id)
-            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: root %d is null", who, (int)i);
+            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: root %d is null", who, i);
         if (!fold__operand_of(f, roots[i], who, &o))
             return 0;
     }
@@ -11917,11 +11934,11 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
     return FOLD_OK;
 }
 
-FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, size_t n)
+FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n)
 {
     if (!fold__check_roots(f, roots, n, "run"))
         return fold_ctx_status(f);
-    return fold__run_roots(f, roots, n, 0);
+    return fold__run_roots(f, roots, (size_t)n, 0);
 }
 
 /* A parameter's gradient is the sum of its uses: as a root it is used by a copy. */
@@ -12086,24 +12103,26 @@ FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x)
     return fold__readable(f, x, "node_shape", &o) ? *fold__operand_shape(f, &o) : none;
 }
 
-FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, size_t n, float *dst)
+FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values)
 {
     size_t size = 0;
     fold__clear_error(&f->read_error);
-    if (n && (!x || !dst))
+    if (n < 0)
+        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a count of %d", n);
+    else if (n && (!x || !values))
         fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a pointer is NULL");
-    for (size_t i = 0; i < n && !f->read_error.status; i++) {
+    for (int i = 0; i < n && !f->read_error.status; i++) {
         const float *value = fold_value(f, x[i]);
         if (!value)
             break;
         const size_t floats = fold__shapes(f)[f->shape[x[i].id]].size;
         if (i && floats != size) {
-            fold__refuse(f, FOLD_BAD_SHAPE, "read: node %d has %d values, those before it %d", (int)i,
+            fold__refuse(f, FOLD_BAD_SHAPE, "read: node %d has %d values, those before it %d", i,
                          (int)floats, (int)size);
             break;
         }
         size = floats;
-        memcpy(dst + i * size, value, size * sizeof *dst);
+        memcpy(values + (size_t)i * size, value, size * sizeof *values);
     }
     return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
 }
@@ -12111,9 +12130,9 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, size_t n, float 
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 {
     fold_stats s = f->stats;
-    s.nodes = f->n_nodes;
-    s.edges = f->n_edges;
-    s.signatures = f->n_sigs;
+    s.nodes = fold__count(f->n_nodes);
+    s.edges = fold__count(f->n_edges);
+    s.signatures = fold__count(f->n_sigs);
     s.cached_bytes = fold__plans_of(f) ? fold__plans_of(f)->end - fold__plans_head() : 0;
     s.pack_bytes = f->model->packs * sizeof(float);
     s.bytes = fold__ctx_bytes() + f->arena.bytes;
@@ -13095,7 +13114,7 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
     return t;
 }
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x,
-                                         const fold_state *children, size_t n)
+                                         const fold_state *children, int n)
 {
     const int projects = fold__projects(f, t->projected, x);
     fold_node in[2] = { x, x };
@@ -15413,7 +15432,7 @@ typedef struct fold__training {
     fold_model *m;
     fold__arena arena;
     fold__array arrays[2];
-    size_t *order;
+    int *order;
     fold_node *loss; /* of a batch; lies behind the order */
     float *best;     /* values of the best epoch; NULL when they are not kept */
     size_t best_bytes;
@@ -15434,7 +15453,7 @@ static const char *fold__fit_problem(const fold_fit_desc *d)
 {
     if (!d->loss)
         return "no function records the loss";
-    if (!d->samples || !d->batch)
+    if (d->samples < 1 || d->batch < 1)
         return "samples and batch must be at least 1";
     if (d->epochs < 0 || d->first_epoch < 0 || d->patience < 0)
         return "a count of epochs is negative";
@@ -15456,13 +15475,13 @@ static int fold__fit_start(fold__training *x)
     x->arena.array = x->arrays;
     x->arena.n = 2;
     x->best_bytes = x->d.keep_best ? x->m->span * sizeof(float) : 0;
-    const size_t n = x->d.samples, batch = fold__min_size(x->d.batch, n);
-    const size_t bytes = n > SIZE_MAX / 64 ? SIZE_MAX : n * sizeof *x->order + batch * sizeof *x->loss;
+    const size_t n = (size_t)x->d.samples, batch = fold__min_size((size_t)x->d.batch, n);
+    const size_t bytes = fold__size(n, sizeof *x->order, batch * sizeof *x->loss);
     if (!fold__arena_need(&x->arena, 0, bytes) || !fold__arena_need(&x->arena, 1, x->best_bytes)) {
         fold__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
         return 0;
     }
-    x->order = (size_t *)(void *)x->arrays[0].p;
+    x->order = (int *)(void *)x->arrays[0].p;
     x->best = (float *)(void *)x->arrays[1].p;
     x->loss = (fold_node *)(void *)(x->order + n);
     fold_grads_clear(x->m);
@@ -15473,10 +15492,10 @@ static int fold__fit_start(fold__training *x)
 static void fold__fit_order(fold__training *x)
 {
     fold__random r = { fold__mix64(x->d.seed ^ fold__mix64((uint64_t)x->r.epoch + 1)) };
-    for (size_t i = 0; i < x->d.samples; i++)
+    for (int i = 0; i < x->d.samples; i++)
         x->order[i] = i;
-    for (size_t i = x->d.samples; i > 1 && !x->d.in_order; i--) {
-        const size_t k = (size_t)(fold__random_next(&r) % i), sample = x->order[k];
+    for (int i = x->d.samples; i > 1 && !x->d.in_order; i--) {
+        const int k = (int)(fold__random_next(&r) % (uint64_t)i), sample = x->order[k];
         x->order[k] = x->order[i - 1];
         x->order[i - 1] = sample;
     }
@@ -15494,18 +15513,17 @@ static fold_status fold__fit_step(fold__training *x)
 }
 
 /* Trains on samples first..first+n of the order. */
-static int fold__fit_batch(fold__training *x, size_t first, size_t n)
+static int fold__fit_batch(fold__training *x, int first, int n)
 {
     fold_ctx *f = x->d.ctx;
     const uint64_t start = fold__now(f), salt = fold__mix64(x->d.seed + fold__mix64((uint64_t)x->r.epoch));
     fold_ctx_reset(f);
-    for (size_t i = 0; i < n && !fold__broken(f); i++) {
-        const size_t sample = x->order[first + i];
-        fold_dropout_seed(f, salt ^ fold__mix64(sample));
+    for (int i = 0; i < n && !fold__broken(f); i++) {
+        const int sample = x->order[first + i];
+        fold_dropout_seed(f, salt ^ fold__mix64((uint64_t)sample));
         x->loss[i] = x->d.loss(f, sample, x->d.user);
         if (fold_node_is_null(x->loss[i]))
-            fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %lu is the null node",
-                       (unsigned long)sample);
+            fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %d is the null node", sample);
     }
     if (fold__broken(f))
         return 0;
@@ -15569,13 +15587,13 @@ static int fold__fit_epoch_end(fold__training *x)
 /* One epoch; whether to go on. */
 static int fold__fit_epoch(fold__training *x)
 {
-    const size_t samples = x->d.samples;
+    const int samples = x->d.samples, batch = x->d.batch;
     x->sum = 0;
     x->ns = 0;
     x->r.epoch_end = 0;
     fold__fit_order(x);
-    for (size_t first = 0, n; first < samples; first += n) {
-        n = fold__min_size(x->d.batch, samples - first);
+    for (int first = 0, n; first < samples; first += n) {
+        n = batch < samples - first ? batch : samples - first;
         if (!fold__fit_batch(x, first, n))
             return 0;
         if (!x->d.progress || !x->d.progress(&x->r, x->d.user))

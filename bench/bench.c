@@ -54,7 +54,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
            r.stage[SCHEDULE] * per_node, r.stage[RUN] * per_node);
     printf(",\"ns_per_unit\":%.2f,\"record_ns_per_unit\":%.2f,\"schedule_ns_per_unit\":%.2f,\"run_ns_per_unit\":%.2f", whole * per_unit,
            r.stage[RECORD] * per_unit, r.stage[SCHEDULE] * per_unit, r.stage[RUN] * per_unit);
-    printf(",\"arena_peak_bytes\":%zu,\"value_bytes\":%zu,\"without_reuse_bytes\":%zu,\"pack_bytes\":%zu,\"plan_hits\":%zu,\"plan_cache\":%s,"
+    printf(",\"arena_peak_bytes\":%zu,\"value_bytes\":%zu,\"without_reuse_bytes\":%zu,\"pack_bytes\":%zu,\"plan_hits\":%d,\"plan_cache\":%s,"
            "\"dedupe\":%s,\"optimiser_ns_per_sample\":%.1f",
            arena, s.value_bytes, s.without_reuse_bytes, s.pack_bytes, s.plan_hits, b->o->plan_cache ? "true" : "false",
            b->o->dedupe ? "true" : "false", r.stage[OPTIMISE] * 1e9 / r.samples);

@@ -131,11 +131,11 @@ static void run_samples(side *a, const bench *b, const recording *r, int from, i
     for (int i = from; i < to; i++) b->w->record(a->ctx, &a->n, r, &r->samples[i], b->training, &a->out);
     fold_node loss = { 0, 0 };
     if (b->training) {
-        loss = fold_scale(a->ctx, fold_sum_n(a->ctx, a->out.node, a->out.n), 1.0f / (float)r->n_samples);
+        loss = fold_scale(a->ctx, fold_sum_n(a->ctx, a->out.node, (int)a->out.n), 1.0f / (float)r->n_samples);
         for (size_t i = 0; i < a->out.n && hash; i++) fold_keep(a->ctx, a->out.node[i]);
     }
     const double recorded = now_seconds();
-    if (b->training ? fold_backward(a->ctx, loss) : fold_run(a->ctx, a->out.node, a->out.n)) die(fold_ctx_message(a->ctx), "");
+    if (b->training ? fold_backward(a->ctx, loss) : fold_run(a->ctx, a->out.node, (int)a->out.n)) die(fold_ctx_message(a->ctx), "");
     const double end = now_seconds();
     const fold_stats s = fold_ctx_stats(a->ctx);
     const double scheduling = a->schedule == EAGER ? 0 : 1e-9 * (double)s.schedule_ns;
@@ -170,9 +170,9 @@ static double run_batch(side *a, const bench *b, int which, int timed, uint64_t 
     if (a->schedule == MANUAL) manual_batch(&a->by_hand, r, b->training, &t[SCHEDULE], &t[RUN], hash);
     else for (int i = 0; i < r->n_samples; i += together) run_samples(a, b, r, i, i + together, t, hash);
     if (hash && b->training) {
-        size_t n;
+        int n;
         const float *grads = fold_model_grads(a->model, &n);
-        *hash = hash_floats(*hash, grads, n);
+        *hash = hash_floats(*hash, grads, (size_t)n);
         fold_grads_clear(a->model);
     } else if (b->training) {
         const double start = now_seconds();
@@ -254,13 +254,13 @@ static result result_of(const side *a, const bench *b)
 static double manual_error(side *a, const bench *b)
 {
     double t = 0, largest = 0, error = 0;
-    size_t n;
-    float *grads = fold_model_grads(a->model, &n), *expected = (float *)take(NULL, n, sizeof *expected);
+    int n;
+    float *grads = fold_model_grads(a->model, &n), *expected = (float *)take(NULL, (size_t)n, sizeof *expected);
     run_samples(a, b, &b->data[0], 0, b->data[0].n_samples, (double[N_STAGES]){ 0 }, NULL);
-    memcpy(expected, grads, n * sizeof *grads);
+    memcpy(expected, grads, (size_t)n * sizeof *grads);
     fold_grads_clear(a->model);
     manual_batch(&a->by_hand, &b->data[0], 1, &t, &t, NULL);
-    for (size_t i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         largest = fmax(largest, fabs((double)expected[i]));
         error = fmax(error, fabs((double)expected[i] - (double)grads[i]));
     }

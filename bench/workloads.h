@@ -114,15 +114,15 @@ static void plain_gates(fold_ctx *f, fold_node x, int h, int n, fold_node *gate)
 static fold_state child_sum_node(fold_ctx *f, const net *n, fold_node x, const fold_state *children, size_t count)
 {
     const int h = n->s.hidden;
-    if (n->s.cells) return fold_child_sum_apply(f, &n->child_sum, x, children, count);
+    if (n->s.cells) return fold_child_sum_apply(f, &n->child_sum, x, children, (int)count);
     fold_node hs[MAX_NODES], kept[MAX_NODES], gate[3];
     const fold_node null = { 0, 0 }, wx = fold_linear_first(f, x, n->W, n->b), fx = count ? fold_linear_first(f, x, n->W_f, n->b_f) : null;
     for (size_t i = 0; i < count; i++) {
         hs[i] = children[i].h;
         kept[i] = fold_mul(f, fold_sigmoid(f, fold_linear_then(f, fx, hs[i], n->W_f)), children[i].c);
     }
-    plain_gates(f, count ? fold_linear_then(f, wx, fold_sum_n(f, hs, count), n->W) : wx, h, 3, gate);
-    return plain_out(f, gate[0], gate[1], gate[2], count ? fold_sum_n(f, kept, count) : null);
+    plain_gates(f, count ? fold_linear_then(f, wx, fold_sum_n(f, hs, (int)count), n->W) : wx, h, 3, gate);
+    return plain_out(f, gate[0], gate[1], gate[2], count ? fold_sum_n(f, kept, (int)count) : null);
 }
 static fold_state tree_leaf(fold_ctx *f, const net *n, fold_node x)
 {

@@ -372,7 +372,7 @@ static void train_epoch(trainer *w, const corpus *c, const epoch *e, const char 
     fold_adam adam = fold_adam_default();
     adam.rate = learning_rate;
     const int *line = e->line;
-    const size_t hits = fold_ctx_stats(w->f).plan_hits;
+    const int hits = fold_ctx_stats(w->f).plan_hits;
     for (int i = 0; i < e->n_batches; line += e->batch[i++].lines) {
         const key k = e->batch[i];
         const double start = seconds();
@@ -430,16 +430,16 @@ static double perplexity(const net *n, const corpus *c)
 }
 
 /* The gradients of the first held-out lines' loss, recorded the way's way; to be freed. */
-static float *gradients(const net *n, const corpus *c, const buckets *b, int way, size_t *count)
+static float *gradients(const net *n, const corpus *c, const buckets *b, int way, int *count)
 {
     fold_ctx *f = new_context(n, 1);
     fold_node loss[MAX_BATCH];
     const int lines = c->n_test < MAX_BATCH ? c->n_test : MAX_BATCH;
     for (int i = 0; i < lines; i++) loss[i] = record_line(f, n, c, c->test[i], unrolled_steps(c, b, way, c->test[i]));
     fold_grads_clear(n->m);
-    if (fold_backward(f, fold_sum_n(f, loss, (size_t)lines))) fail("", fold_ctx_message(f));
+    if (fold_backward(f, fold_sum_n(f, loss, lines))) fail("", fold_ctx_message(f));
     const float *g = fold_model_grads(n->m, count);
-    float *copy = (float *)memcpy(allocate(*count, sizeof *g), g, *count * sizeof *g);
+    float *copy = (float *)memcpy(allocate((size_t)*count, sizeof *g), g, (size_t)*count * sizeof *g);
     fold_grads_clear(n->m);
     fold_ctx_free(f);
     return copy;
@@ -452,7 +452,7 @@ static agreement compare(const trainer *ways, const corpus *c, const buckets *b)
 {
     agreement a = { 1, 1, 0 };
     float *loss[WAYS], *grad[WAYS];
-    size_t count, values;
+    int count, values;
     for (int w = 0; w < WAYS; w++) {
         loss[w] = (float *)allocate((size_t)c->n_test, sizeof **loss);
         held_out_losses(&ways[DYNAMIC].n, c, b, w, loss[w]);
@@ -460,11 +460,11 @@ static agreement compare(const trainer *ways, const corpus *c, const buckets *b)
     }
     for (int w = 0; w < WAYS; w++) {
         a.losses &= !memcmp(loss[w], loss[DYNAMIC], (size_t)c->n_test * sizeof **loss);
-        for (size_t i = 0; i < count; i++) a.gradients &= grad[w][i] == grad[DYNAMIC][i]; /* 0 and -0 are one number */
+        for (int i = 0; i < count; i++) a.gradients &= grad[w][i] == grad[DYNAMIC][i]; /* 0 and -0 are one number */
     }
     for (int w = 0; w < WAYS; w++) { free(loss[w]); free(grad[w]); }
     const float *padded = fold_model_values(ways[PADDED].n.m, &values);
-    a.weights = !memcmp(padded, fold_model_values(ways[DYNAMIC].n.m, NULL), values * sizeof *padded);
+    a.weights = !memcmp(padded, fold_model_values(ways[DYNAMIC].n.m, NULL), (size_t)values * sizeof *padded);
     return a;
 }
 

@@ -34,7 +34,7 @@ int main(void)
         }
         total = fold_mean_n(f, loss, BATCH); /* 64 trees of different shapes run as a few large batches */
         if (fold_backward(f, total) || fold_adam_step(m, &adam)) { puts(fold_ctx_message(f)); return 1; }
-        if (step % 400 == 0) printf("step %4d  loss %.4f  %zu batches\n", step, (double)fold_scalar(f, total), fold_ctx_stats(f).batches);
+        if (step % 400 == 0) printf("step %4d  loss %.4f  %d batches\n", step, (double)fold_scalar(f, total), fold_ctx_stats(f).batches);
     }
     fold_ctx_free(f), fold_model_free(m);
 }

@@ -45,7 +45,7 @@ static int count_wrong(const float *table, float (*y)[LOOKUPS])
     return wrong;
 }
 
-typedef struct outcome { size_t products, batches; int wrong; } outcome;
+typedef struct outcome { int products, batches, wrong; } outcome;
 
 typedef fold_status printer(fold_ctx *f, fold_writer *write, void *user);
 static void draw(fold_ctx *f, printer *print, const char *path)
@@ -69,7 +69,7 @@ static outcome run(fold_model *m, fold_param table, int dedupe, const char *svg,
     if (fold_run(f, products, PRODUCTS) || fold_read(f, products, PRODUCTS, y[0])) fail(fold_ctx_message(f));
     const fold_stats s = fold_ctx_stats(f);
     const outcome o = { s.run_nodes - 1, s.batches - 1, count_wrong(fold_param_value(m, table), y) };
-    printf("dedupe %s: %zu nodes recorded, %zu run in %zu batches; %zu of them share a batch: the products\n",
+    printf("dedupe %s: %d nodes recorded, %d run in %d batches; %d of them share a batch: the products\n",
            dedupe ? "on" : "off", s.nodes, s.run_nodes, s.batches, s.batched_nodes);
     if (fold_ctx_print(f, fold_to_file, stdout)) fail("cannot print");
     if (svg) draw(f, fold_ctx_print_svg, svg);
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     const outcome all = run(m, table, 0, NULL, NULL), distinct = run(m, table, 1, svg, dot);
     const int wrong = all.wrong + distinct.wrong;
     fold_model_free(m);
-    printf("RESULT hello_shared products=%zu batches=%zu dedupe_products=%zu dedupe_batches=%zu wrong=%d\n",
+    printf("RESULT hello_shared products=%d batches=%d dedupe_products=%d dedupe_batches=%d wrong=%d\n",
            all.products, all.batches, distinct.products, distinct.batches, wrong);
     return wrong || all.products != PRODUCTS || distinct.products != ROWS;
 }

@@ -195,7 +195,7 @@ static value record(fold_ctx *f, const net *n, const unsigned char **at)
     size_t count = 0;
     while (**at != END) arguments[count++] = record(f, n, at).digit;
     ++*at;
-    fold_node call = fold_call_list(f, n->list, &op, 1, arguments, count);
+    fold_node call = fold_call_list(f, n->list, &op, 1, arguments, (int)count);
     v.digit = fold_out(f, call, 0);
     v.logits = fold_out(f, call, 1);
     return v;
@@ -219,7 +219,7 @@ static void predict(fold_ctx *f, const net *n, const data_set *d, int first, int
         fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++)
             root[i] = record_logits(f, n, d, &d->samples[(size_t)(first + done) + i]);
-        if (fold_run(f, root, size) || fold_read(f, root, size, logits + (size_t)done * DIGITS))
+        if (fold_run(f, root, (int)size) || fold_read(f, root, (int)size, logits + (size_t)done * DIGITS))
             stop(fold_ctx_message(f));
     }
 }

@@ -144,7 +144,7 @@ static void predict(fold_ctx *f, const fold_mlp *net, const data_set *s, size_t 
         const size_t size = smaller(n - at, batch);
         fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++) out[i] = classify(f, net, data_floats(s, 0, at + i));
-        if (fold_run(f, out, size) || fold_read(f, out, size, logits + at * CLASSES)) fail(fold_ctx_message(f), "");
+        if (fold_run(f, out, (int)size) || fold_read(f, out, (int)size, logits + at * CLASSES)) fail(fold_ctx_message(f), "");
     }
 }
 
@@ -221,7 +221,7 @@ static size_t learn(learner *l)
         losses[i] = fold_softmax_xent(f, logits[i], (int)data_ints(s, 1, example, NULL)[0]);
         fold_keep(f, logits[i]);
     }
-    if (fold_backward(f, fold_mean_n(f, losses, l->it.size))) fail(fold_ctx_message(f), "");
+    if (fold_backward(f, fold_mean_n(f, losses, (int)l->it.size))) fail(fold_ctx_message(f), "");
     for (size_t i = 0; i < l->it.size; i++)
         right += best(fold_value(f, logits[i])) == data_ints(s, 1, l->it.index[i], NULL)[0];
     if (fold_adam_step(l->model, &l->adam)) fail(fold_model_message(l->model), "");
@@ -234,7 +234,8 @@ static double notebook(const options *o, const data_set *s, size_t batch, int ea
 {
     learner l;
     clock_t start;
-    size_t seen = 0, counted = 0, right = 0, n_weights, bytes;
+    size_t seen = 0, counted = 0, right = 0, bytes;
+    int n_weights;
     double elapsed;
     learner_new(&l, o, s, batch, eager);
     printf("%-34s", name);
@@ -247,7 +248,7 @@ static double notebook(const options *o, const data_set *s, size_t batch, int ea
         right = 0;
     }
     const float *values = fold_model_values(l.model, &n_weights);
-    bytes = n_weights * sizeof *values;
+    bytes = (size_t)n_weights * sizeof *values;
     *weights = (float *)malloc(bytes);
     if (!*weights) fail("out of memory", "");
     memcpy(*weights, values, bytes);
@@ -283,7 +284,7 @@ static void compare(const options *o, const sets *d, outcome *r)
     const size_t n = smaller(d->train.count, NOTEBOOK), size = n * CLASSES;
     fold_ctx_desc desc = fold_ctx_desc_default();
     learner l;
-    size_t n_weights;
+    int n_weights;
     float *logits[2], *weights[3];
     learner_new(&l, o, &d->train, BATCH, 0);
     fold_ctx *batched = fold_ctx_new(l.model, NULL);
@@ -301,7 +302,7 @@ static void compare(const options *o, const sets *d, outcome *r)
     r->eager_train = notebook(o, &d->train, BATCH, 1, "steps of 32, one at a time (eager)", &weights[1]);
     notebook(o, &d->train, 1, 1, "a step for every image (eager)", &weights[2]);
     fold_model_values(l.model, &n_weights);
-    r->identical &= !memcmp(weights[0], weights[1], n_weights * sizeof(float));
+    r->identical &= !memcmp(weights[0], weights[1], (size_t)n_weights * sizeof(float));
     for (int i = 0; i < 2; i++) free(logits[i]);
     for (int i = 0; i < 3; i++) free(weights[i]);
     fold_ctx_free(eager);

@@ -119,7 +119,7 @@ static fold_node record_tree(fold_ctx *f, const net *n, const pair *p, int side)
         for (int k = i + 1; k < p->n; k++)
             if (p->head[k] == i) children[count++] = state[k];
         const fold_node x = fold_lookup(f, n->words, p->word[side][i]);
-        state[i] = fold_child_sum_apply(f, &n->tree, x, children, count);
+        state[i] = fold_child_sum_apply(f, &n->tree, x, children, (int)count);
     }
     return state[0].h;
 }
@@ -146,7 +146,7 @@ static void add_shard(fold_ctx *f, const net *n, const pair *pairs, int count, i
     size_t own = 0;
     fold_ctx_reset(f);
     for (int i = shard; i < count; i += of) loss[own++] = record_loss(f, n, &pairs[i]);
-    if (own && fold_backward(f, fold_scale(f, fold_sum_n(f, loss, own), 1 / (float)count))) fail("", fold_ctx_message(f));
+    if (own && fold_backward(f, fold_scale(f, fold_sum_n(f, loss, (int)own), 1 / (float)count))) fail("", fold_ctx_message(f));
     free(loss);
 }
 

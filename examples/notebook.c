@@ -121,7 +121,7 @@ static void run_pages(fold_ctx *f, const net *n, const char *name)
     printf("%s:", name);
     for (int i = 0; i < POWERS; i++) show(label[i], value[i], (float)(2 << i));
     show("  1.2 d = ", value[POWERS], -1);
-    if (fold_ctx_stats(f).batches) printf("  (%zu calls, %zu batches)", fold_ctx_stats(f).run_nodes, fold_ctx_stats(f).batches);
+    if (fold_ctx_stats(f).batches) printf("  (%d calls, %d batches)", fold_ctx_stats(f).run_nodes, fold_ctx_stats(f).batches);
     putchar('\n');
 }
 

@@ -281,7 +281,7 @@ static double train_step(fold_ctx *f, machine *k, const net *n, const task *d, c
     k->n_losses = 0;
     for (size_t i = 0; i < it->size; i++)
         run_machine(f, k, n, d->trees.nodes, data_ints(&d->train, 0, it->index[i], NULL), 1);
-    const fold_node mean = fold_scale(f, fold_sum_n(f, k->losses, k->n_losses), 1.0f / (float)it->size);
+    const fold_node mean = fold_scale(f, fold_sum_n(f, k->losses, (int)k->n_losses), 1.0f / (float)it->size);
     if (fold_backward(f, mean)) fail(fold_ctx_message(f), "");
     fold_grads_clip(fold_ctx_model(f), 5);
     if (fold_adam_step(fold_ctx_model(f), adam)) fail(fold_model_message(fold_ctx_model(f)), "");
@@ -321,7 +321,7 @@ static void predict(fold_ctx *f, machine *k, const net *n, const task *d, size_t
         fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++)
             out[i] = run_machine(f, k, n, d->trees.nodes, data_ints(&d->test, 0, at + i, NULL), 0);
-        if (fold_run(f, out, size) || fold_read(f, out, size, logits)) fail(fold_ctx_message(f), "");
+        if (fold_run(f, out, (int)size) || fold_read(f, out, (int)size, logits)) fail(fold_ctx_message(f), "");
         logits += size * (size_t)d->classes;
     }
 }
@@ -379,13 +379,13 @@ static int run(const options *o, const task *d, const char *data_name)
     const fold_stats s = fold_ctx_stats(batched);
     const double single_speed = speed(single, &k, &n, d, 1, o->seconds, single_logits);
     const int identical = !memcmp(logits, single_logits, size);
-    printf("%d epochs in %.1f s: %.0f samples/s. The last run: %zu calls and ops in %zu batches\n", o->epochs, seconds,
+    printf("%d epochs in %.1f s: %.0f samples/s. The last run: %d calls and ops in %d batches\n", o->epochs, seconds,
            train_speed, s.run_nodes, s.batches + s.prologues);
     printf("test: %.0f samples/s in batches of %d, %.0f one at a time (%.1f times): %s outputs\n", batched_speed,
            TEST_BATCH, single_speed, batched_speed / single_speed, identical ? "equal" : "DIFFERENT");
     printf("RESULT shift_reduce accuracy=%.2f batched_per_s=%.0f eager_per_s=%.0f identical=%d", accuracy(d, logits),
            batched_speed, single_speed, identical);
-    printf(" nodes=%zu batches=%zu train_per_s=%.0f data=%s seed=%llu\n", s.run_nodes, s.batches + s.prologues,
+    printf(" nodes=%d batches=%d train_per_s=%.0f data=%s seed=%llu\n", s.run_nodes, s.batches + s.prologues,
            train_speed, data_name, (unsigned long long)o->seed);
     free(logits); free(single_logits); free(k.buffer); free(k.stack); free(k.losses);
     fold_ctx_free(single);

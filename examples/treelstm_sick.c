@@ -371,7 +371,7 @@ static fold_state record_tree(fold_ctx *f, const net *n, const corpus *c, int i)
     fold_state children[MAX_CHILDREN];
     size_t count = 0;
     for (int k = c->nodes[i].child; k >= 0; k = c->nodes[k].sibling) children[count++] = record_tree(f, n, c, k);
-    return fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, c->nodes[i].word), children, count);
+    return fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, c->nodes[i].word), children, (int)count);
 }
 
 /* The classes' logits. */
@@ -401,7 +401,7 @@ static void add_gradients(fold_ctx *f, const net *n, const corpus *c, const size
         const size_t size = smaller(count - at, together);
         fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++) losses[i] = record_loss(f, n, c, &c->pairs[order[at + i]]);
-        const fold_node loss = fold_scale(f, fold_sum_n(f, losses, size), 1.0f / (float)count);
+        const fold_node loss = fold_scale(f, fold_sum_n(f, losses, (int)size), 1.0f / (float)count);
         if (fold_backward(f, loss)) fail(fold_ctx_message(f), "");
     }
 }
@@ -416,7 +416,7 @@ static void predict(fold_ctx *f, const net *n, const corpus *c, size_t first, si
         fold_ctx_reset(f);
         for (size_t i = 0; i < size; i++)
             roots[i] = fold_softmax(f, record_pair(f, n, c, &c->pairs[first + at + i]));
-        if (fold_run(f, roots, size) || fold_read(f, roots, size, p[at])) fail(fold_ctx_message(f), "");
+        if (fold_run(f, roots, (int)size) || fold_read(f, roots, (int)size, p[at])) fail(fold_ctx_message(f), "");
     }
 }
 
@@ -482,7 +482,7 @@ typedef struct trainer {
     fold_model *model; net n;
     fold_ctx *training, *inference;
     size_t *order;                            /* of the training pairs */
-    float *average, *best; size_t n_weights;  /* running average of all weights, and that of the best epoch */
+    float *average, *best; int n_weights;      /* running average of all weights, and that of the best epoch */
     uint64_t random, steps;
     fold_adagrad adagrad;
 } trainer;
@@ -509,9 +509,9 @@ static void start(trainer *t, const options *o, const dataset *d, uint64_t seed)
     if (!t->training || !t->inference) fail("out of memory", "");
     fold_model_values(t->model, &t->n_weights);
     t->order = (size_t *)allocate(d->train.n_pairs, sizeof *t->order);
-    t->average = (float *)allocate(t->n_weights, sizeof *t->average);
-    t->best = (float *)allocate(t->n_weights, sizeof *t->best);
-    memcpy(t->average, fold_model_values(t->model, NULL), t->n_weights * sizeof *t->average);
+    t->average = (float *)allocate((size_t)t->n_weights, sizeof *t->average);
+    t->best = (float *)allocate((size_t)t->n_weights, sizeof *t->best);
+    memcpy(t->average, fold_model_values(t->model, NULL), (size_t)t->n_weights * sizeof *t->average);
     for (size_t i = 0; i < d->train.n_pairs; i++) t->order[i] = i;
 }
 
@@ -536,7 +536,7 @@ static void update_average(trainer *t)
     if (++t->steps % AVERAGE_EVERY) return;
     const float keep = (float)t->steps / (float)(t->steps + AVERAGE_POWER * AVERAGE_EVERY);
     const float *values = fold_model_values(t->model, NULL);
-    for (size_t i = 0; i < t->n_weights; i++) t->average[i] = values[i] + keep * (t->average[i] - values[i]);
+    for (int i = 0; i < t->n_weights; i++) t->average[i] = values[i] + keep * (t->average[i] - values[i]);
 }
 
 /* Exchanges the model's weights with others. */
@@ -544,7 +544,7 @@ static void swap_weights(trainer *t, float *other)
 {
     const fold_param all = { 0, 0 };
     float *values = fold_values_write_begin(t->model, all);
-    for (size_t i = 0; i < t->n_weights; i++) {
+    for (int i = 0; i < t->n_weights; i++) {
         const float value = values[i];
         values[i] = other[i];
         other[i] = value;
@@ -586,7 +586,7 @@ static figures train(trainer *t, const options *o, uint64_t seed)
         if (!best_epoch || dev.pearson > best) {
             best = dev.pearson;
             best_epoch = epoch;
-            memcpy(t->best, fold_model_values(t->model, NULL), t->n_weights * sizeof *t->best);
+            memcpy(t->best, fold_model_values(t->model, NULL), (size_t)t->n_weights * sizeof *t->best);
         }
         swap_weights(t, t->average);
         if (isatty(1)) printf("epoch %d: dev Pearson %.4f, MSE %.4f\n", epoch, dev.pearson, dev.mse);
@@ -614,15 +614,15 @@ static int check_identical(trainer *t, const way *eager)
 {
     const size_t n = t->data->test.n_pairs, count = smaller(t->data->train.n_pairs, BATCH);
     float (*p)[CLASSES] = (float (*)[CLASSES])allocate(2 * n, sizeof *p);
-    float *grads = (float *)allocate(t->n_weights, sizeof *grads);
+    float *grads = (float *)allocate((size_t)t->n_weights, sizeof *grads);
     predict(t->inference, &t->n, &t->data->test, 0, n, CHUNK, p);
     predict(eager->inference, &t->n, &t->data->test, 0, n, 1, p + n);
     add_gradients(t->training, &t->n, &t->data->train, t->order, count, count);
-    memcpy(grads, fold_model_grads(t->model, NULL), t->n_weights * sizeof *grads);
+    memcpy(grads, fold_model_grads(t->model, NULL), (size_t)t->n_weights * sizeof *grads);
     fold_grads_clear(t->model);
     add_gradients(eager->training, &t->n, &t->data->train, t->order, count, count);
     const int same = !memcmp(p, p + n, n * sizeof *p) &&
-                     !memcmp(grads, fold_model_grads(t->model, NULL), t->n_weights * sizeof *grads);
+                     !memcmp(grads, fold_model_grads(t->model, NULL), (size_t)t->n_weights * sizeof *grads);
     fold_grads_clear(t->model);
     free(grads);
     free(p);

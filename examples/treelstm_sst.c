@@ -228,7 +228,7 @@ static accuracy evaluate(fold_ctx *f, const net *n, const data_set *s)
             const fold_node h = record_tree(f, n, data_ints(s, 0, at + i, NULL), NULL);
             roots[i] = fold_softmax(f, fold_dense_apply(f, &n->label, h));
         }
-        if (fold_run(f, roots, count) || fold_read(f, roots, count, p[0])) fail(fold_ctx_message(f), "");
+        if (fold_run(f, roots, (int)count) || fold_read(f, roots, (int)count, p[0])) fail(fold_ctx_message(f), "");
         for (size_t i = 0; i < count; i++) {
             const int label = data_ints(s, 1, at + i, NULL)[0];
             int best = 0;
@@ -251,7 +251,7 @@ typedef struct trainer {
     fold_model *model; net n;
     fold_ctx *training, *inference;
     size_t *order;                            /* of the training trees */
-    float *average, *best; size_t n_weights;  /* running average of all weights, and that of the best epoch */
+    float *average, *best; int n_weights;      /* running average of all weights, and that of the best epoch */
     uint64_t steps;
     lesson l;
 } trainer;
@@ -266,13 +266,13 @@ static void train_step(trainer *t, size_t at, size_t count, const fold_adagrad *
         fold_dropout_seed(f, data_random(&t->l.random));
         record_tree(f, &t->n, data_ints(&t->data->train, 0, t->order[at + i], NULL), &t->l);
     }
-    const fold_node loss = fold_scale(f, fold_sum_n(f, t->l.losses, t->l.n_losses), 1.0f / (float)count);
+    const fold_node loss = fold_scale(f, fold_sum_n(f, t->l.losses, (int)t->l.n_losses), 1.0f / (float)count);
     if (fold_backward(f, loss) || fold_adagrad_step(t->model, adagrad)) fail(fold_ctx_message(f), "");
     if (++t->steps % AVERAGE_EVERY) return;
     /* polynomial decay (Shamir and Zhang 2013): about the last third of all steps so far */
     const float keep = (float)t->steps / (float)(t->steps + AVERAGE_POWER * AVERAGE_EVERY);
     const float *values = fold_model_values(t->model, NULL);
-    for (size_t i = 0; i < t->n_weights; i++) t->average[i] = values[i] + keep * (t->average[i] - values[i]);
+    for (int i = 0; i < t->n_weights; i++) t->average[i] = values[i] + keep * (t->average[i] - values[i]);
 }
 
 static void train_epoch(trainer *t, int epoch)
@@ -296,7 +296,7 @@ static void swap_weights(trainer *t, float *other)
 {
     const fold_param all = { 0, 0 };
     float *values = fold_values_write_begin(t->model, all);
-    for (size_t i = 0; i < t->n_weights; i++) {
+    for (int i = 0; i < t->n_weights; i++) {
         const float value = values[i];
         values[i] = other[i];
         other[i] = value;
@@ -322,10 +322,10 @@ static void start(trainer *t, const options *o, const dataset *d)
     t->inference = fold_ctx_new(t->model, NULL);
     const float *values = fold_model_values(t->model, &t->n_weights);
     t->order = (size_t *)malloc(d->train.count * sizeof *t->order);
-    t->average = (float *)malloc(t->n_weights * sizeof *t->average);
-    t->best = (float *)malloc(t->n_weights * sizeof *t->best);
+    t->average = (float *)malloc((size_t)t->n_weights * sizeof *t->average);
+    t->best = (float *)malloc((size_t)t->n_weights * sizeof *t->best);
     if (!t->training || !t->inference || !t->order || !t->average || !t->best) fail("out of memory", "");
-    memcpy(t->average, values, t->n_weights * sizeof *values);
+    memcpy(t->average, values, (size_t)t->n_weights * sizeof *values);
     for (size_t i = 0; i < d->train.count; i++) t->order[i] = i;
 }
 
@@ -358,7 +358,7 @@ static void train(trainer *t, const char *data_name)
         if (!best_epoch || dev.five + dev.two > best.five + best.two) {
             best = dev;
             best_epoch = epoch;
-            memcpy(t->best, fold_model_values(t->model, NULL), t->n_weights * sizeof *t->best);
+            memcpy(t->best, fold_model_values(t->model, NULL), (size_t)t->n_weights * sizeof *t->best);
         }
         swap_weights(t, t->average);
         if (isatty(1)) printf("epoch %d: dev %.2f %% of five, %.2f %% of two\n", epoch, dev.five, dev.two);

@@ -142,7 +142,7 @@ static inline int check_bits(const float *a, const float *b, size_t n, const cha
 #define CHECK_NEAR(got, want, margin)                                                                    \
     check_near((double)(got), (double)(want), margin, __FILE__, __LINE__, #got)
 #define CHECK_TEXT(text, part) check_text(text, part, __FILE__, __LINE__)
-#define CHECK_BITS(got, want, n) check_bits(got, want, n, __FILE__, __LINE__, #got) /* n floats, equal bits */
+#define CHECK_BITS(got, want, n) check_bits(got, want, (size_t)(n), __FILE__, __LINE__, #got) /* n floats, equal bits */
 
 /* -- random data: splitmix64 (Steele et al. 2014) -------------------------------------------- */
 

@@ -49,9 +49,9 @@ static fold_model *make_model(purse *p, int steps)
     fold_bias_new(m, "b\xc3\xbc", 1);
     fold_table_new(m, "t\"", 3, 2);
     for (int i = 0; i < steps; i++) {
-        size_t n;
+        int n;
         float *g = fold_model_grads(m, &n);
-        for (size_t k = 0; k < n; k++) g[k] = 0.01f * (float)(k + 1);
+        for (int k = 0; k < n; k++) g[k] = 0.01f * (float)(k + 1);
         fold_adam_step(m, &adam);
     }
     return m;

@@ -94,11 +94,11 @@ static fold_node small_loss(fold_ctx *f, const net *n, int i)
 }
 
 /* Copies all parameter gradients and clears them; how many there are. */
-static size_t take_grads(fold_model *m, float *to)
+static int take_grads(fold_model *m, float *to)
 {
-    size_t n;
+    int n;
     const float *g = fold_model_grads(m, &n);
-    memcpy(to, g, n * sizeof *g);
+    memcpy(to, g, (size_t)n * sizeof *g);
     fold_grads_clear(m);
     return n;
 }
@@ -117,17 +117,17 @@ static bounds chain_over(bounds a, bounds b, enum signature s)
     a.chain[s]++;
     return a;
 }
-static size_t bound_of(bounds b)
+static int bound_of(bounds b)
 {
     int sum = 0;
     for (int i = 0; i < SIGNATURES; i++) sum += b.chain[i];
-    return (size_t)sum;
+    return sum;
 }
 
 typedef struct trees {
     int every_node;             /* outputs at every node, or at the root */
     bounds all;                 /* of the recording; each sample's bound goes to `sum` */
-    size_t sum;
+    int sum;
     fold_node loss[SAMPLES * MAX_TREE], total;
     size_t n_losses;
 } trees;
@@ -173,7 +173,7 @@ static void record_trees(fold_ctx *f, const net *n, trees *t, int every_node, ui
     t->every_node = every_node;
     fold_ctx_reset(f);
     for (int i = 0; i < SAMPLES; i++) record_tree(f, n, t, &r);
-    t->total = fold_sum_n(f, t->loss, t->n_losses);
+    t->total = fold_sum_n(f, t->loss, (int)t->n_losses);
 }
 
 static void lower_bound(void)
@@ -189,23 +189,23 @@ static void lower_bound(void)
         record_trees(whole, &n, &t, k % 2, (uint64_t)k);
         CHECK_INT(fold_backward(whole, t.total), FOLD_OK);
         const fold_stats s = fold_ctx_stats(whole);
-        CHECK_SAYS(s.lower_bound == bound_of(t.all), "output at the %s: lower bound %zu, want %zu",
+        CHECK_SAYS(s.lower_bound == bound_of(t.all), "output at the %s: lower bound %d, want %d",
                    where[k % 2], s.lower_bound, bound_of(t.all));
-        CHECK_SAYS(s.batches == bound_of(t.all), "output at the %s: %zu batches, the bound is %zu",
+        CHECK_SAYS(s.batches == bound_of(t.all), "output at the %s: %d batches, the bound is %d",
                    where[k % 2], s.batches, bound_of(t.all));
         CHECK_INT(s.groups, 1u);
         record_trees(inference, &n, &t, k % 2, (uint64_t)k);
         CHECK_INT(fold_run(inference, &t.total, 1), FOLD_OK);
         CHECK_SAYS(fold_ctx_stats(inference).batches == bound_of(t.all),
-                   "inference, output at the %s: %zu batches, the bound is %zu", where[k % 2],
+                   "inference, output at the %s: %d batches, the bound is %d", where[k % 2],
                    fold_ctx_stats(inference).batches, bound_of(t.all));
         record_trees(single, &n, &t, k % 2, (uint64_t)k); /* each sample its own group, then the sum */
         CHECK_INT(fold_backward(single, t.total), FOLD_OK);
         const fold_stats g = fold_ctx_stats(single);
         CHECK_INT(g.groups, SAMPLES + 1u);
-        CHECK_SAYS(g.lower_bound == t.sum + 1, "sample by sample: lower bound %zu, want %zu", g.lower_bound,
+        CHECK_SAYS(g.lower_bound == t.sum + 1, "sample by sample: lower bound %d, want %d", g.lower_bound,
                    t.sum + 1);
-        CHECK_SAYS(g.batches == g.lower_bound, "sample by sample: %zu batches, the bound is %zu", g.batches,
+        CHECK_SAYS(g.batches == g.lower_bound, "sample by sample: %d batches, the bound is %d", g.batches,
                    g.lower_bound);
     }
     fold_ctx_free(whole);
@@ -222,25 +222,25 @@ static void budgets_and_schedules(void)
     net n;
     float want = 0;
     net_new(&n);
-    size_t groups = 0, count = 0;
+    int groups = 0, count = 0;
     for (int schedule = 0; schedule < FOLD_SCHEDULE_COUNT; schedule++)
         for (int k = 0; k < 6; k++) {
             fold_ctx *f = context(&n, 1, 0, (fold_schedule)schedule, budgets[k]);
             record_trees(f, &n, &t, 1, 5);
             CHECK_INT(fold_backward(f, t.total), FOLD_OK);
             const fold_stats s = fold_ctx_stats(f);
-            CHECK_SAYS(s.batches >= s.lower_bound, "%zu batches, fewer than the bound %zu", s.batches,
+            CHECK_SAYS(s.batches >= s.lower_bound, "%d batches, fewer than the bound %d", s.batches,
                        s.lower_bound);
             CHECK(schedule != FOLD_SCHEDULE_RATIO || s.batches == s.lower_bound);
             CHECK(!k || schedule || s.groups >= groups);
-            CHECK_SAYS((s.groups == 1) == (s.one_group[0] != 0), "%zu groups, but: '%s'", s.groups,
+            CHECK_SAYS((s.groups == 1) == (s.one_group[0] != 0), "%d groups, but: '%s'", s.groups,
                        s.one_group);
             groups = s.groups;
             const float got = fold_scalar(f, t.total);
             if (!schedule && !k) { want = got; count = take_grads(n.m, want_grads); }
             CHECK_BITS(&got, &want, 1);
             if (schedule || k) take_grads(n.m, got_grads);
-            else memcpy(got_grads, want_grads, count * sizeof *got_grads);
+            else memcpy(got_grads, want_grads, (size_t)count * sizeof *got_grads);
             CHECK_BITS(got_grads, want_grads, count);
             fold_ctx_free(f);
         }
@@ -263,7 +263,7 @@ static void chains(void)
     CHECK_INT(fold_backward(f, fold_sum_n(f, loss, SAMPLES)), FOLD_OK);
     const fold_stats s = fold_ctx_stats(f);
     CHECK_INT(s.lower_bound, SAMPLES + 3u);
-    CHECK_SAYS(s.batches >= SAMPLES + 3 && s.batches <= SAMPLES + 4, "%zu batches", s.batches);
+    CHECK_SAYS(s.batches >= SAMPLES + 3 && s.batches <= SAMPLES + 4, "%d batches", s.batches);
     CHECK_INT(s.run_nodes, SAMPLES * (SAMPLES + 1u) / 2 + 2 * SAMPLES + 1);
     fold_ctx_free(f);
     fold_model_free(n.m);
@@ -296,7 +296,7 @@ static void list_lengths(void)
     net_new(&n);
     const fold_child_sum sum = fold_child_sum_new(n.m, "child_sum", H, H);
     for (int kind = 0; kind < LIST_KINDS; kind++) {
-        size_t batches = 0, calls = 0;
+        int batches = 0, calls = 0;
         for (int mixed = 0; mixed < 2; mixed++) {
             fold_ctx *f = context(&n, 1, 0, FOLD_SCHEDULE_RATIO, SIZE_MAX);
             fold_node loss[21];
@@ -308,9 +308,9 @@ static void list_lengths(void)
             }
             CHECK_INT(fold_backward(f, fold_mean_n(f, loss, 21)), FOLD_OK);
             const fold_stats s = fold_ctx_stats(f);
-            CHECK_INT(s.list_elements, elements + 21u); /* the mean is a list too */
+            CHECK_INT(s.list_elements, elements + 21); /* the mean is a list too */
             if (!mixed) { batches = s.batches; calls = s.kernel_calls; }
-            const size_t leaves = mixed && kind == BY_CHILD_SUM; /* nodes without children are a cell of their own */
+            const int leaves = mixed && kind == BY_CHILD_SUM; /* nodes without children are a cell of their own */
             CHECK_INT(s.batches, batches + leaves);
             if (!leaves) CHECK_INT(s.kernel_calls, calls);
             fold_ctx_free(f);
@@ -366,10 +366,10 @@ static void programs(void)
             CHECK_INT(fold_backward(f, root), FOLD_OK);
             const fold_stats s = fold_ctx_stats(f);
             if (way == 2)
-                CHECK_SAYS(s.groups > 2 && !s.one_group[0], "%s: %zu groups: %s", program_names[which],
+                CHECK_SAYS(s.groups > 2 && !s.one_group[0], "%s: %d groups: %s", program_names[which],
                            s.groups, s.one_group);
             const float got = fold_scalar(f, root);
-            if (!way) { want = got; count = take_grads(n.m, want_grads); }
+            if (!way) { want = got; count = (size_t)take_grads(n.m, want_grads); }
             else take_grads(n.m, got_grads);
             CHECK_SAYS(!memcmp(&got, &want, sizeof got), "%s: %.9g, want %.9g", program_names[which],
                        (double)got, (double)want);
@@ -420,7 +420,7 @@ static void groups_hold_rows(void)
     for (int i = 0; i < SEQUENCES; i++) y[i] = plain_lstm(f, W, b, HIDDEN, STEPS);
     CHECK_INT(fold_run(f, y, SEQUENCES), FOLD_OK);
     fold_stats s = fold_ctx_stats(f);
-    CHECK_SAYS(s.groups > 1 && s.run_nodes >= 6 * s.batches, "%zu calls in %zu batches of %zu groups", s.run_nodes, s.batches, s.groups);
+    CHECK_SAYS(s.groups > 1 && s.run_nodes >= 6 * s.batches, "%d calls in %d batches of %d groups", s.run_nodes, s.batches, s.groups);
     fold_ctx_free(f);
     for (int threads = 1; threads <= 2; threads++) {
         d.threads = threads;
@@ -432,7 +432,7 @@ static void groups_hold_rows(void)
         }
         CHECK_INT(fold_run(f, y, COUNT), FOLD_OK);
         s = fold_ctx_stats(f);
-        CHECK_SAYS(s.groups == (threads == 1 ? 3u : 4u), "%d threads: %zu groups", threads, s.groups); /* 32, 32 and 16 samples, or 20 each */
+        CHECK_SAYS(s.groups == (threads == 1 ? 3 : 4), "%d threads: %d groups", threads, s.groups); /* 32, 32 and 16 samples, or 20 each */
         fold_ctx_free(f);
     }
     fold_model_free(m);
@@ -471,7 +471,7 @@ static void several_roots(void)
         fold_node loss[4];
         for (int i = 0; i < 4; i++) loss[i] = small_loss(f, &n, 4 * k + i);
         CHECK_INT(fold_backward(f, fold_mean_n(f, loss, 4)), FOLD_OK);
-        count = take_grads(n.m, part[k]);
+        count = (size_t)take_grads(n.m, part[k]);
         fold_ctx_free(f);
     }
     for (size_t i = 0; i < count; i++) want_grads[i] = part[0][i] + part[1][i];
@@ -520,7 +520,7 @@ static void more_recording(void)
             CHECK_BITS(got, want[k], H);
         }
         CHECK_INT(fold_backward(f, fold_sum(f, s.h, FOLD_ALL)), FOLD_OK);
-        if (!pieces) count = take_grads(n.m, want_grads);
+        if (!pieces) count = (size_t)take_grads(n.m, want_grads);
         else take_grads(n.m, got_grads);
         if (pieces) CHECK_BITS(got_grads, want_grads, count);
         fold_ctx_free(f);
@@ -560,7 +560,7 @@ static void changed_parameters(void)
 static void evaluation_between_steps(void)
 {
     static float want[MAX_FLOATS];
-    size_t count = 0;
+    int count = 0;
     for (int evaluates = 0; evaluates < 2; evaluates++) {
         net n;
         net_new(&n);
@@ -582,7 +582,7 @@ static void evaluation_between_steps(void)
             CHECK_INT(fold_adam_step(n.m, &adam), FOLD_OK);
         }
         const float *values = fold_model_values(n.m, &count);
-        if (!evaluates) memcpy(want, values, count * sizeof *want);
+        if (!evaluates) memcpy(want, values, (size_t)count * sizeof *want);
         CHECK_BITS(values, want, count);
         fold_ctx_free(f);
         fold_ctx_free(e);
@@ -993,8 +993,8 @@ static void merged_calls(void)
         const float got = fold_scalar(f, root);
         if (!way) want = got;
         CHECK_BITS(&got, &want, 1);
-        if (way != 1) nodes[way > 0] = fold_ctx_stats(f).run_nodes;
-        if (way == 1) count = take_grads(n.m, want_grads);
+        if (way != 1) nodes[way > 0] = (size_t)fold_ctx_stats(f).run_nodes;
+        if (way == 1) count = (size_t)take_grads(n.m, want_grads);
         else take_grads(n.m, got_grads);
         if (way > 1) CHECK_BITS(got_grads, want_grads, count);
         fold_ctx_free(f);
@@ -1081,11 +1081,11 @@ static void merged_products(void)
         const float got = fold_scalar(f, root);
         if (!way) want = got;
         CHECK_BITS(&got, &want, 1);
-        count = take_grads(n.m, way == 0 ? plain : way == 1 ? want_grads : got_grads);
+        count = (size_t)take_grads(n.m, way == 0 ? plain : way == 1 ? want_grads : got_grads);
         for (size_t i = 0; i < count && way == 1; i++)
             CHECK_SAYS(fabsf(plain[i] - want_grads[i]) < 1e-5f, "%zu: %g, want %g", i, (double)want_grads[i], (double)plain[i]);
         if (way > 1) CHECK_BITS(got_grads, want_grads, count);
-        if (way == 3) CHECK_SAYS(fold_ctx_stats(f).groups > 3, "%zu groups", fold_ctx_stats(f).groups);
+        if (way == 3) CHECK_SAYS(fold_ctx_stats(f).groups > 3, "%d groups", fold_ctx_stats(f).groups);
         fold_ctx_free(f);
     }
     fold_ctx_desc d = fold_ctx_desc_default();
@@ -1126,8 +1126,8 @@ static void merged_shared(void)
             d.group_bytes = way == 2 ? 1 : SIZE_MAX;
             fold_ctx *f = fold_ctx_new(n.m, &d);
             CHECK_INT(fold_backward(f, on_shared(f, &n, which)), FOLD_OK);
-            if (way == 2) CHECK_SAYS(fold_ctx_stats(f).groups > 2, "%zu groups", fold_ctx_stats(f).groups);
-            const size_t count = take_grads(n.m, way ? got_grads : want_grads);
+            if (way == 2) CHECK_SAYS(fold_ctx_stats(f).groups > 2, "%d groups", fold_ctx_stats(f).groups);
+            const size_t count = (size_t)take_grads(n.m, way ? got_grads : want_grads);
             if (way) CHECK_BITS(got_grads, want_grads, count);
             fold_ctx_free(f);
         }
@@ -1484,7 +1484,7 @@ static fold_node list_call(fold_ctx *f, fold_cell c, const fold_node *in, int n_
                            size_t count)
 {
     const fold_node list[2] = { element, element };
-    return fold_call_list(f, c, in, n_in, count ? list : NULL, count);
+    return fold_call_list(f, c, in, n_in, count ? list : NULL, (int)count);
 }
 static fold_node leaf_call(fold_ctx *f, const net *n)
 {

@@ -144,7 +144,7 @@ static fold_ctx *training_ctx(fold_model *m, int plans)
 }
 static void check_same_model(fold_model *a, fold_model *b)
 {
-    size_t n, k;
+    int n, k;
     const float *x = fold_model_values(a, &n), *y = fold_model_values(b, &k);
     CHECK_INT(n, k);
     CHECK_BITS(x, y, n);
@@ -273,10 +273,10 @@ static fold_model *small_model(void)
 static void loads(fold_model *m, block *b, const fold_load_desc *d, fold_status status, const char *says)
 {
     static float before[BYTES / 4];
-    size_t n;
+    int n;
     for (int way = 0; way < 2; way++) {
         const float *x = fold_model_values(m, &n);
-        if (n) memcpy(before, x, n * sizeof *x);
+        if (n) memcpy(before, x, (size_t)n * sizeof *x);
         unsigned char *exact = (unsigned char *)malloc(b->n + !b->n); /* the sanitizers see a read beyond it */
         memcpy(exact, b->bytes, b->n);
         b->at = 0;
@@ -386,12 +386,12 @@ static void cut_and_changed(void)
     net n = make_net(1), other = make_net(2);
     fold_ctx *f = training_ctx(n.m, 0);
     fold_load_desc d = fold_load_desc_default();
-    size_t size;
+    int size;
     const float *x = fold_model_values(other.m, &size);
     static float before[BYTES / 4];
     int loaded = 0;
     d.state = 1;
-    memcpy(before, x, size * sizeof *x);
+    memcpy(before, x, (size_t)size * sizeof *x);
     train(f, &n, step_adam, 0, 2);
     saved(&whole, n.m, 1);
     for (size_t length = 0; length < whole.n; length += length > 3000 ? 51 : 1) {
@@ -461,10 +461,10 @@ static void out_of_memory(void)
     int calls = 0;
     fold_status status = FOLD_NO_MEMORY;
     for (; status && calls < 20; calls++) {
-        size_t size;
+        int size;
         static float before[BYTES / 4];
         const float *x = fold_model_values(m, &size);
-        memcpy(before, x, size * sizeof *x);
+        memcpy(before, x, (size_t)size * sizeof *x);
         p.calls = calls;
         b.at = 0;
         status = fold_model_load_from(m, from_block, &b, &d);
@@ -1017,11 +1017,11 @@ static fold_node point_scores(fold_ctx *f, const task *t, size_t sample, int *la
     if (t->rate > 0) h = fold_dropout(f, h, t->rate);
     return fold_linear(f, h, t->V, none);
 }
-static fold_node point_loss(fold_ctx *f, size_t sample, void *user)
+static fold_node point_loss(fold_ctx *f, int sample, void *user)
 {
     task *t = (task *)user;
     int label;
-    const fold_node y = point_scores(f, t, sample, &label), none = { 0, 0 };
+    const fold_node y = point_scores(f, t, (size_t)sample, &label), none = { 0, 0 };
     if (t->calls < 64) t->order[t->calls] = (int)sample;
     if (t->calls++ == t->null_at) return none;
     return fold_softmax_xent(f, y, label);
@@ -1155,9 +1155,9 @@ static void fit_repeats(void)
     check_same_model(again, m[0]);
     check_same_model(m[5], m[0]);
     CHECK(turns > 0);
-    size_t n;
+    int n;
     const float *x = fold_model_values(m[0], &n), *y = fold_model_values(m[2], &n);
-    CHECK(memcmp(x, y, n * sizeof *x));
+    CHECK(memcmp(x, y, (size_t)n * sizeof *x));
     int seen[SAMPLES] = { 0 }, moved = 0;
     for (int i = 0; i < SAMPLES; i++) {
         seen[t[0].order[i]]++;
@@ -1190,8 +1190,8 @@ static void fit_by_hand(void)
     for (size_t i = 0; i < 2 * SAMPLES; i += i % SAMPLES == 48 ? 2 : 8) {
         const size_t first = i % SAMPLES, count = first == 48 ? 2 : 8;
         fold_ctx_reset(g);
-        for (size_t k = 0; k < count; k++) loss[k] = point_loss(g, first + k, &u);
-        fold_backward(g, fold_mean_n(g, loss, count));
+        for (size_t k = 0; k < count; k++) loss[k] = point_loss(g, (int)(first + k), &u);
+        fold_backward(g, fold_mean_n(g, loss, (int)count));
         clipped += fold_grads_clip(n, 0.05f) > 0.05;
         fold_sgd_step(n, &sgd);
     }
@@ -1330,8 +1330,8 @@ static void fit_errors(void)
     d.batch = 0;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_ctx_message(f), "at least 1");
-    d.batch = d.samples = SIZE_MAX;
-    CHECK_INT(fold_fit(&d, &r), FOLD_NO_MEMORY);
+    d.batch = d.samples = -1;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
     d = task_desc(&t, inference);
     d.sgd = &sgd;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);

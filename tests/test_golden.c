@@ -191,7 +191,7 @@ enum { BATCHED, EAGER, THREADS, MODES };
 static void train(const char *isa, int rule, int mode)
 {
     net n;
-    size_t count;
+    int count;
     fold_model_desc desc = fold_model_desc_default();
     fold_ctx_desc training = fold_ctx_desc_default();
     desc.isa = isa;
@@ -231,8 +231,8 @@ static void train(const char *isa, int rule, int mode)
         CHECK(fold_grads_clip(m, 0.5f) > 0.5);
         CHECK_INT(step(m, rule), FOLD_OK);
         const float *values = fold_model_values(m, &count);
-        for (size_t i = 0; i < count; i++) CHECK(isfinite(values[i]));
-        hash_floats(values, count);
+        for (int i = 0; i < count; i++) CHECK(isfinite(values[i]));
+        hash_floats(values, (size_t)count);
     }
     fold_ctx_free(f);
     fold_model_free(m);
@@ -259,7 +259,7 @@ static void edges(const char *isa)
     size_t n = 0;
     for (size_t i = 0; i < sizeof op / sizeof *op; i++) y[n++] = op[i](f, a);
     for (size_t i = 0; i < sizeof op2 / sizeof *op2; i++) y[n++] = op2[i](f, a, b);
-    CHECK_SAYS(!fold_run(f, y, n), "%s", fold_ctx_message(f));
+    CHECK_SAYS(!fold_run(f, y, (int)n), "%s", fold_ctx_message(f));
     for (size_t i = 0; i < n; i++) hash_floats(fold_value(f, y[i]), N);
     fold_ctx_free(f);
     fold_model_free(m);

@@ -305,9 +305,9 @@ static fold_node replay_op(fold_ctx *f, const net *n, const plan *p, const item 
     case OP_leaky_relu: return fold_leaky_relu(f, in[0], t->x);
     case OP_layer_norm: return fold_layer_norm(f, in[0], param[GAIN], param[B8]);
     case OP_dropout: return fold_dropout(f, in[0], t->x);
-    case OP_attend_n: return fold_attend_n(f, in, in + count / 2, count / 2);
-    case OP_sum_n_shaped: return fold_sum_n_shaped(f, in, count, shape);
-    case OP_attend_n_shaped: return fold_attend_n_shaped(f, in, in + count / 2, count / 2, shape);
+    case OP_attend_n: return fold_attend_n(f, in, in + count / 2, (int)(count / 2));
+    case OP_sum_n_shaped: return fold_sum_n_shaped(f, in, (int)count, shape);
+    case OP_attend_n_shaped: return fold_attend_n_shaped(f, in, in + count / 2, (int)(count / 2), shape);
     case OP_concat: return fold_concat(f, in, t->n_in, t->i[0]);
     case OP_concat2: return fold_concat2(f, in[0], in[1]);
     case OP_slice: return fold_slice(f, in[0], t->i[0], t->i[1], shape.dim[t->i[0]]);
@@ -990,7 +990,7 @@ typedef struct bench {
     context contexts[CONTEXTS];
     outcome want, got, merged;
     fold_node node[MAX_VALUES];
-    size_t nodes, run_nodes, batched_nodes, all_run, all_batched, groups, merged_groups;
+    int nodes, run_nodes, batched_nodes, all_run, all_batched, groups, merged_groups;
     char failure[400];
 } bench;
 
@@ -1129,9 +1129,9 @@ static int execute(bench *b, const context *c, const plan *p, int training, outc
             return 0;
     }
     if (!training) return 1;
-    size_t count;
+    int count;
     const float *grads = fold_model_grads(c->n->m, &count);
-    memcpy(o->grads + o->n_grads, grads, count * sizeof *grads);
+    memcpy(o->grads + o->n_grads, grads, (size_t)count * sizeof *grads);
     fold_grads_clear(c->n->m);
     return 1;
 }
@@ -1259,18 +1259,18 @@ static void report(const long *counts, int graphs, double seconds)
                        counts[i]);
     }
     const double share = 100.0 * (double)b->batched_nodes / (double)b->run_nodes;
-    printf("\n%d graphs, %zu nodes recorded, %zu run, %.1f tiny groups a graph, %.1f s\n", graphs, b->nodes,
+    printf("\n%d graphs, %d nodes recorded, %d run, %.1f tiny groups a graph, %.1f s\n", graphs, b->nodes,
            b->run_nodes, (double)b->groups / graphs, seconds);
     printf("%.1f %% of the nodes ran in batches larger than one (%.1f %% over all schedules and groups)\n",
            share, 100.0 * (double)b->all_batched / (double)b->all_run);
     check_that(share >= 30, __FILE__, __LINE__, "only %.1f %% of the nodes shared a batch", share);
-    if (graphs >= 1000) CHECK(b->groups > 3 * (size_t)graphs);
-    if (graphs >= 1000) CHECK(b->merged_groups > 3 * (size_t)graphs); /* though samples share nodes */
+    if (graphs >= 1000) CHECK(b->groups > 3 * graphs);
+    if (graphs >= 1000) CHECK(b->merged_groups > 3 * graphs); /* though samples share nodes */
     check_that(parallel_calls > graphs, __FILE__, __LINE__, "only %ld parallel loops", parallel_calls);
     for (int i = REPLAY_TRAIN; i <= REPLAY_INFER; i++) {
         const fold_stats s = fold_ctx_stats(b->contexts[i].f);
-        printf("%s: %zu of %zu runs\n", b->contexts[i].name, s.plan_hits, s.plan_hits + s.plan_misses);
-        check_that(s.plan_hits > (size_t)graphs / 2, __FILE__, __LINE__, "only %zu plans were replayed", s.plan_hits);
+        printf("%s: %d of %d runs\n", b->contexts[i].name, s.plan_hits, s.plan_hits + s.plan_misses);
+        check_that(s.plan_hits > graphs / 2, __FILE__, __LINE__, "only %d plans were replayed", s.plan_hits);
         check_that(s.cached_bytes <= 400000, __FILE__, __LINE__, "plans take %zu bytes", s.cached_bytes);
     }
 }

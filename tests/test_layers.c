@@ -263,9 +263,9 @@ static void test_clip(void)
     CHECK_NEAR(fold_grads_clip(m, 0.25f), 0.25, 1e-6);
     fold_grads_clear(m);
     CHECK(fold_grads_clip(m, 1) == 0);
-    size_t count;
+    int count;
     const float *grads = fold_model_grads(m, &count);
-    for (size_t i = 0; i < count; i++) CHECK(grads[i] == 0);
+    for (int i = 0; i < count; i++) CHECK(grads[i] == 0);
     fold_ctx_free(f);
     fold_model_free(m);
 }
@@ -276,7 +276,7 @@ static void test_clip_range(void)
     static const float sizes[] = { 1e-30f, 1e-25f, 1e25f, 1e30f };
     fold_model *m = fold_model_new(NULL);
     const fold_param p = fold_bias_new(m, "p", 2000);
-    size_t count;
+    int count;
     float *g = fold_model_grads(m, &count);
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         const double norm = (double)sizes[s] * sqrt(2000.0);
@@ -387,9 +387,9 @@ static void compare_packs(fold_model *m, const fold_param *p, const char *isa)
     fold_param q[SPREAD];
     const fold_param all = { 0, 0 };
     fold_model *fresh = spread_model(isa, q);
-    size_t count;
+    int count;
     const float *values = fold_model_values(m, &count);
-    memcpy(fold_values_write_begin(fresh, all), values, count * sizeof *values);
+    memcpy(fold_values_write_begin(fresh, all), values, (size_t)count * sizeof *values);
     fold_values_write_end(fresh, all);
     const size_t n = spread_products(m, p, got);
     CHECK(n > 500 && n <= 4096 && n == spread_products(fresh, q, want));
@@ -406,7 +406,7 @@ enum { FUSED_PORTABLE = 0 };
 static void test_same_bits(const optimiser *o, int clip)
 {
     static float first[1 << 16];
-    size_t count, had = 0;
+    size_t had = 0; int count;
     int tried = 0;
     for (size_t k = 0; k < sizeof isas / sizeof *isas; k++) {
         fold_param p[SPREAD];
@@ -423,10 +423,10 @@ static void test_same_bits(const optimiser *o, int clip)
             if (step == 3) compare_packs(m, p, isas[k]);
         }
         const float *values = fold_model_values(m, &count), *grads = fold_model_grads(m, NULL);
-        for (size_t i = 0; i < count; i++) CHECK(grads[i] == 0);
-        if (!had) memcpy(first, values, count * sizeof *values);
-        had = count;
-        CHECK(count < sizeof first / sizeof *first);
+        for (int i = 0; i < count; i++) CHECK(grads[i] == 0);
+        if (!had) memcpy(first, values, (size_t)count * sizeof *values);
+        had = (size_t)count;
+        CHECK((size_t)count < sizeof first / sizeof *first);
         CHECK_BITS(values, first, count);
         compare_packs(m, p, isas[k]);
         tried++;
@@ -1073,7 +1073,7 @@ static void test_layer(const layer_row *row, int inputs, int hidden)
     static mirror p;
     static float grads[MAX_VALUES];
     static layer_result first, other;
-    size_t count;
+    int count;
     check_random r = { 3 };
     fold_model *m = fold_model_new(NULL);
     memset(&layer, 0, sizeof layer);
@@ -1099,7 +1099,7 @@ static void test_layer(const layer_row *row, int inputs, int hidden)
         run_layer(f, 0, SAMPLES, i ? &other : &first);
         const float *g = fold_model_grads(m, &count);
         if (!i && CHECK(count <= MAX_VALUES)) {
-            memcpy(grads, g, count * sizeof *g);
+            memcpy(grads, g, (size_t)count * sizeof *g);
             compare_grads(&p, layer_loss);
             CHECK_NEAR(first.loss, layer_loss(&p), 1e-4);
         } else {
@@ -1252,7 +1252,7 @@ static void test_written(void)
 {
     enum { N = 512 };
     float own[N], first[N];
-    size_t count;
+    int count;
     fold_model *m = fold_model_new(NULL);
     const fold_param E = fold_table_new(m, "E", ROWS, WIDTH), W = fold_weight_new(m, "W", WIDTH, 4), b = fold_bias_new(m, "b", 4);
     fold_ctx_desc training = fold_ctx_desc_default();
@@ -1262,7 +1262,7 @@ static void test_written(void)
     float *g = fold_model_grads(m, &count);
     if (!CHECK(count <= N)) return;
     CHECK_SAYS(!add_written(f, E, W, b), "%s", fold_ctx_message(f));
-    memcpy(own, g, count * sizeof *g);
+    memcpy(own, g, (size_t)count * sizeof *g);
     fold_grads_clear(m);
     for (int k = 0; k < 3; k++) { /* only what belongs to a parameter: gaps stay zero */
         const fold_param p = fold_param_at(m, k);
@@ -1272,9 +1272,9 @@ static void test_written(void)
     fold_grads_write_end(m);
     CHECK_SAYS(!add_written(f, E, W, b), "%s", fold_ctx_message(f));
     CHECK_BITS(g, own, count);
-    memcpy(first, fold_model_values(m, NULL), count * sizeof *g);
+    memcpy(first, fold_model_values(m, NULL), (size_t)count * sizeof *g);
     CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
-    for (size_t i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         CHECK_NEAR(fold_model_values(m, NULL)[i], first[i] - 0.1f * own[i], 1e-6);
         CHECK(g[i] == 0);
     }

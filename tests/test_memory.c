@@ -182,14 +182,14 @@ static fold_node record(fold_ctx *f, const net *n, int kind, int samples, fold_n
 
 static void snapshot(fold_model *m, float *to)
 {
-    size_t n;
+    int n;
     const float *values = fold_model_values(m, &n);
-    memcpy(to, values, n * sizeof *to);
-    memcpy(to + n, fold_model_grads(m, NULL), n * sizeof *to);
+    memcpy(to, values, (size_t)n * sizeof *to);
+    memcpy(to + n, fold_model_grads(m, NULL), (size_t)n * sizeof *to);
 }
 static void unchanged(fold_model *m, const float *before)
 {
-    size_t n;
+    int n;
     const float *values = fold_model_values(m, &n);
     CHECK_BITS(values, before, n);
     const float *grads = fold_model_grads(m, NULL);

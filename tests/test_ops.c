@@ -288,9 +288,9 @@ static fold_node record_gates(fold_ctx *f, const op_case *c)
     const int how = c->attr[0], body = c->in_cell;
     const size_t n = body ? 1 : (size_t)c->count;
     for (size_t i = 0; i < n; i++) y[i] = gate(f, c, c->node[1][i]);
-    if (how == 0 || !n) reduced = body ? fold_list_sum(f, y[0]) : fold_sum_n_shaped(f, y, n, c->out);
-    else if (how == 1) reduced = body ? fold_list_mean(f, y[0]) : fold_mean_n(f, y, n);
-    else reduced = body ? fold_list_max(f, y[0]) : fold_max_n(f, y, n);
+    if (how == 0 || !n) reduced = body ? fold_list_sum(f, y[0]) : fold_sum_n_shaped(f, y, (int)n, c->out);
+    else if (how == 1) reduced = body ? fold_list_mean(f, y[0]) : fold_mean_n(f, y, (int)n);
+    else reduced = body ? fold_list_max(f, y[0]) : fold_max_n(f, y, (int)n);
     return fold_add(f, reduced, fold_sum(f, X(0), 0));
 }
 static void reference_gates(const op_case *c, double *y)
@@ -322,7 +322,7 @@ static fold_node record_components(fold_ctx *f, const op_case *c)
     fold_node x[MAX_LIST];
     const size_t n = c->in_cell ? 1 : (size_t)c->count;
     for (size_t i = 0; i < n; i++) x[i] = product_of_components(f, c, i);
-    return c->in_cell ? fold_list_sum(f, x[0]) : fold_sum_n_shaped(f, x, n, c->out);
+    return c->in_cell ? fold_list_sum(f, x[0]) : fold_sum_n_shaped(f, x, (int)n, c->out);
 }
 static void reference_components(const op_case *c, double *y)
 {
@@ -1655,6 +1655,10 @@ static void test_bad_arguments(void)
     BAD(fold_dropout(f, n.v3, -0.5f), BAD_ARGUMENT, "dropout", "-0.5");
     BAD(fold_sum_n(f, n.list, 0), BAD_ARGUMENT, "sum_n", "_shaped");
     BAD(fold_mean_n(f, NULL, 0), BAD_ARGUMENT, "mean_n", "empty list");
+    BAD(fold_sum_n(f, n.list, -1), BAD_ARGUMENT, "sum_n", "count of -1");
+    BAD(fold_attend_n(f, n.list, n.list, -2), BAD_ARGUMENT, "attend_n", "count of -2");
+    BAD(fold_call_list(f, n.largest, NULL, 0, n.list, -1), BAD_ARGUMENT, "largest", "count of -1");
+    BAD(fold_op_apply(f, n.mix, n.list, -2, attr, 0), BAD_ARGUMENT, "mix", "-2 inputs");
     BAD(fold_max_n(f, n.list, 0), BAD_ARGUMENT, "max_n", "no maximum");
     BAD(fold_attend_n(f, n.list, n.list, 0), BAD_ARGUMENT, "attend_n", "_shaped");
     BAD(fold_attend_n(f, n.list, NULL, 2), BAD_ARGUMENT, "attend_n", "NULL");
@@ -1690,6 +1694,7 @@ static void test_bad_arguments(void)
 /* Running and reading. */
 static void test_bad_runs(void)
 {
+    float values[3];
     fold_model *other = fold_model_new(NULL);
     const fold_node null = { 0, 0 };
     bad_calls n;
@@ -1698,6 +1703,9 @@ static void test_bad_runs(void)
     BAD((fold_backward(f, n.v3), null), BAD_SHAPE, "backward", "[3]");
     BAD((fold_backward(f, n.stale), null), BAD_HANDLE, "backward", "fold_ctx_reset");
     BAD((fold_run(f, &n.foreign, 1), null), BAD_HANDLE, "run", "another context");
+    BAD((fold_run(f, &n.v3, -1), null), BAD_ARGUMENT, "run", "count of -1");
+    CHECK_INT(fold_read(f, &n.v3, -1, values), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "read: a count of -1");
     BAD((fold_keep(f, n.stale), null), BAD_HANDLE, "keep", "fold_ctx_reset");
     BAD((fold_keep_grad(f, n.foreign), null), BAD_HANDLE, "keep_grad", "another context");
     CHECK_INT(fold_backward(n.inference, fold_sum(n.inference, n.foreign, 0)), FOLD_BAD_STATE);

@@ -164,7 +164,7 @@ static void test_models_apart(void)
 {
     net n[3];
     pthread_t thread[2];
-    size_t count;
+    int count;
     for (int i = 0; i < 3; i++) n[i] = new_net(NULL);
     CHECK(!train_alone(&n[2]));
     for (int i = 0; i < 2; i++) CHECK(!pthread_create(&thread[i], NULL, train_alone, &n[i]));
@@ -182,7 +182,7 @@ static void test_models_apart(void)
    sample, whose batches are shared out. */
 static void train_on_pool(fold_pool *pool, const char *isa, int samples, int dedupe)
 {
-    size_t count;
+    int count;
     net one = new_net(isa), many = new_net(isa);
     fold_ctx_desc d = fold_ctx_desc_default();
     d.training = 1;
@@ -196,7 +196,7 @@ static void train_on_pool(fold_pool *pool, const char *isa, int samples, int ded
     for (int set = 0; set < 2 * SETS; set++) {
         CHECK_INT(train(&one, f, set % SETS, samples), FOLD_OK);
         CHECK_INT(train(&many, g, set % SETS, samples), FOLD_OK);
-        CHECK_SAYS((fold_ctx_stats(g).groups > 2) == (samples > 1), "%zu groups: %s", fold_ctx_stats(g).groups, fold_ctx_stats(g).one_group);
+        CHECK_SAYS((fold_ctx_stats(g).groups > 2) == (samples > 1), "%d groups: %s", fold_ctx_stats(g).groups, fold_ctx_stats(g).one_group);
         const float *want = fold_model_values(one.m, &count);
         CHECK_BITS(fold_model_values(many.m, NULL), want, count);
     }
@@ -231,7 +231,7 @@ static void *add_share(void *user)
     fold_ctx_reset(r->f);
     record(r->f, &r->n, r->set, 1, loss);
     for (int i = r->id; i < SAMPLES; i += r->of) own[count++] = loss[i];
-    r->status = fold_backward(r->f, fold_scale(r->f, fold_sum_n(r->f, own, count), 1 / (float)SAMPLES));
+    r->status = fold_backward(r->f, fold_scale(r->f, fold_sum_n(r->f, own, (int)count), 1 / (float)SAMPLES));
     return NULL;
 }
 
@@ -239,16 +239,16 @@ static void *add_share(void *user)
 static void reduce(replica *r, int n)
 {
     static float sum[1 << 16];
-    size_t count;
+    int count;
     const float *first = fold_model_grads(r[0].n.m, &count);
-    if (!CHECK(count <= sizeof sum / sizeof *sum)) return;
-    memcpy(sum, first, count * sizeof *sum);
+    if (!CHECK((size_t)count <= sizeof sum / sizeof *sum)) return;
+    memcpy(sum, first, (size_t)count * sizeof *sum);
     for (int k = 1; k < n; k++) {
         const float *g = fold_model_grads(r[k].n.m, NULL);
-        for (size_t i = 0; i < count; i++) sum[i] += g[i];
+        for (int i = 0; i < count; i++) sum[i] += g[i];
     }
     for (int k = 0; k < n; k++) {
-        memcpy(fold_model_grads(r[k].n.m, NULL), sum, count * sizeof *sum);
+        memcpy(fold_model_grads(r[k].n.m, NULL), sum, (size_t)count * sizeof *sum);
         fold_grads_write_end(r[k].n.m);
     }
 }
@@ -276,7 +276,7 @@ static void test_replicas(void)
     for (int n = 2; n <= MAX_REPLICAS; n++) {
         replica r[MAX_REPLICAS], alone;
         pthread_t thread[MAX_REPLICAS];
-        size_t count;
+        int count;
         open_replica(&alone, 0, n);
         for (int k = 0; k < n; k++) open_replica(&r[k], k, n);
         for (int set = 0; set < SETS; set++) {

@@ -65,12 +65,12 @@ static fold_node loss_of(fold_ctx *f, const bed *b, const fold_node *out)
     size_t n = 0;
     for (int i = 0; i < SAMPLES; i++)
         for (int t = 0; t < lengths[i]; t++) term[n++] = weighted(f, b, out[i * STEPS + t], t);
-    return fold_sum_n(f, term, n);
+    return fold_sum_n(f, term, (int)n);
 }
 
 typedef struct outcome {
     float loss, grads[MAX_GRADS], out[SAMPLES * STEPS][HIDDEN];
-    size_t count, nodes, batches, bound;
+    int count, nodes, batches, bound;
 } outcome;
 
 /* Runs forward and backward, and notes what came of it. */
@@ -84,7 +84,7 @@ static void finish(fold_ctx *f, const bed *b, const fold_node *out, outcome *o)
     if (!CHECK_SAYS(!fold_backward(f, loss), "%s", fold_ctx_message(f))) return;
     o->loss = fold_scalar(f, loss);
     const float *g = fold_model_grads(b->m, &o->count);
-    if (CHECK(o->count <= MAX_GRADS)) memcpy(o->grads, g, o->count * sizeof *g);
+    if (CHECK(o->count <= MAX_GRADS)) memcpy(o->grads, g, (size_t)o->count * sizeof *g);
     for (int i = 0; i < SAMPLES; i++)
         for (int t = 0; t < lengths[i]; t++)
             memcpy(o->out[i * STEPS + t], fold_value(f, out[i * STEPS + t]), sizeof o->out[0]);
@@ -240,8 +240,8 @@ static void test_merged(void)
             term[terms++] = fold_dot(f, merged[i], fold_input_shaped(f, b.weight, all));
         }
         fold_grads_clear(b.m);
-        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, term, terms)), "%s", fold_ctx_message(f));
-        memcpy(got.grads, fold_model_grads(b.m, &got.count), want.count * sizeof(float));
+        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, term, (int)terms)), "%s", fold_ctx_message(f));
+        memcpy(got.grads, fold_model_grads(b.m, &got.count), (size_t)want.count * sizeof(float));
         CHECK_BITS(got.grads, want.grads, want.count);
         for (int i = 0; i < SAMPLES; i++)
             if (lengths[i]) CHECK_BITS(fold_value(f, merged[i]), want.out[i * STEPS], (size_t)(lengths[i] * HIDDEN));
