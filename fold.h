@@ -7189,8 +7189,9 @@ typedef struct fold__run {
     size_t node_words; /* bytes of the node arrays that make up a plan */
     size_t replayed;   /* where those lie in the array of plans when an earlier plan is used again; else 0 */
     uint32_t n_uses, root, root_off; /* the root's value, and which of its floats is the root */
-    int backward, anew, shared_grads; /* anew: values of earlier runs are computed again; shared_grads: some
-                                         use is of a shared node */
+    int changed, backward, anew;      /* changed: values of earlier runs are of other parameters; anew: they are
+                                         computed again, as in any backward */
+    int shared_grads;                 /* some use is of a shared node */
     int one_go; /* one group and one thread make all sums of parameters: each is whole, and added, before the
                    next begins */
     size_t acc, acc_used;    /* floats */
@@ -7498,7 +7499,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
     }
     for (uint32_t src = 1; src <= f->n_nodes && f->n_keeps;
          src++) { /* kept nodes run too, but bear on no root */
-        if (!(f->kind[src] & FOLD__KEEP) || (f->kind[src] & FOLD__DONE))
+        if (!(f->kind[src] & FOLD__KEEP) || ((f->kind[src] & FOLD__DONE) && !r->changed))
             continue;
         const uint32_t id = fold__need_value(f, src, FOLD__RUNS);
         if (id > r->n.last)
@@ -11171,10 +11172,9 @@ static uint64_t fold__hash_bytes(uint64_t h, const void *p, size_t bytes)
 static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, size_t n)
 {
     fold__extent s[FOLD__STRUCTURE_PARTS];
-    fold__identity k = {
-        0,           f->n_nodes, f->n_edges,       f->n_found,
-        (uint32_t)n, 0,          f->model->layout, (uint64_t)f->run->backward << 1 | (uint64_t)f->run->anew
-    };
+    const fold__run *r = f->run;
+    const uint64_t how = (uint64_t)(r->backward << 2 | r->changed << 1 | r->anew);
+    fold__identity k = { 0, f->n_nodes, f->n_edges, f->n_found, (uint32_t)n, 0, f->model->layout, how };
     uint32_t param;
     fold__structure(f, s);
     for (uint32_t id = 1; id <= f->n_nodes; id++)
@@ -11906,7 +11906,8 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
     r->backward = backward;
     r->root = backward ? f->src[roots[0].id] : 0;
     r->root_off = backward ? f->off[roots[0].id] : 0;
-    r->anew = backward || (f->any_done && f->done_version != f->model->version);
+    r->changed = f->any_done && f->done_version != f->model->version;
+    r->anew = backward || r->changed;
     if (backward)
         fold__read_kept_whole(f);
     if (!fold__node_arrays(f) || !fold__plan_roots(f, roots, n))

@@ -557,6 +557,42 @@ static void changed_parameters(void)
     fold_model_free(n.m);
 }
 
+/* What is kept runs again when parameters changed, though no root needs it; with and without plans, which must tell the two apart. */
+static void kept_after_a_change(void)
+{
+    const float data[4] = { 1, -2, 3, 0.5f };
+    for (int plans = 0; plans < 2; plans++) {
+        net n;
+        net_new(&n);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.plan_bytes = plans ? 100000 : 0;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        for (int turn = 0; turn < 6; turn++) {
+            fold_ctx_reset(f);
+            const fold_node x = fold_input(f, data, 4), start[2] = { x, x };
+            const fold_node kept = fold_tanh(f, fold_linear_n(f, start, 2, n.W, n.b));
+            const fold_node root = fold_sum(f, fold_mul(f, fold_use(f, n.b), fold_use(f, n.b)), FOLD_ALL);
+            fold_keep(f, kept);
+            CHECK_INT(fold_run(f, &kept, 1), FOLD_OK);
+            const float before = fold_value(f, kept)[0];
+            if (turn % 3 == 2) {
+                float *b = fold_values_write_begin(n.m, n.b);
+                b[0] += 0.25f;
+                fold_values_write_end(n.m, n.b);
+            }
+            CHECK_INT(fold_backward(f, root), FOLD_OK);
+            const float *after = fold_value(f, kept);
+            if (CHECK_SAYS(!!after, "turn %d, plans %d: %s", turn, plans, fold_ctx_message(f)))
+                CHECK_INT(after[0] != before, turn % 3 == 2);
+            fold_grads_clear(n.m);
+        }
+        CHECK(!plans || fold_ctx_stats(f).plan_hits > 0);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
 static void evaluation_between_steps(void)
 {
     static float want[MAX_FLOATS];
@@ -1919,6 +1955,7 @@ int main(int argc, char **argv)
         { "engine: several roots", several_roots },
         { "engine: more recording after a run", more_recording },
         { "engine: changed parameters", changed_parameters },
+        { "engine: kept nodes after a change of parameters", kept_after_a_change },
         { "engine: evaluation between steps", evaluation_between_steps },
         { "engine: kept nodes", kept_nodes },
         { "engine: kept gradients of concatenations", kept_concatenations },
