@@ -244,6 +244,7 @@ FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs); /* Glorot */
 FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n);                     /* zeros */
+FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);                     /* ones, for fold_layer_norm */
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);      /* lookups; normal, deviation 0.1 */
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name);                /* null when there is none */
 FOLD_API int fold_param_count(const fold_model *m);
@@ -378,7 +379,9 @@ FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over 
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);        /* the axis disappears; FOLD_ALL -> [1] */
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);       /* largest; its gradient goes to the first largest */
-/* (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis (Ba et al. 2016); gain, bias [last axis] */
+/* (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis (Ba et al. 2016); gain, bias [last axis]. Outside inference
+   models a gain that is all zeros because it was given no values is an error: fold_gain_new makes ones. Who wants zeros says
+   so, by FOLD_INIT_CONSTANT or fold_param_desc.values. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias);
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);  /* zero with probability rate, else x / (1 - rate); see fold_dropout_seed.
                                                                            In inference contexts: x itself */
@@ -2283,6 +2286,7 @@ typedef struct fold__param_data {
     unsigned uses;
     int back_idle; /* the pack that only gradients of inputs read is not kept: none was asked for yet */
     int frozen, buffer, group;
+    int zeros_by_default; /* it was made with neither values nor an initialiser */
     int grad_clear; /* the gradient is logically zero: the first total is written, not added */
     int grad_dense; /* lookup table with a dense gradient (tied): all rows are touched */
 } fold__param_data;
@@ -4065,6 +4069,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *d)
     p.frozen = d->frozen;
     p.buffer = d->buffer;
     p.group = d->group;
+    p.zeros_by_default = d->init == FOLD_INIT_ZEROS && !d->values;
     p.grad_clear = 1;
     p.at = m->span;
     p.touched_at = m->touched_rows;
@@ -4132,6 +4137,10 @@ FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs,
 FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n)
 {
     return fold__param_simple(m, name, fold_shape1(n), FOLD_INIT_ZEROS, 0, 0);
+}
+FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n)
+{
+    return fold__param_simple(m, name, fold_shape1(n), FOLD_INIT_CONSTANT, 1, 0);
 }
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width)
 {
@@ -5842,9 +5851,25 @@ FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis)
     const int32_t a[1] = { axis };
     return fold__op(f, FOLD__OP_amax, &x, 1, a, 0);
 }
+/* Whether a parameter still is the zeros that it is made of when nobody says what. Inference models wait for a file. */
+static int fold__is_forgotten(const fold_model *m, const fold__param_data *p)
+{
+    size_t i = 0;
+    if (!p->zeros_by_default || m->inference)
+        return 0;
+    while (i < p->size && fold__values(m)[p->at + i] == 0)
+        i++;
+    return i == p->size;
+}
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias)
 {
     const fold_node in[3] = { x, fold_use(f, gain), fold_use(f, bias) };
+    const fold__param_data *g = fold__param_or_fail(f, gain, "layer_norm");
+    if (g && fold__is_forgotten(f->model, g)) {
+        fold__fail(f, FOLD_BAD_ARGUMENT,
+                   "layer_norm: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones", g->name);
+        return fold__null;
+    }
     return fold__op(f, FOLD__OP_layer_norm, in, 3, NULL, 0);
 }
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b)

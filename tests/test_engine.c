@@ -53,7 +53,7 @@ static void net_new(net *n)
     n->b = fold_bias_new(n->m, "b", H);
     n->V = fold_weight_new(n->m, "V", H, CLASSES);
     n->a = fold_bias_new(n->m, "a", CLASSES);
-    n->gain = fold_bias_new(n->m, "gain", H);
+    n->gain = fold_gain_new(n->m, "gain", H);
     n->frozen = fold_weight_new(n->m, "frozen", H, H);
     n->tree = fold_tree_lstm_new(n->m, "tree", H, H, 2);
     n->lstm = fold_lstm_new(n->m, "lstm", H, H);

@@ -549,11 +549,73 @@ static void test_shorthands(void)
     static const init_row table = { "", FOLD_INIT_NORMAL, 0, 0, 0.1, 0 };
     fold_model *m = fold_model_new(NULL);
     const fold_param w = fold_weight_new(m, "w", TALL, SHORT), e = fold_table_new(m, "e", TALL, SHORT);
-    const fold_param b = fold_bias_new(m, "b", 7);
+    const fold_param b = fold_bias_new(m, "b", 7), g = fold_gain_new(m, "g", 7);
     check_statistics(fold_param_value(m, w), TALL * SHORT, &weight);
     check_statistics(fold_param_value(m, e), TALL * SHORT, &table);
-    for (int i = 0; i < 7; i++) CHECK(fold_param_value(m, b)[i] == 0);
+    for (int i = 0; i < 7; i++) CHECK(fold_param_value(m, b)[i] == 0 && fold_param_value(m, g)[i] == 1);
+    CHECK_INT(fold_param_shape(m, g).rank, 1);
     fold_model_free(m);
+}
+
+/* ---- the gain of a layer norm ------------------------------------------------------------------------ */
+
+static void norm_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param *p = (const fold_param *)user;
+    out[0] = fold_layer_norm(f, in[0], p[0], p[1]);
+}
+
+/* A gain that nobody gave values would make every value the bias: an error where it is recorded, in a cell when it is made.
+   Zeros that somebody asked for, or that came from a file, are gains like any others. */
+static void test_gain(void)
+{
+    static const float x[4] = { 1, 2, 3, 6 }, zeros[4] = { 0, 0, 0, 0 };
+    for (int inference = 0; inference < 2; inference++)
+        for (int eager = 0; eager < 2; eager++) {
+            fold_model_desc md = fold_model_desc_default();
+            fold_ctx_desc d = fold_ctx_desc_default();
+            fold_param_desc pd = fold_param_desc_default();
+            md.inference = inference;
+            d.eager = eager;
+            fold_model *m = fold_model_new(&md);
+            fold_param p[2] = { fold_bias_new(m, "forgotten", 4), fold_bias_new(m, "b", 4) };
+            pd.name = "constant";
+            pd.shape = fold_shape1(4);
+            pd.init = FOLD_INIT_CONSTANT;
+            const fold_param constant = fold_param_new(m, &pd);
+            pd.name = "given";
+            pd.init = FOLD_INIT_ZEROS;
+            pd.values = zeros;
+            const fold_param given = fold_param_new(m, &pd), ones = fold_gain_new(m, "ones", 4);
+            fold_ctx *f = fold_ctx_new(m, &d);
+            const fold_status want = inference ? FOLD_OK : FOLD_BAD_ARGUMENT;
+            fold_layer_norm(f, fold_input(f, x, 4), p[0], p[1]);
+            CHECK_INT(fold_ctx_status(f), want);
+            if (want) CHECK_TEXT(fold_ctx_message(f), "layer_norm: the gain 'forgotten' is all zeros");
+            fold_cell_desc c = fold_cell_desc_default();
+            c.name = "norm";
+            c.body = norm_body;
+            c.user = p;
+            c.user_size = sizeof p;
+            c.n_in = c.n_out = 1;
+            c.in[0] = fold_shape1(4);
+            fold_cell_new(m, &c);
+            CHECK_INT(fold_model_status(m), want);
+            if (want) CHECK_TEXT(fold_model_message(m), "the gain 'forgotten' is all zeros");
+            fold_model_clear_error(m);
+            fold_ctx_reset(f);
+            fold_layer_norm(f, fold_input(f, x, 4), constant, p[1]);
+            fold_layer_norm(f, fold_input(f, x, 4), given, p[1]);
+            const fold_node y = fold_layer_norm(f, fold_input(f, x, 4), ones, p[1]);
+            CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+            CHECK_NEAR(fold_value(f, y)[3], 3 / sqrt(3.5), 1e-4);
+            fold_values_write_begin(m, p[0])[3] = 2;
+            fold_values_write_end(m, p[0]);
+            fold_cell_new(m, &c);
+            CHECK_INT(fold_model_status(m), FOLD_OK);
+            fold_ctx_free(f);
+            fold_model_free(m);
+        }
 }
 
 /* ---- layers: references ------------------------------------------------------------------------- */
@@ -1410,6 +1472,7 @@ int main(int argc, char **argv)
     check_run("defaults", test_defaults);
     check_run("orthogonal", test_orthogonal);
     check_run("shorthands", test_shorthands);
+    check_run("gain of a layer norm", test_gain);
     check_run("forget biases", test_forget_biases);
     check_run("tied", test_tied);
     check_run("written gradients", test_written);

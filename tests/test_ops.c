@@ -1477,7 +1477,7 @@ static void test_dropout(void)
 typedef struct bad_calls {
     fold_model *m;
     fold_ctx *f, *inference;
-    fold_param W, b, table, theirs;
+    fold_param W, b, gain, table, theirs;
     fold_op mix;
     fold_cell cell, largest;
     fold_node v3, v4, m23, m34, k234, one, stale, foreign, list[2],
@@ -1519,6 +1519,7 @@ static void open_bad_calls(bad_calls *n, fold_model *other)
     n->m = fold_model_new(NULL);
     n->W = fold_weight_new(n->m, "W", 3, 2);
     n->b = fold_bias_new(n->m, "b", 3);
+    n->gain = fold_gain_new(n->m, "gain", 3);
     n->table = fold_table_new(n->m, "words", 5, 3);
     n->theirs = fold_bias_new(other, "theirs", 2);
     n->mix = fold_op_new(n->m, &mix);
@@ -1604,7 +1605,7 @@ static void test_bad_shapes(void)
     BAD(fold_sum(f, n.v3, 1), BAD_SHAPE, "sum", "no such axis");
     BAD(fold_mean(f, n.m23, 2), BAD_SHAPE, "mean", "[2 x 3]");
     BAD(fold_amax(f, n.m23, -2), BAD_SHAPE, "amax", "no such axis");
-    BAD(fold_layer_norm(f, n.v4, n.b, n.b), BAD_SHAPE, "layer_norm", "[4], [3], [3]");
+    BAD(fold_layer_norm(f, n.v4, n.gain, n.b), BAD_SHAPE, "layer_norm", "[4], [3], [3]");
     BAD(fold_sum_n(f, n.list, 2), BAD_SHAPE, "sum_n", "one shape");
     BAD(fold_max_n(f, n.list, 2), BAD_SHAPE, "max_n", "[3], [4]");
     BAD(fold_attend_n(f, n.list, n.list, 1), BAD_SHAPE, "attend_n", "score");
