@@ -4,7 +4,7 @@
      bench/study --data DIR --svg study.svg
 
    Part one, after the evaluation study of D. Taylor (2018): parse trees of sentiment (DIR/sst) and pairs of dependency trees (DIR/sick),
-   batches of 1 to 1024 drawn at random; time per tree one at a time, batched dynamically by each schedule, and batched level by
+   batches of 1 to 1024 drawn at random, at a large and a small hidden size; time per tree one at a time, batched dynamically by each schedule, and batched level by
    level by hand on the same kernels; recording, scheduling and running apart. Without --data (or the environment's FOLD_DATA) trees
    are random. Part two, the experiment of Looks et al. (2017, table 1): trees of 128 leaves, state 1024, all of one shape or each of
    its own. Times are medians of alternating runs, several small
@@ -24,7 +24,7 @@
 #include "workloads.h"
 #include "side.h"
 
-enum { MAX_SIZES = 16, N_CORPORA = 2, N_MODES = 2 };
+enum { MAX_SIZES = 16, MAX_HIDDEN = 4, N_CORPORA = 2, N_MODES = 2 };
 
 /* Real trees, from which batches are drawn; none: workloads make random ones. */
 typedef struct corpus { const char *name, *title; recording trees; data_vocab words; } corpus;
@@ -33,7 +33,7 @@ static corpus corpora[N_CORPORA] = { { .name = "sst", .title = "SST" }, { .name 
 typedef struct settings {
     const char *data, *svg;
     double seconds;
-    int sizes[MAX_SIZES], n_sizes, looks_max, looks_state, hidden, seed;
+    int sizes[MAX_SIZES], n_sizes, hidden[MAX_HIDDEN], n_hidden, looks_max, looks_state, seed;
 } settings;
 
 /* ---- real trees --------------------------------------------------------------------------- */
@@ -178,8 +178,15 @@ static const char *const way_names[] = { "one at a time", "by hand", "ratio", "d
 enum { N_WAYS = sizeof ways / sizeof *ways, DYNAMIC = 2 };
 
 /* Microseconds a sample, and megabytes. */
-typedef struct figures { double way[N_WAYS], record, schedule, run, mb, mb_by_hand, levels_by_hand; } figures;
-static figures grid[N_CORPORA][N_MODES][MAX_SIZES];
+typedef struct figures {
+    double way[N_WAYS], record, schedule, run, mb, mb_by_hand, levels_by_hand;
+} figures;
+typedef struct table {
+    int hidden, corpus, mode;
+    figures at[MAX_SIZES];
+} table;
+static table tables[MAX_HIDDEN * N_CORPORA * N_MODES];
+static int n_tables;
 
 static workload workload_of(int c, int real)
 {
@@ -190,14 +197,15 @@ static workload workload_of(int c, int real)
     return w;
 }
 
-static figures measure_ways(const settings *o, const workload *w, int training, int size)
+static figures measure_ways(const settings *o, const workload *w, int hidden, int training, int size)
 {
     options at = { NULL, NULL, NULL, RATIO, -1, 0, 0, 0, 1, o->seed, 0, o->seconds, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
     bench b = { &at, w, w->s, training, 0, NULL };
     side sides[N_WAYS];
     figures x;
     b.s.batch = size;
-    b.s.hidden = o->hidden;
+    b.s.hidden = hidden;
+    b.s.input = 2 * hidden;
     generate(&b);
     for (int i = 0; i < N_WAYS; i++) open_side(&sides[i], &b, ways[i]);
     measure(sides, N_WAYS, &b);
@@ -219,120 +227,219 @@ static figures measure_ways(const settings *o, const workload *w, int training, 
 
 static const char *const mode_names[N_MODES] = { "inference", "training" };
 
-static void print_table(const settings *o, int c, int mode, int real)
+static void measure_tables(const settings *o, int real, int watched)
 {
-    printf("\n### %s, %s, microseconds a %s%s\n\n", corpora[c].title, mode_names[mode], c ? "pair" : "tree", real ? "" : " (random trees)");
-    printf("| batch | one at a time | by hand | ratio | depth | agenda | of ratio: record | schedule | run | one at a time / ratio | by hand / ratio "
-           "| MB, ratio | MB, by hand |\n");
+    for (int h = 0; h < o->n_hidden; h++)
+        for (int c = 0; c < N_CORPORA; c++)
+            for (int mode = 0; mode < N_MODES; mode++) {
+                table *t = &tables[n_tables++];
+                const workload w = workload_of(c, real);
+                t->hidden = o->hidden[h];
+                t->corpus = c;
+                t->mode = mode;
+                for (int i = 0; i < o->n_sizes; i++) {
+                    if (watched)
+                        fprintf(stderr, "\r%s, %s, hidden %d, batches of %d   ", corpora[c].title, mode_names[mode],
+                                t->hidden, o->sizes[i]);
+                    t->at[i] = measure_ways(o, &w, t->hidden, mode, o->sizes[i]);
+                }
+            }
+}
+
+static void print_table(const settings *o, const table *t, int real)
+{
+    printf("\n### %s, %s, hidden %d, microseconds a %s%s\n\n", corpora[t->corpus].title, mode_names[t->mode], t->hidden,
+           t->corpus ? "pair" : "tree", real ? "" : " (random trees)");
+    printf("| batch | one at a time | by hand | ratio | depth | agenda | of ratio: record | schedule | run "
+           "| one at a time / ratio | by hand / ratio | MB, ratio | MB, by hand |\n");
     printf("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for (int i = 0; i < o->n_sizes; i++) {
-        const figures *x = &grid[c][mode][i];
+        const figures *x = &t->at[i];
         printf("| %d |", o->sizes[i]);
         for (int k = 0; k < N_WAYS; k++) printf(" %.1f |", x->way[k]);
-        printf(" %.1f | %.1f | %.1f | %.2f | %.2f | %.1f | %.1f |\n", x->record, x->schedule, x->run, x->way[0] / x->way[DYNAMIC],
-               x->way[1] / x->way[DYNAMIC], x->mb, x->mb_by_hand);
+        printf(" %.1f | %.1f | %.1f | %.2f | %.2f | %.1f | %.1f |\n", x->record, x->schedule, x->run,
+               x->way[0] / x->way[DYNAMIC], x->way[1] / x->way[DYNAMIC], x->mb, x->mb_by_hand);
     }
 }
 
-/* What the tables say of the default schedule against one way: the range, and every row where it is over a tenth slower. */
+/* ---- what the tables say ------------------------------------------------------------------ */
+
+typedef struct range { double least, most; } range;
+static range wider(range r, double x)
+{
+    range to = { fmin(r.least, x), fmax(r.most, x) };
+    return to;
+}
+static const range nothing = { HUGE_VAL, -HUGE_VAL };
+
+static double speed_up(const figures *x, int way) { return x->way[0] / x->way[way]; }
+static double built_share(const figures *x) { return (x->record + x->schedule) / x->way[DYNAMIC]; }
+
+/* Of the tables of one hidden size, sizes[first .. last): how fast the default schedule is beside a way. */
+static range beside(int hidden, int way, int first, int last)
+{
+    range r = nothing;
+    for (int k = 0; k < n_tables; k++)
+        for (int i = first; i < last && tables[k].hidden == hidden; i++)
+            r = wider(r, tables[k].at[i].way[way] / tables[k].at[i].way[DYNAMIC]);
+    return r;
+}
+static range building(int hidden, int n_sizes)
+{
+    range r = nothing;
+    for (int k = 0; k < n_tables; k++)
+        for (int i = 0; i < n_sizes && tables[k].hidden == hidden; i++)
+            r = wider(r, built_share(&tables[k].at[i]));
+    return r;
+}
+
+/* The first of the sizes from which on every table is within a tenth of its best. */
+static int enough(const settings *o)
+{
+    int from = 0;
+    for (int k = 0; k < n_tables; k++) {
+        double best = 0;
+        for (int i = 0; i < o->n_sizes; i++) best = fmax(best, speed_up(&tables[k].at[i], DYNAMIC));
+        for (int i = from; i < o->n_sizes; i++)
+            if (speed_up(&tables[k].at[i], DYNAMIC) < 0.9 * best && i + 1 < o->n_sizes) from = i + 1;
+    }
+    return o->sizes[from];
+}
+
+/* Whether it pays, when and why: three sentences. */
+static void print_answer(const settings *o)
+{
+    int always = 1;
+    for (int h = 0; h < o->n_hidden; h++) always &= beside(o->hidden[h], 0, 0, o->n_sizes).least > 1;
+    printf("\n## The answer\n\n%s: beside one at a time, dynamic batching by the default schedule is",
+           always ? "Batching pays" : "Batching does not always pay");
+    for (int h = 0; h < o->n_hidden; h++) {
+        const range r = beside(o->hidden[h], 0, 0, o->n_sizes);
+        printf("%s %.1f to %.1f times as fast at hidden %d", h ? " and" : "", r.least, r.most, o->hidden[h]);
+    }
+    printf(", in batches of %d to %d, construction included.\n", o->sizes[0], o->sizes[o->n_sizes - 1]);
+    printf("In batches of %d it is", o->sizes[0]);
+    for (int h = 0; h < o->n_hidden; h++) {
+        const range r = beside(o->hidden[h], 0, 0, 1);
+        printf("%s %.1f to %.1f times as fast at hidden %d", h ? " and" : "", r.least, r.most, o->hidden[h]);
+    }
+    printf(", since the nodes of one tree batch too, and from batches of %d on it is everywhere within a tenth of its best.\n",
+           enough(o));
+    printf("The gain is that a batch reads each weight once for many rows and calls each kernel once; the price is recording and scheduling,");
+    for (int h = 0; h < o->n_hidden; h++) {
+        const range r = building(o->hidden[h], o->n_sizes);
+        printf("%s %.0f to %.0f %% of the time at hidden %d", h ? " and" : "", 100 * r.least, 100 * r.most, o->hidden[h]);
+    }
+    printf(", which batching by hand mostly saves.\n");
+}
+
+/* The default schedule against one way: the range, and every row where it is over a tenth slower. */
 static void print_verdict(const settings *o, int way, const char *other)
 {
-    double least = HUGE_VAL, most = 0;
     int slower = 0;
-    for (int c = 0; c < N_CORPORA; c++)
-        for (int mode = 0; mode < N_MODES; mode++)
-            for (int i = 0; i < o->n_sizes; i++) {
-                const figures *x = &grid[c][mode][i];
-                least = fmin(least, x->way[way] / x->way[DYNAMIC]);
-                most = fmax(most, x->way[way] / x->way[DYNAMIC]);
-            }
-    printf("- Beside %s, the default schedule is %.2f to %.2f times as fast, construction included.", other, least, most);
-    for (int c = 0; c < N_CORPORA; c++)
-        for (int mode = 0; mode < N_MODES; mode++)
-            for (int i = 0; i < o->n_sizes; i++) {
-                const figures *x = &grid[c][mode][i];
-                const double excess = x->way[DYNAMIC] - x->way[way], built = x->record + x->schedule - (ways[way] == MANUAL ? x->levels_by_hand : 0);
-                if (excess <= 0.1 * x->way[way]) continue;
-                if (!slower++) printf(" Over 10 %% slower (of the difference, the part in recording and scheduling):");
-                printf("%s %s %s at %d by %.0f %% (%.0f %%)", slower > 1 ? ";" : "", corpora[c].title, mode_names[mode], o->sizes[i],
-                       100 * excess / x->way[way], 100 * built / excess);
-            }
+    printf("- Beside %s, the default schedule is", other);
+    for (int h = 0; h < o->n_hidden; h++) {
+        const range r = beside(o->hidden[h], way, 0, o->n_sizes);
+        printf("%s %.2f to %.2f times as fast at hidden %d", h ? "," : "", r.least, r.most, o->hidden[h]);
+    }
+    printf(".");
+    for (int k = 0; k < n_tables; k++)
+        for (int i = 0; i < o->n_sizes; i++) {
+            const table *t = &tables[k];
+            const figures *x = &t->at[i];
+            const double excess = x->way[DYNAMIC] - x->way[way],
+                         built = x->record + x->schedule - (ways[way] == MANUAL ? x->levels_by_hand : 0);
+            if (excess <= 0.1 * x->way[way]) continue;
+            if (!slower++) printf(" Over 10 %% slower (of the difference, the part in recording and scheduling):");
+            printf("%s %s %s, hidden %d, at %d by %.0f %% (%.0f %%)", slower > 1 ? ";" : "", corpora[t->corpus].title,
+                   mode_names[t->mode], t->hidden, o->sizes[i], 100 * excess / x->way[way], 100 * built / excess);
+        }
     printf("%s\n", slower ? "." : " It is nowhere over 10 % slower.");
 }
 static void print_verdicts(const settings *o)
 {
-    double least = 1, most = 0;
-    for (int c = 0; c < N_CORPORA; c++)
-        for (int mode = 0; mode < N_MODES; mode++)
-            for (int i = 0; i < o->n_sizes; i++) {
-                const figures *x = &grid[c][mode][i];
-                const double share = (x->record + x->schedule) / x->way[DYNAMIC];
-                least = fmin(least, share);
-                most = fmax(most, share);
-            }
     printf("\n### What the tables say\n\n");
     for (int i = 0; i < N_WAYS; i++)
         if (i != DYNAMIC) print_verdict(o, i, i == 1 ? "batching by hand" : way_names[i]);
-    printf("- Recording and scheduling are %.1f to %.1f %% of its time.\n", 100 * least, 100 * most);
 }
 
-/* ---- the picture -------------------------------------------------------------------------- */
+/* ---- the picture: how many times as fast as one at a time ----------------------------------- */
 
-enum { PANEL_W = 420, PANEL_H = 300, MARGIN = 60 };
-static const char *const colours[N_WAYS] = { "#c0392b", "#7f8c8d", "#2471a3", "#229954", "#b9770e" };
+enum { PANEL_W = 220, PANEL_H = 220, MARGIN = 42, TITLE = 34, FOOT = 44 };
+static const char *const colours[N_WAYS] = { "#999999", "#c0392b", "#2471a3", "#229954", "#b9770e" };
+static const char *const strokes[N_WAYS] = { "stroke-width=\"1\"", "stroke-width=\"2\"", "stroke-width=\"3\"",
+                                             "stroke-width=\"1.5\" stroke-dasharray=\"6 3\"",
+                                             "stroke-width=\"1.5\" stroke-dasharray=\"2 3\"" };
 
-typedef struct panel { FILE *to; double x0, y0, low, high; const settings *o; } panel;
+typedef struct panel { FILE *to; double x0, y0, top; const settings *o; } panel;
 
-static double across(const panel *p, int i) { return p->x0 + (p->o->n_sizes > 1 ? (double)PANEL_W * i / (p->o->n_sizes - 1) : 0); }
-static double up(const panel *p, double us) { return p->y0 + PANEL_H * (1 - log(us / p->low) / log(p->high / p->low)); }
-
-static void draw_line(const panel *p, int c, int mode, int way, const char *style)
+static double across(const panel *p, int i)
 {
-    fprintf(p->to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", colours[way < 0 ? DYNAMIC : way], style);
-    for (int i = 0; i < p->o->n_sizes; i++) {
-        const figures *x = &grid[c][mode][i];
-        fprintf(p->to, "%.1f,%.1f ", across(p, i), up(p, fmax(way < 0 ? x->record + x->schedule : x->way[way], p->low)));
-    }
+    return p->x0 + (p->o->n_sizes > 1 ? (double)PANEL_W * i / (p->o->n_sizes - 1) : 0);
+}
+static double up(const panel *p, double gain) { return p->y0 + PANEL_H * (1 - gain / p->top); }
+
+static void draw_line(const panel *p, const table *t, int way)
+{
+    fprintf(p->to, "<polyline fill=\"none\" stroke=\"%s\" %s points=\"", colours[way], strokes[way]);
+    for (int i = 0; i < p->o->n_sizes; i++)
+        fprintf(p->to, "%.1f,%.1f ", across(p, i), up(p, speed_up(&t->at[i], way)));
     fprintf(p->to, "\"/>\n");
 }
 
-static void draw_axes(const panel *p, const char *title, const char *unit)
+static void draw_axes(const panel *p, const table *t)
 {
-    fprintf(p->to, "<text x=\"%.0f\" y=\"%.0f\" font-weight=\"bold\">%s</text>\n", p->x0, p->y0 - 12, title);
-    for (double us = p->low; us <= p->high * 1.01; us *= 10) {
-        fprintf(p->to, "<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>", p->x0, p->x0 + PANEL_W, up(p, us), up(p, us));
-        fprintf(p->to, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", p->x0 - 6, up(p, us) + 4, us);
+    const double step = p->top > 12 ? 4 : p->top > 6 ? 2 : p->top > 3 ? 1 : 0.5;
+    fprintf(p->to, "<text x=\"%.0f\" y=\"%.0f\" font-weight=\"bold\">%s, %s, hidden %d</text>\n", p->x0, p->y0 - 12,
+            corpora[t->corpus].title, mode_names[t->mode], t->hidden);
+    for (double gain = 0; gain <= p->top * 1.001; gain += step) {
+        fprintf(p->to, "<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>", p->x0, p->x0 + PANEL_W,
+                up(p, gain), up(p, gain));
+        fprintf(p->to, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%g&#215;</text>\n", p->x0 - 6, up(p, gain) + 4, gain);
     }
     for (int i = 0; i < p->o->n_sizes; i++)
-        fprintf(p->to, "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%d</text>\n", across(p, i), p->y0 + PANEL_H + 18, p->o->sizes[i]);
-    fprintf(p->to, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\">batch</text>\n", p->x0 + PANEL_W / 2.0, p->y0 + PANEL_H + 36);
-    fprintf(p->to, "<text x=\"%.0f\" y=\"%.0f\" transform=\"rotate(-90 %.0f %.0f)\" text-anchor=\"middle\">microseconds a %s</text>\n", p->x0 - 44,
-            p->y0 + PANEL_H / 2.0, p->x0 - 44, p->y0 + PANEL_H / 2.0, unit);
+        fprintf(p->to, "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%d</text>\n", across(p, i), p->y0 + PANEL_H + 16,
+                p->o->sizes[i]);
+    fprintf(p->to, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\">batch</text>\n", p->x0 + PANEL_W / 2.0,
+            p->y0 + PANEL_H + 32);
+}
+
+static double highest(const settings *o, int hidden) /* a whole number above all that is drawn for this size */
+{
+    double most = 1;
+    for (int k = 0; k < n_tables; k++)
+        for (int i = 0; i < o->n_sizes && tables[k].hidden == hidden; i++)
+            for (int way = 0; way < N_WAYS; way++) most = fmax(most, speed_up(&tables[k].at[i], way));
+    return floor(most) + 1;
+}
+
+static void draw_legend(FILE *to, int y)
+{
+    for (int k = 0; k < N_WAYS; k++) {
+        const int x = MARGIN + 200 * k;
+        fprintf(to, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"%s\" %s/>", x, x + 30, y - 4, y - 4, colours[k],
+                strokes[k]);
+        fprintf(to, "<text x=\"%d\" y=\"%d\">%s%s</text>\n", x + 36, y, way_names[k], k == DYNAMIC ? " (the default)" : "");
+    }
 }
 
 static void draw_picture(const settings *o)
 {
     FILE *to = fopen(o->svg, "w");
-    const int w = 2 * (PANEL_W + 2 * MARGIN), h = 2 * (PANEL_H + 2 * MARGIN) + 30;
+    const int columns = N_CORPORA * N_MODES, tall = TITLE + PANEL_H + FOOT, w = columns * (PANEL_W + MARGIN) + MARGIN / 2,
+              h = o->n_hidden * tall + 60;
     if (!to) die("cannot write ", o->svg);
-    fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
-                "font-size=\"12\">\n", w, h, w, h);
-    fprintf(to, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
-    for (int c = 0; c < N_CORPORA; c++)
-        for (int mode = 0; mode < N_MODES; mode++) {
-            panel p = { to, MARGIN + c * (PANEL_W + 2 * MARGIN), MARGIN + mode * (PANEL_H + 2 * MARGIN), 1, 10000, o };
-            char title[64];
-            snprintf(title, sizeof title, "%s, %s", corpora[c].title, mode_names[mode]);
-            draw_axes(&p, title, c ? "pair" : "tree");
-            for (int k = N_WAYS - 1; k >= 0; k--) draw_line(&p, c, mode, k, "");
-            draw_line(&p, c, mode, -1, " stroke-dasharray=\"4 3\"");
-        }
-    for (int k = 0; k <= N_WAYS; k++) {
-        const int x = MARGIN + 150 * k, last = k == N_WAYS;
-        fprintf(to, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"%s/>", x, x + 26, h - 20, h - 20,
-                colours[last ? DYNAMIC : k], last ? " stroke-dasharray=\"4 3\"" : "");
-        fprintf(to, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 32, h - 16, last ? "ratio: record + schedule" : way_names[k]);
+    fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" ", w, h, w, h);
+    fprintf(to, "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
+    fprintf(to, "<text x=\"%d\" y=\"20\">Samples a second, beside one sample at a time</text>\n", MARGIN);
+    for (int k = 0; k < n_tables; k++) {
+        const int column = k % columns, row = k / columns;
+        const panel p = { to, MARGIN + column * (PANEL_W + MARGIN), 24 + TITLE + row * tall, highest(o, tables[k].hidden), o };
+        draw_axes(&p, &tables[k]);
+        draw_line(&p, &tables[k], 0);
+        for (int way = N_WAYS - 1; way > 0; way--) draw_line(&p, &tables[k], way);
     }
+    draw_legend(to, h - 14);
     fprintf(to, "</svg>\n");
     if (fclose(to)) die("cannot write ", o->svg);
 }
@@ -416,7 +523,7 @@ static const char usage[] =
     "  --svg FILE       also draws the tables\n"
     "  --sizes N,N,…    batches, at most 16; default 1,4,16,64,256,1024\n"
     "  --seconds S      of timing, for each row; default 1\n"
-    "  --hidden N       default 150\n"
+    "  --hidden N,N,…   at most 4, inputs are twice as wide; default 150,16\n"
     "  --looks N        largest batch of the experiment of Looks et al.; default 128, 0: none\n"
     "  --looks-state N  default 1024\n"
     "  --seed N\n";
@@ -429,9 +536,18 @@ static int number(const char *name, const char *text, int least)
     return (int)n;
 }
 
+/* Numbers parted by commas; returns how many. */
+static int numbers(int *list, int most, const char *name, const char *text)
+{
+    int n = 0;
+    for (; text && n < most; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL)
+        list[n++] = number(name, text, 1);
+    return n;
+}
+
 static settings parse(int argc, char **argv)
 {
-    settings o = { getenv("FOLD_DATA"), NULL, 1, { 1, 4, 16, 64, 256, 1024 }, 6, 128, 1024, 150, 1 };
+    settings o = { getenv("FOLD_DATA"), NULL, 1, { 1, 4, 16, 64, 256, 1024 }, 6, { 150, 16 }, 2, 128, 1024, 1 };
     if (o.data && !*o.data) o.data = NULL;
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *value = argv[i + 1];
@@ -441,14 +557,12 @@ static settings parse(int argc, char **argv)
         if (!strcmp(name, "--data")) o.data = value;
         else if (!strcmp(name, "--svg")) o.svg = value;
         else if (!strcmp(name, "--seconds")) o.seconds = atof(value);
-        else if (!strcmp(name, "--hidden")) o.hidden = number(name, value, 1);
+        else if (!strcmp(name, "--hidden")) o.n_hidden = numbers(o.hidden, MAX_HIDDEN, name, value);
         else if (!strcmp(name, "--looks")) o.looks_max = number(name, value, 0);
         else if (!strcmp(name, "--looks-state")) o.looks_state = number(name, value, 1);
         else if (!strcmp(name, "--seed")) o.seed = number(name, value, 0);
-        else if (!strcmp(name, "--sizes")) {
-            for (o.n_sizes = 0; value && o.n_sizes < MAX_SIZES; value = strchr(value, ',') ? strchr(value, ',') + 1 : NULL)
-                o.sizes[o.n_sizes++] = number(name, value, 1);
-        } else die("no option ", name);
+        else if (!strcmp(name, "--sizes")) o.n_sizes = numbers(o.sizes, MAX_SIZES, name, value);
+        else die("no option ", name);
     }
     return o;
 }
@@ -463,23 +577,17 @@ int main(int argc, char **argv)
     printf("One core reaches %.0f GFLOP/s of fused multiply-adds and reads memory at %.0f GB/s here.\n", 1e-9 * fma_peak(isa),
            1e-9 * read_bandwidth(isa, (size_t)1 << 28));
     fold_model_free(any);
+    measure_tables(&o, real, watched);
+    print_answer(&o);
     printf("\n## Real trees, construction included\n");
-    for (int c = 0; c < N_CORPORA; c++)
-        for (int mode = 0; mode < N_MODES; mode++) {
-            const workload w = workload_of(c, real);
-            for (int i = 0; i < o.n_sizes; i++) {
-                if (watched) fprintf(stderr, "\r%s, %s, batches of %d   ", corpora[c].title, mode_names[mode], o.sizes[i]);
-                grid[c][mode][i] = measure_ways(&o, &w, mode, o.sizes[i]);
-            }
-            print_table(&o, c, mode, real);
-            fflush(stdout);
-        }
+    for (int k = 0; k < n_tables; k++)
+        print_table(&o, &tables[k], real);
     print_verdicts(&o);
     if (o.svg) draw_picture(&o);
     if (o.looks_max) looks(&o);
     printf("\nRESULT study");
     for (int c = 0; c < N_CORPORA; c++) {
-        const figures *x = &grid[c][0][last];
+        const figures *x = &tables[c * N_MODES].at[last];
         printf(" %s_alone_us=%.1f %s_dynamic_us=%.1f %s_manual_us=%.1f", corpora[c].name, x->way[0], corpora[c].name, x->way[DYNAMIC],
                corpora[c].name, x->way[1]);
     }
