@@ -452,8 +452,9 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 
 /* ==== 9 optimisers ======================================================================= */
 /* Each step updates every parameter that is not frozen and clears the gradients. State is allocated at the
-   first step. Lookup tables: only rows touched since the last step change (value, state, weight decay). Set
-   `rate` anew each step for a schedule. All return the model's status. */
+   first step. It begins anew when a step of another kind needs state: momentum, squares (Adagrad, RMSprop) or Adam's.
+   Lookup tables: only rows touched since the last step change (value, state, weight decay). Set `rate` anew each
+   step for a schedule. All return the model's status. */
 
 typedef struct fold_sgd { float rate, momentum, decay; } fold_sgd;      /* v = momentum v + g; w -= rate v */
 typedef struct fold_adagrad { float rate, epsilon, decay; } fold_adagrad;           /* Duchi et al. 2011 */
@@ -12313,6 +12314,26 @@ static int fold__states_ready(fold_model *m, int states)
     return 1;
 }
 
+/* The steps that its state comes from. */
+static uint64_t fold__steps_of(const fold_model *m, enum fold__rule rule)
+{
+    return m->rule == (int)rule ? m->steps : 0;
+}
+
+/* The state of one rule means nothing to another: it begins anew, and so do the steps. */
+static void fold__set_rule(fold_model *m, enum fold__rule rule)
+{
+    if (m->rule == (int)rule)
+        return;
+    for (int i = 0; i < 2; i++) {
+        const fold__array *a = &m->arrays[i ? FOLD__M_STATE2 : FOLD__M_STATE1];
+        if (a->p)
+            memset(a->p, 0, a->need);
+    }
+    m->steps = fold__steps_of(m, rule);
+    m->rule = (int)rule;
+}
+
 /* Updates rows first..first+count of a parameter. */
 static void fold__step_rows(fold_model *m, const fold__param_data *p, const fold__step *x, size_t first,
                             size_t count)
@@ -12358,6 +12379,8 @@ static fold_status fold__step_model(fold_model *m, const fold__step *settings, i
         fold__model_fail(m, FOLD_BAD_STATE, "optimiser: the model was made for inference");
     if (m->error.status || !fold__states_ready(m, settings->states))
         return m->error.status;
+    if (settings->states)
+        fold__set_rule(m, settings->rule);
     const fold__fp saved = fold__fp_enter();
     for (uint32_t i = 0; i < m->n_params; i++) {
         fold__param_data *p = &fold__params(m)[i];
@@ -12371,8 +12394,6 @@ static fold_status fold__step_model(fold_model *m, const fold__step *settings, i
     fold__fp_leave(saved);
     m->steps++;
     m->version++;
-    if (settings->states)
-        m->rule = (int)settings->rule;
     return FOLD_OK;
 }
 
@@ -12433,7 +12454,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o)
     fold__step x = fold__step_of(FOLD__RULE_adam, o->rate, o->decay, o->epsilon);
     double power1 = 1, power2 = 1; /* beta^t by squaring: the same on every platform */
     double b1 = (double)o->beta1, b2 = (double)o->beta2;
-    for (uint64_t t = m->steps + 1; t; t >>= 1) {
+    for (uint64_t t = fold__steps_of(m, FOLD__RULE_adam) + 1; t; t >>= 1) {
         if (t & 1) {
             power1 *= b1;
             power2 *= b2;

@@ -1438,6 +1438,38 @@ static void test_long_names(void)
         }
 }
 
+/* After steps of another optimiser one begins as in a new model: the state of momentum is no sum of squares. */
+static void one_step(fold_model *m, fold_param p, const optimiser *o, float shift)
+{
+    float *w = fold_values_write_begin(m, p);
+    for (int i = 0; i < 6; i++) w[i] = 0.25f * (float)i + shift;
+    fold_values_write_end(m, p);
+    float *g = fold_model_grads(m, NULL);
+    for (int i = 0; i < 6; i++) g[i] = (float)(i - 3) * (1 + shift);
+    fold_grads_write_end(m);
+    CHECK_INT(take_step(m, o), FOLD_OK);
+}
+static void test_other_optimiser(void)
+{
+    static const optimiser each[] = {
+        { "momentum", 0.1, 0.9, 0, 0, 0, 0 }, { "rmsprop", 0.01, 0.9, 0, 1e-8, 0, 2 }, { "adam", 0.01, 0.9, 0.999, 1e-8, 0, 3 }
+    };
+    for (int before = 0; before < 3; before++)
+        for (int after = 0; after < 3; after++) {
+            fold_model *m = fold_model_new(NULL), *fresh = fold_model_new(NULL);
+            const fold_param p = fold_bias_new(m, "p", 6), q = fold_bias_new(fresh, "p", 6);
+            for (int i = 0; i < 3; i++) one_step(m, p, &each[before], 0.5f);
+            one_step(m, p, &each[after], 0);
+            one_step(fresh, q, &each[after], 0);
+            const int same = !memcmp(fold_param_value(m, p), fold_param_value(fresh, q), 6 * sizeof(float));
+            CHECK_SAYS(same == (before != after), "%s after %s: %s", each[after].name, each[before].name,
+                       same ? "it began anew" : "it did not begin anew");
+            CHECK_INT(fold_model_steps(m), before == after ? 4 : 1);
+            fold_model_free(m);
+            fold_model_free(fresh);
+        }
+}
+
 int main(int argc, char **argv)
 {
     static const int sizes[][2] = { { 3, 5 }, { 17, 20 } };
@@ -1475,6 +1507,7 @@ int main(int argc, char **argv)
     check_run("gain of a layer norm", test_gain);
     check_run("forget biases", test_forget_biases);
     check_run("tied", test_tied);
+    check_run("another optimiser", test_other_optimiser);
     check_run("written gradients", test_written);
     check_run("gradients of a stack's outputs", test_stack_grads);
     check_run("long names", test_long_names);
