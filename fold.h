@@ -4414,6 +4414,7 @@ typedef struct fold__cell_data {
     int n_trace, n_values_out;
     fold_shape out[FOLD_MAX_OUT];
     int max_of_list; /* an empty list is an error */
+    int is_projected; /* a layer's cell once more, given products: fold_model_print does not list it */
     void *memory;    /* one block behind all of the above */
     size_t memory_size;
 } fold__cell_data;
@@ -12619,6 +12620,14 @@ static void fold__layer_desc(fold_cell_desc *d, const char *name, fold_cell_body
     d->n_out = n_out;
 }
 
+static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *d, const fold__gates *gates)
+{
+    const fold_cell cell = fold_cell_new(m, d);
+    if (cell.id)
+        fold__cells(m)[cell.id - 1].is_projected = gates->projected;
+    return cell;
+}
+
 /* The gates of a linear output: all but the last through sigmoid, in one go, the last through tanh. */
 static void fold__gates_of(fold_ctx *f, fold_node x, int hidden, int n, fold_node *gate)
 {
@@ -12683,10 +12692,10 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
     d.n_in = has_c ? 3 : 2;
     d.in[0] = fold_shape1(inputs);
     d.in[1] = d.in[2] = fold_shape1(g->hidden);
-    r.cell = fold_cell_new(m, &d);
+    r.cell = fold__layer_cell(m, &d, g);
     g->projected = 1;
     d.in[0] = fold_shape1(gates * g->hidden);
-    r.projected = fold_cell_new(m, &d);
+    r.projected = fold__layer_cell(m, &d, g);
     r.W = g->W;
     r.b = g->b;
     r.hidden = g->hidden;
@@ -13138,7 +13147,7 @@ static fold_cell fold__child_sum_cell(fold_model *m, const char *name, const fol
     d.in[0] = fold_shape1(g->projected ? 3 * g->hidden : inputs);
     d.in[1] = d.list[0] = d.list[1] = fold_shape1(g->hidden);
     d.n_list = leaf ? 0 : 2;
-    return fold_cell_new(m, &d);
+    return fold__layer_cell(m, &d, g);
 }
 
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden)
@@ -14335,6 +14344,8 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
               (unsigned long)(m->packs * sizeof(float)));
     for (uint32_t i = 0; i < m->n_cells; i++) {
         const fold__cell_data *c = &fold__cells(m)[i];
+        if (c->is_projected)
+            continue;
         fold__put(&t, "cell ");
         fold__put_name(&t, c->name, FOLD__WHOLE);
         fold__put(&t, ": ");

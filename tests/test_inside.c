@@ -457,6 +457,14 @@ static void summary(void)
                      "mean        [3]                          3            12  buffer  group 2\n"
                      "5 parameters, 91 values, 76 of them trained; bytes: ");
     CHECK_TEXT(t->s, "cell join: 2 inputs, 1 output, 2 ops\n");
+    fold_lstm_new(n.m, "lstm", 2, 3); /* each of its cells once, whatever else the library keeps for itself */
+    fold_child_sum_new(n.m, "sum", 2, 3);
+    t = empty();
+    CHECK_INT(fold_model_print(n.m, to_text, t), FOLD_OK);
+    CHECK_INT(count(t->s, "\ncell "), 4);
+    CHECK_TEXT(t->s, "cell lstm: 3 inputs, 2 outputs, ");
+    CHECK_TEXT(t->s, "cell sum: 1 input, 2 outputs, ");
+    CHECK_TEXT(t->s, "cell sum: 1 input, lists of 2, 2 outputs, ");
     t = empty();
     t->limit = 10;
     CHECK_INT(fold_model_print(n.m, to_text, t), FOLD_IO);
