@@ -439,7 +439,8 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Pointers hold until the
-   next call that records or runs. When the value is not there: NULL (fold_scalar: NaN, fold_node_shape: rank 0,
+   next call that records or runs, which may be the fold_input that copies from them, and no longer than the recording: after a
+   reset fold_input refuses them. State of a frame that the next one needs is read out before the reset. When the value is not there: NULL (fold_scalar: NaN, fold_node_shape: rank 0,
    fold_read: a status), and fold_ctx_message says why until the next read or run; the context has no error, and all
    goes on. In a cell's body there are values when it runs in an eager context; while fold_cell_new traces it there
    are none, and asking for them is an error of the cell. */
@@ -4507,6 +4508,7 @@ struct fold_ctx {
     int kept_concats; /* some gradient is kept of a concatenation */
     uint32_t done_version; /* of the model, when kept values were computed */
     int any_done;
+    int values_shown; /* the caller was given the address of a value of this recording */
     /* signatures */
     uint32_t n_sigs, n_shapes, table_size, keys_used, ops_used, refs_used, op_shapes_used, values_used;
     uint32_t sig_tables;           /* how often the table of signatures began anew */
@@ -5411,7 +5413,7 @@ static void fold__reset(fold_ctx *f)
     f->edge0[1] = 0;
     f->n_keeps = f->n_kept_grads = f->n_found = 0;
     f->kept_concats = 0;
-    f->any_done = 0;
+    f->any_done = f->values_shown = 0;
     f->seed = f->draws = 0;
     memset(&f->frame, 0, sizeof f->frame);
     if (f->dedupe && f->arrays[FOLD__C_TWINS].p)
@@ -5457,6 +5459,37 @@ FOLD_API int fold_node_is_null(fold_node x) { return !x.id; }
 /* ==== room: recording the ops ===============================================================
    Owns: the public op calls: what each accepts and which op row it becomes. Calls: recording. */
 
+/* Where in the recording's own data values lie that a caller hands in, in floats; FOLD__ELSEWHERE: they are the
+   caller's. */
+#define FOLD__ELSEWHERE SIZE_MAX
+static size_t fold__own_place(const fold_ctx *f, const float *values)
+{
+    const uintptr_t from = (uintptr_t)values - (uintptr_t)f->arrays[FOLD__C_DATA].p;
+    return from < f->arrays[FOLD__C_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
+}
+
+/* The place of an input with its values. They may be the recording's own, which move when it grows; those of
+   before a reset are told by their place, or by nobody having been shown any since. */
+static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
+{
+    const size_t own = values ? fold__own_place(f, values) : FOLD__ELSEWHERE;
+    if (own != FOLD__ELSEWHERE && (!f->values_shown || own + size > f->data_used)) {
+        fold__fail(f, FOLD_BAD_ARGUMENT,
+                   "input: these values of the context ended with its reset: fold_read them before");
+        return FOLD__NONE;
+    }
+    const uint32_t place = fold__place_data(f, size);
+    if (place == FOLD__NONE)
+        return FOLD__NONE;
+    if (own != FOLD__ELSEWHERE)
+        values = fold__data(f) + own;
+    if (values)
+        memcpy(fold__at_place(f, place), values, size * sizeof *values);
+    else
+        memset(fold__at_place(f, place), 0, size * sizeof *values);
+    return place;
+}
+
 static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape *s)
 {
     if (fold__broken(f))
@@ -5469,17 +5502,12 @@ static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape 
         fold__fail(f, FOLD_BAD_CELL, "input: a cell body has no inputs but those it is given");
         return fold__null;
     }
-    const size_t size = (size_t)fold__shape_size(s);
+    const uint32_t place = fold__place_input(f, values, (size_t)fold__shape_size(s));
+    if (place == FOLD__NONE)
+        return fold__null;
     const uint32_t shape = fold__intern_shape(f, s);
     if (shape == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
-    const uint32_t place = fold__place_data(f, size);
-    if (place == FOLD__NONE)
-        return fold__null;
-    if (values)
-        memcpy(fold__at_place(f, place), values, size * sizeof(float));
-    else
-        memset(fold__at_place(f, place), 0, size * sizeof(float));
     const uint32_t id = fold__append(f, FOLD__INPUT, 0, 0, 0, shape, 0);
     f->place[id] = place;
     return fold__handle(f, id);
@@ -5514,6 +5542,10 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
     }
     if (f->frame.cell) {
         fold__fail(f, FOLD_BAD_CELL, "input_ref: a cell body has no inputs but those it is given");
+        return fold__null;
+    }
+    if (fold__own_place(f, values) != FOLD__ELSEWHERE) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "input_ref: the context's own values move: fold_input copies them");
         return fold__null;
     }
     const uint32_t shape = fold__intern_shape(f, &s);
@@ -12099,6 +12131,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
         fold__refuse(f, FOLD_BAD_STATE, "value: node %u stands for all elements of a list", (unsigned)x.id);
         return NULL;
     }
+    f->values_shown = 1;
     return fold__address(f, o.src) + o.off;
 }
 
@@ -12109,8 +12142,10 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
         return NULL;
     for (uint32_t i = 0; i < f->n_kept_grads; i++) {
         const fold__kept_grad *k = &fold__kept_grads(f)[i];
-        if (k->node == o.src && k->filled)
+        if (k->node == o.src && k->filled) {
+            f->values_shown = 1;
             return fold__at_place(f, k->place) + o.off;
+        }
     }
     fold__refuse(f, FOLD_BAD_STATE,
                  "grad: node %u (%s) has no gradient: name it to fold_keep_grad before fold_backward",

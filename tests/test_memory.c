@@ -522,6 +522,53 @@ static void alignment(void)
     fold_model_free(n.m);
 }
 
+/* A context's own values are inputs of its own recording, however memory grows for them; a reset ends that, aloud. */
+static void own_values(void)
+{
+    enum { N = 40, MANY = 300, BLOCK = 4 << 20 };
+    fold_model *m = fold_model_new(NULL);
+    for (int way = 0; way < 8; way++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        float x[N], want[N];
+        d.eager = way & 1;
+        d.training = way >> 1 & 1;
+        void *block = way & 4 ? fold__malloc(BLOCK, 64, NULL) : NULL;
+        d.memory.block = block;
+        d.memory.block_size = block ? BLOCK : 0;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int i = 0; i < N; i++) x[i] = (float)(i - 7) / 8;
+        const fold_node in = fold_input(f, x, N);
+        fold_keep_grad(f, in);
+        const fold_node y = fold_square(f, in), sum = fold_sum(f, y, FOLD_ALL), roots[2] = { y, sum };
+        CHECK_INT(fold_run(f, roots, 2), FOLD_OK);
+        for (int i = 0; i < N; i++) want[i] = fold_value(f, y)[i];
+        for (int k = 0; k < MANY; k++) {
+            const fold_node again = fold_input(f, fold_value(f, y), N);
+            CHECK_BITS(fold_value(f, again), want, N);
+        }
+        if (d.training) {
+            CHECK_INT(fold_backward(f, sum), FOLD_OK);
+            const fold_node slope = fold_input(f, fold_grad(f, in), N);
+            CHECK_INT(fold_ctx_status(f), FOLD_OK);
+            if (!fold_node_is_null(slope)) CHECK_NEAR(fold_value(f, slope)[3], 2 * x[3], 1e-6);
+        }
+        const float *old = fold_value(f, y);
+        CHECK(fold_node_is_null(fold_input_ref(f, old, fold_shape1(N))));
+        CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_ctx_message(f), "input_ref: the context's own values move: fold_input copies them");
+        for (int late = 0; late < 2; late++) { /* at once, and when the place has other values already */
+            fold_ctx_reset(f);
+            for (int k = 0; k < 4 * late; k++) fold_input(f, x, N);
+            CHECK(fold_node_is_null(fold_input(f, old, N)));
+            CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
+            CHECK_TEXT(fold_ctx_message(f), "input: these values of the context ended with its reset: fold_read them before");
+        }
+        fold_ctx_free(f);
+        if (block) fold__free(block, BLOCK, NULL);
+    }
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -532,5 +579,6 @@ int main(int argc, char **argv)
     check_run("memory: each allocation fails", each_allocation_fails);
     check_run("memory: a million nodes on a small stack", small_stack);
     check_run("memory: alignment", alignment);
+    check_run("memory: own values as inputs", own_values);
     return check_finish();
 }
