@@ -67,7 +67,9 @@
    2 CONTRACTS
      Memory    A context takes memory from one caller's block, or through an allocator. No call allocates
                while a recording stays within the largest seen. All memory of a run is reserved before its
-               first write. fold_ctx_stats tells the peak and the exact block size a context would have needed.
+               first write. fold_ctx_stats tells the peak and the block size a context would have needed: that of its
+               largest recording, and signatures of others, which go when a block is full. What fits a block alone
+               fits after anything else.
      Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message;
                the failed call returns the null node, every op accepts null and returns null, and running
                returns the stored status. fold_ctx_reset clears a context's error. Nothing trained is lost.
@@ -779,7 +781,8 @@ typedef struct fold_stats {
     uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning batches, running them */
     size_t pack_bytes;           /* packed weights of the model */
     size_t bytes, peak_bytes;    /* memory held by the context now, and at most */
-    size_t block_bytes;          /* the size a fixed block would have needed so far */
+    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far. Where one ran out of
+                                    memory, what it had asked for, as its message says: all it needs, or more is needed */
     const char *one_group;       /* why the last run could not be cut into groups; "" when it was */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
@@ -974,12 +977,11 @@ FOLD_API const char *fold_status_text(fold_status status)
    the exact size of a block is the sum of what the arrays need. Arrays never shrink: no allocation after
    warm-up. Knows nothing of what the arrays hold. */
 
-/* bytes; need: the most asked for. brief: what it holds is not needed when it grows, nor is it asked for
- * often. */
+/* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting. brief: what it holds is not needed when it grows, nor is it asked for often. */
 typedef struct fold__array {
     char *p;
     size_t capacity, need;
-    int brief;
+    int brief, lasting;
 } fold__array;
 
 typedef struct fold__arena {
@@ -4511,7 +4513,11 @@ struct fold_ctx {
     int values_shown; /* the caller was given the address of a value of this recording */
     /* signatures */
     uint32_t n_sigs, n_shapes, table_size, keys_used, ops_used, refs_used, op_shapes_used, values_used;
-    uint32_t sig_tables;           /* how often the table of signatures began anew */
+    uint32_t sig_tables;           /* how often signatures were forgotten */
+    uint64_t forgot_at;            /* the reset since which idle signatures were forgotten */
+    int pinned;                    /* signatures are in use beside the recording: none may be forgotten */
+    size_t block_peak;             /* bytes of the block that a recording before the reset would have needed */
+    size_t lacking;                /* bytes that this recording was refused */
     uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
     uint32_t recent_shape[FOLD__RECENT_SHAPES]; /* by first dimension */
     uint32_t row_of, row_shape;                 /* the table looked into last (0: none) and its rows' shape */
@@ -4522,6 +4528,7 @@ struct fold_ctx {
 };
 
 static fold__sig *fold__sigs(const fold_ctx *f) { return (fold__sig *)(void *)f->arrays[FOLD__C_SIGS].p; }
+static size_t fold__ctx_bytes(void);
 static uint32_t *fold__keys(const fold_ctx *f) { return (uint32_t *)(void *)f->arrays[FOLD__C_KEYS].p; }
 static fold__shape_entry *fold__shapes(const fold_ctx *f)
 {
@@ -4600,23 +4607,56 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = a < b ? a : b;
 }
 
-static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
+/* The size of a block that holds the context and all that was asked for since the reset. */
+static size_t fold__block_bytes(const fold_ctx *f)
+{
+    size_t bytes = fold__ctx_bytes() + f->lacking;
+    for (int i = 0; i < FOLD__C_COUNT; i++)
+        bytes += fold__round_up(fold__array_use(f, i), FOLD__ALIGN);
+    return bytes;
+}
+
+/* whole: nothing more than what was asked for is needed. */
+static int fold__out_of_memory(fold_ctx *f, int whole)
+{
+    if (!f->arena.block)
+        fold__fail(f, FOLD_NO_MEMORY, "out of memory: the allocator gave none; this recording takes %s%.0f bytes",
+                   whole ? "" : "more than ", (double)fold__block_bytes(f));
+    else
+        fold__fail(f, FOLD_NO_MEMORY,
+                   "out of memory: the block has %.0f bytes, this recording needs %.0f%s", (double)f->arena.memory.block_size,
+                   (double)fold__block_bytes(f),
+                   whole ? "" : " or more: a context with an allocator tells how many (fold_ctx_stats, block_bytes)");
+    return 0;
+}
+
+static int fold__forget_idle(fold_ctx *f);
+
+/* Whether array `which` holds so much now. */
+static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
     const int grows = bytes > f->arrays[which].capacity;
     if (grows && f->arena.block)
         fold__note_use(f); /* before anything moves */
-    const int fits = fold__arena_need(&f->arena, which, bytes);
+    int fits = fold__arena_need(&f->arena, which, bytes);
+    if (!fits && fold__forget_idle(f))
+        fits = fold__arena_need(&f->arena, which, bytes);
+    if (!fits)
+        f->lacking += fold__round_up(bytes, FOLD__ALIGN) - fold__round_up(fold__array_use(f, which), FOLD__ALIGN);
     if (grows) {
         f->moves++;
         fold__note_room(f);
     }
-    if (fits)
+    return fits;
+}
+
+static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
+{
+    if (fold__ask(f, which, count, size))
         return 1;
     fold__renew(f);
-    fold__fail(f, FOLD_NO_MEMORY, "out of memory: %.0f bytes were needed at once",
-               (double)count * (double)size);
-    return 0;
+    return fold__out_of_memory(f, 0);
 }
 
 static int fold__grow_nodes(fold_ctx *f, uint32_t more)
@@ -4872,21 +4912,31 @@ static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *s, const fold__r
     return 1;
 }
 
+static void fold__enter_sig(fold_ctx *f, uint32_t sig)
+{
+    uint32_t *table = (uint32_t *)(void *)f->arrays[FOLD__C_SIG_TABLE].p, at = fold__sigs(f)[sig].hash;
+    for (at &= f->table_size - 1; table[at];)
+        at = (at + 1) & (f->table_size - 1);
+    table[at] = sig;
+}
+
+/* Enters all signatures into a table of this size, for which there is room. */
+static void fold__fill_table(fold_ctx *f, uint32_t size)
+{
+    f->table_size = size;
+    memset(f->arrays[FOLD__C_SIG_TABLE].p, 0, size * sizeof(uint32_t));
+    for (uint32_t i = 1; i <= f->n_sigs; i++)
+        fold__enter_sig(f, i);
+}
+
+enum { FOLD__LEAST_TABLE = 256, FOLD__LEAST_TWINS = 1024 };
 static int fold__grow_table(fold_ctx *f)
 {
-    const uint32_t size = f->table_size ? f->table_size * 2 : 256;
+    const uint32_t size = f->table_size ? f->table_size * 2 : (uint32_t)FOLD__LEAST_TABLE;
     if (!fold__need(f, FOLD__C_SIG_TABLE, size, sizeof(uint32_t)))
         return 0;
     fold__renew(f);
-    uint32_t *table = (uint32_t *)(void *)f->arrays[FOLD__C_SIG_TABLE].p;
-    memset(table, 0, size * sizeof *table);
-    f->table_size = size;
-    for (uint32_t i = 1; i <= f->n_sigs; i++) {
-        uint32_t at = fold__sigs(f)[i].hash & (size - 1);
-        while (table[at])
-            at = (at + 1) & (size - 1);
-        table[at] = i;
-    }
+    fold__fill_table(f, size);
     return 1;
 }
 
@@ -4922,10 +4972,7 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *q, const fold
     memcpy(fold__keys(f) + f->keys_used, key, words * sizeof *key);
     f->keys_used += words;
     fold__sigs(f)[++f->n_sigs] = s;
-    uint32_t *table = (uint32_t *)(void *)f->arrays[FOLD__C_SIG_TABLE].p, at = hash & (f->table_size - 1);
-    while (table[at])
-        at = (at + 1) & (f->table_size - 1);
-    table[at] = f->n_sigs;
+    fold__enter_sig(f, f->n_sigs);
     return f->n_sigs;
 }
 
@@ -5002,7 +5049,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *s, const fold__r
 }
 
 /* The signature of a request by its key, made when it is new; 0 on failure. */
-static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *q)
+static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *q)
 {
     uint32_t key[16 + 3 * FOLD_MAX_IN], shared;
     const uint32_t n = fold__request_key(f, q, key, &shared);
@@ -5020,7 +5067,15 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
         s.tag_cell = f->frame.tag;
         s.tag_op = f->frame.ordinal + 1;
     }
-    return fold__intern_sig(f, q, &s, key, n);
+    f->pinned++;
+    const uint32_t sig = fold__intern_sig(f, q, &s, key, n);
+    f->pinned--;
+    return sig;
+}
+static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *q)
+{
+    const uint32_t sig = fold__sig_by_key(f, q);
+    return sig || !fold__forget_idle(f) ? sig : fold__sig_by_key(f, q);
 }
 
 /* The signature of a request. Most are like one of the last: those are found without making a key. */
@@ -5079,10 +5134,13 @@ static FOLD__NOINLINE int fold__grow(fold_ctx *f, uint32_t nodes, size_t edges)
 {
     return fold__grow_nodes(f, nodes) && fold__grow_edges(f, edges);
 }
+FOLD__INLINE int fold__fits(const fold_ctx *f, uint32_t nodes, size_t edges)
+{
+    return FOLD__LIKELY(f->n_nodes + nodes <= f->node_cap && f->n_edges + edges <= f->edge_cap) != 0;
+}
 FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
 {
-    return FOLD__LIKELY(f->n_nodes + nodes <= f->node_cap && f->n_edges + edges <= f->edge_cap) ||
-           fold__grow(f, nodes, edges);
+    return fold__fits(f, nodes, edges) || fold__grow(f, nodes, edges);
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
@@ -5155,18 +5213,12 @@ static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
     return 0;
 }
 
-/* The table of twins is at most half full; growing it inserts the recording's calls and leaves anew. */
-static int fold__twins_ready(fold_ctx *f)
+/* Enters the recording's calls and leaves into a table of twins of this size, for which there is room. */
+static void fold__fill_twins(fold_ctx *f, uint32_t size)
 {
-    if (f->twins_used * 2 < f->twins_size)
-        return 1;
-    const uint32_t size = f->twins_size ? f->twins_size * 2 : 1024;
-    if (!fold__need(f, FOLD__C_TWINS, size, sizeof(uint32_t)))
-        return 0;
-    fold__renew(f);
     f->twins_size = size;
-    memset(f->arrays[FOLD__C_TWINS].p, 0, size * sizeof(uint32_t));
     f->twins_used = 0;
+    memset(f->arrays[FOLD__C_TWINS].p, 0, size * sizeof(uint32_t));
     const uint32_t edges = f->n_edges;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
@@ -5178,7 +5230,153 @@ static int fold__twins_ready(fold_ctx *f)
         fold__find_twin(f, id);
     }
     f->n_edges = edges;
+}
+
+/* The table of twins is at most half full. */
+static int fold__twins_ready(fold_ctx *f)
+{
+    if (f->twins_used * 2 < f->twins_size)
+        return 1;
+    const uint32_t size = f->twins_size ? f->twins_size * 2 : (uint32_t)FOLD__LEAST_TWINS;
+    if (!fold__need(f, FOLD__C_TWINS, size, sizeof(uint32_t)))
+        return 0;
+    fold__renew(f);
+    fold__fill_twins(f, size);
     return 1;
+}
+
+/* -- forgetting ------------------------------------------------------------------------------ */
+
+/* Signatures stay from one recording to the next. When a block has no room left, those go that the present
+   recording does not use, so that what fits alone fits after whatever came before. Shapes stay. */
+
+static void fold__forget_runs(fold_ctx *f);
+enum { FOLD__FIRST_SHAPES = 64 }; /* for which there is always room */
+
+/* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
+static void fold__mark_sigs(fold_ctx *f)
+{
+    fold__sig *s = fold__sigs(f);
+    for (uint32_t i = 1; i <= f->n_sigs; i++)
+        s[i].hash = 0;
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        if (f->sig[id])
+            s[f->sig[id]].hash = s[s[f->sig[id]].tag_cell].hash = 1;
+    s[f->frame.cell ? f->frame.tag : 0].hash = 1;
+}
+
+/* The word of a body's op's key that is its call's signature. */
+static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *s)
+{
+    return fold__keys(f) + s->key + s->key_words - (s->shared ? 3 : 2);
+}
+
+/* Moves `count` things of array `which` from place `from` down to `*to`; returns where they are now. */
+static uint32_t fold__move_down(fold_ctx *f, int which, size_t size, uint32_t from, uint32_t count, uint32_t *to)
+{
+    char *p = f->arrays[which].p;
+    const uint32_t at = *to;
+    memmove(p + at * size, p + from * size, count * size);
+    *to += count;
+    f->arrays[which].need = *to * size;
+    return at;
+}
+
+/* Moves the program of a signature, which is an op's. */
+static void fold__move_program(fold_ctx *f, fold__sig *s)
+{
+    const uint32_t inputs = (uint32_t)s->n_in + s->n_list, n_out = s->n_out;
+    s->op0 = fold__move_down(f, FOLD__C_OPS, sizeof(fold__body_op), s->op0, 1, &f->ops_used);
+    s->ref0 = fold__move_down(f, FOLD__C_REFS, sizeof(fold__ref), s->ref0, inputs + n_out, &f->refs_used);
+    s->shape0 = fold__move_down(f, FOLD__C_OP_SHAPES, sizeof(fold_shape), s->shape0, inputs + n_out,
+                                &f->op_shapes_used);
+    s->value0 = fold__move_down(f, FOLD__C_VALUES, sizeof(fold__value), s->value0, n_out, &f->values_used);
+}
+
+/* Gives the signatures that are marked new numbers, in the order they have. */
+static void fold__number_sigs(fold_ctx *f)
+{
+    fold__sig *s = fold__sigs(f);
+    uint32_t n = 0;
+    for (uint32_t i = 1; i <= f->n_sigs; i++)
+        if (s[i].hash)
+            s[i].hash = ++n;
+    for (uint32_t i = 1; i <= f->n_sigs; i++)
+        if (s[i].hash && s[i].tag_cell)
+            s[i].tag_cell = *fold__key_tag(f, &s[i]) = s[s[i].tag_cell].hash;
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        if (f->sig[id])
+            f->sig[id] = s[f->sig[id]].hash;
+    if (f->frame.cell)
+        f->frame.tag = s[f->frame.tag].hash;
+}
+
+/* Moves the signatures that have a new number there, and drops the others. */
+static void fold__move_sigs(fold_ctx *f)
+{
+    fold__sig *s = fold__sigs(f);
+    const uint32_t n = f->n_sigs;
+    f->n_sigs = f->keys_used = f->ops_used = f->refs_used = f->op_shapes_used = f->values_used = 0;
+    for (uint32_t i = 1; i <= n; i++) {
+        fold__sig moved = s[i];
+        if (!moved.hash)
+            continue;
+        moved.key = fold__move_down(f, FOLD__C_KEYS, sizeof(uint32_t), moved.key, moved.key_words, &f->keys_used);
+        moved.hash = fold__hash_words(fold__keys(f) + moved.key, moved.key_words);
+        if (!moved.is_cell)
+            fold__move_program(f, &moved);
+        s[++f->n_sigs] = moved;
+    }
+    f->arrays[FOLD__C_SIGS].need = (f->n_sigs + 1) * sizeof *s;
+}
+
+/* The least size of a hash table at most half full. */
+static uint32_t fold__table_for(uint32_t least, uint32_t entries)
+{
+    while (least < 2 * entries)
+        least *= 2;
+    return least;
+}
+
+/* Where memory ran out in a block: forgets what the present recording does not use. 1: there may be room now, and
+   nothing went wrong. */
+static int fold__forget_idle(fold_ctx *f)
+{
+    const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
+    if (!f->arena.block || !in_need || f->pinned || f->forgot_at == f->resets)
+        return 0;
+    f->forgot_at = f->resets;
+    f->lacking = 0;
+    fold__clear_error(&f->error);
+    fold__renew(f);
+    memset(f->recent, 0, sizeof f->recent);
+    if (f->n_sigs) {
+        fold__mark_sigs(f);
+        fold__number_sigs(f);
+        fold__move_sigs(f);
+        fold__fill_table(f, fold__table_for(FOLD__LEAST_TABLE, f->n_sigs));
+        f->arrays[FOLD__C_SIG_TABLE].need = f->table_size * sizeof(uint32_t);
+    }
+    if (f->twins_size) {
+        fold__fill_twins(f, fold__table_for(FOLD__LEAST_TWINS, f->twins_used + 1));
+        f->arrays[FOLD__C_TWINS].need = f->twins_size * sizeof(uint32_t);
+    }
+    fold__forget_runs(f);
+    return 1;
+}
+
+/* Between recordings: forgets all signatures and shapes. */
+static void fold__forget_all(fold_ctx *f)
+{
+    static const uint8_t of_signatures[] = { FOLD__C_SIGS, FOLD__C_SIG_TABLE, FOLD__C_KEYS,   FOLD__C_OPS,
+                                             FOLD__C_REFS, FOLD__C_OP_SHAPES, FOLD__C_VALUES, FOLD__C_TWINS };
+    for (size_t i = 0; i < sizeof of_signatures; i++)
+        f->arrays[of_signatures[i]].need = 0;
+    f->arrays[FOLD__C_SHAPES].need = FOLD__FIRST_SHAPES * sizeof(fold__shape_entry);
+    f->n_sigs = f->keys_used = f->ops_used = f->refs_used = f->op_shapes_used = f->values_used = 0;
+    f->n_shapes = f->table_size = f->twins_size = f->row_of = 0;
+    memset(f->recent, 0, sizeof f->recent);
+    fold__forget_runs(f);
 }
 
 /* Nodes [first, last] of the recording that were found when they were asked for again, most often by another
@@ -5272,8 +5470,10 @@ static fold_node fold__record(fold_ctx *f, const fold__request *q)
         return fold__null;
     const uint32_t edges = f->n_edges, kinds = fold__add_edges(f, q),
                    level = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
-    const uint32_t sig = kinds & FOLD__KINDS_MARKER ? 0 : fold__request_sig(f, q);
-    if (!sig || !fold__room(f, fold__sigs(f)[sig].n_out, 0)) {
+    uint32_t sig = kinds & FOLD__KINDS_MARKER ? 0 : fold__request_sig(f, q);
+    if (sig && !fold__fits(f, fold__sigs(f)[sig].n_out, 0)) /* growing may forget signatures: it is asked for again */
+        sig = fold__grow(f, fold__sigs(f)[sig].n_out, 0) ? fold__request_sig(f, q) : 0;
+    if (!sig) {
         f->n_edges = edges;
         return kinds & FOLD__KINDS_MARKER ? fold__record_elements(f, q) : fold__null;
     }
@@ -5337,6 +5537,10 @@ static void fold__reset(fold_ctx *f);
 
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
 {
+    static const uint8_t lasting[] = { FOLD__C_SIGS,  FOLD__C_SIG_TABLE, FOLD__C_KEYS,      FOLD__C_SHAPES,
+                                       FOLD__C_OPS,   FOLD__C_REFS,      FOLD__C_OP_SHAPES, FOLD__C_VALUES,
+                                       FOLD__C_TWINS, FOLD__C_KNOWN,     FOLD__C_ANALYSES,  FOLD__C_INFO,
+                                       FOLD__C_PLANS, FOLD__C_WORKERS,   FOLD__C_TRACE,     FOLD__C_TABLE_ROWS };
     const fold_ctx_desc d = desc ? *desc : fold_ctx_desc_default();
     const size_t size = fold__ctx_bytes();
     fold_memory memory = d.memory;
@@ -5353,6 +5557,8 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     f->arena.memory = memory;
     f->arena.array = f->arrays;
     f->arena.n = FOLD__C_COUNT;
+    for (size_t i = 0; i < sizeof lasting; i++)
+        f->arrays[lasting[i]].lasting = 1;
     f->arrays[FOLD__C_NODE_WORDS].brief = f->arrays[FOLD__C_SCHEDULE].brief = f->arrays[FOLD__C_FEEDS].brief =
         f->arrays[FOLD__C_REGION].brief = 1;
     f->arrays[FOLD__C_SCRATCH].brief = f->arrays[FOLD__C_ACC].brief = 1;
@@ -5374,7 +5580,8 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     f->clock = d.clock;
     f->clock_user = d.clock_user;
     f->trace_events = d.clock && !d.eager ? d.trace_bytes / sizeof(fold__event) / (size_t)f->threads : 0;
-    if (!fold__grow_nodes(f, 0) || !fold__reserve_workers(f) || !fold__reserve_plans(f, d.plan_bytes) ||
+    if (!fold__grow_nodes(f, 0) || !fold__need(f, FOLD__C_SHAPES, FOLD__FIRST_SHAPES, sizeof(fold__shape_entry)) ||
+        !fold__reserve_workers(f) || !fold__reserve_plans(f, d.plan_bytes) ||
         (f->trace_events &&
          !fold__need(f, FOLD__C_TRACE, f->trace_events * (size_t)f->threads, sizeof(fold__event)))) {
         fold_ctx_free(f);
@@ -5398,14 +5605,14 @@ FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f->model; }
 enum { FOLD__MAX_IDLE_SIGS = 8192 };
 static void fold__reset(fold_ctx *f)
 {
-    fold__note_use(f);
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS) { /* structure that never came again: start the table anew */
-        f->n_sigs = f->keys_used = f->ops_used = f->refs_used = f->op_shapes_used = f->values_used = 0;
-        memset(f->arrays[FOLD__C_SIG_TABLE].p, 0, f->table_size * sizeof(uint32_t));
-        memset(f->recent, 0, sizeof f->recent);
-        fold__forget_plans(f);
-        f->sig_tables++;
-    }
+    const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__FIRST_SHAPES;
+    f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* structure that may never come again */
+        fold__forget_all(f);
+    for (int i = 0; i < FOLD__C_COUNT; i++)
+        if (!f->arrays[i].lasting)
+            f->arrays[i].need = 0;
+    f->lacking = 0;
     fold__clear_error(&f->error);
     fold__clear_error(&f->read_error);
     f->n_nodes = f->n_edges = f->n_calls = 0;
@@ -6433,11 +6640,13 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *q)
             return fold__null;
     }
     one.in = in;
-    const uint32_t sig = fold__broken(f) ? 0 : fold__request_sig(f, &one);
+    if (fold__broken(f) || !fold__room(f, n + 1, (size_t)n * q->n_in))
+        return fold__null;
+    const uint32_t sig = fold__request_sig(f, &one);
     if (sig && fold__sigs(f)[sig].n_out > 1)
         fold__fail(f, FOLD_BAD_CELL, "%s: an eager context runs no op of several outputs on list elements",
                    fold__request_name(f, q->op));
-    if (!sig || fold__broken(f) || !fold__room(f, n + 1, (size_t)n * q->n_in))
+    if (!sig || fold__broken(f))
         return fold__null;
     const uint32_t shape = fold__sigs(f)[sig].out_shape[0];
     const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, n);
@@ -6957,8 +7166,10 @@ static fold_node fold__eager_twin_call(fold_ctx *f, const fold__request *q, cons
     const int draws = fold__cells(f->model)[id].program.n_draws;
     if (!f->dedupe)
         return fold__eager_call(f, q, list);
-    const uint32_t sig = fold__twins_ready(f) ? fold__request_sig(f, q) : 0;
-    if (!sig || !fold__room(f, 1, fold__n_operands(q)))
+    if (!fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(q)))
+        return fold__null;
+    const uint32_t sig = fold__request_sig(f, q);
+    if (!sig)
         return fold__null;
     fold__add_edges(f, q);
     const uint32_t header = fold__append(f, FOLD__WINDOW, sig, 0, 0, fold__sigs(f)[sig].out_shape[0],
@@ -7367,6 +7578,20 @@ FOLD__INLINE void fold__renew_moved(fold_ctx *f)
 {
     if (f->run->moves != f->moves)
         fold__renew_run(f);
+}
+
+/* What earlier runs knew of signatures, which have other numbers now. */
+static void fold__forget_runs(fold_ctx *f)
+{
+    fold__worker *worker = (fold__worker *)(void *)f->arrays[FOLD__C_WORKERS].p;
+    f->arrays[FOLD__C_KNOWN].need = f->arrays[FOLD__C_ANALYSES].need = f->arrays[FOLD__C_INFO].need = 0;
+    f->arrays[FOLD__C_TABLE_ROWS].need = 0;
+    f->sig_tables++;
+    f->run->shown_epoch = 0;
+    f->run->replayed = 0;
+    for (int i = 0; i < f->threads; i++)
+        worker[i].events = 0;
+    fold__forget_plans(f);
 }
 
 static int fold__reserve_workers(fold_ctx *f)
@@ -10108,6 +10333,21 @@ static float *fold__grad_area(const fold_ctx *f, uint32_t src, const fold__group
     return (r->state[src] & FOLD__LINKED) ? r->at_region : r->at_region + g->rows_at;
 }
 
+/* Floats of the widest value that a call of the run reads or makes. */
+static size_t fold__widest(const fold_ctx *f)
+{
+    size_t widest = 16;
+    for (uint32_t i = 0; i < f->run->n.forms; i++) {
+        const fold__sig *s = &fold__sigs(f)[f->run->form[i].sig];
+        const uint32_t *in_shape = fold__keys(f) + s->key + s->in_shape;
+        for (int k = 0; k < s->n_in + s->n_list; k++)
+            widest = fold__max_size(widest, fold__shapes(f)[in_shape[k]].size);
+        for (int k = 0; k < s->n_out; k++)
+            widest = fold__max_size(widest, fold__shapes(f)[s->out_shape[k]].size);
+    }
+    return fold__round_up(widest, 16);
+}
+
 /* A row that nobody reads, for who must write one: the worker's own. */
 static float *fold__trash(const fold_ctx *f, const fold__worker *x)
 {
@@ -10836,11 +11076,12 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Memory for the accumulators of uses and looked-up rows. */
+/* Memory for the accumulators of uses and looked-up rows; 0 when there is none, for the caller to tell. */
 static int fold__reserve_acc(fold_ctx *f)
 {
     fold__run *r = f->run;
     size_t floats = r->acc;
+    fold__renew_moved(f);
     for (uint32_t i = 0; i < r->n_uses;
          i++) { /* whether gradients are clear now must not decide what a context needs */
         const fold__use *u = &r->use[i];
@@ -10852,15 +11093,14 @@ static int fold__reserve_acc(fold_ctx *f)
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && r->grad[id] && (r->state[id] & FOLD__RUNS))
             floats += fold__round_up(fold__value_size(f, id), 16);
-    if (!fold__need(f, FOLD__C_ACC, floats, sizeof(float)))
-        return 0;
-    if (!fold__need(f, FOLD__C_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t)))
-        return 0;
+    int fits = fold__ask(f, FOLD__C_ACC, floats, sizeof(float));
+    fits &= fold__ask(f, FOLD__C_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t));
     fold__renew_run(f);
-    if (f->arrays[FOLD__C_TABLE_ROWS].need > had)
-        memset(f->arrays[FOLD__C_TABLE_ROWS].p + had, 0, f->arrays[FOLD__C_TABLE_ROWS].need - had);
+    const size_t has = f->arrays[FOLD__C_TABLE_ROWS].need;
+    if (has > had) /* else it is all zero, as runs leave it */
+        memset(f->arrays[FOLD__C_TABLE_ROWS].p + had, 0, has - had);
     r->acc_used = r->acc;
-    return 1;
+    return fits;
 }
 
 /* ==== room: the eager twin ==================================================================
@@ -11054,12 +11294,12 @@ static int fold__eager_reserve(fold_ctx *f)
 {
     fold__run *r = f->run;
     uint32_t rows = 0;
-    size_t at = 0, widest = 16, edges = 0, scratch = 0;
+    size_t at = 0, edges = 0, scratch = 0;
     r->n.groups = r->n.leaves = 0;
     r->n.tail = 0;
     if (!fold__add_group(f, 0, r->n.calls))
         return 0;
-    if (!fold__analyse_forms(f) || !fold__list_uses(f) || !fold__reserve_acc(f))
+    if (!fold__analyse_forms(f) || !fold__list_uses(f))
         return 0;
     for (uint32_t i = 0; i < r->n.calls; i++) {
         const fold__program p = fold__program_of(f, &fold__sigs(f)[f->sig[r->calls[i]]]);
@@ -11072,13 +11312,12 @@ static int fold__eager_reserve(fold_ctx *f)
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (r->grad[id] && (r->state[fold__call_of(f, id)] & FOLD__RUNS))
             at += fold__round_up(fold__value_size(f, id), 16);
-    for (uint32_t i = 0; i < f->n_shapes; i++)
-        widest = fold__max_size(widest, fold__shapes(f)[i].size);
-    if (!fold__need(f, FOLD__C_REGION, at + widest, sizeof(float)))
-        return 0;
-    if (!fold__need(f, FOLD__C_SCRATCH, scratch * sizeof(float) + 2 * edges * sizeof(float *), 1))
-        return 0;
+    int fits = fold__ask(f, FOLD__C_REGION, at + fold__widest(f), sizeof(float));
+    fits &= fold__ask(f, FOLD__C_SCRATCH, scratch * sizeof(float) + 2 * edges * sizeof(float *), 1);
+    fits &= fold__reserve_acc(f);
     fold__renew_run(f);
+    if (!fits)
+        return fold__out_of_memory(f, 1);
     r->trash = r->at_region + at;
     r->group[0].rows_at = 0;
     at = (size_t)rows * 16;
@@ -11384,26 +11623,27 @@ static void fold__resolve_leaves(fold_ctx *f)
     }
 }
 
-/* Room in the recording for roots and kept values; those of earlier runs have their places. */
-static int fold__place_results(fold_ctx *f)
+/* Floats in the recording for roots and kept values; those of earlier runs have their places. */
+static size_t fold__result_floats(const fold_ctx *f)
 {
-    fold__run *r = f->run;
+    const fold__run *r = f->run;
     size_t floats = 0;
     for (uint32_t i = 0; i < r->n.kept; i++)
         if (!(f->kind[r->kept[i]] & FOLD__DONE))
             floats += fold__round_up(fold__value_size(f, r->kept[i]), 16);
-    uint32_t place = fold__place_data(f, floats);
-    if (place == FOLD__NONE)
-        return 0;
-    fold__renew_run(f);
+    return floats;
+}
+/* Gives those places; there is room. */
+static void fold__place_results(fold_ctx *f)
+{
+    fold__run *r = f->run;
     for (uint32_t i = 0; i < r->n.kept; i++) {
         const uint32_t id = r->kept[i];
         if (f->kind[id] & FOLD__DONE)
             continue;
-        f->place[id] = place;
-        place += (fold__value_size(f, id) + 15) / 16;
+        f->place[id] = (uint32_t)(f->data_used / 16);
+        f->data_used += fold__round_up(fold__value_size(f, id), 16);
     }
-    return 1;
 }
 
 /* Links: values and gradients that cross between groups, in units of 16 floats from the region's start;
@@ -11508,19 +11748,21 @@ static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *r = f->run;
     r->acc = 0;
-    r->widest = 16;
-    if (r->backward && (!fold__list_uses(f) || !fold__reserve_acc(f)))
+    if (r->backward && !fold__list_uses(f))
         return 0;
+    r->widest = fold__widest(f);
+    fold__renew_moved(f);
+    const size_t data = f->data_used + fold__result_floats(f);
+    int fits = data / 16 < FOLD__NONE && fold__ask(f, FOLD__C_DATA, data, sizeof(float));
+    fits &= fold__ask(f, FOLD__C_REGION, r->n.region + r->widest * (size_t)f->threads, sizeof(float));
+    fits &= fold__ask(f, FOLD__C_SCRATCH, r->n.scratch * (size_t)f->threads, sizeof(float));
+    fits &= !r->backward || fold__reserve_acc(f);
+    fold__renew_run(f);
+    if (!fits)
+        return fold__out_of_memory(f, 1);
     if (r->backward)
         fold__ready_packs(f);
-    if (!fold__place_results(f))
-        return 0;
-    for (uint32_t i = 0; i < f->n_shapes; i++)
-        r->widest = fold__max_size(r->widest, fold__round_up(fold__shapes(f)[i].size, 16));
-    if (!fold__need(f, FOLD__C_REGION, r->n.region + r->widest * (size_t)f->threads, sizeof(float)) ||
-        !fold__need(f, FOLD__C_SCRATCH, r->n.scratch * (size_t)f->threads, sizeof(float)))
-        return 0;
-    fold__renew_run(f);
+    fold__place_results(f);
     r->trash = r->at_region + r->n.region;
     return 1;
 }
@@ -11956,7 +12198,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n)
     return 1;
 }
 
-static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n, int backward)
+static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n, int backward)
 {
     fold__run *r = f->run;
     const uint64_t start = fold__now(f);
@@ -11992,6 +12234,17 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
     f->stats.schedule_ns = planned - start;
     f->stats.run_ns = fold__now(f) - planned;
     return FOLD_OK;
+}
+
+/* A run holds on to the numbers of signatures: if there is no memory, idle ones are forgotten between two tries. */
+static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n, int backward)
+{
+    do {
+        f->pinned++;
+        fold__try_run(f, roots, n, backward);
+        f->pinned--;
+    } while (f->error.status == FOLD_NO_MEMORY && fold__forget_idle(f));
+    return f->error.status;
 }
 
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n)
@@ -12200,9 +12453,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
     s.pack_bytes = f->model->packs * sizeof(float);
     s.bytes = fold__ctx_bytes() + f->arena.bytes;
     s.peak_bytes = fold__ctx_bytes() + f->arena.peak;
-    s.block_bytes = fold__ctx_bytes();
-    for (int i = 0; i < FOLD__C_COUNT; i++)
-        s.block_bytes += fold__round_up(fold__array_use(f, i), FOLD__ALIGN);
+    s.block_bytes = fold__max_size(f->block_peak, fold__block_bytes(f));
     if (!s.one_group)
         s.one_group = "";
     return s;
@@ -13528,13 +13779,17 @@ static int fold__view_make(fold_ctx *f, fold__view *v)
 {
     const fold__run *r = f->run;
     const fold__error error = f->error; /* whatever happens here is no fault of the recording */
+    const size_t lacking = f->lacking;
     fold__carver c = { NULL, 0 };
     memset(v, 0, sizeof *v);
     v->f = f;
     v->planned = r->shown_epoch == f->epoch && r->shown_nodes == f->n_nodes && r->shown_edges == f->n_edges;
     fold__carve_view(v, &c);
+    f->pinned++;
     const int fits = fold__need(f, FOLD__C_LOOK, c.at, 1);
+    f->pinned--;
     f->error = error;
+    f->lacking = lacking;
     if (!fits)
         return 0;
     if (v->planned)

@@ -196,10 +196,10 @@ static void unchanged(fold_model *m, const float *before)
     CHECK_BITS(grads, before + n, n);
 }
 
-static const struct { const char *name; int training, eager, dedupe; size_t group_bytes; } ways[] = {
-    { "training", 1, 0, 0, 0 }, { "one group", 1, 0, 0, SIZE_MAX }, { "small groups", 1, 0, 0, 4096 },
-    { "inference", 0, 0, 0, 0 }, { "eager", 1, 1, 0, 0 }, { "eager inference", 0, 1, 0, 0 },
-    { "merging", 1, 0, 1, 0 }, { "eager merging", 1, 1, 1, 0 },
+static const struct { const char *name; int training, eager, dedupe; size_t group_bytes, plan_bytes; } ways[] = {
+    { "training", 1, 0, 0, 0, 0 }, { "one group", 1, 0, 0, SIZE_MAX, 0 }, { "small groups", 1, 0, 0, 4096, 0 },
+    { "inference", 0, 0, 0, 0, 0 }, { "eager", 1, 1, 0, 0, 0 }, { "eager inference", 0, 1, 0, 0, 0 },
+    { "merging", 1, 0, 1, 0, 0 }, { "eager merging", 1, 1, 1, 0, 0 }, { "plans", 1, 0, 0, 0, 50000 },
 };
 enum { WAYS = sizeof ways / sizeof *ways, TRAINING = 0, INFERENCE = 3, EAGER = 4, EAGER_INFERENCE = 5 };
 
@@ -208,6 +208,7 @@ static fold_ctx *context(const net *n, int way, const fold_memory *memory)
     fold_ctx_desc d = fold_ctx_desc_default();
     d.training = ways[way].training; d.eager = ways[way].eager; d.dedupe = ways[way].dedupe;
     d.group_bytes = ways[way].group_bytes;
+    d.plan_bytes = ways[way].plan_bytes;
     if (memory) d.memory = *memory;
     return fold_ctx_new(n->m, &d);
 }
@@ -378,6 +379,126 @@ static void any_block(void)
         fold_grads_clear(n.m);
     }
     CHECK(refused > 0 && failed > 0 && fine > 0);
+    fold_model_free(n.m);
+}
+
+/* A recording of one kind alone: chains of ops of their own shapes, so that kinds share few signatures. Some are
+   wide, others have many nodes or large inputs. */
+enum { SIZES = 6 };
+static fold_node record_size(fold_ctx *f, const net *n, int kind)
+{
+    static const struct { int nodes, width, inputs; } sizes[SIZES] = {
+        { 6, 5, 1 }, { 1500, 9, 1 }, { 40, 700, 2 }, { 3, 30000, 3 }, { 400, 33, 40 }, { 20, 16, 1 },
+    };
+    static float data[30000];
+    const int width = sizes[kind].width;
+    fold_node x[40], y[40];
+    fold_ctx_reset(f);
+    for (int i = 0; i < width; i++) data[i] = (float)((i * 7 + kind) % 11) - 5;
+    for (int i = 0; i < sizes[kind].inputs; i++) {
+        x[i] = fold_input(f, data, width);
+        y[i] = x[i];
+    }
+    for (int k = 0; k < sizes[kind].nodes; k++) {
+        const int i = k % sizes[kind].inputs;
+        y[i] = k % 3 ? fold_tanh(f, y[i]) : fold_add(f, fold_shift(f, y[i], 0.25f), x[i]);
+        if (k % 50) continue;
+        const fold_node parts[2] = { fold_slice(f, y[i], 0, 0, 2), fold_slice(f, x[i], 0, 2, width - 2) };
+        y[i] = fold_concat(f, parts, 2, 0);
+    }
+    fold_node sum = fold_mean_n(f, y, (size_t)sizes[kind].inputs);
+    sum = fold_add(f, fold_sum(f, sum, FOLD_ALL), record_sample(f, n, kind));
+    fold_keep(f, sum);
+    return sum;
+}
+
+/* What a context with an allocator needs for one recording alone, and the root's value. */
+static size_t needed(const net *n, int way, int kind, float *value)
+{
+    fold_ctx *f = context(n, way, NULL);
+    const fold_node root = record_size(f, n, kind);
+    CHECK_SAYS(execute(f, way, root) == FOLD_OK, "%s: %s", ways[way].name, fold_ctx_message(f));
+    *value = fold_scalar(f, root);
+    const size_t size = fold_ctx_stats(f).block_bytes;
+    fold_ctx_free(f);
+    return size;
+}
+
+/* Recordings that fit a block alone fit in turn, whatever was in it before; also after one that was too large. */
+static void blocks_in_turn(void)
+{
+    net n;
+    CHECK(net_new(&n, NULL));
+    for (int way = 0; way < WAYS; way++) {
+        size_t size[SIZES], largest = 0;
+        float want[SIZES];
+        for (int kind = 0; kind < SIZES; kind++) {
+            size[kind] = needed(&n, way, kind, &want[kind]);
+            if (size[kind] > largest) largest = size[kind];
+        }
+        char *raw = (char *)malloc(largest + 64);
+        fold_memory memory;
+        memset(&memory, 0, sizeof memory);
+        memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+        for (int most = 0; most < SIZES; most++) { /* of exactly the size for one of them */
+            memory.block_size = size[most];
+            fold_ctx *f = context(&n, way, &memory);
+            if (!CHECK(f != NULL)) continue;
+            for (int turn = 0; turn < 4 * SIZES; turn++) {
+                const int kind = (turn * 5 + turn / SIZES + most) % SIZES, fits = size[kind] <= size[most];
+                const fold_node root = record_size(f, &n, kind);
+                const fold_status status = execute(f, way, root), expected = fits ? FOLD_OK : FOLD_NO_MEMORY;
+                CHECK_SAYS(status == expected, "%s: recording %d of %zu bytes in a block of %zu, turn %d: '%s'",
+                           ways[way].name, kind, size[kind], size[most], turn, fold_ctx_message(f));
+                const float got = fold_scalar(f, root);
+                if (fits && !status) CHECK_BITS(&got, &want[kind], 1);
+            }
+            CHECK_SAYS(fold_ctx_stats(f).peak_bytes <= size[most], "%s: peak %zu in a block of %zu", ways[way].name,
+                       fold_ctx_stats(f).peak_bytes, size[most]);
+            fold_ctx_free(f);
+        }
+        free(raw);
+    }
+    fold_model_free(n.m);
+}
+
+/* After a recording that was too large the message and fold_ctx_stats tell how many bytes are needed; who gives
+   those gets there, at once where all was recorded and planned. */
+static void told_what_is_needed(void)
+{
+    net n;
+    CHECK(net_new(&n, NULL));
+    for (int way = 0; way < WAYS; way++) {
+        float want;
+        const size_t size = needed(&n, way, 4, &want);
+        char *raw = (char *)malloc(size + 64);
+        fold_memory memory;
+        memset(&memory, 0, sizeof memory);
+        memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+        int exact = 0;
+        for (size_t given = size / 8; given < size; given += size / 40) {
+            memory.block_size = given;
+            fold_ctx *f = context(&n, way, &memory);
+            if (!f) continue;
+            CHECK_INT(execute(f, way, record_size(f, &n, 4)), FOLD_NO_MEMORY);
+            const size_t told = fold_ctx_stats(f).block_bytes;
+            char text[64];
+            CHECK_SAYS(told > given && told <= size, "%s: of %zu bytes %zu are given, %zu told", ways[way].name, size,
+                       given, told);
+            snprintf(text, sizeof text, "the block has %zu bytes", given);
+            CHECK_TEXT(fold_ctx_message(f), text);
+            CHECK_TEXT(fold_ctx_message(f), "out of memory");
+            if (!strstr(fold_ctx_message(f), "or more")) {
+                CHECK_SAYS(told == size, "%s: %zu bytes, of exactly %zu", ways[way].name, told, size);
+                exact++;
+            }
+            fold_ctx_reset(f); /* and it is remembered */
+            CHECK_INT(fold_ctx_stats(f).block_bytes, told);
+            fold_ctx_free(f);
+        }
+        CHECK_SAYS(exact > 0 || way == EAGER_INFERENCE, "%s: never told exactly", ways[way].name);
+        free(raw);
+    }
     fold_model_free(n.m);
 }
 
@@ -576,6 +697,8 @@ int main(int argc, char **argv)
     check_run("memory: a block of the measured size", fixed_block);
     check_run("memory: gradients that are not clear", unclear_gradients);
     check_run("memory: blocks of any size", any_block);
+    check_run("memory: recordings in turn in a block", blocks_in_turn);
+    check_run("memory: how many bytes are needed", told_what_is_needed);
     check_run("memory: each allocation fails", each_allocation_fails);
     check_run("memory: a million nodes on a small stack", small_stack);
     check_run("memory: alignment", alignment);
