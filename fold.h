@@ -977,7 +977,8 @@ FOLD_API const char *fold_status_text(fold_status status)
    the exact size of a block is the sum of what the arrays need. Arrays never shrink: no allocation after
    warm-up. Knows nothing of what the arrays hold. */
 
-/* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting. brief: what it holds is not needed when it grows, nor is it asked for often. */
+/* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting. brief:
+ * what it holds is not needed when it grows, nor is it asked for often. */
 typedef struct fold__array {
     char *p;
     size_t capacity, need;
@@ -4513,11 +4514,11 @@ struct fold_ctx {
     int values_shown; /* the caller was given the address of a value of this recording */
     /* signatures */
     uint32_t n_sigs, n_shapes, table_size, keys_used, ops_used, refs_used, op_shapes_used, values_used;
-    uint32_t sig_tables;           /* how often signatures were forgotten */
-    uint64_t forgot_at;            /* the reset since which idle signatures were forgotten */
-    int pinned;                    /* signatures are in use beside the recording: none may be forgotten */
-    size_t block_peak;             /* bytes of the block that a recording before the reset would have needed */
-    size_t lacking;                /* bytes that this recording was refused */
+    uint32_t sig_tables; /* how often signatures were forgotten */
+    uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
+    int pinned;          /* signatures are in use beside the recording: none may be forgotten */
+    size_t block_peak;   /* bytes of the block that a recording before the reset would have needed */
+    size_t lacking;      /* bytes that this recording was refused */
     uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
     uint32_t recent_shape[FOLD__RECENT_SHAPES]; /* by first dimension */
     uint32_t row_of, row_shape;                 /* the table looked into last (0: none) and its rows' shape */
@@ -4620,13 +4621,15 @@ static size_t fold__block_bytes(const fold_ctx *f)
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
     if (!f->arena.block)
-        fold__fail(f, FOLD_NO_MEMORY, "out of memory: the allocator gave none; this recording takes %s%.0f bytes",
+        fold__fail(f, FOLD_NO_MEMORY,
+                   "out of memory: the allocator gave none; this recording takes %s%.0f bytes",
                    whole ? "" : "more than ", (double)fold__block_bytes(f));
     else
-        fold__fail(f, FOLD_NO_MEMORY,
-                   "out of memory: the block has %.0f bytes, this recording needs %.0f%s", (double)f->arena.memory.block_size,
-                   (double)fold__block_bytes(f),
-                   whole ? "" : " or more: a context with an allocator tells how many (fold_ctx_stats, block_bytes)");
+        fold__fail(
+            f, FOLD_NO_MEMORY, "out of memory: the block has %.0f bytes, this recording needs %.0f%s",
+            (double)f->arena.memory.block_size, (double)fold__block_bytes(f),
+            whole ? ""
+                  : " or more: a context with an allocator tells how many (fold_ctx_stats, block_bytes)");
     return 0;
 }
 
@@ -4643,7 +4646,8 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     if (!fits && fold__forget_idle(f))
         fits = fold__arena_need(&f->arena, which, bytes);
     if (!fits)
-        f->lacking += fold__round_up(bytes, FOLD__ALIGN) - fold__round_up(fold__array_use(f, which), FOLD__ALIGN);
+        f->lacking +=
+            fold__round_up(bytes, FOLD__ALIGN) - fold__round_up(fold__array_use(f, which), FOLD__ALIGN);
     if (grows) {
         f->moves++;
         fold__note_room(f);
@@ -5272,7 +5276,8 @@ static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *s)
 }
 
 /* Moves `count` things of array `which` from place `from` down to `*to`; returns where they are now. */
-static uint32_t fold__move_down(fold_ctx *f, int which, size_t size, uint32_t from, uint32_t count, uint32_t *to)
+static uint32_t fold__move_down(fold_ctx *f, int which, size_t size, uint32_t from, uint32_t count,
+                                uint32_t *to)
 {
     char *p = f->arrays[which].p;
     const uint32_t at = *to;
@@ -5321,7 +5326,8 @@ static void fold__move_sigs(fold_ctx *f)
         fold__sig moved = s[i];
         if (!moved.hash)
             continue;
-        moved.key = fold__move_down(f, FOLD__C_KEYS, sizeof(uint32_t), moved.key, moved.key_words, &f->keys_used);
+        moved.key =
+            fold__move_down(f, FOLD__C_KEYS, sizeof(uint32_t), moved.key, moved.key_words, &f->keys_used);
         moved.hash = fold__hash_words(fold__keys(f) + moved.key, moved.key_words);
         if (!moved.is_cell)
             fold__move_program(f, &moved);
@@ -5338,8 +5344,8 @@ static uint32_t fold__table_for(uint32_t least, uint32_t entries)
     return least;
 }
 
-/* Where memory ran out in a block: forgets what the present recording does not use. 1: there may be room now, and
-   nothing went wrong. */
+/* Where memory ran out in a block: forgets what the present recording does not use. 1: there may be room now,
+   and nothing went wrong. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -5471,7 +5477,8 @@ static fold_node fold__record(fold_ctx *f, const fold__request *q)
     const uint32_t edges = f->n_edges, kinds = fold__add_edges(f, q),
                    level = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
     uint32_t sig = kinds & FOLD__KINDS_MARKER ? 0 : fold__request_sig(f, q);
-    if (sig && !fold__fits(f, fold__sigs(f)[sig].n_out, 0)) /* growing may forget signatures: it is asked for again */
+    if (sig && !fold__fits(f, fold__sigs(f)[sig].n_out,
+                           0)) /* growing may forget signatures: it is asked for again */
         sig = fold__grow(f, fold__sigs(f)[sig].n_out, 0) ? fold__request_sig(f, q) : 0;
     if (!sig) {
         f->n_edges = edges;
@@ -5537,10 +5544,12 @@ static void fold__reset(fold_ctx *f);
 
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
 {
-    static const uint8_t lasting[] = { FOLD__C_SIGS,  FOLD__C_SIG_TABLE, FOLD__C_KEYS,      FOLD__C_SHAPES,
-                                       FOLD__C_OPS,   FOLD__C_REFS,      FOLD__C_OP_SHAPES, FOLD__C_VALUES,
-                                       FOLD__C_TWINS, FOLD__C_KNOWN,     FOLD__C_ANALYSES,  FOLD__C_INFO,
-                                       FOLD__C_PLANS, FOLD__C_WORKERS,   FOLD__C_TRACE,     FOLD__C_TABLE_ROWS };
+    static const uint8_t lasting[] = {
+        FOLD__C_SIGS,  FOLD__C_SIG_TABLE, FOLD__C_KEYS,      FOLD__C_SHAPES,
+        FOLD__C_OPS,   FOLD__C_REFS,      FOLD__C_OP_SHAPES, FOLD__C_VALUES,
+        FOLD__C_TWINS, FOLD__C_KNOWN,     FOLD__C_ANALYSES,  FOLD__C_INFO,
+        FOLD__C_PLANS, FOLD__C_WORKERS,   FOLD__C_TRACE,     FOLD__C_TABLE_ROWS
+    };
     const fold_ctx_desc d = desc ? *desc : fold_ctx_desc_default();
     const size_t size = fold__ctx_bytes();
     fold_memory memory = d.memory;
@@ -5580,7 +5589,8 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     f->clock = d.clock;
     f->clock_user = d.clock_user;
     f->trace_events = d.clock && !d.eager ? d.trace_bytes / sizeof(fold__event) / (size_t)f->threads : 0;
-    if (!fold__grow_nodes(f, 0) || !fold__need(f, FOLD__C_SHAPES, FOLD__FIRST_SHAPES, sizeof(fold__shape_entry)) ||
+    if (!fold__grow_nodes(f, 0) ||
+        !fold__need(f, FOLD__C_SHAPES, FOLD__FIRST_SHAPES, sizeof(fold__shape_entry)) ||
         !fold__reserve_workers(f) || !fold__reserve_plans(f, d.plan_bytes) ||
         (f->trace_events &&
          !fold__need(f, FOLD__C_TRACE, f->trace_events * (size_t)f->threads, sizeof(fold__event)))) {
@@ -5607,7 +5617,8 @@ static void fold__reset(fold_ctx *f)
 {
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__FIRST_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* structure that may never come again */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS ||
+        (f->arena.block && failed)) /* structure that may never come again */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__C_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -12236,7 +12247,8 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n, 
     return FOLD_OK;
 }
 
-/* A run holds on to the numbers of signatures: if there is no memory, idle ones are forgotten between two tries. */
+/* A run holds on to the numbers of signatures: if there is no memory, idle ones are forgotten between two
+ * tries. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n, int backward)
 {
     do {
