@@ -185,12 +185,12 @@ FOLD_API const char *fold_status_text(fold_status status);
 
 /* Everything is written through a function of yours, in pieces: `bytes` has n of them; 0 to go on, anything else
    stops the writing. fold_to_file is one whose `user` is a FILE *: fold_ctx_print(f, fold_to_file, stdout). */
-typedef int fold_writer(void *user, const void *bytes, size_t n);
+typedef int fold_writer(const void *bytes, size_t n, void *user);
 #ifndef FOLD_NO_STDIO
-FOLD_API int fold_to_file(void *file, const void *bytes, size_t n);
+FOLD_API int fold_to_file(const void *bytes, size_t n, void *file);
 #endif
 /* Hands out the next n bytes; returns how many, fewer than n at the end or when reading fails. */
-typedef size_t fold_reader(void *user, void *bytes, size_t n);
+typedef size_t fold_reader(void *bytes, size_t n, void *user);
 
 /* ==== 4 model ============================================================================ */
 
@@ -202,7 +202,9 @@ typedef struct fold_model_desc {
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
-/* A new, empty model; desc NULL is the default. NULL when memory runs out or the isa is not available here. */
+/* A new, empty model; desc NULL is the default. NULL when memory runs out. An isa that is unknown or not
+   available here is an error of the model: nothing can be added until fold_model_clear_error accepts the best
+   that there is. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 /* Free the contexts of a model first. NULL is fine. */
 FOLD_API void fold_model_free(fold_model *m);
@@ -237,7 +239,7 @@ typedef struct fold_param_desc {
     unsigned uses;       /* FOLD_FOR_…; 0: FOLD_FOR_LINEAR when rank is 2 */
     int frozen;          /* no gradient, no update; may be changed later by fold_param_freeze */
     int buffer;          /* like frozen, but state rather than weight: never trained */
-    int group;           /* 0..15: see fold_model_scale_rates */
+    int rate_set;        /* 0..15: see fold_model_scale_rates */
 } fold_param_desc;
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
@@ -255,27 +257,32 @@ FOLD_API const char *fold_param_name(const fold_model *m, fold_param p);
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p);
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 
-/* Values and gradients, row-major. Pointers hold until a parameter is added. Write values only between
-   begin and end: end refreshes the packed weights (null parameter: all). */
+/* Values and gradients, row-major. Pointers hold until a parameter is added. Gradients are NULL in inference
+   models. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
-FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);  /* NULL for inference models */
+FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
+/* Those of all parameters as one span of *count floats, each parameter at a multiple of 16 floats, gaps zero.
+   count may be NULL. */
+FOLD_API const float *fold_model_values(const fold_model *m, int *count);
+FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
+
+/* Values and gradients are written between begin and end alone. The null parameter: all, as one span. The end
+   of writing values refreshes the packed weights. After that of gradients (e.g. the sum over replicas, added in
+   one order everywhere) later runs add to them, and rows of lookup tables that are not zero count as touched,
+   as if this model had looked them up. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
+FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);  /* NULL in inference models */
+FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
 
-/* All values (gradients) as one contiguous span, each parameter at a multiple of 16 floats, gaps zero. */
-FOLD_API float *fold_model_values(fold_model *m, int *count);
-FOLD_API float *fold_model_grads(fold_model *m, int *count);
-/* Call after writing gradients through that span, e.g. the sum over replicas, added in one order everywhere: later runs
-   add to them, and rows of lookup tables that are not zero count as touched, as if this model had looked them up. */
-FOLD_API void fold_grads_write_end(fold_model *m);
-
-/* Scales the learning rate and the weight decay of a group's parameters, from the next step on. */
-FOLD_API void fold_model_scale_rates(fold_model *m, int group, float rate, float decay);
+/* Scales the learning rate and the weight decay of the parameters of a rate set, from the next step on. */
+FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
 
 /* ==== 5 context ========================================================================== */
 
-/* Calls task(user, i) once for every i in [0, n), on any threads and in any order, and returns when all are done. */
-typedef void fold_parallel_for(void *pool, int n, void (*task)(void *user, int i), void *user);
+/* Calls task(i, user) once for every i in [0, n), on any threads and in any order, and returns when all are done. */
+typedef void fold_task(int i, void *user);
+typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
 typedef struct fold_ctx_desc {
     int training;           /* fold_backward will be called */
@@ -309,7 +316,7 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 typedef struct fold_pool fold_pool;
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
-FOLD_API void fold_pool_for(void *pool, int n, void (*task)(void *user, int i), void *user);
+FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
 /* A new context bound to a model; desc NULL: inference. NULL when memory runs out (or the model is NULL). */
@@ -402,9 +409,9 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis);
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b);                       /* along axis 0 */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);                        /* n equal shapes of rank <= 3 -> [n, shape]; a copy */
-FOLD_API void fold_unstack(fold_ctx *f, fold_node x, fold_node *parts, int n);                /* [n, shape] -> n of shape (a scalar: [1]); windows */
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);                /* [n, shape] -> n of shape (a scalar: [1]); windows */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);     /* axis 0: a window */
-FOLD_API void fold_split(fold_ctx *f, fold_node x, fold_node *parts, int n);                  /* n equal windows along axis 0 */
+FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts);                  /* n equal windows along axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape);                  /* a window */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b);          /* swaps two axes; a copy */
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index);                            /* one element -> [1]; the index is data */
@@ -516,7 +523,7 @@ FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, 
 FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x);
 
 #define FOLD_MAX_LAYERS 8
-typedef struct fold_mlp { int n; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
+typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
 /* sizes[0..n]: n layers; `hidden` after all but the last, which is linear */
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int n, fold_activation hidden);
 FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x);
@@ -582,10 +589,10 @@ FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, 
 /* Unrolls a step of your own: it sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
    every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
 #define FOLD_MAX_STATES 8
-typedef void fold_unroll_body(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out, fold_node *next);
+typedef void fold_unroll_body(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user);
 typedef struct fold_unroll_desc {
     fold_unroll_body *step;
-    const void *cell;                    /* handed to step */
+    const void *user;                    /* handed to step */
     const fold_node *x;                  /* n inputs of any shapes, each handed to one step */
     int n;
     int reverse;                         /* from x[n - 1] to x[0] */
@@ -2290,7 +2297,7 @@ typedef struct fold__param_data {
     uint32_t touched;    /* rows in the touched list */
     unsigned uses;
     int back_idle; /* the pack that only gradients of inputs read is not kept: none was asked for yet */
-    int frozen, buffer, group;
+    int frozen, buffer, rate_set;
     int zeros_by_default; /* it was made with neither values nor an initialiser */
     int grad_clear; /* the gradient is logically zero: the first total is written, not added */
     int grad_dense; /* lookup table with a dense gradient (tied): all rows are touched */
@@ -3732,7 +3739,7 @@ enum { /* arrays of a model */
        FOLD__M_OPS,
        FOLD__M_COUNT
 };
-enum { FOLD__GROUPS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOLD__STEP_ROWS = 32 };
+enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOLD__STEP_ROWS = 32 };
 
 struct fold_model {
     fold__arena arena;
@@ -3747,8 +3754,7 @@ struct fold_model {
     size_t span, packs, touched_rows; /* floats, floats, rows of lookup tables */
     uint64_t steps;                   /* of the optimiser */
     int rule;                         /* whose state it is: an enum fold__rule */
-    int grads_exposed;                /* the caller may write gradients */
-    float group_rate[FOLD__GROUPS], group_decay[FOLD__GROUPS];
+    float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
     fold_ctx *tracer; /* traces cell bodies; made with the first cell */
 };
 
@@ -3786,7 +3792,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     const fold_model_desc d = desc ? *desc : fold_model_desc_default();
     const fold_memory memory = fold__memory_or_default(&d.memory);
     const fold__kernels *k = fold__kernels_for(d.isa);
-    if (!memory.alloc || !memory.free || !k)
+    if (!memory.alloc || !memory.free)
         return NULL;
     fold_model *m = (fold_model *)memory.alloc(sizeof *m, FOLD__ALIGN, memory.user);
     if (!m)
@@ -3795,12 +3801,15 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     m->arena.memory = memory;
     m->arena.array = m->arrays;
     m->arena.n = FOLD__M_COUNT;
-    m->k = k;
+    m->k = k ? k : fold__kernels_for(NULL);
+    if (!k)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is", d.isa,
+                         m->k->name);
     m->seed = d.seed;
     m->inference = d.inference;
     m->salt = (uint32_t)fold__mix64((uint64_t)(uintptr_t)m ^ 0x51ed2701u) | 1u;
-    for (int i = 0; i < FOLD__GROUPS; i++)
-        m->group_rate[i] = m->group_decay[i] = 1;
+    for (int i = 0; i < FOLD__RATE_SETS; i++)
+        m->set_rate[i] = m->set_decay[i] = 1;
     return m;
 }
 
@@ -4038,8 +4047,8 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
         return "a parameter needs a name";
     if (!fold__shape_ok(&d->shape))
         return "its shape has no rank 1 to 4, or a dimension below 1";
-    if (d->group < 0 || d->group >= FOLD__GROUPS)
-        return "its group is not in 0..15";
+    if (d->rate_set < 0 || d->rate_set >= FOLD__RATE_SETS)
+        return "its rate_set is not in 0..15";
     if (m->span + (size_t)fold__shape_size(&d->shape) > INT_MAX - FOLD__SPAN_ALIGN)
         return "a model holds at most 2147483647 values";
     if (fold_param_find(m, d->name).id)
@@ -4059,7 +4068,7 @@ FOLD_API fold_param_desc fold_param_desc_default(void)
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *d)
 {
     fold_param none = { 0, 0 };
-    if (!m)
+    if (!m || m->error.status)
         return none;
     const char *problem = d ? fold__param_problem(m, d) : "no description";
     if (problem) {
@@ -4073,7 +4082,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *d)
     p.uses = d->uses ? d->uses : d->shape.rank == 2 ? (unsigned)FOLD_FOR_LINEAR : 0;
     p.frozen = d->frozen;
     p.buffer = d->buffer;
-    p.group = d->group;
+    p.rate_set = d->rate_set;
     p.zeros_by_default = d->init == FOLD_INIT_ZEROS && !d->values;
     p.grad_clear = 1;
     p.at = m->span;
@@ -4212,27 +4221,27 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param p)
             fold__refresh_packs(m, &fold__params(m)[i]);
     m->version++;
 }
-FOLD_API float *fold_model_values(fold_model *m, int *count)
+FOLD_API const float *fold_model_values(const fold_model *m, int *count)
 {
     if (count)
         *count = (int)m->span;
     return fold__values(m);
 }
-FOLD_API float *fold_model_grads(fold_model *m, int *count)
+FOLD_API const float *fold_model_grads(const fold_model *m, int *count)
 {
     if (count)
         *count = m->inference ? 0 : (int)m->span;
-    m->grads_exposed = 1;
     return m->inference ? NULL : fold__grads(m);
 }
-FOLD_API void fold_model_scale_rates(fold_model *m, int group, float rate, float decay)
+FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay)
 {
-    if (group < 0 || group >= FOLD__GROUPS) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_scale_rates: group %d is not in 0..15", group);
+    if (rate_set < 0 || rate_set >= FOLD__RATE_SETS) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_scale_rates: rate set %d is not in 0..15",
+                         rate_set);
         return;
     }
-    m->group_rate[group] = rate;
-    m->group_decay[group] = decay;
+    m->set_rate[rate_set] = rate;
+    m->set_decay[rate_set] = decay;
 }
 
 /* -- gradients ------------------------------------------------------------------------------- */
@@ -4262,14 +4271,11 @@ static void fold__forget_grad(fold_model *m, fold__param_data *p)
 }
 
 /* Nothing wrote it since it was cleared. */
-static int fold__grad_is_zero(const fold_model *m, const fold__param_data *p)
-{
-    return p->grad_clear && !p->touched && !m->grads_exposed;
-}
+static int fold__grad_is_zero(const fold__param_data *p) { return p->grad_clear && !p->touched; }
 
 static void fold__clear_grad(fold_model *m, fold__param_data *p)
 {
-    if (fold__grad_is_zero(m, p))
+    if (fold__grad_is_zero(p))
         return;
     float *g = fold__grads(m) + p->at;
     const size_t width = p->size / (size_t)p->shape.dim[0];
@@ -4281,17 +4287,30 @@ static void fold__clear_grad(fold_model *m, fold__param_data *p)
     fold__forget_grad(m, p);
 }
 
-FOLD_API void fold_grads_write_end(fold_model *m)
+FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p)
 {
-    for (uint32_t i = 0; i < m->n_params && !m->inference; i++) {
-        fold__param_data *p = &fold__params(m)[i];
-        const size_t width = p->size / (size_t)p->shape.dim[0];
-        const float *g = fold__grads(m) + p->at;
-        p->grad_clear = 0;
-        for (size_t at = 0; at < p->size && fold__is_sparse(p); at++)
-            if (g[at] != 0)
-                fold__touch_row(m, p, (uint32_t)(at / width));
-    }
+    const fold__param_data *d = fold__param_of(m, p);
+    if (m->inference || (p.id && !d))
+        return NULL;
+    return fold__grads(m) + (d ? d->at : 0);
+}
+
+/* Notes that a gradient was written: rows of a lookup table that are not zero count as touched. */
+static void fold__note_grad(fold_model *m, fold__param_data *p)
+{
+    const size_t width = p->size / (size_t)p->shape.dim[0];
+    const float *g = fold__grads(m) + p->at;
+    p->grad_clear = 0;
+    for (size_t at = 0; at < p->size && fold__is_sparse(p); at++)
+        if (g[at] != 0)
+            fold__touch_row(m, p, (uint32_t)(at / width));
+}
+FOLD_API void fold_grads_write_end(fold_model *m, fold_param p)
+{
+    const fold__param_data *d = fold__param_of(m, p);
+    for (uint32_t i = 0; i < m->n_params && !m->inference; i++)
+        if (!p.id || d == &fold__params(m)[i])
+            fold__note_grad(m, &fold__params(m)[i]);
 }
 
 FOLD_API void fold_grads_clear(fold_model *m)
@@ -6254,7 +6273,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__window(f, &o, off, &out, 0);
 }
 
-FOLD_API void fold_split(fold_ctx *f, fold_node x, fold_node *parts, int n)
+FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts)
 {
     fold__operand o;
     if (!parts) {
@@ -6308,7 +6327,7 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n)
     return fold_reshape(f, fold_concat(f, x, n, 0), all);
 }
 
-FOLD_API void fold_unstack(fold_ctx *f, fold_node x, fold_node *parts, int n)
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts)
 {
     fold__operand o;
     if (!parts) {
@@ -6476,7 +6495,7 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *d)
 {
     fold_op none = { 0, 0 };
-    if (!m)
+    if (!m || m->error.status)
         return none;
     const int bad = !d || !d->name || !d->infer || !d->forward || d->n_in == 0 || d->n_in < -1 ||
                     d->n_in > FOLD_MAX_IN || d->n_out < 1 || d->n_out > FOLD_MAX_OUT || d->n_attr < 0 ||
@@ -11868,12 +11887,12 @@ static void fold__run_batch(fold_ctx *f, fold__worker *x, const fold__group *g, 
 }
 
 /* Hands a task to every thread. */
-static void fold__on_threads(fold_ctx *f, void (*task)(void *user, int lane), void *user)
+static void fold__on_threads(fold_ctx *f, fold_task *task, void *user)
 {
     if (f->threads > 1)
-        f->parallel_for(f->pool, f->threads, task, user);
+        f->parallel_for(f->threads, task, user, f->pool);
     else
-        task(user, 0);
+        task(0, user);
 }
 
 /* A batch of a group that runs alone, its rows shared out among threads. */
@@ -11883,7 +11902,7 @@ typedef struct fold__shared_batch {
     uint32_t batch;
     int kind;
 } fold__shared_batch;
-static void fold__run_shared(void *user, int lane)
+static void fold__run_shared(int lane, void *user)
 {
     const fold__shared_batch *s = (const fold__shared_batch *)user;
     fold__worker *x = &s->f->run->worker[lane];
@@ -11983,7 +12002,7 @@ typedef struct fold__wave {
     uint64_t work;
 } fold__wave;
 
-static void fold__run_wave(void *user, int lane)
+static void fold__run_wave(int lane, void *user)
 {
     const fold__wave *w = (const fold__wave *)user;
     fold_ctx *f = w->f;
@@ -11998,7 +12017,7 @@ static void fold__run_wave(void *user, int lane)
     fold__fp_leave(saved);
 }
 
-static void fold__sum_wave(void *user, int lane)
+static void fold__sum_wave(int lane, void *user)
 {
     const fold__wave *w = (const fold__wave *)user;
     const fold__fp saved = fold__fp_enter();
@@ -12486,7 +12505,7 @@ struct fold_pool {
     int started, stop;
     unsigned round;    /* counts calls of fold_pool_for */
     int next, n, left; /* tasks handed out, all, not finished */
-    void (*task)(void *user, int i);
+    fold_task *task;
     void *user;
 };
 
@@ -12496,7 +12515,7 @@ static void fold__work_off(fold_pool *p)
     while (p->next < p->n) {
         const int i = p->next++;
         pthread_mutex_unlock(&p->lock);
-        p->task(p->user, i);
+        p->task(i, p->user);
         pthread_mutex_lock(&p->lock);
         if (__atomic_sub_fetch(&p->left, 1, __ATOMIC_RELEASE) == 0)
             pthread_cond_signal(&p->done);
@@ -12523,7 +12542,7 @@ static void *fold__pool_thread(void *pool)
     }
 }
 
-FOLD_API void fold_pool_for(void *pool, int n, void (*task)(void *user, int i), void *user)
+FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool)
 {
     fold_pool *p = (fold_pool *)pool;
     pthread_mutex_lock(&p->lock);
@@ -12652,8 +12671,8 @@ static void fold__step_param(fold_model *m, const fold__param_data *p, const fol
     const int rows = p->shape.dim[0], packed = p->pack != FOLD__NO_PACK || p->pack_t != FOLD__NO_PACK;
     const int block = packed && p->shape.rank > 1 ? FOLD__STEP_ROWS : rows;
     fold__step x = *settings;
-    x.rate *= m->group_rate[p->group];
-    x.decay *= m->group_decay[p->group];
+    x.rate *= m->set_rate[p->rate_set];
+    x.decay *= m->set_decay[p->rate_set];
     if (decoupled) {
         x.shrink = x.rate * x.decay;
         x.decay = 0;
@@ -12797,7 +12816,7 @@ static double fold__each_grad(fold_model *m, float factor)
         const fold__param_data *p = &fold__params(m)[i];
         const int sparse = fold__is_sparse(p);
         const size_t width = p->size / (size_t)p->shape.dim[0], n = sparse ? width : p->size;
-        for (uint32_t r = 0; r < (sparse ? p->touched : !fold__grad_is_zero(m, p)); r++) {
+        for (uint32_t r = 0; r < (sparse ? p->touched : !fold__grad_is_zero(p)); r++) {
             float *g = fold__grads(m) + p->at + (sparse ? fold__touched(m)[p->touched_at + r] * width : 0);
             if (factor == 1)
                 sum += fold__squares(m->k, g, n);
@@ -12884,7 +12903,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%s': takes 1 to %d layers", name, FOLD_MAX_LAYERS);
         return mlp;
     }
-    mlp.n = n;
+    mlp.layers = n;
     for (int i = 0; i < n; i++) {
         char number[16];
         snprintf(number, sizeof number, "%d", i);
@@ -12895,7 +12914,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
 }
 FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
 {
-    for (int i = 0; i < mlp->n; i++)
+    for (int i = 0; i < mlp->layers; i++)
         x = fold_dense_apply(f, &mlp->layer[i], x);
     return x;
 }
@@ -12929,7 +12948,7 @@ static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *d, const 
 /* The gates of a linear output: all but the last through sigmoid, in one go, the last through tanh. */
 static void fold__gates_of(fold_ctx *f, fold_node x, int hidden, int n, fold_node *gate)
 {
-    fold_split(f, fold_sigmoid(f, fold_slice(f, x, 0, 0, (n - 1) * hidden)), gate, n - 1);
+    fold_split(f, fold_sigmoid(f, fold_slice(f, x, 0, 0, (n - 1) * hidden)), n - 1, gate);
     gate[n - 1] = fold_tanh(f, fold_slice(f, x, 0, (n - 1) * hidden, hidden));
 }
 
@@ -12973,8 +12992,8 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
 {
     const fold__gates *g = (const fold__gates *)user;
     fold_node x[3], h[3]; /* r z n */
-    fold_split(f, g->projected ? in[0] : fold_linear(f, in[0], g->W, g->b), x, 3);
-    fold_split(f, fold_linear(f, in[1], g->U, g->c), h, 3);
+    fold_split(f, g->projected ? in[0] : fold_linear(f, in[0], g->W, g->b), 3, x);
+    fold_split(f, fold_linear(f, in[1], g->U, g->c), 3, h);
     const fold_node r = fold_sigmoid(f, fold_add(f, x[0], h[0])),
                     z = fold_sigmoid(f, fold_add(f, x[1], h[1]));
     const fold_node n = fold_tanh(f, fold_add(f, x[2], fold_mul(f, r, h[2])));
@@ -13340,7 +13359,7 @@ FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *d)
         const int at = d->reverse ? d->n - 1 - t : t;
         fold_node out = fold__null;
         memset(next, 0, sizeof next);
-        d->step(f, d->cell, d->x[at], state, &out, next);
+        d->step(f, d->x[at], state, &out, next, d->user);
         fine = fold__unroll_check(f, d, at, out, state, next);
         if (d->out)
             d->out[at] = out;
@@ -13508,7 +13527,7 @@ typedef struct fold__text {
 } fold__text;
 
 #ifndef FOLD_NO_STDIO
-FOLD_API int fold_to_file(void *file, const void *bytes, size_t n)
+FOLD_API int fold_to_file(const void *bytes, size_t n, void *file)
 {
     return fwrite(bytes, 1, n, (FILE *)file) != n;
 }
@@ -13526,7 +13545,7 @@ static void fold__text_start(fold__text *t, fold_writer *write, void *user, int 
 static fold_status fold__text_end(fold__text *t)
 {
     if (t->n && !t->stopped)
-        t->stopped = t->write(t->user, t->buf, t->n);
+        t->stopped = t->write(t->buf, t->n, t->user);
     t->n = 0;
     return t->stopped ? FOLD_IO : FOLD_OK;
 }
@@ -14619,8 +14638,8 @@ static void fold__put_param(fold__text *t, const fold_model *m, const fold__para
         fold__put(t, "  buffer");
     else if (!fold__trainable(m, p))
         fold__put(t, "  frozen");
-    if (p->group)
-        fold__put(t, "  group %d", p->group);
+    if (p->rate_set)
+        fold__put(t, "  rate set %d", p->rate_set);
     fold__put_bytes(t, "\n", 1);
 }
 
@@ -14783,7 +14802,7 @@ static void fold__put_header(fold__text *t, const fold_model *m, const fold_save
     fold__put(t, "}");
 }
 
-static int fold__count_bytes(void *count, const void *bytes, size_t n)
+static int fold__count_bytes(const void *bytes, size_t n, void *count)
 {
     (void)bytes;
     *(size_t *)count += n;
@@ -14803,7 +14822,7 @@ static int fold__write_floats(fold_writer *write, void *user, const float *x, si
             for (int k = 0; k < 4; k++)
                 bytes[4 * i + (size_t)k] = (unsigned char)(bits >> 8 * k);
         }
-        if (write(user, bytes, part * 4))
+        if (write(bytes, part * 4, user))
             return 1;
     }
     return 0;
@@ -15370,7 +15389,7 @@ static char *fold__file_need(fold__file *x, int which, size_t bytes)
 /* The next n bytes, to `to`. */
 static int fold__file_read(fold__file *x, void *to, size_t n)
 {
-    if (x->read ? x->read(x->user, to, n) != n : n > x->left)
+    if (x->read ? x->read(to, n, x->user) != n : n > x->left)
         return fold__load_fail(x, FOLD_IO, "load: the file ends too early, or cannot be read");
     if (x->read)
         return 1;
@@ -15649,7 +15668,7 @@ static fold_status fold__load_file(fold__file *x, int ends)
     char more;
     x->arena.array = x->arrays;
     int good = !x->m->error.status && fold__load_header(x) && fold__load_match(x) && fold__load_data(x);
-    if (good && ends && x->read(x->user, &more, 1))
+    if (good && ends && x->read(&more, 1, x->user))
         good = fold__load_fail(x, FOLD_IO, "load: the file has more than its data");
     if (good && fold__states_ready(x->m, x->d.state ? fold__parts_of(x->rule) - 1 : 0))
         fold__load_values(x);
@@ -15697,7 +15716,7 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
     return fold__load_file(&x, 0);
 }
 #ifndef FOLD_NO_STDIO
-static size_t fold__from_file(void *file, void *bytes, size_t n) { return fread(bytes, 1, n, (FILE *)file); }
+static size_t fold__from_file(void *bytes, size_t n, void *file) { return fread(bytes, 1, n, (FILE *)file); }
 
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc)
 {

@@ -484,7 +484,7 @@ static size_t manual_bytes(const manual *u)
 /* One batch; seconds of finding the levels, and of the rest. Losses are means over the batch's samples. */
 static void manual_batch(manual *u, const recording *r, int training, double *t_levels, double *t_run, uint64_t *hash)
 {
-    if (training) fold_model_grads(u->m, NULL); /* they are written to */
+    for (uint32_t i = 0; i < u->m->n_params && training; i++) fold__params(u->m)[i].grad_clear = 0; /* they are written to */
     for (int from = 0; from < r->n_samples; from += MANUAL_CHUNK) {
         const int to = from + MANUAL_CHUNK < r->n_samples ? from + MANUAL_CHUNK : r->n_samples;
         const double start = now_seconds();

@@ -72,7 +72,8 @@ static void open_side(side *a, const bench *b, schedule how)
     model.isa = b->o->isa;
     model.inference = !b->training;
     a->model = fold_model_new(&model);
-    if (!a->model) die("this machine has no isa ", b->o->isa ? b->o->isa : "");
+    if (!a->model) die("out of memory", "");
+    if (fold_model_status(a->model)) die(fold_model_message(a->model), "");
     a->n.s = b->s;
     b->w->build(&a->n, a->model);
     find_weights(&a->n, a->model);
@@ -255,7 +256,8 @@ static double manual_error(side *a, const bench *b)
 {
     double t = 0, largest = 0, error = 0;
     int n;
-    float *grads = fold_model_grads(a->model, &n), *expected = (float *)take(NULL, (size_t)n, sizeof *expected);
+    const float *grads = fold_model_grads(a->model, &n);
+    float *expected = (float *)take(NULL, (size_t)n, sizeof *expected);
     run_samples(a, b, &b->data[0], 0, b->data[0].n_samples, (double[N_STAGES]){ 0 }, NULL);
     memcpy(expected, grads, (size_t)n * sizeof *grads);
     fold_grads_clear(a->model);

@@ -107,7 +107,7 @@ static fold_state plain_out(fold_ctx *f, fold_node i, fold_node o, fold_node u, 
 /* n gates of width h: all but the last through sigmoid, the last through tanh. */
 static void plain_gates(fold_ctx *f, fold_node x, int h, int n, fold_node *gate)
 {
-    fold_split(f, fold_sigmoid(f, fold_slice(f, x, 0, 0, (n - 1) * h)), gate, n - 1);
+    fold_split(f, fold_sigmoid(f, fold_slice(f, x, 0, 0, (n - 1) * h)), n - 1, gate);
     gate[n - 1] = fold_tanh(f, fold_slice(f, x, 0, (n - 1) * h, h));
 }
 
@@ -540,7 +540,7 @@ static void attention_record(fold_ctx *f, const net *n, const recording *r, cons
     for (int k = 0; k < x->count; k++) {
         const fold_node seen = fold_dense_apply(f, &n->dense[1], fold_input_ref(f, values + (size_t)(k + 1) * (size_t)n->s.input, in));
         fold_node both[2];
-        fold_split(f, fold_dense_apply(f, &n->dense[3], seen), both, 2);
+        fold_split(f, fold_dense_apply(f, &n->dense[3], seen), 2, both);
         score[k] = fold_dot(f, query, both[0]);
         value[k] = both[1];
     }

@@ -340,7 +340,7 @@ static fold_node record_line(fold_ctx *f, const net *n, const corpus *c, int lin
         loss[t] = fold_softmax_xent(f, fold_dense_apply(f, &n->out, x[t]), symbol_at(c, line, t + 1));
         if (steps) loss[t] = fold_scale(f, loss[t], t < own ? 1.0f : 0.0f);
     }
-    return fold_sum_n(f, loss, (size_t)all);
+    return fold_sum_n(f, loss, all);
 }
 
 /* The network of a key, over these lines; adds to the gradients. Returns the lines' own steps. */
@@ -353,7 +353,7 @@ static int add_gradients(fold_ctx *f, const net *n, const corpus *c, key k, cons
         loss[i] = record_line(f, n, c, line[i], k.steps);
         own += steps_of(c, line[i]);
     }
-    const fold_node mean = fold_scale(f, fold_sum_n(f, loss, (size_t)k.lines), 1 / (float)own);
+    const fold_node mean = fold_scale(f, fold_sum_n(f, loss, k.lines), 1 / (float)own);
     if (fold_backward(f, mean)) fail("", fold_ctx_message(f));
     return own;
 }
@@ -410,7 +410,7 @@ static void held_out_losses(const net *n, const corpus *c, const buckets *b, int
         fold_ctx_reset(f);
         for (int i = 0; i < lines; i++)
             loss[i] = record_line(f, n, c, c->test[at + i], unrolled_steps(c, b, way, c->test[at + i]));
-        if (fold_run(f, loss, (size_t)lines)) fail("", fold_ctx_message(f));
+        if (fold_run(f, loss, lines)) fail("", fold_ctx_message(f));
         fold_read(f, loss, (size_t)lines, losses + at);
     }
     fold_ctx_free(f);

@@ -154,9 +154,10 @@ static void add_shard(fold_ctx *f, const net *n, const pair *pairs, int count, i
 /* The sum of all ranks' gradients, added in rank order, on every rank. */
 static void sum_gradients(fold_model *m, const ranks *r)
 {
-    size_t count;
-    float *grads = fold_model_grads(m, &count);
-    const size_t n = (size_t)r->count, slice = (count + n - 1) / n;
+    const fold_param all = { 0, 0 };
+    int floats;
+    const float *grads = fold_model_grads(m, &floats);
+    const size_t count = (size_t)floats, n = (size_t)r->count, slice = (count + n - 1) / n;
     if (slice > INT_MAX) fail("too many parameters for one exchange", "");
     float *sent = (float *)allocate(n * slice, sizeof *sent), *got = (float *)allocate(n * slice, sizeof *got);
     memcpy(sent, grads, count * sizeof *grads);
@@ -164,8 +165,8 @@ static void sum_gradients(fold_model *m, const ranks *r)
     for (size_t k = 1; k < n; k++)
         for (size_t i = 0; i < slice; i++) got[i] += got[k * slice + i];
     MPI_Allgather(got, (int)slice, MPI_FLOAT, sent, (int)slice, MPI_FLOAT, MPI_COMM_WORLD);
-    memcpy(grads, sent, count * sizeof *grads);
-    fold_grads_write_end(m);
+    memcpy(fold_grads_write_begin(m, all), sent, count * sizeof *grads);
+    fold_grads_write_end(m, all);
     free(sent);
     free(got);
 }
@@ -192,7 +193,7 @@ static double mean_loss(const net *n, const pair *pairs, int count)
     fold_node loss[HELD_OUT];
     if (!f) fail("out of memory", "");
     for (int i = 0; i < count; i++) loss[i] = record_loss(f, n, &pairs[i]);
-    const fold_node mean = fold_mean_n(f, loss, (size_t)count);
+    const fold_node mean = fold_mean_n(f, loss, count);
     if (fold_run(f, &mean, 1)) fail("", fold_ctx_message(f));
     const double value = (double)fold_scalar(f, mean);
     fold_ctx_free(f);

@@ -163,7 +163,7 @@ static void track_body(fold_ctx *f, const fold_node *in, fold_node *out, const v
 {
     const net *n = (const net *)user;
     fold_node g[4]; /* forget, input, output, new */
-    fold_split(f, fold_linear_n(f, in, 4, n->W_track, n->b_track), g, 4);
+    fold_split(f, fold_linear_n(f, in, 4, n->W_track, n->b_track), 4, g);
     const fold_node kept = fold_mul(f, fold_sigmoid(f, g[0]), in[4]);
     out[1] = fold_add(f, kept, fold_mul(f, fold_sigmoid(f, g[1]), fold_tanh(f, g[3])));
     out[0] = fold_mul(f, fold_sigmoid(f, g[2]), fold_tanh(f, out[1]));
@@ -174,7 +174,7 @@ static void compose_body(fold_ctx *f, const fold_node *in, fold_node *out, const
 {
     const net *n = (const net *)user;
     fold_node g[5]; /* forget left, forget right, input, output, new */
-    fold_split(f, fold_linear_n(f, in, 3, n->W_compose, n->b_compose), g, 5);
+    fold_split(f, fold_linear_n(f, in, 3, n->W_compose, n->b_compose), 5, g);
     const fold_node left = fold_mul(f, fold_sigmoid(f, g[0]), in[3]), right = fold_mul(f, fold_sigmoid(f, g[1]), in[4]);
     const fold_node added = fold_mul(f, fold_sigmoid(f, g[2]), fold_tanh(f, g[4]));
     out[1] = fold_add(f, fold_add(f, left, right), added);
@@ -230,7 +230,7 @@ static fold_state call(fold_ctx *f, fold_cell cell, const fold_node *in)
 static fold_state word_state(fold_ctx *f, const net *n, int word)
 {
     fold_node part[2];
-    fold_split(f, fold_lookup(f, n->words, word), part, 2);
+    fold_split(f, fold_lookup(f, n->words, word), 2, part);
     const fold_state s = { part[0], part[1] };
     return s;
 }

@@ -49,15 +49,18 @@ static fold_model *make_model(purse *p, int steps)
     fold_bias_new(m, "b\xc3\xbc", 1);
     fold_table_new(m, "t\"", 3, 2);
     for (int i = 0; i < steps; i++) {
+        const fold_param all = { 0, 0 };
         int n;
-        float *g = fold_model_grads(m, &n);
+        fold_model_grads(m, &n);
+        float *g = fold_grads_write_begin(m, all);
         for (int k = 0; k < n; k++) g[k] = 0.01f * (float)(k + 1);
+        fold_grads_write_end(m, all);
         fold_adam_step(m, &adam);
     }
     return m;
 }
 
-static int to_bytes(void *user, const void *data, size_t n)
+static int to_bytes(const void *data, size_t n, void *user)
 {
     bytes *b = (bytes *)user;
     if (b->n + n > MOST) return 1;
@@ -65,7 +68,7 @@ static int to_bytes(void *user, const void *data, size_t n)
     b->n += n;
     return 0;
 }
-static size_t from_bytes(void *user, void *data, size_t n)
+static size_t from_bytes(void *data, size_t n, void *user)
 {
     bytes *b = (bytes *)user;
     const size_t part = n < b->n - b->at ? n : b->n - b->at;

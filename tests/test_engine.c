@@ -285,9 +285,9 @@ static fold_node attend(fold_ctx *f, const net *n, const fold_child_sum *sum, in
         children[k].h = x;
         children[k].c = y;
     }
-    if (kind == BY_CHILD_SUM) return fold_child_sum_apply(f, sum, query, children, (size_t)count).h;
+    if (kind == BY_CHILD_SUM) return fold_child_sum_apply(f, sum, query, children, count).h;
     if (kind == BY_OP) return fold_attend_n_shaped(f, list, list + count, (size_t)count, fold_shape1(H));
-    return fold_out(f, fold_call_list(f, n->neighbours, &query, 1, list, (size_t)count), 0);
+    return fold_out(f, fold_call_list(f, n->neighbours, &query, 1, list, count), 0);
 }
 
 static void list_lengths(void)
@@ -389,7 +389,7 @@ static fold_node plain_lstm(fold_ctx *f, fold_param W, fold_param b, int hidden,
     for (int t = 0; t < steps; t++) {
         const fold_node in[2] = { x, h };
         fold_node gate[4], y = fold_linear_n(f, in, 2, W, b);
-        fold_split(f, fold_sigmoid(f, fold_slice(f, y, 0, 0, 3 * hidden)), gate, 3);
+        fold_split(f, fold_sigmoid(f, fold_slice(f, y, 0, 0, 3 * hidden)), 3, gate);
         gate[3] = fold_tanh(f, fold_slice(f, y, 0, 3 * hidden, hidden));
         const fold_node kept = fold_mul(f, gate[1], c), added = fold_mul(f, gate[0], gate[3]);
         c = fold_add(f, kept, added);
@@ -398,10 +398,10 @@ static fold_node plain_lstm(fold_ctx *f, fold_param W, fold_param b, int hidden,
     return h;
 }
 
-static void one_after_another(void *pool, int n, void (*task)(void *user, int i), void *user)
+static void one_after_another(int n, fold_task *task, void *user, void *pool)
 {
     (void)pool;
-    for (int i = 0; i < n; i++) task(user, i);
+    for (int i = 0; i < n; i++) task(i, user);
 }
 
 /* Of the default budget a group takes more where batches would be of few rows, the more so where weights are large; threads get as
@@ -686,7 +686,7 @@ static fold_node read_concat(fold_ctx *f, const concats *n, int how, fold_node c
 }
 
 /* Two samples, of which the first keeps gradients: of c, its parts and the parameters, to `grads`. */
-static size_t concat_grads(fold_ctx *f, const concats *n, int how, const float *x, float *grads)
+static int concat_grads(fold_ctx *f, const concats *n, int how, const float *x, float *grads)
 {
     fold_node loss[2], part[2][2], c[2];
     fold_ctx_reset(f);
@@ -721,7 +721,7 @@ static void kept_concatenations(void)
     n.b = fold_bias_new(n.m, "b", H);
     for (int how = 0; how < READINGS; how++) {
         double want[H];
-        size_t count = 0;
+        int count = 0;
         concat_reference(fold_param_value(n.m, n.W), fold_param_value(n.m, n.b), x, how, want);
         for (int way = 0; way < 3; way++) { /* eager; batched; replayed */
             fold_ctx_desc d = fold_ctx_desc_default();
@@ -835,7 +835,7 @@ static void product_by_window(const window_row *row)
                     grad[at + i * columns + j] += (j + 1) * (double)x[s + i];
                 }
             }
-            loss[s] = fold_sum_n(f, weights, (size_t)columns);
+            loss[s] = fold_sum_n(f, weights, columns);
         }
         const fold_node root = fold_sum_n(f, loss, 2);
         CHECK_SAYS(!fold_backward(f, root), "%s: %s", row->name, fold_ctx_message(f));
@@ -895,7 +895,7 @@ static fold_node window_root(fold_ctx *f, const concats *n, fold_cell pair, int 
         break;
     case OF_STACK: /* losses of H samples, of which one is the root */
         for (int i = 0; i < H; i++) parts[i] = fold_dot(f, fold_scale(f, x, (float)i), row);
-        fold_unstack(f, fold_stack(f, parts, H), parts, H);
+        fold_unstack(f, fold_stack(f, parts, H), H, parts);
         for (int i = 0; i < H; i++) {
             want[0][i] = at * (double)value[i];
             want[1][i] = at * (i % 2 ? 2 : -1);
@@ -1090,7 +1090,7 @@ static fold_node read_words(fold_ctx *f, const readers *n, int sample)
         last[k] = s.h;
     }
     for (int t = 0; t < WORDS_READ; t++)
-        child[t] = fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, (sample * t) % DISTINCT), child, t < 3 ? 0 : (size_t)t);
+        child[t] = fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, (sample * t) % DISTINCT), child, t < 3 ? 0 : t);
     last[3] = child[WORDS_READ - 1].h;
     return fold_sum(f, fold_square(f, fold_concat(f, last, 4, 0)), FOLD_ALL);
 }
@@ -1513,7 +1513,7 @@ static fold_node joined(fold_ctx *f, fold_node a, fold_node b, int axis)
 static fold_node part(fold_ctx *f, fold_node x, int n)
 {
     fold_node parts[3];
-    fold_split(f, x, parts, n);
+    fold_split(f, x, n, parts);
     return parts[0];
 }
 static fold_node list_call(fold_ctx *f, fold_cell c, const fold_node *in, int n_in, fold_node element,
@@ -1552,7 +1552,7 @@ BAD(slice_axis, fold_slice(f, vector(f, 5), -1, 0, 1))
 BAD(slice_overflow, fold_slice(f, vector(f, 5), 0, 2147483647, 2147483647))
 BAD(slice_empty, fold_slice(f, vector(f, 5), 0, 2, 0))
 BAD(split, part(f, vector(f, 5), 2))
-BAD(split_zero, (fold_split(f, vector(f, 5), NULL, 2), vector(f, 5)))
+BAD(split_zero, (fold_split(f, vector(f, 5), 2, NULL), vector(f, 5)))
 BAD(reshape, fold_reshape(f, vector(f, 6), fold_shape2(4, 2)))
 BAD(transpose, fold_transpose(f, vector(f, 6), 0, 1))
 BAD(sum_axis, fold_sum(f, vector(f, 6), 1))
@@ -1756,7 +1756,22 @@ static void null_pointers(void)
     d.schedule = FOLD_SCHEDULE_COUNT;
     CHECK(!fold_ctx_new(n.m, &d));
     md.isa = "abacus";
-    CHECK(!fold_model_new(&md));
+    fold_model *none = fold_model_new(&md);
+    if (CHECK(none)) {
+        CHECK_INT(fold_model_status(none), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_model_message(none), "isa 'abacus'");
+        CHECK_INT(fold_weight_new(none, "W", 2, 2).id, 0u);
+        CHECK_INT(fold_lstm_new(none, "lstm", 2, 2).cell.id, 0u);
+        CHECK_INT(fold_param_count(none), 0);
+        fold_ctx *f = fold_ctx_new(none, NULL);
+        CHECK(fold_node_is_null(fold_constant(f, 1)));
+        CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_ctx_message(f), "abacus");
+        fold_ctx_free(f);
+        fold_model_clear_error(none); /* goes on with the best there is */
+        CHECK(fold_weight_new(none, "W", 2, 2).id && !fold_model_status(none));
+    }
+    fold_model_free(none);
     CHECK_INT(fold_param_find(n.m, "nothing").id, 0u);
     CHECK(!fold_param_value(n.m, no_param) && !fold_param_grad(n.m, no_param));
     CHECK_INT(fold_param_at(n.m, -1).id, 0u);

@@ -31,7 +31,7 @@ enum { BYTES = 1 << 16, WORDS = 20, H = 5 };
 
 /* limit: writing stops there. piece: reading hands out as much at most, and ends early when it is 1 short of what was asked. */
 typedef struct block { size_t n, at, limit; unsigned char bytes[BYTES]; } block;
-static int to_block(void *user, const void *bytes, size_t n)
+static int to_block(const void *bytes, size_t n, void *user)
 {
     block *b = (block *)user;
     if (b->n + n > b->limit) return 1;
@@ -39,7 +39,7 @@ static int to_block(void *user, const void *bytes, size_t n)
     b->n += n;
     return 0;
 }
-static size_t from_block(void *user, void *bytes, size_t n)
+static size_t from_block(void *bytes, size_t n, void *user)
 {
     block *b = (block *)user;
     const size_t part = n < b->n - b->at ? n : b->n - b->at;
@@ -91,7 +91,7 @@ static net make_net(uint64_t seed)
     p.name = "V";
     p.shape = fold_shape3(2, H, 1);
     p.uses = 0;
-    p.group = 3;
+    p.rate_set = 3;
     n.V = fold_param_new(n.m, &p);
     fold_param_freeze(n.m, n.frozen, 1);
     fold_model_scale_rates(n.m, 3, 0.5f, 2);
@@ -1101,10 +1101,10 @@ static void fit_converges(void)
     }
 }
 
-static void in_turn(void *pool, int n, void (*work)(void *user, int i), void *user)
+static void in_turn(int n, fold_task *work, void *user, void *pool)
 {
     ++*(int *)pool;
-    for (int i = n; i-- > 0;) work(user, i);
+    for (int i = n; i-- > 0;) work(i, user);
 }
 
 /* The same bits from the same seed: eager, with kept plans and threads, and from an interrupted training; others from another seed. */

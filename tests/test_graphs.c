@@ -111,7 +111,7 @@ static void mix_body(fold_ctx *f, const fold_node *in, fold_node *out, const voi
     const net *n = (const net *)user;
     const fold_node gate = fold_sigmoid(f, fold_linear(f, in[0], n->param[W8], n->param[B8]));
     fold_node half[2];
-    fold_split(f, fold_dropout(f, gate, 0.25f), half, 2);
+    fold_split(f, fold_dropout(f, gate, 0.25f), 2, half);
     out[0] =
         fold_add(f, fold_mul(f, gate, in[1]), fold_mul(f, fold_use(f, n->param[GAIN]), fold_tanh(f, in[0])));
     out[1] = in[1];
@@ -260,7 +260,7 @@ static void replay_layer(fold_ctx *f, const net *n, const item *t, const fold_no
             children[i].h = in[child_sum + 2 * i];
             children[i].c = in[child_sum + 2 * i + 1];
         }
-        s = child_sum ? fold_child_sum_apply(f, &n->child_sum, in[0], children, (size_t)count)
+        s = child_sum ? fold_child_sum_apply(f, &n->child_sum, in[0], children, count)
                       : fold_tree_lstm_apply_inner(f, &n->tree, children);
     }
     }
@@ -335,7 +335,7 @@ static void replay(fold_ctx *f, const net *n, const plan *p, fold_node *v)
 #define MANY(name) case OP_##name: out[0] = fold_##name(f, in, (size_t)t->n_in); break;
         UNARY(ONE) BINARY(TWO) PAIR(TWO) REDUCE(AXIS) INDEXED(AXIS) LISTS(MANY)
         case OP_seed: fold_dropout_seed(f, t->key); break;
-        case OP_split: fold_split(f, in[0], out, t->n_out); break;
+        case OP_split: fold_split(f, in[0], t->n_out, out); break;
         case OP_call: case OP_call_list: replay_call(f, n, t, in, out); break;
         case OP_recurrent_start: case OP_recurrent_step: case OP_tree_lstm_leaf: case OP_tree_lstm_inner:
         case OP_child_sum_node: replay_layer(f, n, t, in, out); break;
@@ -1017,10 +1017,10 @@ static void context_new(context *c, const net *n, const char *kind, int training
 }
 
 /* Threads without threads: the tasks in another order. Real ones are test_threads.c's. */
-static void backwards(void *pool, int n, void (*task)(void *user, int i), void *user)
+static void backwards(int n, fold_task *task, void *user, void *pool)
 {
     ++*(long *)pool;
-    while (n-- > 0) task(user, n);
+    while (n-- > 0) task(n, user);
 }
 static long parallel_calls;
 

@@ -13,7 +13,7 @@ enum { H = 4, TEXT = 1 << 16 };
 /* -- a writer into memory, which stops after so many bytes ------------------------------------------ */
 
 typedef struct text { size_t n, limit; char s[TEXT]; } text;
-static int to_text(void *user, const void *bytes, size_t n)
+static int to_text(const void *bytes, size_t n, void *user)
 {
     text *t = (text *)user;
     if (t->n + n > t->limit) return 1;
@@ -226,7 +226,7 @@ static void splits(void)
     r[k++] = fold_mul(f, a, b);
     r[k++] = fold_slice(f, c, 1, 1, 2);
     r[k++] = fold_slice(f, c, 1, 0, 2);
-    CHECK_INT(fold_run(f, r, (size_t)k), FOLD_OK);
+    CHECK_INT(fold_run(f, r, k), FOLD_OK);
     CHECK_SAME_TEXT(said(f, fold_ctx_print_splits),
                     "14 calls in 13 batches, lower bound 13, schedule ratio\n"
                     "linear: 2 signatures\n"
@@ -351,10 +351,10 @@ static void strange_names(void)
 /* -- times ------------------------------------------------------------------------------------------ */
 
 static uint64_t tick(void *user) { return *(uint64_t *)user += 1500; }
-static void one_by_one(void *pool, int n, void (*task)(void *user, int i), void *user)
+static void one_by_one(int n, fold_task *task, void *user, void *pool)
 {
     (void)pool;
-    for (int i = n; i-- > 0;) task(user, i);
+    for (int i = n; i-- > 0;) task(i, user);
 }
 
 /* Groups, two lanes and one; the second time with room for one event a lane, then without a clock. */
@@ -445,7 +445,7 @@ static void summary(void)
     d.name = "mean";
     d.shape = fold_shape1(3);
     d.buffer = 1;
-    d.group = 2;
+    d.rate_set = 2;
     fold_param_new(n.m, &d);
     fold_param_freeze(n.m, n.V, 1);
     CHECK_INT(fold_model_print(n.m, to_text, t), FOLD_OK);
@@ -454,7 +454,7 @@ static void summary(void)
                      "W           [8 x 4]                     32           128\n"
                      "b           [4]                          4            16\n"
                      "V           [4 x 3]                     12            48  frozen\n"
-                     "mean        [3]                          3            12  buffer  group 2\n"
+                     "mean        [3]                          3            12  buffer  rate set 2\n"
                      "5 parameters, 91 values, 76 of them trained; bytes: ");
     CHECK_TEXT(t->s, "cell join: 2 inputs, 1 output, 2 ops\n");
     fold_lstm_new(n.m, "lstm", 2, 3); /* each of its cells once, whatever else the library keeps for itself */
@@ -554,7 +554,7 @@ static void in_a_block(void)
     fold_model_free(n.m);
 }
 
-static int to_size(void *user, const void *bytes, size_t n)
+static int to_size(const void *bytes, size_t n, void *user)
 {
     (void)bytes;
     *(size_t *)user += n;

@@ -177,7 +177,7 @@ static fold_node record(fold_ctx *f, const net *n, int kind, int samples, fold_n
         fold_keep(f, loss[i]);
         if (i % 4 == 0) fold_keep_grad(f, loss[i]);
     }
-    return fold_mean_n(f, loss, (size_t)samples);
+    return fold_mean_n(f, loss, samples);
 }
 
 static void snapshot(fold_model *m, float *to)

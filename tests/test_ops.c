@@ -368,7 +368,7 @@ static fold_node record_split(fold_ctx *f, const op_case *c)
 {
     fold_node part[64];
     const int n = c->attr[0];
-    fold_split(f, X(0), part, n);
+    fold_split(f, X(0), n, part);
     return fold_add(f, fold_mul(f, part[0], part[n - 1]), part[n / 2]);
 }
 static void reference_split(const op_case *c, double *y)
@@ -876,7 +876,7 @@ static fold_node call_cell(fold_ctx *f, const op_case *c)
         for (int i = 0; i < c->count; i++) list[i * components + at] = c->node[k][i];
         at++;
     }
-    return fold_call_list(f, c->cell, in, n, list, (size_t)c->count);
+    return fold_call_list(f, c->cell, in, n, list, c->count);
 }
 
 static fold_node record_case(fold_ctx *f, const op_case *c, int how)
@@ -954,8 +954,8 @@ static int run(op_case *c, fold_ctx *f, int first, int n, int how, float *r)
         fold_keep(f, y[s - first]);
         loss[s - first] = fold_dot(f, y[s - first], fold_input_shaped(f, c->weight[s], c->out));
     }
-    const fold_node total = fold_sum_n(f, loss, (size_t)n);
-    const fold_status status = inference ? fold_run(f, y, (size_t)n) : fold_backward(f, total);
+    const fold_node total = fold_sum_n(f, loss, n);
+    const fold_status status = inference ? fold_run(f, y, n) : fold_backward(f, total);
     if (!CHECK_SAYS(!status, "%s", fold_ctx_message(f))) return 0;
     for (int s = first; s < first + n; s++) {
         const float *value = fold_value(f, y[s - first]);
@@ -1167,7 +1167,10 @@ static void on_other_machines(const op_case *original, const char *best, int n_s
         fold_model_desc d = fold_model_desc_default();
         d.isa = isas[i];
         fold_model *m = strcmp(best, isas[i]) ? fold_model_new(&d) : NULL;
-        if (!m) continue;
+        if (!m || fold_model_status(m)) { /* not on this machine */
+            fold_model_free(m);
+            continue;
+        }
         add_params(c, m);
         fold_ctx *f = new_ctx(m, &modes[0], 1);
         if (!PORTABLE_MATCHES && !strcmp(isas[i], "portable")) {
@@ -1368,7 +1371,7 @@ static void drop(fold_ctx *f, const fold_cell *cell, float rate, uint64_t first,
         fold_keep_grad(f, x[s]);
         loss[s] = fold_sum(f, y[s], FOLD_ALL);
     }
-    if (!CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, (size_t)n)), "%s", fold_ctx_message(f))) return;
+    if (!CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, n)), "%s", fold_ctx_message(f))) return;
     CHECK_INT(fold_read(f, y, (size_t)n, value), FOLD_OK);
     for (int s = 0; s < n; s++) memcpy(grad + s * DROPS, fold_grad(f, x[s]), DROPS * sizeof *grad);
 }
@@ -1400,7 +1403,7 @@ static void test_list_dropout(void)
             fold_dropout_seed(f, (uint64_t)s + 1);
             x[s] = fold_input(f, ones, N);
             for (int k = 0; k < s; k++) list[k] = fold_input(f, ones, N);
-            y[s] = fold_call_list(f, cell, &x[s], 1, list, (size_t)s);
+            y[s] = fold_call_list(f, cell, &x[s], 1, list, s);
             fold_keep(f, y[s]);
             fold_keep_grad(f, x[s]);
             loss[s] = fold_sum(f, y[s], 0);
@@ -1616,7 +1619,7 @@ static void test_bad_shapes(void)
     BAD(fold_slice(f, n.m23, 1, -1, 2), BAD_SHAPE, "slice", "outside");
     BAD(fold_slice(f, n.m23, 1, 1, INT32_MAX), BAD_SHAPE, "slice", "outside");
     BAD(fold_slice(f, n.m23, 2, 0, 1), BAD_SHAPE, "slice", "axis");
-    BAD((fold_split(f, n.v3, n.parts, 2), n.parts[1]), BAD_SHAPE, "split", "[3]");
+    BAD((fold_split(f, n.v3, 2, n.parts), n.parts[1]), BAD_SHAPE, "split", "[3]");
     BAD(fold_reshape(f, n.m23, fold_shape1(5)), BAD_SHAPE, "reshape", "[2 x 3]");
     BAD(fold_reshape(f, n.m23, empty), BAD_SHAPE, "reshape", "[2 x 3]");
     BAD(fold_transpose(f, n.m23, 0, 2), BAD_SHAPE, "transpose", "axis");
@@ -1664,7 +1667,7 @@ static void test_bad_arguments(void)
     BAD(fold_attend_n(f, n.list, n.list, 0), BAD_ARGUMENT, "attend_n", "_shaped");
     BAD(fold_attend_n(f, n.list, NULL, 2), BAD_ARGUMENT, "attend_n", "NULL");
     BAD(fold_concat(f, n.list, 0, 0), BAD_ARGUMENT, "concat", "at least one");
-    BAD((fold_split(f, n.v3, n.parts, 0), fold_tanh(f, n.v3)), BAD_ARGUMENT, "split", "got 0");
+    BAD((fold_split(f, n.v3, 0, n.parts), fold_tanh(f, n.v3)), BAD_ARGUMENT, "split", "got 0");
     BAD(fold_pick(f, n.v3, 3), BAD_ARGUMENT, "index 3", "3 values");
     BAD(fold_pick(f, n.v3, -1), BAD_ARGUMENT, "pick", "-1");
     BAD(fold_softmax_xent(f, n.v3, 3), BAD_ARGUMENT, "softmax_xent", "3 values");

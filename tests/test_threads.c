@@ -128,7 +128,7 @@ static fold_status train(const net *n, fold_ctx *f, int set, int samples)
     fold_node loss[SAMPLES];
     fold_ctx_reset(f);
     record(f, n, set, 1, loss);
-    const fold_status status = fold_backward(f, fold_mean_n(f, loss, (size_t)samples));
+    const fold_status status = fold_backward(f, fold_mean_n(f, loss, samples));
     return status ? status : fold_adam_step(n->m, &adam);
 }
 
@@ -239,6 +239,7 @@ static void *add_share(void *user)
 static void reduce(replica *r, int n)
 {
     static float sum[1 << 16];
+    const fold_param all = { 0, 0 };
     int count;
     const float *first = fold_model_grads(r[0].n.m, &count);
     if (!CHECK((size_t)count <= sizeof sum / sizeof *sum)) return;
@@ -248,8 +249,8 @@ static void reduce(replica *r, int n)
         for (int i = 0; i < count; i++) sum[i] += g[i];
     }
     for (int k = 0; k < n; k++) {
-        memcpy(fold_model_grads(r[k].n.m, NULL), sum, (size_t)count * sizeof *sum);
-        fold_grads_write_end(r[k].n.m);
+        memcpy(fold_grads_write_begin(r[k].n.m, all), sum, (size_t)count * sizeof *sum);
+        fold_grads_write_end(r[k].n.m, all);
     }
 }
 

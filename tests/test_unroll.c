@@ -258,10 +258,10 @@ static void test_stack_and_unstack(void)
     open_bed(&b);
     for (int i = 0; i < 24; i++) values[i] = (float)(i + 1);
     const fold_node x = fold_input_shaped(b.f, values, fold_shape3(2, 3, 4));
-    fold_unstack(b.f, x, row, 2);
+    fold_unstack(b.f, x, 2, row);
     CHECK_INT(fold_node_shape(b.f, row[1]).rank, 2);
-    fold_unstack(b.f, row[1], again, 3);
-    fold_unstack(b.f, again[2], scalar, 4);
+    fold_unstack(b.f, row[1], 3, again);
+    fold_unstack(b.f, again[2], 4, scalar);
     CHECK_INT(fold_node_shape(b.f, scalar[3]).rank, 1);
     const fold_node back = fold_stack(b.f, row, 2), flat = fold_stack(b.f, scalar, 4);
     CHECK_INT(fold_node_shape(b.f, back).rank, 3);
@@ -280,7 +280,7 @@ static void test_stack_and_unstack(void)
     CHECK(fold_node_is_null(fold_stack(b.f, row, 2)));
     CHECK_TEXT(fold_ctx_message(b.f), "stack: its values must have one shape (inputs [3], [4])");
     fold_ctx_reset(b.f);
-    fold_unstack(b.f, fold_input(b.f, values, 3), row, 2);
+    fold_unstack(b.f, fold_input(b.f, values, 3), 2, row);
     CHECK(fold_node_is_null(row[0]) && fold_node_is_null(row[1]));
     CHECK_TEXT(fold_ctx_message(b.f), "unstack: the first axis has another size");
     close_bed(&b);
@@ -327,7 +327,7 @@ static void run_stack(fold_ctx *f, const bed *b, record_stack *record, outcome *
         for (int t = 0; t < lengths[i]; t++) {
             fold_node parts[2];
             fold_keep(f, out[i * STEPS + t]);
-            fold_split(f, out[i * STEPS + t], parts, 2);
+            fold_split(f, out[i * STEPS + t], 2, parts);
             half[i * STEPS + t] = fold_add(f, parts[0], parts[1]);
         }
     }
@@ -377,10 +377,9 @@ static void test_stack(void)
 /* ---- steps of one's own ------------------------------------------------------------------------- */
 
 /* As many states as there may be, each the tanh of the one before; the first takes the input in. */
-static void chain_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out,
-                       fold_node *next)
+static void chain_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
 {
-    const int n = *(const int *)cell;
+    const int n = *(const int *)user;
     for (int k = 0; k < n; k++) next[k] = fold_tanh(f, fold_add(f, k ? state[k - 1] : x, state[k]));
     *out = n ? next[n - 1] : fold_tanh(f, x);
 }
@@ -394,7 +393,7 @@ static void test_states(void)
         fold_unroll_desc d = fold_unroll_desc_default();
         fold_ctx_reset(b.f);
         d.step = chain_step;
-        d.cell = &n;
+        d.user = &n;
         d.x = x;
         d.n = fold_sequences_input(b.f, &b.batch[0], 4, x);
         d.n_states = n;
@@ -420,11 +419,10 @@ static void test_states(void)
 }
 
 /* A step that calls the LSTM's cell is the LSTM, whether it begins with zeros or with a given state. */
-static void lstm_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out,
-                      fold_node *next)
+static void lstm_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
 {
     const fold_state s = { state[0], state[1] };
-    const fold_state t = fold_recurrent_apply(f, (const fold_recurrent *)cell, x, s);
+    const fold_state t = fold_recurrent_apply(f, (const fold_recurrent *)user, x, s);
     next[0] = *out = t.h;
     next[1] = t.c;
 }
@@ -441,7 +439,7 @@ static void test_own_lstm(void)
         fold_node x[STEPS], begin[2];
         fold_unroll_desc d = fold_unroll_desc_default();
         d.step = lstm_step;
-        d.cell = &b.lstm;
+        d.user = &b.lstm;
         d.x = x;
         d.n_states = 2;
         begin[0] = begin[1] = fold_zeros(b.f, fold_shape1(HIDDEN));
@@ -460,10 +458,9 @@ static void test_own_lstm(void)
 /* ---- errors ------------------------------------------------------------------------------------- */
 
 /* Steps that go wrong: what they are handed says how. */
-static void wrong_step(fold_ctx *f, const void *cell, fold_node x, const fold_node *state, fold_node *out,
-                       fold_node *next)
+static void wrong_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
 {
-    const char *how = (const char *)cell;
+    const char *how = (const char *)user;
     if (strcmp(how, "no output")) *out = x;
     if (strcmp(how, "left out")) next[0] = state[0];
     if (!strcmp(how, "one more")) next[1] = state[0];
@@ -569,7 +566,7 @@ static void test_step_errors(void)
     d.last = last;
     for (int i = 0; i < 4; i++) {
         x = fold_input(b.f, b.ntc, WIDTH);
-        d.cell = cases[i][0];
+        d.user = cases[i][0];
         d.state[0] = fold_shape1(WIDTH);
         CHECK(fold_unroll_steps(b.f, &d) != FOLD_OK);
         expect(&b, fold_node_is_null(last[0]), cases[i][1]);
