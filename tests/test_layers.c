@@ -1456,9 +1456,9 @@ static void one_step(fold_model *m, fold_param p, const optimiser *o, float shif
     float *w = fold_values_write_begin(m, p);
     for (int i = 0; i < 6; i++) w[i] = 0.25f * (float)i + shift;
     fold_values_write_end(m, p);
-    float *g = fold_model_grads(m, NULL);
+    float *g = fold_grads_write_begin(m, p);
     for (int i = 0; i < 6; i++) g[i] = (float)(i - 3) * (1 + shift);
-    fold_grads_write_end(m);
+    fold_grads_write_end(m, p);
     CHECK_INT(take_step(m, o), FOLD_OK);
 }
 static void test_other_optimiser(void)
