@@ -758,7 +758,8 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* A graph for Graphviz's dot: a cluster for every batch, coloured by signature. */
 FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user);
-/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. */
+/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. It has at most 64
+   rows: of more samples the first are drawn, and the calls of all others counted. */
 FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user);
 /* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the reset planned, and
    each batch of it ran, forward and backward, with its calls and group; tid is the thread, in microseconds since the run
@@ -14356,16 +14357,27 @@ FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *u
 }
 
 /* Sizes in a picture: a lane holds one node; leaves are drawn in the space before the column of their first
- * reader. */
+   reader. What would take more lanes than there are is not drawn but counted. */
 enum {
+    FOLD__MOST_LANES = 64,
     FOLD__LANE = 24,
     FOLD__NODE_W = 38,
     FOLD__NODE_H = 16,
     FOLD__LEAF_W = 66,
     FOLD__SPACE = 40,
     FOLD__TOP = 100,
-    FOLD__LEFT = 16
+    FOLD__LEFT = 16,
+    FOLD__HIDDEN = INT32_MIN /* the height of a node that is not drawn */
 };
+
+static int fold__is_drawn(const fold__view *v, uint32_t id) { return v->at[id] && v->y[id] != FOLD__HIDDEN; }
+static uint32_t fold__count_hidden(const fold__view *v, const fold__seen_batch *b)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->count; i++)
+        n += !fold__is_drawn(v, v->call[b->first + i]);
+    return n;
+}
 
 static int fold__higher(const void *view, uint32_t a, uint32_t b)
 {
@@ -14373,52 +14385,76 @@ static int fold__higher(const void *view, uint32_t a, uint32_t b)
     return v->y[a] != v->y[b] ? v->y[a] < v->y[b] : a < b;
 }
 
-/* Moves the nodes of a column apart, as little as need be: halfway between the nearest places that fit
- * downwards and upwards. */
-static void fold__part_column(fold__view *v, const fold__seen_batch *b)
+/* Moves n nodes of a column apart, as little as need be: halfway between the nearest places that fit downwards
+   and upwards. */
+static void fold__part_column(fold__view *v, uint32_t *id, uint32_t n)
 {
-    uint32_t *id = v->sorted;
-    memcpy(id, v->call + b->first, b->count * sizeof *id);
-    fold__sort(id, b->count, fold__higher, v);
-    for (uint32_t i = 0; i < b->count; i++) {
+    fold__sort(id, n, fold__higher, v);
+    for (uint32_t i = 0; i < n; i++) {
         v->low[i] = v->y[id[i]];
         if (i && v->low[i] < v->low[i - 1] + FOLD__LANE)
             v->low[i] = v->low[i - 1] + FOLD__LANE;
     }
-    for (uint32_t i = b->count - 1; i-- > 0;)
-        if (v->y[id[i]] > v->y[id[i + 1]] - FOLD__LANE)
-            v->y[id[i]] = v->y[id[i + 1]] - FOLD__LANE;
-    for (uint32_t i = 0; i < b->count; i++)
+    for (uint32_t i = n; i-- > 1;)
+        if (v->y[id[i - 1]] > v->y[id[i]] - FOLD__LANE)
+            v->y[id[i - 1]] = v->y[id[i]] - FOLD__LANE;
+    for (uint32_t i = 0; i < n; i++)
         v->y[id[i]] = (v->y[id[i]] + v->low[i]) / 2;
 }
 
-/* Leaves, and calls that read nothing, take a lane each as they were recorded; other calls lie at the mean
-   height of what they read. Returns the height of it all. */
+/* Whether a call has a lane: one that reads nothing has one already, another needs operands that are drawn. Then
+   it lies at their mean height. */
+static int fold__place_call(fold__view *v, uint32_t id, int needs_all)
+{
+    const fold_ctx *f = v->f;
+    const uint32_t first = f->edge0[id], end = f->edge0[id + 1];
+    int64_t sum = 0, drawn = 0;
+    if (first == end)
+        return fold__is_drawn(v, id);
+    v->y[id] = FOLD__HIDDEN;
+    for (uint32_t e = first; e < end; e++) {
+        const uint32_t from = fold__call_of(f, f->esrc[e]);
+        if (!fold__is_drawn(v, from))
+            continue;
+        sum += v->y[from];
+        drawn++;
+    }
+    if (!drawn || (needs_all && drawn < (int64_t)(end - first)))
+        return 0;
+    v->y[id] = (int32_t)(sum / drawn);
+    return 1;
+}
+
+/* The calls of a column that are drawn: those all of whose operands are, so that samples are whole; where there
+   is none, such as what joins all samples, those that read anything drawn. */
+static void fold__lay_out_column(fold__view *v, const fold__seen_batch *b)
+{
+    uint32_t n = 0;
+    for (int needs_all = 1; needs_all >= 0 && !n; needs_all--)
+        for (uint32_t i = 0; i < b->count; i++) {
+            const uint32_t id = v->call[b->first + i];
+            if (n < FOLD__MOST_LANES && fold__place_call(v, id, needs_all))
+                v->sorted[n++] = id;
+            else
+                v->y[id] = FOLD__HIDDEN;
+        }
+    fold__part_column(v, v->sorted, n);
+}
+
+/* Leaves, and calls that read nothing, take a lane each as they were recorded, as long as there are lanes; the
+   columns follow from left to right. Returns the height of it all. */
 static int32_t fold__lay_out(fold__view *v)
 {
     const fold_ctx *f = v->f;
-    int32_t lane = 0, top = 0, bottom = 0;
+    int32_t lanes = 0, top = 0, bottom = 0;
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        if (fold__is_leaf(v, id) || (fold__is_shown(v, id) && f->edge0[id] == f->edge0[id + 1]))
+            v->y[id] = lanes < FOLD__MOST_LANES ? FOLD__LANE * lanes++ : FOLD__HIDDEN;
+    for (uint32_t b = 0; b < v->n_batches; b++)
+        if (!v->batch[b].prologue)
+            fold__lay_out_column(v, &v->batch[b]);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        if (!fold__is_leaf(v, id) && !(fold__is_shown(v, id) && f->edge0[id] == f->edge0[id + 1]))
-            continue;
-        v->y[id] = lane;
-        lane += FOLD__LANE;
-    }
-    for (uint32_t b = 0; b < v->n_batches; b++) {
-        if (v->batch[b].prologue)
-            continue;
-        for (uint32_t i = 0; i < v->batch[b].count; i++) {
-            const uint32_t id = v->call[v->batch[b].first + i], n = f->edge0[id + 1] - f->edge0[id];
-            int64_t sum = 0;
-            for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++)
-                sum += v->y[fold__call_of(f, f->esrc[e])];
-            if (n)
-                v->y[id] = (int32_t)(sum / n);
-        }
-        fold__part_column(v, &v->batch[b]);
-    }
-    for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        if (!v->at[id])
+        if (!fold__is_drawn(v, id))
             continue;
         if (v->y[id] < top)
             top = v->y[id];
@@ -14426,7 +14462,8 @@ static int32_t fold__lay_out(fold__view *v)
             bottom = v->y[id];
     }
     for (uint32_t id = 1; id <= f->n_nodes; id++)
-        v->y[id] += FOLD__TOP - top;
+        if (fold__is_drawn(v, id))
+            v->y[id] += FOLD__TOP - top;
     return bottom - top + FOLD__LANE;
 }
 
@@ -14435,7 +14472,7 @@ static int fold__place_columns(fold__view *v)
 {
     int x = FOLD__LEFT;
     for (uint32_t id = 1; id <= v->f->n_nodes; id++)
-        if (fold__is_leaf(v, id))
+        if (fold__is_leaf(v, id) && fold__is_drawn(v, id))
             v->batch[fold__column(v, id)].x = FOLD__LEAF_W;
     for (uint32_t b = 0; b < v->n_batches; b++) {
         if (v->batch[b].prologue)
@@ -14465,6 +14502,9 @@ static void fold__svg_columns(fold__text *t, const fold__view *v, int height)
         fold__put_name(t, fold__request_name(f, fold__sigs(f)[x->sig].op), 12);
         fold__put(t, "</tspan><tspan x=\"%d\" dy=\"12\" font-size=\"10\">&#215;%lu</tspan></text>\n", middle,
                   (unsigned long)x->count);
+        if (fold__count_hidden(v, x))
+            fold__put(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-size=\"10\">+%lu</text>\n", middle,
+                      FOLD__TOP - 26 + height, (unsigned long)fold__count_hidden(v, x));
         if (v->n_groups > 1 && x->group + 1ul != group)
             fold__put(t, "<text x=\"%d\" y=\"%d\" fill=\"gray\">group %lu</text>\n", x->x - 8, FOLD__TOP - 66,
                       group = x->group + 1ul);
@@ -14482,7 +14522,7 @@ static void fold__svg_edges(fold__text *t, const fold__view *v)
                           (fold__is_leaf(v, from) ? -FOLD__SPACE / 2 : FOLD__NODE_W),
                       to = v->batch[fold__column(v, id)].x;
             const int bend = (to - x) / 2;
-            if (fold__drawn_before(f, id, e))
+            if (fold__drawn_before(f, id, e) || !fold__is_drawn(v, id) || !fold__is_drawn(v, from))
                 continue;
             fold__put(t, "<path d=\"M%d %dC%d %d %d %d %d %d\"/>\n", x, (int)v->y[from], x + bend,
                       (int)v->y[from], to - bend, (int)v->y[id], to, (int)v->y[id]);
@@ -14494,7 +14534,7 @@ static void fold__svg_nodes(fold__text *t, const fold__view *v)
 {
     const fold_ctx *f = v->f;
     for (uint32_t id = 1; id <= f->n_nodes && !t->stopped; id++) {
-        if (!v->at[id])
+        if (!fold__is_drawn(v, id))
             continue;
         const fold__seen_batch *b = &v->batch[fold__column(v, id)];
         const int leaf = fold__is_leaf(v, id), width = leaf ? FOLD__LEAF_W : FOLD__NODE_W,
@@ -14546,8 +14586,13 @@ FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *u
     if (!fold__view_make(f, &v))
         return FOLD_NO_MEMORY;
     fold__text_start(&t, write, user, FOLD__QUOTE_XML);
-    const int columns = fold__place_columns(&v), lanes = fold__lay_out(&v),
-              width = columns < 560 ? 560 : columns, height = FOLD__TOP + lanes + 18 * (int)v.n_sigs + 24;
+    uint32_t hidden = 0;
+    int lanes = fold__lay_out(&v);
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        hidden += v.at[id] && v.y[id] == FOLD__HIDDEN;
+    lanes += hidden ? FOLD__LANE : 0; /* where what is not drawn is counted */
+    const int columns = fold__place_columns(&v), width = columns < 560 ? 560 : columns,
+              height = FOLD__TOP + lanes + 18 * (int)v.n_sigs + 24;
     fold__put(&t,
               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" ",
               width, height, width, height);
@@ -14556,6 +14601,8 @@ FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *u
               "fill=\"white\"/>\n<text x=\"%d\" y=\"16\">",
               FOLD__LEFT);
     fold__put_head(&t, &v);
+    if (hidden)
+        fold__put(&t, "; drawn are the first samples, + counts all other calls");
     fold__put(&t, "</text>\n");
     fold__svg_columns(&t, &v, lanes + 8);
     fold__svg_edges(&t, &v);

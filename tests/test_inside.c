@@ -8,7 +8,7 @@
 #include "check.h"
 #include <stdlib.h>
 
-enum { H = 4, TEXT = 1 << 16 };
+enum { H = 4, TEXT = 1 << 18 };
 
 /* -- a writer into memory, which stops after so many bytes ------------------------------------------ */
 
@@ -437,6 +437,51 @@ static void other_programs(void)
 
 /* -- a model ---------------------------------------------------------------------------------------- */
 
+/* The number that follows a text. */
+static long number_after(const char *s, const char *what)
+{
+    const char *at = strstr(s, what);
+    return at ? strtol(at + strlen(what), NULL, 10) : -1;
+}
+
+/* A picture of many samples is no higher than a few screens: some samples are drawn, all others counted. */
+static void large_picture(void)
+{
+    enum { SAMPLES = 200 };
+    static const char *const trees[3] = { "((12)(34))", "(5(67))", "(89)" };
+    const net n = make_net("join", "digit");
+    const fold_param none = { 0, 0 };
+    for (int by_layer = 0; by_layer < 2; by_layer++) /* sample by sample, or all roots before all losses */
+        for (int shared = 0; shared < 2; shared++) {
+            fold_ctx *f = context(&n, 0, 0);
+            fold_node root[SAMPLES], loss[SAMPLES];
+            const fold_node one = fold_shared(f, fold_constant(f, 2));
+            for (int i = 0; i < SAMPLES; i++) {
+                const char *s = trees[i % 3];
+                root[i] = tree(f, &n, &s);
+                if (shared) root[i] = fold_mul(f, one, root[i]);
+                if (!by_layer) loss[i] = fold_softmax_xent(f, fold_linear(f, root[i], n.V, none), i % 3);
+            }
+            for (int i = 0; i < SAMPLES && by_layer; i++)
+                loss[i] = fold_softmax_xent(f, fold_linear(f, root[i], n.V, none), i % 3);
+            const fold_node mean = fold_mean_n(f, loss, SAMPLES);
+            CHECK_INT(fold_run(f, &mean, 1), FOLD_OK);
+            const int batches = (int)fold_ctx_stats(f).batches;
+            const char *s = said(f, fold_ctx_print_svg);
+            CHECK(well_formed(s));
+            const long height = number_after(s, " height=\"");
+            CHECK_SAYS(height > 1000 && height < 2000, "the picture is %ld pixels high", height);
+            CHECK_INT(count(s, "text-anchor=\"middle\"><tspan font-weight"), batches); /* every column is there */
+            CHECK_TEXT(s, "&#215;267<"); /* and says how many calls it has in all */
+            CHECK_SAYS(count(s, "<path") > 100 && count(s, "<path") < 400, "it has %d edges", count(s, "<path"));
+            CHECK_INT(count(s, "<title>mean_n"), 1);
+            CHECK(count(s, "<title>softmax_xent") >= 20); /* whole samples are drawn, to their losses */
+            CHECK_TEXT(s, "drawn are the first samples, + counts all other calls");
+            fold_ctx_free(f);
+        }
+    fold_model_free(n.m);
+}
+
 static void summary(void)
 {
     const net n = make_net("join", "digit");
@@ -591,6 +636,7 @@ int main(int argc, char **argv)
     check_run("splits of one signature", splits_of_one_signature);
     check_run("pictures", pictures);
     check_run("strange names", strange_names);
+    check_run("a large picture", large_picture);
     check_run("summary of a model", summary);
     check_run("writers that stop", stopped_writers);
     check_run("a broken recording", broken_recording);
