@@ -4376,8 +4376,8 @@ enum { /* arrays of a context */
        FOLD__C_COUNT
 };
 
-/* What a node is: the low three bits of its kind, and flags beside them. One enum: C++20 warns where constants
-   of two are joined. */
+/* What a node is: the low three bits of its kind, and flags beside them. It is one enum because C++20 warns
+   where constants of two are joined. */
 enum {
     FOLD__OP,
     FOLD__EXTRA,
@@ -4437,7 +4437,7 @@ typedef struct fold__cell_data {
     fold__trace_op *trace;
     int n_trace, n_values_out;
     fold_shape out[FOLD_MAX_OUT];
-    int max_of_list; /* an empty list is an error */
+    int max_of_list;  /* an empty list is an error */
     int is_projected; /* a layer's cell once more, given products: fold_model_print does not list it */
     void *memory;    /* one block behind all of the above */
     size_t memory_size;
@@ -5697,8 +5697,8 @@ FOLD_API int fold_node_is_null(fold_node x) { return !x.id; }
 /* ==== room: recording the ops ===============================================================
    Owns: the public op calls: what each accepts and which op row it becomes. Calls: recording. */
 
-/* Where in the recording's own data values lie that a caller hands in, in floats; FOLD__ELSEWHERE: they are the
-   caller's. */
+/* Where in the recording's own data the values lie that a caller hands in, in floats; FOLD__ELSEWHERE: they are
+   the caller's. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_place(const fold_ctx *f, const float *values)
 {
@@ -6123,7 +6123,8 @@ FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis)
     const int32_t a[1] = { axis };
     return fold__op(f, FOLD__OP_amax, &x, 1, a, 0);
 }
-/* Whether a parameter still is the zeros that it is made of when nobody says what. Inference models wait for a file. */
+/* Whether a parameter still is the zeros that it is made of when nobody says what. Inference models wait for a
+   file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *p)
 {
     size_t i = 0;
@@ -6139,7 +6140,8 @@ FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fo
     const fold__param_data *g = fold__param_or_fail(f, gain, "layer_norm");
     if (g && fold__is_forgotten(f->model, g)) {
         fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "layer_norm: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones", g->name);
+                   "layer_norm: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones",
+                   g->name);
         return fold__null;
     }
     return fold__op(f, FOLD__OP_layer_norm, in, 3, NULL, 0);
@@ -12909,7 +12911,8 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
         char number[16];
         snprintf(number, sizeof number, "%d", i);
         const fold__name full = fold__join(m, name, number);
-        mlp.layer[i] = fold_dense_new(m, full.text, sizes[i], sizes[i + 1], i + 1 < n ? hidden : FOLD_ACT_LINEAR);
+        mlp.layer[i] =
+            fold_dense_new(m, full.text, sizes[i], sizes[i + 1], i + 1 < n ? hidden : FOLD_ACT_LINEAR);
     }
     return mlp;
 }
@@ -14385,8 +14388,8 @@ static int fold__higher(const void *view, uint32_t a, uint32_t b)
     return v->y[a] != v->y[b] ? v->y[a] < v->y[b] : a < b;
 }
 
-/* Moves n nodes of a column apart, as little as need be: halfway between the nearest places that fit downwards
-   and upwards. */
+/* Moves n nodes of a column apart, as little as need be: halfway between the nearest places that fit
+   downwards and upwards. */
 static void fold__part_column(fold__view *v, uint32_t *id, uint32_t n)
 {
     fold__sort(id, n, fold__higher, v);
@@ -14402,8 +14405,8 @@ static void fold__part_column(fold__view *v, uint32_t *id, uint32_t n)
         v->y[id[i]] = (v->y[id[i]] + v->low[i]) / 2;
 }
 
-/* Whether a call has a lane: one that reads nothing has one already, another needs operands that are drawn. Then
-   it lies at their mean height. */
+/* Whether a call has a lane: one that reads nothing has one already, another needs operands that are drawn.
+   Then it lies at their mean height. */
 static int fold__place_call(fold__view *v, uint32_t id, int needs_all)
 {
     const fold_ctx *f = v->f;
@@ -14425,8 +14428,8 @@ static int fold__place_call(fold__view *v, uint32_t id, int needs_all)
     return 1;
 }
 
-/* The calls of a column that are drawn: those all of whose operands are, so that samples are whole; where there
-   is none, such as what joins all samples, those that read anything drawn. */
+/* The calls of a column that are drawn: those all of whose operands are, so that samples are whole; where
+   there is none, such as what joins all samples, those that read anything drawn. */
 static void fold__lay_out_column(fold__view *v, const fold__seen_batch *b)
 {
     uint32_t n = 0;
@@ -14441,8 +14444,8 @@ static void fold__lay_out_column(fold__view *v, const fold__seen_batch *b)
     fold__part_column(v, v->sorted, n);
 }
 
-/* Leaves, and calls that read nothing, take a lane each as they were recorded, as long as there are lanes; the
-   columns follow from left to right. Returns the height of it all. */
+/* Leaves, and calls that read nothing, take a lane each as they were recorded, as long as there are lanes;
+   the columns follow from left to right. Returns the height of it all. */
 static int32_t fold__lay_out(fold__view *v)
 {
     const fold_ctx *f = v->f;
@@ -14503,8 +14506,8 @@ static void fold__svg_columns(fold__text *t, const fold__view *v, int height)
         fold__put(t, "</tspan><tspan x=\"%d\" dy=\"12\" font-size=\"10\">&#215;%lu</tspan></text>\n", middle,
                   (unsigned long)x->count);
         if (fold__count_hidden(v, x))
-            fold__put(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-size=\"10\">+%lu</text>\n", middle,
-                      FOLD__TOP - 26 + height, (unsigned long)fold__count_hidden(v, x));
+            fold__put(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-size=\"10\">+%lu</text>\n",
+                      middle, FOLD__TOP - 26 + height, (unsigned long)fold__count_hidden(v, x));
         if (v->n_groups > 1 && x->group + 1ul != group)
             fold__put(t, "<text x=\"%d\" y=\"%d\" fill=\"gray\">group %lu</text>\n", x->x - 8, FOLD__TOP - 66,
                       group = x->group + 1ul);
@@ -15067,7 +15070,8 @@ static void fold__draft_write(fold_model *m, const char *draft, int descriptor, 
 }
 
 /* draft: memory for its name */
-static void fold__save_as(fold_model *m, const char *path, char *draft, size_t size, const fold_save_desc *desc)
+static void fold__save_as(fold_model *m, const char *path, char *draft, size_t size,
+                          const fold_save_desc *desc)
 {
     errno = 0;
     if (!fold__disk_replaceable(path)) {
@@ -15818,7 +15822,8 @@ static void fold__put_tensors(fold__text *t, const fold__file *x)
     fold__put_bytes(t, "\n", 1);
 }
 
-FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write, void *user)
+FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
+                                           void *user)
 {
     fold__text t;
     fold__error error = { FOLD_OK, "" };
