@@ -290,7 +290,9 @@ typedef struct fold_ctx_desc {
                                step through it in a debugger */
     int dedupe;             /* identical calls become one node (structure then depends on data), which runs before the samples that
                                share it and backward after them; recurrent and child-sum cells multiply a looked-up word once
-                               for all its occurrences. Values keep their bits; gradients are summed in another order */
+                               for all its occurrences. Values keep their bits. Gradients are summed in another order, so
+                               their last bits differ from those without dedupe; with it they too are the same bits in
+                               eager, under any schedule, grouping and number of threads */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in groups whose
                                working set is about this; SIZE_MAX: one group. 0: about FOLD_GROUP_BYTES (1 MiB), but as many
@@ -463,8 +465,11 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 /* ==== 9 optimisers ======================================================================= */
 /* Each step updates every parameter that is not frozen and clears the gradients. State is allocated at the
    first step. It begins anew when a step of another kind needs state: momentum, squares (Adagrad, RMSprop) or Adam's.
-   Lookup tables: only rows touched since the last step change (value, state, weight decay). Set `rate` anew each
-   step for a schedule. All return the model's status. */
+   Lookup tables: only rows touched since the last step change (value, state, weight decay). A backward touches the
+   rows whose lookup the root's gradient reaches, be it zero there: not past fold_stop_gradient, targets and what
+   only kept nodes read. A call of a cell passes gradients on from all its outputs, zeros from those not used, to the
+   inputs they depend on. A table used as a weight by what gradients reach is touched in all rows. Set `rate` anew
+   each step for a schedule. All return the model's status. */
 
 typedef struct fold_sgd { float rate, momentum, decay; } fold_sgd;      /* v = momentum v + g; w -= rate v */
 typedef struct fold_adagrad { float rate, epsilon, decay; } fold_adagrad;           /* Duchi et al. 2011 */
@@ -4410,9 +4415,10 @@ typedef struct fold__body_op {
     uint32_t param[2]; /* id, 0: none */
     uint64_t data;     /* constant data; of dropout: the ordinal of the draw */
 } fold__body_op;
+/* passes: some output's gradient reaches it. */
 typedef struct fold__value {
     uint32_t size, op;
-    uint8_t elem;
+    uint8_t elem, passes;
 } fold__value;
 
 /* What a signature runs: one op, or a cell's body. Everything after recording sees only programs. */
@@ -4528,7 +4534,7 @@ struct fold_ctx {
     uint64_t *node_data;
     float **val;
     uint32_t n_keeps, n_kept_grads, twins_used, twins_size, n_found;
-    int kept_concats; /* some gradient is kept of a concatenation */
+    int kept_concats;      /* some gradient is kept of a concatenation */
     uint32_t done_version; /* of the model, when kept values were computed */
     int any_done;
     int values_shown; /* the caller was given the address of a value of this recording */
@@ -4842,6 +4848,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *s, const fold__request *q,
         value[i].size = (uint32_t)fold__shape_size(&shape[inputs + i]);
         value[i].op = 0;
         value[i].elem = 0;
+        value[i].passes = 1;
     }
     memcpy(shapes, shape, (size_t)(inputs + s->n_out) * sizeof *shapes);
     f->ops_used++;
@@ -4866,18 +4873,31 @@ static void fold__fail_shapes(fold_ctx *f, const char *name, const char *what, c
     fold__fail(f, FOLD_BAD_SHAPE, "%s: %s (inputs %s)", name, what, text);
 }
 
-/* Which inputs may get a gradient: of an op what its row says, of a cell those its program reads. */
+static int fold__ref_slot(const fold__program *p, const fold__ref *ref)
+{
+    return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? p->n_in : 0);
+}
+
+/* Operand j of an op of a program when some output's gradient reaches it, else NULL. */
+static const fold__ref *fold__passed_operand(const fold_model *m, const fold__program *p,
+                                             const fold__body_op *op, int j)
+{
+    if (!p->value[op->value0].passes || !fold__differentiable(fold__op_of(m, op->op), j))
+        return NULL;
+    return &p->ref[op->ref0 + (uint32_t)j];
+}
+
+/* Which inputs may get a gradient: those that some output's gradient reaches. */
 static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *s)
 {
     uint64_t mask = 0;
     const fold__program p = fold__program_of(f, s);
-    for (int i = 0; i < p.n_refs; i++) {
-        const int slot = (int)p.ref[i].index + (p.ref[i].kind == FOLD__FROM_LIST ? p.n_in : 0);
-        if (p.ref[i].kind != FOLD__FROM_INPUT && p.ref[i].kind != FOLD__FROM_LIST)
-            continue;
-        if (p.is_cell || fold__differentiable(fold__op_of(f->model, p.op[0].op), i))
-            mask |= 1ull << slot;
-    }
+    for (int i = 0; i < p.n_ops; i++)
+        for (int j = 0; j < p.op[i].n_in; j++) {
+            const fold__ref *ref = fold__passed_operand(f->model, &p, &p.op[i], j);
+            if (ref && (ref->kind == FOLD__FROM_INPUT || ref->kind == FOLD__FROM_LIST))
+                mask |= 1ull << fold__ref_slot(&p, ref);
+        }
     return mask;
 }
 
@@ -6056,7 +6076,8 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     fold__operand o;
     if (!fold__operand_of(f, b, "matmul", &o))
         return fold__null;
-    if ((f->kind[o.src] & FOLD__KIND_MASK) == FOLD__PARAM && o.shape == f->shape[o.src]) { /* as it is packed */
+    const int whole = o.shape == f->shape[o.src]; /* as it is packed */
+    if ((f->kind[o.src] & FOLD__KIND_MASK) == FOLD__PARAM && whole) {
         const fold_param W = { (uint32_t)f->node_data[o.src] + 1, f->model->salt }, none = { 0, 0 };
         const fold__param_data *p = fold__param_of(f->model, W);
         if ((p->uses & FOLD_FOR_LINEAR) && fold__operand_shape(f, &o)->rank == 2)
@@ -6828,6 +6849,26 @@ static void fold__trace_ref(const fold__trace *x, uint32_t edge, fold__ref *r)
     }
 }
 
+/* Marks the values of a program that some output's gradient reaches. */
+static void fold__mark_passes(const fold_model *m, const fold__program *p, fold__value *values)
+{
+    for (int i = 0; i < p->n_out; i++)
+        values[p->out[i].index].passes = 1;
+    for (int i = p->n_ops; i-- > 0;) {
+        const fold__body_op *op = &p->op[i];
+        uint8_t passes = 0;
+        for (uint32_t v = op->value0; v < op->value0 + op->n_out; v++)
+            passes |= values[v].passes;
+        for (uint32_t v = op->value0; v < op->value0 + op->n_out; v++)
+            values[v].passes = passes;
+        for (int j = 0; j < op->n_in; j++) {
+            const fold__ref *ref = fold__passed_operand(m, p, op, j);
+            if (ref && ref->kind == FOLD__FROM_VALUE)
+                values[ref->index].passes = 1;
+        }
+    }
+}
+
 /* The live ops of a trace become the cell's program; its arrays are large enough for all of them. */
 static void fold__compile(const fold__trace *x, fold__body_op *ops, fold__ref *refs, fold_shape *shapes,
                           fold__value *values)
@@ -6880,6 +6921,7 @@ static void fold__compile(const fold__trace *x, fold__body_op *ops, fold__ref *r
     p->shape = shapes;
     p->value = values;
     p->out = refs + p->n_refs;
+    fold__mark_passes(t->model, p, values);
 }
 
 /* One block holds a cell: its names, trace and program. */
@@ -7282,10 +7324,11 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
    Owns: what a run needs, who gets a gradient, and how a value's gradient is put together; shared by the
    batched engine and its eager twin because it is the contract itself. Calls: recording.
 
-   The rule: each consumer's contribution is computed from zero. One contribution, or several to different
-   parts (64 at most), are written in place; others get rows of their own, added to zero in record
-   order. Shared operands and parameters sum their uses one by one, each over its rows in record order, those
-   of the head (what samples share by merging) last. */
+   The rule: a root's gradient reaches what it depends on by inputs that pass gradients; of a call these are
+   what some output of it depends on so, whichever are used. Each consumer that is reached computes its
+   contribution from zero. One contribution, or several to different parts (64 at most), are written in place;
+   others get rows of their own, added to zero in record order. Shared operands and parameters sum their uses
+   one by one, each over its rows in record order, those of the head (what samples share by merging) last. */
 
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE }; /* where a buffer of a program lives */
 /* how a gradient is put together */
@@ -7299,7 +7342,7 @@ enum {
 };
 enum { /* what a run does with a node */
        FOLD__RUNS = 1,
-       FOLD__BEARS = 2,   /* a root depends on it */
+       FOLD__BEARS = 2,   /* a root's gradient reaches it */
        FOLD__PERSIST = 4, /* readable afterwards */
        FOLD__LINKED = 8, /* crosses from the head into a sample or the tail, or from a sample into the tail */
        FOLD__TAIL = 16,
@@ -7355,7 +7398,7 @@ typedef struct fold__form {
     uint32_t arrays;                  /* of pointers to rows that a batch takes at most */
     size_t op_floats;                 /* scratch of an op, at most */
     size_t elems;                     /* of those calls' lists */
-    uint8_t grad;                     /* some call needs a gradient */
+    uint8_t grad, partly;             /* some call needs a gradient; some does not */
     uint64_t slot_grad;               /* inputs that get a gradient in some call */
     uint64_t slot_back, slot_late;    /* inputs read in backward, and by weight gradients at the end */
 } fold__form;
@@ -7680,6 +7723,13 @@ FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t src, uint8_t 
     return f->eager ? fold__need_siblings(f, src, marks & FOLD__PASSED) : src;
 }
 
+/* Eager: the input of a call that an op of such a tag is a copy of; NONE: of none. */
+static uint32_t fold__barrier_input(const fold__sig *call, uint32_t tag)
+{
+    const uint32_t input = tag - 1 - FOLD__TAG_BARRIER;
+    return tag > FOLD__TAG_BARRIER && input < (uint32_t)call->n_in + call->n_list ? input : FOLD__NONE;
+}
+
 /* Eager: a call reads its inputs whatever the length of its list, as if it were one node. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t id)
 {
@@ -7690,11 +7740,11 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
     const fold__sig *call = &fold__sigs(f)[fold__sigs(f)[f->sig[id]].tag_cell];
     const fold__cell_data *cell = &fold__cells(f->model)[call->op & ~FOLD__CELL_OP];
     const uint8_t how = state[id] & FOLD__PASSED;
-    for (uint32_t k = 0; k < call->n_in; k++)
-        if (call->differentiable >> k & 1)
-            state[first + k] |= how;
-    for (uint32_t i = first; i < id && call->n_list; i++) {
-        const uint32_t tag = fold__is_op(f, i) ? fold__sigs(f)[f->sig[i]].tag_op : 0;
+    for (uint32_t i = first; i < id; i++) {
+        const uint32_t tag = fold__is_op(f, i) ? fold__sigs(f)[f->sig[i]].tag_op : 0,
+                       input = fold__barrier_input(call, tag);
+        if (input != FOLD__NONE)
+            state[i] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__BEARS;
         if (tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM &&
             cell->trace[(tag - 1 - FOLD__TAG_SPREAD) / FOLD_MAX_IN].live)
             state[i] |= how;
@@ -7739,9 +7789,9 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* The head: what identical calls of several samples became, and all it depends on. It runs before the
-   samples, and backward after them, so that it ties none together; its rows end every chain of a weight's
-   gradient. */
+/* The head: what identical calls of several samples became, and all it depends on, as recorded, whatever
+   runs. It runs before the samples, and backward after them, so that it ties none together; its rows end
+   every chain of a weight's gradient. */
 static void fold__mark_found(fold_ctx *f)
 {
     for (uint32_t i = 0; i < f->n_found; i++) {
@@ -7749,29 +7799,84 @@ static void fold__mark_found(fold_ctx *f)
         memset(f->run->state + x.first, FOLD__HEAD, (size_t)x.last - x.first + 1);
     }
 }
-static int fold__found_runs(const fold_ctx *f)
+static int fold__head_runs(const fold_ctx *f)
 {
-    for (uint32_t i = 0; i < f->n_found; i++)
-        for (uint32_t id = fold__founds(f)[i].first; id <= fold__founds(f)[i].last; id++)
-            if (f->run->state[id] & FOLD__RUNS)
-                return 1;
+    for (uint32_t id = 1; id <= f->n_nodes && f->n_found; id++)
+        if ((f->run->state[id] & (FOLD__RUNS | FOLD__HEAD)) == (FOLD__RUNS | FOLD__HEAD))
+            return 1;
     return 0;
+}
+
+/* The operands of a call, input by input: floats each reads, and its edges. */
+typedef struct fold__slots {
+    const fold_ctx *f;
+    const fold__sig *s;
+    uint32_t edge0, count;
+} fold__slots;
+FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
+{
+    fold__slots x = { f, &fold__sigs(f)[f->sig[id]], f->edge0[id], 0 };
+    if (x.s->n_list)
+        x.count = (f->edge0[id + 1] - x.edge0 - x.s->n_in) / x.s->n_list;
+    return x;
+}
+/* Elements of a call's list. */
+static FOLD__NOINLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
+{
+    return fold__slots_of(f, id).count;
+}
+static int fold__n_slots(const fold__slots *x) { return x->s->n_in + x->s->n_list; }
+static uint32_t fold__slot_first(const fold__slots *x, int slot)
+{
+    return x->edge0 +
+           (slot < x->s->n_in ? (uint32_t)slot : x->s->n_in + ((uint32_t)slot - x->s->n_in) * x->count);
+}
+static uint32_t fold__slot_edges(const fold__slots *x, int slot) { return slot < x->s->n_in ? 1 : x->count; }
+static uint32_t fold__slot_floats(const fold__slots *x, int slot)
+{
+    return fold__shapes(x->f)[fold__keys(x->f)[x->s->key + x->s->in_shape + (uint32_t)slot]].size;
+}
+static int fold__slot_shared(const fold__slots *x, int slot)
+{
+    return slot < x->s->n_in && (x->s->shared >> slot & 1);
+}
+
+/* Whether a call passes gradients by its edge e. */
+static int fold__edge_passes(const fold_ctx *f, uint32_t id, uint32_t e)
+{
+    const fold__slots x = fold__slots_of(f, id);
+    int slot = (int)(e - x.edge0);
+    if (slot >= x.s->n_in)
+        slot = x.s->n_in + (int)((e - x.edge0 - x.s->n_in) / x.count);
+    return (int)(x.s->differentiable >> slot & 1);
 }
 
 /* Marks what one running call reads, and how far each of it reaches: to its last reader outside the tail. */
 static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 {
     fold__run *r = f->run;
-    const int tail = fold__is_tail(f, id);
+    const fold__sig *s = &fold__sigs(f)[f->sig[id]];
+    const int all = s->differentiable == (1ull << (s->n_in + s->n_list)) - 1, tail = fold__is_tail(f, id);
     const uint8_t how = r->state[id] & FOLD__PASSED, marks = (uint8_t)(tail ? how : how | FOLD__INNER);
     if (tail) {
         r->state[id] |= FOLD__TAIL;
         r->n.tail = 1;
     }
     for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
-        const uint32_t from = fold__need_value(f, f->esrc[e], marks);
+        const uint8_t blocked = all || fold__edge_passes(f, id, e) ? 0 : FOLD__BEARS;
+        const uint32_t from = fold__need_value(f, f->esrc[e], marks & (uint8_t)~blocked);
         if (!tail && r->far[from] < id)
             r->far[from] = id;
+    }
+}
+
+/* What a call of the head reads is of the head, though the call does not run. */
+static void fold__mark_head(fold_ctx *f, uint32_t id)
+{
+    for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
+        f->run->state[f->esrc[e]] |= FOLD__HEAD;
+        if (f->eager)
+            fold__need_siblings(f, f->esrc[e], FOLD__HEAD);
     }
 }
 
@@ -7825,13 +7930,16 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
     for (uint32_t i = f->n_calls; i-- > 0;) {
         const uint32_t id = f->calls[i];
         fold__gather_outputs(f, id);
-        if (!(r->state[id] & FOLD__RUNS))
+        if (!(r->state[id] & (FOLD__RUNS | FOLD__HEAD)))
             continue;
         if (f->eager)
             fold__need_inputs(f, id);
-        fold__mark_inputs(f, id);
+        if (r->state[id] & FOLD__RUNS)
+            fold__mark_inputs(f, id);
+        else
+            fold__mark_head(f, id);
     }
-    r->n.head = fold__found_runs(f);
+    r->n.head = fold__head_runs(f);
     for (size_t i = 0; i < n; i++)
         fold__persist(f, f->src[roots[i].id]);
     for (uint32_t src = 1; src <= f->n_nodes && (f->n_keeps || f->any_done); src++)
@@ -7839,69 +7947,62 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n)
             fold__persist(f, src);
 }
 
-/* The parameter an op's program reads as weight, bias or operand, when it is trained. */
+/* Whether a program passes gradients to a parameter that is trained: a weight, a bias or an operand. */
 static int fold__trains(const fold_ctx *f, const fold__program *p)
 {
     const fold_model *m = f->model;
-    for (int i = 0; i < p->n_ops; i++)
-        for (int j = 0; j < 2; j++)
-            if (p->op[i].param[j] && fold__trainable(m, &fold__params(m)[p->op[i].param[j] - 1]))
+    for (int i = 0; i < p->n_ops; i++) {
+        const fold__body_op *op = &p->op[i];
+        for (int j = 0; j < 2 && p->value[op->value0].passes; j++)
+            if (op->param[j] && fold__trainable(m, &fold__params(m)[op->param[j] - 1]))
                 return 1;
-    for (int i = 0; i < p->n_refs; i++)
-        if (p->ref[i].kind == FOLD__FROM_PARAM && fold__trainable(m, &fold__params(m)[p->ref[i].index]))
-            return 1;
+        for (int j = 0; j < op->n_in; j++) {
+            const fold__ref *ref = fold__passed_operand(m, p, op, j);
+            if (ref && ref->kind == FOLD__FROM_PARAM && fold__trainable(m, &fold__params(m)[ref->index]))
+                return 1;
+        }
+    }
     return 0;
 }
 
-/* The operands of a call, input by input: floats each reads, and its edges. */
-typedef struct fold__slots {
-    const fold_ctx *f;
-    const fold__sig *s;
-    uint32_t edge0, count;
-} fold__slots;
-FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
+/* Eager: whether a call gives gradients, as if it were one node: its body trains something, or some input of
+   it that the body reads, or output, has one. */
+static int fold__call_grad(const fold_ctx *f, uint32_t id)
 {
-    fold__slots x = { f, &fold__sigs(f)[f->sig[id]], f->edge0[id], 0 };
-    if (x.s->n_list)
-        x.count = (f->edge0[id + 1] - x.edge0 - x.s->n_in) / x.s->n_list;
-    return x;
-}
-/* Elements of a call's list. */
-static FOLD__NOINLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
-{
-    return fold__slots_of(f, id).count;
-}
-static int fold__n_slots(const fold__slots *x) { return x->s->n_in + x->s->n_list; }
-static uint32_t fold__slot_first(const fold__slots *x, int slot)
-{
-    return x->edge0 +
-           (slot < x->s->n_in ? (uint32_t)slot : x->s->n_in + ((uint32_t)slot - x->s->n_in) * x->count);
-}
-static uint32_t fold__slot_edges(const fold__slots *x, int slot) { return slot < x->s->n_in ? 1 : x->count; }
-static uint32_t fold__slot_floats(const fold__slots *x, int slot)
-{
-    return fold__shapes(x->f)[fold__keys(x->f)[x->s->key + x->s->in_shape + (uint32_t)slot]].size;
-}
-static int fold__slot_shared(const fold__slots *x, int slot)
-{
-    return slot < x->s->n_in && (x->s->shared >> slot & 1);
+    const fold__run *r = f->run;
+    if (!fold__is_output_barrier(f, id))
+        return 0;
+    const uint32_t call = fold__sigs(f)[f->sig[id]].tag_cell,
+                   first = id + 1 - ((uint32_t)f->node_data[id] & 255u);
+    const fold__sig *s = &fold__sigs(f)[call];
+    int grad = r->known[call].trains;
+    for (uint32_t i = 0; i < s->n_out; i++)
+        grad |= (f->kind[first + i] & FOLD__KEEP_GRAD) != 0;
+    for (uint32_t i = (uint32_t)(f->node_data[id] >> 32); i < first && !grad; i++) {
+        const uint32_t tag = fold__is_op(f, i) ? fold__sigs(f)[f->sig[i]].tag_op : 0,
+                       input = fold__barrier_input(s, tag);
+        grad = input != FOLD__NONE && (s->differentiable >> input & 1) && r->grad[i];
+    }
+    return grad;
 }
 
-/* Which values need a gradient: what depends on something trained or on a node whose gradient is kept. */
+/* Which values need a gradient: what the root's reaches, and depends on something trained or on a node whose
+   gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *r = f->run;
     memset(r->grad, 0, (size_t)f->n_nodes + 2);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        switch (f->kind[id] & FOLD__KIND_MASK) {
+        const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+        if (kind != FOLD__EXTRA && !(r->state[id] & FOLD__BEARS))
+            continue;
+        switch (kind) {
         case FOLD__LOOKUP:
         case FOLD__PARAM:
         case FOLD__INPUT:
         case FOLD__REF: r->grad[id] = (uint8_t)fold__leaf_grad(f, id); break;
         case FOLD__EXTRA: r->grad[id] = r->grad[f->node_data[id]]; break;
         case FOLD__OP: {
-            if (!(r->state[id] & FOLD__BEARS))
-                break;
             const fold__slots x = fold__slots_of(f, id);
             uint8_t grad = (f->kind[id] & FOLD__KEEP_GRAD) != 0;
             for (uint32_t i = 1; i < x.s->n_out; i++)
@@ -7911,7 +8012,7 @@ static void fold__mark_grads(fold_ctx *f)
                 if (x.s->differentiable >> k & 1)
                     for (uint32_t e = fold__slot_first(&x, k), n = e + fold__slot_edges(&x, k); e < n; e++)
                         grad |= r->grad[f->esrc[e]];
-            r->grad[id] = grad;
+            r->grad[id] = grad || fold__call_grad(f, id);
             break;
         }
         default: break;
@@ -8049,11 +8150,6 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
 }
 
 /* -- programs of a run ----------------------------------------------------------------------- */
-
-static int fold__ref_slot(const fold__program *p, const fold__ref *ref)
-{
-    return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? p->n_in : 0);
-}
 
 static int fold__ref_grad(const fold_ctx *f, const fold__form *form, const fold__program *p,
                           const fold__ref *ref)
@@ -8248,7 +8344,8 @@ static void fold__analyse_form(fold_ctx *f, fold__form *form)
         }
         for (int o = 0; o < op->n_out; o++) {
             info[op->value0 + (uint32_t)o].deps = deps;
-            info[op->value0 + (uint32_t)o].grad = (uint8_t)(grad && f->run->backward);
+            info[op->value0 + (uint32_t)o].grad =
+                (uint8_t)(grad && f->run->backward && p.value[op->value0].passes);
         }
     }
     for (int o = 0; o < p.n_out; o++)
@@ -8424,6 +8521,7 @@ static int fold__analyse_forms(fold_ctx *f)
         const fold__slots x = fold__slots_of(f, r->calls[i]);
         fold__form *form = fold__form_of(f, r->calls[i]);
         form->grad |= r->grad[r->calls[i]];
+        form->partly |= !r->grad[r->calls[i]];
         for (int k = 0; k < fold__n_slots(&x); k++)
             for (uint32_t e = fold__slot_first(&x, k), n = e + fold__slot_edges(&x, k);
                  e < n && !(form->slot_grad >> k & 1); e++)
@@ -10442,8 +10540,8 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *x, uint32_t id, con
     }
     if (r->shared_grads)
         fold__shared_total(f, x, id, g);
-    if (!(f->kind[id] & FOLD__KEEP_GRAD))
-        return;
+    if (!(f->kind[id] & FOLD__KEEP_GRAD) || !r->grad[id])
+        return; /* where the root's gradient does not reach, what is kept stays */
     for (uint32_t i = 0; i < f->n_kept_grads; i++) {
         fold__kept_grad *k = &fold__kept_grads(f)[i];
         if (k->node != id)
@@ -10864,7 +10962,7 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *u)
 }
 
 /* Rows of an op's operand, or of its gradient, from column `col` on, in record order, for all calls of a
-   signature in a group that need the op. */
+   signature in a group that need a gradient and the op. */
 static float **fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__program *p,
                                  const fold__body_op *op, int operand, uint32_t col, float *region,
                                  char **scratch, size_t *n)
@@ -10883,13 +10981,14 @@ static float **fold__record_rows(fold_ctx *f, const fold__gsig *s, const fold__p
     const size_t off = (size_t)ref->off + col;
     const uint32_t *ids = r->bysig + s->rec0;
     size_t at = 0;
-    if (b && outer < 0 && !op->elem && !for_elements) /* one of each call: most are */
+    const int of_each = !op->elem && !for_elements && !r->form[s->form].partly;
+    if (b && outer < 0 && of_each) /* one of each call: most are */
         for (; at < s->calls; at++)
             rows[at] = region + b->off + (size_t)r->slot[ids[at]] * b->size + off;
     for (uint32_t i = (uint32_t)at; i < s->calls; i++) {
         const uint32_t id = ids[i];
         const fold__slots x = fold__slots_of(f, id);
-        const uint32_t count = op->elem ? x.count : for_elements ? x.count > 0 : 1;
+        const uint32_t count = !r->grad[id] ? 0 : op->elem ? x.count : for_elements ? x.count > 0 : 1;
         for (uint32_t e = 0; e < count; e++) {
             float *row;
             if (outer >= 0)
@@ -11002,7 +11101,8 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *x, const fold__use *
         const fold__body_op *op = &p.op[u->op];
         const fold__buf *b = &r->buf[s->buf0 + fold__buf_part(&p, op->ref0 + u->ref)];
         for (uint32_t i = 0; i < s->calls; i++) {
-            const uint32_t id = r->bysig[s->rec0 + i], count = op->elem ? fold__elements_of(f, id) : 1;
+            const uint32_t id = r->bysig[s->rec0 + i],
+                           count = !r->grad[id] ? 0 : op->elem ? fold__elements_of(f, id) : 1;
             for (uint32_t e = 0; e < count; e++)
                 fold__add_row(f, acc + p.ref[op->ref0 + u->ref].off,
                               r->at_region + g->base + b->off +
@@ -11044,7 +11144,7 @@ static void fold__commit_uses(fold_ctx *f)
             continue;
         fold__param_data *p = &fold__params(m)[u->target];
         float *total = fold__use_total(f, u), *g = fold__grads(m) + p->at;
-        if (total != g && p->grad_clear)
+        if (total != g && p->grad_clear && !p->touched)
             memcpy(g, total, p->size * sizeof *g);
         else if (total != g)
             fold__add_row(f, g, total, (uint32_t)p->size);

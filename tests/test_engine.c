@@ -968,6 +968,91 @@ static void roots_that_are_windows(void)
     fold_model_free(n.m);
 }
 
+/* -- what gradients do not reach -------------------------------------------------------------------- */
+
+/* A kept gradient of -0 stays so when another backward, of calls in one batch with what it reaches, passes by. */
+static void stopped_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_add(f, fold_stop_gradient(f, fold_tanh(f, in[0])), in[1]);
+}
+static void kept_zeros(void)
+{
+    const fold_cell_desc c = cell_desc("stopped", stopped_body, NULL, 2, 0, 1);
+    const float want[H] = { -0.5f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f };
+    net n;
+    net_new(&n);
+    const fold_cell stopped = fold_cell_new(n.m, &c);
+    for (int way = 0; way < 4; way++) /* eager; of an input, or of an op */
+        for (int run = 0; run < 2; run++) { /* kept nodes run before the second backward */
+            fold_ctx *f = context(&n, 1, way & 1, FOLD_SCHEDULE_RATIO, 0);
+            fold_node x = vector(f, H);
+            if (way & 2) x = fold_square(f, x);
+            fold_keep_grad(f, x);
+            const fold_node y = fold_scale(f, x, -0.5f), other = fold_square(f, word(f, &n, 1)), in[2] = { x, other };
+            CHECK_SAYS(!fold_backward(f, fold_slice(f, y, 0, 0, 1)), "%s", fold_ctx_message(f));
+            CHECK_BITS(fold_grad(f, x), want, H);
+            const fold_node late = fold_tanh(f, fold_scale(f, x, 2));
+            fold_keep(f, late);
+            if (run) CHECK_INT(fold_run(f, &late, 1), FOLD_OK);
+            const fold_node root = fold_sum(f, fold_call(f, stopped, in, 2), FOLD_ALL);
+            CHECK_SAYS(!fold_backward(f, root), "%s", fold_ctx_message(f));
+            CHECK_BITS(fold_grad(f, x), want, H);
+            fold_ctx_free(f);
+        }
+    fold_model_free(n.m);
+}
+
+/* Calls behind fold_stop_gradient, in one batch with others, add nothing to a weight's gradient: no infinity times zero. */
+static void stopped_calls(void)
+{
+    float huge[H], one[H];
+    net n;
+    net_new(&n);
+    for (int i = 0; i < H; i++) {
+        huge[i] = (float)INFINITY;
+        one[i] = 1;
+    }
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx *f = context(&n, 1, eager, FOLD_SCHEDULE_RATIO, 0);
+        const fold_node near = fold_linear(f, fold_input(f, one, H), n.W, n.b), far = fold_linear(f, fold_input(f, huge, H), n.W, n.b);
+        const fold_node target = fold_stop_gradient(f, fold_min(f, far, fold_constant(f, 2)));
+        CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_add(f, near, target), FOLD_ALL)), "%s", fold_ctx_message(f));
+        for (int i = 0; i < H * H; i++) CHECK_NEAR(fold_param_grad(n.m, n.W)[i], 1, 0);
+        for (int i = 0; i < H; i++) CHECK_NEAR(fold_param_grad(n.m, n.b)[i], 1, 0);
+        fold_grads_clear(n.m);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
+/* What samples share is of the head whether or not it runs: keeping it does not change the order of sums. */
+static void merged_and_kept(void)
+{
+    net n;
+    net_new(&n);
+    int count = 0;
+    for (int way = 0; way < 4; way++) { /* eager or not, what is shared kept or not */
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_node loss[3], first = { 0, 0 }, shared = { 0, 0 };
+        d.training = d.dedupe = 1;
+        d.eager = way & 1;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        for (int s = 0; s < 3; s++) {
+            const fold_node x = fold_tanh(f, fold_linear(f, word(f, &n, s), n.W, n.b));
+            if (!s) first = x;
+            shared = fold_exp(f, first); /* no loss reads it */
+            loss[s] = fold_sum(f, fold_square(f, x), FOLD_ALL);
+        }
+        if (way & 2) fold_keep(f, shared);
+        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, 3)), "%s", fold_ctx_message(f));
+        count = take_grads(n.m, way ? got_grads : want_grads);
+        if (way) CHECK_BITS(got_grads, want_grads, count);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
 static void unkept_nodes(void)
 {
     net n;
@@ -1977,6 +2062,9 @@ int main(int argc, char **argv)
         { "engine: concatenations kept between", concatenations_kept_between },
         { "engine: products by windows of a parameter", products_by_windows },
         { "engine: roots that are windows", roots_that_are_windows },
+        { "engine: kept zeros", kept_zeros },
+        { "engine: calls behind stopped gradients", stopped_calls },
+        { "engine: merged calls that are kept", merged_and_kept },
         { "engine: unkept nodes", unkept_nodes },
         { "engine: merged calls", merged_calls },
         { "engine: merged calls and kept plans", merged_plans },

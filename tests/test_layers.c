@@ -85,12 +85,12 @@ static void compare_grads(mirror *p, double (*loss)(const mirror *p))
 
 /* ---- optimisers ------------------------------------------------------------------------------- */
 
-enum { STEPS = 7, ROWS = 6, WIDTH = 3, DENSE = 20 };
+enum { STEPS = 7, ROWS = 6, WIDTH = 3, DENSE = 20, MOST = 40 };
 
 /* One parameter of the reference: values and the optimiser's two states. */
 typedef struct weights {
-    double w[DENSE], s[DENSE], v[DENSE], g[DENSE];
-    int touched[DENSE]; /* per value */
+    double w[MOST], s[MOST], v[MOST], g[MOST];
+    int touched[MOST]; /* per value */
 } weights;
 
 typedef struct optimiser {
@@ -1482,6 +1482,144 @@ static void test_other_optimiser(void)
         }
 }
 
+/* ---- rows that a step changes: those that the root's gradient reached ------------------------------------ */
+
+enum { REACHED, STOPPED, STOPPED_LATER, DEAD_INPUT, UNUSED_OUTPUT, USED_OUTPUT, STOPPED_IN_BODY, TARGET, SHARED_ROW, ONLY_KEPT,
+       NEVER_READ, TOUCH_ROWS };
+enum { TIED_NOWHERE, TIED_DEAD, TIED_STOPPED, TIED_STOPPED_IN_BODY, TIED_UNUSED, TIED_WAYS }; /* the last: all rows */
+typedef struct touching { fold_model *m; fold_param E, T; fold_cell body; int way; } touching;
+
+static void touching_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const touching *n = (const touching *)user;
+    const fold_param none = { 0, 0 };
+    const fold_node dead = fold_tanh(f, in[0]);
+    fold_node unused = fold_square(f, in[1]);
+    if (n->way == TIED_DEAD) fold_linear_t(f, dead, n->T, none);
+    if (n->way == TIED_UNUSED) unused = fold_add(f, unused, fold_sum(f, fold_linear_t(f, in[1], n->T, none), FOLD_ALL));
+    out[0] = fold_add(f, fold_tanh(f, in[2]), fold_stop_gradient(f, fold_square(f, in[3])));
+    if (n->way == TIED_STOPPED_IN_BODY)
+        out[0] = fold_add(f, out[0], fold_stop_gradient(f, fold_sum(f, fold_linear_t(f, in[3], n->T, none), FOLD_ALL)));
+    out[1] = unused;
+}
+
+/* A first loss that reaches all rows, or one of each kind; gradients in double to E's and T's mirrors. */
+static fold_node touching_loss(fold_ctx *f, const touching *n, int first, weights *e, weights *t)
+{
+    const float c[WIDTH] = { 0.5f, -1, 2 };
+    const fold_param none = { 0, 0 };
+    fold_node row[TOUCH_ROWS], term[TOUCH_ROWS + TIED_ROWS], in[4];
+    int terms = 0;
+    memset(e->g, 0, sizeof e->g);
+    memset(t->g, 0, sizeof t->g);
+    const fold_node weight = fold_input(f, c, WIDTH);
+    for (int k = 0; k < TOUCH_ROWS; k++) row[k] = fold_lookup(f, n->E, k == NEVER_READ && !first ? 0 : k);
+    for (int k = 0; k < (first ? TIED_ROWS : 1); k++) {
+        term[terms++] = fold_dot(f, weight, fold_lookup(f, n->T, k));
+        for (int i = 0; i < WIDTH; i++) t->g[k * WIDTH + i] = (double)c[i];
+    }
+    for (int k = 0; k < TOUCH_ROWS; k++)
+        for (int i = 0; i < WIDTH; i++) {
+            const double y = tanh(e->w[k * WIDTH + i]);
+            e->touched[k * WIDTH + i] = first || k == REACHED || k == UNUSED_OUTPUT || k == USED_OUTPUT || k == SHARED_ROW;
+            if (first || k == REACHED || k == SHARED_ROW) e->g[k * WIDTH + i] = (double)c[i];
+            if (!first && k == USED_OUTPUT) e->g[k * WIDTH + i] = (double)c[i] * (1 - y * y);
+        }
+    for (int i = 0; i < TIED_ROWS * WIDTH; i++) t->touched[i] = first || i < WIDTH || n->way == TIED_UNUSED;
+    for (int k = 0; k < TOUCH_ROWS && first; k++) term[terms++] = fold_dot(f, weight, row[k]);
+    if (first) return fold_sum_n(f, term, (size_t)terms);
+    in[0] = row[DEAD_INPUT];
+    in[1] = row[UNUSED_OUTPUT];
+    in[2] = row[USED_OUTPUT];
+    in[3] = row[STOPPED_IN_BODY];
+    term[terms++] = fold_dot(f, weight, row[REACHED]);
+    term[terms++] = fold_dot(f, weight, fold_stop_gradient(f, row[STOPPED]));
+    term[terms++] = fold_dot(f, weight, fold_stop_gradient(f, fold_exp(f, row[STOPPED_LATER])));
+    term[terms++] = fold_dot(f, weight, fold_call(f, n->body, in, 4));
+    term[terms++] = fold_bce(f, weight, row[TARGET]);
+    term[terms++] = fold_dot(f, weight, fold_shared(f, row[SHARED_ROW]));
+    if (n->way == TIED_STOPPED)
+        term[terms++] = fold_stop_gradient(f, fold_sum(f, fold_linear_t(f, weight, n->T, none), FOLD_ALL));
+    fold_keep(f, fold_square(f, row[ONLY_KEPT]));
+    return fold_sum_n(f, term, (size_t)terms);
+}
+
+static void test_touched(void)
+{
+    const optimiser ways[2] = { { "momentum", 0.1, 0.9, 0, 0, 0.2, 0 }, { "adam", 0.01, 0.9, 0.999, 1e-8, 0.2, 3 } };
+    for (int k = 0; k < 2 * TIED_WAYS * 2; k++) { /* eager and batched */
+        static weights e, t;
+        touching n;
+        fold_cell_desc c = fold_cell_desc_default();
+        fold_param_desc d = fold_param_desc_default();
+        fold_ctx_desc training = fold_ctx_desc_default();
+        n.way = k / 4;
+        n.m = fold_model_new(NULL);
+        n.E = fold_table_new(n.m, "E", TOUCH_ROWS, WIDTH);
+        d.name = "T";
+        d.shape = fold_shape2(TIED_ROWS, WIDTH);
+        d.uses = FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T;
+        n.T = fold_param_new(n.m, &d);
+        randomise(n.m, 41);
+        c.name = "touching";
+        c.body = touching_body;
+        c.user = &n;
+        c.n_in = 4;
+        c.n_out = 2;
+        for (int i = 0; i < 4; i++) c.in[i] = fold_shape1(WIDTH);
+        n.body = fold_cell_new(n.m, &c);
+        training.training = 1;
+        training.eager = k % 2;
+        fold_ctx *f = fold_ctx_new(n.m, &training);
+        memset(&e, 0, sizeof e);
+        memset(&t, 0, sizeof t);
+        for (int i = 0; i < TOUCH_ROWS * WIDTH; i++) e.w[i] = (double)fold_param_value(n.m, n.E)[i];
+        for (int i = 0; i < TIED_ROWS * WIDTH; i++) t.w[i] = (double)fold_param_value(n.m, n.T)[i];
+        for (int step = 1; step < 3; step++) {
+            fold_ctx_reset(f);
+            CHECK_SAYS(!fold_backward(f, touching_loss(f, &n, step == 1, &e, &t)), "%s", fold_ctx_message(f));
+            CHECK_INT(take_step(n.m, &ways[k / 2 % 2]), FOLD_OK);
+            reference_step(&ways[k / 2 % 2], &e, TOUCH_ROWS * WIDTH, step, 1, 1);
+            reference_step(&ways[k / 2 % 2], &t, TIED_ROWS * WIDTH, step, 1, 1);
+            for (int i = 0; i < TOUCH_ROWS * WIDTH; i++)
+                CHECK_SAYS(fabs((double)fold_param_value(n.m, n.E)[i] - e.w[i]) < 1e-6, "%s, %s, step %d, row %d: %g, want %g",
+                           ways[k / 2 % 2].name, k % 2 ? "eager" : "batched", step, i / WIDTH, (double)fold_param_value(n.m, n.E)[i], e.w[i]);
+            for (int i = 0; i < TIED_ROWS * WIDTH; i++)
+                CHECK_SAYS(fabs((double)fold_param_value(n.m, n.T)[i] - t.w[i]) < 1e-6, "%s, %s, step %d, tied %d, row %d: %g, want %g",
+                           ways[k / 2 % 2].name, k % 2 ? "eager" : "batched", step, n.way, i / WIDTH,
+                           (double)fold_param_value(n.m, n.T)[i], t.w[i]);
+        }
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
+/* Backwards add up where a table is looked into by one and a weight of the next. */
+static void test_tied_twice(void)
+{
+    for (int k = 0; k < 4; k++) { /* eager and batched; lookups first and last */
+        const fold_param none = { 0, 0 };
+        const float x[WIDTH] = { 1, -2, 3 };
+        fold_param_desc d = fold_param_desc_default();
+        fold_ctx_desc training = fold_ctx_desc_default();
+        fold_model *m = fold_model_new(NULL);
+        d.name = "T";
+        d.shape = fold_shape2(TIED_ROWS, WIDTH);
+        d.uses = FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T;
+        const fold_param T = fold_param_new(m, &d);
+        training.training = 1;
+        training.eager = k % 2;
+        fold_ctx *f = fold_ctx_new(m, &training);
+        for (int step = 0; step < 2; step++)
+            if (step == k / 2) CHECK_INT(fold_backward(f, fold_sum(f, fold_lookup(f, T, 2), FOLD_ALL)), FOLD_OK);
+            else CHECK_INT(fold_backward(f, fold_sum(f, fold_linear_t(f, fold_input(f, x, WIDTH), T, none), FOLD_ALL)), FOLD_OK);
+        for (int i = 0; i < TIED_ROWS * WIDTH; i++)
+            CHECK_NEAR(fold_param_grad(m, T)[i], x[i % WIDTH] + (i / WIDTH == 2 ? 1 : 0), 0);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const int sizes[][2] = { { 3, 5 }, { 17, 20 } };
@@ -1521,6 +1659,8 @@ int main(int argc, char **argv)
     check_run("tied", test_tied);
     check_run("another optimiser", test_other_optimiser);
     check_run("written gradients", test_written);
+    check_run("touched rows", test_touched);
+    check_run("tied, two backwards", test_tied_twice);
     check_run("gradients of a stack's outputs", test_stack_grads);
     check_run("long names", test_long_names);
     return check_finish();
