@@ -6,7 +6,7 @@ EXAMPLES = char_lm hello hello_shared listops mnist mpi_sick notebook plan shift
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples test sanitize bench bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples test test-all sanitize bench bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -20,6 +20,10 @@ build/%: examples/%.c examples/data.h fold.h
 # Needs cc alone, and takes three minutes on 2 processors. What is missing is skipped, and said so.
 test:
 	@CC="$(CC)" CXX="$(CXX)" CFLAGS="$(CFLAGS)" sh tests/run
+
+# All the rest: compilers, languages, sanitizers, hostile files, other machines. A table at the end says what ran.
+test-all:
+	@CC="$(CC)" CXX="$(CXX)" CFLAGS="$(CFLAGS)" sh tests/all
 
 # The tests again under AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize:

@@ -13627,7 +13627,7 @@ typedef struct fold__text {
     void *user;
     int quote, stopped;
     size_t n;
-    char buf[400];
+    char buf[200];
 } fold__text;
 
 #ifndef FOLD_NO_STDIO

@@ -1,37 +1,49 @@
 # tests/lib.sh - what tests/run, tests/all and tests/cross share: jobs that run side by side, shown in order.
 #
-#   start                      empties the queue, notes the time
+#   start folder [word…]       an empty queue; what jobs print is kept in the folder. Words choose jobs that have one of them
+#   section "title"            of the jobs that follow, and of their row in the table
 #   job "command"              queues a command; it is evaluated in a shell of its own
 #   run_jobs                   runs the queue, JOBS at once (default: one per processor), and shows what each printed
 #   finish                     prints "N passed, N failed, N skipped"; its status is 0 when nothing failed
 #
-# In a job: result, step, program and skip count what they do; $out is the job's own folder for files it makes.
+# In a job: result, step, counted, program and skip count what they do; $out is the job's own folder for files it makes.
 # A program that prints "SKIPPED: what (why)" has skipped that; the number of such lines is the number of tests skipped.
-# CC, CXX and CFLAGS choose the compilers; $bin is the folder that programs are built into.
+# CC, CXX and CFLAGS choose the compilers; $bin is the folder that programs are built into. TABLE names a file that
+# collects what ran, for tests/all.
 
-CC=${CC:-cc} CXX=${CXX:-c++} CFLAGS=${CFLAGS:--O2} bin=${bin:-build}
-warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Werror"
+CC=${CC:-cc} CXX=${CXX:-c++} CFLAGS=${CFLAGS:--O2} bin=${bin:-build} TABLE=${TABLE:-/dev/null}
 JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}
+warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Werror"
 declarations=-DFOLD__IMPLEMENTED # a program compiled so takes the implementation from an object
 
 # -- jobs ------------------------------------------------------------------------------------------
 
-start() { # the folder of the jobs' outputs
-    work=$1 passed=0 failed=0 skipped=0 started=$(date +%s)
+start() {
+    work=$1; shift
+    words=$* passed=0 failed=0 skipped=0 started=$(date +%s)
     rm -rf "$work"
     mkdir -p "$work" "$bin"
     : >"$work/queue"
+    printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n' >build/implementation.c
+    printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\nint main(void) { return fold_shape1(2).dim[0] - 2; }\n' >build/alone.c
 }
 
-job() { echo "$1" >>"$work/queue"; }
+chosen() { # command: whether it has one of $words, or there are none
+    [ -n "$words" ] || return 0
+    for word in $words; do case $1 in *"$word"*) return 0 ;; esac; done
+    return 1
+}
+job() { chosen "$1" && echo "$1" >>"$work/queue"; }
+section() { echo "title='$1'" >>"$work/queue"; }
 
 worker() { # takes one job after the other; mkdir decides who has it
     number=0
     while read -r command; do
         number=$((number + 1)) out=$work/$number
         mkdir "$out" 2>/dev/null || continue
+        since=$(date +%s)
         (eval "$command") >"$out/log" 2>&1 </dev/null
-        : >"$out/done"
+        echo $(($(date +%s) - since)) >"$out/done"
     done <"$work/queue"
 }
 
@@ -45,24 +57,30 @@ workers() { # all of them; $work/finished says that none is left
     : >"$work/finished"
 }
 
+show() { # the folder of a job that is done: what it printed, its counts added up
+    cat "$1/log"
+    if [ ! -e "$1/done" ]; then echo "FAILED: $command (its shell died)"; echo "0 1" >>"$1/counts"; fi
+    p=0 f=0 s=$(grep -c '^SKIPPED' "$1/log")
+    [ ! -e "$1/counts" ] || while read -r more_p more_f; do p=$((p + more_p)) f=$((f + more_f)); done <"$1/counts"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    echo "$title|$p|$f|$s|$(cat "$1/done" 2>/dev/null)" >>"$TABLE"
+    grep -E '^(FAILED|SKIPPED)' "$1/log" | sed "s#^#$title|#" >>"$TABLE"
+}
+
 run_jobs() {
     workers &
-    all=$! number=0
+    all=$! number=0 title=${title:-tests}
     trap 'kill "$all"; exit 1' INT TERM
     while read -r command; do
         number=$((number + 1)) out=$work/$number
         until [ -e "$out/done" ] || [ -e "$work/finished" ]; do sleep 0.2; done
-        cat "$out/log"
-        [ -e "$out/done" ] || result "$command (its shell died)" 1
-        skipped=$((skipped + $(grep -c '^SKIPPED' "$out/log")))
-        [ -e "$out/counts" ] || continue
-        while read -r p f; do passed=$((passed + p)) failed=$((failed + f)); done <"$out/counts"
+        case $command in
+        title=*) eval "$command"; echo "== $title" ;;
+        *) show "$out" ;;
+        esac
     done <"$work/queue"
     wait
     trap - INT TERM
-    rm -f "$work/finished"
-    mv "$work" "$work.before" && mkdir "$work" && rm -rf "$work.before"
-    : >"$work/queue"
 }
 
 finish() {
@@ -73,8 +91,12 @@ finish() {
 
 # -- in a job --------------------------------------------------------------------------------------
 
-have() { command -v "$1" >/dev/null 2>&1; }
 skip() { echo "SKIPPED: $1 ($2)"; } # what, why
+have() { command -v "$1" >/dev/null 2>&1; }
+needs() { # what, tool…: whether all tools are there; the first that is not is the reason to skip
+    what=$1; shift
+    for tool in "$@"; do have "$tool" || { skip "$what" "$tool is not installed"; return 1; }; done
+}
 
 result() { # name, exit status
     if [ "$2" -eq 0 ]; then echo "1 0" >>"$out/counts"; else echo "0 1" >>"$out/counts"; echo "FAILED: $1"; fi
@@ -96,7 +118,7 @@ counted() { # name, command…: a program whose last line is "N passed, N failed
     if [ -z "$numbers" ]; then result "$name (status $status)" 1; return 1; fi
     case $numbers in *" 0") [ "$status" -eq 0 ] || result "$name (status $status)" 1 ;; esac
     echo "$numbers" >>"$out/counts"
-    grep '^SKIPPED' "$out/output"
+    tr -d '\r' <"$out/output" | grep '^SKIPPED'
     echo "$name: $counts ($(($(date +%s) - since)) s)"
     return "$status"
 }

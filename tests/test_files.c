@@ -66,6 +66,15 @@ static block *file_of(block *b, const char *header, size_t data)
     for (size_t i = 0; i < data; i++) b->bytes[b->n++] = (unsigned char)(i + start);
     return b;
 }
+/* The float at a place of a file: files are little-endian on every machine. */
+static float number_at(const block *b, size_t at)
+{
+    uint32_t bits = 0;
+    float number;
+    for (int k = 0; k < 4; k++) bits |= (uint32_t)b->bytes[at + (size_t)k] << 8 * k;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
 
 /* -- a model with every kind of parameter ----------------------------------------------------- */
 
@@ -551,7 +560,7 @@ static void settings(void)
     loads(m, file_of(&b, PREFIXED, 37), NULL, FOLD_BAD_ARGUMENT, "W is of type U8");
     d.prefix = "enc.";
     loads(m, &b, &d, FOLD_OK, NULL);
-    memcpy(&b_want, b.bytes + 8 + strlen(PREFIXED) + 24, 4);
+    b_want = number_at(&b, 8 + strlen(PREFIXED) + 24);
     CHECK_BITS(fold_param_value(m, fold_param_find(m, "b")), &b_want, 1);
     d.prefix = "dec.";
     loads(m, &b, &d, FOLD_BAD_ARGUMENT, "W is not in the file");
@@ -561,7 +570,7 @@ static void settings(void)
     d.allow_unknown = 1;
     const float W0 = fold_param_value(m, fold_param_find(m, "W"))[0];
     loads(m, &b, &d, FOLD_OK, NULL);
-    memcpy(&b_want, b.bytes + 8 + strlen(ONLY_B), 4);
+    b_want = number_at(&b, 8 + strlen(ONLY_B));
     CHECK_BITS(fold_param_value(m, fold_param_find(m, "b")), &b_want, 1);
     CHECK_BITS(fold_param_value(m, fold_param_find(m, "W")), &W0, 1);
     d.allow_missing = 0;

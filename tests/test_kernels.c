@@ -1,6 +1,6 @@
 /* Tests of the kernels room: every instruction set against plain loops (bit for bit where the contract says so), maps against
    double libm, a table of errors in ulp, and a small timing.
-   cc -O2 tests/test_kernels.c -o test_kernels -lm && ./test_kernels [quick|full|time [set]] */
+   cc -O2 tests/test_kernels.c -o test_kernels -lm && ./test_kernels [quick|short|full|time [set]] */
 #define _POSIX_C_SOURCE 200809L
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -467,25 +467,25 @@ static void test_best_is_known(void)
     check(known, "the best set is tested", best, 0, 0, 0);
 }
 
-static void test_set(const fold__kernels *f)
+static void test_set(const fold__kernels *f, int share)
 {
-    RUN(test_product(f, 2500));
-    RUN(test_weight_grad(f, 200));
+    RUN(test_product(f, 2500 / share));
+    RUN(test_weight_grad(f, 200 / share));
     if (!strcmp(f->name, "cblas")) return; /* the rest is another set's */
     RUN(test_maps(f));
     RUN(test_map_rows(f));
     RUN(test_reductions(f));
     RUN(test_edges(f));
-    RUN(test_fma(f, 30000));
+    RUN(test_fma(f, 30000 / share));
 }
 
 /* Against the first set of the same arithmetic: under FOLD_REPRODUCIBLE that is the portable one for all. */
-static void test_sets_agree(const fold__kernels *const *set)
+static void test_sets_agree(const fold__kernels *const *set, int share)
 {
     const fold__kernels *first = NULL;
     for (int i = 0; i < CBLAS; i++) {
         if (!set[i] || (!first && !fused(set[i]))) continue;
-        if (first) RUN(test_same(first, set[i], 2000));
+        if (first) RUN(test_same(first, set[i], 2000 / share));
         else first = set[i];
     }
 }
@@ -510,12 +510,14 @@ static void time_set(const fold__kernels *f)
     time_maps(f);
 }
 
-/* test_kernels [quick | full | time [set]] */
+/* test_kernels [quick | short | full | time [set]]; short: a tenth of the random cases, for emulators */
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "quick", *only = argc > 2 ? argv[2] : NULL;
     const fold__kernels *set[SETS];
     const uint64_t saved = fold__fp_enter();
+    const int share = strcmp(mode, "short") ? 1 : 10;
+    const uint32_t step = !strcmp(mode, "full") ? 7u : 4099u * (uint32_t)(share * share);
     int i, skipped = 0;
     for (i = 0; i < SETS; i++) set[i] = fold__kernels_for(set_name[i]);
     printf("best: %s\n", fold__kernels_for(NULL)->name);
@@ -526,12 +528,12 @@ int main(int argc, char **argv)
     }
     RUN(test_best_is_known());
     for (i = 0; i < SETS; i++) {
-        if (set[i]) test_set(set[i]);
+        if (set[i]) test_set(set[i], share);
         else if (++skipped) printf("SKIPPED: kernels %s (not on this machine, or not compiled in)\n", set_name[i]);
     }
-    test_sets_agree(set);
+    test_sets_agree(set, share);
     for (i = 0; i < CBLAS; i++)
-        if (set[i]) test_ulps(set[i], strcmp(mode, "full") ? 4099u : 7u);
+        if (set[i]) test_ulps(set[i], step);
     fold__fp_leave(saved);
     printf("%d passed, %d failed, %d skipped\n", tests_passed, tests_failed, skipped);
     return tests_failed != 0;
