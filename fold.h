@@ -535,8 +535,8 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
 
 typedef struct fold_state { fold_node h, c; } fold_state;   /* c is null where a layer has none */
 
-/* cell: from x, h and perhaps c. projected: the same from x W + b instead of x, for contexts that merge identical calls; may be null. */
-typedef struct fold_recurrent { fold_cell cell, projected; fold_param W, b; int hidden, has_c; } fold_recurrent;
+/* A cell of your own does as well: from x, h and, with has_c, c it gives h and c. */
+typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 /* h' = tanh(x W + h U + b) (Elman 1990) */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
 /* i, f, o, u from x W + h U + b; c' = f c + i u; h' = o tanh c' (Hochreiter and Schmidhuber 1997, Gers et al. 2000); forget bias 1 */
@@ -620,7 +620,7 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
 
 /* Child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8): any number of children; nodes without any are a
    cell of their own, which has nothing to multiply by zero. */
-typedef struct fold_child_sum { fold_cell leaf, cell, projected_leaf, projected; fold_param W, b, W_f, b_f; int hidden; } fold_child_sum;
+typedef struct fold_child_sum { fold_cell leaf, inner; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, int n);
 
@@ -4435,6 +4435,13 @@ typedef struct fold__trace_op {
     uint32_t op, hash;
     int live;
 } fold__trace_op; /* as recorded, to compare eager calls; live: in the program */
+/* A layer's cell once more, given an input's products instead of the input: what contexts that merge
+   identical calls record for a looked-up word. cell null: there is none. */
+typedef struct fold__projection {
+    fold_cell cell;
+    fold_param W[2], b[2]; /* of its products */
+} fold__projection;
+
 typedef struct fold__cell_data {
     char *name;
     void *user;
@@ -4444,7 +4451,8 @@ typedef struct fold__cell_data {
     int n_trace, n_values_out;
     fold_shape out[FOLD_MAX_OUT];
     int max_of_list;  /* an empty list is an error */
-    int is_projected; /* a layer's cell once more, given products: fold_model_print does not list it */
+    fold__projection projection;
+    int is_projected; /* it is another's projection: fold_model_print does not list it */
     void *memory;    /* one block behind all of the above */
     size_t memory_size;
 } fold__cell_data;
@@ -13072,12 +13080,28 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *g, fold_node
     return g->projected ? fold_linear_then(f, x, h, W) : fold_linear_n(f, both, 2, W, b);
 }
 
-/* Where identical calls become one, a word's product is a call of its own: one for all its occurrences,
- * whatever states they meet. */
-static int fold__projects(const fold_ctx *f, fold_cell projected, fold_node x)
+static void fold__set_projection(fold_model *m, fold_cell cell, fold_cell projected, const fold__gates *g)
 {
-    return f->dedupe && projected.id && x.id && x.id <= f->n_nodes &&
-           (f->kind[f->src[x.id]] & FOLD__KIND_MASK) == FOLD__LOOKUP;
+    if (!cell.id || !projected.id)
+        return;
+    fold__projection *p = &fold__cells(m)[cell.id - 1].projection;
+    p->cell = projected;
+    p->W[0] = g->W;
+    p->b[0] = g->b;
+    p->W[1] = g->U;
+    p->b[1] = g->c;
+}
+
+/* Where identical calls become one, a word's product is a call of its own: one for all its occurrences,
+ * whatever states they meet. NULL: the cell is called with x itself. */
+static const fold__projection *fold__projection_for(const fold_ctx *f, fold_cell cell, fold_node x)
+{
+    if (!f || !f->dedupe || cell.salt != f->model->salt || !cell.id || cell.id > f->model->n_cells)
+        return NULL;
+    const fold__projection *p = &fold__cells(f->model)[cell.id - 1].projection;
+    if (!p->cell.id || !x.id || x.id > f->n_nodes)
+        return NULL;
+    return (f->kind[f->src[x.id]] & FOLD__KIND_MASK) == FOLD__LOOKUP ? p : NULL;
 }
 
 static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -13116,9 +13140,7 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
     r.cell = fold__layer_cell(m, &d, g);
     g->projected = 1;
     d.in[0] = fold_shape1(gates * g->hidden);
-    r.projected = fold__layer_cell(m, &d, g);
-    r.W = g->W;
-    r.b = g->b;
+    fold__set_projection(m, r.cell, fold__layer_cell(m, &d, g), g);
     r.hidden = g->hidden;
     r.has_c = has_c;
     return r;
@@ -13182,9 +13204,9 @@ static fold_state fold__state_of(fold_node call, int has_c)
 }
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s)
 {
-    const int projects = fold__projects(f, r->projected, x);
-    const fold_node in[3] = { projects ? fold_linear_first(f, x, r->W, r->b) : x, s.h, s.c };
-    return fold__state_of(fold_call(f, projects ? r->projected : r->cell, in, r->has_c ? 3 : 2), r->has_c);
+    const fold__projection *p = fold__projection_for(f, r->cell, x);
+    const fold_node in[3] = { p ? fold_linear_first(f, x, p->W[0], p->b[0]) : x, s.h, s.c };
+    return fold__state_of(fold_call(f, p ? p->cell : r->cell, in, r->has_c ? 3 : 2), r->has_c);
 }
 
 /* -- unrolling ------------------------------------------------------------------------------- */
@@ -13579,32 +13601,27 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
     g.c = fold__named_bias(m, name, "b_f", hidden);
     fold__set_bias(m, g.c, 0, hidden, 1);
     t.leaf = fold__child_sum_cell(m, name, &g, inputs, 1);
-    t.cell = fold__child_sum_cell(m, name, &g, inputs, 0);
-    g.projected = 1;
-    t.projected_leaf = fold__child_sum_cell(m, name, &g, inputs, 1);
-    t.projected = fold__child_sum_cell(m, name, &g, inputs, 0);
-    t.W = g.W;
-    t.b = g.b;
-    t.W_f = g.U;
-    t.b_f = g.c;
+    t.inner = fold__child_sum_cell(m, name, &g, inputs, 0);
     t.hidden = hidden;
+    g.projected = 1;
+    fold__set_projection(m, t.leaf, fold__child_sum_cell(m, name, &g, inputs, 1), &g);
+    fold__set_projection(m, t.inner, fold__child_sum_cell(m, name, &g, inputs, 0), &g);
     return t;
 }
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x,
                                          const fold_state *children, int n)
 {
-    const int projects = fold__projects(f, t->projected, x);
-    fold_node in[2] = { x, x };
-    if (projects)
-        in[0] = fold_linear_first(f, x, t->W, t->b);
+    const fold_cell cell = n ? t->inner : t->leaf;
+    const fold__projection *p = fold__projection_for(f, cell, x);
+    fold_node in[2] = { p ? fold_linear_first(f, x, p->W[0], p->b[0]) : x, x };
     if (!n)
-        return fold__state_of(fold_call(f, projects ? t->projected_leaf : t->leaf, in, 1), 1);
-    if (projects)
-        in[1] = fold_linear_first(f, x, t->W_f, t->b_f);
+        return fold__state_of(fold_call(f, p ? p->cell : cell, in, 1), 1);
+    if (p)
+        in[1] = fold_linear_first(f, x, p->W[1], p->b[1]);
     /* a state is two nodes, h and c: the list's components as they lie */
-    return fold__state_of(fold_call_list(f, projects ? t->projected : t->cell, in, projects ? 2 : 1,
-                                         (const fold_node *)(const void *)children, n),
-                          1);
+    return fold__state_of(
+        fold_call_list(f, p ? p->cell : cell, in, p ? 2 : 1, (const fold_node *)(const void *)children, n),
+        1);
 }
 
 /* The rooms from here to the end run seldom: they are compiled for size. */

@@ -1296,13 +1296,28 @@ static void merged_in_a_block(void)
 }
 
 /* A recurrent layer put together by hand has no cell for multiplied words. */
+static void lstm_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_state before = { in[1], in[2] };
+    const fold_state after = fold_recurrent_apply(f, (const fold_recurrent *)user, in[0], before);
+    out[0] = after.h;
+    out[1] = after.c;
+}
 static void own_recurrent(void)
 {
     net n;
     fold_ctx_desc d = fold_ctx_desc_default();
+    fold_cell_desc c = fold_cell_desc_default();
     net_new(&n);
     fold_recurrent own = n.lstm;
-    memset(&own.projected, 0, sizeof own.projected);
+    c.name = "own";
+    c.body = lstm_body;
+    c.user = &n.lstm;
+    c.n_in = 3;
+    c.in[0] = c.in[1] = c.in[2] = fold_shape1(H);
+    c.n_out = 2;
+    own.cell = fold_cell_new(n.m, &c);
+    CHECK_SAYS(!fold_model_status(n.m), "%s", fold_model_message(n.m));
     d.dedupe = 1;
     fold_ctx *f = fold_ctx_new(n.m, &d);
     const fold_node with = fold_recurrent_apply(f, &n.lstm, word(f, &n, 1), fold_recurrent_zeros(f, &n.lstm)).h;
