@@ -382,11 +382,15 @@ FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);                 /* x > 0 ? x : 0 */
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope);
-FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);                 /* tanh form (Hendrycks and Gimpel 2016) */
+FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);                 /* tanh form (Hendrycks and Gimpel 2016); 0 at -infinity */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);              /* over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over the last axis */
+/* Sums and means of many values are accurate: here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean
+   at most 32 values are added one after the other. Longer sums are made of blocks that are joined by pairs: blocks
+   of 512 for values that lie side by side (16 interleaved sums of 32), blocks of 32 for rows, nodes and list
+   elements. The order, and with it the bits, depends on the number of values alone. */
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);        /* the axis disappears; FOLD_ALL -> [1] */
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);       /* largest; its gradient goes to the first largest */
@@ -2425,16 +2429,65 @@ static void fold__elementwise_forward(const fold_op_call *c, const fold__element
     fold__map_rows(c, fold__engine_of(c)->k->map[e->map], &c->out[0], fold__out_size(c), x, size, s);
 }
 
-/* The gradient of a repeated operand: its full-size gradient summed over the repetitions, in order. */
-static void fold__sum_repeats(const fold_op_call *c, float *d, int size, const float *full, int n)
+/* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
+   FOLD__CHAIN values: longer sums are made of blocks, joined by pairs. The order depends on the number of values
+   alone. Values that lie side by side go by sixteen lanes, each a chain. */
+enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 256 };
+
+/* How many of n > block values the left half of a sum takes: a power of two of blocks. */
+static size_t fold__left_half(size_t n, size_t block)
 {
-    if (size == 1) {
-        d[0] = fold__engine_of(c)->k->sum(full, (size_t)n);
+    while (block < n - block)
+        block *= 2;
+    return block;
+}
+static float fold__sum(const fold__kernels *k, const float *x, size_t n)
+{
+    if (n <= FOLD__LANES_CHAIN)
+        return k->sum(x, n);
+    const size_t left = fold__left_half(n, FOLD__LANES_CHAIN);
+    return fold__sum(k, x, left) + fold__sum(k, x + left, n - left);
+}
+
+/* y = the sum of n rows from `first` on, of `size` of their floats from `at` on. */
+static void fold__sum_chain(const fold__kernels *k, float *y, size_t size, const fold_rows *x, size_t at,
+                            int first, int n)
+{
+    k->map[FOLD__MAP_fill](y, NULL, NULL, NULL, 0, size, 1, NULL);
+    for (int r = first; r < first + n; r++)
+        k->map[FOLD__MAP_add](y, y, fold_row(x, r) + at, NULL, 0, size, 1, NULL);
+}
+static void fold__sum_pairs(const fold__kernels *k, float *y, size_t size, const fold_rows *x, size_t at,
+                            int first, int n)
+{
+    float right[FOLD__SUM_WIDTH];
+    if (n <= FOLD__CHAIN) {
+        fold__sum_chain(k, y, size, x, at, first, n);
         return;
     }
-    FOLD__MAP(c, fill)(d, NULL, NULL, NULL, 0, (size_t)size, 1, NULL);
-    for (int at = 0; at < n; at += size)
-        FOLD__MAP(c, add)(d, d, full + at, NULL, 0, (size_t)size, 1, NULL);
+    const int left = (int)fold__left_half((size_t)n, FOLD__CHAIN);
+    fold__sum_pairs(k, y, size, x, at, first, left);
+    fold__sum_pairs(k, right, size, x, at, first + left, n - left);
+    k->map[FOLD__MAP_add](y, y, right, NULL, 0, size, 1, NULL);
+}
+static void fold__sum_rows(const fold__kernels *k, float *y, size_t size, const fold_rows *x, int first, int n)
+{
+    if (n <= FOLD__CHAIN) {
+        fold__sum_chain(k, y, size, x, 0, first, n);
+        return;
+    }
+    for (size_t at = 0, width = FOLD__SUM_WIDTH; at < size; at += width)
+        fold__sum_pairs(k, y + at, fold__min_size(width, size - at), x, at, first, n);
+}
+
+/* The gradient of a repeated operand: its full-size gradient summed over the repetitions. */
+static void fold__sum_repeats(const fold_op_call *c, float *d, int size, float *full, int n)
+{
+    const fold_rows repeats = { full, size, NULL };
+    if (size == 1)
+        d[0] = fold__sum(fold__engine_of(c)->k, full, (size_t)n);
+    else
+        fold__sum_rows(fold__engine_of(c)->k, d, (size_t)size, &repeats, 0, n / size);
 }
 
 static void fold__elementwise_backward(const fold_op_call *c, const fold__elementwise *e, float s)
@@ -3005,19 +3058,16 @@ static void fold__sum_axis(const fold_op_call *c, int mean)
 {
     FOLD__NO_CONTRACT
     const fold__axis a = fold__around(&c->in_shape[0], c->attr[0]);
-    const size_t inner = (size_t)a.inner;
+    const size_t inner = (size_t)a.inner, length = (size_t)a.length;
     const float factor = 1.0f / (float)a.length;
     for (int r = 0; r < c->rows; r++) {
-        const float *x = fold_row(&c->in[0], r);
+        fold_rows x = { fold_row(&c->in[0], r), (ptrdiff_t)inner, NULL };
         float *y = fold_row(&c->out[0], r);
-        for (int o = 0; o < a.outer; o++, y += inner) {
+        for (int o = 0; o < a.outer; o++, y += inner, x.base += inner * length) {
             if (inner == 1)
-                y[0] = fold__engine_of(c)->k->sum(x + (size_t)o * (size_t)a.length, (size_t)a.length);
+                y[0] = fold__sum(fold__engine_of(c)->k, x.base, length);
             else
-                FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, inner, 1, NULL);
-            for (int i = 0; i < a.length && inner > 1; i++)
-                FOLD__MAP(c, add)
-                (y, y, x + ((size_t)o * (size_t)a.length + (size_t)i) * inner, NULL, 0, inner, 1, NULL);
+                fold__sum_rows(fold__engine_of(c)->k, y, inner, &x, 0, a.length);
             if (mean)
                 FOLD__MAP(c, scale)(y, y, NULL, NULL, factor, inner, 1, NULL);
         }
@@ -3128,7 +3178,7 @@ static void fold__log_softmax_backward(const fold_op_call *c)
     for (int r = 0; r < c->rows; r++)
         for (size_t i = 0; i < lines; i++) {
             const float *g = fold_row(&c->dout[0], r) + i * n, *y = fold_row(&c->out[0], r) + i * n;
-            const float sum = fold__engine_of(c)->k->sum(g, n);
+            const float sum = fold__sum(fold__engine_of(c)->k, g, n);
             FOLD__MAP(c, exp)(c->scratch, y, NULL, NULL, 0, n, 1, NULL);
             FOLD__MAP(c, axpy)(fold_row(&c->din[0], r) + i * n, c->scratch, NULL, g, -sum, n, 1, NULL);
         }
@@ -3149,7 +3199,7 @@ static float fold__standardise(const fold__kernels *k, float *t, const float *x,
 {
     FOLD__NO_CONTRACT
     const float scale = 1.0f / (float)n;
-    k->map[FOLD__MAP_shift](t, x, NULL, NULL, -(k->sum(x, n) * scale), n, 1, NULL);
+    k->map[FOLD__MAP_shift](t, x, NULL, NULL, -(fold__sum(k, x, n) * scale), n, 1, NULL);
     float inverse = k->dot(t, t, n) * scale + 1e-5f;
     k->map[FOLD__MAP_sqrt](&inverse, &inverse, NULL, NULL, 0, 1, 1, NULL);
     inverse = 1.0f / inverse;
@@ -3188,7 +3238,7 @@ static void fold__layer_norm_backward(const fold_op_call *c)
             if (fold__absent(&c->din[0]))
                 continue;
             FOLD__MAP(c, mul)(u, g, fold_row(&c->in[1], r), NULL, 0, n, 1, NULL);
-            const float mean = k->sum(u, n) / (float)n, slope = k->dot(u, t, n) / (float)n;
+            const float mean = fold__sum(k, u, n) / (float)n, slope = k->dot(u, t, n) / (float)n;
             float *d = fold_row(&c->din[0], r) + i * n;
             FOLD__MAP(c, shift)(u, u, NULL, NULL, -mean, n, 1, NULL);
             FOLD__MAP(c, axpy)(d, t, NULL, u, -slope, n, 1, NULL);
@@ -3222,9 +3272,7 @@ static void fold__list_total(const fold_op_call *c, int mean)
     for (int r = 0; r < c->rows; r++) {
         float *y = fold_row(&c->out[0], r);
         const int first = c->list[r], last = c->list[r + 1];
-        FOLD__MAP(c, fill)(y, NULL, NULL, NULL, 0, n, 1, NULL);
-        for (int e = first; e < last; e++)
-            FOLD__MAP(c, add)(y, y, fold_row(&c->in[0], e), NULL, 0, n, 1, NULL);
+        fold__sum_rows(fold__engine_of(c)->k, y, n, &c->in[0], first, last - first);
         if (mean && last > first)
             FOLD__MAP(c, scale)(y, y, NULL, NULL, 1.0f / (float)(last - first), n, 1, NULL);
     }
@@ -3516,7 +3564,7 @@ static void fold__softmax_kl_backward(const fold_op_call *c)
         const float *t = fold_row(&c->in[1], r), g = fold_row(&c->dout[0], r)[0];
         float *d = fold_row(&c->din[0], r);
         fold__softmax_row(fold__engine_of(c)->k, d, fold_row(&c->in[0], r), (size_t)n);
-        const float total = fold__engine_of(c)->k->sum(t, (size_t)n);
+        const float total = fold__sum(fold__engine_of(c)->k, t, (size_t)n);
         for (int i = 0; i < n; i++)
             d[i] = (d[i] * total - t[i]) * g;
     }
@@ -3528,8 +3576,7 @@ static void fold__bce_forward(const fold_op_call *c)
     for (int r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r), *t = fold_row(&c->in[1], r);
         FOLD__MAP(c, softplus)(c->scratch, x, NULL, NULL, 0, n, 1, NULL);
-        fold_row(&c->out[0], r)[0] =
-            fold__engine_of(c)->k->sum(c->scratch, n) - fold__engine_of(c)->k->dot(x, t, n);
+        fold_row(&c->out[0], r)[0] = fold__sum(fold__engine_of(c)->k, c->scratch, n) - fold__engine_of(c)->k->dot(x, t, n);
     }
 }
 static void fold__bce_backward(const fold_op_call *c)
@@ -3585,7 +3632,7 @@ static void fold__huber_forward(const fold_op_call *c)
             const float d = a[i] - b[i], size = d < 0 ? -d : d;
             c->scratch[i] = size <= delta ? 0.5f * d * d : delta * (size - 0.5f * delta);
         }
-        fold_row(&c->out[0], r)[0] = fold__engine_of(c)->k->sum(c->scratch, (size_t)n);
+        fold_row(&c->out[0], r)[0] = fold__sum(fold__engine_of(c)->k, c->scratch, (size_t)n);
     }
 }
 static void fold__huber_slope(const fold_op_call *c, size_t n, float *d)
@@ -16554,8 +16601,7 @@ FOLD__INLINE float fold__f1_floats(uint32_t u)
                       exp   log   tanh  sigmoid  softplus
      fused            0.89  0.86  2.60   2.34     1.82
      portable plain   1.17  0.93  2.67   2.34     1.77
-   gelu: 2.9 ulp from -1 up; below, the rounding of its argument is exponentiated: 12 ulp down to -3, 46 to
-   -6, 205 at -10. */
+   gelu: 3.2 ulp down to -10; from there on, where exp(-|z|) is subnormal and its error is multiplied by x, 6.5. */
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *n is the integer n, as a float and as bits above the magic
  * number's. */
@@ -16581,15 +16627,13 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
     return FOLD__VFMA(q, r, FOLD__VSET(0x1.fffffcp-2f));
 }
 
-/* exp of x <= 89. The bounds are written so that NaN passes. 2^n is applied in two factors: it overflows to
-   infinity and rounds once into the denormals. */
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
+/* exp(r) 2^n. 2^n is applied in two factors: it overflows to infinity and rounds once into the denormals. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I n)
 {
     FOLD__NO_CONTRACT
-    const FOLD__V one = FOLD__VSET(1.0f), low = FOLD__VSET(-104.0f);
-    FOLD__V r, p;
-    FOLD__I n, half;
-    r = FOLD__ISA(exp_reduce)(FOLD__VMAX(low, x), &n);
+    const FOLD__V one = FOLD__VSET(1.0f);
+    FOLD__V p;
+    FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
     n = FOLD__IADD(n, FOLD__ISET(254u)); /* both halves' exponent bias; now positive */
@@ -16597,6 +16641,15 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     n = FOLD__ISUB(n, half);
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(n, 23)));
+}
+
+/* exp of x <= 89. The bounds are written so that NaN passes. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
+{
+    const FOLD__V low = FOLD__VSET(-104.0f);
+    FOLD__I n;
+    FOLD__V r = FOLD__ISA(exp_reduce)(FOLD__VMAX(low, x), &n);
+    return FOLD__ISA(exp_made)(r, n);
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp)(FOLD__V x)
@@ -16686,29 +16739,70 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
     return FOLD__VADD(above, FOLD__ISA(log_core)(f, FOLD__VSEL(large, one, zero)));
 }
 
-/* 2 sqrt(2/pi) (x + 0.044715 x^3): gelu(x) = 0.5 x (1 + tanh(half of it)) = x sigmoid(it), without the
- * cancellation. */
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_inner)(FOLD__V x)
+/* a b - c rounded once, where c is near a b. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, FOLD__V c)
 {
     FOLD__NO_CONTRACT
-    FOLD__V t = FOLD__VFMA(FOLD__VMUL(x, x), FOLD__VSET(0.0713548162726f), FOLD__VSET(1.59576912161f));
-    return FOLD__VMUL(x, t);
+#if FOLD__SIMD_PASS > 1 || defined(FOLD_REPRODUCIBLE)
+    return FOLD__VFMA(a, b, FOLD__VNEG(c));
+#else
+    /* Without fused multiply-add: halves of 12 bits have exact products (Dekker 1971). */
+    const FOLD__I upper = FOLD__ISET(0xfffff000u);
+    FOLD__V ah = FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(a), upper)), al = FOLD__VSUB(a, ah);
+    FOLD__V bh = FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(b), upper)), bl = FOLD__VSUB(b, bh);
+    FOLD__V t = FOLD__VADD(FOLD__VSUB(FOLD__VMUL(ah, bh), c), FOLD__VMUL(ah, bl));
+    return FOLD__VADD(FOLD__VADD(t, FOLD__VMUL(al, bh)), FOLD__VMUL(al, bl));
+#endif
 }
 
+/* gelu(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z), where z = 2 sqrt(2/pi) (x + 0.044715 x^3). At |x| = 12 it
+   has reached x, or 0: further out the same is computed. The bounds are written so that NaN passes. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_low)(FOLD__V x)
+{
+    const FOLD__V low = FOLD__VSET(-12.0f);
+    return FOLD__VMAX(low, x);
+}
+
+/* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150: for r to be as accurate as a float is,
+   p is computed in two parts, from constants in two parts, the first of a so short that p - a is exact. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_exp)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
+    const FOLD__V b = FOLD__VSET(0x1.a5a7dp-4f), b_rest = FOLD__VSET(-0x1.151aaep-29f);
+    const FOLD__V magic = FOLD__VSET(12582912.0f); /* as for exp */
+    FOLD__V down = FOLD__ISA(gelu_low)(FOLD__VNEG(FOLD__VABS(x)));
+    FOLD__V square = FOLD__VMUL(down, down), u = FOLD__VMUL(b, square), p = FOLD__VADD(u, a);
+    FOLD__V p_rest = FOLD__VFMA(b_rest, square, a_rest), n = FOLD__VFMA(down, p, magic), r;
+    p_rest = FOLD__VFMA(b, FOLD__ISA(product_rest)(down, down, square), p_rest);
+    p_rest = FOLD__VADD(FOLD__ISA(product_rest)(b, square, u), p_rest);
+    p_rest = FOLD__VADD(FOLD__VSUB(u, FOLD__VSUB(p, a)), p_rest);
+    r = FOLD__ISA(product_rest)(down, p, FOLD__VSUB(n, magic));
+    r = FOLD__VMUL(FOLD__VFMA(down, p_rest, r), FOLD__VSET(0x1.62e43p-1f)); /* ln 2 */
+    return FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
+}
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_sigmoid)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V one = FOLD__VSET(1.0f);
+    FOLD__V e = FOLD__ISA(gelu_exp)(x);
+    return FOLD__VDIV(FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), e, one), FOLD__VADD(one, e));
+}
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
-    return FOLD__VMUL(x, FOLD__ISA(sigmoid)(FOLD__ISA(gelu_inner)(x)));
+    return FOLD__VMUL(FOLD__ISA(gelu_low)(x), FOLD__ISA(gelu_sigmoid)(x));
 }
 
-/* d gelu / dx = s + x s (1 - s) inner'(x). */
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
+/* d gelu / dx = s + x s (1 - s) z'(x). */
+FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
-    FOLD__V s = FOLD__ISA(sigmoid_call)(FOLD__ISA(gelu_inner)(x));
-    FOLD__V inner =
-        FOLD__VFMA(FOLD__VMUL(x, x), FOLD__VSET(3.0f * 0.0713548162726f), FOLD__VSET(1.59576912161f));
-    FOLD__V t = FOLD__VMUL(FOLD__VMUL(x, inner), FOLD__VSUB(FOLD__VSET(1.0f), s));
+    const FOLD__V high = FOLD__VSET(12.0f);
+    FOLD__V s = FOLD__ISA(gelu_sigmoid)(x), t;
+    x = FOLD__VMIN(high, FOLD__ISA(gelu_low)(x));
+    t = FOLD__VFMA(FOLD__VMUL(x, x), FOLD__VSET(0x1.b6676cp-3f), FOLD__VSET(0x1.988454p+0f));
+    t = FOLD__VMUL(FOLD__VMUL(x, t), FOLD__VSUB(FOLD__VSET(1.0f), s));
     return FOLD__VFMA(t, s, s);
 }
 
@@ -16974,7 +17068,11 @@ FOLD__TARGET FOLD__INLINE float FOLD__ISA(join)(FOLD__V v)
 #endif
     t = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
     t = _mm_add_ps(t, _mm_movehl_ps(t, t));
-    return _mm_cvtss_f32(_mm_add_ss(t, _mm_shuffle_ps(t, t, 1)));
+    t = _mm_add_ss(t, _mm_shuffle_ps(t, t, 1));
+#if FOLD__SIMD_PASS == 512 && !defined(__clang__)
+    _mm256_zeroupper(); /* gcc leaves it out where a vector is an argument, which slows all that follows */
+#endif
+    return _mm_cvtss_f32(t);
 }
 #endif
 

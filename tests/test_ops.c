@@ -1343,6 +1343,138 @@ static void test_kept_gradients(void)
     fold_model_free(m);
 }
 
+/* ---- sums of many values ----------------------------------------------------------------------- */
+
+/* The rule, in plain loops: blocks of 512 in sixteen lanes, or of 32 one after the other, joined by pairs. */
+static float lanes_by_rule(const float *x, int n)
+{
+    float lane[16] = { 0 };
+    for (int i = 0; i < n; i++) lane[i % 16] = lane[i % 16] + x[i];
+    for (int half = 8; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] = lane[i] + lane[i + half];
+    return lane[0];
+}
+static float chain_by_rule(const float *x, int n)
+{
+    float sum = 0;
+    for (int i = 0; i < n; i++) sum = sum + x[i];
+    return sum;
+}
+static float sum_by_rule(const float *x, int n, int block, float (*of_block)(const float *, int))
+{
+    static float total[1 << 16];
+    int count = 0;
+    for (int at = 0; at < n || !count; at += block) total[count++] = of_block(x + at, n - at < block ? n - at : block);
+    for (; count > 1; count = (count + 1) / 2) /* an odd one waits: the same tree as the largest powers of two first */
+        for (int i = 0; i < count; i += 2) total[i / 2] = i + 1 < count ? total[i] + total[i + 1] : total[i];
+    return total[0];
+}
+
+enum { MANY = 1000000, MOST_NODES = 5000, SUM_WIDTH = 70, SUM_RESULTS = 8 };
+static int sum_width(int n) { return n > MOST_NODES ? 2 : SUM_WIDTH; }
+static float column_factor(int column) { return (float)(1 << column % 5); } /* exact: sums have the same bits but for it */
+
+static void sums_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    const fold_node x = fold_scale(f, in[0], 0.5f);
+    out[0] = fold_list_sum(f, x);
+    out[1] = fold_list_mean(f, x);
+}
+
+/* Sums and means of n values in all the ways there are. */
+static int record_sums(fold_ctx *f, fold_cell cell, const float *values, const float *tall_rows, int n, fold_node *y)
+{
+    static fold_node list[MOST_NODES];
+    const fold_node flat = fold_input_ref(f, values, fold_shape1(n));
+    const fold_node tall = fold_input_ref(f, tall_rows, fold_shape2(n, sum_width(n)));
+    int count = 0;
+    y[count++] = fold_sum(f, flat, 0);
+    y[count++] = fold_mean(f, flat, FOLD_ALL);
+    y[count++] = fold_sum(f, tall, 0);
+    y[count++] = fold_mean(f, tall, 0);
+    if (n > MOST_NODES) return count;
+    for (int i = 0; i < n; i++) list[i] = fold_input_ref(f, tall_rows + i * SUM_WIDTH, fold_shape1(SUM_WIDTH));
+    y[count++] = fold_sum_n(f, list, n);
+    y[count++] = fold_mean_n(f, list, n);
+    const fold_node call = fold_call_list(f, cell, NULL, 0, list, n);
+    y[count++] = fold_out(f, call, 0);
+    y[count++] = fold_out(f, call, 1);
+    return count;
+}
+
+/* Every column of a result is what the rule says, and near the exact sum. */
+static void check_sums(fold_ctx *f, const fold_node *y, int count, const float *values, int n, double margin)
+{
+    const float lanes = sum_by_rule(values, n, 512, lanes_by_rule), chain = sum_by_rule(values, n, 32, chain_by_rule);
+    const float part = 1.0f / (float)n;
+    double exact = 0, size = 0;
+    for (int i = 0; i < n; i++) {
+        exact += (double)values[i];
+        size += fabs((double)values[i]);
+    }
+    for (int k = 0; k < count; k++) {
+        const float sum = k < 2 ? lanes : chain, half = k < 6 ? 1.0f : 0.5f, want = half * (k % 2 ? sum * part : sum);
+        const double scale = (double)half * (k % 2 ? 1.0 / n : 1.0);
+        for (int i = 0; i < (k < 2 ? 1 : sum_width(n)); i++) {
+            const float *value = fold_value(f, y[k]);
+            if (!CHECK_SAYS(value, "result %d of %d values: %s", k, n, fold_ctx_message(f))) break;
+            const float got = value[i] / (k < 2 ? 1 : column_factor(i));
+            CHECK_SAYS(got == want, "result %d of %d values, column %d: %.9g, by the rule %.9g", k, n, i, (double)got,
+                       (double)want);
+            CHECK_SAYS(fabs((double)got - exact * scale) <= margin * size * scale, "result %d of %d values: %.9g, exactly %.9g",
+                       k, n, (double)got, exact * scale);
+        }
+    }
+}
+
+static void sums_of(const char *isa, const mode *how, int n, const float *values, const float *tall_rows)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    fold_cell_desc d;
+    fold_node y[3][SUM_RESULTS], all[3 * SUM_RESULTS];
+    int count = 0;
+    desc.isa = isa;
+    fold_model *m = fold_model_new(&desc);
+    if (fold_model_status(m)) { /* not on this machine */
+        fold_model_free(m);
+        return;
+    }
+    memset(&d, 0, sizeof d);
+    d.name = "sums"; d.body = sums_body; d.n_out = 2;
+    d.n_list = 1; d.list[0] = fold_shape1(SUM_WIDTH);
+    const fold_cell cell = fold_cell_new(m, &d);
+    fold_ctx *f = new_ctx(m, how, 0);
+    const int length[3] = { n, n / 3 + 1, n }, samples = n > MOST_NODES ? 1 : 3; /* in company */
+    for (int s = 0; s < samples; s++) {
+        const int made = record_sums(f, cell, values, tall_rows, length[s], y[s]);
+        for (int k = 0; k < made; k++) all[count++] = y[s][k];
+    }
+    CHECK_SAYS(!fold_run(f, all, count), "%s", fold_ctx_message(f));
+    for (int s = 0; s < samples; s++)
+        check_sums(f, y[s], length[s] > MOST_NODES ? 4 : SUM_RESULTS, values, length[s], 1e-6);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+static void test_sums_of_many(void)
+{
+    static const int counts[] = { 1, 2, 15, 31, 32, 33, 63, 64, 65, 96, 97, 100, 511, 512, 513, 1024, 1025, 1535, 1537, 5000, MANY };
+    static const char *const isas[] = { "avx512", "avx2", "neon", "portable" };
+    static float values[MANY], tall_rows[MANY * 2];
+    check_random r = { 8 };
+    for (int equal = 0; equal < 2; equal++) {
+        for (int i = 0; i < MANY; i++) values[i] = equal ? 0.7f : random_float(&r, 0, 1);
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+            const int width = sum_width(counts[k]);
+            for (int i = 0; i < counts[k] * width; i++) tall_rows[i] = values[i / width] * column_factor(i % width);
+            for (int i = 0; i < 4; i++)
+                for (int j = 0; j < (i ? 1 : counts[k] > 100 ? 2 : N_MODES); j++)
+                    sums_of(isas[i], &modes[j], counts[k], values, tall_rows);
+        }
+    }
+}
+
 /* ---- dropout ----------------------------------------------------------------------------------- */
 
 enum { DROPS = 1000, DROP_SAMPLES = 8 };
@@ -1726,6 +1858,7 @@ int main(int argc, char **argv)
     test_product_sizes();
     check_run("ties", test_ties);
     check_run("kept gradients", test_kept_gradients);
+    check_run("sums of many values", test_sums_of_many);
     check_run("dropout", test_dropout);
     check_run("dropout in lists", test_list_dropout);
     check_run("bad shapes", test_bad_shapes);
