@@ -7897,7 +7897,7 @@ static int fold__slot_shared(const fold__slots *x, int slot)
 }
 
 /* Whether a call passes gradients by its edge e. */
-static int fold__edge_passes(const fold_ctx *f, uint32_t id, uint32_t e)
+static FOLD__NOINLINE int fold__edge_passes(const fold_ctx *f, uint32_t id, uint32_t e)
 {
     const fold__slots x = fold__slots_of(f, id);
     int slot = (int)(e - x.edge0);
@@ -7911,15 +7911,16 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 {
     fold__run *r = f->run;
     const fold__sig *s = &fold__sigs(f)[f->sig[id]];
-    const int all = s->differentiable == (1ull << (s->n_in + s->n_list)) - 1, tail = fold__is_tail(f, id);
+    const int some_stop = r->backward && s->differentiable != (1ull << (s->n_in + s->n_list)) - 1,
+              tail = fold__is_tail(f, id);
     const uint8_t how = r->state[id] & FOLD__PASSED, marks = (uint8_t)(tail ? how : how | FOLD__INNER);
     if (tail) {
         r->state[id] |= FOLD__TAIL;
         r->n.tail = 1;
     }
     for (uint32_t e = f->edge0[id]; e < f->edge0[id + 1]; e++) {
-        const uint8_t blocked = all || fold__edge_passes(f, id, e) ? 0 : FOLD__BEARS;
-        const uint32_t from = fold__need_value(f, f->esrc[e], marks & (uint8_t)~blocked);
+        const uint8_t lost = some_stop && !fold__edge_passes(f, id, e) ? FOLD__BEARS : 0;
+        const uint32_t from = fold__need_value(f, f->esrc[e], marks & (uint8_t)~lost);
         if (!tail && r->far[from] < id)
             r->far[from] = id;
     }
