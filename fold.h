@@ -475,15 +475,36 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    inputs they depend on. A table used as a weight by what gradients reach is touched in all rows. Set `rate` anew
    each step for a schedule. All return the model's status. */
 
-typedef struct fold_sgd { float rate, momentum, decay; } fold_sgd;      /* v = momentum v + g; w -= rate v */
-typedef struct fold_adagrad { float rate, epsilon, decay; } fold_adagrad;           /* Duchi et al. 2011 */
-typedef struct fold_rmsprop { float rate, rho, epsilon, decay; } fold_rmsprop;      /* Tieleman and Hinton 2012 */
-/* Kingma and Ba 2015. decay is L2 added to the gradient; with decoupled set it is AdamW's (Loshchilov and
-   Hutter 2019). */
-typedef struct fold_adam { float rate, beta1, beta2, epsilon, decay; int decoupled; } fold_adam;
-FOLD_API fold_adagrad fold_adagrad_default(void);  /* 0.05, 1e-8, 0 */
-FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* 0.001, 0.9, 1e-8, 0 */
-FOLD_API fold_adam fold_adam_default(void);        /* 0.001, 0.9, 0.999, 1e-8, 0 */
+/* Settings of the optimisers. Zero means the default, and so settings with nothing but a rate are good ones. rate alone
+   has no default: 0 is a step of no length, as at the end of a schedule. Momentum and decay are off by default. Who
+   wants no beta1, beta2 or rho gives 1e-9f, and for no epsilon 1e-30f: so little is lost in rounding. */
+typedef struct fold_sgd {
+    float rate;
+    float momentum;  /* v = momentum v + g; w -= rate v. 0: none */
+    float decay;     /* L2: decay w is added to the gradient. 0: none. In all four */
+} fold_sgd;
+typedef struct fold_adagrad { /* Duchi et al. 2011 */
+    float rate;
+    float epsilon;   /* default 1e-8 */
+    float decay;
+} fold_adagrad;
+typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
+    float rate;
+    float rho;       /* of the squares' mean, what stays at a step: default 0.9 */
+    float epsilon;   /* default 1e-8 */
+    float decay;
+} fold_rmsprop;
+typedef struct fold_adam { /* Kingma and Ba 2015 */
+    float rate;
+    float beta1;     /* default 0.9 */
+    float beta2;     /* default 0.999 */
+    float epsilon;   /* default 1e-8 */
+    float decay;
+    int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): not part of the gradient, w shrinks by rate decay w */
+} fold_adam;
+FOLD_API fold_adagrad fold_adagrad_default(void);  /* the defaults, and rate 0.05 */
+FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* rate 0.001 */
+FOLD_API fold_adam fold_adam_default(void);        /* rate 0.001 */
 FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o);
 FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o);
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o);
@@ -660,8 +681,8 @@ typedef struct fold_fit_desc {
     int samples;             /* at least 1 */
     fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, gives a scalar */
     void *user;              /* handed to loss, metric and progress */
-    int batch;               /* default 32 */
-    int epochs;              /* default 10 */
+    int batch;               /* 0: 32 */
+    int epochs;              /* 0: 10 */
     int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state: fold_model_steps /
                                 batches an epoch */
     uint64_t seed;           /* of the order; and before each sample, of its dropout, by epoch and sample (fold_dropout_seed) */
@@ -12874,6 +12895,7 @@ static fold_status fold__step_model(fold_model *m, const fold__step *settings, i
     return FOLD_OK;
 }
 
+static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
 static int fold__settings_missing(fold_model *m, const void *settings)
 {
     if (!settings)
@@ -12911,7 +12933,8 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o)
 {
     if (fold__settings_missing(m, o))
         return m->error.status;
-    fold__step x = fold__step_of(FOLD__RULE_squares, o->rate, o->decay, o->epsilon);
+    const float epsilon = fold__or(o->epsilon, fold_adagrad_default().epsilon);
+    fold__step x = fold__step_of(FOLD__RULE_squares, o->rate, o->decay, epsilon);
     x.keep_s = x.add_s = 1;
     return fold__step_model(m, &x, 0);
 }
@@ -12919,18 +12942,23 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o)
 {
     if (fold__settings_missing(m, o))
         return m->error.status;
-    fold__step x = fold__step_of(FOLD__RULE_squares, o->rate, o->decay, o->epsilon);
-    x.keep_s = o->rho;
-    x.add_s = 1 - o->rho;
+    const fold_rmsprop standard = fold_rmsprop_default();
+    fold__step x =
+        fold__step_of(FOLD__RULE_squares, o->rate, o->decay, fold__or(o->epsilon, standard.epsilon));
+    x.keep_s = fold__or(o->rho, standard.rho);
+    x.add_s = 1 - x.keep_s;
     return fold__step_model(m, &x, 0);
 }
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o)
 {
     if (fold__settings_missing(m, o))
         return m->error.status;
-    fold__step x = fold__step_of(FOLD__RULE_adam, o->rate, o->decay, o->epsilon);
+    const fold_adam standard = fold_adam_default();
+    fold__step x = fold__step_of(FOLD__RULE_adam, o->rate, o->decay, fold__or(o->epsilon, standard.epsilon));
+    x.keep_s = fold__or(o->beta1, standard.beta1);
+    x.keep_t = fold__or(o->beta2, standard.beta2);
     double power1 = 1, power2 = 1; /* beta^t by squaring: the same on every platform */
-    double b1 = (double)o->beta1, b2 = (double)o->beta2;
+    double b1 = (double)x.keep_s, b2 = (double)x.keep_t;
     for (uint64_t t = fold__steps_of(m, FOLD__RULE_adam) + 1; t; t >>= 1) {
         if (t & 1) {
             power1 *= b1;
@@ -12939,11 +12967,9 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o)
         b1 *= b1;
         b2 *= b2;
     }
-    x.keep_s = o->beta1;
-    x.add_s = 1 - o->beta1;
+    x.add_s = 1 - x.keep_s;
     x.scale_s = (float)(1 / (1 - power1));
-    x.keep_t = o->beta2;
-    x.add_t = 1 - o->beta2;
+    x.add_t = 1 - x.keep_t;
     x.scale_t = (float)(1 / (1 - power2));
     return fold__step_model(m, &x, o->decoupled);
 }
@@ -16049,8 +16075,10 @@ static const char *fold__fit_problem(const fold_fit_desc *d)
 {
     if (!d->loss)
         return "no function records the loss";
-    if (d->samples < 1 || d->batch < 1)
-        return "samples and batch must be at least 1";
+    if (d->samples < 1)
+        return "samples must be at least 1";
+    if (d->batch < 0)
+        return "the size of a batch is negative";
     if (d->epochs < 0 || d->first_epoch < 0 || d->patience < 0)
         return "a count of epochs is negative";
     if (!!d->sgd + !!d->adagrad + !!d->rmsprop + !!d->adam != 1)
@@ -16208,6 +16236,10 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
         return FOLD_BAD_ARGUMENT;
     memset(&x, 0, sizeof x);
     x.d = *desc;
+    if (!x.d.batch)
+        x.d.batch = fold_fit_desc_default().batch;
+    if (!x.d.epochs)
+        x.d.epochs = fold_fit_desc_default().epochs;
     x.m = desc->ctx->model;
     x.r.epoch = x.d.first_epoch;
     x.r.best_epoch = -1;

@@ -1336,11 +1336,22 @@ static void fit_errors(void)
     d.adam = &adam;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
     d.adam = NULL;
-    d.batch = 0;
+    d.batch = -1;
+    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "negative");
+    d.batch = d.epochs = 0; /* the defaults: 10 epochs of batches of 32 */
+    CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+    CHECK_INT(t.epochs, 10);
+    CHECK_INT(t.calls, 10 * SAMPLES);
+    CHECK_INT(fold_model_steps(m), 10 * ((SAMPLES + 31) / 32));
+    d.samples = -1;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_ctx_message(f), "at least 1");
-    d.batch = d.samples = -1;
+    d = task_desc(&t, f);
+    d.epochs = -1;
+    d.sgd = &sgd;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "negative");
     d = task_desc(&t, inference);
     d.sgd = &sgd;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);
@@ -1351,13 +1362,14 @@ static void fit_errors(void)
     t.null_at = SAMPLES + 20;
     d.metric = scripted;
     d.keep_best = 1;
+    const uint64_t steps = fold_model_steps(m);
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_ctx_message(f), "fit: the loss of sample ");
     CHECK_INT(r.ended, FOLD_FIT_ERROR);
     CHECK_INT(r.epoch, 1);
     CHECK_INT(r.trained, 16);
     CHECK_INT(t.calls, SAMPLES + 21);
-    CHECK_INT(fold_model_steps(m), 7 + 2);
+    CHECK_INT(fold_model_steps(m) - steps, 7 + 2);
     t.null_at = -1;
     t.V = t.W; /* what the loss does wrong is reported with its own message */
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_SHAPE);

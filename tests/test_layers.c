@@ -453,6 +453,56 @@ static void test_defaults(void)
     CHECK(adam.decay == 0 && !adam.decoupled);
 }
 
+/* Settings with nothing but a rate are the defaults with that rate, for weights without a gradient too; the next to
+   nothing is what one asks for who wants no momentum. */
+enum { ONLY_RATE, DEFAULTS, NEXT_TO_NOTHING };
+static fold_status step_with(fold_model *m, int rule, int how)
+{
+    fold_adagrad adagrad = fold_adagrad_default();
+    fold_rmsprop rmsprop = fold_rmsprop_default();
+    fold_adam adam = fold_adam_default();
+    if (how == ONLY_RATE) {
+        memset(&adagrad, 0, sizeof adagrad);
+        memset(&rmsprop, 0, sizeof rmsprop);
+        memset(&adam, 0, sizeof adam);
+    }
+    adagrad.rate = rmsprop.rate = adam.rate = 0.01f;
+    if (how == NEXT_TO_NOTHING) {
+        rmsprop.rho = adam.beta1 = 1e-9f;
+        adagrad.epsilon = 1e-30f;
+    }
+    return rule == 0 ? fold_adagrad_step(m, &adagrad) : rule == 1 ? fold_rmsprop_step(m, &rmsprop) : fold_adam_step(m, &adam);
+}
+
+static void settings_with_zeros(void)
+{
+    enum { N = 40, TURNS = 4 };
+    for (int rule = 0; rule < 3; rule++) {
+        float end[3][N];
+        for (int how = ONLY_RATE; how <= NEXT_TO_NOTHING; how++) {
+            fold_model *m = fold_model_new(NULL);
+            const fold_param p = fold_bias_new(m, "p", N);
+            for (int step = 0; step < TURNS; step++) {
+                float *g = fold_grads_write_begin(m, p);
+                for (int i = 0; i < N; i++) g[i] = i % 3 && step < TURNS - 1 ? (float)(i - 20) * 0.1f : 0; /* the last step: none */
+                fold_grads_write_end(m, p);
+                if (step == TURNS - 1) memcpy(end[how], fold_param_value(m, p), sizeof end[how]);
+                CHECK_INT(step_with(m, rule, how), FOLD_OK);
+            }
+            const float *values = fold_param_value(m, p);
+            for (int i = 0; i < N; i++) {
+                CHECK_SAYS(isfinite(values[i]), "rule %d, settings %d: value %d is %g", rule, how, i, (double)values[i]);
+                CHECK_SAYS(i % 3 || values[i] == 0, "rule %d, settings %d: value %d moves without a gradient", rule, how, i);
+            }
+            if (how == NEXT_TO_NOTHING)
+                for (int i = 0; i < N; i++) CHECK_NEAR(values[i], end[how][i], 1e-7); /* no momentum is left */
+            memcpy(end[how], values, sizeof end[how]);
+            fold_model_free(m);
+        }
+        CHECK_BITS(end[ONLY_RATE], end[DEFAULTS], N);
+    }
+}
+
 /* ---- initialisers ------------------------------------------------------------------------------- */
 
 enum { TALL = 120, SHORT = 80 };
@@ -1652,6 +1702,7 @@ int main(int argc, char **argv)
     check_run("clip, far out of range", test_clip_range);
     check_run("clip, the same bits", test_clip_same_bits);
     check_run("defaults", test_defaults);
+    check_run("settings with zeros", settings_with_zeros);
     check_run("orthogonal", test_orthogonal);
     check_run("shorthands", test_shorthands);
     check_run("gain of a layer norm", test_gain);
