@@ -36,15 +36,15 @@ static void gemm_product(const gemm *g, int m, int k, int n, const float *pack, 
     fold__product p;
     memset(&p, 0, sizeof p);
     seg.a = gemm_rows(from, k);
-    seg.w = pack;
+    seg.weights = pack;
     seg.k = k;
     p.rows = m;
-    p.n = n;
+    p.columns = n;
     p.n_seg = 1;
     p.panel_stride = fold__pack_stride(g->k, k, n);
     p.seg = &seg;
-    p.y = gemm_rows(to, n);
-    if (add) p.init = p.y;
+    p.output = gemm_rows(to, n);
+    if (add) p.init = p.output;
     g->k->product(&p, g->scratch);
 }
 

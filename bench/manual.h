@@ -54,10 +54,10 @@ static void manual_linear(const manual *u, fold_param W, int first, int rows, co
     for (int i = 0; i < segments; i++) {
         seg[i].a = x[i];
         seg[i].k = k;
-        seg[i].w = fold__packs(u->m) + w->pack + fold__pack_row(u->k, n, (size_t)(first + i * k));
+        seg[i].weights = fold__packs(u->m) + w->pack + fold__pack_row(u->k, n, (size_t)(first + i * k));
     }
     memset(&p, 0, sizeof p);
-    p.rows = rows; p.n = n; p.n_seg = segments; p.seg = seg; p.init = init; p.y = y;
+    p.rows = rows; p.columns = n; p.n_seg = segments; p.seg = seg; p.init = init; p.output = y;
     p.panel_stride = fold__pack_stride(u->k, w->shape.dim[0], n);
     if (rows) u->k->product(&p, u->scratch);
 }
@@ -72,8 +72,8 @@ static void manual_back(const manual *u, fold_param W, int first, int k, int row
     memset(&p, 0, sizeof p);
     seg.a = dy;
     seg.k = w->shape.dim[1];
-    seg.w = fold__packs(u->m) + w->pack_t;
-    p.rows = rows; p.n = k; p.n_pack = w->shape.dim[0]; p.col = first; p.n_seg = 1; p.seg = &seg; p.init = init; p.y = dx;
+    seg.weights = fold__packs(u->m) + w->pack_t;
+    p.rows = rows; p.columns = k; p.n_pack = w->shape.dim[0]; p.col = first; p.n_seg = 1; p.seg = &seg; p.init = init; p.output = dx;
     p.panel_stride = fold__pack_stride(u->k, seg.k, p.n_pack);
     if (rows) u->k->product(&p, u->scratch);
 }
@@ -445,7 +445,7 @@ static void manual_open(manual *u, const net *n, const char *name, fold_model *m
 {
     memset(u, 0, sizeof *u);
     u->m = m;
-    u->k = m->k;
+    u->k = m->kernels;
     u->n = n;
     u->in = n->s.input;
     u->h = n->s.hidden;

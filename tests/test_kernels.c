@@ -126,13 +126,13 @@ static void test_product(const fold__kernels *f, int tries)
         pack = packed(f, w, total, n, below(2));
         for (s = 0; s < n_seg; s++) {
             a[s] = make(m, k[s], below(2));
-            seg[s].a = a[s].r; seg[s].k = k[s]; seg[s].w = pack + fold__pack_row(f, n, (size_t)first[s]);
+            seg[s].a = a[s].r; seg[s].k = k[s]; seg[s].weights = pack + fold__pack_row(f, n, (size_t)first[s]);
         }
         init = make(init_kind == 1 ? 1 : m, wanted, init_kind == 2);
         if (init_kind == 1) init.r.stride = 0;
         y = make(m, wanted, below(2));
         memset(&p, 0, sizeof p);
-        p.rows = m; p.n = wanted; p.n_seg = n_seg; p.seg = seg; p.panel_stride = fold__pack_stride(f, total, n); p.y = y.r;
+        p.rows = m; p.columns = wanted; p.n_seg = n_seg; p.seg = seg; p.panel_stride = fold__pack_stride(f, total, n); p.output = y.r;
         p.n_pack = part ? n : below(2) * n; p.col = col;
         if (init_kind == 1 || init_kind == 2) p.init = init.r;
         if (init_kind == 3) p.init = y.r;
@@ -431,9 +431,9 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     for (i = 0; i < m * k; i++) a.data[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
     for (i = 0; i < k * n; i++) w[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
     for (i = 0; i < m * n; i++) y.data[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
-    seg.a = a.r; seg.k = k; seg.w = pack;
+    seg.a = a.r; seg.k = k; seg.weights = pack;
     memset(&p, 0, sizeof p);
-    p.rows = m; p.n = n; p.n_seg = 1; p.seg = &seg; p.panel_stride = fold__pack_stride(f, k, n); p.y = y.r;
+    p.rows = m; p.columns = n; p.n_seg = 1; p.seg = &seg; p.panel_stride = fold__pack_stride(f, k, n); p.output = y.r;
     for (rep = 0; rep < 15; rep++) {
         t = now();
         for (i = 0; i < (reps + 7) / 8; i++) f->pack(pack, w, k, n, 1, 0, n);
