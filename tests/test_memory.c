@@ -476,7 +476,7 @@ static void told_what_is_needed(void)
         memset(&memory, 0, sizeof memory);
         memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
         int exact = 0;
-        for (size_t given = size / 8; given < size; given += size / 40) {
+        for (size_t given = size / 8; given < size; given += size / 160) {
             memory.block_size = given;
             fold_ctx *f = context(&n, way, &memory);
             if (!f) continue;
