@@ -2576,19 +2576,19 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
 }
 
 /* name, map, gradient maps and their operands */
-#define FOLD__ELEMENTWISE(X)                                                                          \
-    X(add, add, copy, "g", copy, "g")                                                                 \
-    X(sub, sub, copy, "g", neg, "g")                                                                  \
-    X(mul, mul, mul, "gb", mul, "ga")                                                                 \
-    X(div, div, div, "gb", d_div_b, "gyb") X(min, min, d_min_a, "gab", d_min_b, "gab")                \
-        X(max, max, d_max_a, "gab", d_max_b, "gab") X(neg, neg, neg, "g", copy, "")                   \
-            X(exp, exp, d_exp, "gy", copy, "") X(log, log, d_log, "ga", copy, "")                     \
-                X(sqrt, sqrt, d_sqrt, "gy", copy, "") X(square, square, d_square, "ga", copy, "")     \
-                    X(abs, abs, d_abs, "ga", copy, "") X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "") \
-                        X(tanh, tanh, d_tanh, "gy", copy, "") X(relu, relu, d_relu, "gy", copy, "")   \
-                            X(gelu, gelu, d_gelu, "ga", copy, "")                                     \
-                                X(softplus, softplus, d_softplus, "ga", copy, "")                     \
-                                    X(copy, copy, copy, "g", copy, "") X(stop, copy, copy, "", copy, "")
+#define FOLD__ELEMENTWISE(X)                                                                             \
+    X(add, add, copy, "g", copy, "g")                                                                    \
+    X(sub, sub, copy, "g", neg, "g")                                                                     \
+    X(mul, mul, mul, "gb", mul, "ga")                                                                    \
+    X(div, div, div, "gb", d_div_b, "gyb")                                                               \
+    X(min, min, d_min_a, "gab", d_min_b, "gab") X(max, max, d_max_a, "gab", d_max_b, "gab")              \
+        X(neg, neg, neg, "g", copy, "") X(exp, exp, d_exp, "gy", copy, "")                               \
+            X(log, log, d_log, "ga", copy, "") X(sqrt, sqrt, d_sqrt, "gy", copy, "")                     \
+                X(square, square, d_square, "ga", copy, "") X(abs, abs, d_abs, "ga", copy, "")           \
+                    X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "") X(tanh, tanh, d_tanh, "gy", copy, "") \
+                        X(relu, relu, d_relu, "gy", copy, "") X(gelu, gelu, d_gelu, "ga", copy, "")      \
+                            X(softplus, softplus, d_softplus, "ga", copy, "")                            \
+                                X(copy, copy, copy, "g", copy, "") X(stop, copy, copy, "", copy, "")
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                   \
     static const fold__elementwise fold__e_##name = { FOLD__MAP_##map,                    \
                                                       { FOLD__MAP_##da, FOLD__MAP_##db }, \
@@ -4053,24 +4053,26 @@ static double fold__random_unit(fold__random *random)
     return (double)(fold__random_next(random) >> 11) / 9007199254740992.0;
 }
 
-/* -2 log(x) for x in (0, 1], to about 11 digits: x = 2^e m, log m = 2 artanh((m - 1) / (m + 1)). */
-static double fold__minus_2_log(double angle)
+/* -2 log(value) for a value in (0, 1], to about 11 digits. The value is mantissa * 2^exponent, and the
+   logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
+static double fold__minus_2_log(double value)
 {
     FOLD__NO_CONTRACT
     uint64_t bits, exponent;
-    double mantissa, ratio, t2, series = 1.0 / 11;
-    memcpy(&bits, &angle, sizeof bits);
-    exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >>
-               52; /* so that m is in sqrt(1/2) .. sqrt(2) */
+    double mantissa, ratio, square;
+    double series = 1.0 / 11;
+    memcpy(&bits, &value, sizeof bits);
+    /* the mantissa comes to lie in sqrt(1/2) .. sqrt(2) */
+    exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
     bits -= (exponent - 1023) << 52;
     memcpy(&mantissa, &bits, sizeof mantissa);
     ratio = (mantissa - 1) / (mantissa + 1);
-    t2 = ratio * ratio;
-    series = series * t2 + 1.0 / 9;
-    series = series * t2 + 1.0 / 7;
-    series = series * t2 + 1.0 / 5;
-    series = series * t2 + 1.0 / 3;
-    series = series * t2 + 1;
+    square = ratio * ratio;
+    series = series * square + 1.0 / 9;
+    series = series * square + 1.0 / 7;
+    series = series * square + 1.0 / 5;
+    series = series * square + 1.0 / 3;
+    series = series * square + 1;
     return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
 }
 
@@ -4080,51 +4082,53 @@ static double fold__minus_2_log(double angle)
 static void fold__random_normals(fold__random *random, float scale, float out[2])
 {
     FOLD__NO_CONTRACT
-    const uint64_t z = fold__random_next(random);
-    const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(z >> 32) + 0.5) / 4294967296.0));
-    const double angle = ((double)(uint32_t)(z & 0x3fffffffu) + 0.5 - 536870912.0) *
-                         (1.57079632679489661923 / 1073741824.0),
-                 x2 = angle * angle;
-    double sum = 1.0 / 362880, cosine = -1.0 / 3628800;
-    const int turned = z >> 31 & 1, exchanged = z >> 30 & 1;
-    sum = sum * x2 - 1.0 / 5040;
-    sum = sum * x2 + 1.0 / 120;
-    sum = sum * x2 - 1.0 / 6;
-    sum = (sum * x2 + 1) * angle;
-    cosine = cosine * x2 + 1.0 / 40320;
-    cosine = cosine * x2 - 1.0 / 720;
-    cosine = cosine * x2 + 1.0 / 24;
-    cosine = cosine * x2 - 0.5;
-    cosine = cosine * x2 + 1;
+    const uint64_t bits = fold__random_next(random);
+    const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
+    const double angle = ((double)(uint32_t)(bits & 0x3fffffffu) + 0.5 - 536870912.0) *
+                         (1.57079632679489661923 / 1073741824.0);
+    const double square = angle * angle;
+    double sine = 1.0 / 362880;
+    double cosine = -1.0 / 3628800;
+    const int turned = bits >> 31 & 1;
+    const int exchanged = bits >> 30 & 1;
+    sine = sine * square - 1.0 / 5040;
+    sine = sine * square + 1.0 / 120;
+    sine = sine * square - 1.0 / 6;
+    sine = (sine * square + 1) * angle;
+    cosine = cosine * square + 1.0 / 40320;
+    cosine = cosine * square - 1.0 / 720;
+    cosine = cosine * square + 1.0 / 24;
+    cosine = cosine * square - 0.5;
+    cosine = cosine * square + 1;
     out[exchanged] = scale * (float)(radius * cosine * (turned ? -1 : 1));
-    out[!exchanged] = scale * (float)(radius * sum);
+    out[!exchanged] = scale * (float)(radius * sine);
 }
 
 /* Orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     FOLD__NO_CONTRACT
-    const size_t count = fold__min_size(rows, columns), length = fold__max_size(rows, columns);
-    const size_t step = rows <= columns ? columns : 1, within = rows <= columns ? 1 : columns;
-    for (size_t i = 0; i < count; i++) {
+    const size_t count = fold__min_size(rows, columns);
+    const size_t length = fold__max_size(rows, columns);
+    const size_t step = rows <= columns ? columns : 1;   /* from vector to vector */
+    const size_t within = rows <= columns ? 1 : columns; /* from value to value of one vector */
+    for (size_t vector = 0; vector < count; vector++) {
         for (int pass = 0; pass < 2; pass++) /* twice is enough (Kahan and Parlett) */
-            for (size_t j = 0; j < i; j++) {
+            for (size_t earlier = 0; earlier < vector; earlier++) {
                 double dot = 0;
-                for (size_t tile_step = 0; tile_step < length; tile_step++)
-                    dot += (double)values[i * step + tile_step * within] *
-                           (double)values[j * step + tile_step * within];
-                for (size_t tile_step = 0; tile_step < length; tile_step++)
-                    values[i * step + tile_step * within] -=
-                        (float)(dot * (double)values[j * step + tile_step * within]);
+                for (size_t i = 0; i < length; i++)
+                    dot += (double)values[vector * step + i * within] *
+                           (double)values[earlier * step + i * within];
+                for (size_t i = 0; i < length; i++)
+                    values[vector * step + i * within] -=
+                        (float)(dot * (double)values[earlier * step + i * within]);
             }
         double norm = 0;
-        for (size_t tile_step = 0; tile_step < length; tile_step++)
-            norm +=
-                (double)values[i * step + tile_step * within] * (double)values[i * step + tile_step * within];
+        for (size_t i = 0; i < length; i++)
+            norm += (double)values[vector * step + i * within] * (double)values[vector * step + i * within];
         norm = 1 / sqrt(norm);
-        for (size_t tile_step = 0; tile_step < length; tile_step++)
-            values[i * step + tile_step * within] =
-                (float)((double)values[i * step + tile_step * within] * norm);
+        for (size_t i = 0; i < length; i++)
+            values[vector * step + i * within] = (float)((double)values[vector * step + i * within] * norm);
     }
     for (size_t i = 0; i < rows * columns; i++)
         values[i] *= gain;
@@ -4166,17 +4170,17 @@ static void fold__initialise(fold_model *m, float *values, const fold_param_desc
 
 /* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. `which`: 1 the
  * weight, 2 its transpose. */
-static void fold__pack_part(fold_model *m, const fold__param_data *param, unsigned which, int first,
+static void fold__pack_part(fold_model *m, const fold__param_data *param, unsigned layouts, int first,
                             int count)
 {
     const float *weights = fold__values(m) + param->at;
     float *packs = fold__packs(m);
     if (param->shape.rank == 1)
         memcpy(packs + param->pack + first, weights + first, (size_t)count * sizeof *weights);
-    else if ((which & 1) && param->pack != FOLD__NO_PACK)
+    else if ((layouts & 1) && param->pack != FOLD__NO_PACK)
         m->kernels->pack(packs + param->pack, weights, param->shape.dim[0], param->shape.dim[1], 0, first,
                          count);
-    if ((which & 2) && param->pack_t != FOLD__NO_PACK)
+    if ((layouts & 2) && param->pack_t != FOLD__NO_PACK)
         m->kernels->pack(packs + param->pack_t, weights, param->shape.dim[1], param->shape.dim[0], 1, first,
                          count);
 }
@@ -4208,8 +4212,8 @@ static int fold__wants_pack(const fold_model *m, unsigned uses, unsigned direct,
 /* Reserves the spans a new parameter needs; 0 when there is no memory. */
 static int fold__param_reserve(fold_model *m, const fold__param_data *param, size_t pack_floats)
 {
-    const size_t span = param->at + fold__round_up(param->size, FOLD__SPAN_ALIGN),
-                 bytes = fold__size(span, sizeof(float), 0);
+    const size_t end = param->at + fold__round_up(param->size, FOLD__SPAN_ALIGN),
+                 bytes = fold__size(end, sizeof(float), 0);
     const size_t rows = (param->uses & FOLD_FOR_LOOKUP) ? (size_t)param->shape.dim[0] : 0;
     fold__arena *arena = &m->arena;
     if (!fold__arena_need(arena, FOLD__M_PARAMS, (m->n_params + 1) * sizeof *param))
@@ -4437,10 +4441,10 @@ FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, fl
 
 static void fold__touch_row(fold_model *m, fold__param_data *param, uint32_t row)
 {
-    uint8_t *is = fold__is_touched(m) + param->touched_at;
-    if (is[row])
+    uint8_t *is_touched = fold__is_touched(m) + param->touched_at;
+    if (is_touched[row])
         return;
-    is[row] = 1;
+    is_touched[row] = 1;
     fold__touched(m)[param->touched_at + param->touched++] = row;
 }
 
@@ -4488,10 +4492,10 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
-    const float *g = fold__grads(m) + param->at;
+    const float *grads = fold__grads(m) + param->at;
     param->grad_clear = 0;
     for (size_t at = 0; at < param->size && fold__is_sparse(param); at++)
-        if (g[at] != 0)
+        if (grads[at] != 0)
             fold__touch_row(m, param, (uint32_t)(at / width));
 }
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param param)
@@ -4636,7 +4640,7 @@ typedef struct fold__trace_op {
    identical calls record for a looked-up word. cell null: there is none. */
 typedef struct fold__projection {
     fold_cell cell;
-    fold_param W[2], b[2]; /* of its products */
+    fold_param weight[2], bias[2]; /* of its products */
 } fold__projection;
 
 typedef struct fold__cell_data {
@@ -4821,10 +4825,10 @@ static void fold__note_room(fold_ctx *f)
         const uint32_t fit = fold__capacity(f, FOLD__ARRAY_SIG + i, fold__node_bytes[i]);
         nodes = fit < nodes ? fit : nodes;
     }
-    const uint32_t one = fold__capacity(f, FOLD__ARRAY_EDGE_SOURCE, 4),
-                   other = fold__capacity(f, FOLD__ARRAY_EDGE_OFFSET, 4);
+    const uint32_t sources = fold__capacity(f, FOLD__ARRAY_EDGE_SOURCE, 4),
+                   offsets = fold__capacity(f, FOLD__ARRAY_EDGE_OFFSET, 4);
     f->node_cap = nodes < 2 ? 0 : nodes - 2;
-    f->edge_cap = one < other ? one : other;
+    f->edge_cap = sources < offsets ? sources : offsets;
 }
 
 /* The size of a block that holds the context and all that was asked for since the reset. */
@@ -4927,19 +4931,19 @@ static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data
 
 static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape *shape)
 {
-    fold__shape_entry *entry = f->shapes;
+    fold__shape_entry *entries = f->shapes;
     uint32_t *recent = &f->recent_shape[(uint32_t)shape->dim[0] % FOLD__RECENT_SHAPES];
-    if (*recent < f->n_shapes && fold__shape_same(&entry[*recent].shape, shape))
+    if (*recent < f->n_shapes && fold__shape_same(&entries[*recent].shape, shape))
         return *recent;
-    for (uint32_t shape_index = f->n_shapes; shape_index-- > 0;)
-        if (fold__shape_same(&entry[shape_index].shape, shape))
-            return *recent = shape_index;
-    if (!fold__need(f, FOLD__ARRAY_SHAPES, f->n_shapes + 1, sizeof *entry))
+    for (uint32_t index = f->n_shapes; index-- > 0;)
+        if (fold__shape_same(&entries[index].shape, shape))
+            return *recent = index;
+    if (!fold__need(f, FOLD__ARRAY_SHAPES, f->n_shapes + 1, sizeof *entries))
         return FOLD__NONE;
     fold__renew(f);
-    entry = f->shapes;
-    entry[f->n_shapes].shape = *shape;
-    entry[f->n_shapes].size = (uint32_t)fold__shape_size(shape);
+    entries = f->shapes;
+    entries[f->n_shapes].shape = *shape;
+    entries[f->n_shapes].size = (uint32_t)fold__shape_size(shape);
     return f->n_shapes++;
 }
 static int fold__is_op(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__KIND_MASK) == FOLD__OP; }
@@ -4958,7 +4962,7 @@ static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
 typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
-    uint32_t elems[2], elems_off[2];
+    uint32_t elems[2], elems_offset[2];
 } fold__list;
 
 /* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
@@ -5077,11 +5081,11 @@ static int fold__ref_slot(const fold__program *program, const fold__ref *ref)
 
 /* Operand j of an op of a program when some output's gradient reaches it, else NULL. */
 static const fold__ref *fold__passed_operand(const fold_model *m, const fold__program *program,
-                                             const fold__body_op *op, int j)
+                                             const fold__body_op *op, int operand)
 {
-    if (!program->value[op->first_value].passes || !fold__differentiable(fold__op_of(m, op->op), j))
+    if (!program->value[op->first_value].passes || !fold__differentiable(fold__op_of(m, op->op), operand))
         return NULL;
-    return &program->ref[op->first_ref + (uint32_t)j];
+    return &program->ref[op->first_ref + (uint32_t)operand];
 }
 
 /* Which inputs may get a gradient: those that some output's gradient reaches. */
@@ -5184,7 +5188,7 @@ static int fold__grow_table(fold_ctx *f)
 }
 
 /* The signature of a key, made when it is new; 0 on failure. Keys are compared in full. */
-static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, const fold__sig *run_sig,
+static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, const fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
     const uint32_t hash = fold__hash_words(key, words);
@@ -5202,7 +5206,7 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, cons
     if (!fold__need(f, FOLD__ARRAY_SIGS, f->n_sigs + 2, sizeof(fold__sig)) ||
         !fold__need(f, FOLD__ARRAY_KEYS, f->keys_used + words, sizeof *key))
         return 0;
-    fold__sig signature = *run_sig;
+    fold__sig signature = *draft;
     signature.key = f->keys_used;
     signature.key_words = words;
     signature.hash = hash;
@@ -5229,34 +5233,34 @@ static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operan
 static uint32_t fold__request_key(const fold_ctx *f, const fold__request *request, uint32_t *key,
                                   uint32_t *shared)
 {
-    uint32_t count = 1, mask = 0;
+    uint32_t words = 1, mask = 0;
     for (int attribute = 0; attribute < request->n_attr; attribute++)
-        key[count++] = (uint32_t)request->attr[attribute];
+        key[words++] = (uint32_t)request->attr[attribute];
     if (request->has_params) {
-        key[count++] = request->param[0];
-        key[count++] = request->param[1];
+        key[words++] = request->param[0];
+        key[words++] = request->param[1];
     }
-    for (uint32_t i = 0; i < request->n_in; i++) {
-        key[count++] = request->in[i].shape;
-        mask |= (uint32_t)((request->in[i].kind & FOLD__SHARED) != 0) << i;
+    for (uint32_t input = 0; input < request->n_in; input++) {
+        key[words++] = request->in[input].shape;
+        mask |= (uint32_t)((request->in[input].kind & FOLD__SHARED) != 0) << input;
     }
     for (int component = 0; component < request->n_list; component++)
-        key[count++] = request->list_shape[component];
-    for (uint32_t i = 0; i < request->n_in && mask >> i; i++)
-        if (mask >> i & 1) {
-            key[count++] = fold__shared_word(f, &request->in[i]);
-            key[count++] = request->in[i].offset;
+        key[words++] = request->list_shape[component];
+    for (uint32_t input = 0; input < request->n_in && mask >> input; input++)
+        if (mask >> input & 1) {
+            key[words++] = fold__shared_word(f, &request->in[input]);
+            key[words++] = request->in[input].offset;
         }
     if (f->frame.cell) {
-        key[count++] = f->frame.tag;
-        key[count++] = f->frame.ordinal + 1;
+        key[words++] = f->frame.tag;
+        key[words++] = f->frame.ordinal + 1;
     }
     if (mask)
-        key[count++] = mask;
+        key[words++] = mask;
     key[0] = request->op | request->n_in << 16 | (uint32_t)(mask != 0) << 30 |
              (uint32_t)(f->frame.cell != 0) << 31;
     *shared = mask;
-    return count;
+    return words;
 }
 
 /* Whether a request is of a signature: what its key would be, without making it. */
@@ -5274,18 +5278,19 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
         differ |= (word[0] ^ request->param[0]) | (word[1] ^ request->param[1]);
         word += 2;
     }
-    for (uint32_t i = 0; i < request->n_in; i++) {
-        differ |= *word++ ^ request->in[i].shape;
-        kinds |= request->in[i].kind;
+    for (uint32_t input = 0; input < request->n_in; input++) {
+        differ |= *word++ ^ request->in[input].shape;
+        kinds |= request->in[input].kind;
     }
     for (int component = 0; component < request->n_list; component++)
         differ |= *word++ ^ request->list_shape[component];
     if (!sig->shared)
         return !(differ | (kinds & FOLD__SHARED));
-    for (uint32_t i = 0; i < request->n_in && !differ; i++) {
-        differ = (sig->shared >> i & 1) != ((request->in[i].kind & FOLD__SHARED) != 0);
-        if (sig->shared >> i & 1) {
-            differ |= (word[0] ^ fold__shared_word(f, &request->in[i])) | (word[1] ^ request->in[i].offset);
+    for (uint32_t input = 0; input < request->n_in && !differ; input++) {
+        differ = (sig->shared >> input & 1) != ((request->in[input].kind & FOLD__SHARED) != 0);
+        if (sig->shared >> input & 1) {
+            differ |=
+                (word[0] ^ fold__shared_word(f, &request->in[input])) | (word[1] ^ request->in[input].offset);
             word += 2;
         }
     }
@@ -5343,21 +5348,21 @@ static const fold_node fold__null = { 0, 0 };
 
 static fold_node fold__handle(const fold_ctx *f, uint32_t id)
 {
-    fold_node x;
-    x.id = id;
-    x.epoch = f->epoch;
-    return x;
+    fold_node node;
+    node.id = id;
+    node.epoch = f->epoch;
+    return node;
 }
 
 /* Appends one node; capacity is there. Its edges are those added since the last node. */
-FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t src, uint32_t off,
+FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
     const uint32_t id = f->n_nodes + 1;
     f->n_nodes = id;
     f->sig[id] = sig;
-    f->source[id] = src ? src : id;
-    f->offset[id] = off;
+    f->source[id] = source ? source : id;
+    f->offset[id] = offset;
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
     f->node_data[id] = data;
@@ -5391,31 +5396,31 @@ FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node x, const char *who)
+static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who)
 {
-    if (x.id && !fold__broken(f))
+    if (node.id && !fold__broken(f))
         fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
 }
 
 /* Whether a handle is of a live node of this context; if not, an error unless it is null or there is one
  * already. */
-FOLD__INLINE int fold__is_live(fold_ctx *f, fold_node x, const char *who)
+FOLD__INLINE int fold__is_live(fold_ctx *f, fold_node node, const char *who)
 {
-    if (FOLD__LIKELY(x.epoch == f->epoch && x.id - 1 < f->n_nodes && !fold__broken(f)))
+    if (FOLD__LIKELY(node.epoch == f->epoch && node.id - 1 < f->n_nodes && !fold__broken(f)))
         return 1;
-    fold__bad_operand(f, x, who);
+    fold__bad_operand(f, node, who);
     return 0;
 }
 
 /* A live node of this context as an operand; 0 otherwise. */
-FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
+FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
 {
-    if (!fold__is_live(f, x, who))
+    if (!fold__is_live(f, node, who))
         return 0;
-    operand->source = f->source[x.id];
-    operand->offset = f->offset[x.id];
-    operand->shape = f->shape[x.id];
-    operand->kind = (uint8_t)((f->kind[x.id] & FOLD__SHARED) | (f->kind[operand->source] & ~FOLD__SHARED));
+    operand->source = f->source[node.id];
+    operand->offset = f->offset[node.id];
+    operand->shape = f->shape[node.id];
+    operand->kind = (uint8_t)((f->kind[node.id] & FOLD__SHARED) | (f->kind[operand->source] & ~FOLD__SHARED));
     return 1;
 }
 
@@ -5424,15 +5429,15 @@ static const fold_shape *fold__operand_shape(const fold_ctx *f, const fold__oper
     return &f->shapes[operand->shape].shape;
 }
 
-static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_t off,
-                              const fold_shape *new_shape, uint8_t flags)
+static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_t offset,
+                              const fold_shape *shape, uint8_t flags)
 {
-    const uint32_t shape = fold__intern_shape(f, new_shape);
-    if (shape == FOLD__NONE || !fold__room(f, 1, 0))
+    const uint32_t shape_index = fold__intern_shape(f, shape);
+    if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
     const uint8_t inherited = operand->kind & (FOLD__SHARED | FOLD__ELEM);
     return fold__handle(f, fold__append(f, (uint8_t)(FOLD__WINDOW | flags | inherited), 0, operand->source,
-                                        operand->offset + off, shape, 0));
+                                        operand->offset + offset, shape_index, 0));
 }
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
@@ -5443,17 +5448,19 @@ static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
 {
     uint32_t *table = f->twins;
     const uint32_t mask = f->twins_size - 1;
-    const uint32_t e0 = f->first_edge[id], count = f->n_edges - e0, leaf = f->kind[id] & FOLD__KIND_MASK;
-    uint32_t hash = fold__hash_words(f->edge_source + e0, count) * 31u +
-                    fold__hash_words(f->edge_offset + e0, count) + f->sig[id] * 0x9e3779b1u + leaf;
+    const uint32_t first = f->first_edge[id], count = f->n_edges - first,
+                   kind = f->kind[id] & FOLD__KIND_MASK;
+    uint32_t hash = fold__hash_words(f->edge_source + first, count) * 31u +
+                    fold__hash_words(f->edge_offset + first, count) + f->sig[id] * 0x9e3779b1u + kind;
     hash ^= (uint32_t)fold__mix64(f->node_data[id]);
     for (hash &= mask; table[hash]; hash = (hash + 1) & mask) {
-        const uint32_t twin = table[hash], t0 = f->first_edge[twin];
+        const uint32_t twin = table[hash], twin_first = f->first_edge[twin];
         if (f->sig[twin] == f->sig[id] && f->node_data[twin] == f->node_data[id] &&
-            f->kind[twin] % 8 == leaf && f->shape[twin] == f->shape[id] &&
-            f->first_edge[twin + 1] - t0 == count &&
-            (!count || (!memcmp(f->edge_source + t0, f->edge_source + e0, count * sizeof *f->edge_source) &&
-                        !memcmp(f->edge_offset + t0, f->edge_offset + e0, count * sizeof *f->edge_offset))))
+            f->kind[twin] % 8 == kind && f->shape[twin] == f->shape[id] &&
+            f->first_edge[twin + 1] - twin_first == count &&
+            (!count ||
+             (!memcmp(f->edge_source + twin_first, f->edge_source + first, count * sizeof *f->edge_source) &&
+              !memcmp(f->edge_offset + twin_first, f->edge_offset + first, count * sizeof *f->edge_offset))))
             return twin;
     }
     table[hash] = id;
@@ -5504,13 +5511,13 @@ enum { FOLD__FIRST_SHAPES = 64 }; /* for which there is always room */
 /* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
 static void fold__mark_sigs(fold_ctx *f)
 {
-    fold__sig *sig = f->sigs;
-    for (uint32_t sig_index = 1; sig_index <= f->n_sigs; sig_index++)
-        sig[sig_index].hash = 0;
+    fold__sig *sigs = f->sigs;
+    for (uint32_t index = 1; index <= f->n_sigs; index++)
+        sigs[index].hash = 0;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (f->sig[id])
-            sig[f->sig[id]].hash = sig[sig[f->sig[id]].tag_cell].hash = 1;
-    sig[f->frame.cell ? f->frame.tag : 0].hash = 1;
+            sigs[f->sig[id]].hash = sigs[sigs[f->sig[id]].tag_cell].hash = 1;
+    sigs[f->frame.cell ? f->frame.tag : 0].hash = 1;
 }
 
 /* The word of a body's op's key that is its call's signature. */
@@ -5548,29 +5555,29 @@ static void fold__move_program(fold_ctx *f, fold__sig *sig)
 /* Gives the signatures that are marked new numbers, in the order they have. */
 static void fold__number_sigs(fold_ctx *f)
 {
-    fold__sig *sig = f->sigs;
+    fold__sig *sigs = f->sigs;
     uint32_t count = 0;
-    for (uint32_t sig_index = 1; sig_index <= f->n_sigs; sig_index++)
-        if (sig[sig_index].hash)
-            sig[sig_index].hash = ++count;
-    for (uint32_t sig_index = 1; sig_index <= f->n_sigs; sig_index++)
-        if (sig[sig_index].hash && sig[sig_index].tag_cell)
-            sig[sig_index].tag_cell = *fold__key_tag(f, &sig[sig_index]) = sig[sig[sig_index].tag_cell].hash;
+    for (uint32_t index = 1; index <= f->n_sigs; index++)
+        if (sigs[index].hash)
+            sigs[index].hash = ++count;
+    for (uint32_t index = 1; index <= f->n_sigs; index++)
+        if (sigs[index].hash && sigs[index].tag_cell)
+            sigs[index].tag_cell = *fold__key_tag(f, &sigs[index]) = sigs[sigs[index].tag_cell].hash;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (f->sig[id])
-            f->sig[id] = sig[f->sig[id]].hash;
+            f->sig[id] = sigs[f->sig[id]].hash;
     if (f->frame.cell)
-        f->frame.tag = sig[f->frame.tag].hash;
+        f->frame.tag = sigs[f->frame.tag].hash;
 }
 
 /* Moves the signatures that have a new number there, and drops the others. */
 static void fold__move_sigs(fold_ctx *f)
 {
-    fold__sig *sig = f->sigs;
+    fold__sig *sigs = f->sigs;
     const uint32_t count = f->n_sigs;
     f->n_sigs = f->keys_used = f->ops_used = f->refs_used = f->op_shapes_used = f->values_used = 0;
-    for (uint32_t i = 1; i <= count; i++) {
-        fold__sig moved = sig[i];
+    for (uint32_t index = 1; index <= count; index++) {
+        fold__sig moved = sigs[index];
         if (!moved.hash)
             continue;
         moved.key =
@@ -5578,9 +5585,9 @@ static void fold__move_sigs(fold_ctx *f)
         moved.hash = fold__hash_words(f->keys + moved.key, moved.key_words);
         if (!moved.is_cell)
             fold__move_program(f, &moved);
-        sig[++f->n_sigs] = moved;
+        sigs[++f->n_sigs] = moved;
     }
-    f->arrays[FOLD__ARRAY_SIGS].need = (f->n_sigs + 1) * sizeof *sig;
+    f->arrays[FOLD__ARRAY_SIGS].need = (f->n_sigs + 1) * sizeof *sigs;
 }
 
 /* The least size of a hash table at most half full. */
@@ -5669,20 +5676,21 @@ static uint32_t *fold__use_node(const fold_ctx *f, uint32_t param)
 
 /* Element e of component c of a list whose handles were checked. Edges lie component by component. A
    parameter stands for its per-sample copy. */
-static void fold__list_operand(const fold_ctx *f, const fold__list *list, int column, size_t element,
-                               uint32_t *src, uint32_t *off)
+static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
+                               uint32_t *source, uint32_t *offset)
 {
     if (!list->first) {
-        *src = list->elems[column] + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
-        *off = list->elems_off[column];
+        *source = list->elems[component] + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
+        *offset = list->elems_offset[component];
         return;
     }
-    const uint32_t id = column == 1 && list->second ? list->second[element].id
-                                                    : list->first[element * list->step + (size_t)column].id;
-    *src = f->source[id];
-    *off = f->offset[id];
-    if ((f->kind[*src] & FOLD__KIND_MASK) == FOLD__PARAM)
-        *src = fold__use_node(f, (uint32_t)f->node_data[*src])[1];
+    const uint32_t id = component == 1 && list->second
+                            ? list->second[element].id
+                            : list->first[element * list->step + (size_t)component].id;
+    *source = f->source[id];
+    *offset = f->offset[id];
+    if ((f->kind[*source] & FOLD__KIND_MASK) == FOLD__PARAM)
+        *source = fold__use_node(f, (uint32_t)f->node_data[*source])[1];
 }
 
 static size_t fold__n_operands(const fold__request *request)
@@ -5694,14 +5702,15 @@ static size_t fold__n_operands(const fold__request *request)
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
-    for (uint32_t i = 0; i < request->n_in; i++, edge++) {
-        kinds |= 1u << (request->in[i].kind & (FOLD__KIND_MASK | FOLD__ELEM | FOLD__SHARED));
-        f->edge_source[edge] = request->in[i].source;
-        f->edge_offset[edge] = request->in[i].offset;
+    for (uint32_t input = 0; input < request->n_in; input++, edge++) {
+        kinds |= 1u << (request->in[input].kind & (FOLD__KIND_MASK | FOLD__ELEM | FOLD__SHARED));
+        f->edge_source[edge] = request->in[input].source;
+        f->edge_offset[edge] = request->in[input].offset;
     }
-    for (int column = 0; column < request->n_list; column++)
-        for (size_t i = 0; i < request->list->count; i++, edge++)
-            fold__list_operand(f, request->list, column, i, &f->edge_source[edge], &f->edge_offset[edge]);
+    for (int component = 0; component < request->n_list; component++)
+        for (size_t element = 0; element < request->list->count; element++, edge++)
+            fold__list_operand(f, request->list, component, element, &f->edge_source[edge],
+                               &f->edge_offset[edge]);
     f->n_edges = edge;
     return kinds;
 }
@@ -5717,7 +5726,7 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
     if (fold__broken(f) || (twins && !fold__twins_ready(f)) || !fold__room(f, 0, fold__n_operands(request)))
         return fold__null;
     const uint32_t edges = f->n_edges, kinds = fold__add_edges(f, request),
-                   level = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
+                   per_element = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
     uint32_t sig = kinds & FOLD__KINDS_MARKER ? 0 : fold__request_sig(f, request);
     if (sig &&
         !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures: it is asked for again */
@@ -5726,7 +5735,7 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
         f->n_edges = edges;
         return kinds & FOLD__KINDS_MARKER ? fold__record_elements(f, request) : fold__null;
     }
-    const uint32_t id = fold__append_call(f, sig, (uint8_t)level, request->data);
+    const uint32_t id = fold__append_call(f, sig, (uint8_t)per_element, request->data);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
     if (twin)
         return fold__found_twin(f, id, twin);
@@ -5935,8 +5944,8 @@ static size_t fold__own_place(const fold_ctx *f, const float *values)
    before a reset are told by their place, or by nobody having been shown any since. */
 static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
 {
-    const size_t own = values ? fold__own_place(f, values) : FOLD__ELSEWHERE;
-    if (own != FOLD__ELSEWHERE && (!f->values_shown || own + size > f->data_used)) {
+    const size_t own_offset = values ? fold__own_place(f, values) : FOLD__ELSEWHERE;
+    if (own_offset != FOLD__ELSEWHERE && (!f->values_shown || own_offset + size > f->data_used)) {
         fold__fail(f, FOLD_BAD_ARGUMENT,
                    "input: these values of the context ended with its reset: fold_read them before");
         return FOLD__NONE;
@@ -5944,8 +5953,8 @@ static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
     const uint32_t place = fold__place_data(f, size);
     if (place == FOLD__NONE)
         return FOLD__NONE;
-    if (own != FOLD__ELSEWHERE)
-        values = f->data + own;
+    if (own_offset != FOLD__ELSEWHERE)
+        values = f->data + own_offset;
     if (values)
         memcpy(fold__at_place(f, place), values, size * sizeof *values);
     else
@@ -5953,25 +5962,25 @@ static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
     return place;
 }
 
-static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape *new_shape)
+static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape *shape)
 {
     if (fold__broken(f))
         return fold__null;
-    if (!fold__shape_ok(new_shape)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "input: a shape needs rank 1 to 4 and dimensions of at least 1");
+    if (!fold__shape_ok(shape)) {
+        fold__fail(f, FOLD_BAD_SHAPE, "input: a shape_index needs rank 1 to 4 and dimensions of at least 1");
         return fold__null;
     }
     if (f->frame.cell) {
         fold__fail(f, FOLD_BAD_CELL, "input: a cell body has no inputs but those it is given");
         return fold__null;
     }
-    const uint32_t place = fold__place_input(f, values, (size_t)fold__shape_size(new_shape));
+    const uint32_t place = fold__place_input(f, values, (size_t)fold__shape_size(shape));
     if (place == FOLD__NONE)
         return fold__null;
-    const uint32_t shape = fold__intern_shape(f, new_shape);
-    if (shape == FOLD__NONE || !fold__room(f, 1, 0))
+    const uint32_t shape_index = fold__intern_shape(f, shape);
+    if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
-    const uint32_t id = fold__append(f, FOLD__INPUT, 0, 0, 0, shape, 0);
+    const uint32_t id = fold__append(f, FOLD__INPUT, 0, 0, 0, shape_index, 0);
     f->place[id] = place;
     return fold__handle(f, id);
 }
@@ -5993,14 +6002,15 @@ FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int count)
 FOLD_API fold_node fold_constant(fold_ctx *f, float value) { return fold_input(f, &value, 1); }
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape) { return fold__input(f, NULL, &shape); }
 
-FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape old_shape)
+FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape)
 {
     if (fold__broken(f))
         return fold__null;
     if (!values)
         return fold__missing(f, "input_ref");
-    if (!fold__shape_ok(&old_shape)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "input_ref: a shape needs rank 1 to 4 and dimensions of at least 1");
+    if (!fold__shape_ok(&shape)) {
+        fold__fail(f, FOLD_BAD_SHAPE,
+                   "input_ref: a shape_index needs rank 1 to 4 and dimensions of at least 1");
         return fold__null;
     }
     if (f->frame.cell) {
@@ -6011,10 +6021,10 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape o
         fold__fail(f, FOLD_BAD_ARGUMENT, "input_ref: the context's own values move: fold_input copies them");
         return fold__null;
     }
-    const uint32_t shape = fold__intern_shape(f, &old_shape);
-    if (shape == FOLD__NONE || !fold__room(f, 1, 0))
+    const uint32_t shape_index = fold__intern_shape(f, &shape);
+    if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
-    return fold__handle(f, fold__append(f, FOLD__REF, 0, 0, 0, shape, (uint64_t)(uintptr_t)values));
+    return fold__handle(f, fold__append(f, FOLD__REF, 0, 0, 0, shape_index, (uint64_t)(uintptr_t)values));
 }
 
 static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, const char *who)
@@ -6071,16 +6081,16 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
     const fold__param_data *data = fold__param_or_fail(f, param, "use");
     if (!data)
         return fold__null;
-    const size_t had = f->arrays[FOLD__ARRAY_PARAM_NODES].capacity;
+    const size_t old_capacity = f->arrays[FOLD__ARRAY_PARAM_NODES].capacity;
     const uint32_t shape = fold__intern_shape(f, &data->shape);
     if (shape == FOLD__NONE ||
         !fold__need(f, FOLD__ARRAY_PARAM_NODES, 2 * (size_t)f->model->n_params, sizeof(uint32_t)) ||
         !fold__room(f, 1, 0))
         return fold__null;
     fold__renew(f);
-    if (f->arrays[FOLD__ARRAY_PARAM_NODES].capacity > had)
-        memset(f->arrays[FOLD__ARRAY_PARAM_NODES].data + had, 0,
-               f->arrays[FOLD__ARRAY_PARAM_NODES].capacity - had);
+    if (f->arrays[FOLD__ARRAY_PARAM_NODES].capacity > old_capacity)
+        memset(f->arrays[FOLD__ARRAY_PARAM_NODES].data + old_capacity, 0,
+               f->arrays[FOLD__ARRAY_PARAM_NODES].capacity - old_capacity);
     uint32_t *node = fold__use_node(f, param.id - 1);
     if (!*node)
         *node = fold__append(f, FOLD__PARAM | FOLD__SHARED, 0, 0, 0, shape, param.id - 1);
@@ -6112,7 +6122,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
                                  const uint32_t param[2], uint32_t whole)
 {
     fold__request request;
-    int mixed = 0, lead = 0;
+    int mixed = 0, leading = 0;
     fold__clear_request(&request);
     request.op = FOLD__OP_linear;
     request.n_attr = 4;
@@ -6122,16 +6132,16 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
     memcpy(request.param, param, sizeof request.param);
     for (int i = 0; i < count; i++)
         mixed |= fold__is_elem(&operand[i]);
-    while (mixed && lead < count && !fold__is_elem(&operand[lead]))
-        lead++;
-    if (lead && !attr[1]) {
+    while (mixed && leading < count && !fold__is_elem(&operand[leading]))
+        leading++;
+    if (leading && !attr[1]) {
         request.in = operand;
-        request.n_in = (uint32_t)lead;
+        request.n_in = (uint32_t)leading;
         const fold_node start = fold__record(f, &request);
-        for (int i = 0; i < lead; i++)
+        for (int i = 0; i < leading; i++)
             request.attr[2] += fold__shape_last(fold__operand_shape(f, &operand[i]));
-        memmove(operand, operand + lead, (size_t)(count - lead) * sizeof *operand);
-        count -= lead;
+        memmove(operand, operand + leading, (size_t)(count - leading) * sizeof *operand);
+        count -= leading;
         if (!fold__operand_of(f, start, "linear", &operand[count++]))
             return fold__null;
         request.attr[1] = 1;
@@ -6150,17 +6160,17 @@ static int fold__is_concat(const fold_ctx *f, uint32_t id)
 /* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
-    const uint32_t src = operand[0].source;
-    if (count != 1 || !fold__is_concat(f, src) || (operand[0].kind & FOLD__SHARED))
+    const uint32_t concat = operand[0].source;
+    if (count != 1 || !fold__is_concat(f, concat) || (operand[0].kind & FOLD__SHARED))
         return count;
-    const fold__sig *sig = &f->sigs[f->sig[src]];
+    const fold__sig *sig = &f->sigs[f->sig[concat]];
     if (sig->shared || sig->out_shape[0] != operand[0].shape || f->shapes[operand[0].shape].shape.rank != 1)
         return count;
-    for (int i = 0; i < sig->n_in; i++) {
-        operand[i].source = f->edge_source[f->first_edge[src] + (uint32_t)i];
-        operand[i].offset = f->edge_offset[f->first_edge[src] + (uint32_t)i];
-        operand[i].shape = f->keys[sig->key + sig->in_shape + (uint32_t)i];
-        operand[i].kind = (uint8_t)(f->kind[operand[i].source] & ~FOLD__SHARED);
+    for (int part = 0; part < sig->n_in; part++) {
+        operand[part].source = f->edge_source[f->first_edge[concat] + (uint32_t)part];
+        operand[part].offset = f->edge_offset[f->first_edge[concat] + (uint32_t)part];
+        operand[part].shape = f->keys[sig->key + sig->in_shape + (uint32_t)part];
+        operand[part].kind = (uint8_t)(f->kind[operand[part].source] & ~FOLD__SHARED);
     }
     return sig->n_in;
 }
@@ -6170,11 +6180,11 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = &f->sigs[f->sig[id]];
     const uint32_t *shape = f->keys + sig->key + sig->in_shape;
-    uint32_t off = 0;
-    for (uint32_t i = 0; i < sig->n_in; i++) {
-        f->edge_source[f->first_edge[id] + i] = whole;
-        f->edge_offset[f->first_edge[id] + i] = off;
-        off += f->shapes[shape[i]].size;
+    uint32_t offset = 0;
+    for (uint32_t part = 0; part < sig->n_in; part++) {
+        f->edge_source[f->first_edge[id] + part] = whole;
+        f->edge_offset[f->first_edge[id] + part] = offset;
+        offset += f->shapes[shape[part]].size;
     }
     f->node_data[id] = 0;
 }
@@ -6204,14 +6214,14 @@ static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
 /* The rows of W that inputs meet: all; the first, as many as inputs have values; or the last, where the
    product starts from the last of `in`. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
-static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param b,
+static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
 {
     const int starts = part == FOLD__ROWS_LAST;
     fold__operand operands[FOLD_MAX_IN + 1];
     const char *who = transposed ? "linear_t" : "linear";
-    const fold__param_data *data = fold__param_or_fail(f, weight, who), *bias = NULL;
-    if (!data || (b.id && !(bias = fold__param_or_fail(f, b, who))))
+    const fold__param_data *matrix = fold__param_or_fail(f, weight, who), *vector = NULL;
+    if (!matrix || (bias.id && !(vector = fold__param_or_fail(f, bias, who))))
         return fold__null;
     if (!in)
         return fold__missing(f, who);
@@ -6226,23 +6236,23 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     if (!starts)
         count = fold__expand_concat(f, operands, count); /* behind the start there is no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
-    if (!(data->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR))) {
+    if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR))) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_LINEAR%s in its uses",
-                   who, data->name, transposed ? "_T" : "");
+                   who, matrix->name, transposed ? "_T" : "");
         return fold__null;
     }
-    const int inputs = data->shape.dim[transposed ? 1 : 0], outputs = data->shape.dim[transposed ? 0 : 1];
+    const int inputs = matrix->shape.dim[transposed ? 1 : 0], outputs = matrix->shape.dim[transposed ? 0 : 1];
     int given = 0;
     for (int i = 0; i < count - starts; i++)
         given += fold__shape_last(fold__operand_shape(f, &operands[i]));
     if (part == FOLD__ROWS_ALL ? given != inputs : given > inputs) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given, data->name,
-                   data->shape.dim[0], data->shape.dim[1]);
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given, matrix->name,
+                   matrix->shape.dim[0], matrix->shape.dim[1]);
         return fold__null;
     }
-    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who, bias->name, outputs,
-                   data->name, data->shape.dim[0], data->shape.dim[1]);
+    if (vector && (vector->shape.rank != 1 || vector->shape.dim[0] != outputs)) {
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: vector %s must be [%d], %s is [%d x %d]", who, vector->name,
+                   outputs, matrix->name, matrix->shape.dim[0], matrix->shape.dim[1]);
         return fold__null;
     }
     for (int i = 0; i < count; i++) { /* rows like any others; a parameter's by a copy */
@@ -6252,7 +6262,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
             return fold__null;
     }
     const int32_t attr[4] = { transposed, starts, starts ? inputs - given : 0, outputs };
-    const uint32_t param[2] = { weight.id, b.id };
+    const uint32_t param[2] = { weight.id, bias.id };
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
@@ -6321,7 +6331,7 @@ FOLD__BINARY(FOLD__DEFINE_BINARY)
 #undef FOLD__DEFINE_UNARY
 #undef FOLD__DEFINE_BINARY
 
-static uint64_t fold__float_data(float x) { return (uint32_t)fold__float_attr(x); }
+static uint64_t fold__float_data(float value) { return (uint32_t)fold__float_attr(value); }
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor)
 {
     return fold__op(f, FOLD__OP_scale, &x, 1, NULL, fold__float_data(factor));
@@ -6358,21 +6368,21 @@ FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis)
    a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
-    size_t i = 0;
+    size_t at = 0;
     if (!param->zeros_by_default || m->inference)
         return 0;
-    while (i < param->size && fold__values(m)[param->at + i] == 0)
-        i++;
-    return i == param->size;
+    while (at < param->size && fold__values(m)[param->at + at] == 0)
+        at++;
+    return at == param->size;
 }
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias)
 {
     const fold_node in[3] = { x, fold_use(f, gain), fold_use(f, bias) };
-    const fold__param_data *g = fold__param_or_fail(f, gain, "layer_norm");
-    if (g && fold__is_forgotten(f->model, g)) {
+    const fold__param_data *gain_data = fold__param_or_fail(f, gain, "layer_norm");
+    if (gain_data && fold__is_forgotten(f->model, gain_data)) {
         fold__fail(f, FOLD_BAD_ARGUMENT,
                    "layer_norm: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones",
-                   g->name);
+                   gain_data->name);
         return fold__null;
     }
     return fold__op(f, FOLD__OP_layer_norm, in, 3, NULL, 0);
@@ -6397,18 +6407,18 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 }
 
 /* Ops with an index into their input: data, checked here because kernels trust it. */
-static fold_node fold__indexed(fold_ctx *f, uint32_t op, fold_node x, int index)
+static fold_node fold__indexed(fold_ctx *f, uint32_t op, fold_node node, int index)
 {
     fold__operand operand;
     const char *name = fold__op_of(f->model, op)->def.name;
-    if (!fold__operand_of(f, x, name, &operand))
+    if (!fold__operand_of(f, node, name, &operand))
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size;
     if (index < 0 || index >= size) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index, size);
         return fold__null;
     }
-    return fold__op(f, op, &x, 1, NULL, (uint64_t)(uint32_t)index);
+    return fold__op(f, op, &node, 1, NULL, (uint64_t)(uint32_t)index);
 }
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index)
 {
@@ -6482,8 +6492,8 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
 }
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b)
 {
-    const fold_node x[2] = { a, b };
-    return fold_concat(f, x, 2, 0);
+    const fold_node both[2] = { a, b };
+    return fold_concat(f, both, 2, 0);
 }
 
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length)
@@ -6501,10 +6511,10 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     }
     if (axis > 0)
         return fold__op(f, FOLD__OP_slice, &x, 1, attr, 0);
-    uint32_t off = (uint32_t)start;
+    uint32_t offset = (uint32_t)start;
     for (int dim = 1; dim < shape->rank; dim++)
-        off *= (uint32_t)shape->dim[dim];
-    return fold__window(f, &operand, off, &out, 0);
+        offset *= (uint32_t)shape->dim[dim];
+    return fold__window(f, &operand, offset, &out, 0);
 }
 
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int count, fold_node *parts)
@@ -6596,9 +6606,9 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
     fold__operand operand;
     if (!fold__operand_of(f, x, "reshape", &operand))
         return fold__null;
-    const fold_shape old_shape = *fold__operand_shape(f, &operand);
-    if (!fold__shape_ok(&shape) || fold__shape_size(&shape) != fold__shape_size(&old_shape)) {
-        fold__fail_shapes(f, "reshape", "the new shape has another number of values", &old_shape, 1);
+    const fold_shape given = *fold__operand_shape(f, &operand);
+    if (!fold__shape_ok(&shape) || fold__shape_size(&shape) != fold__shape_size(&given)) {
+        fold__fail_shapes(f, "reshape", "the new shape has another number of values", &given, 1);
         return fold__null;
     }
     return fold__window(f, &operand, 0, &shape, 0);
@@ -6607,10 +6617,10 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
 /* -- over lists ------------------------------------------------------------------------------ */
 
 /* Makes the per-sample copy of a parameter that stands for it in lists. */
-static int fold__copy_param(fold_ctx *f, uint32_t src)
+static int fold__copy_param(fold_ctx *f, uint32_t source)
 {
-    const uint32_t param = (uint32_t)f->node_data[src];
-    fold__operand operand = { src, 0, f->shape[src], f->kind[src] };
+    const uint32_t param = (uint32_t)f->node_data[source];
+    fold__operand operand = { source, 0, f->shape[source], f->kind[source] };
     if (fold__use_node(f, param)[1])
         return 1;
     if (!fold__copy_operand(f, &operand))
@@ -6627,12 +6637,12 @@ static int fold__count_ok(fold_ctx *f, int count, const char *who)
 }
 
 /* Checks the handles of one component and finds its shape; `shape` is given for empty lists. */
-static int fold__check_list(fold_ctx *f, const char *who, const fold_node *x, size_t step, size_t count,
+static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t at = 0; at < count; at++) {
         fold__operand operand;
-        if (!fold__operand_of(f, x[i * step], who, &operand))
+        if (!fold__operand_of(f, nodes[at * step], who, &operand))
             return 0;
         if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source))
             return 0;
@@ -6670,22 +6680,22 @@ static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first,
     memset(&list, 0, sizeof list);
     request.list_shape[0] = request.list_shape[1] = FOLD__NONE;
     request.n_list = second || op == FOLD__OP_attend_n ? 2 : 1;
-    const int value = request.n_list - 1;
+    const int values_component = request.n_list - 1;
     if (empty) {
         const fold_shape scalar = fold_shape1(1);
         if (!fold__shape_ok(empty)) {
             fold__fail(f, FOLD_BAD_SHAPE, "%s: the shape is not valid", who);
             return fold__null;
         }
-        if (value)
+        if (values_component)
             request.list_shape[0] = fold__intern_shape(f, &scalar);
-        request.list_shape[value] = fold__intern_shape(f, empty);
-        if (request.list_shape[0] == FOLD__NONE || request.list_shape[value] == FOLD__NONE)
+        request.list_shape[values_component] = fold__intern_shape(f, empty);
+        if (request.list_shape[0] == FOLD__NONE || request.list_shape[values_component] == FOLD__NONE)
             return fold__null;
     }
     if (!fold__check_list(f, who, first, 1, (size_t)count, &request.list_shape[0]))
         return fold__null;
-    if (value && !fold__check_list(f, who, second, 1, (size_t)count, &request.list_shape[1]))
+    if (values_component && !fold__check_list(f, who, second, 1, (size_t)count, &request.list_shape[1]))
         return fold__null;
     list.first = first;
     list.second = second;
@@ -6793,10 +6803,10 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
         list.count = (size_t)(n_in / desc->n_in);
         request.n_list = desc->n_in;
         request.list = &list;
-        for (int column = 0; column < desc->n_in; column++) {
-            request.list_shape[column] = FOLD__NONE;
-            if (!fold__check_list(f, desc->name, in + column, list.step, list.count,
-                                  &request.list_shape[column]))
+        for (int component = 0; component < desc->n_in; component++) {
+            request.list_shape[component] = FOLD__NONE;
+            if (!fold__check_list(f, desc->name, in + component, list.step, list.count,
+                                  &request.list_shape[component]))
                 return fold__null;
         }
         return fold__record(f, &request);
@@ -6814,22 +6824,23 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
    copies at the inputs and outputs stand for the call's own borders. Calls: recording. Must not know plans.
  */
 
-static uint32_t fold__operand_tag(const fold_ctx *f, uint32_t src)
+static uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
-    switch (f->kind[src] & FOLD__KIND_MASK) {
-    case FOLD__OP: return f->sigs[f->sig[src]].tag_op;
+    switch (f->kind[source] & FOLD__KIND_MASK) {
+    case FOLD__OP: return f->sigs[f->sig[source]].tag_op;
     case FOLD__EXTRA:
-        return f->sigs[f->sig[f->node_data[src]]].tag_op + ((src - (uint32_t)f->node_data[src]) << 20);
-    case FOLD__INPUT: return FOLD__TAG_BARRIER + 1 + (uint32_t)f->node_data[src];
-    case FOLD__PARAM: return FOLD__TAG_PARAM + (uint32_t)f->node_data[src];
-    default: return f->element_tag[src]; /* elements */
+        return f->sigs[f->sig[f->node_data[source]]].tag_op +
+               ((source - (uint32_t)f->node_data[source]) << 20);
+    case FOLD__INPUT: return FOLD__TAG_BARRIER + 1 + (uint32_t)f->node_data[source];
+    case FOLD__PARAM: return FOLD__TAG_PARAM + (uint32_t)f->node_data[source];
+    default: return f->element_tag[source]; /* elements */
     }
 }
 
-static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, uint32_t src, uint32_t off,
+static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, uint32_t source, uint32_t offset,
                                    const fold_shape *shape)
 {
-    uint32_t words[8] = { hash, fold__operand_tag(f, src), off, (uint32_t)shape->rank, 0, 0, 0, 0 };
+    uint32_t words[8] = { hash, fold__operand_tag(f, source), offset, (uint32_t)shape->rank, 0, 0, 0, 0 };
     for (int axis = 0; axis < shape->rank; axis++)
         words[4 + axis] = (uint32_t)shape->dim[axis];
     return fold__hash_words(words, 8);
@@ -6851,12 +6862,13 @@ static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request
                                 (uint32_t)data,
                                 (uint32_t)(data >> 32) };
     uint32_t hash = fold__hash_words(words, 9);
-    for (uint32_t i = 0; i < request->n_in; i++)
-        hash = fold__hash_operand(f, hash, request->in[i].source, request->in[i].offset,
-                                  fold__operand_shape(f, &request->in[i]));
-    for (int column = 0; column < request->n_list; column++)
-        hash = fold__hash_operand(f, hash, request->list->elems[column], request->list->elems_off[column],
-                                  &f->shapes[request->list_shape[column]].shape);
+    for (uint32_t input = 0; input < request->n_in; input++)
+        hash = fold__hash_operand(f, hash, request->in[input].source, request->in[input].offset,
+                                  fold__operand_shape(f, &request->in[input]));
+    for (int component = 0; component < request->n_list; component++)
+        hash = fold__hash_operand(f, hash, request->list->elems[component],
+                                  request->list->elems_offset[component],
+                                  &f->shapes[request->list_shape[component]].shape);
     return hash;
 }
 
@@ -6892,9 +6904,9 @@ static uint32_t fold__barrier(fold_ctx *f, uint32_t tag, const fold__operand *op
     request.n_in = 1;
     request.data = data;
     f->frame.ordinal = tag;
-    const fold_node x = fold__record(f, &request);
+    const fold_node copy = fold__record(f, &request);
     f->frame.ordinal = ordinal;
-    return x.id;
+    return copy.id;
 }
 
 /* Eager: an op on list elements is one op per element, behind a marker node that stands for them all. Values
@@ -6905,13 +6917,13 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     const uint32_t count = f->frame.elements, ordinal = f->frame.ordinal;
     fold__request one = *request;
     memcpy(in, request->in, request->n_in * sizeof *in);
-    for (uint32_t i = 0; i < request->n_in; i++) {
-        if ((in[i].kind & FOLD__KIND_MASK) == FOLD__ELEMS || (in[i].kind & FOLD__SHARED))
+    for (uint32_t input = 0; input < request->n_in; input++) {
+        if ((in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS || (in[input].kind & FOLD__SHARED))
             continue;
-        in[i].source = fold__barrier(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + i, &in[i], 0);
-        in[i].offset = 0;
-        in[i].kind = FOLD__OP;
-        if (!in[i].source)
+        in[input].source = fold__barrier(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input], 0);
+        in[input].offset = 0;
+        in[input].kind = FOLD__OP;
+        if (!in[input].source)
             return fold__null;
     }
     one.in = in;
@@ -6927,43 +6939,43 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, count);
     f->element_tag[marker] = ordinal + 1;
     const int random = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
-    for (uint32_t edge = 0; edge < count; edge++) {
-        for (uint32_t i = 0; i < request->n_in; i++) {
-            const int per_element = (in[i].kind & FOLD__KIND_MASK) == FOLD__ELEMS;
-            f->edge_source[f->n_edges] = in[i].source + (per_element ? 1 + edge : 0);
-            f->edge_offset[f->n_edges++] = in[i].offset;
+    for (uint32_t element = 0; element < count; element++) {
+        for (uint32_t input = 0; input < request->n_in; input++) {
+            const int per_element = (in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS;
+            f->edge_source[f->n_edges] = in[input].source + (per_element ? 1 + element : 0);
+            f->edge_offset[f->n_edges++] = in[input].offset;
         }
-        fold__append_call(f, sig, 0, request->data + (random ? (edge + 1) * FOLD__ELEMENT_STEP : 0));
+        fold__append_call(f, sig, 0, request->data + (random ? (element + 1) * FOLD__ELEMENT_STEP : 0));
     }
     f->frame.ordinal = ordinal + 1;
-    for (uint32_t edge = 0; edge < count && !fold__broken(f); edge++)
-        fold__eager_run(f, marker + 1 + edge);
+    for (uint32_t element = 0; element < count && !fold__broken(f); element++)
+        fold__eager_run(f, marker + 1 + element);
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node x, const fold_node *second)
+static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node node, const fold_node *second)
 {
     fold__operand operands[2];
     fold__list list;
     fold__request request;
     const char *who = fold__op_of(f->model, op)->def.name;
-    if (!fold__operand_of(f, x, who, &operands[0]) ||
+    if (!fold__operand_of(f, node, who, &operands[0]) ||
         (second && !fold__operand_of(f, *second, who, &operands[1])))
         return fold__null;
     fold__clear_request(&request);
     memset(&list, 0, sizeof list);
     request.n_list = second ? 2 : 1;
-    for (int column = 0; column < request.n_list; column++) {
-        if (!f->frame.cell || !fold__is_elem(&operands[column])) {
+    for (int component = 0; component < request.n_list; component++) {
+        if (!f->frame.cell || !fold__is_elem(&operands[component])) {
             fold__fail(
                 f, FOLD_BAD_CELL,
                 "fold_list reductions take values of list elements, in the body of a cell with a list (%s)",
                 who);
             return fold__null;
         }
-        list.elems[column] = operands[column].source;
-        list.elems_off[column] = operands[column].offset;
-        request.list_shape[column] = operands[column].shape;
+        list.elems[component] = operands[component].source;
+        list.elems_offset[component] = operands[component].offset;
+        request.list_shape[component] = operands[component].shape;
     }
     list.count = f->frame.tracing ? 1 : f->frame.elements;
     if (op == FOLD__OP_max_n)
@@ -6972,17 +6984,17 @@ static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node x, const 
     request.list = &list;
     return fold__record(f, &request);
 }
-FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x)
+FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_sum_n, x, NULL);
+    return fold__list_reduce(f, FOLD__OP_sum_n, value, NULL);
 }
-FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x)
+FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_mean_n, x, NULL);
+    return fold__list_reduce(f, FOLD__OP_mean_n, value, NULL);
 }
-FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x)
+FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_max_n, x, NULL);
+    return fold__list_reduce(f, FOLD__OP_max_n, value, NULL);
 }
 FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value)
 {
@@ -6992,21 +7004,21 @@ FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node valu
 /* Makes every output a whole value of the body, each its own: copies those that are not. */
 static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int output = 0; output < count; output++) {
         fold__operand operand;
-        if (!out[i].id && !fold__broken(f))
-            fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, i);
-        if (!fold__operand_of(f, out[i], name, &operand))
+        if (!out[output].id && !fold__broken(f))
+            fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
+        if (!fold__operand_of(f, out[output], name, &operand))
             return 0;
         if (fold__is_elem(&operand)) {
             fold__fail(f, FOLD_BAD_CELL,
-                       "cell '%s': output %d is one value per list element: reduce it first", name, i);
+                       "cell '%s': output %d is one value per list element: reduce it first", name, output);
             return 0;
         }
         int copy = fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_BARRIER ||
                    f->shapes[operand.shape].size != fold__value_size(f, operand.source);
-        for (int j = 0; j < i; j++)
-            copy |= f->source[out[j].id] == operand.source;
+        for (int earlier = 0; earlier < output; earlier++)
+            copy |= f->source[out[earlier].id] == operand.source;
         if (!copy)
             continue;
         operand.kind = (uint8_t)(operand.kind & ~FOLD__SHARED);
@@ -7017,8 +7029,8 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
         request.n_in = 1;
         if ((f->kind[operand.source] & FOLD__KIND_MASK) == FOLD__PARAM)
             operand.kind |= FOLD__SHARED;
-        out[i] = fold__record(f, &request);
-        if (!out[i].id)
+        out[output] = fold__record(f, &request);
+        if (!out[output].id)
             return 0;
     }
     return 1;
@@ -7056,18 +7068,18 @@ static void fold__trace_live(const fold__trace *trace)
 static void fold__trace_ref(const fold__trace *trace, uint32_t edge, fold__ref *ref)
 {
     const fold_ctx *tracer = trace->tracer;
-    const uint32_t src = tracer->edge_source[edge], n_in = (uint32_t)trace->cell->desc.n_in;
+    const uint32_t source = tracer->edge_source[edge], n_in = (uint32_t)trace->cell->desc.n_in;
     ref->offset = tracer->edge_offset[edge];
-    switch (tracer->kind[src] & FOLD__KIND_MASK) {
+    switch (tracer->kind[source] & FOLD__KIND_MASK) {
     case FOLD__INPUT:
-        ref->kind = tracer->node_data[src] < n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
-        ref->index = (uint32_t)tracer->node_data[src] - (ref->kind == FOLD__FROM_LIST ? n_in : 0);
+        ref->kind = tracer->node_data[source] < n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
+        ref->index = (uint32_t)tracer->node_data[source] - (ref->kind == FOLD__FROM_LIST ? n_in : 0);
         break;
     case FOLD__PARAM:
         ref->kind = FOLD__FROM_PARAM;
-        ref->index = (uint32_t)tracer->node_data[src];
+        ref->index = (uint32_t)tracer->node_data[source];
         break;
-    default: ref->kind = FOLD__FROM_VALUE; ref->index = trace->value_of[src];
+    default: ref->kind = FOLD__FROM_VALUE; ref->index = trace->value_of[source];
     }
 }
 
@@ -7133,9 +7145,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
         program->n_ops++;
     }
     program->n_refs = (int)n_refs;
-    for (int output_index = 0; output_index < program->n_out; output_index++) {
+    for (int output = 0; output < program->n_out; output++) {
         refs[n_refs].kind = FOLD__FROM_VALUE;
-        refs[n_refs].index = trace->value_of[trace->out[output_index]];
+        refs[n_refs].index = trace->value_of[trace->out[output]];
         refs[n_refs++].offset = 0;
     }
     program->op = ops;
@@ -7221,14 +7233,14 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     tracer->frame.cell = tracer->frame.tag = m->n_cells + 1;
     tracer->frame.tracing = 1;
     memset(result, 0, sizeof result);
-    for (int component = 0; component < desc->n_in + desc->n_list; component++) {
+    for (int input = 0; input < desc->n_in + desc->n_list; input++) {
         const uint32_t shape = fold__intern_shape(
-            tracer, component < desc->n_in ? &desc->in[component] : &desc->list[component - desc->n_in]);
+            tracer, input < desc->n_in ? &desc->in[input] : &desc->list[input - desc->n_in]);
         if (shape == FOLD__NONE || !fold__room(tracer, 1, 0))
             break;
-        in[component] = fold__handle(
-            tracer, fold__append(tracer, (uint8_t)(FOLD__INPUT | (component < desc->n_in ? 0 : FOLD__ELEM)),
-                                 0, 0, 0, shape, (uint64_t)component));
+        in[input] = fold__handle(
+            tracer, fold__append(tracer, (uint8_t)(FOLD__INPUT | (input < desc->n_in ? 0 : FOLD__ELEM)), 0, 0,
+                                 0, shape, (uint64_t)input));
     }
     if (!fold__broken(tracer))
         desc->body(tracer, in, result, desc->user);
@@ -7251,37 +7263,37 @@ FOLD_API fold_cell_desc fold_cell_desc_default(void)
     return desc;
 }
 
-FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *settings)
+FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
 {
     fold_cell none = { 0, 0 };
     uint32_t out[FOLD_MAX_OUT];
     if (!m || m->error.status)
         return none;
-    const char *problem = fold__cell_problem(settings);
+    const char *problem = fold__cell_problem(desc);
     if (problem) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "cell '%s': %s",
-                         settings && settings->name ? settings->name : "", problem);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "cell '%s': %s", desc && desc->name ? desc->name : "",
+                         problem);
         return none;
     }
     if (m->tracer && m->tracer->frame.tracing) {
         fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another",
-                         settings->name);
+                         desc->name);
         return none;
     }
     if (!m->tracer) {
-        fold_ctx_desc desc = fold_ctx_desc_default();
-        desc.training = 1;
-        desc.memory = m->arena.memory;
-        m->tracer = fold_ctx_new(m, &desc);
+        fold_ctx_desc ctx_desc = fold_ctx_desc_default();
+        ctx_desc.training = 1;
+        ctx_desc.memory = m->arena.memory;
+        m->tracer = fold_ctx_new(m, &ctx_desc);
     }
     if (!m->tracer ||
         !fold__arena_need(&m->arena, FOLD__M_CELLS, (m->n_cells + 1) * sizeof(fold__cell_data))) {
-        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory", settings->name);
+        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory", desc->name);
         return none;
     }
     fold__cell_data *cell = &fold__cells(m)[m->n_cells];
     memset(cell, 0, sizeof *cell);
-    const int fine = fold__trace_body(m, settings, out, cell) && fold__store_cell(m, cell, settings, out);
+    const int fine = fold__trace_body(m, desc, out, cell) && fold__store_cell(m, cell, desc, out);
     memset(&m->tracer->frame, 0, sizeof m->tracer->frame);
     if (!fine)
         return none;
@@ -7339,9 +7351,10 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               const fold__list *list, fold_node *body_in)
 {
-    for (int i = 0; i < cell->desc.n_in; i++) {
-        body_in[i] = fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + (uint32_t)i, &in[i], 0));
-        if (!body_in[i].id)
+    for (int input = 0; input < cell->desc.n_in; input++) {
+        body_in[input] =
+            fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + (uint32_t)input, &in[input], 0));
+        if (!body_in[input].id)
             return 0;
     }
     for (int component = 0; component < cell->desc.n_list; component++) {
@@ -7412,10 +7425,10 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
         return fold__null;
     uint32_t first = 0;
     for (int output = 0; output < cell->desc.n_out; output++) {
-        const uint32_t x = fold__append(f, FOLD__WINDOW, 0, barrier[output], 0, f->shape[barrier[output]],
-                                        (uint64_t)cell->desc.n_out);
+        const uint32_t window = fold__append(f, FOLD__WINDOW, 0, barrier[output], 0,
+                                             f->shape[barrier[output]], (uint64_t)cell->desc.n_out);
         if (!output)
-            first = x;
+            first = window;
     }
     return fold__handle(f, first);
 }
@@ -7451,13 +7464,13 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
         fold__operand operand;
         if (!fold__operand_of(f, out[output], cell->name, &operand))
             return fold__null;
-        const fold_shape old_shape = *fold__operand_shape(f, &operand);
-        const fold_node x = fold__window(f, &operand, 0, &old_shape, 0);
-        if (!x.id)
+        const fold_shape output_shape = *fold__operand_shape(f, &operand);
+        const fold_node window = fold__window(f, &operand, 0, &output_shape, 0);
+        if (!window.id)
             return fold__null;
-        f->node_data[x.id] = (uint64_t)cell->desc.n_out;
+        f->node_data[window.id] = (uint64_t)cell->desc.n_out;
         if (!output)
-            first = x;
+            first = window;
     }
     return first;
 }
@@ -7484,9 +7497,9 @@ static fold_node fold__eager_twin_call(fold_ctx *f, const fold__request *request
         fold__unrecord(f, header);
         return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
     }
-    const fold_node x = fold__eager_call(f, request, list);
-    f->twin[header] = x.id;
-    return x;
+    const fold_node call = fold__eager_call(f, request, list);
+    f->twin[header] = call.id;
+    return call;
 }
 
 static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
@@ -7501,25 +7514,25 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
         fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model");
         return fold__null;
     }
-    const fold__cell_data *cell_data = &fold__cells(f->model)[cell.id - 1];
+    const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
     fold__clear_request(&request);
-    if (!fold__check_call(f, cell_data, in, n_in, items, count, operands, request.list_shape))
+    if (!fold__check_call(f, callee, in, n_in, items, count, operands, request.list_shape))
         return fold__null;
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, operands);
     memset(&list, 0, sizeof list);
     list.first = items;
-    list.step = (size_t)cell_data->desc.n_list;
+    list.step = (size_t)callee->desc.n_list;
     list.count = (size_t)count;
     request.op = FOLD__CELL_OP | (cell.id - 1);
     request.in = operands;
     request.n_in = (uint32_t)n_in;
-    request.n_list = cell_data->desc.n_list;
+    request.n_list = callee->desc.n_list;
     request.list = request.n_list ? &list : NULL;
     if (f->eager)
         return fold__eager_twin_call(f, &request, &list);
-    request.data = cell_data->program.n_draws ? fold__draw_base(f) : 0;
-    f->draws += (uint64_t)cell_data->program.n_draws;
+    request.data = callee->program.n_draws ? fold__draw_base(f) : 0;
+    f->draws += (uint64_t)callee->program.n_draws;
     return fold__record(f, &request);
 }
 
@@ -11638,13 +11651,14 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     worker->one_list[0] = 0;
     worker->one_list[1] = slots.count;
     for (int operand = 0; operand < op->n_in; operand++) {
-        const uint32_t e0 = fold__slot_first(&slots, operand);
+        const uint32_t first = fold__slot_first(&slots, operand);
         worker->op_in[operand].stride = 0;
         worker->op_in[operand].rows = operand < slots.sig->n_in ? NULL : *pointers;
-        worker->op_in[operand].base =
-            operand < slots.sig->n_in ? fold__address(f, f->edge_source[e0]) + f->edge_offset[e0] : NULL;
+        worker->op_in[operand].base = operand < slots.sig->n_in
+                                          ? fold__address(f, f->edge_source[first]) + f->edge_offset[first]
+                                          : NULL;
         for (uint32_t edge = 0; edge < slots.count && operand >= slots.sig->n_in; edge++)
-            *(*pointers)++ = fold__address(f, f->edge_source[e0 + edge]) + f->edge_offset[e0 + edge];
+            *(*pointers)++ = fold__address(f, f->edge_source[first + edge]) + f->edge_offset[first + edge];
     }
     for (int output = 0; output < op->n_out; output++) {
         worker->op_out[output].base = fold__address(f, id + (uint32_t)output);
@@ -11710,11 +11724,11 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
     fold__run *run = f->run;
     fold__worker *worker = run->worker;
     const fold__program program = fold__program_of(f, &f->sigs[f->sig[id]]);
-    const fold__op_row *def = fold__op_of(f->model, program.op->op);
+    const fold__op_row *row = fold__op_of(f->model, program.op->op);
     const fold__slots slots = fold__slots_of(f, id);
     float **pointers =
         (float **)(void *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, program.op), 16));
-    if (!def->def.backward)
+    if (!row->def.backward)
         return;
     fold_op_call *call = fold__eager_set_call(f, id, &program, &pointers);
     uint64_t key = 0;
@@ -11729,29 +11743,29 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
     }
     int any = 0;
     for (int operand = 0; operand < program.op->n_in; operand++) {
-        const uint32_t e0 = fold__slot_first(&slots, operand);
+        const uint32_t first = fold__slot_first(&slots, operand);
         int wanted = 0;
         worker->op_din[operand] = fold__no_rows;
         for (uint32_t edge = 0; edge < fold__slot_edges(&slots, operand); edge++)
-            wanted |= run->grad[f->edge_source[e0 + edge]];
+            wanted |= run->grad[f->edge_source[first + edge]];
         if (!wanted || !(slots.sig->differentiable >> operand & 1))
             continue;
         any = 1;
         const int shared = fold__slot_shared(&slots, operand);
         if (operand < slots.sig->n_in) {
-            worker->op_din[operand].base = fold__edge_dest(f, worker, e0, shared, run->group);
+            worker->op_din[operand].base = fold__edge_dest(f, worker, first, shared, run->group);
             continue;
         }
         worker->op_din[operand].rows = pointers;
         for (uint32_t edge = 0; edge < slots.count; edge++)
-            *pointers++ = fold__edge_dest(f, worker, e0 + edge, 0, run->group);
+            *pointers++ = fold__edge_dest(f, worker, first + edge, 0, run->group);
     }
     if (any && key && !f->training)
         fold__copy_backward(call);
     else if (any) {
         if (program.op->op == FOLD__OP_linear)
             fold__keep_back_pack(f->model, program.op->param[0]);
-        def->def.backward(call);
+        row->def.backward(call);
     }
 }
 
@@ -11762,25 +11776,25 @@ static void fold__eager_use_rows(fold_ctx *f, const fold__use *use, int head)
     const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[use->run_sig].sig]);
     const fold__body_op *op = program.op;
     const fold__share whole = { 0, op->attr[3] };
-    float *acc = fold__use_sum(f, use);
+    float *total = fold__use_sum(f, use);
     const int inner = fold__shape_size(&program.shape[0]) / fold__shape_last(&program.shape[0]);
-    for (uint32_t i = 0; i < run->counts.calls; i++) {
-        const uint32_t id = run->calls[i], e0 = f->first_edge[id];
+    for (uint32_t call = 0; call < run->counts.calls; call++) {
+        const uint32_t id = run->calls[call], first = f->first_edge[id];
         if (f->sig[id] != run->run_sig[use->run_sig].sig || !run->grad[id] ||
             ((run->state[id] & FOLD__HEAD) != 0) != head)
             continue;
         fold_rows dy = { run->grad_row[id], 0, NULL };
         if (use->kind == FOLD__USE_SLOT) {
-            fold__add_row(f, acc + f->edge_offset[e0 + use->ref],
-                          fold__edge_dest(f, run->worker, e0 + use->ref, 1, run->group),
+            fold__add_row(f, total + f->edge_offset[first + use->ref],
+                          fold__edge_dest(f, run->worker, first + use->ref, 1, run->group),
                           fold__slot_floats_of(f, f->sig[id], use->ref));
         } else if (use->kind == FOLD__USE_BIAS) {
-            fold__add_rows(f->model->kernels, 1, &dy, inner, op->attr[3], whole, acc);
+            fold__add_rows(f->model->kernels, 1, &dy, inner, op->attr[3], whole, total);
         } else {
             const fold_rows input = {
-                fold__address(f, f->edge_source[e0 + use->ref]) + f->edge_offset[e0 + use->ref], 0, NULL
+                fold__address(f, f->edge_source[first + use->ref]) + f->edge_offset[first + use->ref], 0, NULL
             };
-            fold__weight_use(f, run->worker, &program, op, (int)use->ref, 1, &input, &dy, whole, acc);
+            fold__weight_use(f, run->worker, &program, op, (int)use->ref, 1, &input, &dy, whole, total);
         }
     }
 }
@@ -11804,11 +11818,11 @@ static int fold__eager_reserve(fold_ctx *f)
         return 0;
     if (!fold__analyse_signatures(f) || !fold__list_uses(f))
         return 0;
-    for (uint32_t i = 0; i < run->counts.calls; i++) {
-        const fold__program program = fold__program_of(f, &f->sigs[f->sig[run->calls[i]]]);
-        if (run->grad[run->calls[i]])
-            fold__place_contributions(f, run->calls[i], &rows, &rows);
-        edges = fold__max_size(edges, f->first_edge[run->calls[i] + 1] - f->first_edge[run->calls[i]]);
+    for (uint32_t call = 0; call < run->counts.calls; call++) {
+        const fold__program program = fold__program_of(f, &f->sigs[f->sig[run->calls[call]]]);
+        if (run->grad[run->calls[call]])
+            fold__place_contributions(f, run->calls[call], &rows, &rows);
+        edges = fold__max_size(edges, f->first_edge[run->calls[call] + 1] - f->first_edge[run->calls[call]]);
         scratch = fold__max_size(scratch, fold__round_up(fold__op_scratch(f, &program, program.op), 16));
     }
     at = (size_t)rows * 16;
@@ -13453,38 +13467,41 @@ static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *desc, con
 }
 
 /* The gates of a linear output: all but the last through sigmoid, in one go, the last through tanh. */
-static void fold__gates_of(fold_ctx *f, fold_node x, int hidden, int count, fold_node *gate)
+static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, fold_node *gate)
 {
-    fold_split(f, fold_sigmoid(f, fold_slice(f, x, 0, 0, (count - 1) * hidden)), count - 1, gate);
-    gate[count - 1] = fold_tanh(f, fold_slice(f, x, 0, (count - 1) * hidden, hidden));
+    fold_split(f, fold_sigmoid(f, fold_slice(f, gates, 0, 0, (count - 1) * hidden)), count - 1, gate);
+    gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* c' and h' from gates i, o, u and what is kept of the old cell state (Tai et al. 2015, equations 6-8). */
-static void fold__lstm_out(fold_ctx *f, fold_node i, fold_node o, fold_node u, fold_node kept, fold_node *out)
+/* c' and h' from the input, output and update gates and what is kept of the old cell state (Tai et al. 2015,
+ * equations 6-8). */
+static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
+                           fold_node kept, fold_node *out)
 {
-    const fold_node fresh = fold_mul(f, i, u);
+    const fold_node fresh = fold_mul(f, in_gate, update);
     out[1] = fold_node_is_null(kept) ? fresh : fold_add(f, fresh, kept);
-    out[0] = fold_mul(f, o, fold_tanh(f, out[1]));
+    out[0] = fold_mul(f, out_gate, fold_tanh(f, out[1]));
 }
 
 /* A layer's product of its input and its state. */
-static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_node x, fold_node h,
+static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_node input, fold_node state,
                                     fold_param weight, fold_param bias)
 {
-    const fold_node both[2] = { x, h };
-    return gates->projected ? fold_linear_then(f, x, h, weight) : fold_linear_n(f, both, 2, weight, bias);
+    const fold_node both[2] = { input, state };
+    return gates->projected ? fold_linear_then(f, input, state, weight)
+                            : fold_linear_n(f, both, 2, weight, bias);
 }
 
 static void fold__set_projection(fold_model *m, fold_cell cell, fold_cell projected, const fold__gates *gates)
 {
     if (!cell.id || !projected.id)
         return;
-    fold__projection *p = &fold__cells(m)[cell.id - 1].projection;
-    p->cell = projected;
-    p->W[0] = gates->weight;
-    p->b[0] = gates->bias;
-    p->W[1] = gates->recurrent;
-    p->b[1] = gates->recurrent_bias;
+    fold__projection *projection = &fold__cells(m)[cell.id - 1].projection;
+    projection->cell = projected;
+    projection->weight[0] = gates->weight;
+    projection->bias[0] = gates->bias;
+    projection->weight[1] = gates->recurrent;
+    projection->bias[1] = gates->recurrent_bias;
 }
 
 /* Where identical calls become one, a word's product is a call of its own: one for all its occurrences,
@@ -13493,10 +13510,10 @@ static const fold__projection *fold__projection_for(const fold_ctx *f, fold_cell
 {
     if (!f || !f->dedupe || cell.salt != f->model->salt || !cell.id || cell.id > f->model->n_cells)
         return NULL;
-    const fold__projection *p = &fold__cells(f->model)[cell.id - 1].projection;
-    if (!p->cell.id || !x.id || x.id > f->n_nodes)
+    const fold__projection *projection = &fold__cells(f->model)[cell.id - 1].projection;
+    if (!projection->cell.id || !x.id || x.id > f->n_nodes)
         return NULL;
-    return (f->kind[f->source[x.id]] & FOLD__KIND_MASK) == FOLD__LOOKUP ? p : NULL;
+    return (f->kind[f->source[x.id]] & FOLD__KIND_MASK) == FOLD__LOOKUP ? projection : NULL;
 }
 
 static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -13515,29 +13532,30 @@ static void fold__lstm_body(fold_ctx *f, const fold_node *in, fold_node *out, co
 static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
-    fold_node x[3], h[3]; /* r z n */
-    fold_split(f, gates->projected ? in[0] : fold_linear(f, in[0], gates->weight, gates->bias), 3, x);
-    fold_split(f, fold_linear(f, in[1], gates->recurrent, gates->recurrent_bias), 3, h);
-    const fold_node r = fold_sigmoid(f, fold_add(f, x[0], h[0])),
-                    z = fold_sigmoid(f, fold_add(f, x[1], h[1]));
-    const fold_node n = fold_tanh(f, fold_add(f, x[2], fold_mul(f, r, h[2])));
-    out[0] = fold_add(f, n, fold_mul(f, z, fold_sub(f, in[1], n)));
+    fold_node from_input[3], from_state[3]; /* reset update candidate */
+    fold_split(f, gates->projected ? in[0] : fold_linear(f, in[0], gates->weight, gates->bias), 3,
+               from_input);
+    fold_split(f, fold_linear(f, in[1], gates->recurrent, gates->recurrent_bias), 3, from_state);
+    const fold_node reset = fold_sigmoid(f, fold_add(f, from_input[0], from_state[0])),
+                    update = fold_sigmoid(f, fold_add(f, from_input[1], from_state[1]));
+    const fold_node candidate = fold_tanh(f, fold_add(f, from_input[2], fold_mul(f, reset, from_state[2])));
+    out[0] = fold_add(f, candidate, fold_mul(f, update, fold_sub(f, in[1], candidate)));
 }
 
 static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_cell_body *body,
-                                          fold__gates *all_gates, int inputs, int gates, int has_c)
+                                          fold__gates *gates, int inputs, int n_gates, int has_c)
 {
     fold_recurrent layer;
     fold_cell_desc desc;
-    fold__layer_desc(&desc, name, body, all_gates, has_c ? 2 : 1);
+    fold__layer_desc(&desc, name, body, gates, has_c ? 2 : 1);
     desc.n_in = has_c ? 3 : 2;
     desc.in[0] = fold_shape1(inputs);
-    desc.in[1] = desc.in[2] = fold_shape1(all_gates->hidden);
-    layer.cell = fold__layer_cell(m, &desc, all_gates);
-    all_gates->projected = 1;
-    desc.in[0] = fold_shape1(gates * all_gates->hidden);
-    fold__set_projection(m, layer.cell, fold__layer_cell(m, &desc, all_gates), all_gates);
-    layer.hidden = all_gates->hidden;
+    desc.in[1] = desc.in[2] = fold_shape1(gates->hidden);
+    layer.cell = fold__layer_cell(m, &desc, gates);
+    gates->projected = 1;
+    desc.in[0] = fold_shape1(n_gates * gates->hidden);
+    fold__set_projection(m, layer.cell, fold__layer_cell(m, &desc, gates), gates);
+    layer.hidden = gates->hidden;
     layer.has_c = has_c;
     return layer;
 }
@@ -13552,14 +13570,14 @@ static void fold__set_bias(fold_model *m, fold_param bias, int from, int to, flo
         fold_values_write_end(m, bias);
 }
 
-static fold__gates fold__gates_new(fold_model *m, const char *name, int inputs, int hidden, int gates)
+static fold__gates fold__gates_new(fold_model *m, const char *name, int inputs, int hidden, int n_gates)
 {
-    fold__gates all_gates;
-    memset(&all_gates, 0, sizeof all_gates);
-    all_gates.hidden = hidden;
-    all_gates.weight = fold__named_weight(m, name, "W", inputs, gates * hidden);
-    all_gates.bias = fold__named_bias(m, name, "b", gates * hidden);
-    return all_gates;
+    fold__gates gates;
+    memset(&gates, 0, sizeof gates);
+    gates.hidden = hidden;
+    gates.weight = fold__named_weight(m, name, "W", inputs, n_gates * hidden);
+    gates.bias = fold__named_bias(m, name, "b", n_gates * hidden);
+    return gates;
 }
 
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
@@ -13601,9 +13619,12 @@ static fold_state fold__state_of(fold_node call, int has_c)
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *layer, fold_node x,
                                          fold_state state)
 {
-    const fold__projection *p = fold__projection_for(f, layer->cell, x);
-    const fold_node in[3] = { p ? fold_linear_first(f, x, p->W[0], p->b[0]) : x, state.h, state.c };
-    return fold__state_of(fold_call(f, p ? p->cell : layer->cell, in, layer->has_c ? 3 : 2), layer->has_c);
+    const fold__projection *projection = fold__projection_for(f, layer->cell, x);
+    const fold_node in[3] = { projection ? fold_linear_first(f, x, projection->weight[0], projection->bias[0])
+                                         : x,
+                              state.h, state.c };
+    return fold__state_of(fold_call(f, projection ? projection->cell : layer->cell, in, layer->has_c ? 3 : 2),
+                          layer->has_c);
 }
 
 /* -- unrolling ------------------------------------------------------------------------------- */
@@ -13699,11 +13720,11 @@ static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, i
                sequences->steps);
     return -1;
 }
-static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *sequences, int sample, int t)
+static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *sequences, int sample, int step)
 {
     const size_t row = sequences->layout == FOLD_LAYOUT_TNC
-                           ? (size_t)t * (size_t)sequences->samples + (size_t)sample
-                           : (size_t)sample * (size_t)sequences->steps + (size_t)t;
+                           ? (size_t)step * (size_t)sequences->samples + (size_t)sample
+                           : (size_t)sample * (size_t)sequences->steps + (size_t)step;
     return fold_input_ref(f, sequences->values + row * (size_t)sequences->width,
                           fold_shape1(sequences->width));
 }
@@ -13767,10 +13788,9 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     return stack;
 }
 
-/* Nodes in the context's memory: they may move with every call that records. */
-
-/* One direction of a layer: reads the first n of those nodes; h becomes the n after them or, in reverse,
- * joins them. */
+/* One direction of a layer: reads the first `count` nodes of `steps`, which lie in the context's memory and
+   may move with every call that records. The states h become the `count` nodes after them or, in reverse, are
+   concatenated with what is there. */
 static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *layer, int count, int reverse,
                                         const fold_state *begin)
 {
@@ -13861,7 +13881,7 @@ static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at,
         return 0;
     }
     for (int state_index = 0; state_index < FOLD_MAX_STATES; state_index++) {
-        fold__operand one, other;
+        fold__operand before, after;
         if (fold_node_is_null(next[state_index]) != (state_index >= desc->n_states)) {
             fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d %s state %d, there are %d", at,
                        state_index < desc->n_states ? "left out" : "gave a", state_index, desc->n_states);
@@ -13869,11 +13889,11 @@ static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at,
         }
         if (state_index >= desc->n_states)
             continue;
-        if (!fold__operand_of(f, state[state_index], "unroll", &one) ||
-            !fold__operand_of(f, next[state_index], "unroll", &other))
+        if (!fold__operand_of(f, state[state_index], "unroll", &before) ||
+            !fold__operand_of(f, next[state_index], "unroll", &after))
             return 0;
-        const fold_shape both[2] = { *fold__operand_shape(f, &one), *fold__operand_shape(f, &other) };
-        if (one.shape != other.shape) {
+        const fold_shape both[2] = { *fold__operand_shape(f, &before), *fold__operand_shape(f, &after) };
+        if (before.shape != after.shape) {
             fold__fail_shapes(f, "unroll", "a step changed the shape of a state", both, 2);
             return 0;
         }
@@ -13916,8 +13936,8 @@ static void fold__tree_inner_body(fold_ctx *f, const fold_node *in, fold_node *o
     fold__gates_of(f, fold_linear_n(f, in, gates->arity, gates->weight, gates->bias), gates->hidden, count,
                    gate);
     for (int child = 0; child < gates->arity; child++) {
-        const fold_node c = fold_mul(f, gate[2 + child], in[gates->arity + child]);
-        kept = child ? fold_add(f, kept, c) : c;
+        const fold_node part = fold_mul(f, gate[2 + child], in[gates->arity + child]);
+        kept = child ? fold_add(f, kept, part) : part;
     }
     fold__lstm_out(f, gate[0], gate[1], gate[count - 1], kept, out);
 }
@@ -14021,14 +14041,15 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
                                          const fold_state *children, int count)
 {
     const fold_cell cell = count ? layer->inner : layer->leaf;
-    const fold__projection *p = fold__projection_for(f, cell, x);
-    fold_node in[2] = { p ? fold_linear_first(f, x, p->W[0], p->b[0]) : x, x };
+    const fold__projection *projection = fold__projection_for(f, cell, x);
+    fold_node in[2] = { projection ? fold_linear_first(f, x, projection->weight[0], projection->bias[0]) : x,
+                        x };
     if (!count)
-        return fold__state_of(fold_call(f, p ? p->cell : cell, in, 1), 1);
-    if (p)
-        in[1] = fold_linear_first(f, x, p->W[1], p->b[1]);
+        return fold__state_of(fold_call(f, projection ? projection->cell : cell, in, 1), 1);
+    if (projection)
+        in[1] = fold_linear_first(f, x, projection->weight[1], projection->bias[1]);
     /* a state is two nodes, h and c: the list's components as they lie */
-    return fold__state_of(fold_call_list(f, p ? p->cell : cell, in, p ? 2 : 1,
+    return fold__state_of(fold_call_list(f, projection ? projection->cell : cell, in, projection ? 2 : 1,
                                          (const fold_node *)(const void *)children, count),
                           1);
 }
@@ -14106,8 +14127,8 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Bytes of the well-formed UTF-8 sequence that s begins with (Unicode 15, table 3-7); 0 when there is none.
- */
+/* Bytes of the well-formed UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0 when there is
+   none. */
 static int fold__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -14312,12 +14333,12 @@ static void fold__index_view(fold__view *view)
             view->sig_at[seen->sig] = ++view->n_sigs;
             view->sig[view->n_sigs - 1].sig = seen->sig;
         }
-        fold__seen_sig *s = &view->sig[view->sig_at[seen->sig] - 1];
-        s->calls += seen->count;
-        s->batches++;
-        if (s->last_group != seen->group + 1)
-            s->groups++;
-        s->last_group = seen->group + 1;
+        fold__seen_sig *seen_sig = &view->sig[view->sig_at[seen->sig] - 1];
+        seen_sig->calls += seen->count;
+        seen_sig->batches++;
+        if (seen_sig->last_group != seen->group + 1)
+            seen_sig->groups++;
+        seen_sig->last_group = seen->group + 1;
         for (uint32_t i = 0; i < seen->count; i++)
             view->at[view->call[seen->first + i]] = batch + 1;
     }
@@ -14676,13 +14697,13 @@ static void fold__put_param_or_none(fold__text *text, const fold_ctx *f, uint32_
 static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const fold__sig *one,
                                     const fold__sig *other)
 {
-    const fold__program program = fold__program_of(f, one), q = fold__program_of(f, other);
+    const fold__program program = fold__program_of(f, one), other_program = fold__program_of(f, other);
     int count = 0;
     if (one->is_cell)
         return 0;
     for (int attribute = 0; attribute < fold__op_of(f->model, one->op)->def.n_attr; attribute++) {
         const char *name = fold__attr_name(one->op, attribute);
-        if (program.op->attr[attribute] == q.op->attr[attribute])
+        if (program.op->attr[attribute] == other_program.op->attr[attribute])
             continue;
         if (name)
             fold__put(text, "%s%s ", count++ ? ", " : "", name);
@@ -14690,17 +14711,18 @@ static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const f
             fold__put(text, "%sattribute %d ", count++ ? ", " : "", attribute);
         if (fold__attr_is_float(one->op))
             fold__put(text, "%g for %g", (double)fold__attr_float(program.op->attr[attribute]),
-                      (double)fold__attr_float(q.op->attr[attribute]));
+                      (double)fold__attr_float(other_program.op->attr[attribute]));
         else
-            fold__put(text, "%d for %d", (int)program.op->attr[attribute], (int)q.op->attr[attribute]);
+            fold__put(text, "%d for %d", (int)program.op->attr[attribute],
+                      (int)other_program.op->attr[attribute]);
     }
     for (int i = 0; i < 2; i++) {
-        if (program.op->param[i] == q.op->param[i])
+        if (program.op->param[i] == other_program.op->param[i])
             continue;
         fold__put(text, "%sparameter ", count++ ? ", " : "");
         fold__put_param_or_none(text, f, program.op->param[i]);
         fold__put(text, " for ");
-        fold__put_param_or_none(text, f, q.op->param[i]);
+        fold__put_param_or_none(text, f, other_program.op->param[i]);
     }
     return count;
 }
@@ -14735,17 +14757,17 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
 /* How many parts of two keys differ; keys of other lengths differ most. */
 static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, const fold__sig *other)
 {
-    const uint32_t *x = f->keys + one->key, *y = f->keys + other->key;
+    const uint32_t *key = f->keys + one->key, *other_key = f->keys + other->key;
     uint32_t count = 0;
     if (one->key_words != other->key_words)
         return FOLD__NONE - 1;
     for (uint32_t i = 0; i < one->key_words; i++)
-        count += x[i] != y[i];
+        count += key[i] != other_key[i];
     return count;
 }
 
-/* The signatures of one op, the i-th of the view being the first, each with what tells it from the one most
- * like it. */
+/* The signatures of one op, of which `first` is the first in the view, each with what tells it from the one
+   most like it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32_t first, unsigned long count)
 {
@@ -14758,20 +14780,20 @@ static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32
         uint32_t best = FOLD__NONE, number = 0, at = 0;
         if (signature->op != op)
             continue;
-        for (uint32_t k = first, n = 0; k < sig && n < FOLD__COMPARED; k++) {
-            const fold__sig *other = &f->sigs[view->sig[k].sig];
+        for (uint32_t earlier = first, compared = 0; earlier < sig && compared < FOLD__COMPARED; earlier++) {
+            const fold__sig *other = &f->sigs[view->sig[earlier].sig];
             if (other->op != op)
                 continue;
-            n++;
+            compared++;
             const uint32_t distance = fold__key_distance(f, signature, other);
             if (distance < best) {
                 best = distance;
                 like = other;
-                at = n;
+                at = compared;
             }
         }
-        for (uint32_t k = first; k <= sig; k++)
-            number += f->sigs[view->sig[k].sig].op == op;
+        for (uint32_t earlier = first; earlier <= sig; earlier++)
+            number += f->sigs[view->sig[earlier].sig].op == op;
         fold__put(text, "  %lu. %lu x ", (unsigned long)number, (unsigned long)view->sig[sig].calls);
         fold__put_signature(text, f, view->sig[sig].sig);
         fold__put_bytes(text, ": ", 2);
@@ -14820,8 +14842,8 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
         uint32_t first = 0;
         while (f->sigs[view.sig[first].sig].op != op)
             first++;
-        for (uint32_t k = sig; k < view.n_sigs && first == sig; k++)
-            count += f->sigs[view.sig[k].sig].op == op;
+        for (uint32_t later = sig; later < view.n_sigs && first == sig; later++)
+            count += f->sigs[view.sig[later].sig].op == op;
         if (count > 1)
             fold__put_op_splits(&text, &view, sig, count);
     }
@@ -14834,7 +14856,7 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 /* -- pictures -------------------------------------------------------------------------------- */
 
 /* Signatures get hues a golden angle apart. */
-static int fold__hue(uint32_t i) { return (int)((i * 137u + 210u) % 360u); }
+static int fold__hue(uint32_t index) { return (int)((index * 137u + 210u) % 360u); }
 
 /* "embed 7", "W", "input 3", of a value that an earlier run made "compose 12". */
 static void fold__put_leaf(fold__text *text, const fold_ctx *f, uint32_t id, int characters)
@@ -14933,21 +14955,21 @@ static int fold__higher(const void *view, uint32_t one, uint32_t other)
     return shown->top[one] != shown->top[other] ? shown->top[one] < shown->top[other] : one < other;
 }
 
-/* Moves n nodes of a column apart, as little as need be: halfway between the nearest places that fit
+/* Moves `count` nodes of a column apart, as little as need be: halfway between the nearest places that fit
    downwards and upwards. */
-static void fold__part_column(fold__view *view, uint32_t *id, uint32_t count)
+static void fold__part_column(fold__view *view, uint32_t *ids, uint32_t count)
 {
-    fold__sort(id, count, fold__higher, view);
+    fold__sort(ids, count, fold__higher, view);
     for (uint32_t i = 0; i < count; i++) {
-        view->low[i] = view->top[id[i]];
+        view->low[i] = view->top[ids[i]];
         if (i && view->low[i] < view->low[i - 1] + FOLD__LANE)
             view->low[i] = view->low[i - 1] + FOLD__LANE;
     }
     for (uint32_t i = count; i-- > 1;)
-        if (view->top[id[i - 1]] > view->top[id[i]] - FOLD__LANE)
-            view->top[id[i - 1]] = view->top[id[i]] - FOLD__LANE;
+        if (view->top[ids[i - 1]] > view->top[ids[i]] - FOLD__LANE)
+            view->top[ids[i - 1]] = view->top[ids[i]] - FOLD__LANE;
     for (uint32_t i = 0; i < count; i++)
-        view->top[id[i]] = (view->top[id[i]] + view->low[i]) / 2;
+        view->top[ids[i]] = (view->top[ids[i]] + view->low[i]) / 2;
 }
 
 /* Whether a call has a lane: one that reads nothing has one already, another needs operands that are drawn.
@@ -14956,7 +14978,7 @@ static int fold__place_call(fold__view *view, uint32_t id, int needs_all)
 {
     const fold_ctx *f = view->ctx;
     const uint32_t first = f->first_edge[id], end = f->first_edge[id + 1];
-    int64_t sum = 0, drawn = 0;
+    int64_t heights = 0, drawn = 0;
     if (first == end)
         return fold__is_drawn(view, id);
     view->top[id] = FOLD__HIDDEN;
@@ -14964,12 +14986,12 @@ static int fold__place_call(fold__view *view, uint32_t id, int needs_all)
         const uint32_t from = fold__call_of(f, f->edge_source[edge]);
         if (!fold__is_drawn(view, from))
             continue;
-        sum += view->top[from];
+        heights += view->top[from];
         drawn++;
     }
     if (!drawn || (needs_all && drawn < (int64_t)(end - first)))
         return 0;
-    view->top[id] = (int32_t)(sum / drawn);
+    view->top[id] = (int32_t)(heights / drawn);
     return 1;
 }
 
@@ -15209,8 +15231,8 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
         const fold__worker *worker =
             (const fold__worker *)(const void *)f->arrays[FOLD__ARRAY_WORKERS].data + thread;
         const size_t count = fold__min_size(worker->events, f->trace_events);
-        for (size_t k = 0; k < count && !text.stopped; k++)
-            fold__put_event(&text, f, &event[(size_t)thread * f->trace_events + k], thread);
+        for (size_t at = 0; at < count && !text.stopped; at++)
+            fold__put_event(&text, f, &event[(size_t)thread * f->trace_events + at], thread);
         dropped += worker->events - count;
     }
     fold__put(&text, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%lu}}\n",
@@ -15369,11 +15391,11 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
 {
     if (!part || fold__trainable(m, param))
         return 1;
-    const float *s = fold__part(m, part) + param->at;
-    size_t i = 0;
-    while (i < param->size && s[i] == 0)
-        i++;
-    return i < param->size;
+    const float *state = fold__part(m, part) + param->at;
+    size_t at = 0;
+    while (at < param->size && state[at] == 0)
+        at++;
+    return at < param->size;
 }
 
 static void fold__put_header(fold__text *text, const fold_model *m, const fold_save_desc *desc)
@@ -15413,7 +15435,7 @@ static int fold__count_bytes(const void *bytes, size_t size, void *count)
     return 0;
 }
 
-/* Writes n floats, little-endian; nonzero when the writer stopped. */
+/* Writes floats, little-endian; nonzero when the writer stopped. */
 static int fold__write_floats(fold_writer *write, void *user, const float *values, size_t count)
 {
     enum { PIECE = 64 };
@@ -15435,15 +15457,15 @@ static int fold__write_floats(fold_writer *write, void *user, const float *value
 /* FOLD_IO, with nothing said yet, when the writer stopped. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc)
 {
-    const fold_save_desc settings = desc ? *desc : fold_save_desc_default();
-    const int parts = settings.state ? fold__parts_of(m->rule) : 1;
+    const fold_save_desc options = desc ? *desc : fold_save_desc_default();
+    const int parts = options.state ? fold__parts_of(m->rule) : 1;
     fold__text text;
     size_t length = 0;
     unsigned char head[8];
-    if (!fold__can_save(m, &settings) || !fold__states_ready(m, parts - 1))
+    if (!fold__can_save(m, &options) || !fold__states_ready(m, parts - 1))
         return m->error.status;
     fold__text_start(&text, fold__count_bytes, &length, FOLD__QUOTE_JSON);
-    fold__put_header(&text, m, &settings);
+    fold__put_header(&text, m, &options);
     fold__text_end(&text);
     const size_t padded = fold__round_up(length, 8);
     if (padded > FOLD__HEADER_LIMIT)
@@ -15454,7 +15476,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
         head[byte] = (unsigned char)((uint64_t)padded >> 8 * byte);
     fold__text_start(&text, write, user, FOLD__QUOTE_JSON);
     fold__put_bytes(&text, (const char *)head, sizeof head);
-    fold__put_header(&text, m, &settings);
+    fold__put_header(&text, m, &options);
     fold__put_spaces(&text, length, padded);
     if (fold__text_end(&text))
         return FOLD_IO;
@@ -15680,7 +15702,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
     return 0;
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
-/* Whether c comes next; then it is passed. */
+/* Whether this character comes next; then it is passed. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -15745,7 +15767,7 @@ static char *fold__json_string(fold__json *json)
 {
     if (!fold__json_take(json, '"'))
         return NULL;
-    char *const s = json->at, *out = s;
+    char *const text = json->at, *out = text;
     while (*json->at != '"') {
         const int count = fold__utf8(json->at);
         if (!count || (unsigned char)*json->at < 32)
@@ -15763,7 +15785,7 @@ static char *fold__json_string(fold__json *json)
     }
     json->at++;
     *out = 0;
-    return s;
+    return text;
 }
 
 static int fold__json_number(fold__json *json, uint64_t *number)
@@ -15995,7 +16017,7 @@ static char *fold__file_need(fold__file *file, int which, size_t bytes)
     return NULL;
 }
 
-/* The next n bytes, to `to`. */
+/* Reads the next `count` bytes into `to`. */
 static int fold__file_read(fold__file *file, void *to, size_t count)
 {
     if (file->read ? file->read(to, count, file->user) != count : count > file->left)
@@ -16064,17 +16086,17 @@ static int fold__load_header(fold__file *file)
     return 1;
 }
 
-/* Compares s with three texts in a row. */
-static int fold__compare_joined(const char *from, const char *const part[3])
+/* Compares a text with three parts joined. */
+static int fold__compare_joined(const char *text, const char *const parts[3])
 {
     for (int i = 0; i < 2; i++) {
-        const size_t count = strlen(part[i]);
-        const int order = strncmp(from, part[i], count);
+        const size_t count = strlen(parts[i]);
+        const int order = strncmp(text, parts[i], count);
         if (order)
             return order;
-        from += count;
+        text += count;
     }
-    return strcmp(from, part[2]);
+    return strcmp(text, parts[2]);
 }
 
 static fold__tensor *fold__find_tensor(const fold__file *file, int part, const char *name)
@@ -16096,9 +16118,9 @@ static fold__tensor *fold__find_tensor(const fold__file *file, int part, const c
 }
 
 /* Joins a tensor and a part of a parameter. */
-static int fold__match_part(fold__file *file, uint32_t i, int part)
+static int fold__match_part(fold__file *file, uint32_t index, int part)
 {
-    const fold__param_data *param = &fold__params(file->model)[i];
+    const fold__param_data *param = &fold__params(file->model)[index];
     fold__tensor *tensor = fold__find_tensor(file, part, param->name);
     char name[FOLD__SHORT];
     fold__shorten(name, param->name);
@@ -16120,7 +16142,7 @@ static int fold__match_part(fold__file *file, uint32_t i, int part)
         return fold__load_fail(file, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name,
                                there, here);
     }
-    tensor->param = i + 1;
+    tensor->param = index + 1;
     tensor->part = part;
     return 1;
 }
@@ -16220,15 +16242,15 @@ static int fold__load_data(fold__file *file)
 
 static float fold__float_of(uint32_t bits)
 {
-    float y;
-    memcpy(&y, &bits, sizeof y);
-    return y;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
 /* IEEE 754 binary16 */
-static float fold__half(uint32_t hash)
+static float fold__half(uint32_t bits)
 {
-    const uint32_t sign = hash >> 15 << 31, exponent = hash >> 10 & 31, fraction = hash & 0x3ff;
+    const uint32_t sign = bits >> 15 << 31, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
     if (!exponent)
         return (sign ? -1.0f : 1.0f) * (float)fraction / 16777216.0f;
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
@@ -16239,14 +16261,14 @@ static void fold__read_floats(float *out, const unsigned char *in, size_t count,
     const int width = fold__dtypes[dtype].bytes;
     for (size_t i = 0; i < count; i++, in += width) {
         uint64_t bits = 0;
-        double d;
+        double wide;
         for (int byte = 0; byte < width; byte++)
             bits |= (uint64_t)in[byte] << 8 * byte;
-        memcpy(&d, &bits, sizeof d);
+        memcpy(&wide, &bits, sizeof wide);
         out[i] = dtype == 0   ? fold__float_of((uint32_t)bits)
                  : dtype == 1 ? fold__half((uint32_t)bits)
                  : dtype == 2 ? fold__float_of((uint32_t)bits << 16)
-                              : (float)d;
+                              : (float)wide;
     }
 }
 
@@ -16340,20 +16362,20 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 {
     if (!m)
         return FOLD_BAD_ARGUMENT;
-    fold__file input_file = fold__file_of(m, fold__from_file, NULL, NULL, 0, desc);
+    fold__file file = fold__file_of(m, fold__from_file, NULL, NULL, 0, desc);
     if (!path)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no path");
     if (m->error.status)
         return m->error.status;
     errno = 0;
-    FILE *file = fopen(path, "rb");
-    if (!file) {
+    FILE *stream = fopen(path, "rb");
+    if (!stream) {
         fold__path_fail(m, "load", path);
         return m->error.status;
     }
-    input_file.user = file;
-    fold__load_file(&input_file, 1);
-    fclose(file);
+    file.user = stream;
+    fold__load_file(&file, 1);
+    fclose(stream);
     return m->error.status;
 }
 
@@ -16394,30 +16416,30 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 {
     fold__text text;
     fold__error error = { FOLD_OK, "" };
-    fold__file input_file;
+    fold__file file;
     if (!m || !path)
         return FOLD_BAD_ARGUMENT;
-    memset(&input_file, 0, sizeof input_file);
-    input_file.error = &error;
-    input_file.arena.memory = m->arena.memory;
-    input_file.arena.array = input_file.arrays;
-    input_file.arena.count = FOLD__F_COUNT;
-    input_file.read = fold__from_file;
+    memset(&file, 0, sizeof file);
+    file.error = &error;
+    file.arena.memory = m->arena.memory;
+    file.arena.array = file.arrays;
+    file.arena.count = FOLD__F_COUNT;
+    file.read = fold__from_file;
     errno = 0;
-    FILE *file = fopen(path, "rb");
-    input_file.user = file;
+    FILE *stream = fopen(path, "rb");
+    file.user = stream;
     fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
-    if (!file)
+    if (!stream)
         fold__put(&text, "load: '%.120s': %.60s\n", path, fold__path_problem());
-    else if (fold__load_header(&input_file))
-        fold__put_tensors(&text, &input_file);
+    else if (fold__load_header(&file))
+        fold__put_tensors(&text, &file);
     else
         fold__put(&text, "%s\n", error.text);
     const fold_status status = fold__text_end(&text);
-    if (file)
-        fclose(file);
-    fold__arena_free(&input_file.arena);
-    return !file ? FOLD_IO : error.status ? error.status : status;
+    if (stream)
+        fclose(stream);
+    fold__arena_free(&file.arena);
+    return !stream ? FOLD_IO : error.status ? error.status : status;
 }
 #endif
 
@@ -16498,8 +16520,8 @@ static void fold__fit_order(fold__training *training)
     for (int i = 0; i < training->desc.samples; i++)
         training->order[i] = i;
     for (int i = training->desc.samples; i > 1 && !training->desc.in_order; i--) {
-        const int k = (int)(fold__random_next(&random) % (uint64_t)i), sample = training->order[k];
-        training->order[k] = training->order[i - 1];
+        const int chosen = (int)(fold__random_next(&random) % (uint64_t)i), sample = training->order[chosen];
+        training->order[chosen] = training->order[i - 1];
         training->order[i - 1] = sample;
     }
 }
@@ -16516,7 +16538,7 @@ static fold_status fold__fit_step(fold__training *training)
                                   : fold_adam_step(training->model, training->desc.adam);
 }
 
-/* Trains on samples first..first+n of the order. */
+/* Trains on `count` samples of the order, from `first` on. */
 static int fold__fit_batch(fold__training *training, int first, int count)
 {
     fold_ctx *f = training->desc.ctx;
@@ -17926,12 +17948,14 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 FOLD__GRAD(1, 8)
 FOLD__GRAD(2, 8)
 FOLD__GRAD(3, 4)
-FOLD__GRAD(4, 4) FOLD__GRAD(6, 4)
+FOLD__GRAD(4, 4)
+FOLD__GRAD(6, 4)
 #else
 FOLD__GRAD(1, 8)
 FOLD__GRAD(2, 4)
 FOLD__GRAD(3, 3)
-FOLD__GRAD(4, 2) FOLD__GRAD(6, 2)
+FOLD__GRAD(4, 2)
+FOLD__GRAD(6, 2)
 #endif
     static void FOLD__ISA(grad)(int rows, const fold_rows *input, int i, int inner, const fold_rows *dy,
                                 int j, int columns, float *dw, size_t ldw)
@@ -17963,12 +17987,12 @@ FOLD__GRAD(4, 2) FOLD__GRAD(6, 2)
 FOLD__TILE(1, 1)
 FOLD__TILE(1, 2)
 FOLD__TILE(1, 3)
-FOLD__TILE(1, 4) FOLD__TILE(1, 8) FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 3) FOLD__TILE(2, 4)
-    FOLD__TILE(2, 8) FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1)
-        FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3)
-            FOLD__TILE(6, 4) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4)
-                FOLD__NARROW(1, 5) FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4)
-                    FOLD__NARROW(3, 5)
+FOLD__TILE(1, 4)
+FOLD__TILE(1, 8) FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 3) FOLD__TILE(2, 4) FOLD__TILE(2, 8)
+    FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2)
+        FOLD__TILE(4, 3) FOLD__TILE(4, 4) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4)
+            FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5)
+                FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
 #define FOLD__LIST                                                                                      \
     1, 6, { 2, 2, 1, 1, 1, 1 },                                                                         \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL,           \
@@ -17993,11 +18017,11 @@ FOLD__TILE(1, 4) FOLD__TILE(1, 8) FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2
 FOLD__TILE(1, 1)
 FOLD__TILE(1, 2)
 FOLD__TILE(1, 4)
-FOLD__TILE(1, 8) FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 4) FOLD__TILE(3, 1) FOLD__TILE(3, 2)
-    FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1)
-        FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1)
-            FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1)
-                FOLD__NARROW(4, 2)
+FOLD__TILE(1, 8)
+FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 4) FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 4)
+    FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
+        FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2)
+            FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
 #define FOLD__LIST                                                                                        \
     1, 6, { 4, 2, 2, 1, 1, 1 },                                                                           \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) },     \
@@ -18021,7 +18045,8 @@ FOLD__TILE(1, 8) FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 4) FOLD__TILE(3
 FOLD__TILE(1, 4)
 FOLD__TILE(1, 8)
 FOLD__TILE(2, 4)
-FOLD__TILE(3, 4) FOLD__TILE(4, 4) FOLD__TILE(6, 4) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
+FOLD__TILE(3, 4)
+FOLD__TILE(4, 4) FOLD__TILE(6, 4) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
 #define FOLD__LIST                                                                \
     4, 6, { 2, 1, 1, 1, 1, 1 },                                                   \
         { { NULL, NULL, NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
@@ -18040,7 +18065,8 @@ FOLD__TILE(3, 4) FOLD__TILE(4, 4) FOLD__TILE(6, 4) FOLD__NARROW(1, 1) FOLD__NARR
 FOLD__TILE(1, 2)
 FOLD__TILE(1, 4)
 FOLD__TILE(1, 8)
-FOLD__TILE(2, 2) FOLD__TILE(4, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
+FOLD__TILE(2, 2)
+FOLD__TILE(4, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
 #define FOLD__LIST                                                                          \
     2, 4, { 4, 1, 1, 1, 1, 1 },                                                             \
         { { NULL, FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
@@ -18075,7 +18101,7 @@ FOLD__NARROW(1, 2)
     }
 #endif
 
-                        static const fold__tiles
+                    static const fold__tiles
     FOLD__ISA(tiles) = { FOLD__W,
                          FOLD__VPP,
                          FOLD__LIST,
