@@ -51,10 +51,11 @@
    1 CONFIGURATION (define before including; the same in every file where marked *)
      FOLD_IMPLEMENTATION     compile the implementation here
      FOLD_STATIC *           all functions static: the whole library is private to one file
-     FOLD_API *              what stands before every public function, to export or import it: __declspec(dllexport),
-                             __attribute__((visibility("default"))). Default extern
+     FOLD_API *              what stands before every public function, to export or import it:
+                             __declspec(dllexport), __attribute__((visibility("default"))). Default extern
      FOLD_NO_MALLOC          no default allocator: every model and context is given its memory
-     FOLD_USE_THREADS *      fold_pool: a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads needs no such thing
+     FOLD_USE_THREADS *      fold_pool: a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads works
+                             with any other too
      FOLD_USE_CBLAS          large products by cblas_sgemm (gives up the bit contract; held to a tolerance).
                              FOLD_CBLAS_HEADER names its header, default <cblas.h>
      FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
@@ -65,11 +66,16 @@
      FOLD_NO_STDIO *         no function takes a FILE * or a path
 
    2 CONTRACTS
+     Names     What belongs to a thing is named after it and takes it first: fold_model_…, fold_param_… (a
+               model and a parameter), fold_ctx_…. What records, runs and reads nodes takes a context and has
+               a bare name: fold_add, fold_run, fold_value. _new makes a thing, _desc describes one, _apply
+               records a layer. Counts are int, bytes size_t, and zero is the default. Outputs come last, and
+               `user` is the last argument of callbacks.
      Memory    A context takes memory from one caller's block, or through an allocator. No call allocates
                while a recording stays within the largest seen. All memory of a run is reserved before its
-               first write. fold_ctx_stats tells the peak and the block size a context would have needed: that of its
-               largest recording, and signatures of others, which go when a block is full. What fits a block alone
-               fits after anything else.
+               first write. fold_ctx_stats tells the peak and the block size a context would have needed: that
+               of its largest recording, and signatures of others, which go when a block is full. What fits a
+               block alone fits after anything else.
      Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message;
                the failed call returns the null node, every op accepts null and returns null, and running
                returns the stored status. fold_ctx_reset clears a context's error. Nothing trained is lost.
@@ -155,9 +161,9 @@ typedef enum fold_schedule {
 typedef struct fold_model fold_model;  /* parameters, cells, ops: outlives every recording */
 typedef struct fold_ctx fold_ctx;      /* one recording and its execution */
 
-/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. The epoch
-   is a 32-bit salt that changes with every reset and differs between contexts: a stale or foreign handle is
-   caught but for one in about four thousand million. */
+/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset.
+   The epoch is a 32-bit salt that changes with every reset and differs between contexts: a stale or
+   foreign handle is caught but for one in about four thousand million. */
 typedef struct fold_node { uint32_t id, epoch; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -171,8 +177,8 @@ FOLD_API fold_shape fold_shape2(int rows, int columns);
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 
 /* Where memory comes from. Zero: malloc and free. `alloc` must return memory aligned to `align` (64, or
-   4096 for large arrays) or NULL; `free` gets the size asked for. A context may be given `block` instead: then it lives inside
-   those block_size bytes (64-byte aligned) and never allocates. */
+   4096 for large arrays) or NULL; `free` gets the size asked for. A context may be given `block` instead:
+   then it lives inside those block_size bytes (64-byte aligned) and never allocates. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user);
     void (*free)(void *ptr, size_t size, void *user);
@@ -183,21 +189,23 @@ typedef struct fold_memory {
 
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* Everything is written through a function of yours, in pieces: `bytes` has n of them; 0 to go on, anything else
-   stops the writing. fold_to_file is one whose `user` is a FILE *: fold_ctx_print(f, fold_to_file, stdout). */
-typedef int fold_writer(const void *bytes, size_t n, void *user);
+/* Everything is written through a function of yours, in pieces of `size` bytes: 0 to go on, anything else
+   stops the writing. fold_to_file is one whose `user` is a FILE *:
+       fold_ctx_print(f, fold_to_file, stdout); */
+typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
-FOLD_API int fold_to_file(const void *bytes, size_t n, void *file);
+FOLD_API int fold_to_file(const void *bytes, size_t size, void *file);
 #endif
-/* Hands out the next n bytes; returns how many, fewer than n at the end or when reading fails. */
-typedef size_t fold_reader(void *bytes, size_t n, void *user);
+/* Hands out the next `size` bytes; returns how many, fewer at the end or when reading fails. */
+typedef size_t fold_reader(void *bytes, size_t size, void *user);
 
 /* ==== 4 model ============================================================================ */
 
 typedef struct fold_model_desc {
     uint64_t seed;       /* of the initialisers; 0 is a seed like any other */
     int inference;       /* no gradients, no optimiser state, no transposed weights */
-    const char *isa;     /* NULL: the best this CPU has. "avx512", "avx2", "neon", "portable", "cblas" force one */
+    const char *isa;     /* NULL: the best this CPU has. "avx512", "avx2", "neon", "portable", "cblas"
+                            force one */
     fold_memory memory;  /* block is not supported for models: bump-allocate from yours in `alloc` */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
@@ -220,14 +228,14 @@ typedef enum fold_init {
     FOLD_INIT_NORMAL,     /* standard deviation init_scale */
     FOLD_INIT_GLOROT,     /* uniform, bound sqrt(6 / (rows + columns)) * gain (Glorot and Bengio 2010) */
     FOLD_INIT_HE,         /* normal, deviation sqrt(2 / rows) * gain (He et al. 2015) */
-    FOLD_INIT_ORTHOGONAL  /* orthonormal rows or columns, whichever are fewer, times gain (Saxe et al. 2014) */
+    FOLD_INIT_ORTHOGONAL  /* orthonormal rows or columns, the fewer of them, times gain (Saxe et al. 2014) */
 } fold_init;
 
 /* What a parameter is used for. Weights of linear ops are kept packed beside their values. */
 enum {
     FOLD_FOR_LINEAR = 1,   /* fold_linear: W is [inputs x outputs] */
     FOLD_FOR_LINEAR_T = 2, /* fold_linear_t: the parameter is [outputs x inputs], e.g. a tied embedding */
-    FOLD_FOR_LOOKUP = 4    /* fold_lookup: its gradient is sparse, only touched rows are cleared and updated */
+    FOLD_FOR_LOOKUP = 4    /* fold_lookup: a sparse gradient: only touched rows are cleared and updated */
 };
 
 typedef struct fold_param_desc {
@@ -248,11 +256,15 @@ FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs); /* Glorot */
 FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n);                     /* zeros */
-FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);                     /* ones, for fold_layer_norm */
-FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);      /* lookups; normal, deviation 0.1 */
-FOLD_API fold_param fold_param_find(const fold_model *m, const char *name);                /* null when there is none */
+/* Ones, for fold_layer_norm. */
+FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
+/* Lookups; normal, deviation 0.1. */
+FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);
+/* Null when there is none. */
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name);
 FOLD_API int fold_param_count(const fold_model *m);
-FOLD_API fold_param fold_param_at(const fold_model *m, int index);                         /* in order of creation */
+/* In order of creation. */
+FOLD_API fold_param fold_param_at(const fold_model *m, int index);
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p);
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p);
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
@@ -266,10 +278,10 @@ FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
 
-/* Values and gradients are written between begin and end alone. The null parameter: all, as one span. The end
-   of writing values refreshes the packed weights. After that of gradients (e.g. the sum over replicas, added in
-   one order everywhere) later runs add to them, and rows of lookup tables that are not zero count as touched,
-   as if this model had looked them up. */
+/* Values and gradients are written between begin and end alone. The null parameter: all, as one span. The
+   end of writing values refreshes the packed weights. After that of gradients (e.g. the sum over
+   replicas, added in one order everywhere) later runs add to them, and rows of lookup tables that are not
+   zero count as touched, as if this model had looked them up. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);  /* NULL in inference models */
@@ -280,32 +292,38 @@ FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, fl
 
 /* ==== 5 context ========================================================================== */
 
-/* Calls task(i, user) once for every i in [0, n), on any threads and in any order, and returns when all are done. */
+/* Calls task(i, user) once for every i in [0, n), on any threads and in any order, and returns when all
+   are done. */
 typedef void fold_task(int i, void *user);
 typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
 typedef struct fold_ctx_desc {
     int training;           /* fold_backward will be called */
-    int eager;              /* immediate mode: every op runs when recorded, one row at a time, and its value can be read at once;
-                               step through it in a debugger */
-    int dedupe;             /* identical calls become one node (structure then depends on data), which runs before the samples that
-                               share it and backward after them; recurrent and child-sum cells multiply a looked-up word once
-                               for all its occurrences. Values keep their bits. Gradients are summed in another order, so
-                               their last bits differ from those without dedupe; with it they too are the same bits in
-                               eager, under any schedule, grouping and number of threads */
+    int eager;              /* immediate mode: every op runs when recorded, one row at a time, and its
+                               value can be read at once; step through it in a debugger */
+    int dedupe;             /* identical calls become one node (structure then depends on data), which
+                               runs before the samples that share it and backward after them; recurrent
+                               and child-sum cells multiply a looked-up word once for all its occurrences.
+                               Values keep their bits. Gradients are summed in another order, so their
+                               last bits differ from those without dedupe; with it they too are the same
+                               bits in eager, under any schedule, grouping and number of threads */
     fold_schedule schedule;
-    size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in groups whose
-                               working set is about this; SIZE_MAX: one group. 0: about FOLD_GROUP_BYTES (1 MiB), but as many
-                               samples as give batches 12 rows on average, and up to 64 where weights are large */
-    size_t plan_bytes;      /* reserved for plans: a recording whose structure was run before replays its plan instead of
-                               being scheduled again. About 60 bytes a node; the least recently used go first. 0: none */
-    uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_ctx_stats tell times. NULL: it tells none */
+    size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
+                               groups whose working set is about this; SIZE_MAX: one group. 0: about
+                               FOLD_GROUP_BYTES (1 MiB), but as many samples as give batches 12 rows on
+                               average, and up to 64 where weights are large */
+    size_t plan_bytes;      /* reserved for plans: a recording whose structure was run before replays its
+                               plan instead of being scheduled again. About 60 bytes a node; the least
+                               recently used go first. 0: none */
+    uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_ctx_stats tell times. NULL:
+                                      it tells none */
     void *clock_user;
-    size_t trace_bytes;     /* reserved for fold_ctx_print_trace: 32 bytes a batch (or a thread's part of it), forward and backward,
-                               shared out evenly among threads. Needs a clock, which then is called from every thread. 0: none */
-    int threads;            /* groups of samples run on so many threads, or parts of large batches where there is but one group;
-                               results have the same bits. 0, 1: the caller's alone.
-                               User ops must then bear to be called from several at once */
+    size_t trace_bytes;     /* reserved for fold_ctx_print_trace: 32 bytes a batch (or a thread's part of
+                               it), forward and backward, shared out evenly among threads. Needs a clock,
+                               which then is called from every thread. 0: none */
+    int threads;            /* groups of samples run on so many threads, or parts of large batches where
+                               there is but one group; results have the same bits. 0, 1: the caller's
+                               alone. User ops must then bear to be called from several at once */
     fold_parallel_for *parallel_for; /* your job system, or fold_pool_for; needed for threads */
     void *pool;             /* handed to parallel_for */
     fold_memory memory;
@@ -313,8 +331,9 @@ typedef struct fold_ctx_desc {
 FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 
 #ifdef FOLD_USE_THREADS
-/* A pool of POSIX threads for fold_ctx_desc: parallel_for = fold_pool_for, pool = fold_pool_new(n). n counts the caller's
-   own thread, which works too; 1 to 64. One context at a time may run on a pool. NULL when there are no threads to be had. */
+/* A pool of POSIX threads for fold_ctx_desc: parallel_for = fold_pool_for, pool = fold_pool_new(n). n
+   counts the caller's own thread, which works too; 1 to 64. One context at a time may run on a pool. NULL
+   when there are no threads to be had. */
 typedef struct fold_pool fold_pool;
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
@@ -327,51 +346,57 @@ FOLD_API void fold_ctx_free(fold_ctx *f);  /* NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f);
 /* Forgets the recording and the context's error; keeps memory, signatures and settings. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
-/* The first error since the last reset, of the context or else of its model. The message also tells why the last read
-   gave nothing, which is no error of the context (see fold_value). */
+/* The first error since the last reset, of the context or else of its model. The message also tells why
+   the last read gave nothing, which is no error of the context (see fold_value). */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
-/* Starts a sample's dropout draws: masks are a function of (key, draws since, element) alone. */
-FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
 /* ==== 6 inputs =========================================================================== */
+/* Calls that record give a node: the null node after an error, and where an input is the null node. */
 
 FOLD_API int fold_node_is_null(fold_node x);
-FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);                    /* [n], copied */
-FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);  /* copied */
-FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);     /* not copied: keep unchanged until reset */
-FOLD_API fold_node fold_constant(fold_ctx *f, float value);                                /* [1] */
+/* Values from the program: [n], or of a shape. They are copied. */
+FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
+FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
+/* The same without a copy: the values must stay unchanged until fold_ctx_reset. */
+FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
+FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* [1] */
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape);
-FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row);                    /* row of a [rows x …] parameter */
-FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                                    /* a parameter as a shared value */
+FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* a row of a [rows x …] parameter */
+FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* a parameter as a shared value */
 /* The same value, marked shared: ops given it take the one value for all rows of their batch (the seeds'
    no_batch). Nodes that use different shared values do not batch together. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
 /* Shapes are per sample. Element-wise ops of two values take equal shapes, or one of them [1], or one whose
-   shape equals the last axes of the other, which is repeated. Errors return the null node. */
+   shape equals the last axes of the other, which is repeated. Factors of fold_scale, terms of fold_shift,
+   rows, indices and labels are data: calls that differ in them alone batch together. All other numbers are
+   structure. */
 
 /* y = concat(x…) W + b, W [inputs x outputs], b [outputs] or null. x [.., inputs] gives [.., outputs]. A
    concatenation feeding it is never copied: its parts are read in place. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
-/* fold_linear_n of x and h in two steps, to the same bits: x meets the first rows of W, as many as it has values; h the last, and
-   is added to start [outputs]. What x gives can be used many times, or alone where there is no h. */
+/* fold_linear_n of x and h in two steps, to the same bits: x meets the first rows of W, as many as it has
+   values; h the last, and is added to start [outputs]. What x gives can be used many times, or alone where
+   there is no h. */
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
-FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b);  /* y = x Wᵀ + b, W [outputs x inputs] */
-FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);  /* [m,k][k,n] -> [m,n]; [k][k,n] -> [n]; [m,k][k] -> [m] */
-FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* equal shapes -> [1] */
+/* y = x Wᵀ + b, W [outputs x inputs]. */
+FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b);
+/* [m,k] and [k,n] give [m,n]; [k] and [k,n] give [n]; [m,k] and [k] give [m]. */
+FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
+FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* equal shapes give [1] */
 
 FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_min(fold_ctx *f, fold_node a, fold_node b);     /* a < b ? a : b; at a tie the gradient goes to b */
-FOLD_API fold_node fold_max(fold_ctx *f, fold_node a, fold_node b);     /* a > b ? a : b; likewise */
-FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* the factor is data, not structure */
-FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term);
+FOLD_API fold_node fold_min(fold_ctx *f, fold_node a, fold_node b);     /* a < b ? a : b; the gradient of */
+FOLD_API fold_node fold_max(fold_ctx *f, fold_node a, fold_node b);     /* a > b ? a : b; a tie goes to b */
+FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
+FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term);    /* x + term */
 FOLD_API fold_node fold_neg(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);
@@ -381,84 +406,100 @@ FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* gradi
 FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);                 /* x > 0 ? x : 0 */
-FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope);
-FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);                 /* tanh form (Hendrycks and Gimpel 2016); 0 at -infinity */
+FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x > 0 ? x : slope x */
+/* In its tanh form (Hendrycks and Gimpel 2016); 0 at -infinity. */
+FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);              /* over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over the last axis */
-/* Sums and means of many values are accurate: here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean
-   at most 32 values are added one after the other. Longer sums are made of blocks that are joined by pairs: blocks
-   of 512 for values that lie side by side (16 interleaved sums of 32), blocks of 32 for rows, nodes and list
-   elements. The order, and with it the bits, depends on the number of values alone. */
-FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);        /* the axis disappears; FOLD_ALL -> [1] */
+/* Over one axis, which disappears, or over all by FOLD_ALL, which gives [1]. fold_amax is the largest; its
+   gradient goes to the first that is.
+   Sums and means of many values are accurate: here and in fold_sum_n, fold_mean_n, fold_list_sum and
+   fold_list_mean at most 32 values are added one after the other. Longer sums are made of blocks that are
+   joined by pairs: blocks of 512 for values that lie side by side (16 interleaved sums of 32), blocks of 32
+   for rows, nodes and list elements. The order, and with it the bits, depends on the number of values
+   alone. */
+FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);
-FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);       /* largest; its gradient goes to the first largest */
-/* (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis (Ba et al. 2016); gain, bias [last axis]. Outside inference
-   models a gain that is all zeros because it was given no values is an error: fold_gain_new makes ones. Who wants zeros says
-   so, by FOLD_INIT_CONSTANT or fold_param_desc.values. */
+FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);
+/* (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis (Ba et al. 2016), whose length gain and
+   bias have. Outside inference models a gain that is all zeros because it was given no values is an error:
+   fold_gain_new makes ones. Who wants zeros says so, by FOLD_INIT_CONSTANT or fold_param_desc.values. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias);
-FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);  /* zero with probability rate, else x / (1 - rate); see fold_dropout_seed.
-                                                                           In inference contexts: x itself */
+/* Zero with probability rate, else x / (1 - rate). In inference contexts: x itself. */
+FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
+/* Starts a sample's dropout draws: masks are a function of (key, draws since, element) alone. */
+FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
-/* Over any number of nodes of one shape; all counts are one signature and are batched without padding. No
-   nodes at all: name the shape by the …_shaped form, or fold_zeros. */
+/* Over any number of nodes of one shape; all counts are one signature and are batched without padding. An
+   empty list is an error, but for the …_shaped forms, where it gives zeros of `shape`. */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n);
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);      /* element-wise largest; gradient to the first largest */
-/* sum of value[k] weighted by softmax over k of score[k], scores [1] (Bahdanau et al. 2015) */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gradient to the first largest */
+/* The sum of value[k] weighted by softmax over k of score[k], scores [1] (Bahdanau et al. 2015). */
 FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, int n);
-/* An empty list gives zeros of `shape`; the empty maximum is an error. */
 FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int n, fold_shape shape);
-FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value, int n, fold_shape shape);
+FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value, int n,
+                                        fold_shape shape);
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis);
-FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b);                       /* along axis 0 */
-FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);                        /* n equal shapes of rank <= 3 -> [n, shape]; a copy */
-FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);                /* [n, shape] -> n of shape (a scalar: [1]); windows */
-FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);     /* axis 0: a window */
-FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts);                  /* n equal windows along axis 0 */
-FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape);                  /* a window */
-FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b);          /* swaps two axes; a copy */
-FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index);                            /* one element -> [1]; the index is data */
-FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);   /* condition > 0 ? a : b; equal shapes */
+FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* along axis 0 */
+/* n equal shapes of rank at most 3 give [n, shape], a copy; and back: n windows, of a vector's values [1]. */
+FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
+/* A part of an axis: a window of axis 0, a copy of another. */
+FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
+FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal windows of axis 0 */
+FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape);  /* a window */
+FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* a copy */
+FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index);      /* one element, [1] */
+/* condition > 0 ? a : b; equal shapes. */
+FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x);
 
-/* Losses, each -> [1]. */
-FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);               /* -log softmax(logits)[label] */
-/* sum t (log t - log softmax); t sums to 1; no gradient to t */
+/* Losses. Each gives [1]; no gradient goes to a target. */
+/* -log softmax(logits)[label] */
+FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
+/* The sum of t (log t - log softmax(logits)); the target t sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
-FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);                 /* sum of softplus(x) - t x; no gradient to t */
-FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);                 /* sum (a - b)^2 */
-/* sum, |d| <= delta: d^2/2, else delta (|d| - delta/2) (Huber 1964) */
+/* The sum of softplus(x) - t x, of logits x and target t. */
+FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
+/* The sum of (a - b)^2. Gradients go to both. */
+FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
+/* With d = a - b the sum of d^2 / 2 where |d| <= delta, else of delta (|d| - delta / 2) (Huber 1964). */
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);
-/* sum over j != label of max(0, 1 + s_j - s_label) (Weston and Watkins 1999) */
+/* The sum over j != label of max(0, 1 + scores[j] - scores[label]) (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* ==== 8 running ========================================================================== */
 
-/* What is readable after a run: the roots, and nodes named here before it, which run even if no root needs them. */
+/* What is readable after a run: the roots, and nodes named here before it, which run even if no root
+   needs them. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 /* Keeps the gradient of x: fold_grad gives it after fold_backward. Does nothing in inference contexts. A
-   concatenation, such as an output of a bidirectional fold_rnn_stack, is then one more reader of its parts, whose
-   gradients it may sum in another order. */
+   concatenation, such as an output of a bidirectional fold_rnn_stack, is then one more reader of its
+   parts, whose gradients it may sum in another order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 
-/* Runs what the n roots need; n may be 0. More may be recorded afterwards, on top of roots and kept nodes, and run again. After
-   a change of parameters a batched context computes anew what it needs; an eager one must be reset. */
+/* Runs what the n roots need; n may be 0. More may be recorded afterwards, on top of roots and kept
+   nodes, and run again. After a change of parameters a batched context computes anew what it needs; an
+   eager one must be reset. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
-/* Runs forward and backward from one scalar root, which may be one element of a larger value, by a window, and
-   adds to the gradients of the model's parameters, and to those of kept nodes. Needs no fold_run before it; it computes forward itself, a group of samples at a time,
-   so values of an earlier run are computed again to the same bits. May be called for several roots in turn:
-   gradients add up. The root, earlier roots and kept nodes are readable afterwards. */
+/* Runs forward and backward from one scalar root, which may be one element of a larger value, by a
+   window, and adds to the gradients of the model's parameters, and to those of kept nodes. Needs no
+   fold_run before it; it computes forward itself, a group of samples at a time, so values of an earlier
+   run are computed again to the same bits. May be called for several roots in turn: gradients add up. The
+   root, earlier roots and kept nodes are readable afterwards. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Pointers hold until the
-   next call that records or runs, which may be the fold_input that copies from them, and no longer than the recording: after a
-   reset fold_input refuses them. State of a frame that the next one needs is read out before the reset. When the value is not there: NULL (fold_scalar: NaN, fold_node_shape: rank 0,
-   fold_read: a status), and fold_ctx_message says why until the next read or run; the context has no error, and all
-   goes on. In a cell's body there are values when it runs in an eager context; while fold_cell_new traces it there
-   are none, and asking for them is an error of the cell. */
+   next call that records or runs, which may be the fold_input that copies from them, and no longer than
+   the recording: after a reset fold_input refuses them. State of a frame that the next one needs is read
+   out before the reset. When the value is not there: NULL (fold_scalar: NaN, fold_node_shape: rank 0,
+   fold_read: a status), and fold_ctx_message says why until the next read or run; the context has no
+   error, and all goes on. In a cell's body there are values when it runs in an eager context; while
+   fold_cell_new traces it there are none, and asking for them is an error of the cell. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x);
 FOLD_API float fold_scalar(fold_ctx *f, fold_node x);
@@ -467,17 +508,19 @@ FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x);
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
 
 /* ==== 9 optimisers ======================================================================= */
-/* Each step updates every parameter that is not frozen and clears the gradients. State is allocated at the
-   first step. It begins anew when a step of another kind needs state: momentum, squares (Adagrad, RMSprop) or Adam's.
-   Lookup tables: only rows touched since the last step change (value, state, weight decay). A backward touches the
-   rows whose lookup the root's gradient reaches, be it zero there: not past fold_stop_gradient, targets and what
-   only kept nodes read. A call of a cell passes gradients on from all its outputs, zeros from those not used, to the
-   inputs they depend on. A table used as a weight by what gradients reach is touched in all rows. Set `rate` anew
-   each step for a schedule. All return the model's status. */
+/* Each step updates every parameter that is not frozen and clears the gradients. State is allocated at
+   the first step. It begins anew when a step of another kind needs state: momentum, squares (Adagrad,
+   RMSprop) or Adam's. Lookup tables: only rows touched since the last step change (value, state, weight
+   decay). A backward touches the rows whose lookup the root's gradient reaches, be it zero there: not
+   past fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on
+   from all its outputs, zeros from those not used, to the inputs they depend on. A table used as a weight
+   by what gradients reach is touched in all rows. Set `rate` anew each step for a schedule. All return
+   the model's status. */
 
-/* Settings of the optimisers. Zero means the default, and so settings with nothing but a rate are good ones. rate alone
-   has no default: 0 is a step of no length, as at the end of a schedule. Momentum and decay are off by default. Who
-   wants no beta1, beta2 or rho gives 1e-9f, and for no epsilon 1e-30f: so little is lost in rounding. */
+/* Settings of the optimisers. Zero means the default, and so settings with nothing but a rate are good ones.
+   rate alone has no default: 0 is a step of no length, as at the end of a schedule. Momentum and decay are
+   off by default. Who wants no beta1, beta2 or rho gives 1e-9f, and for no epsilon 1e-30f: so little is lost
+   in rounding. */
 typedef struct fold_sgd {
     float rate;
     float momentum;  /* v = momentum v + g; w -= rate v. 0: none */
@@ -500,7 +543,8 @@ typedef struct fold_adam { /* Kingma and Ba 2015 */
     float beta2;     /* default 0.999 */
     float epsilon;   /* default 1e-8 */
     float decay;
-    int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): not part of the gradient, w shrinks by rate decay w */
+    int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): not part of the gradient, w shrinks by
+                        rate decay w */
 } fold_adam;
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* the defaults, and rate 0.05 */
 FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* rate 0.001 */
@@ -510,20 +554,22 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o);
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o);
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);
 FOLD_API void fold_grads_clear(fold_model *m);
-/* Scales all gradients so that their global norm is at most `limit`; returns the norm before (Pascanu et al. 2013). */
+/* Scales all gradients so that their global norm is at most `limit`; returns the norm before (Pascanu et
+   al. 2013). */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
 /* ==== 10 cells =========================================================================== */
 /* A cell is a body of ops, traced once when it is made and recorded afterwards as one node per call. Its
-   body sees one sample; it may use parameters, cells without a list (inlined) and every op but fold_lookup,
-   inputs and the …_n ops over nodes; it neither runs nor resets, and makes no cells. With list inputs, in[n_in + c]
-   stands for component c of every element of the list: ops on it run per element, and the fold_list_… reductions lead
-   back to one value per call. */
+   body sees one sample; it may use parameters, cells without a list (inlined) and every op but
+   fold_lookup, inputs and the …_n ops over nodes; it neither runs nor resets, and makes no cells. With
+   list inputs, in[n_in + c] stands for component c of every element of the list: ops on it run per
+   element, and the fold_list_… reductions lead back to one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
+/* user is copied when user_size tells its bytes, and must outlive the model when user_size is 0. */
 typedef struct fold_cell_desc {
     const char *name;               /* for messages; copied */
-    fold_cell_body *body;                /* called at fold_cell_new, and at every call of an eager context */
-    const void *user;               /* handed to body; copied when user_size > 0, else must outlive the model */
+    fold_cell_body *body;           /* called at fold_cell_new, and at every call of an eager context */
+    const void *user;               /* handed to body */
     size_t user_size;
     int n_in;                       /* fixed inputs */
     fold_shape in[FOLD_MAX_CELL_IN];
@@ -535,7 +581,8 @@ FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
 FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc);
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
 /* list: count elements of n_list components each, element by element. count may be 0. */
-FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, const fold_node *list, int count);
+FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+                                  const fold_node *list, int count);
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* output i of a call */
 
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);       /* in a body; empty: zeros */
@@ -544,82 +591,121 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);       /* calls with 
 FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value);
 
 /* ==== 11 layers ========================================================================== */
-/* Plain structs of handles over the ops above. Names of their parameters are prefixed "name."; such a whole name has at most
-   127 bytes, and a longer one is an error of the model. */
+/* Plain structs of handles over the ops above. Every layer has _new, which adds its parameters to the
+   model, and _apply, which records it. Parameters are named "name." and the names below, in upper case
+   the weights, with FOLD_FOR_LINEAR, Glorot's initial values and a row for every input, in lower case the
+   biases, initially zero unless said otherwise. A weight that reads x and h has the rows of x first, then
+   those of h. Columns are gates of `hidden` columns each, in the order told; a bias has the same columns.
+   A whole name has at most 127 bytes; a longer one is an error of the model. */
 
-typedef enum fold_activation { FOLD_ACT_LINEAR, FOLD_ACT_RELU, FOLD_ACT_TANH, FOLD_ACT_SIGMOID, FOLD_ACT_GELU } fold_activation;
+typedef enum fold_activation {
+    FOLD_ACT_LINEAR, /* x itself */
+    FOLD_ACT_RELU,
+    FOLD_ACT_TANH,
+    FOLD_ACT_SIGMOID,
+    FOLD_ACT_GELU
+} fold_activation;
+
+/* activation(x W + b): W [inputs x outputs], b [outputs]. */
 typedef struct fold_dense { fold_param W, b; fold_activation activation; } fold_dense;
-FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation);
+FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, int outputs,
+                                   fold_activation activation);
 FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x);
 
+/* Dense layers one after another, 1 to FOLD_MAX_LAYERS. sizes has layers + 1 numbers: of the inputs, and
+   of the outputs of every layer. `hidden` comes after all layers but the last, which is linear. Layer i
+   has the parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
 #define FOLD_MAX_LAYERS 8
 typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
-/* sizes[0..n]: n layers; `hidden` after all but the last, which is linear */
-FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int n, fold_activation hidden);
+FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int layers,
+                               fold_activation hidden);
 FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x);
 
-typedef struct fold_state { fold_node h, c; } fold_state;   /* c is null where a layer has none */
+/* What recurrent and tree layers give, and take: h is the output, c the cell state, each [hidden]. c is null
+   where a layer has none. */
+typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* A cell of your own does as well: from x, h and, with has_c, c it gives h and c. */
+/* Recurrent layers of one kind of struct. A cell of your own does as well: from x, h and, with has_c, c
+   it gives h and, with has_c, c. */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
-/* h' = tanh(x W + h U + b) (Elman 1990) */
+
+/* h' = tanh([x h] W + b) (Elman 1990). W [inputs + hidden x hidden], b [hidden]. */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
-/* i, f, o, u from x W + h U + b; c' = f c + i u; h' = o tanh c' (Hochreiter and Schmidhuber 1997, Gers et al. 2000); forget bias 1 */
+
+/* Gates i, f, o through sigmoid and u through tanh are the columns of [x h] W + b; c' = f c + i u and
+   h' = o tanh(c') (Hochreiter and Schmidhuber 1997, Gers et al. 2000). W [inputs + hidden x 4 hidden],
+   b [4 hidden]: i f o u. The part of b for f is initially 1. */
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden);
-/* r, z from x, h; n = tanh(x W_n + b_n + r (h U_n + b_m)); h' = (1 - z) n + z h (Cho et al. 2014) */
+
+/* Gates r and z through sigmoid are columns of x W + b + h U + c; n is of their third columns, and
+       n = tanh(x W_n + b_n + r (h U_n + c_n)), h' = (1 - z) n + z h
+   (Cho et al. 2014). W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
-FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r);  /* zeros */
+
+/* The state before a sequence. */
+FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r);
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
-/* Unrolls one sample's sequence of n >= 0 inputs: the output h of x[t] goes to out[t] (out NULL: they are not
-   wanted; out may be x), the final state is returned; of no steps it is the beginning. begin NULL: zeros. Each
-   sample is as long as it is: steps of all samples batch, with no padding. After an error the state is null.
+/* Unrolls one sample's sequence of n >= 0 inputs: the output h of x[t] goes to out[t] (out NULL: they are
+   not wanted; out may be x), the final state is returned; of no steps it is the beginning. begin NULL:
+   zeros. Each sample is as long as it is: steps of all samples batch, with no padding. After an error the
+   state is null.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
        fold_state last = fold_unroll(f, &lstm, x, n, NULL, out);
-       fold_node all = fold_stack(f, out, n);       // if wanted: merged, [n x hidden]; batches with equal n only */
-FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin,
-                                fold_node *out);
+       fold_node all = fold_stack(f, out, n); // if wanted: [n x hidden]; batches with equal n only */
+FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n,
+                                const fold_state *begin, fold_node *out);
 /* The same from the last input to the first: out[t] has seen x[t] to x[n - 1], the final state all. */
-FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, const fold_state *begin,
-                                        fold_node *out);
+FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n,
+                                        const fold_state *begin, fold_node *out);
 
 /* A dense array of uneven sequences, which must not change until fold_ctx_reset (see fold_input_ref). */
-typedef enum fold_layout { FOLD_LAYOUT_NTC, FOLD_LAYOUT_TNC } fold_layout;
+typedef enum fold_layout {
+    FOLD_LAYOUT_NTC, /* [samples x steps x width] */
+    FOLD_LAYOUT_TNC  /* time first: [steps x samples x width] */
+} fold_layout;
 typedef struct fold_sequences {
-    const float *values;   /* FOLD_LAYOUT_NTC: [samples x steps x width]; FOLD_LAYOUT_TNC, time first: [steps x samples x width] */
+    const float *values;
     int samples, steps, width;
-    const int *length;     /* of each sample, 0 to steps, what follows is not read; NULL: all are of `steps` */
+    const int *length;     /* of each sample, 0 to steps; what follows is not read. NULL: all are of
+                              `steps` */
     fold_layout layout;
 } fold_sequences;
-/* The inputs [width] of one sample, to x, which has room for `steps`; returns its length, or 0 and an error. */
+/* The inputs [width] of one sample, to x, which has room for `steps`; returns its length, or 0 and an
+   error. */
 FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
-/* Unrolls all samples, one after another. begin: a state per sample, or NULL; out: [samples x steps] in this order in
-   both layouts, null past a sample's length, or NULL; last: the final state of every sample, or NULL.
+/* Unrolls all samples, one after another. begin: a state per sample, or NULL; out: [samples x steps] in
+   this order in both layouts, null past a sample's length, or NULL; last: the final state of every
+   sample, or NULL.
        fold_sequences batch = { values, 32, 50, 8, length, FOLD_LAYOUT_NTC };
        fold_unroll_batch(f, &lstm, &batch, NULL, out, last); */
-FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s, const fold_state *begin,
-                                       fold_node *out, fold_state *last);
+FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s,
+                                       const fold_state *begin, fold_node *out, fold_state *last);
 
-/* Layers of recurrent cells, each reading the outputs of the one below; in both directions they read h of both,
-   [2 hidden], first that which reads forwards. Cells are named name.0, name.1, …, in reverse name.0.reverse, ….
+/* Layers of recurrent cells, 1 to FOLD_MAX_LAYERS, each reading the outputs of the one below; in both
+   directions they read h of both, [2 hidden], first that which reads forwards. `make` makes the cells,
+   whose parameters are those above, named 0, 1, …, in reverse 0.reverse, …: with fold_lstm_new 0.W, 0.b,
+   0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_rnn_stack_apply(f, &encoder, x, n, NULL, out, NULL); */
-typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden); /* e.g. fold_lstm_new */
+typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
 typedef struct fold_rnn_stack {
     int layers, directions;
     fold_recurrent cell[2 * FOLD_MAX_LAYERS]; /* cell[layer * directions + direction] */
 } fold_rnn_stack;
-FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int hidden,
-                                           int layers, int bidirectional);
-/* x, n, out as in fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin, last: layers * directions
-   states in the order of `cell`; NULL: zeros, not wanted. */
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n, const fold_state *begin,
-                                          fold_node *out, fold_state *last);
+FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
+                                           int inputs, int hidden, int layers, int bidirectional);
+/* x, n, out as in fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin, last:
+   layers * directions states in the order of `cell`; NULL: zeros, not wanted. */
+FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
+                                          const fold_state *begin, fold_node *out, fold_state *last);
 
-/* Unrolls a step of your own: it sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
-   every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
+/* Unrolls a step of your own: it sets *out and next[0 .. n_states) from x and state[0 .. n_states), of
+   the same shapes at every step. It is recorded op by op; let it fold_call a cell to make a step one
+   node. */
 #define FOLD_MAX_STATES 8
-typedef void fold_unroll_body(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user);
+typedef void fold_unroll_body(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out,
+                              fold_node *next, const void *user);
 typedef struct fold_unroll_desc {
     fold_unroll_body *step;
     const void *user;                    /* handed to step */
@@ -632,22 +718,35 @@ typedef struct fold_unroll_desc {
     fold_node *out;                      /* n outputs, out[t] is that of x[t]; NULL: not wanted. May be x */
     fold_node *last;                     /* n_states final states; NULL: not wanted */
 } fold_unroll_desc;
-FOLD_API fold_unroll_desc fold_unroll_desc_default(void);  /* all zero */
+FOLD_API fold_unroll_desc fold_unroll_desc_default(void); /* all zero */
 FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc);
 
-/* N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14): a leaf sees its input, an inner node its
-   `arity` children in order, at most 8. Columns of a leaf's weights: i o u; of an inner node's: i, o, a forget gate
-   for every child (its bias begins at 1), u. */
+/* N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14): a leaf sees its input alone, an inner node its
+   `arity` children in order, 1 to 8. Gates i, o and f are through sigmoid, u through tanh. With the sum over
+   the children of an inner node
+       c = i u + sum of f[k] c[k], h = o tanh(c)
+     leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
+     inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, an f for every child in
+              order, u; rows are h of the children in order. The part of inner.b for f is initially 1 */
 typedef struct fold_tree_lstm { fold_cell leaf, inner; int hidden, arity; } fold_tree_lstm;
-FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden, int arity);
+FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden,
+                                           int arity);
 FOLD_API fold_state fold_tree_lstm_apply_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x);
-FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *t, const fold_state *children);
+FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *t,
+                                               const fold_state *children);
 
-/* Child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8): any number of children; nodes without any are a
-   cell of their own, which has nothing to multiply by zero. */
+/* Child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8): every node has an input x and any number of
+   children. Gates i, o through sigmoid and u through tanh are the columns of [x s] W + b, where s is the sum
+   of the children's h. Child k has f[k] = sigmoid([x h[k]] W_f + b_f), and
+       c = i u + sum of f[k] c[k], h = o tanh(c)
+   Nodes without children are a cell of their own, which has nothing to multiply by zero.
+     W    [inputs + hidden x 3 hidden], b [3 hidden]: i o u
+     W_f  [inputs + hidden x hidden], b_f [hidden], initially 1 */
 typedef struct fold_child_sum { fold_cell leaf, inner; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
-FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x, const fold_state *children, int n);
+/* children: n states, n may be 0. */
+FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x,
+                                         const fold_state *children, int n);
 
 /* ==== 12 training ======================================================================== */
 /* The usual loop, for programs that need no other: it does what its settings say and nothing else.
@@ -656,10 +755,10 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
     d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
     if (fold_fit(&d, NULL)) puts(fold_ctx_message(f));
 
-   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for each batch
-   the context is reset, `loss` records every sample, the mean of their losses is differentiated, gradients are clipped, and
-   the optimiser makes a step; the last batch may be smaller. Then the metric is taken, files are written, and patience
-   is counted. */
+   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for
+   each batch the context is reset, `loss` records every sample, the mean of their losses is
+   differentiated, gradients are clipped, and the optimiser makes a step; the last batch may be smaller.
+   Then the metric is taken, files are written, and patience is counted. */
 
 /* What ended it: all epochs are done, or what stopped it. */
 enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR };
@@ -680,147 +779,174 @@ typedef struct fold_fit_desc {
     fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
     int samples;             /* at least 1 */
     fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, gives a scalar */
-    void *user;              /* handed to loss, metric and progress */
+    void *user;              /* handed to loss, and to metric and progress below */
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
-    int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state: fold_model_steps /
-                                batches an epoch */
-    uint64_t seed;           /* of the order; and before each sample, of its dropout, by epoch and sample (fold_dropout_seed) */
+    int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
+                                fold_model_steps / batches an epoch */
+    uint64_t seed;           /* of the order; and before each sample, of its dropout, by epoch and sample
+                                (fold_dropout_seed) */
     int in_order;            /* samples keep their order */
-    const fold_sgd *sgd;     /* exactly one of the four is not NULL. Read at every step: progress may change its rate */
+    const fold_sgd *sgd;     /* exactly one of the four is not NULL. Read at every step: progress may
+                                change its rate */
     const fold_adagrad *adagrad;
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
     float clip;              /* fold_grads_clip; 0: no clipping */
-    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other
-                                samples, in a context of its own. NULL: the epoch's mean loss, the smaller the better */
+    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy
+                                                    on other samples, in a context of its own. NULL: the
+                                                    epoch's mean loss, the smaller the better */
     int smaller_is_better;   /* of metric */
     int patience;            /* stops after so many epochs in a row without a new best; 0: never */
-    int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the end, whatever
-                                ends it */
+    int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the
+                                end, whatever ends it */
 #ifndef FOLD_NO_STDIO
     const char *best_path;   /* gets the values of each new best (fold_model_save) */
     const char *last_path;   /* gets values and optimiser state after each epoch */
 #endif
     const char *config;      /* goes into both files */
-    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch; nonzero stops */
+    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch;
+                                                                   nonzero stops */
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
-/* Takes 4 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the size of the
-   values, until it returns. Gradients that are there are cleared. report may be NULL; it gets the last state.
-   Returns the context's status (see fold_ctx_message): errors of loss, of steps and of files end it, and leave the
-   values of the last step, or the best with keep_best. */
+/* Takes 4 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the
+   size of the values, until it returns. Gradients that are there are cleared. report may be NULL; it gets
+   the last state. Returns the context's status (see fold_ctx_message): errors of loss, of steps and of
+   files end it, and leave the values of the last step, or the best with keep_best. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 
 /* ==== 13 files =========================================================================== */
 /* Parameters in files of the safetensors format (Hugging Face), which Python reads as
-   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's state, if
-   saved, is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad, RMSprop), or
-   optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say `optimizer` and `steps`. Names must be
-   UTF-8; those that begin with "optimizer." cannot be saved. Settings of optimisers and groups, and what is frozen,
-   are the program's: not in files.
+   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's
+   state, if saved, is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME
+   (Adagrad, RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say
+   `optimizer` and `steps`. Names must be UTF-8; those that begin with "optimizer." cannot be saved.
+   Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
 
-   All of these return the model's status and, like everything of a model, do nothing while it holds an error (see
-   fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no safetensors file;
-   FOLD_BAD_SHAPE: a tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one that is missing, unknown or
-   of a type not read. */
+   All of these return the model's status and, like everything of a model, do nothing while it holds an
+   error (see fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no
+   safetensors file; FOLD_BAD_SHAPE: a tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one
+   that is missing, unknown or of a type not read. */
 
 typedef struct fold_save_desc {
-    int state;           /* the optimiser's state and steps too: training continues from the file to the same bits, when
-                            gradients are clear (after a step) and the settings are the same */
-    const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. the sizes of the network. NULL: none */
+    int state;           /* the optimiser's state and steps too: training continues from the file to the
+                            same bits, when gradients are clear (after a step) and the settings are the
+                            same */
+    const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. the sizes of the network. NULL:
+                            none */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 
-/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that fails
-   changes nothing. It takes no more from the model's allocator, until it returns, than four times the header (at
-   most 100 MB) and the data of the tensors it loads; from memory, nothing for the data. Values of type F16, BF16
-   and F64 become float. Packed weights and kept plans follow; eager contexts must be reset. Gradients stay as they
-   are. */
+/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load
+   that fails changes nothing. It takes no more from the model's allocator, until it returns, than four
+   times the header (at most 100 MB) and the data of the tensors it loads; from memory, nothing for the
+   data. Values of type F16, BF16 and F64 become float. Packed weights and kept plans follow; eager
+   contexts must be reset. Gradients stay as they are. */
 typedef struct fold_load_desc {
-    int state;           /* the optimiser's state and steps too. A file without them is an error, or with allow_missing
-                            a fresh start */
-    int allow_missing;   /* parameters that the file lacks keep their values; state that it lacks becomes zero */
-    int allow_unknown;   /* tensors that are no parameters are skipped, of any type; those named optimizer.… always are */
-    const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their names. NULL: all */
-    char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer: an error */
-    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty model with
-                            allow_unknown */
-    int *loaded;         /* gets how many tensors were loaded, those of the state too: with allow_missing and allow_unknown
-                            a file of another model gives FOLD_OK and 0. After an error 0. NULL: not wanted */
+    int state;           /* the optimiser's state and steps too. A file without them is an error, or with
+                            allow_missing a fresh start */
+    int allow_missing;   /* parameters that the file lacks keep their values; state that it lacks becomes
+                            zero */
+    int allow_unknown;   /* tensors that are no parameters are skipped, of any type; those named
+                            optimizer.… always are */
+    const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their
+                            names. NULL: all */
+    char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer: an
+                            error */
+    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty
+                            model with allow_unknown */
+    int *loaded;         /* gets how many tensors were loaded, those of the state too: with allow_missing
+                            and allow_unknown a file of another model gives FOLD_OK and 0. After an error
+                            0. NULL: not wanted */
 } fold_load_desc;
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
 /* desc NULL is the default. */
-FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc);
-FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size, const fold_load_desc *desc);
+FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
+                                        const fold_save_desc *desc);
+FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
+                                            const fold_load_desc *desc);
 /* In one pass; takes the bytes of the file and none after it. */
-FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user, const fold_load_desc *desc);
+FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
+                                          const fold_load_desc *desc);
 #ifndef FOLD_NO_STDIO
-/* Writes a file beside `path`, `path`.tmp or, while that name is taken, `path`.1.tmp to `path`.99.tmp, and renames it when all
-   of it is on the disk, which may take some milliseconds. So whatever happens meanwhile, `path` is the file of before or
-   the new one as a whole, and of two savers to one path the last wins. A save that fails leaves no file behind, a program
-   that dies may leave its .tmp. What is there and is no regular file (a folder, a pipe, a device, a link) is never
-   replaced: FOLD_IO. Where C's library is all there is (neither POSIX nor Windows), none of this is sure but that the
-   file is renamed when it was written. */
+/* Writes a file beside `path`, `path`.tmp or, while that name is taken, `path`.1.tmp to `path`.99.tmp,
+   and renames it when all of it is on the disk, which may take some milliseconds. So whatever happens
+   meanwhile, `path` is the file of before or the new one as a whole, and of two savers to one path the
+   last wins. A save that fails leaves no file behind, a program that dies may leave its .tmp. What is
+   there and is no regular file (a folder, a pipe, a device, a link) is never replaced: FOLD_IO. Where C's
+   library is all there is (neither POSIX nor Windows), none of this is sure but that the file is renamed
+   when it was written. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
-/* Text: what a safetensors file holds, of any program: the name, shape, type and bytes of each tensor, and what the metadata
-   say of the optimiser and of config. Reads the header alone. m gives the memory, until it returns, and stays as it is, an
-   error too. A file that cannot be read is FOLD_IO, and the text says why; FOLD_IO too when the writer stopped. */
-FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write, void *user);
+/* Text: what a safetensors file holds, of any program: the name, shape, type and bytes of each tensor,
+   and what the metadata say of the optimiser and of config. Reads the header alone. m gives the memory,
+   until it returns, and stays as it is, an error too. A file that cannot be read is FOLD_IO, and the text
+   says why; FOLD_IO too when the writer stopped. */
+FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
+                                           void *user);
 #endif
-FOLD_API uint64_t fold_model_steps(const fold_model *m); /* of its optimiser, those before a loaded state too */
+/* Of its optimiser, those before a loaded state too. */
+FOLD_API uint64_t fold_model_steps(const fold_model *m);
 
 /* ==== 14 looking inside ================================================================== */
-/* The calls below show the plan of the last run if nothing was recorded since, else the recording by depth (the
-   batches policy `depth` would make, unless samples are cut into groups); of an eager context, which has no plan, always
-   the recording; of an inference context what it ran, forward. They work in a context with an error too, whose message
-   fold_ctx_print ends with, and leave its status alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY.
-   The memory they take (about 40 bytes a node) stays with the context, in a caller's block until they return; like a
-   recording call they may move values that fold_value points to. Do not record or run from within the writer. */
+/* The calls below show the plan of the last run if nothing was recorded since, else the recording by
+   depth (the batches policy `depth` would make, unless samples are cut into groups); of an eager context,
+   which has no plan, always the recording; of an inference context what it ran, forward. They work in a
+   context with an error too, whose message fold_ctx_print ends with, and leave its status alone. They
+   return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. The memory they take (about 40
+   bytes a node) stays with the context, in a caller's block until they return; like a recording call they
+   may move values that fold_value points to. Do not record or run from within the writer. */
 
 /* Text: step by step each signature, how many calls, what their operands are, with shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Text: why calls of one op are not one batch: what tells their signatures apart, and whether a signature with several
-   batches depends on itself, ran in several groups, or was split by the schedule. */
+/* Text: why calls of one op are not one batch: what tells their signatures apart, and whether a signature
+   with several batches depends on itself, ran in several groups, or was split by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* A graph for Graphviz's dot: a cluster for every batch, coloured by signature. */
 FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user);
-/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. It has at most 64
-   rows: of more samples the first are drawn, and the calls of all others counted. */
+/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a
+   legend. It has at most 64 rows: of more samples the first are drawn, and the calls of all others
+   counted. */
 FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user);
-/* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the reset planned, and
-   each batch of it ran, forward and backward, with its calls and group; tid is the thread, in microseconds since the run
-   began. Events beyond fold_ctx_desc.trace_bytes are counted as "dropped" in otherData; without trace_bytes or clock, and of
-   eager contexts, there are none. Takes no memory and moves nothing. FOLD_OK or FOLD_IO. */
+/* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the
+   reset planned, and each batch of it ran, forward and backward, with its calls and group; tid is the
+   thread, in microseconds since the run began. Events beyond fold_ctx_desc.trace_bytes are counted as
+   "dropped" in otherData; without trace_bytes or clock, and of eager contexts, there are none. Takes no
+   memory and moves nothing. FOLD_OK or FOLD_IO. */
 FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user);
-/* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK or FOLD_IO. */
+/* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK
+   or FOLD_IO. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
 typedef struct fold_stats {
     int nodes, edges;            /* recorded since the reset: values, operands */
     int run_nodes;               /* calls and ops that the last run executed */
     int batches;                 /* batches of the last run, forward */
-    int prologues;               /* batches beside them: parts of cells that do not depend on the recursion, run first for all calls */
-    int lower_bound;             /* sum over groups and signatures of the longest same-signature chain (where signatures feed each
-                                    other in circles, of at most 32767) */
+    int prologues;               /* batches beside them: parts of cells that do not depend on the
+                                    recursion, run first for all calls */
+    int lower_bound;             /* sum over groups and signatures of the longest same-signature chain
+                                    (where signatures feed each other in circles, of at most 32767) */
     int groups;                  /* groups of the last run */
     int signatures;              /* known to the context */
     int batched_nodes;           /* executed nodes that shared a batch with another */
     int list_elements;           /* list elements executed: there is no padding */
-    int kernel_calls;            /* op kernels called by the last run, forward and backward, once per tile of rows */
+    int kernel_calls;            /* op kernels called by the last run, forward and backward, once per tile
+                                    of rows */
     int one_row_calls;           /* of those: calls of user ops that have no batched path */
     size_t value_bytes, plan_bytes; /* of the last run: values, gradients and scratch, and its plan */
-    size_t without_reuse_bytes;  /* what the last run's values and gradients would take if no two shared memory */
-    int plan_hits, plan_misses; /* runs that replayed a plan, and that did not, since the context was made */
+    size_t without_reuse_bytes;  /* what the last run's values and gradients would take if no two shared
+                                    memory */
+    int plan_hits, plan_misses;  /* runs that replayed a plan, and that did not, since the context was made */
     size_t cached_bytes;         /* of plan_bytes of the context, in use */
-    uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning batches, running them */
+    uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning
+                                     batches, running them */
     size_t pack_bytes;           /* packed weights of the model */
     size_t bytes, peak_bytes;    /* memory held by the context now, and at most */
-    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far. Where one ran out of
-                                    memory, what it had asked for, as its message says: all it needs, or more is needed */
+    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far.
+                                    Where one ran out of memory, what it had asked for, as its message
+                                    says: all it needs, or more is needed */
     const char *one_group;       /* why the last run could not be cut into groups; "" when it was */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
@@ -838,16 +964,20 @@ typedef struct fold_op_call {
     int n_in, n_out;
     const fold_shape *in_shape, *out_shape;  /* of one row */
     const int32_t *attr;                     /* structural attributes */
-    const uint64_t *data; int data_step;   /* per-row data: data[r * data_step] */
-    const int *list;                    /* list ops: row r owns rows list[r] .. list[r+1]-1 of each input */
+    const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
+    const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of each
+                                                input */
     const fold_rows *in, *out;               /* inputs and outputs */
     const fold_rows *dout;                   /* backward: gradients of the outputs */
-    const fold_rows *din;                    /* backward: write (do not add) the contribution to each input's gradient; absent: not wanted */
+    const fold_rows *din;                    /* backward: write (do not add) the contribution to each
+                                                input's gradient; absent: not wanted */
     float *scratch;                          /* fold_op_desc.scratch floats */
 } fold_op_call;
 
-/* Reads in_shape[0..n_in) and attr, sets out_shape; returns NULL, or what is wrong ("needs a square matrix"). */
-typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr, fold_shape *out_shape);
+/* Reads in_shape[0..n_in) and attr, sets out_shape; returns NULL, or what is wrong ("needs a square
+   matrix"). */
+typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
+                                  fold_shape *out_shape);
 
 enum {                          /* what backward reads; anything else may be gone by then */
     FOLD_NEEDS_IN = 1, FOLD_NEEDS_OUT = 2
@@ -855,7 +985,8 @@ enum {                          /* what backward reads; anything else may be gon
 typedef struct fold_op_desc {
     const char *name;
     int n_in;                   /* fixed inputs; for list ops components per element; -1: 1 to FOLD_MAX_IN */
-    int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of one output only */
+    int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of
+                                   one output only */
     int is_list;                /* takes a list, gives one value; its batches mix all lengths */
     int one_row;                /* has no batched path: called with one row at a time (and reported) */
     unsigned needs;             /* FOLD_NEEDS_… */
@@ -864,9 +995,11 @@ typedef struct fold_op_desc {
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradient passes */
 } fold_op_desc;
-FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *def);
-/* Records a user op. in: n_in nodes (list ops: count elements of def.n_in components, n_in = count * components). */
-FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr, uint64_t data);
+FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
+/* Records an op of yours. in: n_in nodes (list ops: count elements of desc.n_in components, n_in = count *
+   components). */
+FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
+                                 uint64_t data);
 
 #ifdef __cplusplus
 }
