@@ -2057,6 +2057,105 @@ static void large_cell(void)
     fold_model_free(m);
 }
 
+/* -- what a change could break unnoticed (tests/mutants) ---------------------------------------- */
+
+/* A shared window: calls read it where it begins, and its gradient goes there. */
+static void shared_windows(void)
+{
+    net n;
+    net_new(&n);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx *f = context(&n, 1, eager, FOLD_SCHEDULE_RATIO, 0);
+        const fold_node whole = vector(f, 8), window = fold_shared(f, fold_slice(f, whole, 0, 4, 4));
+        fold_node loss[3];
+        double want = 0, grad[4] = { 0 };
+        fold_keep_grad(f, whole);
+        for (int s = 0; s < 3; s++) {
+            const float x[4] = { 1, 0.5f * (float)s, -2, (float)(s * s) };
+            loss[s] = fold_dot(f, window, fold_neg(f, fold_input(f, x, 4)));
+            for (int i = 0; i < 4; i++) {
+                want -= (double)x[i] * 0.25 * (i + 1);
+                grad[i] -= (double)x[i];
+            }
+        }
+        const fold_node root = fold_sum_n(f, loss, 3);
+        CHECK_INT(fold_backward(f, root), FOLD_OK);
+        CHECK_NEAR(fold_scalar(f, root), want, 1e-5);
+        for (int i = 0; i < 8; i++) CHECK_NEAR(fold_grad(f, whole)[i], i < 4 ? 0 : grad[i - 4], 1e-5);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
+static float run_chain(fold_ctx *f, const net *n, int length)
+{
+    fold_ctx_reset(f);
+    fold_node x = vector(f, H);
+    for (int i = 0; i < length; i++) x = fold_tanh(f, fold_linear(f, x, n->W, n->b));
+    x = fold_sum(f, x, FOLD_ALL);
+    CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+    return fold_scalar(f, x);
+}
+
+/* How many of three plans are there after the last was made. */
+static int plans_left(const net *n, size_t plan_bytes)
+{
+    static const int length[3] = { 9, 4, 7 };
+    float value[3];
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.plan_bytes = plan_bytes;
+    fold_ctx *f = fold_ctx_new(n->m, &d);
+    for (int i = 0; i < 6; i++) value[i / 2] = run_chain(f, n, length[i / 2]);
+    CHECK_INT(fold_ctx_stats(f).plan_hits, 0);
+    for (int i = 2; i >= 0; i--) {
+        const float again = run_chain(f, n, length[i]);
+        CHECK_BITS(&again, &value[i], 1);
+    }
+    const int left = (int)fold_ctx_stats(f).plan_hits;
+    fold_ctx_free(f);
+    return left;
+}
+
+/* When a plan is dropped for a new one, those that stay are found where they are now. */
+static void dropped_plans(void)
+{
+    net n;
+    net_new(&n);
+    size_t enough = 64;
+    while (enough < 1000000 && plans_left(&n, enough) < 3) enough += 64;
+    CHECK_INT(plans_left(&n, enough), 3);
+    CHECK_INT(plans_left(&n, enough - 64), 2); /* the first was dropped for the third */
+    fold_model_free(n.m);
+}
+
+/* Where only a part of a value is used the rest has no gradient, whatever lay in that memory before. */
+static void partly_used(void)
+{
+    net n;
+    net_new(&n);
+    fold_ctx *f = trainer(&n);
+    for (int turn = 0; turn < 4; turn++) {
+        fold_node loss[SAMPLES], x[SAMPLES], y[SAMPLES];
+        fold_ctx_reset(f);
+        for (int s = 0; s < SAMPLES; s++) {
+            x[s] = vector(f, H);
+            y[s] = fold_tanh(f, fold_linear(f, x[s], n.W, n.b));
+            const fold_node both = fold_exp(f, fold_concat2(f, turn % 2 ? fold_slice(f, x[s], 0, 2, 3) : x[s],
+                                                            turn % 2 ? fold_slice(f, y[s], 0, 1, 2) : y[s]));
+            fold_keep_grad(f, x[s]);
+            fold_keep_grad(f, y[s]);
+            loss[s] = fold_scale(f, fold_sum(f, both, FOLD_ALL), 1000);
+        }
+        CHECK_INT(fold_backward(f, fold_sum_n(f, loss, SAMPLES)), FOLD_OK);
+        for (int s = 0; s < SAMPLES && turn % 2; s++)
+            for (int i = 0; i < H; i++)
+                if (i < 1 || i > 2) CHECK_NEAR(fold_grad(f, y[s])[i], 0, 0);
+        fold_grads_clear(n.m);
+    }
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -2101,6 +2200,9 @@ int main(int argc, char **argv)
         { "engine: bodies that change", bodies_that_change },
         { "engine: what is known of signatures", known_signatures },
         { "engine: a large cell", large_cell },
+        { "engine: shared windows", shared_windows },
+        { "engine: dropped plans", dropped_plans },
+        { "engine: partly used values", partly_used },
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);

@@ -321,6 +321,23 @@ static void test_reductions(const fold__kernels *f)
     }
 }
 
+/* NaN never wins, wherever it stands and whatever came before it; of nothing else the largest is -inf. */
+static void test_max_of_nan(const fold__kernels *f)
+{
+    const float nan = float_of(0x7fc00000u), inf = (float)INFINITY;
+    int n, i, t;
+    for (n = 1; n < 70; n++) for (t = 0; t < 20; t++) {
+        float *a = floats((size_t)n), m = -inf;
+        for (i = 0; i < n; i++) {
+            if (t == 0 || (t < 10 ? below(3) == 0 : i == below(n))) a[i] = below(2) ? nan : -nan;
+            else if (below(4) == 0) a[i] = -inf;
+            m = a[i] > m ? a[i] : m;
+        }
+        check(f->max(a, (size_t)n) == m, "max of NaN", f->name, n, t, 0);
+        free(a);
+    }
+}
+
 /* Multiply-add where rounding twice would show: sums near the middle between two floats, subnormals, everything else. */
 static void test_fma(const fold__kernels *f, int tries)
 {
@@ -494,6 +511,7 @@ static void test_set(const fold__kernels *f, int share)
     RUN(test_maps(f));
     RUN(test_map_rows(f));
     RUN(test_reductions(f));
+    RUN(test_max_of_nan(f));
     RUN(test_edges(f));
     RUN(test_gelu_slope(f));
     RUN(test_fma(f, 30000 / share));

@@ -5,6 +5,7 @@
 #define FOLD__SHARED_WORK 4000 /* small batches, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include <time.h>
 #include "check.h"
 #include <pthread.h>
 
@@ -205,6 +206,25 @@ static void train_on_pool(fold_pool *pool, const char *isa, int samples, int ded
     fold_model_free(one.m);
     fold_model_free(many.m);
 }
+/* A pool comes back when all tasks are done, though some take long. */
+static void slow_task(void *user, int i)
+{
+    const struct timespec pause = { 0, 30000000 };
+    if (i % 2) nanosleep(&pause, NULL);
+    ((int *)user)[i] = i + 1;
+}
+static void test_pool_waits(void)
+{
+    fold_pool *pool = fold_pool_new(3);
+    for (int turn = 0; turn < 4; turn++) {
+        int done[6] = { 0 };
+        fold_pool_for(pool, 6, slow_task, done);
+        for (int i = 0; i < 6; i++) CHECK_INT(done[i], i + 1);
+        fold_pool_for(pool, 6, slow_task, done); /* so that none still writes to `done` */
+    }
+    fold_pool_free(pool);
+}
+
 static void test_pool(void)
 {
     fold_pool *pool = fold_pool_new(3);
@@ -312,6 +332,7 @@ int main(int argc, char **argv)
     check_start(argc, argv);
     check_run("many contexts read one model", test_readers);
     check_run("models side by side", test_models_apart);
+    check_run("a pool waits for its tasks", test_pool_waits);
     check_run("a pool trains to the same bits", test_pool);
     check_run("replicas train to the same bits", test_replicas);
     return check_finish();
