@@ -1,6 +1,7 @@
 /* Tests of the kernels room: every instruction set against plain loops (bit for bit where the contract says so), maps against
    double libm, a table of errors in ulp, and a small timing.
-   cc -O2 tests/test_kernels.c -o test_kernels -lm && ./test_kernels [quick|short|full|time [set]] */
+   cc -O2 tests/test_kernels.c -o test_kernels -lm && ./test_kernels [quick|short|full|time [set]|WORD]
+   WORD runs the tests that have it in their names. */
 #define _POSIX_C_SOURCE 200809L
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -9,8 +10,9 @@
 #include <time.h>
 
 static int failures, tests_passed, tests_failed;
+static const char *word; /* in the names of the tests to run; NULL: all */
 /* Runs one test and counts it by whether any of its checks failed. */
-#define RUN(call) do { const int before_ = failures; call; if (failures == before_) tests_passed++; else tests_failed++; } while (0)
+#define RUN(call) do { if (word && !strstr(#call, word)) break; const int before_ = failures; call; if (failures == before_) tests_passed++; else tests_failed++; } while (0)
 static uint32_t rng = 12345;
 static uint32_t rnd(void) { rng ^= rng << 13; rng ^= rng >> 17; rng ^= rng << 5; return rng; }
 static int below(int n) { return (int)(rnd() % (uint32_t)n); }
@@ -557,6 +559,7 @@ int main(int argc, char **argv)
     const int share = strcmp(mode, "short") ? 1 : 10;
     const uint32_t step = !strcmp(mode, "full") ? 7u : 4099u * (uint32_t)(share * share);
     int i, skipped = 0;
+    if (!strstr("quick short full time", mode)) word = mode;
     for (i = 0; i < SETS; i++) set[i] = fold__kernels_for(set_name[i]);
     printf("best: %s\n", fold__kernels_for(NULL)->name);
     if (!strcmp(mode, "time")) {
@@ -570,7 +573,7 @@ int main(int argc, char **argv)
         else if (++skipped) printf("SKIPPED: kernels %s (not on this machine, or not compiled in)\n", set_name[i]);
     }
     test_sets_agree(set, share);
-    for (i = 0; i < CBLAS; i++)
+    for (i = 0; i < CBLAS && !word; i++)
         if (set[i]) test_ulps(set[i], step);
     fold__fp_leave(saved);
     printf("%d passed, %d failed, %d skipped\n", tests_passed, tests_failed, skipped);
