@@ -1,0 +1,888 @@
+/* sessions_graph.h - random recordings for test_sessions.c. A graph is a list of items, each a call of the
+   API with its operands, made from a seed; it can be played into a context, or printed as C. */
+
+/* -- the ops of a graph ------------------------------------------------------------------------------ */
+
+/* name; the largest |x| it is given, 0: positive values; factor and term of the bound of its result */
+#define UNARY(X)                                                                                             \
+    X(neg, 9, 1, 0) X(exp, 2, 0, 7.5f) X(log, 0, 0, 1.5f) X(sqrt, 0, 0, 1.2f) X(square, 2, 2, 0)             \
+    X(abs, 9, 1, 0) X(sigmoid, 9, 0, 1) X(tanh, 99, 0, 1) X(relu, 9, 1, 0) X(gelu, 9, 1, 0)                  \
+    X(softplus, 9, 1, 0.7f) X(softmax, 9, 0, 1) X(log_softmax, 9, 2, 5) X(stop_gradient, 9, 1, 0)
+#define BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max)
+#define REDUCE(X) X(sum) X(mean) X(amax)
+#define PAIR(X) X(dot) X(squared_error) X(bce) X(softmax_kl)
+#define INDEXED(X) X(pick) X(softmax_xent) X(hinge)
+#define LISTS(X) X(sum_n) X(mean_n) X(max_n)
+
+/* What an item does. The words that are not C here are of the item: in and count, its operands; out and outs,
+   its values; W, b, cell, layer, i0, i1, x, key, data and shape, its attributes. Printed as C they are
+   replaced. */
+#define OTHERS(X)                                                                                            \
+    X(input, out[0] = fold_input(f, data, size))                                                             \
+    X(input_shaped, out[0] = fold_input_shaped(f, data, shape))                                              \
+    X(input_ref, out[0] = fold_input_ref(f, data, shape))                                                    \
+    X(constant, out[0] = fold_constant(f, data[0]))                                                          \
+    X(zeros, out[0] = fold_zeros(f, shape))                                                                  \
+    X(lookup, out[0] = fold_lookup(f, W, i1))                                                                \
+    X(use, out[0] = fold_use(f, W))                                                                          \
+    X(shared, out[0] = fold_shared(f, in[0]))                                                                \
+    X(seed, fold_dropout_seed(f, key))                                                                       \
+    X(linear, out[0] = fold_linear(f, in[0], W, b))                                                          \
+    X(linear_n, out[0] = fold_linear_n(f, in, count, W, b))                                                  \
+    X(linear_then, out[0] = fold_linear_then(f, fold_linear_first(f, in[0], W, b), in[1], W))                \
+    X(linear_t, out[0] = fold_linear_t(f, in[0], W, b))                                                      \
+    X(matmul, out[0] = fold_matmul(f, in[0], in[1]))                                                         \
+    X(scale, out[0] = fold_scale(f, in[0], x))                                                               \
+    X(shift, out[0] = fold_shift(f, in[0], x))                                                               \
+    X(leaky_relu, out[0] = fold_leaky_relu(f, in[0], x))                                                     \
+    X(layer_norm, out[0] = fold_layer_norm(f, in[0], n->param[GAIN], n->param[B_HIDDEN]))                    \
+    X(dropout, out[0] = fold_dropout(f, in[0], x))                                                           \
+    X(attend_n, out[0] = fold_attend_n(f, in, in + count / 2, count / 2))                                    \
+    X(sum_n_shaped, out[0] = fold_sum_n_shaped(f, in, count, shape))                                         \
+    X(attend_n_shaped, out[0] = fold_attend_n_shaped(f, in, in + count / 2, count / 2, shape))               \
+    X(concat, out[0] = fold_concat(f, in, count, i0))                                                        \
+    X(concat2, out[0] = fold_concat2(f, in[0], in[1]))                                                       \
+    X(stack, out[0] = fold_stack(f, in, count))                                                              \
+    X(unstack, fold_unstack(f, in[0], outs, out))                                                            \
+    X(slice, out[0] = fold_slice(f, in[0], i0, i1, i2))                                                      \
+    X(split, fold_split(f, in[0], outs, out))                                                                \
+    X(reshape, out[0] = fold_reshape(f, in[0], shape))                                                       \
+    X(transpose, out[0] = fold_transpose(f, in[0], i0, i1))                                                  \
+    X(select, out[0] = fold_select(f, in[0], in[1], in[2]))                                                  \
+    X(huber, out[0] = fold_huber(f, in[0], in[1], x))                                                        \
+    X(call, call(f, cell, in, count, out, outs))                                                             \
+    X(call_list, call_list(f, cell, in, fixed, elements, out, outs))                                         \
+    X(dense_apply, out[0] = fold_dense_apply(f, &n->dense[i0], in[0]))                                       \
+    X(mlp_apply, out[0] = fold_mlp_apply(f, &n->mlp, in[0]))                                                 \
+    X(recurrent_start, put(fold_recurrent_zeros(f, layer), out, outs))                                       \
+    X(recurrent_step, put(fold_recurrent_apply(f, layer, in[0], state(in + 1, count - 1)), out, outs))       \
+    X(unroll, unroll(f, layer, i1, in, count, out, outs))                                                    \
+    X(rnn_stack, fold_rnn_stack_apply(f, &n->stack, in, count, NULL, out, NULL))                             \
+    X(tree_lstm_leaf, put(fold_tree_lstm_apply_leaf(f, &n->tree, in[0]), out, outs))                         \
+    X(tree_lstm_inner, tree_inner(f, &n->tree, in, out))                                                     \
+    X(child_sum_node, child_sum(f, &n->child_sum, in, count, out))
+
+#define ONE(name, limit, factor, term) CASE(name, out[0] = fold_##name(f, in[0]))
+#define TWO(name) CASE(name, out[0] = fold_##name(f, in[0], in[1]))
+#define AXIS(name) CASE(name, out[0] = fold_##name(f, in[0], i0))
+#define MANY(name) CASE(name, out[0] = fold_##name(f, in, count))
+#define OTHER(name, ...) CASE(name, __VA_ARGS__)
+#define STATEMENTS                                                                                           \
+    UNARY(ONE) BINARY(TWO) REDUCE(AXIS) PAIR(TWO) INDEXED(AXIS) LISTS(MANY) OTHERS(OTHER)
+
+#define CASE(name, ...) OP_##name,
+enum op { STATEMENTS OPS };
+#undef CASE
+#define CASE(name, ...) #name,
+static const char *const op_name[OPS] = { STATEMENTS };
+#undef CASE
+#define CASE(name, ...) #__VA_ARGS__,
+static const char *const op_code[OPS] = { STATEMENTS };
+#undef CASE
+static const struct { float limit, factor, term; } unary_bound[] = {
+#define BOUND(name, limit, factor, term) { limit, factor, term },
+    UNARY(BOUND)
+};
+
+enum {
+    MAX_ITEMS = 6000, MAX_VALUES = 9000, MAX_OPERANDS = 20000, MAX_DATA = 60000, MAX_SAMPLES = 40,
+    MAX_OWN = 1000, MAX_LIST = 256
+};
+enum { KEEP = 1, KEEP_GRAD = 2 };
+/* How shrinking left an item: as it was; its values are inputs; its value is operand k (ALIAS + k). */
+enum { MADE, STUBBED, ALIAS };
+
+typedef struct item { int op, in0, n_in, out0, n_out, i[3], at_data, mode; float x; uint64_t key; } item;
+typedef struct value { fold_shape shape; float bound; int item, uses, is_param, keep; } value;
+typedef struct graph {
+    int n_items, n_values, n_operands, n_data, root, n_losses, interleaved, full;
+    int cut;                 /* items that may be recorded, and run, before the others */
+    int losses[MAX_SAMPLES]; /* scalars besides the root */
+    item items[MAX_ITEMS];
+    value values[MAX_VALUES];
+    int operands[MAX_OPERANDS];
+    float data[MAX_DATA];
+} graph;
+
+/* -- playing an item ---------------------------------------------------------------------------------- */
+
+static int size_of(fold_shape s)
+{
+    int n = 1;
+    for (int i = 0; i < s.rank; i++)
+        n *= s.dim[i];
+    return n;
+}
+
+/* Ops with attributes have them under names of their own, so that `statement` reads like the program it
+ * prints. */
+static void play_item(fold_ctx *f, const net *n, const graph *g, const item *t, const fold_node *in,
+                      fold_node *out)
+{
+    static const fold_param none = { 0, 0 };
+    const int i0 = t->i[0], i1 = t->i[1], i2 = t->i[2], outs = t->n_out, count = t->n_in,
+              at = t->op == OP_call || t->op == OP_call_list ? i0 : 0;
+    const fold_shape shape = g->values[t->out0].shape;
+    const int size = shape.dim[0], fixed = cells[at].d.n_in,
+              elements = cells[at].d.n_list ? (count - fixed) / cells[at].d.n_list : 0;
+    const fold_param W = n->param[i0 < 0 ? 0 : i0 % PARAMS], b = i1 < 0 ? none : n->param[i1 % PARAMS];
+    const fold_cell cell = n->cell[at];
+    const fold_recurrent *layer = &n->recurrent[i0 < 0 ? 0 : i0 % RECURRENT];
+    const float *data = g->data + t->at_data, x = t->x;
+    const uint64_t key = t->key;
+    switch (t->op) {
+#define CASE(name, ...) \
+    case OP_##name: __VA_ARGS__; break;
+        STATEMENTS
+#undef CASE
+    }
+}
+
+/* -- making a graph ------------------------------------------------------------------------------------ */
+
+/* Two streams of random numbers per sample: samples that share the first have one structure (so that there
+   is something to batch), but for list lengths and sizes of trees, which come from the second. */
+typedef struct sample {
+    check_random structure, data;
+    int own[MAX_OWN], n, steps;
+} sample;
+typedef struct gen {
+    graph *to;
+    sample *s, samples[MAX_SAMPLES];
+    check_random random;                          /* of the whole recording */
+    int n_samples, globals[4], sharing, crossing; /* share values with all samples, use other samples' */
+    item *last;
+} gen;
+
+static int below(gen *g, int n) { return random_below(&g->s->structure, n); }
+static int data_below(gen *g, int n) { return random_below(&g->s->data, n); }
+static int same_shape(fold_shape a, fold_shape b)
+{
+    return a.rank == b.rank && !memcmp(a.dim, b.dim, (size_t)a.rank * sizeof *a.dim);
+}
+static fold_shape shape_of(const gen *g, int v) { return g->to->values[v].shape; }
+static float bound_of(const gen *g, int v) { return g->to->values[v].bound; }
+
+static int add_output(gen *g, fold_shape shape, float bound)
+{
+    graph *p = g->to;
+    value *v = &p->values[p->n_values];
+    memset(v, 0, sizeof *v);
+    v->shape = shape;
+    v->bound = bound;
+    v->item = p->n_items - 1;
+    g->last->n_out++;
+    if (g->s->n < MAX_OWN)
+        g->s->own[g->s->n++] = p->n_values;
+    p->full |= p->n_values > MAX_VALUES / 2;
+    return p->n_values++;
+}
+
+static item *add_item(gen *g, int op, int n, const int *in)
+{
+    graph *p = g->to;
+    item *t = &p->items[p->n_items++];
+    memset(t, 0, sizeof *t);
+    t->op = op;
+    t->in0 = p->n_operands;
+    t->n_in = n;
+    t->out0 = p->n_values;
+    t->i[1] = -1;
+    for (int i = 0; i < n; i++) {
+        p->operands[p->n_operands++] = in[i];
+        p->values[in[i]].uses++;
+    }
+    p->full |= p->n_items > MAX_ITEMS / 2 || p->n_operands > MAX_OPERANDS / 2;
+    return g->last = t;
+}
+
+static int emit(gen *g, int op, fold_shape shape, float bound, int n, const int *in)
+{
+    add_item(g, op, n, in);
+    return add_output(g, shape, bound);
+}
+static int emit_with(gen *g, int op, fold_shape shape, float bound, int v, int i0, float x)
+{
+    const int y = emit(g, op, shape, bound, 1, &v);
+    g->last->i[0] = i0;
+    g->last->x = x;
+    return y;
+}
+
+/* Input values: now and then zeros of both signs, ones and repetitions, for ties and signed zeros. */
+static void add_data(gen *g, int n)
+{
+    static const float special[] = { 0.0f, -0.0f, 1.0f, -1.0f };
+    graph *p = g->to;
+    g->last->at_data = p->n_data;
+    for (int i = 0; i < n; i++)
+        p->data[p->n_data++] =
+            data_below(g, 12) ? random_float(&g->s->data, -1, 1) : special[data_below(g, 4)];
+    p->full |= p->n_data > MAX_DATA / 2;
+}
+
+static int source(gen *g, fold_shape shape)
+{
+    static const int table[][2] = { { TABLE, 40 }, { CUBES, 6 }, { SCALARS, 9 }, { TIED, 30 } };
+    const fold_shape row[4] = { fold_shape1(hidden), fold_shape2(3, hidden), fold_shape1(1),
+                                fold_shape1(hidden) };
+    int op = OP_input_shaped;
+    for (int i = below(g, 4), end = i + 4; i < end; i++) {
+        if (!same_shape(shape, row[i % 4]) || !below(g, 3))
+            continue;
+        const int y = emit(g, OP_lookup, shape, 0.3f, 0, NULL);
+        g->last->i[0] = table[i % 4][0];
+        g->last->i[1] = data_below(g, table[i % 4][1]);
+        return y;
+    }
+    switch (below(g, 5)) {
+    case 0: op = OP_input_ref; break;
+    case 1: op = OP_zeros; break;
+    case 2: op = size_of(shape) == 1 && shape.rank == 1 ? OP_constant : op; break;
+    default: op = shape.rank == 1 ? OP_input : op;
+    }
+    const int y = emit(g, op, shape, 1, 0, NULL);
+    add_data(g, op == OP_zeros ? 0 : size_of(shape));
+    return y;
+}
+
+static int use(gen *g, int param)
+{
+    const fold_shape shape = param == SQUARE   ? fold_shape2(hidden, hidden)
+                             : param == MATRIX ? fold_shape2(3, hidden)
+                                               : fold_shape1(hidden);
+    const int y = emit(g, OP_use, shape, 0.3f, 0, NULL);
+    g->last->i[0] = param;
+    g->to->values[y].is_param = 1;
+    return y;
+}
+
+/* Some value: mostly a recent one, or one of the sample's first (many consumers), a shared one, or another
+   sample's where the recording crosses samples. */
+static int any(gen *g, check_random *r)
+{
+    const sample *s = g->s;
+    const int way = random_below(r, 100);
+    if (way < 4 && g->sharing)
+        return g->globals[random_below(r, 4)];
+    if (way < 7 && g->crossing)
+        s = &g->samples[random_below(r, g->n_samples)];
+    if (!s->n)
+        s = g->s;
+    if (!s->n)
+        return source(g, fold_shape1(hidden));
+    if (way < 25)
+        return s->own[random_below(r, s->n < 3 ? s->n : 3)];
+    if (way < 75 && s->n > 10)
+        return s->own[s->n - 1 - random_below(r, 10)];
+    return s->own[random_below(r, s->n)];
+}
+
+static int soft(gen *g, int v, float limit) /* v, squashed when it may exceed the limit */
+{
+    return bound_of(g, v) <= limit ? v : emit(g, OP_tanh, shape_of(g, v), 1, 1, &v);
+}
+static int positive(gen *g, int v) /* in [0.25, 1.25] */
+{
+    const int s = emit(g, OP_sigmoid, shape_of(g, v), 1, 1, &v);
+    return emit_with(g, OP_shift, shape_of(g, v), 1.25f, s, 0, 0.25f);
+}
+static int of_shape_by(gen *g, fold_shape shape, check_random *r)
+{
+    for (int i = 0; i < 8; i++) {
+        const int v = any(g, r);
+        if (same_shape(shape_of(g, v), shape))
+            return soft(g, v, 4);
+    }
+    return source(g, shape);
+}
+static int of_shape(gen *g, fold_shape shape) { return of_shape_by(g, shape, &g->s->structure); }
+
+/* n values of a shape for a list; a parameter cannot be an element, a copy can. */
+static void fill_list(gen *g, fold_shape shape, int n, int *list, int step)
+{
+    for (int i = 0; i < n; i++) {
+        int v = of_shape_by(g, shape, &g->s->data);
+        if (g->to->values[v].is_param)
+            v = emit_with(g, OP_scale, shape, bound_of(g, v), v, 0, 1);
+        list[i * step] = v;
+    }
+}
+static int list_length(gen *g, int least)
+{
+    return data_below(g, 8) ? least + data_below(g, 5) : least + data_below(g, 12);
+}
+
+static void grow_unary(gen *g, int op)
+{
+    int v = any(g, &g->s->structure);
+    v = unary_bound[op].limit > 0 ? soft(g, v, unary_bound[op].limit) : positive(g, v);
+    emit(g, op, shape_of(g, v), unary_bound[op].factor * bound_of(g, v) + unary_bound[op].term, 1, &v);
+}
+
+/* b: of a's shape, [1], of a's last axis or a parameter. */
+static void grow_binary(gen *g, int op)
+{
+    int in[2];
+    in[0] = soft(g, any(g, &g->s->structure), 4);
+    const fold_shape shape = shape_of(g, in[0]);
+    const fold_shape last = fold_shape1(shape.dim[shape.rank - 1]);
+    switch (below(g, 5)) {
+    case 0: in[1] = of_shape(g, fold_shape1(1)); break;
+    case 1: in[1] = of_shape(g, last); break;
+    case 2: in[1] = last.dim[0] == hidden ? use(g, below(g, 2) ? GAIN : BUFFER) : of_shape(g, shape); break;
+    default: in[1] = of_shape(g, shape);
+    }
+    const float a = bound_of(g, in[0]), b = bound_of(g, in[1]);
+    if (op == OP_div)
+        in[1] = positive(g, in[1]);
+    else if (below(g, 2)) {
+        const int swap = in[0];
+        in[0] = in[1];
+        in[1] = swap;
+    }
+    /* of two values of one element the first gives the shape */
+    emit(g, op, size_of(shape) == 1 ? shape_of(g, in[0]) : shape,
+         op == OP_div   ? 4 * a
+         : op == OP_mul ? a * b
+                        : a + b,
+         2, in);
+}
+
+static int grow_pair(gen *g, int op, int a)
+{
+    int in[2] = { soft(g, a, 4), 0 };
+    const fold_shape shape = shape_of(g, in[0]);
+    in[1] = of_shape(g, shape);
+    if (op == OP_bce)
+        in[1] = emit(g, OP_sigmoid, shape, 1, 1, &in[1]);
+    if (op == OP_softmax_kl)
+        in[1] = emit(g, OP_softmax, shape, 1, 1, &in[1]);
+    const int y = emit(g, op, fold_shape1(1), 64.0f * (float)size_of(shape), 2, in);
+    g->last->x = 0.5f;
+    return y;
+}
+
+static int grow_indexed(gen *g, int op, int v)
+{
+    v = soft(g, v, 9);
+    return emit_with(g, op, fold_shape1(1), 20.0f * (float)size_of(shape_of(g, v)), v,
+                     data_below(g, size_of(shape_of(g, v))), 0);
+}
+
+static int grow_reduce(gen *g, int op, int v, int axis)
+{
+    fold_shape s = shape_of(g, v);
+    const float factor = op == OP_sum ? (float)size_of(s) : 1;
+    if (axis == FOLD_ALL || s.rank == 1) {
+        s = fold_shape1(1);
+    } else {
+        for (int i = axis; i + 1 < s.rank; i++)
+            s.dim[i] = s.dim[i + 1];
+        s.rank--;
+    }
+    return emit_with(g, op, s, bound_of(g, v) * factor, v, axis, 0);
+}
+
+static void grow_linear(gen *g, int op)
+{
+    const int rest = 3 * hidden - output;
+    const struct {
+        int W, b, n, segment[4], out;
+    } row[] = {
+        { SQUARE, B_HIDDEN, 1, { hidden, 0, 0, 0 }, hidden },
+        { SQUARE, -1, 2, { piece, hidden - piece, 0, 0 }, hidden },
+        { ENTER, B_OUTPUT, 3, { hidden, hidden, hidden, 0 }, output },
+        { ENTER, B_OUTPUT, 1, { 3 * hidden, 0, 0, 0 }, output },
+        { ENTER, -1, rest > 0 ? 2 : 1, { rest > 0 ? output : 3 * hidden, rest, 0, 0 }, output },
+        { LEAVE, B_HIDDEN, 1, { output, 0, 0, 0 }, hidden },
+        { WIDE, B_WIDE, 1, { hidden, 0, 0, 0 }, wide },
+        { PIECE, -1, 1, { hidden, 0, 0, 0 }, piece },
+        { ENTER, B_OUTPUT, 4, { hidden, hidden, piece, hidden - piece }, output },
+        { ENTER, B_OUTPUT, 2, { hidden, 2 * hidden, 0, 0 }, output },
+    };
+    const int k = below(g, (int)(sizeof row / sizeof *row));
+    const int rows = row[k].n == 1 && row[k].segment[0] == hidden && below(g, 3) == 0;
+    int in[4], n = row[k].n;
+    for (int i = 0; i < n; i++)
+        in[i] = of_shape(g, rows ? fold_shape2(3, hidden) : fold_shape1(row[k].segment[i]));
+    if (op == OP_linear && n > 1) {
+        int width = 0;
+        for (int i = 0; i < n; i++)
+            width += row[k].segment[i];
+        in[0] = emit(g, OP_concat, fold_shape1(width), 4, n, in);
+        g->last->i[0] = 0;
+        n = 1;
+    }
+    if (op == OP_linear_n && n == 2 && below(g, 2))
+        op = OP_linear_then;
+    emit(g, op, rows ? fold_shape2(3, row[k].out) : fold_shape1(row[k].out), 30, n, in);
+    g->last->i[0] = row[k].W;
+    g->last->i[1] = row[k].b;
+}
+
+static void grow_linear_t(gen *g)
+{
+    const struct {
+        int W, b, out;
+    } row[] = { { TURNED, B_OUTPUT, output }, { TIED, -1, TIED_ROWS }, { LEAVE, B_OUTPUT, output } };
+    const int k = below(g, 3), rows = !below(g, 3);
+    const int v = of_shape(g, rows ? fold_shape2(3, hidden) : fold_shape1(hidden));
+    const fold_shape shape = rows ? fold_shape2(3, row[k].out) : fold_shape1(row[k].out);
+    emit_with(g, OP_linear_t, shape, 10, v, row[k].W, 0);
+    g->last->i[1] = row[k].b;
+}
+
+static void grow_matmul(gen *g)
+{
+    const fold_shape vector = fold_shape1(hidden), lines = fold_shape1(3);
+    const fold_shape row[][3] = {
+        { fold_shape2(3, hidden), fold_shape2(hidden, 3), fold_shape2(3, 3) },
+        { vector, fold_shape2(hidden, 3), lines },
+        { fold_shape2(3, hidden), vector, lines },
+        { lines, fold_shape2(3, hidden), vector },
+    };
+    const int k = below(g, 4);
+    int in[2];
+    in[0] = of_shape(g, row[k][0]);
+    in[1] = k == 3 && below(g, 2) ? use(g, MATRIX) : of_shape(g, row[k][1]);
+    emit(g, OP_matmul, row[k][2], 8 * bound_of(g, in[0]) * bound_of(g, in[1]), 2, in);
+}
+
+static void grow_list(gen *g, int op)
+{
+    const fold_shape shape = shape_of(g, any(g, &g->s->structure));
+    const int attend = op == OP_attend_n || op == OP_attend_n_shaped;
+    const int shaped = op == OP_sum_n_shaped || op == OP_attend_n_shaped;
+    int list[64];
+    const int n = list_length(g, shaped ? 0 : 1);
+    if (attend)
+        fill_list(g, fold_shape1(1), n, list, 1);
+    fill_list(g, shape, n, attend ? list + n : list, 1);
+    emit(g, op, shape, 4 * (float)(n + 1), attend ? 2 * n : n, list);
+}
+
+static void grow_concat(gen *g, int op)
+{
+    int in[5];
+    in[0] = soft(g, any(g, &g->s->structure), 4);
+    fold_shape shape = shape_of(g, in[0]);
+    const int n = op == OP_concat2 ? 2 : 1 + below(g, 5), axis = op == OP_concat2 ? 0 : below(g, shape.rank);
+    for (int i = 1; i < n; i++) {
+        in[i] = of_shape(g, shape.rank == 1 && below(g, 2) ? fold_shape1(hidden) : shape_of(g, in[0]));
+        shape.dim[axis] += shape_of(g, in[i]).dim[axis];
+    }
+    if (size_of(shape) > 200)
+        return;
+    emit(g, op, shape, 4, n, in);
+    g->last->i[0] = axis;
+}
+
+static void grow_stack(gen *g)
+{
+    int in[4], list = 1 + below(g, 4);
+    in[0] = soft(g, any(g, &g->s->structure), 4);
+    fold_shape shape = shape_of(g, in[0]);
+    if (shape.rank > 2 || size_of(shape) > 50)
+        return;
+    for (int i = 1; i < list; i++)
+        in[i] = of_shape(g, shape);
+    for (int i = shape.rank++; i > 0; i--)
+        shape.dim[i] = shape.dim[i - 1];
+    shape.dim[0] = list;
+    emit(g, OP_stack, shape, 4, list, in);
+}
+
+static void grow_unstack(gen *g)
+{
+    const int v = any(g, &g->s->structure);
+    fold_shape shape = shape_of(g, v);
+    const int parts = shape.dim[0];
+    if (parts > 8)
+        return;
+    if (shape.rank == 1)
+        shape.dim[0] = 1;
+    else
+        memmove(shape.dim, shape.dim + 1, (size_t)--shape.rank * sizeof *shape.dim);
+    const int y = emit(g, OP_unstack, shape, bound_of(g, v), 1, &v);
+    for (int i = 1; i < parts; i++)
+        add_output(g, shape, bound_of(g, v));
+    for (int i = 0; i < parts; i++)
+        g->to->values[y + i].is_param = g->to->values[v].is_param;
+}
+
+/* Windows and copies of parts; windows of parameters are parameters. */
+static void grow_part(gen *g, int op)
+{
+    const int v = any(g, &g->s->structure);
+    fold_shape s = shape_of(g, v);
+    const float bound = bound_of(g, v);
+    int axis = below(g, s.rank), parts = 2 + below(g, 4), y;
+    if (op == OP_slice) {
+        const int length = 1 + below(g, s.dim[axis]), start = below(g, s.dim[axis] - length + 1);
+        s.dim[axis] = length;
+        y = emit_with(g, op, s, bound, v, axis, 0);
+        g->last->i[1] = start;
+        g->last->i[2] = length;
+    } else if (op == OP_reshape) {
+        const fold_shape to[4] = { fold_shape2(3, hidden), fold_shape2(hidden, 3),
+                                   fold_shape3(2, 3, hidden / 2), fold_shape1(3 * hidden) };
+        const int n = size_of(s);
+        s = n == 3 * hidden             ? to[below(g, 4)]
+            : n % 4 == 0 && below(g, 2) ? fold_shape2(4, n / 4)
+                                        : fold_shape1(n);
+        axis = 0;
+        y = emit(g, op, s, bound, 1, &v);
+    } else if (op == OP_split) {
+        while (s.dim[0] % parts)
+            parts--;
+        s.dim[0] /= parts;
+        axis = 0;
+        y = emit(g, op, s, bound, 1, &v);
+        for (int i = 1; i < parts; i++)
+            add_output(g, s, bound);
+    } else {
+        const int other = below(g, s.rank), d = s.dim[axis];
+        s.dim[axis] = s.dim[other];
+        s.dim[other] = d;
+        emit_with(g, op, s, bound, v, axis, 0);
+        g->last->i[1] = other;
+        return;
+    }
+    for (int i = 0; i < g->last->n_out; i++)
+        g->to->values[y + i].is_param = g->to->values[v].is_param && axis == 0;
+}
+
+static void grow_call(gen *g, int list)
+{
+    int c = below(g, CELLS), in[64], n = 0;
+    while (!cells[c].d.n_list != !list)
+        c = (c + 1) % CELLS;
+    for (; n < cells[c].d.n_in; n++)
+        in[n] = soft(g, of_shape(g, cells[c].d.in[n]), 3);
+    const int count = list ? list_length(g, c == LIST_MAX ? 1 : 0) : 0, width = cells[c].d.n_list;
+    for (int k = 0; k < width; k++)
+        fill_list(g, cells[c].d.list[k], count, in + n + k, width);
+    emit(g, list ? OP_call_list : OP_call, cells[c].out[0], cells[c].bound, n + count * width, in);
+    g->last->i[0] = c;
+    for (int i = 1; i < cells[c].d.n_out; i++)
+        add_output(g, cells[c].out[i], cells[c].bound);
+}
+
+/* A state is the value h; c is the next value. */
+static int emit_state(gen *g, int op, int kind, float c_bound, int has_c, int n, const int *in)
+{
+    const fold_shape shape = fold_shape1(hidden);
+    const int h = emit(g, op, shape, 1, n, in);
+    g->last->i[0] = kind;
+    if (has_c)
+        add_output(g, shape, c_bound);
+    return h;
+}
+
+static void grow_chain(gen *g)
+{
+    const int kind = below(g, RECURRENT), length = 1 + data_below(g, 6), has_c = kind == LSTM;
+    int in[3] = { 0, emit_state(g, OP_recurrent_start, kind, 0, has_c, 0, NULL), 0 };
+    for (int i = 0; i < length; i++) {
+        in[0] = of_shape_by(g, fold_shape1(hidden), &g->s->data);
+        in[2] = in[1] + 1;
+        in[1] = emit_state(g, OP_recurrent_step, kind, (float)(i + 1), has_c, has_c ? 3 : 2, in);
+    }
+}
+
+/* A layer over a whole sequence: its outputs, and for fold_unroll the last state. */
+static void grow_unroll(gen *g, int op)
+{
+    const int kind = below(g, RECURRENT), length = 1 + data_below(g, 6), stacked = op == OP_rnn_stack;
+    const fold_shape shape = fold_shape1(stacked ? 2 * hidden : hidden);
+    int in[8];
+    for (int i = 0; i < length; i++)
+        in[i] = of_shape_by(g, fold_shape1(hidden), &g->s->data);
+    emit(g, op, shape, 1, length, in);
+    g->last->i[0] = kind;
+    g->last->i[1] = below(g, 2);
+    for (int i = 1; i < length; i++)
+        add_output(g, shape, 1);
+    if (stacked)
+        return;
+    add_output(g, shape, 1);
+    if (kind == LSTM)
+        add_output(g, shape, (float)length);
+}
+
+static void grow_tree(gen *g) /* a random binary tree: neighbours merge until one is left */
+{
+    int h[8], n = 1 + data_below(g, 7);
+    for (int i = 0; i < n; i++) {
+        const int x = of_shape_by(g, fold_shape1(hidden), &g->s->data);
+        h[i] = emit_state(g, OP_tree_lstm_leaf, 0, 1, 1, 1, &x);
+    }
+    for (; n > 1; n--) {
+        const int k = data_below(g, n - 1), in[4] = { h[k], h[k] + 1, h[k + 1], h[k + 1] + 1 };
+        h[k] = emit_state(g, OP_tree_lstm_inner, 0, bound_of(g, in[1]) + bound_of(g, in[3]) + 1, 1, 4, in);
+        memmove(h + k + 1, h + k + 2, (size_t)(n - k - 2) * sizeof *h);
+    }
+}
+
+static void grow_bush(gen *g) /* nodes with any number of children */
+{
+    int h[8], parent[8];
+    const int n = 1 + data_below(g, 8);
+    for (int i = 0; i < n; i++)
+        parent[i] = i ? data_below(g, i) : -1;
+    for (int i = n - 1; i >= 0; i--) {
+        int in[17], count = 1;
+        float c = 1;
+        in[0] = of_shape_by(g, fold_shape1(hidden), &g->s->data);
+        for (int k = i + 1; k < n; k++) {
+            if (parent[k] != i)
+                continue;
+            in[count++] = h[k];
+            in[count++] = h[k] + 1;
+            c += bound_of(g, h[k] + 1);
+        }
+        h[i] = emit_state(g, OP_child_sum_node, 0, c, 1, count, in);
+    }
+}
+
+static void grow_dense(gen *g, int op)
+{
+    const int x = of_shape(g, fold_shape1(hidden));
+    emit_with(g, op, fold_shape1(hidden), 20, x, below(g, 5), 0);
+}
+
+static void grow(gen *g)
+{
+    const int op = below(g, OPS), v = any(g, &g->s->structure);
+    const fold_shape s = shape_of(g, v);
+    int in[3] = { v, 0, 0 };
+    if (op < OP_add) {
+        grow_unary(g, op);
+        return;
+    }
+    if (op < OP_sum) {
+        grow_binary(g, op);
+        return;
+    }
+    switch (op) {
+    case OP_sum:
+    case OP_mean:
+    case OP_amax: grow_reduce(g, op, v, below(g, s.rank + 1) - 1); break;
+    case OP_softmax_xent:
+    case OP_hinge:
+        if (s.rank == 1)
+            grow_indexed(g, op, v);
+        break;
+    case OP_pick: grow_indexed(g, op, v); break;
+    case OP_softmax_kl:
+        if (s.rank == 1)
+            grow_pair(g, op, v);
+        break;
+    case OP_dot:
+    case OP_squared_error:
+    case OP_bce:
+    case OP_huber: grow_pair(g, op, v); break;
+    case OP_linear:
+    case OP_linear_n: grow_linear(g, op); break;
+    case OP_linear_t: grow_linear_t(g); break;
+    case OP_matmul: grow_matmul(g); break;
+    case OP_scale: emit_with(g, op, s, bound_of(g, v), v, 0, random_float(&g->s->data, -1, 1)); break;
+    case OP_shift: emit_with(g, op, s, bound_of(g, v) + 1, v, 0, random_float(&g->s->data, -1, 1)); break;
+    case OP_leaky_relu: emit_with(g, op, s, bound_of(g, v), v, 0, below(g, 2) ? 0.1f : 0.3f); break;
+    case OP_dropout: emit_with(g, op, s, bound_of(g, v) * 2, v, 0, below(g, 2) ? 0.5f : 0.1f); break;
+    case OP_layer_norm:
+        in[0] = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));
+        emit(g, op, shape_of(g, in[0]), 2, 1, in);
+        break;
+    case OP_select:
+        in[1] = of_shape(g, s);
+        in[2] = of_shape(g, s);
+        emit(g, op, s, 4, 3, in);
+        break;
+    case OP_sum_n:
+    case OP_mean_n:
+    case OP_max_n:
+    case OP_attend_n:
+    case OP_sum_n_shaped:
+    case OP_attend_n_shaped: grow_list(g, op); break;
+    case OP_concat:
+    case OP_concat2: grow_concat(g, op); break;
+    case OP_slice:
+    case OP_split:
+    case OP_reshape:
+    case OP_transpose: grow_part(g, op); break;
+    case OP_call:
+    case OP_call_list: grow_call(g, op == OP_call_list); break;
+    case OP_dense_apply:
+    case OP_mlp_apply: grow_dense(g, op); break;
+    case OP_recurrent_start: grow_chain(g); break;
+    case OP_unroll:
+    case OP_rnn_stack: grow_unroll(g, op); break;
+    case OP_stack: grow_stack(g); break;
+    case OP_unstack: grow_unstack(g); break;
+    case OP_tree_lstm_leaf: grow_tree(g); break;
+    case OP_child_sum_node: grow_bush(g); break;
+    default: break; /* sources appear where they are needed */
+    }
+}
+
+/* One scalar that depends on v. */
+static int to_scalar(gen *g, int v)
+{
+    static const int ways[] = { OP_sum, OP_mean, OP_amax,         OP_dot,   OP_squared_error, OP_huber,
+                                OP_bce, OP_pick, OP_softmax_xent, OP_hinge, OP_softmax_kl };
+    const int way = ways[below(g, shape_of(g, v).rank == 1 ? 11 : 8)];
+    switch (way) {
+    case OP_sum:
+    case OP_mean:
+    case OP_amax: return grow_reduce(g, way, v, FOLD_ALL);
+    case OP_pick:
+    case OP_softmax_xent:
+    case OP_hinge: return grow_indexed(g, way, v);
+    default: return grow_pair(g, way, v);
+    }
+}
+
+/* A sample's loss: most values that nothing uses yet, each made a scalar, summed or averaged. */
+static int sample_loss(gen *g)
+{
+    int list[MAX_OWN + 1], n = 0;
+    for (int i = 0, end = g->s->n; i < end; i++)
+        if (!g->to->values[g->s->own[i]].uses && below(g, 10))
+            list[n++] = to_scalar(g, g->s->own[i]);
+    for (int i = 0; i < n; i++)
+        if (bound_of(g, list[i]) > 20)
+            list[i] = soft(g, list[i], 20);
+    if (!n)
+        list[n++] = source(g, fold_shape1(1));
+    const int y = emit(g, below(g, 2) ? OP_sum_n : OP_mean_n, fold_shape1(1), 20.0f * (float)n, n, list);
+    return data_below(g, 3) ? soft(g, y, 20) : y;
+}
+
+/* The root: sums, means and weighted combinations of the losses, with a regulariser at times, or a function
+   of all of them that cannot be cut into groups. */
+static int total_loss(gen *g, int *loss, int n)
+{
+    const fold_shape one = fold_shape1(1);
+    const int way = data_below(g, 6);
+    int in[2 * MAX_SAMPLES], root;
+    for (int i = 0; i < n; i++) {
+        if (way == 2 || way == 3)
+            loss[i] = emit_with(g, OP_scale, one, bound_of(g, loss[i]), loss[i], 0,
+                                random_float(&g->s->data, 0, 1));
+        in[i] = in[n + i] = loss[i];
+    }
+    switch (way) {
+    case 0:
+    case 3: return emit(g, OP_sum_n, one, 99, n, in);
+    case 1: return emit(g, OP_mean_n, one, 99, n, in);
+    case 2:
+    case 4:
+        root = loss[0];
+        for (int i = 1; i < n; i++) {
+            const int pair[2] = { root, loss[i] };
+            root = emit(g, OP_add, one, 99, 2, pair);
+        }
+        if (way == 4) {
+            int decay = use(g, data_below(g, 2) ? SQUARE : MATRIX);
+            decay = emit(g, OP_square, shape_of(g, decay), 1, 1, &decay);
+            in[0] = root;
+            in[1] = emit_with(g, OP_scale, one, 1, grow_reduce(g, OP_sum, decay, FOLD_ALL), 0, 0.01f);
+            root = emit(g, OP_add, one, 99, 2, in);
+        }
+        return root;
+    default: return emit(g, OP_attend_n, one, 99, 2 * n, in);
+    }
+}
+
+static void add_seed(gen *g) { add_item(g, OP_seed, 0, NULL)->key = random_bits(&g->s->data); }
+
+/* Values shared by all samples: half of them of something trained, half plain inputs. */
+static void add_globals(gen *g)
+{
+    const fold_shape shape[4] = { fold_shape1(hidden), fold_shape2(3, hidden), fold_shape1(1),
+                                  fold_shape1(hidden) };
+    for (int i = 0; i < 4; i++) {
+        int x = use(g, i == 1 ? MATRIX : GAIN);
+        x = i % 3 ? source(g, shape[i]) : emit(g, OP_tanh, shape[i], 1, 1, &x);
+        g->globals[i] = emit(g, OP_shared, shape[i], 1, 1, &x);
+    }
+}
+
+/* Crossing values aside, any value may be kept: those of parameters too. Gradients only of what is no
+   parameter: these have their own. */
+static void choose_kept(gen *g)
+{
+    graph *p = g->to;
+    for (int v = 0; v < p->n_values; v++) {
+        const int way = random_below(&g->random, 12);
+        if (p->values[v].is_param)
+            continue;
+        p->values[v].keep |= way == 0 || way == 2 ? KEEP : 0;
+        p->values[v].keep |= way == 1 || way == 2 ? KEEP_GRAD : 0;
+    }
+}
+
+static int sample_done(const gen *g, const sample *s)
+{
+    return s->steps <= 0 || s->n > MAX_OWN / 2 || g->to->full;
+}
+
+/* How many samples and steps of each; what they are, and their values. */
+typedef struct limits {
+    int samples, steps;
+    uint64_t structure, data;
+} limits;
+
+static void start_samples(gen *g, const limits *l, check_random *r)
+{
+    const int templates = 1 + random_below(r, 6);
+    memset(g->globals, 0, sizeof g->globals);
+    g->to->interleaved = random_below(r, 5) == 0;
+    g->crossing = random_below(r, 5) == 0;
+    g->sharing = random_below(r, 3) == 0;
+    g->n_samples = l->samples;
+    for (int i = 0; i < g->n_samples; i++) {
+        sample *s = &g->samples[i];
+        s->n = 0;
+        s->structure.state = l->structure * 977 + (uint64_t)i % (uint64_t)templates * 7919;
+        s->data.state = l->data * 31337 + (uint64_t)i * 104729;
+        s->steps = l->steps;
+    }
+}
+
+static void graph_make(gen *g, graph *p, const limits *l)
+{
+    int loss[MAX_SAMPLES], left, done = 0;
+    check_random r = { l->structure * 0x9e3779b97f4a7c15u };
+    p->n_items = p->n_values = p->n_operands = p->n_data = p->full = p->n_losses = p->cut = 0;
+    g->to = p;
+    start_samples(g, l, &r);
+    g->random = r;
+    g->s = &g->samples[0];
+    add_globals(g);
+    g->s->n = 0;
+    for (int i = 0; i < g->n_samples; i++)
+        loss[i] = -1;
+    do {
+        left = 0;
+        for (int i = 0; i < g->n_samples; i++) {
+            sample *s = g->s = &g->samples[i];
+            if (loss[i] >= 0)
+                continue;
+            add_seed(g);
+            for (int k = 0; !sample_done(g, s) && (k < 3 || !p->interleaved); k++, s->steps--)
+                grow(g);
+            if (!sample_done(g, s)) {
+                left = 1;
+                continue;
+            }
+            p->losses[p->n_losses++] = loss[i] = sample_loss(g);
+            if (++done == g->n_samples / 2)
+                p->cut = p->n_items;
+        }
+    } while (left);
+    p->root = total_loss(g, loss, g->n_samples);
+    choose_kept(g);
+}
