@@ -514,7 +514,7 @@ static void write_values(fold_model *m, fold_param p, float factor) {
     float *x = fold_values_write_begin(m, p);
     int n = 1;
     for (int i = 0; i < s.rank; i++) n *= s.dim[i];
-    for (int i = 0; i < n; i++) x[i] *= factor;
+    for (int i = 0; x && i < n; i++) x[i] *= factor;
     fold_values_write_end(m, p);
 }
 )
@@ -524,7 +524,7 @@ static void write_grads(fold_model *m, fold_param p, float term) {
     float *x = fold_grads_write_begin(m, p);
     int n = 1;
     for (int i = 0; i < s.rank; i++) n *= s.dim[i];
-    for (int i = 0; i < n; i += 3) x[i] += term;
+    for (int i = 0; x && i < n; i += 3) x[i] += term;
     fold_grads_write_end(m, p);
 }
 )
