@@ -7873,7 +7873,7 @@ typedef struct fold__worker {
 
 /* What a plan consists of, beside its arrays. */
 typedef struct fold__counts {
-    uint32_t last, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
+    uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
     int head, tail;
     size_t region, scratch, without_reuse; /* floats; without_reuse: of all buffers, if none shared memory */
     const char *one_group;                 /* why there is but one */
@@ -7933,10 +7933,10 @@ typedef struct fold__run {
         of_table;      /* the last two: of which parameters and signatures that is known */
     size_t node_bytes; /* bytes of the node arrays that make up a plan */
     size_t replayed;   /* where those lie in the array of plans when an earlier plan is used again; else 0 */
-    uint32_t n_uses, root, root_off;  /* the root's value, and which of its floats is the root */
-    int changed, backward, recompute; /* changed: values of earlier runs are of other parameters; anew: they
-                                    are computed again, as in any backward */
-    int shared_grads;                 /* some use is of a shared node */
+    uint32_t n_uses, root, root_offset; /* the root's value, and which of its floats is the root */
+    int changed, backward, recompute;   /* changed: values of earlier runs are of other parameters; anew: they
+                                      are computed again, as in any backward */
+    int shared_grads;                   /* some use is of a shared node */
     int sums_in_one_go; /* one group and one thread make all sums of parameters: each is whole, and added,
                    before the next begins */
     size_t sum_floats, sums_used; /* floats */
@@ -8081,21 +8081,21 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
         return id;
     const uint32_t first = id + 1 - ((uint32_t)f->node_data[id] & 255u),
                    count = (uint32_t)f->node_data[id] >> 8;
-    for (uint32_t i = first; i < first + count; i++)
-        f->run->state[i] |= marks;
-    if (first + count - 1 > f->run->counts.last)
-        f->run->counts.last = first + count - 1;
+    for (uint32_t sibling = first; sibling < first + count; sibling++)
+        f->run->state[sibling] |= marks;
+    if (first + count - 1 > f->run->counts.last_node)
+        f->run->counts.last_node = first + count - 1;
     return first;
 }
 
 /* Marks a value as needed and returns its node (of siblings the first); 0 when it runs no more: values of an
    earlier run stand for themselves, except in backward, and when parameters have changed since. */
-FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t src, uint8_t marks)
+FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
-    if ((f->kind[src] & FOLD__DONE) && !f->run->recompute)
+    if ((f->kind[source] & FOLD__DONE) && !f->run->recompute)
         return 0;
-    f->run->state[src] |= marks;
-    return f->eager ? fold__need_siblings(f, src, marks & FOLD__PASSED) : src;
+    f->run->state[source] |= marks;
+    return f->eager ? fold__need_siblings(f, source, marks & FOLD__PASSED) : source;
 }
 
 /* Eager: the input of a call that an op of such a tag is a copy of; NONE: of none. */
@@ -8115,14 +8115,14 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
     const fold__sig *call = &f->sigs[f->sigs[f->sig[id]].tag_cell];
     const fold__cell_data *cell = &fold__cells(f->model)[call->op & ~FOLD__CELL_OP];
     const uint8_t how = state[id] & FOLD__PASSED;
-    for (uint32_t i = first; i < id; i++) {
-        const uint32_t tag = fold__is_op(f, i) ? f->sigs[f->sig[i]].tag_op : 0,
+    for (uint32_t node = first; node < id; node++) {
+        const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0,
                        input = fold__barrier_input(call, tag);
         if (input != FOLD__NONE)
-            state[i] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__BEARS;
+            state[node] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__BEARS;
         if (tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM &&
             cell->trace[(tag - 1 - FOLD__TAG_SPREAD) / FOLD_MAX_IN].live)
-            state[i] |= how;
+            state[node] |= how;
     }
 }
 
@@ -8186,30 +8186,31 @@ static int fold__head_runs(const fold_ctx *f)
 typedef struct fold__slots {
     const fold_ctx *ctx;
     const fold__sig *sig;
-    uint32_t first_edge, count;
+    uint32_t first_edge, elements;
 } fold__slots;
 FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
 {
     fold__slots slots = { f, &f->sigs[f->sig[id]], f->first_edge[id], 0 };
     if (slots.sig->n_list)
-        slots.count = (f->first_edge[id + 1] - slots.first_edge - slots.sig->n_in) / slots.sig->n_list;
+        slots.elements = (f->first_edge[id + 1] - slots.first_edge - slots.sig->n_in) / slots.sig->n_list;
     return slots;
 }
 /* Elements of a call's list. */
 static FOLD__NOINLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 {
-    return fold__slots_of(f, id).count;
+    return fold__slots_of(f, id).elements;
 }
 static int fold__n_slots(const fold__slots *slots) { return slots->sig->n_in + slots->sig->n_list; }
 static uint32_t fold__slot_first(const fold__slots *slots, int slot)
 {
-    return slots->first_edge + (slot < slots->sig->n_in
-                                    ? (uint32_t)slot
-                                    : slots->sig->n_in + ((uint32_t)slot - slots->sig->n_in) * slots->count);
+    return slots->first_edge +
+           (slot < slots->sig->n_in
+                ? (uint32_t)slot
+                : slots->sig->n_in + ((uint32_t)slot - slots->sig->n_in) * slots->elements);
 }
 static uint32_t fold__slot_edges(const fold__slots *slots, int slot)
 {
-    return slot < slots->sig->n_in ? 1 : slots->count;
+    return slot < slots->sig->n_in ? 1 : slots->elements;
 }
 static uint32_t fold__slot_floats(const fold__slots *slots, int slot)
 {
@@ -8226,7 +8227,7 @@ static FOLD__NOINLINE int fold__edge_passes(const fold_ctx *f, uint32_t id, uint
     const fold__slots slots = fold__slots_of(f, id);
     int slot = (int)(edge - slots.first_edge);
     if (slot >= slots.sig->n_in)
-        slot = slots.sig->n_in + (int)((edge - slots.first_edge - slots.sig->n_in) / slots.count);
+        slot = slots.sig->n_in + (int)((edge - slots.first_edge - slots.sig->n_in) / slots.elements);
     return (int)(slots.sig->differentiable >> slot & 1);
 }
 
@@ -8275,37 +8276,38 @@ static void fold__gather_outputs(const fold_ctx *f, uint32_t id)
 }
 
 /* A value that this run makes stays readable. */
-static void fold__persist(fold_ctx *f, uint32_t src)
+static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
-    if (!fold__makes_value(f->kind[src]) || !(run->state[fold__call_of(f, src)] & FOLD__RUNS) ||
-        (run->state[src] & FOLD__PERSIST))
+    if (!fold__makes_value(f->kind[source]) || !(run->state[fold__call_of(f, source)] & FOLD__RUNS) ||
+        (run->state[source] & FOLD__PERSIST))
         return;
-    run->state[src] |= FOLD__PERSIST;
-    run->kept[run->counts.kept++] = src;
+    run->state[source] |= FOLD__PERSIST;
+    run->kept[run->counts.kept++] = source;
 }
 
 /* Marks the ancestors of the roots and of kept nodes. */
-static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t count)
+static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    run->counts.last = run->counts.kept = 0;
+    run->counts.last_node = run->counts.kept = 0;
     run->counts.tail = 0;
     memset(run->state, 0, (size_t)f->n_nodes + 2);
     memset(run->reach, 0, ((size_t)f->n_nodes + 2) * sizeof *run->reach);
     fold__mark_found(f);
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t src = f->source[roots[i].id], id = fold__need_value(f, src, FOLD__RUNS | FOLD__BEARS);
-        if (id > run->counts.last)
-            run->counts.last = id;
+    for (size_t root = 0; root < n_roots; root++) {
+        const uint32_t source = f->source[roots[root].id],
+                       id = fold__need_value(f, source, FOLD__RUNS | FOLD__BEARS);
+        if (id > run->counts.last_node)
+            run->counts.last_node = id;
     }
-    for (uint32_t src = 1; src <= f->n_nodes && f->n_keeps;
-         src++) { /* kept nodes run too, but bear on no root */
-        if (!(f->kind[src] & FOLD__KEEP) || ((f->kind[src] & FOLD__DONE) && !run->changed))
+    for (uint32_t source = 1; source <= f->n_nodes && f->n_keeps;
+         source++) { /* kept nodes run too, but bear on no root */
+        if (!(f->kind[source] & FOLD__KEEP) || ((f->kind[source] & FOLD__DONE) && !run->changed))
             continue;
-        const uint32_t id = fold__need_value(f, src, FOLD__RUNS);
-        if (id > run->counts.last)
-            run->counts.last = id;
+        const uint32_t id = fold__need_value(f, source, FOLD__RUNS);
+        if (id > run->counts.last_node)
+            run->counts.last_node = id;
     }
     for (uint32_t call = f->n_calls; call-- > 0;) {
         const uint32_t id = f->calls[call];
@@ -8320,11 +8322,11 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t count)
             fold__mark_head(f, id);
     }
     run->counts.head = fold__head_runs(f);
-    for (size_t i = 0; i < count; i++)
-        fold__persist(f, f->source[roots[i].id]);
-    for (uint32_t src = 1; src <= f->n_nodes && (f->n_keeps || f->any_done); src++)
-        if (f->kind[src] & (FOLD__KEEP | FOLD__DONE))
-            fold__persist(f, src);
+    for (size_t root = 0; root < n_roots; root++)
+        fold__persist(f, f->source[roots[root].id]);
+    for (uint32_t source = 1; source <= f->n_nodes && (f->n_keeps || f->any_done); source++)
+        if (f->kind[source] & (FOLD__KEEP | FOLD__DONE))
+            fold__persist(f, source);
 }
 
 /* Whether a program passes gradients to a parameter that is trained: a weight, a bias or an operand. */
@@ -8333,8 +8335,8 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     const fold_model *m = f->model;
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
         const fold__body_op *op = &program->op[op_index];
-        for (int j = 0; j < 2 && program->value[op->first_value].passes; j++)
-            if (op->param[j] && fold__trainable(m, &fold__params(m)[op->param[j] - 1]))
+        for (int which = 0; which < 2 && program->value[op->first_value].passes; which++)
+            if (op->param[which] && fold__trainable(m, &fold__params(m)[op->param[which] - 1]))
                 return 1;
         for (int operand = 0; operand < op->n_in; operand++) {
             const fold__ref *ref = fold__passed_operand(m, program, op, operand);
@@ -8357,10 +8359,10 @@ static int fold__call_grad(const fold_ctx *f, uint32_t id)
     int grad = run->known[call].trains;
     for (uint32_t output = 0; output < sig->n_out; output++)
         grad |= (f->kind[first + output] & FOLD__KEEP_GRAD) != 0;
-    for (uint32_t i = (uint32_t)(f->node_data[id] >> 32); i < first && !grad; i++) {
-        const uint32_t tag = fold__is_op(f, i) ? f->sigs[f->sig[i]].tag_op : 0,
+    for (uint32_t node = (uint32_t)(f->node_data[id] >> 32); node < first && !grad; node++) {
+        const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0,
                        input = fold__barrier_input(sig, tag);
-        grad = input != FOLD__NONE && (sig->differentiable >> input & 1) && run->grad[i];
+        grad = input != FOLD__NONE && (sig->differentiable >> input & 1) && run->grad[node];
     }
     return grad;
 }
@@ -8390,8 +8392,8 @@ static void fold__mark_grads(fold_ctx *f)
             for (int slot = 0; slot < fold__n_slots(&slots) && !grad; slot++)
                 if (slots.sig->differentiable >> slot & 1)
                     for (uint32_t edge = fold__slot_first(&slots, slot),
-                                  count = edge + fold__slot_edges(&slots, slot);
-                         edge < count; edge++)
+                                  end = edge + fold__slot_edges(&slots, slot);
+                         edge < end; edge++)
                         grad |= run->grad[f->edge_source[edge]];
             run->grad[id] = grad || fold__call_grad(f, id);
             break;
@@ -8401,20 +8403,21 @@ static void fold__mark_grads(fold_ctx *f)
     }
 }
 
-static uint32_t fold__common_divisor(uint32_t a, uint32_t b)
+static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
 {
-    while (b) {
-        const uint32_t rest = a % b;
-        a = b;
-        b = rest;
+    while (other) {
+        const uint32_t rest = one % other;
+        one = other;
+        other = rest;
     }
-    return a;
+    return one;
 }
 
 /* How gradients are put together: notes one contribution to `length` floats at `off` of a value. part holds
    the largest length of which all parts seen are multiples, cover which of the pieces of that length were
    seen; mode is GRAD_SUM once a piece repeats or there are too many. */
-static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, uint32_t off, uint32_t length)
+static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, uint32_t offset,
+                               uint32_t length)
 {
     if (mode == FOLD__GRAD_SUM)
         return mode;
@@ -8422,31 +8425,31 @@ static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, ui
         *part = length;
         *cover = 0;
     }
-    if (!off && *part == length) { /* most are whole */
+    if (!offset && *part == length) { /* most are whole */
         if (*cover & 1)
             return FOLD__GRAD_SUM;
         *cover |= 1;
         return FOLD__GRAD_SOME_PARTS;
     }
-    const int fits = *part == length && off % length == 0;
-    const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*part, length), off),
-                   first = off / piece;
+    const int fits = *part == length && offset % length == 0;
+    const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*part, length), offset),
+                   first = offset / piece;
     const uint64_t seen = *cover;
-    if ((off + length) / piece > 64)
+    if ((offset + length) / piece > 64)
         return FOLD__GRAD_SUM;
-    for (uint32_t i = 0, finer = *part / piece; finer > 1 && i < 64 && seen >> i; i++) {
-        if (!i)
+    for (uint32_t at = 0, finer = *part / piece; finer > 1 && at < 64 && seen >> at; at++) {
+        if (!at)
             *cover = 0;
-        for (uint32_t k = i * finer; k < (i + 1) * finer && seen >> i & 1; k++) {
-            if (k > 63)
+        for (uint32_t fine = at * finer; fine < (at + 1) * finer && seen >> at & 1; fine++) {
+            if (fine > 63)
                 return FOLD__GRAD_SUM;
-            *cover |= 1ull << k;
+            *cover |= 1ull << fine;
         }
     }
-    for (uint32_t i = first; i < first + length / piece; i++) {
-        if (*cover >> i & 1)
+    for (uint32_t at = first; at < first + length / piece; at++) {
+        if (*cover >> at & 1)
             return FOLD__GRAD_SUM;
-        *cover |= 1ull << i;
+        *cover |= 1ull << at;
     }
     *part = piece;
     return FOLD__GRAD_SOME_PARTS;
@@ -8476,7 +8479,7 @@ static void fold__gradient_modes(fold_ctx *f)
     fold__run *run = f->run;
     memset(run->mode, FOLD__GRAD_ZERO, (size_t)f->n_nodes + 2);
     memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
-    for (uint32_t id = 1; id <= run->counts.last; id++) {
+    for (uint32_t id = 1; id <= run->counts.last_node; id++) {
         if (!fold__is_op(f, id) || !(run->state[id] & FOLD__RUNS) || !run->grad[id])
             continue;
         const fold__slots slots = fold__slots_of(f, id);
@@ -8484,14 +8487,13 @@ static void fold__gradient_modes(fold_ctx *f)
             if (!fold__slot_sends(&slots, slot))
                 continue;
             const uint32_t length = fold__slot_floats(&slots, slot);
-            for (uint32_t edge = fold__slot_first(&slots, slot),
-                          count = edge + fold__slot_edges(&slots, slot);
-                 edge < count; edge++) {
-                const uint32_t src = f->edge_source[edge];
-                if (!run->grad[src])
+            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
+                 edge < end; edge++) {
+                const uint32_t source = f->edge_source[edge];
+                if (!run->grad[source])
                     continue;
-                run->mode[src] = fold__note_part(run->mode[src], &run->part[src], &run->cover[src],
-                                                 f->edge_offset[edge], length);
+                run->mode[source] = fold__note_part(run->mode[source], &run->part[source],
+                                                    &run->cover[source], f->edge_offset[edge], length);
             }
         }
     }
@@ -8513,23 +8515,23 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
             continue;
         const uint32_t length = fold__slot_floats(&slots, slot);
         const int shared = fold__slot_shared(&slots, slot);
-        for (uint32_t edge = fold__slot_first(&slots, slot), count = edge + fold__slot_edges(&slots, slot);
-             edge < count; edge++) {
-            const uint32_t src = f->edge_source[edge];
-            if (!run->grad[src] || (!shared && run->mode[src] != FOLD__GRAD_SUM))
+        for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
+             edge < end; edge++) {
+            const uint32_t source = f->edge_source[edge];
+            if (!run->grad[source] || (!shared && run->mode[source] != FOLD__GRAD_SUM))
                 continue;
-            uint32_t *next = (run->state[src] & FOLD__LINKED) ? at_linked : at;
+            uint32_t *next = (run->state[source] & FOLD__LINKED) ? at_linked : at;
             run->contribution_at[edge] = *next;
             *next += (length + 15) / 16;
             if (shared)
                 continue;
             run->contribution_floats[edge] = length;
             run->next_contribution[edge] = FOLD__NONE;
-            if (run->first_contribution[src] == FOLD__NONE)
-                run->first_contribution[src] = edge;
+            if (run->first_contribution[source] == FOLD__NONE)
+                run->first_contribution[source] = edge;
             else
-                run->next_contribution[run->last_contribution[src]] = edge;
-            run->last_contribution[src] = edge;
+                run->next_contribution[run->last_contribution[source]] = edge;
+            run->last_contribution[source] = edge;
         }
     }
 }
@@ -8567,9 +8569,9 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
                              const fold__body_op *op)
 {
     fold__value_info *info = f->run->info + run_sig->first_info;
-    const fold__op_row *row = fold__op_of(f->model, op->op);
+    const fold__op_row *op_row = fold__op_of(f->model, op->op);
     const int linear = op->op == FOLD__OP_linear, late = linear && fold__param_trains(f, op->param[0]);
-    const int reads_in = !linear && (row->def.needs & FOLD_NEEDS_IN);
+    const int reads_in = !linear && (op_row->def.needs & FOLD_NEEDS_IN);
     for (int operand = 0; operand < op->n_in && (reads_in || late); operand++) {
         const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
         if (linear && op->attr[1] && operand == op->n_in - 1)
@@ -8584,7 +8586,7 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         if (late)
             run_sig->slot_late |= 1ull << fold__ref_slot(program, ref);
     }
-    for (int output = 0; output < op->n_out && (row->def.needs & FOLD_NEEDS_OUT); output++)
+    for (int output = 0; output < op->n_out && (op_row->def.needs & FOLD_NEEDS_OUT); output++)
         info[op->first_value + (uint32_t)output].back = 1;
 }
 
@@ -8600,8 +8602,8 @@ static int fold__grad_is_outer(const fold__value_info *info)
 static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op)
 {
     size_t floats = 64 + (size_t)fold__op_of(f->model, op->op)->def.scratch;
-    for (int output = 0; output < op->n_in + op->n_out; output++)
-        floats += 2 * (size_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)output]);
+    for (int operand = 0; operand < op->n_in + op->n_out; operand++)
+        floats += 2 * (size_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
     if (op->op == FOLD__OP_linear)
         floats += fold__linear_scratch(f->model->kernels, &fold__params(f->model)[op->param[0] - 1]);
     return floats;
@@ -8716,7 +8718,7 @@ static void fold__mark_wanted(const fold_ctx *f, const fold__run_sig *run_sig, c
 static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
 {
     const fold__program program = fold__program_of(f, &f->sigs[run_sig->sig]);
-    fold__value_info *info = f->run->info + run_sig->first_info, *slot = info + program.n_values;
+    fold__value_info *info = f->run->info + run_sig->first_info, *inputs = info + program.n_values;
     memset(info, 0,
            (size_t)(program.n_values + program.n_in + program.n_list + program.n_refs) * sizeof *info);
     run_sig->slot_back = run_sig->slot_late = 0;
@@ -8755,25 +8757,25 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
             if (ref->kind == FOLD__FROM_PARAM || !fold__ref_wanted(f, run_sig, &program, op, operand))
                 continue;
             fold__value_info *to =
-                ref->kind == FOLD__FROM_VALUE ? &info[ref->index] : &slot[fold__ref_slot(&program, ref)];
+                ref->kind == FOLD__FROM_VALUE ? &info[ref->index] : &inputs[fold__ref_slot(&program, ref)];
             to->mode = fold__note_part(
                 to->mode, &to->part, &to->cover, ref->offset,
                 fold__info_of_ref(f, run_sig, &program, op->first_ref + (uint32_t)operand)->part);
         }
     }
     for (int output = 0; output < program.n_out; output++) {
-        fold__value_info *value_info = &info[program.out[output].index];
-        value_info->mode = fold__note_part(value_info->mode, &value_info->part, &value_info->cover, 0,
-                                           program.value[program.out[output].index].size);
+        fold__value_info *output_info = &info[program.out[output].index];
+        output_info->mode = fold__note_part(output_info->mode, &output_info->part, &output_info->cover, 0,
+                                            program.value[program.out[output].index].size);
     }
     for (int value = 0; value < program.n_values; value++)
         info[value].mode = fold__settle_parts(info[value].mode, info[value].part, info[value].cover,
                                               program.value[value].size);
     const fold__sig *sig = &f->sigs[run_sig->sig];
-    for (int slot_index = 0; slot_index < program.n_in + program.n_list; slot_index++)
-        slot[slot_index].mode =
-            fold__settle_parts(slot[slot_index].mode, slot[slot_index].part, slot[slot_index].cover,
-                               f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot_index]].size);
+    for (int slot = 0; slot < program.n_in + program.n_list; slot++)
+        inputs[slot].mode =
+            fold__settle_parts(inputs[slot].mode, inputs[slot].part, inputs[slot].cover,
+                               f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot]].size);
     fold__measure_program(run_sig, &program, info);
     fold__measure_scratch(f, run_sig, &program);
 }
@@ -8827,25 +8829,25 @@ static fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
 /* Collects the running calls in record order and a form for each of their signatures. */
 static int fold__collect(fold_ctx *f)
 {
-    fold__run *state_of_run = f->run;
-    state_of_run->counts.run_sigs = state_of_run->counts.leaves = 0;
+    fold__run *run = f->run;
+    run->counts.run_sigs = run->counts.leaves = 0;
     if (!fold__know_signatures(f))
         return 0;
-    const fold__known *known = state_of_run->known;
-    const uint32_t run = state_of_run->runs;
+    const fold__known *known = run->known;
+    const uint32_t now = run->runs;
     uint32_t count = 0;
     for (uint32_t call = 0; call < f->n_calls; call++) {
         const uint32_t id = f->calls[call], sig = f->sig[id];
-        if (!(state_of_run->state[id] & FOLD__RUNS))
+        if (!(run->state[id] & FOLD__RUNS))
             continue;
-        if (known[sig].run != run) {
+        if (known[sig].run != now) {
             if (!fold__add_run_sig(f, sig))
                 return 0;
-            known = state_of_run->known; /* arrays may have moved */
+            known = run->known; /* arrays may have moved */
         }
-        fold__run_sig *run_sig = &state_of_run->run_sig[known[sig].run_sig];
-        const int bears = state_of_run->state[id] & FOLD__BEARS;
-        state_of_run->calls[count++] = id;
+        fold__run_sig *run_sig = &run->run_sig[known[sig].run_sig];
+        const int bears = run->state[id] & FOLD__BEARS;
+        run->calls[count++] = id;
         run_sig->calls++;
         if (bears && !run_sig->first)
             run_sig->first = id;
@@ -8856,16 +8858,16 @@ static int fold__collect(fold_ctx *f)
         if (bears && elems && !run_sig->first_elem)
             run_sig->first_elem = id;
     }
-    state_of_run->counts.calls = count;
+    run->counts.calls = count;
     return 1;
 }
 
 /* Finds what is known of a form's program in such a run, or how the values of that are put together. Arrays
  * may move. */
-static int fold__know_analysis(fold_ctx *f, uint32_t i)
+static int fold__know_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
-    fold__run_sig *run_sig = &run->run_sig[i];
+    fold__run_sig *run_sig = &run->run_sig[index];
     const uint32_t *first = &run->known[run_sig->sig].analyses;
     const fold__analysis *analysis = NULL;
     for (uint32_t at = *first; at && !analysis; at = run->analysis[at - 1].next) {
@@ -8891,22 +8893,22 @@ static int fold__know_analysis(fold_ctx *f, uint32_t i)
     if (!fold__need(f, FOLD__ARRAY_INFO, run->n_info + n_info, sizeof(fold__value_info)))
         return 0;
     fold__renew_moved(f);
-    run_sig = &run->run_sig[i];
+    run_sig = &run->run_sig[index];
     run_sig->first_info = run->n_info;
     run->n_info += n_info;
     fold__analyse_signature(f, run_sig);
-    const fold__analysis now = { run->known[run_sig->sig].analyses,
-                                 run_sig->first_info,
-                                 run_sig->row_floats,
-                                 run_sig->elem_floats,
-                                 run_sig->arrays,
-                                 run_sig->op_floats,
-                                 run_sig->slot_grad,
-                                 run_sig->slot_back,
-                                 run_sig->slot_late,
-                                 (uint8_t)run->backward,
-                                 run_sig->grad };
-    run->analysis[run->n_analyses++] = now;
+    const fold__analysis made = { run->known[run_sig->sig].analyses,
+                                  run_sig->first_info,
+                                  run_sig->row_floats,
+                                  run_sig->elem_floats,
+                                  run_sig->arrays,
+                                  run_sig->op_floats,
+                                  run_sig->slot_grad,
+                                  run_sig->slot_back,
+                                  run_sig->slot_late,
+                                  (uint8_t)run->backward,
+                                  run_sig->grad };
+    run->analysis[run->n_analyses++] = made;
     run->known[run_sig->sig].analyses = run->n_analyses;
     return 1;
 }
@@ -8915,15 +8917,14 @@ static int fold__know_analysis(fold_ctx *f, uint32_t i)
 static int fold__analyse_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
-    for (uint32_t i = 0; i < run->counts.calls && run->backward; i++) {
-        const fold__slots slots = fold__slots_of(f, run->calls[i]);
-        fold__run_sig *run_sig = fold__run_sig_of(f, run->calls[i]);
-        run_sig->grad |= run->grad[run->calls[i]];
-        run_sig->partly |= !run->grad[run->calls[i]];
+    for (uint32_t call = 0; call < run->counts.calls && run->backward; call++) {
+        const fold__slots slots = fold__slots_of(f, run->calls[call]);
+        fold__run_sig *run_sig = fold__run_sig_of(f, run->calls[call]);
+        run_sig->grad |= run->grad[run->calls[call]];
+        run_sig->partly |= !run->grad[run->calls[call]];
         for (int slot = 0; slot < fold__n_slots(&slots); slot++)
-            for (uint32_t edge = fold__slot_first(&slots, slot),
-                          count = edge + fold__slot_edges(&slots, slot);
-                 edge < count && !(run_sig->slot_grad >> slot & 1); edge++)
+            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
+                 edge < end && !(run_sig->slot_grad >> slot & 1); edge++)
                 run_sig->slot_grad |= (uint64_t)run->grad[f->edge_source[edge]] << slot;
     }
     for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
@@ -8942,31 +8943,31 @@ static int fold__analyse_signatures(fold_ctx *f)
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
-    uint32_t far = run->reach[id];
+    uint32_t last = run->reach[id];
     if (!run->backward)
-        return far;
+        return last;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
-        const uint32_t src = f->edge_source[edge];
-        const uint8_t kind = f->kind[src];
-        const int own = run->grad[src] && !fold__makes_value(kind) && !(run->state[src] & FOLD__HEAD) &&
+        const uint32_t source = f->edge_source[edge];
+        const uint8_t kind = f->kind[source];
+        const int own = run->grad[source] && !fold__makes_value(kind) && !(run->state[source] & FOLD__HEAD) &&
                         (kind & FOLD__KIND_MASK) != FOLD__PARAM;
-        if (own && run->reach[src] > far)
-            far = run->reach[src];
+        if (own && run->reach[source] > last)
+            last = run->reach[source];
     }
-    return far;
+    return last;
 }
 
 /* Where a unit that begins with call i of n ends: where nothing later shares what is before. NONE: nowhere.
  */
-static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t i, uint32_t count)
+static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
-    for (uint32_t far = 0; i < count; i++) {
-        const uint32_t reach = fold__reach(f, calls[i]);
-        if (reach > far)
-            far = reach;
-        if (far <= calls[i])
-            return i + 1;
+    for (uint32_t last = 0; at < end; at++) {
+        const uint32_t reach = fold__reach(f, calls[at]);
+        if (reach > last)
+            last = reach;
+        if (last <= calls[at])
+            return at + 1;
     }
     return FOLD__NONE;
 }
@@ -8976,11 +8977,11 @@ static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to
 {
     const fold__run *run = f->run;
     size_t floats = 0;
-    for (uint32_t i = from; i < to; i++) {
-        const fold__run_sig *run_sig = fold__run_sig_of(f, run->calls[i]);
+    for (uint32_t call = from; call < to; call++) {
+        const fold__run_sig *run_sig = fold__run_sig_of(f, run->calls[call]);
         floats += run_sig->row_floats;
         if (run_sig->elem_floats)
-            floats += (size_t)run_sig->elem_floats * fold__elements_of(f, run->calls[i]);
+            floats += (size_t)run_sig->elem_floats * fold__elements_of(f, run->calls[call]);
     }
     return floats * sizeof(float);
 }
@@ -9000,15 +9001,15 @@ static int fold__add_group(fold_ctx *f, uint32_t first_call, uint32_t end_call)
 
 /* Puts the tail's calls, which lie from `n` on, back among those of samples, from `n0` on: record order is id
  * order. */
-static void fold__sort_calls(fold_ctx *f, uint32_t n0, uint32_t count)
+static void fold__sort_calls(fold_ctx *f, uint32_t first_sample, uint32_t first_tail)
 {
     fold__run *run = f->run;
     memcpy(run->spare_calls, run->calls, run->counts.calls * sizeof *run->calls);
-    for (uint32_t i = n0, sample = n0, tail = count; i < run->counts.calls; i++)
-        run->calls[i] =
-            tail >= run->counts.calls || (sample < count && run->spare_calls[sample] < run->spare_calls[tail])
-                ? run->spare_calls[sample++]
-                : run->spare_calls[tail++];
+    for (uint32_t at = first_sample, sample = first_sample, tail = first_tail; at < run->counts.calls; at++)
+        run->calls[at] = tail >= run->counts.calls ||
+                                 (sample < first_tail && run->spare_calls[sample] < run->spare_calls[tail])
+                             ? run->spare_calls[sample++]
+                             : run->spare_calls[tail++];
 }
 
 /* Floats of the weights that a program multiplies by. */
@@ -9079,10 +9080,10 @@ static fold__ends fold__part_calls(fold_ctx *f)
     uint32_t samples = 0;
     if (!run->counts.head && !run->counts.tail)
         return ends;
-    for (uint32_t i = 0; i < run->counts.calls && run->counts.head; i++)
-        ends.head += (run->state[run->calls[i]] & FOLD__HEAD) != 0;
-    for (uint32_t i = 0, head = 0; i < run->counts.calls; i++) {
-        const uint32_t id = run->calls[i];
+    for (uint32_t call = 0; call < run->counts.calls && run->counts.head; call++)
+        ends.head += (run->state[run->calls[call]] & FOLD__HEAD) != 0;
+    for (uint32_t call = 0, head = 0; call < run->counts.calls; call++) {
+        const uint32_t id = run->calls[call];
         if (run->state[id] & FOLD__HEAD)
             run->spare_calls[head++] = id;
         else if (run->state[id] & FOLD__TAIL)
@@ -9124,16 +9125,16 @@ static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end,
    batch; with no rows asked for they are even: each ends where a unit does nearest to the end of its budget.
    Only samples whose ranges in the recording do not interleave are kept apart: *units of them. When all fit
    into the budget there is nothing to cut, and no more than two are told apart. */
-static int fold__cut_samples(fold_ctx *f, uint32_t start, uint32_t count, size_t budget, size_t rows,
+static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, size_t budget, size_t rows,
                              uint32_t *units)
 {
     fold__run *run = f->run;
     const int whole = fold__all_bytes(f) < budget;
-    fold__levels levels = { start, 0, start, 0, 0 };
+    fold__levels levels = { first_call, 0, first_call, 0, 0 };
     int64_t left = (int64_t)budget; /* of the budget */
     *units = 0;
-    for (uint32_t unit = start, end; unit < count && !(whole && *units > 1); unit = end) {
-        end = fold__end_of_unit(f, unit, count);
+    for (uint32_t unit = first_call, end; unit < end_call && !(whole && *units > 1); unit = end) {
+        end = fold__end_of_unit(f, unit, end_call);
         if (end == FOLD__NONE)
             break;
         ++*units;
@@ -9148,27 +9149,28 @@ static int fold__cut_samples(fold_ctx *f, uint32_t start, uint32_t count, size_t
         const uint32_t cut = !rows && unit > levels.start && left + bytes < -left ? unit : end;
         if (!fold__add_group(f, levels.start, cut))
             return 0;
-        for (uint32_t k = 0; k < run->counts.run_sigs; k++)
-            run->run_sig[k].levels = 0;
+        for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
+            run->run_sig[sig].levels = 0;
         levels.start = levels.counted = cut;
         levels.longest = levels.own = levels.deep = 0;
         left = rows ? (int64_t)budget : left + (int64_t)budget;
     }
-    return levels.start == count || fold__add_group(f, levels.start, count);
+    return levels.start == end_call || fold__add_group(f, levels.start, end_call);
 }
 
 /* A few groups are shared out unevenly among threads: as many for each, of equal size. */
-static int fold__even_groups(fold_ctx *f, uint32_t start, uint32_t count, uint32_t *units)
+static int fold__even_groups(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     fold__run *run = f->run;
     const uint32_t head = run->counts.head ? 1 : 0;
     const size_t threads = (size_t)f->threads, groups = fold__round_up(run->counts.groups - head, threads);
     if (threads < 2 || *units < 2 || run->counts.groups - head >= 4 * threads)
         return 1;
-    for (uint32_t k = 0; k < run->counts.run_sigs; k++)
-        run->run_sig[k].levels = 0;
+    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
+        run->run_sig[sig].levels = 0;
     run->counts.groups = head;
-    return fold__cut_samples(f, start, count, fold__bytes_of_calls(f, start, count) / groups, 0, units);
+    return fold__cut_samples(f, first_call, end_call, fold__bytes_of_calls(f, first_call, end_call) / groups,
+                             0, units);
 }
 
 /* A table sums the gradients of its lookups in record order: who reads one is tied to the last that reads an
@@ -9185,8 +9187,8 @@ static int fold__tie_lookups(fold_ctx *f)
         if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__LOOKUP || !run->grad[id] ||
             (run->state[id] & FOLD__HEAD))
             continue;
-        uint32_t *far = &last[f->node_data[id] >> 32];
-        *far = run->reach[id] = run->reach[id] > *far ? run->reach[id] : *far;
+        uint32_t *reach = &last[f->node_data[id] >> 32];
+        *reach = run->reach[id] = run->reach[id] > *reach ? run->reach[id] : *reach;
     }
     return 1;
 }
@@ -9199,12 +9201,13 @@ static int fold__form_groups(fold_ctx *f)
     if (run->backward && !fold__tie_lookups(f))
         return 0;
     const fold__ends ends = fold__part_calls(f);
-    const uint32_t start = ends.head, count = run->counts.calls - ends.tail, head = run->counts.head ? 1 : 0;
+    const uint32_t first_call = ends.head, end_call = run->counts.calls - ends.tail,
+                   head = run->counts.head ? 1 : 0;
     run->counts.groups = 0;
-    if (head && !fold__add_group(f, 0, start))
+    if (head && !fold__add_group(f, 0, first_call))
         return 0;
-    if (!fold__cut_samples(f, start, count, f->group_bytes, fold__rows_wanted(f), &units) ||
-        !fold__even_groups(f, start, count, &units))
+    if (!fold__cut_samples(f, first_call, end_call, f->group_bytes, fold__rows_wanted(f), &units) ||
+        !fold__even_groups(f, first_call, end_call, &units))
         return 0;
     run->counts.one_group = "";
     if (run->counts.groups - head <= 1)
@@ -9214,16 +9217,16 @@ static int fold__form_groups(fold_ctx *f)
                              : "all calls are shared by samples";
     if (ends.tail && run->counts.groups - head <=
                          1) { /* nothing to tie together: the tail is an ordinary part of the one group */
-        for (uint32_t i = count; i < run->counts.calls; i++)
-            run->state[run->calls[i]] &= (uint8_t)~FOLD__TAIL;
+        for (uint32_t call = end_call; call < run->counts.calls; call++)
+            run->state[run->calls[call]] &= (uint8_t)~FOLD__TAIL;
         run->counts.tail = 0;
         run->counts.groups = head;
-        fold__sort_calls(f, start, count);
-        return fold__add_group(f, start, run->counts.calls);
+        fold__sort_calls(f, first_call, end_call);
+        return fold__add_group(f, first_call, run->counts.calls);
     }
     if (!run->counts.groups)
         return fold__add_group(f, 0, 0); /* the root is a leaf */
-    return !ends.tail || fold__add_group(f, count, run->counts.calls);
+    return !ends.tail || fold__add_group(f, end_call, run->counts.calls);
 }
 
 /* Marks the values that cross from samples into the tail, or out of the head, and leaves of the head that
@@ -9238,10 +9241,10 @@ static void fold__mark_links(fold_ctx *f)
         for (uint32_t call = run->group[group].first_call; call < run->group[group].end_call; call++)
             for (uint32_t edge = f->first_edge[run->calls[call]]; edge < f->first_edge[run->calls[call] + 1];
                  edge++) {
-                const uint32_t src = f->edge_source[edge], made = run->maker[src];
+                const uint32_t source = f->edge_source[edge], made = run->maker[source];
                 if (made != FOLD__NONE ? run->group_sig[made >> 3].group != group
-                                       : (run->state[src] & FOLD__HEAD) != 0)
-                    run->state[src] |= FOLD__LINKED;
+                                       : (run->state[source] & FOLD__HEAD) != 0)
+                    run->state[source] |= FOLD__LINKED;
             }
 }
 
@@ -9310,14 +9313,14 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         const uint32_t id = run->calls[call], run_sig = run->known[f->sig[id]].run_sig;
         if (run->run_sig[run_sig].group_sig == FOLD__NONE && !fold__add_group_sig(f, group, run_sig))
             return 0;
-        const uint32_t own = run->run_sig[run_sig].group_sig;
-        uint32_t *const made = run->maker;
-        fold__group_sig *group_sig = &run->group_sig[own];
+        const uint32_t index = run->run_sig[run_sig].group_sig;
+        uint32_t *const maker = run->maker;
+        fold__group_sig *group_sig = &run->group_sig[index];
         group_sig->calls++;
         if (group_sig->n_list)
             group_sig->elems += fold__elements_of(f, id);
-        for (uint32_t o = 0, count = group_sig->n_out; o < count; o++)
-            made[id + o] = own << 3 | o;
+        for (uint32_t o = 0, n_out = group_sig->n_out; o < n_out; o++)
+            maker[id + o] = index << 3 | o;
     }
     for (uint32_t call = first_call; call < end_call && run->backward; call++) {
         fold__group_sig *group_sig = fold__group_sig_of(f, run->calls[call]);
@@ -9327,8 +9330,8 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     }
     run->group[group].first_sig = first_sig;
     run->group[group].end_sig = run->counts.group_sigs;
-    for (uint32_t i = first_sig, at = first_call; i < run->counts.group_sigs; i++) {
-        fold__group_sig *group_sig = &run->group_sig[i];
+    for (uint32_t sig = first_sig, at = first_call; sig < run->counts.group_sigs; sig++) {
+        fold__group_sig *group_sig = &run->group_sig[sig];
         run->run_sig[group_sig->run_sig].group_sig = FOLD__NONE;
         group_sig->first_record = at;
         at += group_sig->calls;
@@ -9350,52 +9353,52 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
 /* Who reads what while a group's signatures are looked at one after the other. */
 typedef struct fold__reader {
     const uint32_t *maker, *chain;
-    uint32_t *leaf_group;                  /* of leaves, in training: the group that reads them */
-    uint32_t first_sig, count, own, group; /* the group's signatures, and which of them reads */
+    uint32_t *leaf_group;                    /* of leaves, in training: the group that reads them */
+    uint32_t first_sig, n_sigs, self, group; /* the group's signatures, and which of them reads */
 } fold__reader;
 
 /* Notes that a value is read through an input, which the given signatures feed; returns the chain of own
  * calls that ends at it. */
-FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t src, uint64_t *feeds)
+FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t *feeds)
 {
-    const uint32_t made = reader->maker[src], from = (made >> 3) - reader->first_sig;
+    const uint32_t made = reader->maker[source], from = (made >> 3) - reader->first_sig;
     if (reader->leaf_group && made == FOLD__NONE)
-        reader->leaf_group[src] = reader->group;
-    if (from >= reader->count)
+        reader->leaf_group[source] = reader->group;
+    if (from >= reader->n_sigs)
         return 0;
     if (!(feeds[from / 64] >> (from % 64) & 1))
         feeds[from / 64] |= 1ull << (from % 64);
-    return reader->chain[src] & (0u - (from == reader->own)); /* as likely as not: no branch */
+    return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
 }
 
 /* Finds which signatures feed which input of one, and the longest chain of its own calls that ends at each.
  */
-static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t own, uint32_t words)
+static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint32_t words)
 {
     fold__run *run = f->run;
-    fold__group_sig *group_sig = &run->group_sig[group->first_sig + own];
+    fold__group_sig *group_sig = &run->group_sig[group->first_sig + self];
     const fold__reader reader = { run->maker,
                                   run->chain,
                                   run->backward ? run->leaf_group : NULL,
                                   group->first_sig,
                                   group->end_sig - group->first_sig,
-                                  own,
+                                  self,
                                   (uint32_t)(group - run->group) };
-    const uint32_t *calls = run->calls_by_sig + group_sig->first_record, n = group_sig->calls,
+    const uint32_t *calls = run->calls_by_sig + group_sig->first_record, n_calls = group_sig->calls,
                    n_in = group_sig->n_in, n_list = group_sig->n_list, n_out = group_sig->n_out;
     uint64_t *const first = f->feeds + group_sig->feeds;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t id = calls[i], *src = f->edge_source + f->first_edge[id];
+    for (uint32_t call = 0; call < n_calls; call++) {
+        const uint32_t id = calls[call], *source = f->edge_source + f->first_edge[id];
         uint64_t *feeds = first;
         uint32_t longest = 0, chain;
-        for (const uint32_t *end = src + n_in; src < end; src++, feeds += words) {
-            chain = fold__read_operand(&reader, *src, feeds);
+        for (const uint32_t *end = source + n_in; source < end; source++, feeds += words) {
+            chain = fold__read_operand(&reader, *source, feeds);
             longest = chain > longest ? chain : longest;
         }
-        for (uint32_t component = 0, count = n_list ? fold__elements_of(f, id) : 0; component < n_list;
+        for (uint32_t component = 0, elements = n_list ? fold__elements_of(f, id) : 0; component < n_list;
              component++, feeds += words)
-            for (const uint32_t *end = src + count; src < end; src++) {
-                chain = fold__read_operand(&reader, *src, feeds);
+            for (const uint32_t *end = source + elements; source < end; source++) {
+                chain = fold__read_operand(&reader, *source, feeds);
                 longest = chain > longest ? chain : longest;
             }
         longest++;
@@ -9408,99 +9411,99 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
 
 /* One strongly connected component after another, producers first (Tarjan 1972, without recursion). rows: the
    signatures that feed each. */
-static void fold__condense(fold__group_sig *sig, uint32_t count, const uint64_t *rows, uint32_t words,
+static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const uint64_t *rows, uint32_t words,
                            uint32_t *index)
 {
-    uint32_t *low = index + count, *next = low + count, *stack = next + count, *path = stack + count;
+    uint32_t *low = index + n_sigs, *next = low + n_sigs, *stack = next + n_sigs, *path = stack + n_sigs;
     uint32_t visits = 0, n_stack = 0, component = 0;
-    memset(index, 0, count * sizeof *index);
-    for (uint32_t i = 0; i < count; i++)
-        sig[i].component = FOLD__NONE;
-    for (uint32_t start = 0; start < count; start++) {
+    memset(index, 0, n_sigs * sizeof *index);
+    for (uint32_t i = 0; i < n_sigs; i++)
+        sigs[i].component = FOLD__NONE;
+    for (uint32_t start = 0; start < n_sigs; start++) {
         uint32_t depth = 0;
         if (index[start])
             continue;
         path[depth++] = start;
         while (depth) {
-            const uint32_t v = path[depth - 1];
-            if (!index[v]) {
-                index[v] = low[v] = ++visits;
-                next[v] = 0;
-                stack[n_stack++] = v;
+            const uint32_t current = path[depth - 1];
+            if (!index[current]) {
+                index[current] = low[current] = ++visits;
+                next[current] = 0;
+                stack[n_stack++] = current;
             }
-            uint32_t w = next[v];
-            for (; w < count; w++) {
-                if (!(rows[(size_t)v * words + w / 64] >> (w % 64) & 1))
+            uint32_t feeder = next[current];
+            for (; feeder < n_sigs; feeder++) {
+                if (!(rows[(size_t)current * words + feeder / 64] >> (feeder % 64) & 1))
                     continue;
-                if (!index[w])
+                if (!index[feeder])
                     break;
-                if (sig[w].component == FOLD__NONE && low[w] < low[v])
-                    low[v] = low[w];
+                if (sigs[feeder].component == FOLD__NONE && low[feeder] < low[current])
+                    low[current] = low[feeder];
             }
-            next[v] = w; /* seen again after w's return, which lowers low[v] */
-            if (w < count) {
-                path[depth++] = w;
+            next[current] = feeder; /* seen again after w's return, which lowers low[v] */
+            if (feeder < n_sigs) {
+                path[depth++] = feeder;
                 continue;
             }
             depth--;
-            if (low[v] != index[v])
+            if (low[current] != index[current])
                 continue;
-            const int alone = stack[n_stack - 1] == v;
-            uint32_t u;
+            const int alone = stack[n_stack - 1] == current;
+            uint32_t member;
             do {
-                u = stack[--n_stack];
-                sig[u].component = component;
+                member = stack[--n_stack];
+                sigs[member].component = component;
                 if (!alone)
-                    sig[u].cyclic = 2;
-            } while (u != v);
-            if (alone && (rows[(size_t)v * words + v / 64] >> (v % 64) & 1))
-                sig[v].cyclic = 1;
+                    sigs[member].cyclic = 2;
+            } while (member != current);
+            if (alone && (rows[(size_t)current * words + current / 64] >> (current % 64) & 1))
+                sigs[current].cyclic = 1;
             component++;
         }
     }
 }
 
 /* The inputs of a signature that come from its own component. */
-static uint64_t fold__recurrent_inputs(const fold__group_sig *sig, uint32_t count,
+static uint64_t fold__recurrent_inputs(const fold__group_sig *sigs, uint32_t n_sigs,
                                        const fold__group_sig *group_sig, const uint64_t *feeds,
                                        uint32_t words)
 {
     uint64_t inputs = 0;
     for (uint32_t slot = 0; slot < (uint32_t)group_sig->n_in + group_sig->n_list && group_sig->cyclic;
          slot++, feeds += words)
-        for (uint32_t w = 0; w < count; w++)
-            if (sig[w].component == group_sig->component && (feeds[w / 64] >> (w % 64) & 1))
+        for (uint32_t other = 0; other < n_sigs; other++)
+            if (sigs[other].component == group_sig->component && (feeds[other / 64] >> (other % 64) & 1))
                 inputs |= 1ull << slot;
     return inputs;
 }
 
 /* Numbers the group's signatures so that those of a component are neighbours, producers first. */
-static void fold__sort_signatures(fold_ctx *f, uint32_t group)
+static void fold__sort_signatures(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group *own_group = &run->group[group];
+    const fold__group *group = &run->group[which];
     int sorted = 1;
-    for (uint32_t sig = own_group->first_sig; sig < own_group->end_sig; sig++) {
-        run->group_sig[sig].bit = sig - own_group->first_sig;
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
+        run->group_sig[sig].bit = sig - group->first_sig;
         run->group_sig[sig].of_bit = sig;
         sorted &=
-            sig == own_group->first_sig || run->group_sig[sig - 1].component <= run->group_sig[sig].component;
+            sig == group->first_sig || run->group_sig[sig - 1].component <= run->group_sig[sig].component;
     }
     if (sorted)
         return;
-    for (uint32_t sig = own_group->first_sig + 1; sig < own_group->end_sig; sig++) { /* few: by insertion */
+    for (uint32_t sig = group->first_sig + 1; sig < group->end_sig; sig++) { /* few: by insertion */
         const fold__group_sig group_sig = run->group_sig[sig];
-        uint32_t j = sig;
-        for (; j > own_group->first_sig && run->group_sig[j - 1].component > group_sig.component; j--)
-            run->group_sig[j] = run->group_sig[j - 1];
-        run->group_sig[j] = group_sig;
+        uint32_t to = sig;
+        for (; to > group->first_sig && run->group_sig[to - 1].component > group_sig.component; to--)
+            run->group_sig[to] = run->group_sig[to - 1];
+        run->group_sig[to] = group_sig;
     }
-    for (uint32_t sig = own_group->first_sig; sig < own_group->end_sig; sig++)
-        run->group_sig[own_group->first_sig + run->group_sig[sig].bit].of_bit = sig;
-    for (uint32_t call = own_group->first_call; call < own_group->end_call; call++) {
-        const uint32_t id = run->calls[call], own = run->group_sig[run->maker[id] >> 3].of_bit;
-        for (uint32_t output = 0; output < run->group_sig[own].n_out; output++)
-            run->maker[id + output] = own << 3 | output;
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
+        run->group_sig[group->first_sig + run->group_sig[sig].bit].of_bit = sig;
+    for (uint32_t call = group->first_call; call < group->end_call; call++) {
+        const uint32_t id = run->calls[call], sorted_at = run->group_sig[run->maker[id] >> 3].of_bit;
+        for (uint32_t output = 0; output < run->group_sig[sorted_at].n_out; output++)
+            run->maker[id + output] = sorted_at << 3 | output;
     }
 }
 
@@ -9508,33 +9511,35 @@ static void fold__sort_signatures(fold_ctx *f, uint32_t group)
 static int fold__find_components(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
-    const uint32_t first_sig = run->group[group].first_sig, count = run->group[group].end_sig - first_sig,
-                   words = (count + 63) / 64;
+    const uint32_t first_sig = run->group[group].first_sig, n_sigs = run->group[group].end_sig - first_sig,
+                   words = (n_sigs + 63) / 64;
     size_t feeds = 0;
-    if (!count)
+    if (!n_sigs)
         return 1;
-    for (uint32_t i = 0; i < count; i++) {
-        run->group_sig[first_sig + i].feeds = (uint32_t)feeds;
-        feeds += (size_t)(run->group_sig[first_sig + i].n_in + run->group_sig[first_sig + i].n_list) * words;
+    for (uint32_t sig = 0; sig < n_sigs; sig++) {
+        run->group_sig[first_sig + sig].feeds = (uint32_t)feeds;
+        feeds +=
+            (size_t)(run->group_sig[first_sig + sig].n_in + run->group_sig[first_sig + sig].n_list) * words;
     }
-    const size_t rows_words = (size_t)count * words;
+    const size_t rows_words = (size_t)n_sigs * words;
     if (feeds >= FOLD__NONE || !fold__need(f, FOLD__ARRAY_FEEDS, feeds, 8) ||
-        !fold__need(f, FOLD__ARRAY_PLANNING, rows_words * 8 + (size_t)count * 5 * 4, 1))
+        !fold__need(f, FOLD__ARRAY_PLANNING, rows_words * 8 + (size_t)n_sigs * 5 * 4, 1))
         return 0;
     fold__renew_moved(f);
     uint64_t *rows = (uint64_t *)(void *)f->planning;
     memset(f->feeds, 0, feeds * 8);
     memset(rows, 0, rows_words * 8);
     fold__sort_calls_by_signature(f, &run->group[group]);
-    for (uint32_t i = 0; i < count; i++)
-        fold__read_operands(f, &run->group[group], i, words);
-    fold__group_sig *sig = run->group_sig + first_sig;
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t word = 0; word < (uint32_t)(sig[i].n_in + sig[i].n_list) * words; word++)
-            rows[i * words + word % words] |= f->feeds[sig[i].feeds + word];
-    fold__condense(sig, count, rows, words, (uint32_t *)(void *)(rows + rows_words));
-    for (uint32_t i = 0; i < count; i++)
-        sig[i].recurrent = fold__recurrent_inputs(sig, count, &sig[i], f->feeds + sig[i].feeds, words);
+    for (uint32_t sig = 0; sig < n_sigs; sig++)
+        fold__read_operands(f, &run->group[group], sig, words);
+    fold__group_sig *sigs = run->group_sig + first_sig;
+    for (uint32_t sig = 0; sig < n_sigs; sig++)
+        for (uint32_t word = 0; word < (uint32_t)(sigs[sig].n_in + sigs[sig].n_list) * words; word++)
+            rows[sig * words + word % words] |= f->feeds[sigs[sig].feeds + word];
+    fold__condense(sigs, n_sigs, rows, words, (uint32_t *)(void *)(rows + rows_words));
+    for (uint32_t sig = 0; sig < n_sigs; sig++)
+        sigs[sig].recurrent =
+            fold__recurrent_inputs(sigs, n_sigs, &sigs[sig], f->feeds + sigs[sig].feeds, words);
     fold__sort_signatures(f, group);
     return 1;
 }
@@ -9561,7 +9566,7 @@ static void fold__batch_call(fold_ctx *f, uint32_t id)
     fold__run *run = f->run;
     fold__batch *batch = &run->batch[run->counts.batches - 1];
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
-    const uint32_t count = group_sig->n_list ? fold__elements_of(f, id) : 0;
+    const uint32_t elements = group_sig->n_list ? fold__elements_of(f, id) : 0;
     if (!batch->count) {
         batch->first_slot = group_sig->max_rows;
         batch->first_elem = group_sig->max_elems;
@@ -9569,9 +9574,9 @@ static void fold__batch_call(fold_ctx *f, uint32_t id)
     run->order[run->counts.order++] = id;
     run->slot[id] = group_sig->max_rows++;
     run->elem_slot[id] = group_sig->max_elems;
-    group_sig->max_elems += count;
+    group_sig->max_elems += elements;
     batch->count++;
-    batch->elems += count;
+    batch->elems += elements;
 }
 
 /* Puts the group's calls of signatures [first, last) into work, in record order, and numbers them and their
@@ -9581,10 +9586,10 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, 
     fold__run *run = f->run;
     uint32_t count = 0;
     for (uint32_t call = run->group[group].first_call; call < run->group[group].end_call; call++) {
-        const uint32_t id = run->calls[call], own = run->maker[id] >> 3;
-        if (own - first >= last - first)
+        const uint32_t id = run->calls[call], maker = run->maker[id] >> 3;
+        if (maker - first >= last - first)
             continue;
-        for (uint32_t out_id = id, end = id + run->group_sig[own].n_out; out_id < end; out_id++)
+        for (uint32_t out_id = id, end = id + run->group_sig[maker].n_out; out_id < end; out_id++)
             run->gathered_at[out_id] = count;
         run->gathered[count++] = id;
     }
@@ -9609,67 +9614,67 @@ static int fold__chains_of_component(fold_ctx *f, uint32_t count, uint32_t first
     const uint32_t *calls = run->gathered;
     fold__chains *longest = (fold__chains *)(void *)f->planning;
     for (uint32_t block = first; block < last; block += 16)
-        for (uint32_t i = 0; i < count; i++) {
-            const uint32_t id = calls[i], own = run->maker[id] >> 3;
+        for (uint32_t call = 0; call < count; call++) {
+            const uint32_t id = calls[call], maker = run->maker[id] >> 3;
             fold__chains all = { { 0 } };
             for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
                 if ((run->maker[f->edge_source[edge]] >> 3) - first >= last - first)
                     continue;
-                const int16_t *other = longest[run->gathered_at[f->edge_source[edge]]].of;
-                for (int k = 0; k < 16; k++)
-                    all.of[k] = other[k] > all.of[k] ? other[k] : all.of[k];
+                const int16_t *source = longest[run->gathered_at[f->edge_source[edge]]].of;
+                for (int lane = 0; lane < 16; lane++)
+                    all.of[lane] = source[lane] > all.of[lane] ? source[lane] : all.of[lane];
             }
-            if (own - block < 16) {
-                int16_t *chain = &all.of[own - block];
+            if (maker - block < 16) {
+                int16_t *chain = &all.of[maker - block];
                 if (*chain < FOLD__LONGEST_CHAIN)
                     ++*chain;
                 run->chain[id] = (uint32_t)*chain;
-                if (run->chain[id] > run->group_sig[own].chain)
-                    run->group_sig[own].chain = run->chain[id];
+                if (run->chain[id] > run->group_sig[maker].chain)
+                    run->group_sig[maker].chain = run->chain[id];
             }
-            longest[i] = all;
+            longest[call] = all;
         }
     return 1;
 }
 
 /* Signatures that do not feed each other: a batch per level of their own chain. */
-static int fold__batch_by_chain(fold_ctx *f, uint32_t group_sig)
+static int fold__batch_by_chain(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    fold__group_sig *own_sig = &run->group_sig[group_sig];
-    const uint32_t levels = own_sig->chain;
+    fold__group_sig *group_sig = &run->group_sig[which];
+    const uint32_t levels = group_sig->chain;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + levels, sizeof(fold__batch)))
         return 0;
     fold__renew_moved(f);
-    own_sig = &run->group_sig[group_sig];
+    group_sig = &run->group_sig[which];
     fold__batch *level = run->batch + run->counts.batches - 1; /* chains begin at 1 */
     run->counts.batches += levels;
-    for (uint32_t l = 1; l <= levels; l++) {
-        const fold__batch empty = { group_sig, 1, 0, 0, 0, 0, 0 };
-        level[l] = empty;
+    for (uint32_t length = 1; length <= levels; length++) {
+        const fold__batch empty = { which, 1, 0, 0, 0, 0, 0 };
+        level[length] = empty;
     }
-    for (uint32_t call = 0; call < own_sig->calls; call++) {
-        const uint32_t id = run->calls_by_sig[own_sig->first_record + call];
+    for (uint32_t call = 0; call < group_sig->calls; call++) {
+        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
         level[run->chain[id]].count++;
-        if (own_sig->n_list)
+        if (group_sig->n_list)
             level[run->chain[id]].elems += fold__elements_of(f, id);
     }
-    for (uint32_t l = 1; l <= levels; l++) {
-        level[l].first = run->counts.order;
-        level[l].first_slot = own_sig->max_rows; /* rows so far, until the group is planned */
-        level[l].first_elem = own_sig->max_elems;
-        run->counts.order += level[l].count;
-        own_sig->max_rows += level[l].count;
-        own_sig->max_elems += level[l].elems;
-        level[l].count = level[l].elems = 0;
+    for (uint32_t length = 1; length <= levels; length++) {
+        level[length].first = run->counts.order;
+        level[length].first_slot = group_sig->max_rows; /* rows so far, until the group is planned */
+        level[length].first_elem = group_sig->max_elems;
+        run->counts.order += level[length].count;
+        group_sig->max_rows += level[length].count;
+        group_sig->max_elems += level[length].elems;
+        level[length].count = level[length].elems = 0;
     }
-    for (uint32_t call = 0; call < own_sig->calls; call++) {
-        const uint32_t id = run->calls_by_sig[own_sig->first_record + call];
+    for (uint32_t call = 0; call < group_sig->calls; call++) {
+        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
         fold__batch *batch = &level[run->chain[id]];
         run->slot[id] = batch->first_slot + batch->count;
         run->elem_slot[id] = batch->first_elem + batch->elems;
         run->order[batch->first + batch->count++] = id;
-        if (own_sig->n_list)
+        if (group_sig->n_list)
             batch->elems += fold__elements_of(f, id);
     }
     return 1;
@@ -9715,35 +9720,35 @@ static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_si
    all its calls at once, first. Larger batches gain nothing: there the chain of a product is one kernel call.
  */
 enum { FOLD__HOIST_ROWS = 8 };
-static int fold__plan_prologue(fold_ctx *f, uint32_t group_sig)
+static int fold__plan_prologue(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    fold__group_sig *own_sig = &run->group_sig[group_sig];
-    if (!own_sig->cyclic || own_sig->chain < 2 || own_sig->calls / own_sig->chain >= FOLD__HOIST_ROWS)
+    fold__group_sig *group_sig = &run->group_sig[which];
+    if (!group_sig->cyclic || group_sig->chain < 2 || group_sig->calls / group_sig->chain >= FOLD__HOIST_ROWS)
         return 1;
-    const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[own_sig->run_sig].sig]);
-    for (int op_index = 0; op_index < program.n_ops && !own_sig->hoisted && program.is_cell; op_index++)
-        own_sig->hoisted = program.op[op_index].op == FOLD__OP_linear &&
-                           (fold__in_prologue(f, own_sig, &program.op[op_index]) ||
-                            fold__leading_segments(f, own_sig, &program, &program.op[op_index]));
-    return !own_sig->hoisted || fold__add_batch(f, group_sig, 0);
+    const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[group_sig->run_sig].sig]);
+    for (int op_index = 0; op_index < program.n_ops && !group_sig->hoisted && program.is_cell; op_index++)
+        group_sig->hoisted = program.op[op_index].op == FOLD__OP_linear &&
+                             (fold__in_prologue(f, group_sig, &program.op[op_index]) ||
+                              fold__leading_segments(f, group_sig, &program, &program.op[op_index]));
+    return !group_sig->hoisted || fold__add_batch(f, which, 0);
 }
 
 /* A prologue's calls are all of its signature's, by slot. */
 static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
-    for (uint32_t i = run->group[group].first_batch; i < run->group[group].end_batch; i++) {
-        fold__batch *batch = &run->batch[i];
+    for (uint32_t index = run->group[group].first_batch; index < run->group[group].end_batch; index++) {
+        fold__batch *batch = &run->batch[index];
         const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
         if (batch->stage)
             continue;
         batch->first = run->counts.order;
         batch->count = group_sig->calls;
         batch->elems = group_sig->elems;
-        for (uint32_t j = 0; j < group_sig->calls; j++)
-            run->order[batch->first + run->slot[run->calls_by_sig[group_sig->first_record + j]]] =
-                run->calls_by_sig[group_sig->first_record + j];
+        for (uint32_t call = 0; call < group_sig->calls; call++)
+            run->order[batch->first + run->slot[run->calls_by_sig[group_sig->first_record + call]]] =
+                run->calls_by_sig[group_sig->first_record + call];
         run->counts.order += group_sig->calls;
     }
 }
@@ -9757,41 +9762,41 @@ typedef struct fold__ready {
 } fold__ready;
 /* Local indices of calls: inputs still missing, next in queue, their readers, their depth. */
 typedef struct fold__greedy {
-    uint32_t *missing, *next, *readers0, *readers;
-    fold__ready *sig;
+    uint32_t *missing, *next, *first_reader, *readers;
+    fold__ready *queue;
     uint32_t *counts;
     uint32_t first_sig, n_sigs;
 } fold__greedy;
 
-static void fold__make_ready(fold_ctx *f, fold__greedy *greedy, const uint32_t *calls, uint32_t i)
+static void fold__make_ready(fold_ctx *f, fold__greedy *greedy, const uint32_t *calls, uint32_t call)
 {
-    fold__ready *ready = &greedy->sig[(f->run->maker[calls[i]] >> 3) - greedy->first_sig];
-    greedy->next[i] = FOLD__NONE;
+    fold__ready *ready = &greedy->queue[(f->run->maker[calls[call]] >> 3) - greedy->first_sig];
+    greedy->next[call] = FOLD__NONE;
     if (ready->ready++)
-        greedy->next[ready->tail] = i;
+        greedy->next[ready->tail] = call;
     else
-        ready->head = i;
-    ready->tail = i;
+        ready->head = call;
+    ready->tail = call;
 }
 
 /* The number of the call in the set that makes an operand, or NONE. */
-static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *greedy, uint32_t src)
+static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *greedy, uint32_t source)
 {
-    return (f->run->maker[src] >> 3) - greedy->first_sig < greedy->n_sigs ? f->run->gathered_at[src]
-                                                                          : FOLD__NONE;
+    return (f->run->maker[source] >> 3) - greedy->first_sig < greedy->n_sigs ? f->run->gathered_at[source]
+                                                                             : FOLD__NONE;
 }
 
 /* Where its arrays lie: in a caller's block they move when the array of batches grows. */
 static void fold__greedy_renew(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
-    char *sig = f->planning;
-    greedy->sig = (fold__ready *)(void *)sig;
+    char *memory = f->planning;
+    greedy->queue = (fold__ready *)(void *)memory;
     greedy->counts =
-        (uint32_t *)(void *)(sig + fold__round_up(greedy->n_sigs * sizeof(fold__ready), FOLD__ALIGN));
+        (uint32_t *)(void *)(memory + fold__round_up(greedy->n_sigs * sizeof(fold__ready), FOLD__ALIGN));
     greedy->missing = f->run->gathered + count; /* behind the calls, in record order */
     greedy->next = greedy->missing + count;
-    greedy->readers0 = greedy->next + count;
-    greedy->readers = greedy->readers0 + count + 1;
+    greedy->first_reader = greedy->next + count;
+    greedy->readers = greedy->first_reader + count + 1;
 }
 
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
@@ -9808,40 +9813,40 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
     greedy->first_sig = first_sig;
     greedy->n_sigs = end_sig - first_sig;
     fold__greedy_renew(f, greedy, count);
-    memset(greedy->sig, 0, sig_bytes + counts * 4);
+    memset(greedy->queue, 0, sig_bytes + counts * 4);
     const uint32_t *calls = run->gathered;
     for (uint32_t sig = 0, at = 0; sig < greedy->n_sigs; sig++) {
-        greedy->sig[sig].counts = at;
-        greedy->sig[sig].lowest = 1;
+        greedy->queue[sig].counts = at;
+        greedy->queue[sig].lowest = 1;
         at += run->group_sig[first_sig + sig].chain + 1;
     }
-    memset(greedy->readers0, 0, (count + 1) * sizeof *greedy->readers0);
+    memset(greedy->first_reader, 0, (count + 1) * sizeof *greedy->first_reader);
     memset(greedy->missing, 0, count * sizeof *greedy->missing);
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t edge = f->first_edge[calls[i]]; edge < f->first_edge[calls[i] + 1]; edge++) {
+    for (uint32_t call = 0; call < count; call++)
+        for (uint32_t edge = f->first_edge[calls[call]]; edge < f->first_edge[calls[call] + 1]; edge++) {
             const uint32_t from = fold__in_set(f, greedy, f->edge_source[edge]);
             if (from != FOLD__NONE) {
-                greedy->missing[i]++;
-                greedy->readers0[from + 1]++;
+                greedy->missing[call]++;
+                greedy->first_reader[from + 1]++;
             }
         }
-    for (uint32_t i = 0; i < count; i++)
-        greedy->readers0[i + 1] += greedy->readers0[i];
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t edge = f->first_edge[calls[i]]; edge < f->first_edge[calls[i] + 1]; edge++) {
+    for (uint32_t call = 0; call < count; call++)
+        greedy->first_reader[call + 1] += greedy->first_reader[call];
+    for (uint32_t call = 0; call < count; call++)
+        for (uint32_t edge = f->first_edge[calls[call]]; edge < f->first_edge[calls[call] + 1]; edge++) {
             const uint32_t from = fold__in_set(f, greedy, f->edge_source[edge]);
             if (from != FOLD__NONE)
-                greedy->readers[greedy->readers0[from]++] = i;
+                greedy->readers[greedy->first_reader[from]++] = call;
         }
-    for (uint32_t i = count; i > 0; i--)
-        greedy->readers0[i] = greedy->readers0[i - 1];
-    greedy->readers0[0] = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        fold__ready *ready = &greedy->sig[(run->maker[calls[i]] >> 3) - first_sig];
+    for (uint32_t call = count; call > 0; call--)
+        greedy->first_reader[call] = greedy->first_reader[call - 1];
+    greedy->first_reader[0] = 0;
+    for (uint32_t call = 0; call < count; call++) {
+        fold__ready *ready = &greedy->queue[(run->maker[calls[call]] >> 3) - first_sig];
         ready->pending++;
-        greedy->counts[ready->counts + run->chain[calls[i]]]++;
-        if (!greedy->missing[i])
-            fold__make_ready(f, greedy, calls, i);
+        greedy->counts[ready->counts + run->chain[calls[call]]]++;
+        if (!greedy->missing[call])
+            fold__make_ready(f, greedy, calls, call);
     }
     return 1;
 }
@@ -9851,11 +9856,11 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, const uint32_
                                 uint32_t *depth)
 {
     memset(depth, 0, count * sizeof *depth);
-    for (uint32_t i = 0; i < count; i++) {
-        greedy->sig[(f->run->maker[calls[i]] >> 3) - greedy->first_sig].depths += depth[i];
-        for (uint32_t reader = greedy->readers0[i]; reader < greedy->readers0[i + 1]; reader++)
-            if (depth[greedy->readers[reader]] < depth[i] + 1)
-                depth[greedy->readers[reader]] = depth[i] + 1;
+    for (uint32_t call = 0; call < count; call++) {
+        greedy->queue[(f->run->maker[calls[call]] >> 3) - greedy->first_sig].depths += depth[call];
+        for (uint32_t reader = greedy->first_reader[call]; reader < greedy->first_reader[call + 1]; reader++)
+            if (depth[greedy->readers[reader]] < depth[call] + 1)
+                depth[greedy->readers[reader]] = depth[call] + 1;
     }
 }
 
@@ -9863,7 +9868,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     uint32_t best = FOLD__NONE;
     for (uint32_t sig = 0; sig < greedy->n_sigs; sig++) {
-        fold__ready *ready = &greedy->sig[sig];
+        fold__ready *ready = &greedy->queue[sig];
         if (!ready->ready)
             continue;
         while (!greedy->counts[ready->counts + ready->lowest])
@@ -9872,7 +9877,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
             best = sig;
             continue;
         }
-        const fold__ready *best_ready = &greedy->sig[best];
+        const fold__ready *best_ready = &greedy->queue[best];
         const int better =
             f->schedule == FOLD_SCHEDULE_AGENDA
                 ? ready->depths * best_ready->pending < best_ready->depths * ready->pending
@@ -9894,73 +9899,74 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig
         return 0;
     const int agenda = f->schedule == FOLD_SCHEDULE_AGENDA;
     if (agenda) {
-        uint32_t *local = greedy.readers + greedy.readers0[count];
-        fold__agenda_depths(f, &greedy, run->gathered, count, local);
-        for (uint32_t i = 0; i < count; i++)
-            run->depth[run->gathered[i]] = local[i]; /* free until calls are batched */
+        uint32_t *depth = greedy.readers + greedy.first_reader[count];
+        fold__agenda_depths(f, &greedy, run->gathered, count, depth);
+        for (uint32_t call = 0; call < count; call++)
+            run->depth[run->gathered[call]] = depth[call]; /* free until calls are batched */
     }
     for (uint32_t done = 0; done < count;) {
         const uint32_t best = fold__pick_signature(f, &greedy);
         if (!fold__add_batch(f, first_sig + best, 1))
             return 0;
         fold__greedy_renew(f, &greedy, count);
-        fold__ready *ready = &greedy.sig[best];
-        uint32_t i = ready->head, left = ready->ready;
+        fold__ready *ready = &greedy.queue[best];
+        uint32_t call = ready->head, left = ready->ready;
         ready->ready = 0;
         for (; left > 0; left--, done++) {
-            const uint32_t id = run->gathered[i], next = greedy.next[i];
+            const uint32_t id = run->gathered[call], next = greedy.next[call];
             ready->pending--;
             if (agenda)
                 ready->depths -= run->depth[id];
             greedy.counts[ready->counts + run->chain[id]]--;
-            for (uint32_t reader = greedy.readers0[i]; reader < greedy.readers0[i + 1]; reader++)
+            for (uint32_t reader = greedy.first_reader[call]; reader < greedy.first_reader[call + 1];
+                 reader++)
                 if (!--greedy.missing[greedy.readers[reader]])
                     fold__make_ready(f, &greedy, run->gathered, greedy.readers[reader]);
             fold__batch_call(f, id);
-            i = next;
+            call = next;
         }
     }
     return 1;
 }
 
 /* Calls of equal depth and signature, depth by depth. */
-static int fold__schedule_depth(fold_ctx *f, uint32_t group)
+static int fold__schedule_depth(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    fold__group *own_group = &run->group[group];
-    const uint32_t count = own_group->end_call - own_group->first_call;
+    fold__group *group = &run->group[which];
+    const uint32_t n_calls = group->end_call - group->first_call;
     uint32_t *depth = run->depth, *sorted = run->gathered, deepest = 0;
-    for (uint32_t call = own_group->first_call; call < own_group->end_call; call++) {
+    for (uint32_t call = group->first_call; call < group->end_call; call++) {
         const uint32_t id = run->calls[call];
-        uint32_t d = 0;
+        uint32_t level = 0;
         for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
-            if ((run->maker[f->edge_source[edge]] >> 3) - own_group->first_sig <
-                    own_group->end_sig - own_group->first_sig &&
-                depth[f->edge_source[edge]] + 1 > d)
-                d = depth[f->edge_source[edge]] + 1;
+            if ((run->maker[f->edge_source[edge]] >> 3) - group->first_sig <
+                    group->end_sig - group->first_sig &&
+                depth[f->edge_source[edge]] + 1 > level)
+                level = depth[f->edge_source[edge]] + 1;
         for (uint32_t output = 0, n_out = fold__group_sig_of(f, id)->n_out; output < n_out; output++)
-            depth[id + output] = d;
-        if (d > deepest)
-            deepest = d;
+            depth[id + output] = level;
+        if (level > deepest)
+            deepest = level;
     }
-    uint32_t *start = run->gathered + count;
+    uint32_t *start = run->gathered + n_calls;
     memset(start, 0, (deepest + 2) * sizeof *start);
-    for (uint32_t sig = own_group->first_sig; sig < own_group->end_sig; sig++)
-        for (uint32_t call_index = 0; call_index < run->group_sig[sig].calls; call_index++)
-            start[depth[run->calls_by_sig[run->group_sig[sig].first_record + call_index]] + 1]++;
-    for (uint32_t d = 0; d <= deepest; d++)
-        start[d + 1] += start[d];
-    for (uint32_t sig = own_group->first_sig; sig < own_group->end_sig;
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
+        for (uint32_t nth = 0; nth < run->group_sig[sig].calls; nth++)
+            start[depth[run->calls_by_sig[run->group_sig[sig].first_record + nth]] + 1]++;
+    for (uint32_t level = 0; level <= deepest; level++)
+        start[level + 1] += start[level];
+    for (uint32_t sig = group->first_sig; sig < group->end_sig;
          sig++) /* by signature within a depth, as they come */
-        for (uint32_t call_index = 0; call_index < run->group_sig[sig].calls; call_index++) {
-            const uint32_t id = run->calls_by_sig[run->group_sig[sig].first_record + call_index];
+        for (uint32_t nth = 0; nth < run->group_sig[sig].calls; nth++) {
+            const uint32_t id = run->calls_by_sig[run->group_sig[sig].first_record + nth];
             sorted[start[depth[id]]++] = id;
         }
-    for (uint32_t i = 0; i < count; i++)
-        run->sorted_depth[sorted[i]] = depth[sorted[i]];
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t id = run->gathered[i], group_sig = run->maker[id] >> 3;
-        const int same = i > 0 && run->batch[run->counts.batches - 1].group_sig == group_sig &&
+    for (uint32_t at = 0; at < n_calls; at++)
+        run->sorted_depth[sorted[at]] = depth[sorted[at]];
+    for (uint32_t at = 0; at < n_calls; at++) {
+        const uint32_t id = run->gathered[at], group_sig = run->maker[id] >> 3;
+        const int same = at > 0 && run->batch[run->counts.batches - 1].group_sig == group_sig &&
                          run->chain[0] == run->sorted_depth[id];
         run->chain[0] = run->sorted_depth[id]; /* node 0 is no node: the depth of the batch begun last */
         if (!same && !fold__add_batch(f, group_sig, 1))
@@ -9971,11 +9977,11 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t group)
 }
 
 /* The end of the component that begins with a signature. */
-static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t s)
+static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t sig)
 {
-    uint32_t end = s + 1;
+    uint32_t end = sig + 1;
     while (end < f->run->group[group].end_sig &&
-           f->run->group_sig[end].component == f->run->group_sig[s].component)
+           f->run->group_sig[end].component == f->run->group_sig[sig].component)
         end++;
     return end;
 }
@@ -10052,10 +10058,10 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 /* Buffers of a program, in this order: values, and in training their gradients, contributions of operands,
    gradients of outputs from outside and, where there is a list, contributions of call-level operands per list
    element. */
-static uint32_t fold__buffer_value(uint32_t v) { return v; }
-static uint32_t fold__buffer_grad(const fold__program *program, uint32_t v)
+static uint32_t fold__buffer_value(uint32_t value) { return value; }
+static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
-    return (uint32_t)program->n_values + v;
+    return (uint32_t)program->n_values + value;
 }
 static uint32_t fold__buffer_part(const fold__program *program, uint32_t ref)
 {
@@ -10217,7 +10223,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group, const uint
         const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
         const uint32_t begin = first[sig - group->first_sig], end = last[sig - group->first_sig];
         for (uint32_t at = 0; at < (uint32_t)(group_sig->n_in + group_sig->n_list) * words; at++) {
-            const uint32_t k = at / words;
+            const uint32_t slot = at / words;
             fold__group_sig *maker = &run->group_sig[group->first_sig + at % words * 64];
             for (uint64_t bits = f->feeds[group_sig->feeds + at]; bits; bits >>= 1, maker++) {
                 fold__group_sig *maker_sig = &run->group_sig[maker->of_bit];
@@ -10225,9 +10231,9 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group, const uint
                     continue;
                 if (maker_sig->last_read == FOLD__NONE || maker_sig->last_read < end)
                     maker_sig->last_read = end;
-                if ((run_sig->slot_back >> k & 1) && begin < maker_sig->first_back)
+                if ((run_sig->slot_back >> slot & 1) && begin < maker_sig->first_back)
                     maker_sig->first_back = begin;
-                maker_sig->read_late |= (uint8_t)(run_sig->slot_late >> k & 1);
+                maker_sig->read_late |= (uint8_t)(run_sig->slot_late >> slot & 1);
             }
         }
     }
@@ -10258,38 +10264,38 @@ static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const
 }
 
 /* First fit: the lowest offset where no slab of overlapping lifetime lies. `placed` is sorted by offset. */
-static void fold__first_fit(fold__run *run, uint32_t buffer, uint32_t *placed, uint32_t *number)
+static void fold__first_fit(fold__run *run, uint32_t buffer, uint32_t *placed, uint32_t *n_placed)
 {
-    fold__buffer *b = &run->buffer[buffer];
+    fold__buffer *slab = &run->buffer[buffer];
     size_t at = 0;
-    uint32_t insert = *number;
-    for (uint32_t i = 0; i < *number; i++) {
+    uint32_t insert = *n_placed;
+    for (uint32_t i = 0; i < *n_placed; i++) {
         const fold__buffer *other = &run->buffer[placed[i]];
-        if (other->last < b->first || b->last < other->first)
+        if (other->last < slab->first || slab->last < other->first)
             continue;
-        if (other->offset >= at + b->floats)
+        if (other->offset >= at + slab->floats)
             break;
         at = fold__max_size(at, other->offset + other->floats);
     }
     while (insert > 0 && run->buffer[placed[insert - 1]].offset > at)
         insert--;
-    memmove(placed + insert + 1, placed + insert, (*number - insert) * sizeof *placed);
+    memmove(placed + insert + 1, placed + insert, (*n_placed - insert) * sizeof *placed);
     placed[insert] = buffer;
-    ++*number;
-    b->offset = at;
+    ++*n_placed;
+    slab->offset = at;
 }
 
 /* Gives the slabs of a group their offsets; returns the floats they take together. */
 static size_t fold__place_slabs(fold_ctx *f, uint32_t first_buffer)
 {
     fold__run *run = f->run;
-    uint32_t *placed = fold__plan_scratch(f), count = 0;
+    uint32_t *placed = fold__plan_scratch(f), n_placed = 0;
     size_t end = 0;
     for (uint32_t i = first_buffer; i < run->counts.buffers; i++) {
         fold__buffer *buffer = &run->buffer[i];
         if (buffer->place != FOLD__SLAB || !buffer->floats)
             continue;
-        fold__first_fit(run, i, placed, &count);
+        fold__first_fit(run, i, placed, &n_placed);
         end = fold__max_size(end, buffer->offset + buffer->floats);
     }
     return end;
@@ -10327,48 +10333,48 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
 }
 
 /* Plans one scheduled group: buffers, lifetimes, offsets. */
-static int fold__plan_group(fold_ctx *f, uint32_t group)
+static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group this_group = run->group[group];
-    const fold__times times = { this_group.first_batch, this_group.end_batch - this_group.first_batch };
+    const fold__group group = run->group[which];
+    const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->counts.buffers;
-    for (uint32_t sig = this_group.first_sig; sig < this_group.end_sig; sig++) {
+    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
         run->group_sig[sig].first_buffer = run->counts.buffers;
         run->counts.buffers += run->group_sig[sig].n_buffers = fold__n_buffers_of(f, sig);
         run->group_sig[sig].max_rows = run->group_sig[sig].max_elems = 0;
     }
     const size_t buffers = run->counts.buffers - first_buffer,
-                 words = fold__max_size(buffers, 2 * (size_t)(this_group.end_sig - this_group.first_sig)) + 1;
+                 words = fold__max_size(buffers, 2 * (size_t)(group.end_sig - group.first_sig)) + 1;
     if (!fold__need(f, FOLD__ARRAY_BUFFERS, run->counts.buffers, sizeof(fold__buffer)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, words, sizeof(uint32_t)))
         return 0;
     fold__renew_moved(f);
-    uint32_t *first = fold__plan_scratch(f), *last = first + (this_group.end_sig - this_group.first_sig);
-    for (uint32_t sig = this_group.first_sig; sig < this_group.end_sig; sig++) {
+    uint32_t *first = fold__plan_scratch(f), *last = first + (group.end_sig - group.first_sig);
+    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
         const fold__program program =
             fold__program_of(f, &f->sigs[run->run_sig[run->group_sig[sig].run_sig].sig]);
         fold__place_buffers(f, &run->group_sig[sig], &program);
     }
-    for (uint32_t sig = this_group.first_sig; sig < this_group.end_sig; sig++)
-        first[sig - this_group.first_sig] = FOLD__NONE;
-    for (uint32_t batch = this_group.first_batch; batch < this_group.end_batch; batch++) {
+    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
+        first[sig - group.first_sig] = FOLD__NONE;
+    for (uint32_t batch = group.first_batch; batch < group.end_batch; batch++) {
         fold__group_sig *group_sig = &run->group_sig[run->batch[batch].group_sig];
-        const uint32_t k = run->batch[batch].group_sig - this_group.first_sig;
-        if (first[k] == FOLD__NONE)
-            first[k] = batch;
-        last[k] = batch;
+        const uint32_t nth = run->batch[batch].group_sig - group.first_sig;
+        if (first[nth] == FOLD__NONE)
+            first[nth] = batch;
+        last[nth] = batch;
         group_sig->max_rows =
             run->batch[batch].count > group_sig->max_rows ? run->batch[batch].count : group_sig->max_rows;
         group_sig->max_elems =
             run->batch[batch].elems > group_sig->max_elems ? run->batch[batch].elems : group_sig->max_elems;
     }
-    fold__note_readers(f, &this_group, first, last);
-    for (uint32_t sig = this_group.first_sig; sig < this_group.end_sig; sig++) {
+    fold__note_readers(f, &group, first, last);
+    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
         fold__group_sig *group_sig = &run->group_sig[sig];
         const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[group_sig->run_sig].sig]);
-        for (uint32_t k = 0; k < group_sig->n_buffers; k++) {
-            fold__buffer *buffer = &run->buffer[group_sig->first_buffer + k];
+        for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
+            fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
             buffer->first = FOLD__NONE;
             buffer->last = 0;
             if (!buffer->place)
@@ -10377,13 +10383,13 @@ static int fold__plan_group(fold_ctx *f, uint32_t group)
                 fold__size(buffer->size, buffer->elem ? group_sig->elems : group_sig->calls, 0), 16);
             run->counts.without_reuse += buffer->floats;
         }
-        fold__live_own(f, group_sig, &program, &times, first[sig - this_group.first_sig],
-                       last[sig - this_group.first_sig]);
+        fold__live_own(f, group_sig, &program, &times, first[sig - group.first_sig],
+                       last[sig - group.first_sig]);
         fold__live_read(f, group_sig, &program, &times);
         run->counts.scratch = fold__max_size(
             run->counts.scratch, fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16));
     }
-    run->group[group].floats = fold__place_slabs(f, first_buffer);
+    run->group[which].floats = fold__place_slabs(f, first_buffer);
     return 1;
 }
 
@@ -10401,34 +10407,34 @@ static void *fold__scratch_array(fold__worker *worker, size_t count, size_t size
 /* Rows of pointers as base and stride when they are evenly spaced: then row loops collapse into one call. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
-    fold_rows input = { NULL, 0, rows };
+    fold_rows tidy = { NULL, 0, rows };
     if (!count)
-        return input;
+        return tidy;
     for (size_t i = 1; i < count; i++)
         if (rows[i] != rows[0] + (ptrdiff_t)i * size)
-            return input;
-    input.base = rows[0];
-    input.stride = size;
-    input.rows = NULL;
-    return input;
+            return tidy;
+    tidy.base = rows[0];
+    tidy.stride = size;
+    tidy.rows = NULL;
+    return tidy;
 }
 
 /* Rows are written where they are used, field by field: a copy of one just written waits for its stores. */
 
 /* Shifts rows by `row` rows and `off` floats; pointers are copied for `n` rows when they change. */
-FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t off,
+FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
     if (!rows->rows) {
-        rows->base += (ptrdiff_t)row * rows->stride + (ptrdiff_t)off;
+        rows->base += (ptrdiff_t)row * rows->stride + (ptrdiff_t)offset;
         return;
     }
     rows->rows += row;
-    if (!off)
+    if (!offset)
         return;
     float **moved = (float **)fold__scratch_array(worker, count, sizeof *moved);
     for (size_t i = 0; i < count; i++)
-        moved[i] = rows->rows[i] + off;
+        moved[i] = rows->rows[i] + offset;
     rows->rows = moved;
 }
 
@@ -10468,10 +10474,11 @@ static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
 }
 
 /* A call-level operand's rows, once for each list element in [row, row + n) of the batch. */
-static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t off, uint32_t row, size_t count)
+static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
+                              size_t count)
 {
     if (!rows->rows && rows->stride == 0) {
-        rows->base += off;
+        rows->base += offset;
         return;
     }
     float **to = (float **)fold__scratch_array(worker, count, sizeof *to);
@@ -10481,7 +10488,7 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     for (size_t i = 0; i < count; i++) {
         while (worker->list[call + 1] <= row + i)
             call++;
-        to[i] = fold_row(rows, (int)call) + off;
+        to[i] = fold_row(rows, (int)call) + offset;
     }
     rows->base = NULL;
     rows->stride = 0;
@@ -10604,9 +10611,9 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
 }
 
 /* Completes the call of an op with `n` rows of the tile; list ops always take the whole batch. */
-FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker, int i, size_t count)
+FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
-    fold__turn *turn = &worker->turn[i];
+    fold__turn *turn = &worker->turn[op_index];
     fold_op_call *call = &turn->prepared.call;
     call->rows = (int)count;
     call->list = (const int *)worker->list;
@@ -10616,7 +10623,7 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker
     for (int output = 0; output < call->n_out; output++)
         fold__spot_rows(worker, &turn->out[output], count, &worker->op_out[output]);
     if (turn->data)
-        fold__gather_data(f, worker, &worker->program.op[i], worker->row, count, call);
+        fold__gather_data(f, worker, &worker->program.op[op_index], worker->row, count, call);
     worker->kernel_calls++;
     return call;
 }
@@ -10638,15 +10645,15 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
     call->rows = 1;
     for (int i = 0; i < rows; i++) {
         run(call);
-        for (int byte = 0; byte < 4; byte++) {
-            if (op->def.is_list && (byte == 0 || byte == 3))
+        for (int which = 0; which < 4; which++) {
+            if (op->def.is_list && (which == 0 || which == 3))
                 continue;
-            for (int j = 0; j < count[byte]; j++) {
-                fold_rows *rows_of = &all[byte][j];
-                if (rows_of->rows)
-                    rows_of->rows++;
-                else if (rows_of->base)
-                    rows_of->base += rows_of->stride;
+            for (int operand = 0; operand < count[which]; operand++) {
+                fold_rows *each = &all[which][operand];
+                if (each->rows)
+                    each->rows++;
+                else if (each->base)
+                    each->base += each->stride;
             }
         }
         call->data += call->data_step;
@@ -10657,13 +10664,13 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
     call->list = list;
 }
 
-static void fold__forward_op(fold_ctx *f, fold__worker *worker, int i, size_t count)
+static void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
-    const fold__turn *turn = &worker->turn[i];
+    const fold__turn *turn = &worker->turn[op_index];
     if (!count || !turn->forward || (turn->for_elements && !worker->batch.elems))
         return;
-    fold__call_rows(worker, turn->op, fold__complete_call(f, worker, i, count), turn->run);
+    fold__call_rows(worker, turn->op, fold__complete_call(f, worker, op_index, count), turn->run);
     worker->free = free;
 }
 
@@ -10671,10 +10678,10 @@ static void fold__forward_op(fold_ctx *f, fold__worker *worker, int i, size_t co
 static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
-    for (uint32_t r0 = 0; r0 < rows; r0 += worker->tile) {
-        fold__set_tile(worker, r0);
-        for (int i = first; i < last; i++)
-            fold__forward_op(f, worker, i, fold__min_size(worker->tile, rows - r0));
+    for (uint32_t row = 0; row < rows; row += worker->tile) {
+        fold__set_tile(worker, row);
+        for (int op_index = first; op_index < last; op_index++)
+            fold__forward_op(f, worker, op_index, fold__min_size(worker->tile, rows - row));
     }
     fold__set_tile(worker, 0);
 }
@@ -10793,21 +10800,21 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
     for (int op_index = 0, first = 0; op_index < worker->program.n_ops; op_index++) {
         const fold__body_op *op = &worker->program.op[op_index];
         fold__turn *turn = &worker->turn[op_index];
-        const fold__op_row *row = fold__op_of(f->model, op->op);
-        const int passes = (row->flags & FOLD__RANDOM) && !f->training;
+        const fold__op_row *op_row = fold__op_of(f->model, op->op);
+        const int copies = (op_row->flags & FOLD__RANDOM) && !f->training;
         turn->wanted = turn->spread = 0;
         turn->finishes = 0;
         if (!op_index || !fold__same_span(f, op - 1, op))
             first = op_index;
         turn->first = first;
-        turn->op = row;
-        turn->run = passes ? fold__copy_forward : row->def.forward;
-        turn->run_back = passes ? fold__copy_backward : row->def.backward;
+        turn->op = op_row;
+        turn->run = copies ? fold__copy_forward : op_row->def.forward;
+        turn->run_back = copies ? fold__copy_backward : op_row->def.backward;
         turn->tiled = (uint8_t)fold__runs_tiled(f, op);
-        turn->is_list = (row->flags & FOLD__LIST) != 0;
+        turn->is_list = (op_row->flags & FOLD__LIST) != 0;
         turn->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
-        turn->data = (row->flags & FOLD__RANDOM) ||
-                     (!worker->program.is_cell && (op->op >= FOLD__OP_COUNT || (row->flags & FOLD__DATA)));
+        turn->data = (op_row->flags & FOLD__RANDOM) ||
+                     (!worker->program.is_cell && (op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA)));
         fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at,
                       &turn->prepared);
         turn->forward = (uint8_t)fold__stage_part(f, worker, op, turn);
@@ -10870,8 +10877,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
     if (sig->n_list) {
         worker->list =
             (uint32_t *)fold__scratch_array(worker, (size_t)worker->batch.count + 1, sizeof *worker->list);
-        for (uint32_t i = 0; i < worker->batch.count; i++)
-            worker->list[i] = run->elem_slot[worker->ids[i]] - worker->batch.first_elem;
+        for (uint32_t call = 0; call < worker->batch.count; call++)
+            worker->list[call] = run->elem_slot[worker->ids[call]] - worker->batch.first_elem;
         worker->list[worker->batch.count] = worker->batch.elems;
     }
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
@@ -10884,13 +10891,14 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
             worker->in[slot].base = f->value[f->edge_source[edge]] + f->edge_offset[edge];
             continue;
         }
-        for (uint32_t i = 0; i < worker->batch.count && slot < worker->program.n_in; i++) {
-            const uint32_t edge = f->first_edge[worker->ids[i]] + (uint32_t)slot;
-            rows[i] = f->value[f->edge_source[edge]] + f->edge_offset[edge];
+        for (uint32_t call = 0; call < worker->batch.count && slot < worker->program.n_in; call++) {
+            const uint32_t edge = f->first_edge[worker->ids[call]] + (uint32_t)slot;
+            rows[call] = f->value[f->edge_source[edge]] + f->edge_offset[edge];
         }
-        for (uint32_t i = 0; i < worker->batch.count && slot >= worker->program.n_in; i++) {
-            const fold__slots slots = fold__slots_of(f, worker->ids[i]);
-            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + slots.count; edge < end; edge++)
+        for (uint32_t call = 0; call < worker->batch.count && slot >= worker->program.n_in; call++) {
+            const fold__slots slots = fold__slots_of(f, worker->ids[call]);
+            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + slots.elements; edge < end;
+                 edge++)
                 rows[at++] = f->value[f->edge_source[edge]] + f->edge_offset[edge];
         }
         worker->in[slot] = fold__tidy_rows(
@@ -10914,9 +10922,9 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
     for (int output = 0; output < worker->program.n_out; output++) {
         fold_rows rows;
         fold__buffer_rows(f, worker, fold__buffer_value(worker->program.out[output].index), &rows);
-        for (uint32_t i = 0; i < worker->batch.count; i++) {
-            const uint32_t id = worker->ids[i] + (uint32_t)output;
-            f->value[id] = fold_row(&rows, (int)i);
+        for (uint32_t call = 0; call < worker->batch.count; call++) {
+            const uint32_t id = worker->ids[call] + (uint32_t)output;
+            f->value[id] = fold_row(&rows, (int)call);
             if (!(run->state[id] & (FOLD__PERSIST | FOLD__LINKED)))
                 continue;
             float *to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
@@ -10932,23 +10940,23 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 
 /* Where the gradient rows of a value, or contributions to it, begin: its group's, or the part that lives
    through the whole run because another group writes it. */
-static float *fold__grad_area(const fold_ctx *f, uint32_t src, const fold__group *group)
+static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
-    return (run->state[src] & FOLD__LINKED) ? run->region : run->region + group->rows_at;
+    return (run->state[source] & FOLD__LINKED) ? run->region : run->region + group->rows_at;
 }
 
 /* Floats of the widest value that a call of the run reads or makes. */
 static size_t fold__widest(const fold_ctx *f)
 {
     size_t widest = 16;
-    for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++) {
-        const fold__sig *signature = &f->sigs[f->run->run_sig[sig].sig];
-        const uint32_t *in_shape = f->keys + signature->key + signature->in_shape;
-        for (int slot = 0; slot < signature->n_in + signature->n_list; slot++)
+    for (uint32_t run_sig = 0; run_sig < f->run->counts.run_sigs; run_sig++) {
+        const fold__sig *sig = &f->sigs[f->run->run_sig[run_sig].sig];
+        const uint32_t *in_shape = f->keys + sig->key + sig->in_shape;
+        for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
             widest = fold__max_size(widest, f->shapes[in_shape[slot]].size);
-        for (int output = 0; output < signature->n_out; output++)
-            widest = fold__max_size(widest, f->shapes[signature->out_shape[output]].size);
+        for (int output = 0; output < sig->n_out; output++)
+            widest = fold__max_size(widest, f->shapes[sig->out_shape[output]].size);
     }
     return fold__round_up(widest, 16);
 }
@@ -10964,12 +10972,12 @@ static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__work
                                              int shared, const fold__group *group)
 {
     const fold__run *run = f->run;
-    const uint32_t src = f->edge_source[edge];
-    if (!run->grad[src])
+    const uint32_t source = f->edge_source[edge];
+    if (!run->grad[source])
         return fold__trash(f, worker);
-    if (shared || run->mode[src] == FOLD__GRAD_SUM)
-        return fold__grad_area(f, src, group) + (size_t)run->contribution_at[edge] * 16;
-    return run->grad_row[src] + f->edge_offset[edge];
+    if (shared || run->mode[source] == FOLD__GRAD_SUM)
+        return fold__grad_area(f, source, group) + (size_t)run->contribution_at[edge] * 16;
+    return run->grad_row[source] + f->edge_offset[edge];
 }
 
 static void fold__clear_row(float *row, uint32_t count) { memset(row, 0, count * sizeof *row); }
@@ -10979,7 +10987,7 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
 }
 
 /* Adds a contribution of `size` floats at `off` of a row of `width`; the first to zeros. */
-static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t off, const float *from,
+static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
     if (first && size == width) {
@@ -10988,7 +10996,7 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     } /* -0 becomes +0 */
     if (first)
         fold__clear_row(to, width);
-    fold__add_row(f, to + off, from, size);
+    fold__add_row(f, to + offset, from, size);
 }
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group);
@@ -11003,7 +11011,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     case FOLD__GRAD_ZERO: fold__clear_row(row, size); break;
     case FOLD__GRAD_ROOT:
         fold__clear_row(row, size);
-        row[run->root_off] = 1;
+        row[run->root_offset] = 1;
         break;
     case FOLD__GRAD_SUM:
         for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE;
@@ -11037,11 +11045,11 @@ static void fold__clear_rows(const fold_rows *to, size_t count, uint32_t size)
     for (size_t i = 0; i < count; i++)
         fold__clear_row(fold_row(to, (int)i), size);
 }
-static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t off,
+static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t offset,
                             const fold_rows *from, uint32_t size, int first, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        fold__add_part(f, fold_row(to, (int)i), width, off, fold_row(from, (int)i), size, first);
+        fold__add_part(f, fold_row(to, (int)i), width, offset, fold_row(from, (int)i), size, first);
 }
 
 /* Completes the gradient of a value of the program for n rows of the tile: sums its readers in trace order,
@@ -11093,16 +11101,16 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     fold__dest_spot(f, worker, op, operand, &dest);
     fold__spot_rows(worker, &dest, worker->batch.count, &to);
     fold__buffer_rows(f, worker, fold__buffer_spread(&worker->program, at), &from);
-    for (uint32_t i = 0; i < worker->batch.count; i++) {
-        float *row = fold_row(&to, (int)i);
-        const uint32_t count = worker->list[i + 1] - worker->list[i];
+    for (uint32_t call = 0; call < worker->batch.count; call++) {
+        float *row = fold_row(&to, (int)call);
+        const uint32_t count = worker->list[call + 1] - worker->list[call];
         if (count == 1)
-            memcpy(row, fold_row(&from, (int)worker->list[i]),
+            memcpy(row, fold_row(&from, (int)worker->list[call]),
                    size * sizeof *row); /* as one contribution is written: -0 stays */
         else
             fold__clear_row(row, size);
-        for (uint32_t edge = worker->list[i]; edge < worker->list[i + 1] && count > 1; edge++)
-            fold__add_row(f, row, fold_row(&from, (int)edge), size);
+        for (uint32_t element = worker->list[call]; element < worker->list[call + 1] && count > 1; element++)
+            fold__add_row(f, row, fold_row(&from, (int)element), size);
     }
     worker->free = free;
 }
@@ -11115,17 +11123,17 @@ static void fold__clear_inputs(const fold_op_call *call)
                              (uint32_t)fold__shape_size(&call->in_shape[operand]));
 }
 
-static void fold__backward_op(fold_ctx *f, fold__worker *worker, int i, size_t count)
+static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
-    const fold__turn *turn = &worker->turn[i];
+    const fold__turn *turn = &worker->turn[op_index];
     for (int output = 0; turn->finishes >> output; output++)
         if (turn->finishes >> output & 1)
-            fold__finish_value(f, worker, worker->program.op[i].first_value + (uint32_t)output,
+            fold__finish_value(f, worker, worker->program.op[op_index].first_value + (uint32_t)output,
                                &turn->dout[output], count);
     if (!turn->wanted || !turn->run_back)
         return;
-    fold_op_call *call = fold__complete_call(f, worker, i, count);
+    fold_op_call *call = fold__complete_call(f, worker, op_index, count);
     for (int output = 0; output < call->n_out; output++)
         fold__spot_rows(worker, &turn->dout[output], count, &worker->op_dout[output]);
     for (int operand = 0; operand < call->n_in; operand++)
@@ -11141,11 +11149,11 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int i, size_t c
 static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
-    for (uint32_t r0 = 0; r0 < rows; r0 += worker->tile) {
-        fold__set_tile(worker, r0);
-        for (int i = last; i-- > first;)
-            if (worker->turn[i].backward)
-                fold__backward_op(f, worker, i, fold__min_size(worker->tile, rows - r0));
+    for (uint32_t row = 0; row < rows; row += worker->tile) {
+        fold__set_tile(worker, row);
+        for (int op_index = last; op_index-- > first;)
+            if (worker->turn[op_index].backward)
+                fold__backward_op(f, worker, op_index, fold__min_size(worker->tile, rows - row));
     }
     fold__set_tile(worker, 0);
 }
@@ -11161,10 +11169,10 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
         if (!info[worker->program.out[output].index].grad)
             continue;
         float **rows = (float **)fold__scratch_array(worker, worker->batch.count, sizeof *rows);
-        for (uint32_t i = 0; i < worker->batch.count; i++) {
-            rows[i] = run->grad_row[worker->ids[i] + (uint32_t)output];
+        for (uint32_t call = 0; call < worker->batch.count; call++) {
+            rows[call] = run->grad_row[worker->ids[call] + (uint32_t)output];
             if (worker->batch.stage)
-                fold__finish_gradient(f, worker, worker->ids[i] + (uint32_t)output, group);
+                fold__finish_gradient(f, worker, worker->ids[call] + (uint32_t)output, group);
         }
         worker->outer[output] =
             fold__tidy_rows(rows, worker->batch.count,
@@ -11179,11 +11187,11 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
         const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
         float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
         size_t at = 0;
-        for (uint32_t i = 0; i < worker->batch.count; i++) {
-            const fold__slots slots = fold__slots_of(f, worker->ids[i]);
+        for (uint32_t call = 0; call < worker->batch.count; call++) {
+            const fold__slots slots = fold__slots_of(f, worker->ids[call]);
             for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
                  edge < end; edge++)
-                rows[at++] = run->grad[worker->ids[i]]
+                rows[at++] = run->grad[worker->ids[call]]
                                  ? fold__edge_dest(f, worker, edge, fold__slot_shared(&slots, slot), group)
                                  : fold__trash(f, worker);
         }
@@ -11204,16 +11212,15 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 /* Inputs that several ops of the program read: their contributions in trace order. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
-    const fold__value_info *slot = f->run->info + worker->run_sig->first_info + worker->program.n_values;
+    const fold__value_info *inputs = f->run->info + worker->run_sig->first_info + worker->program.n_values;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
-    for (int slot_index = 0; slot_index < worker->program.n_in + worker->program.n_list; slot_index++) {
-        const int in_prologue =
-            worker->group_sig->hoisted && !(worker->group_sig->recurrent >> slot_index & 1);
-        if (fold__absent(&worker->dest[slot_index]) || slot[slot_index].mode != FOLD__GRAD_SUM ||
+    for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
+        const int in_prologue = worker->group_sig->hoisted && !(worker->group_sig->recurrent >> slot & 1);
+        if (fold__absent(&worker->dest[slot]) || inputs[slot].mode != FOLD__GRAD_SUM ||
             (worker->batch.stage == 0) != in_prologue)
             continue;
-        const size_t count = slot_index < worker->program.n_in ? worker->batch.count : worker->batch.elems;
-        const uint32_t width = f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot_index]].size;
+        const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
+        const uint32_t width = f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot]].size;
         int first = 1;
         for (int op_index = 0; op_index < worker->program.n_ops; op_index++)
             for (int operand = 0; operand < worker->program.op[op_index].n_in; operand++) {
@@ -11221,7 +11228,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
                 const uint32_t at = op->first_ref + (uint32_t)operand;
                 const fold__ref *ref = &worker->program.ref[at];
                 if ((ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST) ||
-                    fold__ref_slot(&worker->program, ref) != slot_index)
+                    fold__ref_slot(&worker->program, ref) != slot)
                     continue;
                 if (!fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
                     continue;
@@ -11229,7 +11236,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
                 fold__buffer_rows(f, worker, fold__buffer_part(&worker->program, at), &part);
                 const uint32_t size =
                     (uint32_t)fold__shape_size(&worker->program.shape[op->first_shape + (uint32_t)operand]);
-                fold__add_parts(f, &worker->dest[slot_index], width, ref->offset, &part, size, first, count);
+                fold__add_parts(f, &worker->dest[slot], width, ref->offset, &part, size, first, count);
                 first = 0;
             }
     }
@@ -11256,10 +11263,11 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
         else if (worker->turn[first].backward)
             fold__backward_op(f, worker, first,
                               worker->program.op[first].elem ? worker->batch.elems : worker->batch.count);
-        for (int i = last; i-- > first;) /* sums over elements, once all rows are there */
-            for (int operand = 0; operand < worker->program.op[i].n_in && worker->turn[i].spread; operand++)
-                if (worker->turn[i].spread >> operand & 1)
-                    fold__sum_spread(f, worker, &worker->program.op[i], operand);
+        for (int op_index = last; op_index-- > first;) /* sums over elements, once all rows are there */
+            for (int operand = 0;
+                 operand < worker->program.op[op_index].n_in && worker->turn[op_index].spread; operand++)
+                if (worker->turn[op_index].spread >> operand & 1)
+                    fold__sum_spread(f, worker, &worker->program.op[op_index], operand);
     }
     fold__finish_inputs(f, worker);
 }
@@ -11295,11 +11303,11 @@ static int fold__add_param_use(fold_ctx *f, uint32_t run_sig, uint32_t op, uint3
     if (!fold__trainable(f->model, data))
         return 1;
     if (kind == FOLD__USE_WEIGHT) {
-        const fold__program at = fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
-        const fold_shape *in = at.shape + at.op[op].first_shape;
-        const size_t inner = (size_t)fold__shape_last(&in[ref]), ldw = (size_t)data->shape.dim[1];
-        use.at = fold__segment_at(at.op[op].attr, in, (int)ref, ldw);
-        use.size = at.op[op].attr[0] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner : inner * ldw;
+        const fold__program program = fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
+        const fold_shape *in_shape = program.shape + program.op[op].first_shape;
+        const size_t inner = (size_t)fold__shape_last(&in_shape[ref]), ldw = (size_t)data->shape.dim[1];
+        use.at = fold__segment_at(program.op[op].attr, in_shape, (int)ref, ldw);
+        use.size = program.op[op].attr[0] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner : inner * ldw;
     }
     return fold__add_use(f, use, elem);
 }
@@ -11312,24 +11320,25 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     for (uint32_t operand = 0; operand < sig.n_in && run->run_sig[run_sig].first; operand++) {
         if (!(sig.shared >> operand & 1) || !(sig.differentiable >> operand & 1))
             continue;
-        const uint32_t src = f->edge_source[f->first_edge[run->run_sig[run_sig].first] + operand];
-        if (!run->grad[src] || !run->grad[run->run_sig[run_sig].first])
+        const uint32_t source = f->edge_source[f->first_edge[run->run_sig[run_sig].first] + operand];
+        if (!run->grad[source] || !run->grad[run->run_sig[run_sig].first])
             continue;
-        if ((f->kind[src] & FOLD__KIND_MASK) == FOLD__PARAM) {
-            if (!fold__add_param_use(f, run_sig, 0, operand, FOLD__USE_SLOT, (uint32_t)f->node_data[src], 0))
+        if ((f->kind[source] & FOLD__KIND_MASK) == FOLD__PARAM) {
+            if (!fold__add_param_use(f, run_sig, 0, operand, FOLD__USE_SLOT, (uint32_t)f->node_data[source],
+                                     0))
                 return 0;
         } else {
             const fold__use use = { run_sig,
                                     0,
                                     operand,
                                     FOLD__USE_SLOT,
-                                    src,
+                                    source,
                                     0,
                                     1,
                                     0,
                                     FOLD__SUM_APART,
                                     0,
-                                    fold__value_size(f, src),
+                                    fold__value_size(f, source),
                                     0,
                                     FOLD__NO_TOTAL,
                                     0 };
@@ -11421,26 +11430,26 @@ static int fold__list_uses(fold_ctx *f)
         if (!fold__list_uses_of(f, sig))
             return 0;
     run->sums_in_one_go = fold__sums_in_one_go(f);
-    for (uint32_t use = 0; use < run->n_uses; use++) {
-        fold__use *u = &run->use[use];
+    for (uint32_t which = 0; which < run->n_uses; which++) {
+        fold__use *use = &run->use[which];
         const fold__use *first = NULL;
-        int reached = u->is_node;
-        for (uint32_t j = use; j-- > 0 && !u->is_node;) {
-            const fold__use *other = &run->use[j];
-            if (other->is_node || other->target != u->target)
+        int reached = use->is_node;
+        for (uint32_t earlier = which; earlier-- > 0 && !use->is_node;) {
+            const fold__use *other = &run->use[earlier];
+            if (other->is_node || other->target != use->target)
                 continue;
             first = other;
-            reached |= other->at < u->at + u->size && u->at < other->at + other->size;
+            reached |= other->at < use->at + use->size && use->at < other->at + other->size;
         }
-        u->leads = !u->is_node && !first;
-        if (!u->is_node)
-            fold__place_total(f, u, first);
-        u->sum = !reached                                            ? FOLD__SUM_IN_PLACE
-                 : run->sums_in_one_go && fold__sums_by_blocks(f, u) ? FOLD__SUM_BY_BLOCKS
-                                                                     : FOLD__SUM_APART;
-        u->sum_at = run->sum_floats;
-        if (u->sum == FOLD__SUM_APART)
-            run->sum_floats += fold__round_up(u->size, 16);
+        use->leads = !use->is_node && !first;
+        if (!use->is_node)
+            fold__place_total(f, use, first);
+        use->sum = !reached                                              ? FOLD__SUM_IN_PLACE
+                   : run->sums_in_one_go && fold__sums_by_blocks(f, use) ? FOLD__SUM_BY_BLOCKS
+                                                                         : FOLD__SUM_APART;
+        use->sum_at = run->sum_floats;
+        if (use->sum == FOLD__SUM_APART)
+            run->sum_floats += fold__round_up(use->size, 16);
     }
     return 1;
 }
@@ -11464,8 +11473,8 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 /* Rows of an op's operand, or of its gradient, from column `col` on, in record order, for all calls of a
    signature in a group that need a gradient and the op. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
-                                 const fold__body_op *op, int operand, uint32_t col, float *region,
-                                 char **scratch, size_t *number)
+                                 const fold__body_op *op, int operand, uint32_t column, float *region,
+                                 char **scratch, size_t *n_rows)
 {
     fold__run *run = f->run;
     float **rows = (float **)(void *)*scratch;
@@ -11480,39 +11489,39 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
                                                                   : fold__buffer_value(ref->index))]
             : NULL;
     const int for_elements = fold__for_elements(program, info, op);
-    const size_t off = (size_t)ref->offset + col;
+    const size_t offset = (size_t)ref->offset + column;
     const uint32_t *ids = run->calls_by_sig + group_sig->first_record;
     size_t at = 0;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
     if (buffer && outer < 0 && of_each) /* one of each call: most are */
         for (; at < group_sig->calls; at++)
-            rows[at] = region + buffer->offset + (size_t)run->slot[ids[at]] * buffer->size + off;
+            rows[at] = region + buffer->offset + (size_t)run->slot[ids[at]] * buffer->size + offset;
     for (uint32_t call = (uint32_t)at; call < group_sig->calls; call++) {
         const uint32_t id = ids[call];
         const fold__slots slots = fold__slots_of(f, id);
         const uint32_t count = !run->grad[id] ? 0
-                               : op->elem     ? slots.count
-                               : for_elements ? slots.count > 0
+                               : op->elem     ? slots.elements
+                               : for_elements ? slots.elements > 0
                                               : 1;
-        for (uint32_t e = 0; e < count; e++) {
+        for (uint32_t element = 0; element < count; element++) {
             float *row;
             if (outer >= 0)
                 row = run->grad_row[id + (uint32_t)outer];
             else if (buffer)
                 row = region + buffer->offset +
-                      (size_t)(buffer->elem ? run->elem_slot[id] + e : run->slot[id]) * buffer->size;
+                      (size_t)(buffer->elem ? run->elem_slot[id] + element : run->slot[id]) * buffer->size;
             else if (ref->kind == FOLD__FROM_PARAM)
                 row = fold__values(f->model) + fold__params(f->model)[ref->index].at;
             else {
                 const uint32_t edge = fold__slot_first(&slots, fold__ref_slot(program, ref)) +
-                                      (ref->kind == FOLD__FROM_LIST ? e : 0);
+                                      (ref->kind == FOLD__FROM_LIST ? element : 0);
                 row = f->value[f->edge_source[edge]] + f->edge_offset[edge];
             }
-            rows[at++] = row + off;
+            rows[at++] = row + offset;
         }
     }
     *scratch += fold__round_up(at * sizeof *rows, FOLD__ALIGN);
-    *number = at;
+    *n_rows = at;
     return rows;
 }
 
@@ -11525,11 +11534,11 @@ static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t s
 /* One segment of a linear op's weight gradient over given rows. */
 static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__program *program,
                              const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
-                             const fold_rows *dy, fold__share share, float *acc)
+                             const fold_rows *dy, fold__share share, float *sum)
 {
     fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
     worker->kernel_calls++;
-    fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, share, acc);
+    fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, share, sum);
 }
 
 static void fold__eager_use(fold_ctx *f, const fold__use *use);
@@ -11565,25 +11574,26 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fol
     const fold__body_op *op = &program.op[use->op];
     const int count = op->attr[3], inner = fold__shape_size(&program.shape[op->first_shape]) /
                                            fold__shape_last(&program.shape[op->first_shape]);
-    float *region = f->run->region + group->base, *acc = fold__use_sum(f, use);
+    float *region = f->run->region + group->base, *sum = fold__use_sum(f, use);
     char *scratch = (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op), 16));
     size_t rows;
     float **dy =
         fold__record_rows(f, group_sig, &program, op, -1, (uint32_t)share.from, region, &scratch, &rows);
     const fold_rows dy_rows = { NULL, 0, dy };
     if (use->kind == FOLD__USE_BIAS) {
-        fold__add_rows(f->model->kernels, rows, &dy_rows, inner, count, share, acc);
+        fold__add_rows(f->model->kernels, rows, &dy_rows, inner, count, share, sum);
         return;
     }
     float **in = fold__record_rows(f, group_sig, &program, op, (int)use->ref, 0, region, &scratch, &rows);
     if (use->sum == FOLD__SUM_BY_BLOCKS) {
-        const int k = fold__shape_last(&program.shape[op->first_shape + use->ref]),
+        const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]),
                   ldw = fold__params(f->model)[use->target].shape.dim[1];
-        fold__join_weight_grad(f->model->kernels, rows, in, k, dy, count, acc, (size_t)ldw, worker->scratch);
+        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, count, sum, (size_t)ldw,
+                               worker->scratch);
         return;
     }
     const fold_rows in_rows = { NULL, 0, in };
-    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, share, acc);
+    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, share, sum);
 }
 
 /* A use's sum over the rows of one group, continuing its chain; of weights and biases some columns. */
@@ -11591,33 +11601,33 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
                                  const fold__group *group, fold__share share)
 {
     fold__run *run = f->run;
-    const uint32_t group_sig = fold__sig_in_group(f, use->run_sig, group);
-    if (group_sig == FOLD__NONE)
+    const uint32_t which = fold__sig_in_group(f, use->run_sig, group);
+    if (which == FOLD__NONE)
         return;
-    const fold__group_sig *own_sig = &run->group_sig[group_sig];
-    float *acc = fold__use_sum(f, use);
+    const fold__group_sig *group_sig = &run->group_sig[which];
+    float *sum = fold__use_sum(f, use);
     if (use->kind == FOLD__USE_WEIGHT || use->kind == FOLD__USE_BIAS) {
-        fold__accumulate_weight(f, worker, use, group, own_sig, share);
+        fold__accumulate_weight(f, worker, use, group, group_sig, share);
     } else if (use->kind == FOLD__USE_SLOT) {
-        for (uint32_t call = 0; call < own_sig->calls; call++) {
-            const uint32_t edge = f->first_edge[run->calls_by_sig[own_sig->first_record + call]] + use->ref;
-            if (!run->grad[run->calls_by_sig[own_sig->first_record + call]])
+        for (uint32_t call = 0; call < group_sig->calls; call++) {
+            const uint32_t edge = f->first_edge[run->calls_by_sig[group_sig->first_record + call]] + use->ref;
+            if (!run->grad[run->calls_by_sig[group_sig->first_record + call]])
                 continue;
-            fold__add_row(f, acc + f->edge_offset[edge], fold__edge_dest(f, worker, edge, 1, group),
+            fold__add_row(f, sum + f->edge_offset[edge], fold__edge_dest(f, worker, edge, 1, group),
                           fold__slot_floats_of(f, run->run_sig[use->run_sig].sig, use->ref));
         }
     } else {
         const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[use->run_sig].sig]);
         const fold__body_op *op = &program.op[use->op];
         const fold__buffer *buffer =
-            &run->buffer[own_sig->first_buffer + fold__buffer_part(&program, op->first_ref + use->ref)];
-        for (uint32_t call = 0; call < own_sig->calls; call++) {
-            const uint32_t id = run->calls_by_sig[own_sig->first_record + call],
+            &run->buffer[group_sig->first_buffer + fold__buffer_part(&program, op->first_ref + use->ref)];
+        for (uint32_t call = 0; call < group_sig->calls; call++) {
+            const uint32_t id = run->calls_by_sig[group_sig->first_record + call],
                            count = !run->grad[id] ? 0
                                    : op->elem     ? fold__elements_of(f, id)
                                                   : 1;
             for (uint32_t edge = 0; edge < count; edge++)
-                fold__add_row(f, acc + program.ref[op->first_ref + use->ref].offset,
+                fold__add_row(f, sum + program.ref[op->first_ref + use->ref].offset,
                               run->region + group->base + buffer->offset +
                                   (size_t)(op->elem ? run->elem_slot[id] + edge : run->slot[id]) *
                                       buffer->size,
@@ -11633,15 +11643,15 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
 {
     fold__run *run = f->run;
     const fold__share whole = { 0, 1 }; /* a use of a node has no columns */
-    for (uint32_t use = 0; use < run->n_uses; use++) {
-        const fold__use *u = &run->use[use];
-        if (!u->is_node || u->target != id)
+    for (uint32_t which = 0; which < run->n_uses; which++) {
+        const fold__use *use = &run->use[which];
+        if (!use->is_node || use->target != id)
             continue;
         if (f->eager)
-            fold__eager_use(f, u);
+            fold__eager_use(f, use);
         else
-            fold__accumulate_use(f, worker, u, group, whole);
-        fold__add_row(f, run->grad_row[id], run->sums + u->sum_at, (uint32_t)u->size);
+            fold__accumulate_use(f, worker, use, group, whole);
+        fold__add_row(f, run->grad_row[id], run->sums + use->sum_at, (uint32_t)use->size);
     }
 }
 
@@ -11650,14 +11660,14 @@ static void fold__commit_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
     fold_model *m = f->model;
-    for (uint32_t use = 0; use < run->n_uses && !run->sums_in_one_go; use++)
-        fold__add_to_total(f, &run->use[use]);
-    for (uint32_t use = 0; use < run->n_uses; use++) {
-        const fold__use *u = &run->use[use];
-        if (!u->leads)
+    for (uint32_t which = 0; which < run->n_uses && !run->sums_in_one_go; which++)
+        fold__add_to_total(f, &run->use[which]);
+    for (uint32_t which = 0; which < run->n_uses; which++) {
+        const fold__use *use = &run->use[which];
+        if (!use->leads)
             continue;
-        fold__param_data *param = &fold__params(m)[u->target];
-        float *total = fold__use_total(f, u), *grads = fold__grads(m) + param->at;
+        fold__param_data *param = &fold__params(m)[use->target];
+        float *total = fold__use_total(f, use), *grads = fold__grads(m) + param->at;
         if (total != grads && param->grad_clear && !param->touched)
             memcpy(grads, total, param->size * sizeof *grads);
         else if (total != grads)
@@ -11685,37 +11695,37 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     const uint32_t size = fold__value_size(f, id);
     if (!fold__trainable(f->model, param))
         return;
-    uint32_t *sum = &f->table_rows[param->touched_at + row];
-    if (!*sum) {
-        *sum = (uint32_t)(run->sums_used / 16) + 1;
+    uint32_t *sum_place = &f->table_rows[param->touched_at + row];
+    if (!*sum_place) {
+        *sum_place = (uint32_t)(run->sums_used / 16) + 1;
         run->sums_used += fold__round_up(size, 16);
-        fold__clear_row(run->sums + (size_t)(*sum - 1) * 16, size);
+        fold__clear_row(run->sums + (size_t)(*sum_place - 1) * 16, size);
     }
-    fold__add_row(f, run->sums + (size_t)(*sum - 1) * 16, run->grad_row[id], size);
+    fold__add_row(f, run->sums + (size_t)(*sum_place - 1) * 16, run->grad_row[id], size);
 }
 
 static void fold__commit_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
     fold_model *m = f->model;
-    for (uint32_t i = 0; i < run->counts.leaves; i++) {
-        const uint32_t id = run->leaves[i];
+    for (uint32_t leaf = 0; leaf < run->counts.leaves; leaf++) {
+        const uint32_t id = run->leaves[leaf];
         uint32_t row;
         if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__LOOKUP)
             continue;
         fold__param_data *param = fold__lookup_table(f, id, &row);
-        uint32_t *sum = &f->table_rows[param->touched_at + row];
-        if (!*sum)
+        uint32_t *sum_place = &f->table_rows[param->touched_at + row];
+        if (!*sum_place)
             continue;
         const uint32_t size = fold__value_size(f, id);
         float *grads = fold__grads(m) + param->at + (size_t)row * size,
-              *total = run->sums + (size_t)(*sum - 1) * 16;
+              *total = run->sums + (size_t)(*sum_place - 1) * 16;
         if (param->grad_dense || fold__is_touched(m)[param->touched_at + row])
             fold__add_row(f, grads, total, size);
         else
             memcpy(grads, total, size * sizeof *grads);
         fold__touch_row(m, param, row);
-        *sum = 0;
+        *sum_place = 0;
     }
 }
 
@@ -11725,12 +11735,12 @@ static int fold__reserve_sums(fold_ctx *f)
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
     fold__renew_moved(f);
-    for (uint32_t use = 0; use < run->n_uses;
-         use++) { /* whether gradients are clear now must not decide what a context needs */
-        const fold__use *u = &run->use[use];
-        if (!u->leads || u->total != FOLD__NO_TOTAL)
+    for (uint32_t which = 0; which < run->n_uses;
+         which++) { /* whether gradients are clear now must not decide what a context needs */
+        const fold__use *use = &run->use[which];
+        if (!use->leads || use->total != FOLD__NO_TOTAL)
             continue;
-        floats += fold__round_up(fold__params(f->model)[u->target].size, 16);
+        floats += fold__round_up(fold__params(f->model)[use->target].size, 16);
     }
     const size_t had = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
@@ -11782,7 +11792,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     call->data = &f->node_data[id];
     call->list = (const int *)worker->one_list;
     worker->one_list[0] = 0;
-    worker->one_list[1] = slots.count;
+    worker->one_list[1] = slots.elements;
     for (int operand = 0; operand < op->n_in; operand++) {
         const uint32_t first = fold__slot_first(&slots, operand);
         worker->op_in[operand].stride = 0;
@@ -11790,7 +11800,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
         worker->op_in[operand].base = operand < slots.sig->n_in
                                           ? fold__address(f, f->edge_source[first]) + f->edge_offset[first]
                                           : NULL;
-        for (uint32_t edge = 0; edge < slots.count && operand >= slots.sig->n_in; edge++)
+        for (uint32_t edge = 0; edge < slots.elements && operand >= slots.sig->n_in; edge++)
             *(*pointers)++ = fold__address(f, f->edge_source[first + edge]) + f->edge_offset[first + edge];
     }
     for (int output = 0; output < op->n_out; output++) {
@@ -11890,7 +11900,7 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
             continue;
         }
         worker->op_din[operand].rows = pointers;
-        for (uint32_t edge = 0; edge < slots.count; edge++)
+        for (uint32_t edge = 0; edge < slots.elements; edge++)
             *pointers++ = fold__edge_dest(f, worker, first + edge, 0, run->group);
     }
     if (any && key && !f->training)
@@ -12025,7 +12035,7 @@ typedef struct fold__kept_plan {
     fold__identity of;
     uint64_t used;    /* when, in runs */
     size_t at, bytes; /* in the array of plans: node arrays, structure, other arrays */
-    size_t node_words;
+    size_t node_bytes;
     fold__counts counts;
 } fold__kept_plan;
 typedef struct fold__plans {
@@ -12068,7 +12078,7 @@ typedef struct fold__extent {
 
 /* A recording's structure: these arrays, the first of which make the hash; then one word for every leaf that
  * uses a parameter, and the roots. */
-static void fold__structure(const fold_ctx *f, fold__extent span[FOLD__STRUCTURE_PARTS])
+static void fold__structure(const fold_ctx *f, fold__extent extents[FOLD__STRUCTURE_PARTS])
 {
     const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
     const fold__extent all[FOLD__STRUCTURE_PARTS] = { { f->sig + 1, nodes },
@@ -12078,7 +12088,7 @@ static void fold__structure(const fold_ctx *f, fold__extent span[FOLD__STRUCTURE
                                                       { f->shape + 1, nodes },
                                                       { f->kind + 1, f->n_nodes },
                                                       { f->found, f->n_found * sizeof(fold__found) } };
-    memcpy(span, all, sizeof all);
+    memcpy(extents, all, sizeof all);
 }
 static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
 {
@@ -12091,7 +12101,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
 
 /* A plan's arrays beside those of nodes, as far as they are in use. */
 static void fold__plan_arrays(const fold_ctx *f, const fold__counts *counts,
-                              fold__extent span[FOLD__PLAN_PARTS])
+                              fold__extent extents[FOLD__PLAN_PARTS])
 {
     static const int array[FOLD__PLAN_PARTS] = { FOLD__ARRAY_RUN_SIGS, FOLD__ARRAY_BATCHES,
                                                  FOLD__ARRAY_GROUPS, FOLD__ARRAY_GROUP_SIGS,
@@ -12102,33 +12112,33 @@ static void fold__plan_arrays(const fold_ctx *f, const fold__counts *counts,
                                              counts->group_sigs * sizeof(fold__group_sig),
                                              counts->buffers * sizeof(fold__buffer) };
     for (int part = 0; part < FOLD__PLAN_PARTS; part++) {
-        span[part].data = f->arrays[array[part]].data;
-        span[part].bytes = bytes[part];
+        extents[part].data = f->arrays[array[part]].data;
+        extents[part].bytes = bytes[part];
     }
 }
 
 static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes)
 {
-    uint64_t a = hash, b = ~hash, words[2];
+    uint64_t even = hash, odd = ~hash, words[2];
     for (; bytes >= sizeof words;
          bytes -= sizeof words,
          memory = (const char *)memory + sizeof words) { /* two chains: a product takes its time */
         memcpy(words, memory, sizeof words);
-        a = (a ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15), a ^= a >> 32;
-        b = (b ^ words[1]) * UINT64_C(0xc2b2ae3d27d4eb4f), b ^= b >> 32;
+        even = (even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15), even ^= even >> 32;
+        odd = (odd ^ words[1]) * UINT64_C(0xc2b2ae3d27d4eb4f), odd ^= odd >> 32;
     }
     words[0] = words[1] = bytes;
     memcpy(words, memory, bytes);
-    return fold__mix64((a ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (b ^ words[1]));
+    return fold__mix64((even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (odd ^ words[1]));
 }
 
-static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, size_t count)
+static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__extent extents[FOLD__STRUCTURE_PARTS];
     const fold__run *run = f->run;
-    const uint64_t how = (uint64_t)(run->backward << 2 | run->changed << 1 | run->recompute);
-    fold__identity identity = { 0, f->n_nodes,       f->n_edges, f->n_found, (uint32_t)count,
-                                0, f->model->layout, how };
+    const uint64_t mode = (uint64_t)(run->backward << 2 | run->changed << 1 | run->recompute);
+    fold__identity identity = { 0, f->n_nodes,       f->n_edges, f->n_found, (uint32_t)n_roots,
+                                0, f->model->layout, mode };
     uint32_t param;
     fold__structure(f, extents);
     for (uint32_t id = 1; id <= f->n_nodes; id++)
@@ -12136,7 +12146,7 @@ static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, 
             identity.hash = identity.hash * 31 + param;
             identity.leaves++;
         }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < n_roots; i++)
         identity.hash = identity.hash * 31 + f->source[roots[i].id];
     identity.hash = fold__hash_bytes(identity.hash, &identity, sizeof identity);
     for (int i = 0; i < FOLD__HASHED_PARTS; i++)
@@ -12146,7 +12156,7 @@ static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, 
 
 /* Writes a run's structure to `at`, or compares it with what is there. Returns the end, or NULL when it
  * differs. */
-static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, size_t count, char *at,
+static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, size_t n_roots, char *at,
                                   int write)
 {
     fold__extent extents[FOLD__STRUCTURE_PARTS];
@@ -12161,7 +12171,7 @@ static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, siz
             return NULL;
     }
     to = (uint32_t *)(void *)at;
-    for (uint32_t id = 1; id <= f->n_nodes + count; id++) {
+    for (uint32_t id = 1; id <= f->n_nodes + n_roots; id++) {
         if (id > f->n_nodes)
             word = f->source[roots[id - f->n_nodes - 1].id];
         else if (!fold__leaf_param(f, id, &word))
@@ -12176,20 +12186,20 @@ static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, siz
 }
 
 /* Gives the run the plan of an earlier one of the same structure, when there is one. */
-static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t count)
+static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
     fold__plans *plans = fold__plans_of(f);
-    fold__extent part[FOLD__PLAN_PARTS];
+    fold__extent extents[FOLD__PLAN_PARTS];
     if (!plans)
         return 0;
-    run->identity = fold__identify(f, roots, count);
-    for (uint32_t i = 0; i < plans->count; i++) {
-        const fold__kept_plan kept = plans->plan[i];
+    run->identity = fold__identify(f, roots, n_roots);
+    for (uint32_t which = 0; which < plans->count; which++) {
+        const fold__kept_plan kept = plans->plan[which];
         const char *end =
             memcmp(&kept.of, &run->identity, sizeof kept.of)
                 ? NULL
-                : fold__pass_structure(f, roots, count, (char *)plans + kept.at + kept.node_words, 0);
+                : fold__pass_structure(f, roots, n_roots, (char *)plans + kept.at + kept.node_bytes, 0);
         if (!end)
             continue;
         const size_t others = (size_t)(end - (char *)plans);
@@ -12203,12 +12213,11 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t count)
         run->counts = kept.counts;
         fold__renew_run(f);
         plans = fold__plans_of(f);
-        plans->plan[i].used = ++plans->runs;
-        fold__plan_arrays(f, &kept.counts, part);
+        plans->plan[which].used = ++plans->runs;
+        fold__plan_arrays(f, &kept.counts, extents);
         end = (char *)plans + others;
-        for (int part_index = 0; part_index < FOLD__PLAN_PARTS;
-             end += fold__round_up(part[part_index].bytes, 8), part_index++)
-            memcpy(part[part_index].data, end, part[part_index].bytes);
+        for (int part = 0; part < FOLD__PLAN_PARTS; end += fold__round_up(extents[part].bytes, 8), part++)
+            memcpy(extents[part].data, end, extents[part].bytes);
         f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
         return 1;
     }
@@ -12216,39 +12225,39 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t count)
     return 0;
 }
 
-static void fold__drop_plan(fold__plans *plans, uint32_t i)
+static void fold__drop_plan(fold__plans *plans, uint32_t which)
 {
-    const size_t at = plans->plan[i].at, bytes = plans->plan[i].bytes;
+    const size_t at = plans->plan[which].at, bytes = plans->plan[which].bytes;
     memmove((char *)plans + at, (char *)plans + at + bytes, plans->end - at - bytes);
     plans->end -= bytes;
-    plans->plan[i] = plans->plan[--plans->count];
-    for (uint32_t k = 0; k < plans->count; k++)
-        if (plans->plan[k].at > at)
-            plans->plan[k].at -= bytes;
+    plans->plan[which] = plans->plan[--plans->count];
+    for (uint32_t other = 0; other < plans->count; other++)
+        if (plans->plan[other].at > at)
+            plans->plan[other].at -= bytes;
 }
 
 /* Keeps the plan just made if its structure was seen before and the plan fits, in place of those not used for
  * longest. */
-static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t count)
+static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
     fold__plans *plans = fold__plans_of(f);
-    fold__extent extents[FOLD__STRUCTURE_PARTS], part[FOLD__PLAN_PARTS];
+    fold__extent structure[FOLD__STRUCTURE_PARTS], arrays[FOLD__PLAN_PARTS];
     if (!plans)
         return;
     fold__kept_plan kept = { run->identity,
                              ++plans->runs,
                              0,
-                             run->node_bytes + ((size_t)run->identity.leaves + count + 1) / 2 * 8,
+                             run->node_bytes + ((size_t)run->identity.leaves + n_roots + 1) / 2 * 8,
                              run->node_bytes,
                              run->counts };
     uint64_t *seen = &plans->seen[kept.of.hash % FOLD__PLANS];
-    fold__structure(f, extents);
-    fold__plan_arrays(f, &run->counts, part);
-    for (int part_index = 0; part_index < FOLD__STRUCTURE_PARTS; part_index++)
-        kept.bytes += fold__round_up(extents[part_index].bytes, 8);
-    for (int part_index = 0; part_index < FOLD__PLAN_PARTS; part_index++)
-        kept.bytes += fold__round_up(part[part_index].bytes, 8);
+    fold__structure(f, structure);
+    fold__plan_arrays(f, &run->counts, arrays);
+    for (int part = 0; part < FOLD__STRUCTURE_PARTS; part++)
+        kept.bytes += fold__round_up(structure[part].bytes, 8);
+    for (int part = 0; part < FOLD__PLAN_PARTS; part++)
+        kept.bytes += fold__round_up(arrays[part].bytes, 8);
     kept.bytes = fold__round_up(kept.bytes, FOLD__ALIGN);
     const int again = *seen == kept.of.hash;
     *seen = kept.of.hash;
@@ -12261,11 +12270,10 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t count)
         fold__drop_plan(plans, oldest);
     }
     kept.at = plans->end;
-    memcpy((char *)plans + kept.at, f->arrays[FOLD__ARRAY_NODE_ARRAYS].data, kept.node_words);
-    char *to = fold__pass_structure(f, roots, count, (char *)plans + kept.at + kept.node_words, 1);
-    for (int part_index = 0; part_index < FOLD__PLAN_PARTS;
-         to += fold__round_up(part[part_index].bytes, 8), part_index++)
-        memcpy(to, part[part_index].data, part[part_index].bytes);
+    memcpy((char *)plans + kept.at, f->arrays[FOLD__ARRAY_NODE_ARRAYS].data, kept.node_bytes);
+    char *to = fold__pass_structure(f, roots, n_roots, (char *)plans + kept.at + kept.node_bytes, 1);
+    for (int part = 0; part < FOLD__PLAN_PARTS; to += fold__round_up(arrays[part].bytes, 8), part++)
+        memcpy(to, arrays[part].data, arrays[part].bytes);
     plans->end += kept.bytes;
     plans->plan[plans->count++] = kept;
 }
@@ -12329,7 +12337,7 @@ static uint32_t fold__place_links(fold_ctx *f)
     }
     for (uint32_t group = 0; group < run->counts.groups; group++)
         run->group[group].rows = 0;
-    for (uint32_t id = 1; id <= run->counts.last && run->backward; id++)
+    for (uint32_t id = 1; id <= run->counts.last_node && run->backward; id++)
         if (fold__is_op(f, id) && (run->state[id] & FOLD__RUNS) && run->grad[id])
             fold__place_contributions(f, id, &run->group[fold__group_sig_of(f, id)->group].rows, &linked);
     return linked;
@@ -12349,23 +12357,23 @@ static void fold__place_groups(fold_ctx *f, size_t links)
     fold__run *run = f->run;
     const uint32_t from = fold__samples_from(run), to = fold__samples_to(run);
     size_t samples = 0, end = links;
-    for (uint32_t i = 0; i < run->counts.groups; i++) {
-        fold__group *group = &run->group[i];
+    for (uint32_t index = 0; index < run->counts.groups; index++) {
+        fold__group *group = &run->group[index];
         size_t leaves = 0;
         for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf; leaf++)
             leaves += fold__round_up(fold__value_size(f, run->leaves[leaf]), 16);
         group->rows_at = group->floats;
         group->leaf_at = group->rows_at + (size_t)group->rows * 16;
         group->base = end;
-        if (i >= from && i < to)
+        if (index >= from && index < to)
             samples = fold__max_size(samples, group->leaf_at + leaves);
         else
             end += group->leaf_at + leaves;
     }
-    for (uint32_t i = 0; i < run->counts.groups; i++) {
-        fold__group *group = &run->group[i];
-        if (i >= from && i < to)
-            group->base = end + ((i - from) % (uint32_t)f->threads) * samples;
+    for (uint32_t index = 0; index < run->counts.groups; index++) {
+        fold__group *group = &run->group[index];
+        if (index >= from && index < to)
+            group->base = end + ((index - from) % (uint32_t)f->threads) * samples;
         group->rows_at += group->base;
         group->leaf_at += group->base;
     }
@@ -12445,8 +12453,8 @@ static void fold__aim_gradients(fold_ctx *f, const fold__group *group)
         for (uint32_t output = 0; output < (uint32_t)program.n_out; output++) {
             const fold__buffer *buffer =
                 &run->buffer[group_sig->first_buffer + fold__buffer_outer(&program, output)];
-            for (uint32_t k = 0; k < group_sig->calls && buffer->place; k++) {
-                const uint32_t call = run->calls_by_sig[group_sig->first_record + k], id = call + output;
+            for (uint32_t nth = 0; nth < group_sig->calls && buffer->place; nth++) {
+                const uint32_t call = run->calls_by_sig[group_sig->first_record + nth], id = call + output;
                 run->grad_row[id] =
                     (run->state[id] & FOLD__LINKED) && run->grad[id]
                         ? run->region + (size_t)run->grad_link[id] * 16
@@ -12468,8 +12476,8 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int linke
     fold__run *run = f->run;
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
         const fold__group_sig *group_sig = &run->group_sig[sig];
-        for (uint32_t k = 0; k < group_sig->calls && group_sig->cleared; k++) {
-            const uint32_t id = run->calls_by_sig[group_sig->first_record + k];
+        for (uint32_t nth = 0; nth < group_sig->calls && group_sig->cleared; nth++) {
+            const uint32_t id = run->calls_by_sig[group_sig->first_record + nth];
             for (uint32_t output = 0; output < group_sig->n_out && run->grad[id]; output++)
                 if (run->mode[id + output] == FOLD__GRAD_SOME_PARTS &&
                     ((run->state[id + output] & FOLD__LINKED) != 0) == linked)
@@ -12572,7 +12580,7 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, const fold__group
 {
     fold__shared_batch shared = { f, group, 0, kind };
     fold__enter_group(f, worker, group);
-    for (uint32_t i = 0, count = group->end_batch - group->first_batch; i < count; i++) {
+    for (uint32_t i = 0, n_batches = group->end_batch - group->first_batch; i < n_batches; i++) {
         shared.batch = kind == FOLD__EVENT_FORWARD ? group->first_batch + i : group->end_batch - 1 - i;
         if (alone && f->threads > 1 && fold__worth_sharing(f, &f->run->batch[shared.batch]))
             fold__on_threads(f, fold__run_shared, &shared);
@@ -12622,16 +12630,16 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
     const uint64_t from = all * (uint64_t)part / (uint64_t)parts,
                    to = all * ((uint64_t)part + 1) / (uint64_t)parts;
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) {
-        const fold__use *u = &run->use[use];
-        const uint64_t begin = at, end = at += u->work;
+    for (uint32_t which = 0; which < run->n_uses; which++) {
+        const fold__use *use = &run->use[which];
+        const uint64_t begin = at, end = at += use->work;
         if (begin == end || from >= end || to <= begin)
             continue;
         const fold__share share =
-            fold__share_of(f, u, from > begin ? from - begin : 0, (to < end ? to : end) - begin);
+            fold__share_of(f, use, from > begin ? from - begin : 0, (to < end ? to : end) - begin);
         for (uint32_t group = first; group < last && share.from < share.to; group++)
-            if (fold__adds_up(run, u, group))
-                fold__accumulate_use(f, worker, u, &run->group[group], share);
+            if (fold__adds_up(run, use, group))
+                fold__accumulate_use(f, worker, use, &run->group[group], share);
     }
     for (uint32_t leaf = run->group[first].first_leaf; leaf < run->group[last - 1].end_leaf && !part; leaf++)
         if ((f->kind[run->leaves[leaf]] & FOLD__KIND_MASK) == FOLD__LOOKUP)
@@ -12802,11 +12810,11 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
         fold__missing(f, who);
         return 0;
     }
-    for (int i = 0; i < count; i++) {
+    for (int root = 0; root < count; root++) {
         fold__operand operand;
-        if (!roots[i].id)
-            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: root %d is null", who, i);
-        if (!fold__operand_of(f, roots[i], who, &operand))
+        if (!roots[root].id)
+            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: root %d is null", who, root);
+        if (!fold__operand_of(f, roots[root], who, &operand))
             return 0;
     }
     if (f->eager && f->any_done && f->done_version != f->model->version) {
@@ -12844,14 +12852,14 @@ static void fold__settle_kept_grads(fold_ctx *f)
 }
 
 /* What runs, who gets a gradient, and the plan. 0: see the context's status. */
-static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t count)
+static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    if (fold__replay_plan(f, roots, count))
+    if (fold__replay_plan(f, roots, n_roots))
         return 1;
     if (fold__broken(f))
         return 0;
-    fold__mark_needed(f, roots, count);
+    fold__mark_needed(f, roots, n_roots);
     if (!fold__collect(f))
         return 0;
     if (!run->backward) {
@@ -12860,7 +12868,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t count)
         fold__mark_grads(f);
         if (!run->grad[run->root]) { /* nothing bears on it that has a gradient */
             run->backward = 0;
-            return fold__node_arrays(f) && fold__plan_roots(f, roots, count);
+            return fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
         }
         fold__gradient_modes(f);
     }
@@ -12868,11 +12876,11 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t count)
         return 1;
     if (!fold__plan(f))
         return 0;
-    fold__store_plan(f, roots, count);
+    fold__store_plan(f, roots, n_roots);
     return 1;
 }
 
-static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t count, int backward)
+static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
     const uint64_t start = fold__now(f);
@@ -12880,12 +12888,12 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t cou
     run->began = start;
     run->backward = backward;
     run->root = backward ? f->source[roots[0].id] : 0;
-    run->root_off = backward ? f->offset[roots[0].id] : 0;
+    run->root_offset = backward ? f->offset[roots[0].id] : 0;
     run->changed = f->any_done && f->done_version != f->model->version;
     run->recompute = backward || run->changed;
     if (backward)
         fold__read_kept_whole(f);
-    if (!fold__node_arrays(f) || !fold__plan_roots(f, roots, count))
+    if (!fold__node_arrays(f) || !fold__plan_roots(f, roots, n_roots))
         return f->error.status;
     if (run->backward && !fold__reserve_kept_grads(f))
         return f->error.status;
@@ -12912,11 +12920,11 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t cou
 
 /* A run holds on to the numbers of signatures: if there is no memory, idle ones are forgotten between two
  * tries. */
-static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t count, int backward)
+static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     do {
         f->pinned++;
-        fold__try_run(f, roots, count, backward);
+        fold__try_run(f, roots, n_roots, backward);
         f->pinned--;
     } while (f->error.status == FOLD_NO_MEMORY && fold__forget_idle(f));
     return f->error.status;
