@@ -207,20 +207,30 @@ static void train_on_pool(fold_pool *pool, const char *isa, int samples, int ded
     fold_model_free(many.m);
 }
 
-/* A pool comes back when all tasks are done, though some take long. */
+/* A pool comes back when all tasks are done: the caller's own ends when another thread has begun one that takes long. */
+typedef struct slow_tasks { pthread_t caller; int begun, done[2]; } slow_tasks;
 static void slow_task(int i, void *user)
 {
-    const struct timespec pause = { 0, 30000000 };
-    if (i % 2) nanosleep(&pause, NULL);
-    ((int *)user)[i] = i + 1;
+    slow_tasks *all = (slow_tasks *)user;
+    const struct timespec moment = { 0, 1000000 }, pause = { 0, 100000000 };
+    if (pthread_equal(pthread_self(), all->caller)) {
+        for (int k = 0; k < 2000 && !__atomic_load_n(&all->begun, __ATOMIC_RELAXED); k++) nanosleep(&moment, NULL);
+    } else {
+        __atomic_store_n(&all->begun, 1, __ATOMIC_RELAXED);
+        nanosleep(&pause, NULL);
+    }
+    __atomic_store_n(&all->done[i], 1, __ATOMIC_RELEASE);
 }
 static void test_pool_waits(void)
 {
-    static int done[6];
+    static slow_tasks all;
     const struct timespec rest = { 0, 300000000 };
-    fold_pool *pool = fold_pool_new(3);
-    fold_pool_for(6, slow_task, done, pool);
-    if (!CHECK(done[0] && done[1] && done[2] && done[3] && done[4] && done[5])) nanosleep(&rest, NULL);
+    fold_pool *pool = fold_pool_new(2);
+    all.caller = pthread_self();
+    fold_pool_for(2, slow_task, &all, pool);
+    CHECK_INT(all.begun, 1);
+    if (!CHECK(__atomic_load_n(&all.done[0], __ATOMIC_ACQUIRE) && __atomic_load_n(&all.done[1], __ATOMIC_ACQUIRE)))
+        nanosleep(&rest, NULL); /* it still writes */
     fold_pool_free(pool);
 }
 
