@@ -88,6 +88,9 @@
                instruction set.
                Summation order depends only on the op and its per-sample shapes. Parameter gradients
                depend on the sequence recorded and on nothing else.
+               All that computes rounds to nearest and keeps subnormal numbers, whatever the host has set
+               the processor to, and puts its settings back. A host that flushes subnormal numbers to zero (one
+               linked with -ffast-math does) flushes them where it computes or prints itself.
      Windows   fold_slice (first axis), fold_split and fold_reshape make windows: no copy, no work. A
                window's gradient is that of the values it shows. */
 
@@ -1021,6 +1024,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 #endif
 
 #include <errno.h>
+#include <fenv.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -2414,24 +2418,32 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* Around a run: denormals on, round to nearest, whatever the program had; and back. */
+/* Around all that computes: denormals on, round to nearest, whatever the program had; and back. */
+#if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
+#define FOLD__MXCSR 1
+#elif defined(__aarch64__) && defined(__GNUC__) && !defined(__TINYC__)
+#define FOLD__FPCR 1
+#endif
 static uint64_t fold__fp_enter(void)
 {
-#if defined(__TINYC__)
-    return 0;
-#elif defined(__SSE__) || defined(_M_X64)
+#ifdef FOLD__MXCSR
     unsigned saved = _mm_getcsr(),
              wanted = saved & ~0xe040u; /* flush to zero, rounding; denormals are zero */
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
-#elif defined(__aarch64__) && defined(__GNUC__)
+#elif defined(FOLD__FPCR)
     uint64_t saved, wanted;
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     wanted = saved & ~(uint64_t)0x01c80000u; /* FZ, RMode, FZ16 */
     if (wanted != saved)
         __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
     return saved;
+#elif defined(FE_UPWARD)
+    const int saved = fegetround(); /* C knows no flushing to zero: what sets it here stays */
+    if (saved >= 0 && saved != FE_TONEAREST)
+        fesetround(FE_TONEAREST);
+    return (uint64_t)saved;
 #else
     return 0;
 #endif
@@ -2439,13 +2451,14 @@ static uint64_t fold__fp_enter(void)
 
 static void fold__fp_leave(uint64_t saved)
 {
-#if defined(__TINYC__)
-    (void)saved;
-#elif defined(__SSE__) || defined(_M_X64)
+#ifdef FOLD__MXCSR
     if (_mm_getcsr() != (unsigned)saved)
         _mm_setcsr((unsigned)saved);
-#elif defined(__aarch64__) && defined(__GNUC__)
+#elif defined(FOLD__FPCR)
     __asm__ volatile("msr fpcr, %0" : : "r"(saved));
+#elif defined(FE_UPWARD)
+    if (fegetround() != (int)saved)
+        fesetround((int)saved);
 #else
     (void)saved;
 #endif
@@ -4267,7 +4280,8 @@ static void fold__orthogonalise(float *values, size_t rows, size_t columns, floa
         values[i] *= gain;
 }
 
-static void fold__initialise(fold_model *m, float *values, const fold_param_desc *desc, uint64_t stream)
+FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const fold_param_desc *desc,
+                                            uint64_t stream)
 {
     FOLD__NO_CONTRACT
     const size_t size = (size_t)fold__shape_size(&desc->shape),
@@ -4388,6 +4402,17 @@ FOLD_API fold_param_desc fold_param_desc_default(void)
     return desc;
 }
 
+/* Of the parameter that is about to be the model's next. */
+static void fold__first_values(fold_model *m, const fold__param_data *param, const fold_param_desc *desc)
+{
+    const fold__fp saved = fold__fp_enter();
+    if (desc->values)
+        memcpy(fold__values(m) + param->at, desc->values, param->size * sizeof(float));
+    else
+        fold__initialise(m, fold__values(m) + param->at, desc, m->n_params);
+    fold__fp_leave(saved);
+}
+
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
 {
     fold_param none = { 0, 0 };
@@ -4441,10 +4466,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     memset(fold__values(m) + param.at, 0, padded * sizeof(float));
     if (!m->inference)
         memset(fold__grads(m) + param.at, 0, padded * sizeof(float));
-    if (desc->values)
-        memcpy(fold__values(m) + param.at, desc->values, param.size * sizeof(float));
-    else
-        fold__initialise(m, fold__values(m) + param.at, desc, m->n_params);
+    fold__first_values(m, &param, desc);
     if (param.uses & FOLD_FOR_LOOKUP) {
         memset(fold__is_touched(m) + m->touched_rows, 0, (size_t)param.shape.dim[0]);
         m->touched_rows += (size_t)param.shape.dim[0];
@@ -13412,30 +13434,37 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settin
     step.keep_s = step.add_s = 1;
     return fold__step_model(m, &step, 0);
 }
-FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settings)
+/* What is computed from settings is computed as in runs, whatever rounding the host has set: not inlined, or a
+   compiler could move it out of there. */
+FOLD__NOINLINE static fold__step fold__rmsprop_of(const fold_rmsprop *settings)
 {
-    if (fold__settings_missing(m, settings))
-        return m->error.status;
     const fold_rmsprop standard = fold_rmsprop_default();
     fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay,
                                     fold__or(settings->epsilon, standard.epsilon));
     step.keep_s = fold__or(settings->rho, standard.rho);
     step.add_s = 1 - step.keep_s;
-    return fold__step_model(m, &step, 0);
+    return step;
 }
-FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
+FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settings)
 {
     if (fold__settings_missing(m, settings))
         return m->error.status;
+    const fold__fp saved = fold__fp_enter();
+    const fold__step step = fold__rmsprop_of(settings);
+    fold__fp_leave(saved);
+    return fold__step_model(m, &step, 0);
+}
+FOLD__NOINLINE static fold__step fold__adam_of(const fold_adam *settings, uint64_t steps)
+{
     const fold_adam standard = fold_adam_default();
     fold__step step = fold__step_of(FOLD__RULE_adam, settings->rate, settings->decay,
                                     fold__or(settings->epsilon, standard.epsilon));
     step.keep_s = fold__or(settings->beta1, standard.beta1);
     step.keep_t = fold__or(settings->beta2, standard.beta2);
-    double power1 = 1, power2 = 1; /* beta^t by squaring: the same on every platform */
+    double power1 = 1, power2 = 1; /* beta^steps by squaring: the same on every platform */
     double b1 = (double)step.keep_s, b2 = (double)step.keep_t;
-    for (uint64_t tile_step = fold__steps_of(m, FOLD__RULE_adam) + 1; tile_step; tile_step >>= 1) {
-        if (tile_step & 1) {
+    for (; steps; steps >>= 1) {
+        if (steps & 1) {
             power1 *= b1;
             power2 *= b2;
         }
@@ -13446,6 +13475,15 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     step.scale_s = (float)(1 / (1 - power1));
     step.add_t = 1 - step.keep_t;
     step.scale_t = (float)(1 / (1 - power2));
+    return step;
+}
+FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
+{
+    if (fold__settings_missing(m, settings))
+        return m->error.status;
+    const fold__fp saved = fold__fp_enter();
+    const fold__step step = fold__adam_of(settings, fold__steps_of(m, FOLD__RULE_adam) + 1);
+    fold__fp_leave(saved);
     return fold__step_model(m, &step, settings->decoupled);
 }
 
@@ -16397,7 +16435,7 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-static void fold__read_floats(float *out, const unsigned char *in, size_t count, int dtype)
+FOLD__NOINLINE static void fold__read_floats(float *out, const unsigned char *in, size_t count, int dtype)
 {
     const int width = fold__dtypes[dtype].bytes;
     for (size_t i = 0; i < count; i++, in += width) {
@@ -16421,6 +16459,7 @@ static void fold__load_values(fold__file *file)
     for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2 && file->desc.state; which++)
         if (m->arrays[which].data)
             memset(m->arrays[which].data, 0, m->arrays[which].need);
+    const fold__fp saved = fold__fp_enter();
     for (uint32_t i = 0; i < file->count; i++) {
         const fold__tensor *tensor = &file->tensor[i];
         if (!tensor->param)
@@ -16428,6 +16467,7 @@ static void fold__load_values(fold__file *file)
         const fold__param_data *param = &fold__params(m)[tensor->param - 1];
         fold__read_floats(fold__part(m, tensor->part) + param->at, tensor->data, param->size, tensor->dtype);
     }
+    fold__fp_leave(saved);
     if (file->desc.state) {
         m->rule = file->rule;
         m->steps = file->n_steps;

@@ -19,6 +19,7 @@ static int watched_rename(const char *from, const char *to);
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
+#include <fenv.h>
 #include <stdlib.h>
 #ifdef WATCHED_DISK
 #undef fsync
@@ -541,6 +542,40 @@ static void types(void)
     uint16_t special[] = { 0x7c00, 0xfc00, 0x8000, 0x7e00 };
     CHECK(fold__half(special[0]) > 3e38f && fold__half(special[1]) < -3e38f && fold__half(special[3]) != fold__half(special[3]));
     CHECK(fold__half(special[2]) == 0 && 1 / fold__half(special[2]) < 0);
+    fold_model_free(m);
+}
+
+/* Doubles become the nearest floats wherever the host has the processor round, subnormal ones where it flushes. */
+static void types_whatever_the_host_has_set(void)
+{
+    static const double values[6] = { 1.0 / 3, -1.0 / 3, 0.1, 1e-40, -1e-45, 16777217.5 };
+    float nearest[6];
+    static block b;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param W = fold_weight_new(m, "W", 2, 3);
+    file_of(&b, "{\"W\":{\"dtype\":\"F64\",\"shape\":[2,3],\"data_offsets\":[0,48]}}", 48);
+    for (int i = 0; i < 6; i++) {
+        uint64_t bits;
+        memcpy(&bits, &values[i], 8);
+        for (int k = 0; k < 8; k++) b.bytes[b.n - 48 + (size_t)(i * 8 + k)] = (unsigned char)(bits >> 8 * k);
+        nearest[i] = (float)values[i];
+    }
+    for (int mode = 0; mode < 3; mode++) {
+#ifdef FE_UPWARD
+        fesetround(mode == 0 ? FE_UPWARD : mode == 1 ? FE_DOWNWARD : FE_TONEAREST);
+#endif
+#if defined(__SSE__) || defined(_M_X64)
+        if (mode == 2) _mm_setcsr(_mm_getcsr() | 0x8040u);
+#endif
+        loads(m, &b, NULL, FOLD_OK, NULL);
+#if defined(__SSE__) || defined(_M_X64)
+        _mm_setcsr(_mm_getcsr() & ~0x8040u);
+#endif
+        CHECK_BITS(fold_param_value(m, W), nearest, 6);
+    }
+#ifdef FE_UPWARD
+    fesetround(FE_TONEAREST);
+#endif
     fold_model_free(m);
 }
 
@@ -1419,6 +1454,7 @@ int main(int argc, char **argv)
     check_run("files: cut and changed", cut_and_changed);
     check_run("files: out of memory", out_of_memory);
     check_run("files: types", types);
+    check_run("files: types, whatever the host has set", types_whatever_the_host_has_set);
     check_run("files: settings", settings);
     check_run("files: settings of state", state_settings);
     check_run("files: how many were loaded", counts);

@@ -10,6 +10,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
+#include <fenv.h>
 
 #define GOLDEN_FUSED UINT64_C(0x580270a266fb9a54)
 #define GOLDEN_PLAIN UINT64_C(0xd944c0f3367fed06)
@@ -265,6 +266,56 @@ static void edges(const char *isa)
     fold_model_free(m);
 }
 
+/* What a host may ask of the processor: to round elsewhere, and to flush what is subnormal, as a program does that is
+   linked with -ffast-math. Not all can be had everywhere. */
+enum { HOST_NEAREST, HOST_UP, HOST_DOWN, HOST_TO_ZERO, HOST_FLUSHES, HOST_MODES };
+static int flushing(int on) /* whether it can be set */
+{
+#if defined(__SSE__) || defined(_M_X64)
+    _mm_setcsr((_mm_getcsr() & ~0x8040u) | (on ? 0x8040u : 0));
+    return 1;
+#elif defined(__aarch64__) && defined(__GNUC__)
+    uint64_t was;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(was));
+    __asm__ volatile("msr fpcr, %0" : : "r"((was & ~(uint64_t)0x01000000u) | (on ? 0x01000000u : 0)));
+    return 1;
+#else
+    return !on;
+#endif
+}
+static int set_host(int mode)
+{
+#ifdef FE_UPWARD
+    static const int rounding[] = { FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST };
+    return !fesetround(rounding[mode]) && flushing(mode == HOST_FLUSHES);
+#else
+    return (mode == HOST_NEAREST || mode == HOST_FLUSHES) && flushing(mode == HOST_FLUSHES);
+#endif
+}
+/* Sums that show it: which side of 1 they round to, and whether a subnormal is seen. */
+static int host_now(void)
+{
+    volatile float one = 1, little = 1e-10f, tiny = 1e-40f, big = 1e20f;
+    volatile float above = one + little, below = one - little, minus = -one - little, seen = tiny * big;
+    return above > 1 ? HOST_UP : minus < -1 ? HOST_DOWN : below < 1 ? HOST_TO_ZERO : seen > 0 ? HOST_NEAREST : HOST_FLUSHES;
+}
+
+static void whatever_the_host_has_set(const char *isa)
+{
+    uint64_t want = 0;
+    for (int mode = 0; mode < HOST_MODES; mode++) {
+        if (!set_host(mode)) continue;
+        CHECK_INT(host_now(), mode);
+        hash = UINT64_C(0xcbf29ce484222325);
+        train(isa, 4, mode % MODES);
+        edges(isa);
+        CHECK_INT(host_now(), mode); /* as it was */
+        if (!mode) want = hash;
+        CHECK_SAYS(hash == want, "other bits when the host has mode %d", mode);
+    }
+    set_host(HOST_NEAREST);
+}
+
 static void golden(const char *isa, uint64_t want)
 {
     uint64_t once[RULES];
@@ -275,6 +326,7 @@ static void golden(const char *isa, uint64_t want)
             if (mode == BATCHED) once[rule] = hash;
             CHECK_SAYS(hash == once[rule], "rule %d: not the bits of the batched run (mode %d)", rule, mode);
         }
+    whatever_the_host_has_set(isa);
     hash = UINT64_C(0xcbf29ce484222325);
     edges(isa);
     for (int rule = 0; rule < RULES; rule++) hash = (hash ^ once[rule]) * UINT64_C(0x100000001b3);
