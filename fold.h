@@ -17851,8 +17851,8 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__VPP 2
 #endif
 
-/* Few rows: every panel vector meets so few rows that gcc would rather load it again for each; this stops it.
- */
+/* A panel vector meets few rows, so that gcc would rather load it again for each: for two and three rows
+ * always, for four where it tunes for AMD's Zen. This stops it. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
 #define FOLD__KEEP(b) __asm__("" : "+v"(b));
 #else
@@ -17879,7 +17879,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__PANEL_VECTOR(c) \
     FOLD__VLOAD(w + (size_t)(c / FOLD__VPP) * panel_stride + c % FOLD__VPP * FOLD__W)
 #define FOLD__FMA(r, c) acc##r##c = FOLD__VFMA(x##r, b##c, acc##r##c);
-#define FOLD__LOAD_B(r, c) const FOLD__V b##c = FOLD__PANEL_VECTOR(c);
+#define FOLD__LOAD_B(r, c)                \
+    FOLD__V b##c = FOLD__PANEL_VECTOR(c); \
+    FOLD__KEEP(b##c)
 #define FOLD__LOAD_X(r, V) const FOLD__V x##r = FOLD__VSET(a##r[k]);
 /* Up to three rows: x stays in registers, the panels' vectors pass. */
 #define FOLD__COLUMN(R, c)                            \
