@@ -2636,7 +2636,7 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
 /* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
    FOLD__CHAIN values: longer sums are made of blocks, joined by pairs. The order depends on the number of
    values alone. Values that lie side by side go by sixteen lanes, each a chain. */
-enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 256 };
+enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
 /* How many of n > block values the left half of a sum takes: a power of two of blocks. */
 static size_t fold__left_half(size_t count, size_t block)
