@@ -2722,19 +2722,19 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
 }
 
 /* name, map, gradient maps and their operands */
-#define FOLD__ELEMENTWISE(X)                                                                             \
-    X(add, add, copy, "g", copy, "g")                                                                    \
-    X(sub, sub, copy, "g", neg, "g")                                                                     \
-    X(mul, mul, mul, "gb", mul, "ga")                                                                    \
-    X(div, div, div, "gb", d_div_b, "gyb")                                                               \
-    X(min, min, d_min_a, "gab", d_min_b, "gab") X(max, max, d_max_a, "gab", d_max_b, "gab")              \
-        X(neg, neg, neg, "g", copy, "") X(exp, exp, d_exp, "gy", copy, "")                               \
-            X(log, log, d_log, "ga", copy, "") X(sqrt, sqrt, d_sqrt, "gy", copy, "")                     \
-                X(square, square, d_square, "ga", copy, "") X(abs, abs, d_abs, "ga", copy, "")           \
-                    X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "") X(tanh, tanh, d_tanh, "gy", copy, "") \
-                        X(relu, relu, d_relu, "gy", copy, "") X(gelu, gelu, d_gelu, "ga", copy, "")      \
-                            X(softplus, softplus, d_softplus, "ga", copy, "")                            \
-                                X(copy, copy, copy, "g", copy, "") X(stop, copy, copy, "", copy, "")
+#define FOLD__ELEMENTWISE(X)                                                                                \
+    X(add, add, copy, "g", copy, "g")                                                                       \
+    X(sub, sub, copy, "g", neg, "g")                                                                        \
+    X(mul, mul, mul, "gb", mul, "ga")                                                                       \
+    X(div, div, div, "gb", d_div_b, "gyb")                                                                  \
+    X(min, min, d_min_a, "gab", d_min_b, "gab")                                                             \
+    X(max, max, d_max_a, "gab", d_max_b, "gab")                                                             \
+    X(neg, neg, neg, "g", copy, "") X(exp, exp, d_exp, "gy", copy, "") X(log, log, d_log, "ga", copy, "")   \
+        X(sqrt, sqrt, d_sqrt, "gy", copy, "") X(square, square, d_square, "ga", copy, "")                   \
+            X(abs, abs, d_abs, "ga", copy, "") X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "")               \
+                X(tanh, tanh, d_tanh, "gy", copy, "") X(relu, relu, d_relu, "gy", copy, "")                 \
+                    X(gelu, gelu, d_gelu, "ga", copy, "") X(softplus, softplus, d_softplus, "ga", copy, "") \
+                        X(copy, copy, copy, "g", copy, "") X(stop, copy, copy, "", copy, "")
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                   \
     static const fold__elementwise fold__e_##name = { FOLD__MAP_##map,                    \
                                                       { FOLD__MAP_##da, FOLD__MAP_##db }, \
@@ -7716,189 +7716,224 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
     return fold__handle(f, call.id + (uint32_t)i);
 }
 
-/* ==== room: run state and the rules of gradients ============================================
-   Owns: what a run needs, who gets a gradient, and how a value's gradient is put together; shared by the
-   batched engine and its eager twin because it is the contract itself. Calls: recording.
+/* ==== room: what a run knows ================================================================
+   Owns: the structs and arrays of a run, their pointers, and the renewal of these when arrays have moved. The
+   rooms below decide what runs, in which batches and where it lies, and write it here. Calls: recording, and
+   of the plan cache fold__forget_plans. Must not know how anything is decided.
 
-   The rule: a root's gradient reaches what it depends on by inputs that pass gradients; of a call these are
-   what some output of it depends on so, whichever are used. Each consumer that is reached computes its
-   contribution from zero. One contribution, or several to different parts (64 at most), are written in place;
-   others get rows of their own, added to zero in record order. Shared operands and parameters sum their uses
-   one by one, each over its rows in record order, those of the head (what samples share by merging) last. */
+   Six structs tell of a signature, from what lasts longest to what lasts shortest:
+     fold__sig         belongs to the context: the key, the program and the shapes of equal calls
+     fold__known       belongs to the context, one for each fold__sig: where the two below are found
+     fold__analysis    what follows for a signature's program when certain inputs get gradients; many runs use
+   it fold__value_info  one value, input or operand of the program, as an analysis found it fold__run_sig the
+   signature in one run: how many calls, which inputs get gradients, what it needs fold__group_sig   the
+   signature in one group of a run: its calls there, what feeds it, its buffers */
 
-enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE }; /* where a buffer of a program lives */
-/* how a gradient is put together */
+/* Where a buffer of a program lives: nowhere, in the group's region, or in a worker's scratch, where it lasts
+   for a batch or for a tile of its rows. */
+enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
+/* How a gradient is put together. */
 enum {
-    FOLD__GRAD_ZERO,
-    FOLD__GRAD_WHOLE,
-    FOLD__GRAD_PARTS,
-    FOLD__GRAD_SOME_PARTS,
-    FOLD__GRAD_SUM,
-    FOLD__GRAD_ROOT
+    FOLD__GRAD_ZERO,       /* nobody contributes: it is cleared */
+    FOLD__GRAD_WHOLE,      /* one contribution is written in place */
+    FOLD__GRAD_PARTS,      /* several are written in place, which together cover it */
+    FOLD__GRAD_SOME_PARTS, /* several are written in place, and the rest is cleared before */
+    FOLD__GRAD_SUM,        /* each contribution has a row of its own, and they are added up */
+    FOLD__GRAD_ROOT        /* it is the root: one */
 };
-enum { /* what a run does with a node */
-       FOLD__RUNS = 1,
-       FOLD__BEARS = 2,   /* a root's gradient reaches it */
-       FOLD__PERSIST = 4, /* readable afterwards */
-       FOLD__LINKED = 8, /* crosses from the head into a sample or the tail, or from a sample into the tail */
-       FOLD__TAIL = 16,
-       FOLD__INNER = 32, /* read by something outside the tail */
-       FOLD__HEAD = 64,
-       FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD /* from a call to what it reads */
+/* What a run does with a node. */
+enum {
+    FOLD__RUNS = 1,
+    FOLD__BEARS = 2,   /* a root's gradient reaches it */
+    FOLD__PERSIST = 4, /* its value is readable afterwards */
+    FOLD__LINKED = 8, /* it crosses from the head into a sample or the tail, or from a sample into the tail */
+    FOLD__TAIL = 16,
+    FOLD__INNER = 32, /* something outside the tail reads it */
+    FOLD__HEAD = 64,
+    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD /* what a call passes on to what it reads */
 };
 
+/* Calls of one signature that run together. */
 typedef struct fold__batch {
-    uint32_t group_sig, stage, first, count, first_slot, first_elem, elems;
+    uint32_t group_sig, stage;       /* stage 0: a prologue, 1: an ordinary batch */
+    uint32_t first, count;           /* its calls, in the order of the run */
+    uint32_t first_slot, first_elem; /* their first rows in the signature's buffers */
+    uint32_t elems;                  /* elements of their lists */
 } fold__batch;
-/* Where a group's memory lies in the region: its slabs from base, then contribution rows, then leaf
- * gradients. */
-/* sizes and places in floats */
+/* A group of samples, or the head, or the tail. Sizes and places are in floats. In the region its slabs come
+   first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
-    uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf, bound,
-        rows;
-    size_t floats, base, rows_at, leaf_at;
+    uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
+    uint32_t bound; /* no order of its calls has fewer batches: the sum of its signatures' longest chains */
+    uint32_t rows;  /* of contributions, in 16 floats */
+    size_t floats;  /* of its slabs */
+    size_t base, rows_at, leaf_at; /* where slabs, contributions and gradients of leaves begin */
 } fold__group;
-/* A signature in a group: its calls in record order, its buffers. op_at, turn_at, free_at: where in scratch,
-   behind its brief buffers, an op's own floats, turns of ops with where their operands lie, and then pointers
-   to rows begin. */
+/* A signature in a group. */
 typedef struct fold__group_sig {
-    uint32_t run_sig, group, calls, elems, first_record, first_buffer, n_buffers, max_rows, max_elems;
-    uint32_t chain;     /* longest chain of its own signature */
-    uint32_t component; /* of signatures that feed each other */
-    uint32_t feeds;  /* where its words begin in the array of feeds: for each input, a bit for every signature
-                        that feeds it */
-    uint32_t bit;    /* its own bit there: signatures are sorted after bits were given out */
-    uint32_t of_bit; /* of the signature whose place in the group is a bit: whose bit that is */
+    uint32_t run_sig, group, calls, elems;
+    uint32_t first_record;            /* where its calls begin in calls_by_sig */
+    uint32_t first_buffer, n_buffers; /* its buffers */
+    uint32_t max_rows, max_elems; /* of a batch; while batches are made: rows and elements given out so far */
+    uint32_t chain;               /* the longest chain of its own calls */
+    uint32_t component;           /* signatures that feed each other have the same */
+    uint32_t feeds;      /* where its words begin in the array of feeds: for each input, a bit for every
+                            signature that feeds it */
+    uint32_t bit;        /* its own bit there: bits are given out before signatures are sorted */
+    uint32_t of_bit;     /* the signature whose bit is this one's place in the group */
     uint32_t last_read;  /* the last batch that reads its outputs; NONE: none does */
     uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
-    uint64_t recurrent;  /* inputs that come from the same component */
-    uint8_t n_in, n_list, n_out, cyclic,
-        hoisted;                /* cyclic 2: with other signatures; hoisted: it has a prologue */
-    uint8_t read_late, cleared; /* weight gradients read its outputs; outputs (a mask) whose gradients are
-                                   cleared before any backward */
-    size_t op_at, turn_at, free_at;
+    uint64_t recurrent;  /* mask of inputs that come from the same component */
+    uint8_t n_in, n_list, n_out;
+    uint8_t cyclic;    /* 1: it feeds itself; 2: with other signatures */
+    uint8_t hoisted;   /* it has a prologue */
+    uint8_t read_late; /* weight gradients read its outputs */
+    uint8_t cleared;   /* mask of outputs whose gradients are cleared before any backward */
+    size_t op_at;      /* where in scratch, behind its brief buffers, an op's own floats begin, */
+    size_t turn_at;    /* then turns of ops with where their operands lie, */
+    size_t free_at;    /* and then pointers to rows */
 } fold__group_sig;
-/* off: in the group's region, or in scratch */
+/* A buffer of a signature in a group: rows of one value, gradient or contribution. */
 typedef struct fold__buffer {
-    size_t offset, floats;
-    uint32_t size, first, last;
-    uint8_t elem, place;
+    size_t offset, floats; /* in the group's region or in scratch */
+    uint32_t size;         /* floats of a row */
+    uint32_t first, last;  /* a slab's lifetime */
+    uint8_t elem;          /* it has a row for each list element, else one for each call */
+    uint8_t place;         /* FOLD__SLAB… */
 } fold__buffer;
-/* A signature in a run. */
+/* A signature in a run. Its first members are of the calls that run, the others follow from its analysis. */
 typedef struct fold__run_sig {
-    uint32_t levels; /* longest chain of its own in the group being cut */
-    uint32_t sig, first_info, group_sig, first, first_elem; /* its first call that bears on the root, and the
-                                                     first of those whose list is not empty */
-    uint32_t calls;                                         /* that run */
-    uint32_t row_floats, elem_floats; /* of its program's values and gradients that outlive a batch: per call,
-                                         per list element */
-    uint32_t arrays;                  /* of pointers to rows that a batch takes at most */
-    size_t op_floats;                 /* scratch of an op, at most */
-    size_t elems;                     /* of those calls' lists */
-    uint8_t grad, partly;             /* some call needs a gradient; some does not */
-    uint64_t slot_grad;               /* inputs that get a gradient in some call */
-    uint64_t slot_back, slot_late;    /* inputs read in backward, and by weight gradients at the end */
+    uint32_t levels; /* the longest chain of its own calls in the group being cut */
+    uint32_t sig, first_info;
+    uint32_t group_sig;         /* its number in the group being listed, else NONE */
+    uint32_t first, first_elem; /* its first call that bears on the root, and the first with a list element */
+    uint32_t calls;             /* how many run */
+    uint32_t row_floats;        /* of values and gradients that outlive a batch, for a call, */
+    uint32_t elem_floats;       /* and for a list element */
+    uint32_t arrays;            /* of pointers to rows that a batch takes at most */
+    size_t op_floats;           /* scratch of an op, at most */
+    size_t elems;               /* list elements of the calls that run */
+    uint8_t grad, partly;       /* some call needs a gradient; some does not */
+    uint64_t slot_grad;         /* mask of inputs that get a gradient in some call */
+    uint64_t slot_back;         /* mask of inputs that backward reads */
+    uint64_t slot_late;         /* mask of inputs that weight gradients read at the end */
 } fold__run_sig;
-/* Of one value of a program, (behind the values) one input, or (behind those) one operand of an op, of which
-   part is the size and grad whether it gets a gradient. */
+/* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
+   those; of it only part, its size, and grad are set). */
 typedef struct fold__value_info {
-    uint64_t deps, cover; /* inputs it depends on; parts of it that got a contribution */
-    uint32_t part;
-    uint8_t grad, mode, back, late;
-    uint8_t stands;    /* needed even by a call whose list is empty */
-    uint8_t grad_late; /* its gradient is read when all batches have run backward */
-    uint8_t brief;     /* where it lives if it does not outlive its batch: a tile of it is enough, or it is
-                          PER_BATCH */
-    int8_t out;        /* which output it is; -1: none */
+    uint64_t deps;      /* mask of inputs it depends on */
+    uint64_t cover;     /* mask of parts that got a contribution */
+    uint32_t part;      /* floats of such a part */
+    uint8_t grad;       /* it gets a gradient */
+    uint8_t mode;       /* FOLD__GRAD_…: how that is put together */
+    uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
+    uint8_t stands;     /* it is needed even by a call whose list is empty */
+    uint8_t grad_late;  /* weight gradients read its gradient */
+    uint8_t brief;      /* where it lives if it does not outlive its batch: PER_TILE or PER_BATCH */
+    int8_t out;         /* which output it is; -1: none */
 } fold__value_info;
 /* What is known of a signature's program in runs where these inputs get gradients. */
 typedef struct fold__analysis {
-    uint32_t next, first_info; /* next: of the same signature, + 1 */
-    uint32_t row_floats, elem_floats, arrays;
+    uint32_t next; /* the next analysis of the same signature, + 1 */
+    uint32_t first_info;
+    uint32_t row_floats, elem_floats, arrays; /* these and those below: see fold__run_sig */
     size_t op_floats;
     uint64_t slot_grad, slot_back, slot_late;
-    uint8_t backward, grad;
+    uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
 } fold__analysis;
-/* Of a signature: its form in run `run`, and what is known of it from all runs since parameters were added or
- * frozen. */
+/* What is known of a signature since parameters were added or frozen. */
 typedef struct fold__known {
-    uint32_t run, run_sig, analyses;
-    uint8_t trains;
+    uint32_t run, run_sig; /* the run that met it last, and its number there */
+    uint32_t analyses;     /* the first of its analyses, + 1 */
+    uint8_t trains;        /* its program trains a parameter */
 } fold__known;
-/* One use of a parameter or shared node: a segment of an op's weight, its bias, a value used as an operand, a
- * shared input. */
+/* What a use of a parameter or shared node is: a segment of an op's weight, its bias, a value that is an
+   operand, an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
-/* How its sum joins floats [at, at + size) of the target's: made in place, where no earlier use of a
-   parameter reaches; by blocks, each added as soon as it is made; or apart. */
+/* How the sum of a use joins its floats of the target's total: it is made in place, where no earlier use of
+   the parameter reaches; by blocks, each added as soon as it is made; or apart, and then added. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
-typedef struct fold__use {
-    uint32_t run_sig, op, ref, kind, target, first;
-    int is_node, leads, sum;        /* leads: the first use of its parameter */
-    size_t at, size, sum_at, total; /* acc: its sum, total: its parameter's, in the run's accumulators;
-                                    NO_TOTAL: in the gradient itself */
-    uint64_t work;                  /* what it costs in the groups being summed */
-} fold__use;
 #define FOLD__NO_TOTAL SIZE_MAX
+typedef struct fold__use {
+    uint32_t run_sig, op, ref; /* the op of a program and its operand; of USE_SLOT, the input */
+    uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node */
+    uint32_t first;            /* the first call that has rows of it: uses are in this order */
+    int is_node;               /* the target is a node */
+    int leads;                 /* it is the first use of its parameter */
+    int sum;                   /* FOLD__SUM_… */
+    size_t at, size;           /* its floats of the target */
+    size_t sum_at;             /* where its sum lies in the run's sums */
+    size_t total;  /* where its parameter's total lies there; NO_TOTAL: it is the gradient itself */
+    uint64_t work; /* what it costs in the groups being summed */
+} fold__use;
 
-/* Where rows of an operand lie, for all batches of a stage: row 0, and how a batch moves on from there: not
-   at all (parameters, what is made tile by tile, or base NULL: nothing), with the calls or list elements of
-   its signature, or with its own rows. Else it is what the batch reads or writes outside (from), or a row
-   once for each of a call's list elements (spread). */
+/* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is (parameters,
+   what is made tile by tile, or nothing, with base NULL), or it moves by the calls or the list elements of
+   the signature, or by rows of the batch. Otherwise it is what the batch reads or writes outside. */
 enum { FOLD__STAYS, FOLD__BY_CALLS, FOLD__BY_ELEMS, FOLD__BY_ROWS, FOLD__OTHERWISE };
+/* Where the rows of an operand lie, for all batches of a stage. */
 typedef struct fold__spot {
     float *base;
     ptrdiff_t stride;
-    const fold_rows *from;
-    uint32_t offset;
-    uint8_t moves, spread;
+    const fold_rows *from; /* rows outside, or NULL */
+    uint32_t offset;       /* floats into each row of those */
+    uint8_t moves;
+    uint8_t spread; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
 } fold__spot;
 
-/* What a stage of a signature does with an op. first, end: the ops that run tile by tile with it; wanted,
-   spread: operands that get a gradient from it, and those of them that get it by list elements first;
-   finishes: outputs whose gradients are put together before; for_elements: only list elements need it;
-   is_list: it takes a list of elements for each row; data: it reads per-row data. run, run_back: its
-   functions; in, out, dout, din: where its operands, results and their gradients lie. */
+/* What a stage of a signature does with an op. */
 typedef struct fold__turn {
-    uint32_t wanted, spread;
-    int first, end;
-    uint8_t forward, backward, tiled, for_elements, is_list, data, finishes;
+    uint32_t wanted; /* mask of operands that get a gradient from it, */
+    uint32_t spread; /* and of those that get it by list elements first */
+    int first, end;  /* the ops that run tile by tile with it */
+    uint8_t forward, backward, tiled;
+    uint8_t for_elements; /* only list elements need it */
+    uint8_t is_list;      /* it takes a list of elements for each row */
+    uint8_t data;         /* it reads data of each row */
+    uint8_t finishes;     /* mask of outputs whose gradients are put together before */
     const fold__op_row *op;
-    void (*run)(const fold_op_call *call), (*run_back)(const fold_op_call *call);
-    fold__spot *in, *out, *dout, *din;
+    void (*run)(const fold_op_call *call);
+    void (*run_back)(const fold_op_call *call);
+    fold__spot *in, *out, *dout, *din; /* its operands, results and their gradients */
     fold__prepared prepared;
 } fold__turn;
 
-/* Who runs batches, one of the context's threads: its batch or part of one, its scratch, and the call of an
- * op being made. */
+/* Who runs batches, one for each of the context's threads. */
 typedef struct fold__worker {
+    /* the batch, or part of one, and what its stage has in common with others */
     fold__batch batch;
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
     fold__turn *turn; /* of each of the program's ops in stage `stage` */
     uint32_t stage;
-    const uint32_t *ids;           /* its calls */
-    uint32_t *list;                /* rows + 1 offsets of elements, within the batch */
-    float *region;                 /* of its group */
+    const uint32_t *ids; /* its calls */
+    uint32_t *list;      /* where each call's elements begin within the batch, and their end */
+    float *region;       /* where its group's slabs begin */
+    /* the tile */
     uint32_t tile, row;            /* rows of a tile; first row of the tile being run */
     ptrdiff_t at[FOLD__OTHERWISE]; /* where that row is for spots that move by calls, elements or rows */
-    fold__spot *spot; /* in scratch: of operands, values, and in training of values' gradients and
-                         contributions to operands */
+    /* scratch */
+    fold__spot *spot; /* of operands, values, and in training of values' gradients and of contributions */
     float *scratch;
-    char *free; /* scratch for pointers */
+    char *free; /* the part of scratch for pointers that is not in use */
+    /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD_MAX_IN], outer[FOLD_MAX_OUT];
+    /* the call of an op being made */
     fold__prepared prepared; /* of the eager twin and of sums */
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT], op_dout[FOLD_MAX_OUT], op_din[FOLD_MAX_IN + 1];
     uint32_t one_list[2]; /* eager: the one list */
+    /* what it counts */
     size_t kernel_calls, one_row_calls, events;
 } fold__worker;
 
 /* What a plan consists of, beside its arrays. */
 typedef struct fold__counts {
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
-    int head, tail;
-    size_t region, scratch, without_reuse; /* floats; without_reuse: of all buffers, if none shared memory */
-    const char *one_group;                 /* why there is but one */
+    int head, tail;         /* whether there is one */
+    size_t region, scratch; /* floats of all groups' region, and of a worker's scratch */
+    size_t without_reuse;   /* floats of all buffers if none shared memory */
+    const char *one_group;  /* why there is but one */
 } fold__counts;
 
 /* What tells one run's structure from another's, quickly. */
@@ -7908,9 +7943,9 @@ typedef struct fold__identity {
     uint64_t mode;
 } fold__identity;
 
-/* What a run knows of nodes (by id), calls and edges: type, pointer, count. They lie one behind the other in
-   one array of the context. TRAINING: in training alone. SAME: another name, for another phase, of an array
-   whose first meaning has served its time. These are a plan, which may be kept: */
+/* What a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind the
+   other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
+   phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__HEAD */                                   \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                  \
@@ -7934,7 +7969,7 @@ typedef struct fold__identity {
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */      \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges)
-/* And these are needed only until all is planned, or not before it runs: */
+/* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
     ALL(uint32_t, maker, nodes) /* of a value: the signature in a group that makes it, and output */       \
     ALL(uint32_t, part, nodes)  /* the size of the parts that contributions cover; see `cover` */          \
@@ -7945,31 +7980,45 @@ typedef struct fold__identity {
     TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
 
 typedef struct fold__run {
+    /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
     FOLD__RUN_NODE_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
     FOLD__RUN_PLANNING_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
-    /* the plan */
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__ARRAY_MEMBER,
                  FOLD__ARRAY_MEMBER)
-    uint32_t runs, n_known, n_analyses, n_info, of_layout,
-        of_table;      /* the last two: of which parameters and signatures that is known */
-    size_t node_bytes; /* bytes of the node arrays that make up a plan */
-    size_t replayed;   /* where those lie in the array of plans when an earlier plan is used again; else 0 */
-    uint32_t n_uses, root, root_offset; /* the root's value, and which of its floats is the root */
-    int changed, backward, recompute;   /* changed: values of earlier runs are of other parameters; anew: they
-                                      are computed again, as in any backward */
-    int shared_grads;                   /* some use is of a shared node */
+    uint64_t moves; /* of the context's arrays, when these pointers were renewed */
+
+    /* what is known of signatures from run to run */
+    uint32_t runs; /* since it is known; the number of this run */
+    uint32_t n_known, n_analyses, n_info;
+    uint32_t of_layout, of_table; /* of which parameters and which signatures it is known */
+
+    /* what this run was asked for */
+    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
+    int backward;
+    int changed;    /* parameters have changed since values of earlier runs were computed */
+    int recompute;  /* those values are computed again: when parameters have changed, and in any backward */
+    uint64_t began; /* when, by the clock */
+
+    /* the plan */
+    fold__counts counts;
+    fold__identity identity; /* of the run, when the context keeps plans */
+    size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
+    size_t replayed; /* where those lie in the array of plans when an earlier plan is used again; else 0 */
+    uint32_t shown_epoch;              /* the recording whose plan this is; 0: no plan is whole */
+    uint32_t shown_nodes, shown_edges; /* how long that recording was */
+
+    /* sums of the uses of parameters and shared nodes */
+    uint32_t n_uses;
+    int shared_grads;   /* some use is of a shared node */
     int sums_in_one_go; /* one group and one thread make all sums of parameters: each is whole, and added,
-                   before the next begins */
-    size_t sum_floats, sums_used; /* floats */
-    size_t widest_value;          /* value, in floats: the room of a row that nobody reads */
-    fold__counts counts;          /* the plan's sizes */
-    fold__identity identity;      /* of the run, when the context keeps plans */
-    uint64_t moves;               /* of arrays, when the pointers to them were renewed */
-    uint64_t began;               /* by the clock */
-    uint32_t shown_epoch, shown_nodes,
-        shown_edges; /* the recording whose plan this is; epoch 0: none is whole */
+                           before the next begins */
+    size_t sum_floats;  /* of uses and totals */
+    size_t sums_used;   /* of those and the looked-up rows so far */
+
+    /* rows that are written and that nobody reads, one for each worker */
     float *trash;
+    size_t widest_value; /* floats of such a row */
 } fold__run;
 
 static size_t fold__ctx_bytes(void)
@@ -18140,8 +18189,8 @@ FOLD__GRAD(3, 3)
 FOLD__GRAD(4, 2)
 FOLD__GRAD(6, 2)
 #endif
-    static void FOLD__ISA(grad)(int rows, const fold_rows *input, int i, int inner, const fold_rows *dy,
-                                int j, int columns, float *dw, size_t ldw)
+static void FOLD__ISA(grad)(int rows, const fold_rows *input, int i, int inner, const fold_rows *dy, int j,
+                            int columns, float *dw, size_t ldw)
 {
     int row, height;
 #if FOLD__SIMD_PASS == 512
@@ -18171,11 +18220,13 @@ FOLD__TILE(1, 1)
 FOLD__TILE(1, 2)
 FOLD__TILE(1, 3)
 FOLD__TILE(1, 4)
-FOLD__TILE(1, 8) FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 3) FOLD__TILE(2, 4) FOLD__TILE(2, 8)
-    FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2)
-        FOLD__TILE(4, 3) FOLD__TILE(4, 4) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4)
-            FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5)
-                FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
+FOLD__TILE(1, 8)
+FOLD__TILE(2, 1)
+FOLD__TILE(2, 2) FOLD__TILE(2, 3) FOLD__TILE(2, 4) FOLD__TILE(2, 8) FOLD__TILE(3, 1) FOLD__TILE(3, 2)
+    FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4)
+        FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4) FOLD__NARROW(1, 1)
+            FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(3, 1)
+                FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
 #define FOLD__LIST                                                                                      \
     1, 6, { 2, 2, 1, 1, 1, 1 },                                                                         \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL,           \
@@ -18201,10 +18252,12 @@ FOLD__TILE(1, 1)
 FOLD__TILE(1, 2)
 FOLD__TILE(1, 4)
 FOLD__TILE(1, 8)
-FOLD__TILE(2, 1) FOLD__TILE(2, 2) FOLD__TILE(2, 4) FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 4)
-    FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
-        FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2)
-            FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
+FOLD__TILE(2, 1)
+FOLD__TILE(2, 2)
+FOLD__TILE(2, 4) FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2)
+    FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3)
+        FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3)
+            FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
 #define FOLD__LIST                                                                                        \
     1, 6, { 4, 2, 2, 1, 1, 1 },                                                                           \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) },     \
@@ -18229,7 +18282,9 @@ FOLD__TILE(1, 4)
 FOLD__TILE(1, 8)
 FOLD__TILE(2, 4)
 FOLD__TILE(3, 4)
-FOLD__TILE(4, 4) FOLD__TILE(6, 4) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
+FOLD__TILE(4, 4)
+FOLD__TILE(6, 4)
+FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
 #define FOLD__LIST                                                                \
     4, 6, { 2, 1, 1, 1, 1, 1 },                                                   \
         { { NULL, NULL, NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
@@ -18249,7 +18304,9 @@ FOLD__TILE(1, 2)
 FOLD__TILE(1, 4)
 FOLD__TILE(1, 8)
 FOLD__TILE(2, 2)
-FOLD__TILE(4, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
+FOLD__TILE(4, 2)
+FOLD__NARROW(1, 1)
+FOLD__NARROW(1, 2)
 #define FOLD__LIST                                                                          \
     2, 4, { 4, 1, 1, 1, 1, 1 },                                                             \
         { { NULL, FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
