@@ -2729,7 +2729,8 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(div, div, div, "gb", d_div_b, "gyb")                                                                  \
     X(min, min, d_min_a, "gab", d_min_b, "gab")                                                             \
     X(max, max, d_max_a, "gab", d_max_b, "gab")                                                             \
-    X(neg, neg, neg, "g", copy, "") X(exp, exp, d_exp, "gy", copy, "") X(log, log, d_log, "ga", copy, "")   \
+    X(neg, neg, neg, "g", copy, "")                                                                         \
+    X(exp, exp, d_exp, "gy", copy, "") X(log, log, d_log, "ga", copy, "")                                   \
         X(sqrt, sqrt, d_sqrt, "gy", copy, "") X(square, square, d_square, "ga", copy, "")                   \
             X(abs, abs, d_abs, "ga", copy, "") X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "")               \
                 X(tanh, tanh, d_tanh, "gy", copy, "") X(relu, relu, d_relu, "gy", copy, "")                 \
@@ -4688,7 +4689,7 @@ FOLD_API void fold_grads_clear(fold_model *m)
     NODE(OFFSET, uint32_t, offset)           /* of a window in that value, in floats */                   \
     NODE(SHAPE, uint32_t, shape)             /* index into `shapes` */                                    \
     NODE(PLACE, uint32_t, place)             /* of its value in `data`, in 16 floats */                   \
-    NODE(NODE_DATA, uint64_t, node_data)     /* by kind: see fold__node_… below */                      \
+    NODE(NODE_DATA, uint64_t, node_data)     /* by kind: see the accessors fold__node_… */              \
     NODE(VALUE_ROW, float *, value)          /* in a run: where a value that no op makes lies */          \
     NODE(CALLS, uint32_t, calls)             /* the nodes that are ops or calls of cells, in order */     \
     EDGE(EDGE_SOURCE, uint32_t, edge_source) /* the value that is read */                                 \
@@ -4922,6 +4923,62 @@ struct fold_ctx {
     struct fold__run *run;
 };
 
+/* What `node_data` holds, by kind of node; it is read by these accessors.
+     OP      what the op or call was recorded with, which is no part of its signature: fold__request.data. For
+   a product, the concatenation whose parts it reads: fold__node_whole. For a copy at an output of an eager
+   call, where that call's nodes lie: fold__barrier_… EXTRA   the node of its call, which is the call's first
+   output: fold__node_call INPUT   in a traced body, which of the body's inputs it is: fold__node_ordinal REF
+   the address of the caller's values: fold__node_address LOOKUP  the table and the row: fold__node_table and
+   fold__node_table_row PARAM   the parameter: fold__node_param WINDOW  where it stands for the first output
+   of an eager or inlined call, how many outputs there are, else 0: fold__node_outputs. The header of an eager
+   call that merges: where the call's draws begin ELEMS   the length of the list. Parameters count from 0
+   here. */
+FOLD__INLINE uint64_t fold__node_op_data(const fold_ctx *f, uint32_t id) { return f->node_data[id]; }
+FOLD__INLINE uint32_t fold__node_whole(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
+FOLD__INLINE uint32_t fold__node_call(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
+FOLD__INLINE uint32_t fold__node_ordinal(const fold_ctx *f, uint32_t id)
+{
+    return (uint32_t)f->node_data[id];
+}
+FOLD__INLINE float *fold__node_address(const fold_ctx *f, uint32_t id)
+{
+    return (float *)(uintptr_t)f->node_data[id];
+}
+FOLD__INLINE uint32_t fold__node_param(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
+FOLD__INLINE int fold__node_outputs(const fold_ctx *f, uint32_t id) { return (int)f->node_data[id]; }
+
+static uint64_t fold__lookup_data(uint32_t table, uint32_t row) { return (uint64_t)table << 32 | row; }
+FOLD__INLINE uint32_t fold__node_table(const fold_ctx *f, uint32_t id)
+{
+    return (uint32_t)(f->node_data[id] >> 32);
+}
+FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
+{
+    return (uint32_t)f->node_data[id];
+}
+
+/* Of a copy at an output of an eager call: the first node of the call, how many outputs the call has, and the
+   node of the copy at its first output. */
+static uint64_t fold__barrier_data(uint32_t first_node, int n_out, int output)
+{
+    return (uint64_t)first_node << 32 | (uint64_t)n_out << 8 | (1u + (uint32_t)output);
+}
+FOLD__INLINE uint32_t fold__barrier_first_node(const fold_ctx *f, uint32_t id)
+{
+    return (uint32_t)(f->node_data[id] >> 32);
+}
+FOLD__INLINE uint32_t fold__barrier_outputs(const fold_ctx *f, uint32_t id)
+{
+    return (uint32_t)f->node_data[id] >> 8;
+}
+FOLD__INLINE uint32_t fold__barrier_first_output(const fold_ctx *f, uint32_t id)
+{
+    return id + 1 - ((uint32_t)f->node_data[id] & 255u);
+}
+
+/* The kind of a node, without its flags. */
+FOLD__INLINE uint32_t fold__kind_of(const fold_ctx *f, uint32_t id) { return f->kind[id] & FOLD__KIND_MASK; }
+
 static size_t fold__ctx_bytes(void);
 
 static void fold__fail(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
@@ -5101,7 +5158,7 @@ static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape 
     entries[f->n_shapes].size = (uint32_t)fold__shape_size(shape);
     return f->n_shapes++;
 }
-static int fold__is_op(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__KIND_MASK) == FOLD__OP; }
+static int fold__is_op(const fold_ctx *f, uint32_t id) { return fold__kind_of(f, id) == FOLD__OP; }
 static uint32_t fold__value_size(const fold_ctx *f, uint32_t id) { return f->shapes[f->shape[id]].size; }
 
 static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
@@ -5380,8 +5437,8 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, cons
 /* The identity of a shared operand in a key: a parameter, or a place in the recording. */
 static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operand)
 {
-    const uint32_t kind = f->kind[operand->source] & FOLD__KIND_MASK;
-    return kind == FOLD__PARAM ? 0x80000000u | (uint32_t)f->node_data[operand->source] : operand->source;
+    const uint32_t kind = fold__kind_of(f, operand->source);
+    return kind == FOLD__PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
 }
 
 /* Writes the key of a request and returns its words; `shared` gets the mask of shared inputs. */
@@ -5603,15 +5660,14 @@ static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
 {
     uint32_t *table = f->twins;
     const uint32_t mask = f->twins_size - 1;
-    const uint32_t first = f->first_edge[id], count = f->n_edges - first,
-                   kind = f->kind[id] & FOLD__KIND_MASK;
+    const uint32_t first = f->first_edge[id], count = f->n_edges - first, kind = fold__kind_of(f, id);
     uint32_t hash = fold__hash_words(f->edge_source + first, count) * 31u +
                     fold__hash_words(f->edge_offset + first, count) + f->sig[id] * 0x9e3779b1u + kind;
     hash ^= (uint32_t)fold__mix64(f->node_data[id]);
     for (hash &= mask; table[hash]; hash = (hash + 1) & mask) {
         const uint32_t twin = table[hash], twin_first = f->first_edge[twin];
         if (f->sig[twin] == f->sig[id] && f->node_data[twin] == f->node_data[id] &&
-            f->kind[twin] % 8 == kind && f->shape[twin] == f->shape[id] &&
+            fold__kind_of(f, twin) == kind && f->shape[twin] == f->shape[id] &&
             f->first_edge[twin + 1] - twin_first == count &&
             (!count ||
              (!memcmp(f->edge_source + twin_first, f->edge_source + first, count * sizeof *f->edge_source) &&
@@ -5631,7 +5687,7 @@ static void fold__fill_twins(fold_ctx *f, uint32_t size)
     memset(f->twins, 0, size * sizeof(uint32_t));
     const uint32_t edges = f->n_edges;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+        const uint32_t kind = fold__kind_of(f, id);
         if (f->sig[id] && f->sigs[f->sig[id]].tag_cell)
             continue;
         if (kind != FOLD__OP && kind != FOLD__LOOKUP && !f->sig[id])
@@ -5844,8 +5900,8 @@ static void fold__list_operand(const fold_ctx *f, const fold__list *list, int co
                             : list->first[element * list->step + (size_t)component].id;
     *source = f->source[id];
     *offset = f->offset[id];
-    if ((f->kind[*source] & FOLD__KIND_MASK) == FOLD__PARAM)
-        *source = fold__use_node(f, (uint32_t)f->node_data[*source])[1];
+    if (fold__kind_of(f, *source) == FOLD__PARAM)
+        *source = fold__use_node(f, fold__node_param(f, *source))[1];
 }
 
 static size_t fold__n_operands(const fold__request *request)
@@ -6122,7 +6178,7 @@ static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape 
     if (fold__broken(f))
         return fold__null;
     if (!fold__shape_ok(shape)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "input: a shape_index needs rank 1 to 4 and dimensions of at least 1");
+        fold__fail(f, FOLD_BAD_SHAPE, "input: a shape needs rank 1 to 4 and dimensions of at least 1");
         return fold__null;
     }
     if (f->frame.cell) {
@@ -6164,8 +6220,7 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
     if (!values)
         return fold__missing(f, "input_ref");
     if (!fold__shape_ok(&shape)) {
-        fold__fail(f, FOLD_BAD_SHAPE,
-                   "input_ref: a shape_index needs rank 1 to 4 and dimensions of at least 1");
+        fold__fail(f, FOLD_BAD_SHAPE, "input_ref: a shape needs rank 1 to 4 and dimensions of at least 1");
         return fold__null;
     }
     if (f->frame.cell) {
@@ -6226,7 +6281,7 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     if (shape == FOLD__NONE || !fold__room(f, 1, 0) || (f->dedupe && !fold__twins_ready(f)))
         return fold__null;
     const uint32_t id =
-        fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, (uint64_t)(table.id - 1) << 32 | (uint32_t)row);
+        fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
     const uint32_t twin = f->dedupe ? fold__find_twin(f, id) : 0;
     return twin ? fold__found_twin(f, id, twin) : fold__handle(f, id);
 }
@@ -6348,7 +6403,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
-        const uint32_t id = f->calls[call], whole = (uint32_t)f->node_data[id];
+        const uint32_t id = f->calls[call], whole = fold__node_whole(f, id);
         if (whole && f->sigs[f->sig[id]].op == FOLD__OP_linear && (f->kind[whole] & FOLD__KEEP_GRAD))
             fold__read_whole(f, id, whole);
     }
@@ -6406,14 +6461,13 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__null;
     }
     if (vector && (vector->shape.rank != 1 || vector->shape.dim[0] != outputs)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: vector %s must be [%d], %s is [%d x %d]", who, vector->name,
-                   outputs, matrix->name, matrix->shape.dim[0], matrix->shape.dim[1]);
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who, vector->name, outputs,
+                   matrix->name, matrix->shape.dim[0], matrix->shape.dim[1]);
         return fold__null;
     }
     for (int i = 0; i < count; i++) { /* rows like any others; a parameter's by a copy */
         operands[i].kind = (uint8_t)(operands[i].kind & ~FOLD__SHARED);
-        if ((f->kind[operands[i].source] & FOLD__KIND_MASK) == FOLD__PARAM &&
-            !fold__copy_operand(f, &operands[i]))
+        if (fold__kind_of(f, operands[i].source) == FOLD__PARAM && !fold__copy_operand(f, &operands[i]))
             return fold__null;
     }
     const int32_t attr[4] = { transposed, starts, starts ? inputs - given : 0, outputs };
@@ -6451,8 +6505,8 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     if (!fold__operand_of(f, b, "matmul", &operand))
         return fold__null;
     const int whole = operand.shape == f->shape[operand.source]; /* as it is packed */
-    if ((f->kind[operand.source] & FOLD__KIND_MASK) == FOLD__PARAM && whole) {
-        const fold_param weight = { (uint32_t)f->node_data[operand.source] + 1, f->model->salt },
+    if (fold__kind_of(f, operand.source) == FOLD__PARAM && whole) {
+        const fold_param weight = { fold__node_param(f, operand.source) + 1, f->model->salt },
                          none = { 0, 0 };
         const fold__param_data *param = fold__param_of(f->model, weight);
         if ((param->uses & FOLD_FOR_LINEAR) && fold__operand_shape(f, &operand)->rank == 2)
@@ -6774,7 +6828,7 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
 /* Makes the per-sample copy of a parameter that stands for it in lists. */
 static int fold__copy_param(fold_ctx *f, uint32_t source)
 {
-    const uint32_t param = (uint32_t)f->node_data[source];
+    const uint32_t param = fold__node_param(f, source);
     fold__operand operand = { source, 0, f->shape[source], f->kind[source] };
     if (fold__use_node(f, param)[1])
         return 1;
@@ -6981,13 +7035,13 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 
 static uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
-    switch (f->kind[source] & FOLD__KIND_MASK) {
+    switch (fold__kind_of(f, source)) {
     case FOLD__OP: return f->sigs[f->sig[source]].tag_op;
     case FOLD__EXTRA:
-        return f->sigs[f->sig[f->node_data[source]]].tag_op +
-               ((source - (uint32_t)f->node_data[source]) << 20);
-    case FOLD__INPUT: return FOLD__TAG_BARRIER + 1 + (uint32_t)f->node_data[source];
-    case FOLD__PARAM: return FOLD__TAG_PARAM + (uint32_t)f->node_data[source];
+        return f->sigs[f->sig[fold__node_call(f, source)]].tag_op +
+               ((source - fold__node_call(f, source)) << 20);
+    case FOLD__INPUT: return FOLD__TAG_BARRIER + 1 + fold__node_ordinal(f, source);
+    case FOLD__PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
     default: return f->element_tag[source]; /* elements */
     }
 }
@@ -7182,7 +7236,7 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
         request.op = FOLD__OP_copy;
         request.in = &operand;
         request.n_in = 1;
-        if ((f->kind[operand.source] & FOLD__KIND_MASK) == FOLD__PARAM)
+        if (fold__kind_of(f, operand.source) == FOLD__PARAM)
             operand.kind |= FOLD__SHARED;
         out[output] = fold__record(f, &request);
         if (!out[output].id)
@@ -7209,11 +7263,11 @@ static void fold__trace_live(const fold__trace *trace)
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
         if (!trace->live[id])
             continue;
-        if ((tracer->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA) {
-            trace->live[tracer->node_data[id]] = 1;
+        if (fold__kind_of(tracer, id) == FOLD__EXTRA) {
+            trace->live[fold__node_call(tracer, id)] = 1;
             continue;
         }
-        if ((tracer->kind[id] & FOLD__KIND_MASK) != FOLD__OP)
+        if (fold__kind_of(tracer, id) != FOLD__OP)
             continue;
         for (uint32_t edge = tracer->first_edge[id]; edge < tracer->first_edge[id + 1]; edge++)
             trace->live[tracer->edge_source[edge]] = 1;
@@ -7225,14 +7279,14 @@ static void fold__trace_ref(const fold__trace *trace, uint32_t edge, fold__ref *
     const fold_ctx *tracer = trace->tracer;
     const uint32_t source = tracer->edge_source[edge], n_in = (uint32_t)trace->cell->desc.n_in;
     ref->offset = tracer->edge_offset[edge];
-    switch (tracer->kind[source] & FOLD__KIND_MASK) {
+    switch (fold__kind_of(tracer, source)) {
     case FOLD__INPUT:
-        ref->kind = tracer->node_data[source] < n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
-        ref->index = (uint32_t)tracer->node_data[source] - (ref->kind == FOLD__FROM_LIST ? n_in : 0);
+        ref->kind = fold__node_ordinal(tracer, source) < n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
+        ref->index = fold__node_ordinal(tracer, source) - (ref->kind == FOLD__FROM_LIST ? n_in : 0);
         break;
     case FOLD__PARAM:
         ref->kind = FOLD__FROM_PARAM;
-        ref->index = (uint32_t)tracer->node_data[source];
+        ref->index = fold__node_param(tracer, source);
         break;
     default: ref->kind = FOLD__FROM_VALUE; ref->index = trace->value_of[source];
     }
@@ -7267,7 +7321,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     uint32_t n_refs = 0, n_shapes = 0;
     int n_trace = 0;
     for (uint32_t id = 1; id <= tracer->n_nodes; id++) {
-        if ((tracer->kind[id] & FOLD__KIND_MASK) != FOLD__OP)
+        if (fold__kind_of(tracer, id) != FOLD__OP)
             continue;
         const fold__sig *sig = &tracer->sigs[tracer->sig[id]];
         trace->cell->trace[n_trace].op = sig->op;
@@ -7285,7 +7339,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
         op->first_shape = n_shapes;
         op->first_value = (uint32_t)program->n_values;
         op->elem = (tracer->kind[id] & FOLD__ELEM) != 0;
-        op->data = tracer->node_data[id];
+        op->data = fold__node_op_data(tracer, id);
         memcpy(shapes + n_shapes, one.shape, (size_t)(op->n_in + op->n_out) * sizeof *shapes);
         n_shapes += (uint32_t)op->n_in + op->n_out;
         for (uint32_t edge = tracer->first_edge[id]; edge < tracer->first_edge[id + 1]; edge++)
@@ -7571,8 +7625,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
         fine = fold__operand_of(f, out[output], cell->name, &operand);
         if (fine)
             barrier[output] = fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)output, &operand,
-                                            (uint64_t)first_input << 32 | (uint64_t)cell->desc.n_out << 8 |
-                                                (1u + (uint32_t)output));
+                                            fold__barrier_data(first_input, cell->desc.n_out, output));
         fine = fine && barrier[output];
     }
     memset(&f->frame, 0, sizeof f->frame);
@@ -7705,10 +7758,11 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 {
     if (!fold__is_live(f, call, "out"))
         return fold__null;
-    const uint32_t kind = f->kind[call.id] & FOLD__KIND_MASK;
-    const int count = kind == FOLD__OP                                ? f->sigs[f->sig[call.id]].n_out
-                      : kind == FOLD__WINDOW && f->node_data[call.id] ? (int)f->node_data[call.id]
-                                                                      : 1;
+    const uint32_t kind = fold__kind_of(f, call.id);
+    const int count = kind == FOLD__OP ? f->sigs[f->sig[call.id]].n_out
+                      : kind == FOLD__WINDOW && fold__node_outputs(f, call.id)
+                          ? fold__node_outputs(f, call.id)
+                          : 1;
     if (i < 0 || i >= count) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "out: output %d of a call with %d", i, count);
         return fold__null;
@@ -8032,7 +8086,7 @@ static struct fold__run *fold__run_of(fold_ctx *f)
 
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
-    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? (uint32_t)f->node_data[id] : id;
+    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? fold__node_call(f, id) : id;
 }
 
 /* Carves arrays out of one arena array: two passes, sizes first, then pointers. */
@@ -8138,7 +8192,7 @@ static int fold__node_arrays(fold_ctx *f)
 
 /* -- what runs ------------------------------------------------------------------------------- */
 
-/* Eager: an output's barrier holds its index + 1, the number of outputs and the call's first node. */
+/* Eager: whether a node is the copy that stands for an output of a call. */
 static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = f->eager && fold__is_op(f, id) ? f->sigs[f->sig[id]].tag_op : 0;
@@ -8150,8 +8204,7 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
 {
     if (!fold__is_output_barrier(f, id))
         return id;
-    const uint32_t first = id + 1 - ((uint32_t)f->node_data[id] & 255u),
-                   count = (uint32_t)f->node_data[id] >> 8;
+    const uint32_t first = fold__barrier_first_output(f, id), count = fold__barrier_outputs(f, id);
     for (uint32_t sibling = first; sibling < first + count; sibling++)
         f->run->state[sibling] |= marks;
     if (first + count - 1 > f->run->counts.last_node)
@@ -8180,8 +8233,8 @@ static uint32_t fold__barrier_input(const fold__sig *call, uint32_t tag)
 static void fold__need_inputs(const fold_ctx *f, uint32_t id)
 {
     uint8_t *state = f->run->state;
-    const uint32_t first = (uint32_t)(f->node_data[id] >> 32);
-    if (!fold__is_output_barrier(f, id) || ((uint32_t)f->node_data[id] & 255u) != 1)
+    const uint32_t first = fold__barrier_first_node(f, id);
+    if (!fold__is_output_barrier(f, id) || fold__barrier_first_output(f, id) != id)
         return;
     const fold__sig *call = &f->sigs[f->sigs[f->sig[id]].tag_cell];
     const fold__cell_data *cell = &fold__cells(f->model)[call->op & ~FOLD__CELL_OP];
@@ -8203,8 +8256,8 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     if (f->kind[id] & FOLD__KEEP_GRAD)
         return 1;
     switch (f->kind[id] & FOLD__KIND_MASK) {
-    case FOLD__LOOKUP: return fold__trainable(f->model, &fold__params(f->model)[f->node_data[id] >> 32]);
-    case FOLD__PARAM: return fold__trainable(f->model, &fold__params(f->model)[f->node_data[id]]);
+    case FOLD__LOOKUP: return fold__trainable(f->model, &fold__params(f->model)[fold__node_table(f, id)]);
+    case FOLD__PARAM: return fold__trainable(f->model, &fold__params(f->model)[fold__node_param(f, id)]);
     default: return 0;
     }
 }
@@ -8425,12 +8478,12 @@ static int fold__call_grad(const fold_ctx *f, uint32_t id)
     const fold__run *run = f->run;
     if (!fold__is_output_barrier(f, id))
         return 0;
-    const uint32_t call = f->sigs[f->sig[id]].tag_cell, first = id + 1 - ((uint32_t)f->node_data[id] & 255u);
+    const uint32_t call = f->sigs[f->sig[id]].tag_cell, first = fold__barrier_first_output(f, id);
     const fold__sig *sig = &f->sigs[call];
     int grad = run->known[call].trains;
     for (uint32_t output = 0; output < sig->n_out; output++)
         grad |= (f->kind[first + output] & FOLD__KEEP_GRAD) != 0;
-    for (uint32_t node = (uint32_t)(f->node_data[id] >> 32); node < first && !grad; node++) {
+    for (uint32_t node = fold__barrier_first_node(f, id); node < first && !grad; node++) {
         const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0,
                        input = fold__barrier_input(sig, tag);
         grad = input != FOLD__NONE && (sig->differentiable >> input & 1) && run->grad[node];
@@ -8453,7 +8506,7 @@ static void fold__mark_grads(fold_ctx *f)
         case FOLD__PARAM:
         case FOLD__INPUT:
         case FOLD__REF: run->grad[id] = (uint8_t)fold__leaf_grad(f, id); break;
-        case FOLD__EXTRA: run->grad[id] = run->grad[f->node_data[id]]; break;
+        case FOLD__EXTRA: run->grad[id] = run->grad[fold__node_call(f, id)]; break;
         case FOLD__OP: {
             const fold__slots slots = fold__slots_of(f, id);
             uint8_t grad = (f->kind[id] & FOLD__KEEP_GRAD) != 0;
@@ -9258,7 +9311,7 @@ static int fold__tie_lookups(fold_ctx *f)
         if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__LOOKUP || !run->grad[id] ||
             (run->state[id] & FOLD__HEAD))
             continue;
-        uint32_t *reach = &last[f->node_data[id] >> 32];
+        uint32_t *reach = &last[fold__node_table(f, id)];
         *reach = run->reach[id] = run->reach[id] > *reach ? run->reach[id] : *reach;
     }
     return 1;
@@ -10646,7 +10699,7 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
         if (op->elem)
             while (worker->list[call + 1] <= at)
                 call++;
-        const uint64_t base = f->node_data[worker->ids[op->elem ? call : at]];
+        const uint64_t base = fold__node_op_data(f, worker->ids[op->elem ? call : at]);
         data[i] = !random ? base
                           : fold__draw_key(base, worker->program.is_cell ? op->data : 0,
                                            op->elem ? at - worker->list[call] + 1 : 0);
@@ -11395,8 +11448,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
         if (!run->grad[source] || !run->grad[run->run_sig[run_sig].first])
             continue;
         if ((f->kind[source] & FOLD__KIND_MASK) == FOLD__PARAM) {
-            if (!fold__add_param_use(f, run_sig, 0, operand, FOLD__USE_SLOT, (uint32_t)f->node_data[source],
-                                     0))
+            if (!fold__add_param_use(f, run_sig, 0, operand, FOLD__USE_SLOT, fold__node_param(f, source), 0))
                 return 0;
         } else {
             const fold__use use = { run_sig,
@@ -11753,8 +11805,8 @@ static void fold__commit_uses(fold_ctx *f)
 
 static fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id, uint32_t *row)
 {
-    *row = (uint32_t)f->node_data[id];
-    return &fold__params(f->model)[f->node_data[id] >> 32];
+    *row = fold__node_table_row(f, id);
+    return &fold__params(f->model)[fold__node_table(f, id)];
 }
 
 /* Adds one looked-up row's gradient to its sum, which starts at the first of them. */
@@ -11836,9 +11888,9 @@ static int fold__reserve_sums(fold_ctx *f)
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
-    switch (f->kind[id] & FOLD__KIND_MASK) {
-    case FOLD__REF: return (float *)(uintptr_t)f->node_data[id];
-    case FOLD__PARAM: return fold__values(m) + fold__params(m)[f->node_data[id]].at;
+    switch (fold__kind_of(f, id)) {
+    case FOLD__REF: return fold__node_address(f, id);
+    case FOLD__PARAM: return fold__values(m) + fold__params(m)[fold__node_param(f, id)].at;
     case FOLD__LOOKUP: {
         uint32_t row;
         const fold__param_data *param = fold__lookup_table(f, id, &row);
@@ -11923,7 +11975,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
     fold_op_call *call = fold__eager_set_call(f, id, &program, &pointers);
     uint64_t key = 0;
     if (fold__is_random(f, program.op)) {
-        key = fold__draw_key(f->node_data[id], 0, 0);
+        key = fold__draw_key(fold__node_op_data(f, id), 0, 0);
         call->data = &key;
     }
     if (key && !f->training)
@@ -11947,7 +11999,7 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
     fold_op_call *call = fold__eager_set_call(f, id, &program, &pointers);
     uint64_t key = 0;
     if (fold__is_random(f, program.op)) {
-        key = fold__draw_key(f->node_data[id], 0, 0);
+        key = fold__draw_key(fold__node_op_data(f, id), 0, 0);
         call->data = &key;
     }
     for (uint32_t output = 0; output < slots.sig->n_out; output++) {
@@ -12059,7 +12111,7 @@ static int fold__eager_reserve(fold_ctx *f)
         at += fold__round_up(fold__value_size(f, id), 16);
         if (run->mode[id] == FOLD__GRAD_SOME_PARTS)
             fold__clear_row(run->grad_row[id], fold__value_size(f, id));
-        const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+        const uint32_t kind = fold__kind_of(f, id);
         if (kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF)
             run->leaves[run->counts.leaves++] = id;
     }
@@ -12087,7 +12139,7 @@ static int fold__eager_backward(fold_ctx *f)
             fold__eager_use(f, &run->use[use]);
     for (uint32_t i = 0; i < run->counts.leaves; i++) {
         fold__finish_gradient(f, run->worker, run->leaves[i], run->group);
-        if ((f->kind[run->leaves[i]] & FOLD__KIND_MASK) == FOLD__LOOKUP)
+        if (fold__kind_of(f, run->leaves[i]) == FOLD__LOOKUP)
             fold__accumulate_lookup(f, run->leaves[i]);
     }
     fold__commit_uses(f);
@@ -12166,7 +12218,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
     if (kind != FOLD__LOOKUP && kind != FOLD__PARAM)
         return 0;
-    *param = (uint32_t)(kind == FOLD__LOOKUP ? f->node_data[id] >> 32 : f->node_data[id]);
+    *param = kind == FOLD__LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
     return 1;
 }
 
@@ -13017,7 +13069,7 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
     if (!fold__copy_param(f, operand.source))
         return fold__null;
     const fold_shape shape = *fold__operand_shape(f, &operand);
-    operand.source = fold__use_node(f, (uint32_t)f->node_data[operand.source])[1];
+    operand.source = fold__use_node(f, fold__node_param(f, operand.source))[1];
     operand.kind = FOLD__OP;
     return fold__window(f, &operand, 0, &shape, 0);
 }
@@ -13483,8 +13535,8 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settin
     step.keep_s = step.add_s = 1;
     return fold__step_model(m, &step, 0);
 }
-/* What is computed from settings is computed as in runs, whatever rounding the host has set: not inlined, or a
-   compiler could move it out of there. */
+/* What is computed from settings is computed as in runs, whatever rounding the host has set: not inlined, or
+   a compiler could move it out of there. */
 FOLD__NOINLINE static fold__step fold__rmsprop_of(const fold_rmsprop *settings)
 {
     const fold_rmsprop standard = fold_rmsprop_default();
@@ -13741,7 +13793,7 @@ static const fold__projection *fold__projection_for(const fold_ctx *f, fold_cell
     const fold__projection *projection = &fold__cells(f->model)[cell.id - 1].projection;
     if (!projection->cell.id || !x.id || x.id > f->n_nodes)
         return NULL;
-    return (f->kind[f->source[x.id]] & FOLD__KIND_MASK) == FOLD__LOOKUP ? projection : NULL;
+    return fold__kind_of(f, f->source[x.id]) == FOLD__LOOKUP ? projection : NULL;
 }
 
 static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -14854,7 +14906,7 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
     const char *before = "leaves: ";
     uint32_t param;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+        const uint32_t kind = fold__kind_of(f, id);
         inputs += kind == FOLD__INPUT || kind == FOLD__REF;
     }
     if (inputs) {
@@ -14866,7 +14918,7 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
         size_t rows = 0;
         for (uint32_t id = 1; id <= f->n_nodes; id++)
             rows += fold__leaf_param(f, id, &param) && param == param_index &&
-                    (f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP;
+                    fold__kind_of(f, id) == FOLD__LOOKUP;
         if (!rows)
             continue;
         fold__put(text, "%s", before);
@@ -15089,10 +15141,10 @@ static int fold__hue(uint32_t index) { return (int)((index * 137u + 210u) % 360u
 /* "embed 7", "W", "input 3", of a value that an earlier run made "compose 12". */
 static void fold__put_leaf(fold__text *text, const fold_ctx *f, uint32_t id, int characters)
 {
-    const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+    const uint32_t kind = fold__kind_of(f, id);
     fold__put_name(text, fold__maker_of(f, id).name, characters);
     if (kind != FOLD__PARAM)
-        fold__put(text, " %lu", (unsigned long)(kind == FOLD__LOOKUP ? (uint32_t)f->node_data[id] : id));
+        fold__put(text, " %lu", (unsigned long)(kind == FOLD__LOOKUP ? fold__node_table_row(f, id) : id));
 }
 
 /* Whether one of the operands before it is the same node: pictures show one edge for both. */
@@ -18222,11 +18274,12 @@ FOLD__TILE(1, 3)
 FOLD__TILE(1, 4)
 FOLD__TILE(1, 8)
 FOLD__TILE(2, 1)
-FOLD__TILE(2, 2) FOLD__TILE(2, 3) FOLD__TILE(2, 4) FOLD__TILE(2, 8) FOLD__TILE(3, 1) FOLD__TILE(3, 2)
-    FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4)
-        FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4) FOLD__NARROW(1, 1)
-            FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(3, 1)
-                FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
+FOLD__TILE(2, 2)
+FOLD__TILE(2, 3) FOLD__TILE(2, 4) FOLD__TILE(2, 8) FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3)
+    FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4) FOLD__TILE(6, 1)
+        FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
+            FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(3, 1) FOLD__NARROW(3, 2)
+                FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
 #define FOLD__LIST                                                                                      \
     1, 6, { 2, 2, 1, 1, 1, 1 },                                                                         \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL,           \
@@ -18254,10 +18307,11 @@ FOLD__TILE(1, 4)
 FOLD__TILE(1, 8)
 FOLD__TILE(2, 1)
 FOLD__TILE(2, 2)
-FOLD__TILE(2, 4) FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2)
-    FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3)
-        FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3)
-            FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
+FOLD__TILE(2, 4)
+FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1)
+    FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4)
+        FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4)
+            FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
 #define FOLD__LIST                                                                                        \
     1, 6, { 4, 2, 2, 1, 1, 1 },                                                                           \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) },     \
@@ -18284,7 +18338,8 @@ FOLD__TILE(2, 4)
 FOLD__TILE(3, 4)
 FOLD__TILE(4, 4)
 FOLD__TILE(6, 4)
-FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
+FOLD__NARROW(1, 1)
+FOLD__NARROW(1, 2)
 #define FOLD__LIST                                                                \
     4, 6, { 2, 1, 1, 1, 1, 1 },                                                   \
         { { NULL, NULL, NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
