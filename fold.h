@@ -309,7 +309,13 @@ typedef struct fold_ctx_desc {
                                and child-sum cells multiply a looked-up word once for all its occurrences.
                                Values keep their bits. Gradients are summed in another order, so their
                                last bits differ from those without dedupe; with it they too are the same
-                               bits in eager, under any schedule, grouping and number of threads */
+                               bits in eager, under any schedule, grouping and number of threads. It pays
+                               where samples have much in common and cells are wide, such as sentences of a
+                               few thousand words read by a Tree-LSTM of 150 (1.15 to 1.2 times as fast).
+                               Looking for what is equal costs some 20 to 40 ns a node, words that occur
+                               once are multiplied in a call of their own for nothing, and what is shared is
+                               batched apart: tiny cells, and words that hardly repeat, take up to twice the
+                               time. Measure both */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
                                groups whose working set is about this; SIZE_MAX: one group. 0: about
