@@ -79,6 +79,8 @@
      Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message;
                the failed call returns the null node, every op accepts null and returns null, and running
                returns the stored status. fold_ctx_reset clears a context's error. Nothing trained is lost.
+               Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null handle, NULL,
+               or "no context" as the message.
      Threads   No mutable globals. A context belongs to one thread at a time, and may itself spread a run over
                several (fold_ctx_desc.threads), with the same bits for any number. Many contexts may read one
                model at once; whoever writes the model (optimisers, fold_values_write_begin, fold_backward,
@@ -346,7 +348,7 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 typedef struct fold_pool fold_pool;
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
-FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
+FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);  /* pool NULL: on the caller's thread */
 #endif
 
 /* A new context bound to a model; desc NULL: inference. NULL when memory runs out (or the model is NULL). */
@@ -1399,7 +1401,9 @@ static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_sh
 
 FOLD_API float *fold_row(const fold_rows *rows, int row)
 {
-    return rows->rows ? rows->rows[row] : rows->base + (ptrdiff_t)row * rows->stride;
+    if (rows && rows->rows)
+        return rows->rows[row];
+    return rows && rows->base ? rows->base + (ptrdiff_t)row * rows->stride : NULL;
 }
 static const fold_rows fold__no_rows = { NULL, 0, NULL };
 static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->rows; }
@@ -4110,6 +4114,8 @@ static void fold__model_fail(fold_model *m, fold_status status, const char *form
 static void fold__model_fail(fold_model *m, fold_status status, const char *format, ...)
 {
     va_list args;
+    if (!m)
+        return;
     va_start(args, format);
     fold__fail_v(&m->error, status, format, args);
     va_end(args);
@@ -4168,15 +4174,22 @@ FOLD_API void fold_model_free(fold_model *m)
     memory.free(m, sizeof *m, memory.user);
 }
 
-FOLD_API fold_status fold_model_status(const fold_model *m) { return m->error.status; }
-FOLD_API const char *fold_model_message(const fold_model *m) { return m->error.text; }
-FOLD_API void fold_model_clear_error(fold_model *m) { fold__clear_error(&m->error); }
-FOLD_API const char *fold_model_isa(const fold_model *m) { return m->kernels->name; }
+FOLD_API fold_status fold_model_status(const fold_model *m)
+{
+    return m ? m->error.status : FOLD_BAD_ARGUMENT;
+}
+FOLD_API const char *fold_model_message(const fold_model *m) { return m ? m->error.text : "no model"; }
+FOLD_API void fold_model_clear_error(fold_model *m)
+{
+    if (m)
+        fold__clear_error(&m->error);
+}
+FOLD_API const char *fold_model_isa(const fold_model *m) { return m ? m->kernels->name : ""; }
 
 /* NULL for handles that are null or another model's. */
 static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
 {
-    if (!param.id || param.salt != m->salt || param.id > m->n_params)
+    if (!m || !param.id || param.salt != m->salt || param.id > m->n_params)
         return NULL;
     return &fold__params(m)[param.id - 1];
 }
@@ -4516,11 +4529,11 @@ FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, in
     return fold__param_simple(m, name, fold_shape2(rows, width), FOLD_INIT_NORMAL, 0.1f, FOLD_FOR_LOOKUP);
 }
 
-FOLD_API int fold_param_count(const fold_model *m) { return (int)m->n_params; }
+FOLD_API int fold_param_count(const fold_model *m) { return m ? (int)m->n_params : 0; }
 FOLD_API fold_param fold_param_at(const fold_model *m, int index)
 {
     fold_param param = { 0, 0 };
-    if (index >= 0 && (uint32_t)index < m->n_params) {
+    if (m && index >= 0 && (uint32_t)index < m->n_params) {
         param.id = (uint32_t)index + 1;
         param.salt = m->salt;
     }
@@ -4528,7 +4541,7 @@ FOLD_API fold_param fold_param_at(const fold_model *m, int index)
 }
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name)
 {
-    for (uint32_t index = 0; index < m->n_params; index++)
+    for (uint32_t index = 0; m && name && index < m->n_params; index++)
         if (!strcmp(fold__params(m)[index].name, name))
             return fold_param_at(m, (int)index);
     return fold_param_at(m, -1);
@@ -4566,10 +4579,14 @@ FOLD_API const float *fold_param_grad(const fold_model *m, fold_param param)
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
-    return data ? fold__values(m) + data->at : param.id ? NULL : fold__values(m);
+    if (!m || (param.id && !data))
+        return NULL;
+    return data ? fold__values(m) + data->at : fold__values(m);
 }
 FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
 {
+    if (!m)
+        return;
     const fold__param_data *data = fold__param_of(m, param);
     for (uint32_t index = 0; index < m->n_params; index++)
         if (!param.id || data == &fold__params(m)[index])
@@ -4579,17 +4596,19 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
 FOLD_API const float *fold_model_values(const fold_model *m, int *count)
 {
     if (count)
-        *count = (int)m->span;
-    return fold__values(m);
+        *count = m ? (int)m->span : 0;
+    return m ? fold__values(m) : NULL;
 }
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count)
 {
     if (count)
-        *count = m->inference ? 0 : (int)m->span;
-    return m->inference ? NULL : fold__grads(m);
+        *count = !m || m->inference ? 0 : (int)m->span;
+    return !m || m->inference ? NULL : fold__grads(m);
 }
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay)
 {
+    if (!m)
+        return;
     if (rate_set < 0 || rate_set >= FOLD__RATE_SETS) {
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_scale_rates: rate set %d is not in 0..15",
                          rate_set);
@@ -4645,9 +4664,9 @@ static void fold__clear_grad(fold_model *m, fold__param_data *param)
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
-    if (m->inference || (param.id && !data))
+    if (!m || m->inference || (param.id && !data))
         return NULL;
-    return fold__grads(m) + (data ? data->at : 0);
+    return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
 /* Notes that a gradient was written: rows of a lookup table that are not zero count as touched. */
@@ -4662,6 +4681,8 @@ static void fold__note_grad(fold_model *m, fold__param_data *param)
 }
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param param)
 {
+    if (!m)
+        return;
     const fold__param_data *data = fold__param_of(m, param);
     for (uint32_t index = 0; index < m->n_params && !m->inference; index++)
         if (!param.id || data == &fold__params(m)[index])
@@ -4670,6 +4691,8 @@ FOLD_API void fold_grads_write_end(fold_model *m, fold_param param)
 
 FOLD_API void fold_grads_clear(fold_model *m)
 {
+    if (!m)
+        return;
     for (uint32_t index = 0; index < m->n_params && !m->inference; index++)
         fold__clear_grad(m, &fold__params(m)[index]);
 }
@@ -4991,11 +5014,13 @@ static void fold__fail(fold_ctx *f, fold_status status, const char *format, ...)
 static void fold__fail(fold_ctx *f, fold_status status, const char *format, ...)
 {
     va_list args;
+    if (!f)
+        return;
     va_start(args, format);
     fold__fail_v(&f->error, status, format, args);
     va_end(args);
 }
-static int fold__broken(const fold_ctx *f) { return f->error.status || f->model->error.status; }
+static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
 /* Points anew to arrays that may have moved. */
 static void fold__renew(fold_ctx *f)
@@ -5624,7 +5649,7 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const 
  * already. */
 FOLD__INLINE int fold__is_live(fold_ctx *f, fold_node node, const char *who)
 {
-    if (FOLD__LIKELY(node.epoch == f->epoch && node.id - 1 < f->n_nodes && !fold__broken(f)))
+    if (FOLD__LIKELY(f && node.epoch == f->epoch && node.id - 1 < f->n_nodes && !fold__broken(f)))
         return 1;
     fold__bad_operand(f, node, who);
     return 0;
@@ -5972,7 +5997,7 @@ static fold_node fold__op(fold_ctx *f, uint32_t op, const fold_node *in, int cou
 {
     fold__operand operands[4];
     fold__request request;
-    const fold__op_row *row = fold__op_of(f->model, op);
+    const fold__op_row *row = &fold__op_table[op];
     for (int i = 0; i < count; i++)
         if (!fold__operand_of(f, in[i], row->def.name, &operands[i]))
             return fold__null;
@@ -6081,7 +6106,7 @@ FOLD_API void fold_ctx_free(fold_ctx *f)
     memory.free(f, fold__ctx_bytes(), memory.user);
 }
 
-FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f->model; }
+FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f ? f->model : NULL; }
 
 enum { FOLD__MAX_IDLE_SIGS = 8192 };
 static void fold__reset(fold_ctx *f)
@@ -6122,23 +6147,27 @@ static int fold__in_body(fold_ctx *f, const char *who)
 }
 FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
-    if (!fold__in_body(f, "fold_ctx_reset"))
+    if (f && !fold__in_body(f, "fold_ctx_reset"))
         fold__reset(f);
 }
 
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f)
 {
+    if (!f)
+        return FOLD_BAD_ARGUMENT;
     return f->error.status ? f->error.status : f->model->error.status;
 }
 FOLD_API const char *fold_ctx_message(const fold_ctx *f)
 {
+    if (!f)
+        return "no context";
     if (f->error.status)
         return f->error.text;
     return f->model->error.status ? f->model->error.text : f->read_error.text;
 }
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 {
-    if (fold__in_body(f, "fold_dropout_seed"))
+    if (!f || fold__in_body(f, "fold_dropout_seed"))
         return;
     f->seed = fold__mix64(key);
     f->draws = 0;
@@ -6245,7 +6274,7 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
 
 static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, const char *who)
 {
-    fold__param_data *data = fold__param_of(f->model, param);
+    fold__param_data *data = f ? fold__param_of(f->model, param) : NULL;
     if (!data && !fold__broken(f))
         fold__fail(f, FOLD_BAD_HANDLE, "%s: not a parameter of this context's model", who);
     return fold__broken(f) ? NULL : data;
@@ -6625,7 +6654,7 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 static fold_node fold__indexed(fold_ctx *f, uint32_t op, fold_node node, int index)
 {
     fold__operand operand;
-    const char *name = fold__op_of(f->model, op)->def.name;
+    const char *name = fold__op_table[op].def.name;
     if (!fold__operand_of(f, node, name, &operand))
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size;
@@ -6877,7 +6906,7 @@ static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first,
 {
     fold__list list;
     fold__request request;
-    const char *who = fold__op_of(f->model, op)->def.name;
+    const char *who = fold__op_table[op].def.name;
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return fold__null;
     if (count && !first)
@@ -7173,7 +7202,7 @@ static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node node, con
     fold__operand operands[2];
     fold__list list;
     fold__request request;
-    const char *who = fold__op_of(f->model, op)->def.name;
+    const char *who = fold__op_table[op].def.name;
     if (!fold__operand_of(f, node, who, &operands[0]) ||
         (second && !fold__operand_of(f, *second, who, &operands[1])))
         return fold__null;
@@ -7423,10 +7452,10 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
 {
     if (!desc || !desc->name || !desc->body)
         return "it needs a name and a body";
-    if (desc->n_in < 0 || desc->n_list < 0 || desc->n_in + desc->n_list < 1)
-        return "it needs inputs";
     if (desc->n_in > FOLD_MAX_CELL_IN || desc->n_list > FOLD_MAX_LIST)
         return "it takes at most 16 inputs and 4 list components";
+    if (desc->n_in < 0 || desc->n_list < 0 || desc->n_in + desc->n_list < 1)
+        return "it needs inputs";
     if (desc->n_out < 1 || desc->n_out > FOLD_MAX_OUT)
         return "it gives 1 to 8 outputs";
     for (int i = 0; i < desc->n_in; i++)
@@ -8151,7 +8180,8 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__RENEW, FOLD__RENEW)
 #undef FOLD__RENEW
     for (int thread = 0; thread < f->threads; thread++)
-        run->worker[thread].scratch = run->scratch + (size_t)thread * run->counts.scratch;
+        run->worker[thread].scratch =
+            run->scratch ? run->scratch + (size_t)thread * run->counts.scratch : NULL;
 }
 
 /* The same where nothing but a move can have changed them. */
@@ -12257,7 +12287,8 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
         odd = (odd ^ words[1]) * UINT64_C(0xc2b2ae3d27d4eb4f), odd ^= odd >> 32;
     }
     words[0] = words[1] = bytes;
-    memcpy(words, memory, bytes);
+    if (bytes)
+        memcpy(words, memory, bytes);
     return fold__mix64((even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (odd ^ words[1]));
 }
 
@@ -12346,7 +12377,8 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
         fold__plan_arrays(f, &kept.counts, extents);
         end = (char *)plans + others;
         for (int part = 0; part < FOLD__PLAN_PARTS; end += fold__round_up(extents[part].bytes, 8), part++)
-            memcpy(extents[part].data, end, extents[part].bytes);
+            if (extents[part].bytes)
+                memcpy(extents[part].data, end, extents[part].bytes);
         f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
         return 1;
     }
@@ -12402,7 +12434,8 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     memcpy((char *)plans + kept.at, f->arrays[FOLD__ARRAY_NODE_ARRAYS].data, kept.node_bytes);
     char *to = fold__pass_structure(f, roots, n_roots, (char *)plans + kept.at + kept.node_bytes, 1);
     for (int part = 0; part < FOLD__PLAN_PARTS; to += fold__round_up(arrays[part].bytes, 8), part++)
-        memcpy(to, arrays[part].data, arrays[part].bytes);
+        if (arrays[part].bytes)
+            memcpy(to, arrays[part].data, arrays[part].bytes);
     plans->end += kept.bytes;
     plans->plan[plans->count++] = kept;
 }
@@ -12932,6 +12965,8 @@ static void fold__note_stats(fold_ctx *f)
 
 static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, const char *who)
 {
+    if (!f)
+        return 0;
     fold__clear_error(&f->read_error);
     if (fold__broken(f) || fold__in_body(f, who) || !fold__count_ok(f, count, who))
         return 0;
@@ -13155,6 +13190,8 @@ static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ..
 /* A live node to be read; 0 otherwise, and why. */
 static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
+    if (!f)
+        return 0;
     fold__clear_error(&f->read_error);
     if (fold__broken(f))
         return 0;
@@ -13171,7 +13208,7 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
  * makes of them would be part of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
-    if (f->frame.tracing)
+    if (f && f->frame.tracing)
         fold__fail(
             f, FOLD_BAD_CELL,
             "%s: there are no values while fold_cell_new traces a body; it may read them when it runs in "
@@ -13234,6 +13271,8 @@ FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x)
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float *values)
 {
     size_t size = 0;
+    if (!f)
+        return FOLD_BAD_ARGUMENT;
     fold__clear_error(&f->read_error);
     if (count < 0)
         fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a count of %d", count);
@@ -13257,7 +13296,12 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float
 
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 {
-    fold_stats stats = f->stats;
+    fold_stats stats;
+    memset(&stats, 0, sizeof stats);
+    stats.one_group = "";
+    if (!f)
+        return stats;
+    stats = f->stats;
     stats.nodes = fold__count(f->n_nodes);
     stats.edges = fold__count(f->n_edges);
     stats.signatures = fold__count(f->n_sigs);
@@ -13326,6 +13370,10 @@ static void *fold__pool_thread(void *pool)
 FOLD_API void fold_pool_for(int count, fold_task *task, void *user, void *pool)
 {
     fold_pool *own_pool = (fold_pool *)pool;
+    for (int i = 0; i < count && !own_pool; i++)
+        task(i, user);
+    if (!own_pool)
+        return;
     pthread_mutex_lock(&own_pool->lock);
     own_pool->task = task;
     own_pool->user = user;
@@ -13503,7 +13551,7 @@ static int fold__settings_missing(fold_model *m, const void *settings)
 {
     if (!settings)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "optimiser: its settings are NULL");
-    return !settings;
+    return !m || !settings;
 }
 
 static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, float epsilon)
@@ -13526,7 +13574,7 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
 FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *settings)
 {
     if (fold__settings_missing(m, settings))
-        return m->error.status;
+        return fold_model_status(m);
     fold__step step = fold__step_of(settings->momentum != 0 ? FOLD__RULE_momentum : FOLD__RULE_sgd,
                                     settings->rate, settings->decay, 0);
     step.keep_s = settings->momentum;
@@ -13535,7 +13583,7 @@ FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *settings)
 FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settings)
 {
     if (fold__settings_missing(m, settings))
-        return m->error.status;
+        return fold_model_status(m);
     const float epsilon = fold__or(settings->epsilon, fold_adagrad_default().epsilon);
     fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay, epsilon);
     step.keep_s = step.add_s = 1;
@@ -13555,7 +13603,7 @@ FOLD__NOINLINE static fold__step fold__rmsprop_of(const fold_rmsprop *settings)
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settings)
 {
     if (fold__settings_missing(m, settings))
-        return m->error.status;
+        return fold_model_status(m);
     const fold__fp saved = fold__fp_enter();
     const fold__step step = fold__rmsprop_of(settings);
     fold__fp_leave(saved);
@@ -13587,7 +13635,7 @@ FOLD__NOINLINE static fold__step fold__adam_of(const fold_adam *settings, uint64
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
 {
     if (fold__settings_missing(m, settings))
-        return m->error.status;
+        return fold_model_status(m);
     const fold__fp saved = fold__fp_enter();
     const fold__step step = fold__adam_of(settings, fold__steps_of(m, FOLD__RULE_adam) + 1);
     fold__fp_leave(saved);
@@ -13635,6 +13683,8 @@ static double fold__each_grad(fold_model *m, float factor)
 
 FOLD_API double fold_grads_clip(fold_model *m, float limit)
 {
+    if (!m)
+        return 0;
     const fold__fp saved = fold__fp_enter();
     const double norm = sqrt(fold__each_grad(m, 1));
     if (norm > (double)limit)
@@ -13662,6 +13712,37 @@ static fold__name fold__join(fold_model *m, const char *layer, const char *part)
         full.text[0] = 0;
     return full;
 }
+/* Whether a layer can have these sizes, with which no product of them leaves int. */
+enum { FOLD__MOST_WIDTH = 1 << 24 };
+static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int inputs, int outputs)
+{
+    const int fine = inputs > 0 && outputs > 0 && inputs <= FOLD__MOST_WIDTH && outputs <= FOLD__MOST_WIDTH;
+    if (!name)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: a layer needs a name", kind);
+    else if (!fine)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s '%.60s': from %d to %d values, each is 1 to %d", kind,
+                         name, inputs, outputs, (int)FOLD__MOST_WIDTH);
+    return m && name && fine;
+}
+
+static const fold_state fold__no_state = { { 0, 0 }, { 0, 0 } };
+
+/* Whether a layer is there. */
+static int fold__layer_there(fold_ctx *f, const void *layer, const char *who)
+{
+    if (!layer && !fold__broken(f))
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the layer is NULL", who);
+    return !fold__broken(f);
+}
+
+/* Whether what a layer says of itself is what its maker can have left. */
+static int fold__layer_has(fold_ctx *f, const char *what, int count, int most)
+{
+    if (count < 1 || count > most)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s is %d, of 1 to %d: the layer was not made", what, count, most);
+    return count >= 1 && count <= most;
+}
+
 static fold_param fold__named_weight(fold_model *m, const char *name, const char *part, int inputs,
                                      int outputs)
 {
@@ -13690,6 +13771,9 @@ FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, 
                                    fold_activation activation)
 {
     fold_dense layer;
+    memset(&layer, 0, sizeof layer);
+    if (!fold__layer_ok(m, "dense", name, inputs, outputs))
+        return layer;
     layer.W = fold__named_weight(m, name, "W", inputs, outputs);
     layer.b = fold__named_bias(m, name, "b", outputs);
     layer.activation = activation;
@@ -13697,6 +13781,8 @@ FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, 
 }
 FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x)
 {
+    if (!fold__layer_there(f, layer, "dense"))
+        return fold__null;
     return fold__activate(f, layer->activation, fold_linear(f, x, layer->W, layer->b));
 }
 
@@ -13706,9 +13792,13 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
     fold_mlp mlp;
     memset(&mlp, 0, sizeof mlp);
     if (!sizes || count < 1 || count > FOLD_MAX_LAYERS) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%s': takes 1 to %d layers", name, FOLD_MAX_LAYERS);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%.60s': takes 1 to %d layers", name ? name : "",
+                         FOLD_MAX_LAYERS);
         return mlp;
     }
+    for (int i = 0; i < count; i++)
+        if (!fold__layer_ok(m, "mlp", name, sizes[i], sizes[i + 1]))
+            return mlp;
     mlp.layers = count;
     for (int i = 0; i < count; i++) {
         char number[16];
@@ -13721,6 +13811,9 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
 }
 FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
 {
+    if (!fold__layer_there(f, mlp, "mlp") ||
+        !fold__layer_has(f, "mlp: its number of layers", mlp->layers, FOLD_MAX_LAYERS))
+        return fold__null;
     for (int i = 0; i < mlp->layers; i++)
         x = fold_dense_apply(f, &mlp->layer[i], x);
     return x;
@@ -13868,17 +13961,29 @@ static fold__gates fold__gates_new(fold_model *m, const char *name, int inputs, 
 
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
 {
+    fold_recurrent none;
+    memset(&none, 0, sizeof none);
+    if (!fold__layer_ok(m, "rnn", name, inputs, hidden))
+        return none;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 1);
     return fold__recurrent_new(m, name, fold__rnn_body, &gates, inputs, 1, 0);
 }
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden)
 {
+    fold_recurrent none;
+    memset(&none, 0, sizeof none);
+    if (!fold__layer_ok(m, "lstm", name, inputs, hidden))
+        return none;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 4);
     fold__set_bias(m, gates.bias, hidden, 2 * hidden, 1);
     return fold__recurrent_new(m, name, fold__lstm_body, &gates, inputs, 4, 1);
 }
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden)
 {
+    fold_recurrent none;
+    memset(&none, 0, sizeof none);
+    if (!fold__layer_ok(m, "gru", name, inputs, hidden))
+        return none;
     fold__gates gates = fold__gates_new(m, name, inputs, hidden, 3);
     gates.recurrent = fold__named_weight(m, name, "U", hidden, 3 * hidden);
     gates.recurrent_bias = fold__named_bias(m, name, "c", 3 * hidden);
@@ -13886,6 +13991,8 @@ FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs
 }
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *layer)
 {
+    if (!fold__layer_there(f, layer, "recurrent"))
+        return fold__no_state;
     fold_state state;
     state.h = fold_zeros(f, fold_shape1(layer->hidden));
     state.c = layer->has_c ? fold_zeros(f, fold_shape1(layer->hidden)) : fold__null;
@@ -13905,6 +14012,8 @@ static fold_state fold__state_of(fold_node call, int has_c)
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *layer, fold_node x,
                                          fold_state state)
 {
+    if (!fold__layer_there(f, layer, "recurrent"))
+        return fold__no_state;
     const fold__projection *projection = fold__projection_for(f, layer->cell, x);
     const fold_node in[3] = { projection ? fold_linear_first(f, x, projection->weight[0], projection->bias[0])
                                          : x,
@@ -13919,7 +14028,7 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *laye
 static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *layer, const fold_state *begin,
                               fold_state *state)
 {
-    state->h = state->c = fold__null;
+    *state = fold__no_state;
     if (fold__broken(f))
         return 0;
     if (!layer || !layer->cell.id) {
@@ -14056,10 +14165,12 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     memset(&stack, 0, sizeof stack);
     if (!make || layers < 1 || layers > FOLD_MAX_LAYERS) {
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "rnn_stack '%s': takes a maker of cells and 1 to %d layers, got %d", name,
-                         FOLD_MAX_LAYERS, layers);
+                         "rnn_stack '%.60s': takes a maker of cells and 1 to %d layers, got %d",
+                         name ? name : "", FOLD_MAX_LAYERS, layers);
         return stack;
     }
+    if (!fold__layer_ok(m, "rnn_stack", name, inputs, hidden))
+        return stack;
     stack.layers = layers;
     stack.directions = bidirectional ? 2 : 1;
     for (int i = 0; i < layers * stack.directions; i++) {
@@ -14090,16 +14201,24 @@ static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *layer
     }
     return state;
 }
+/* How many cells a stack has; 0 when it is none. */
+static int fold__stack_cells(const fold_rnn_stack *stack)
+{
+    const int fine = stack && stack->layers >= 1 && stack->layers <= FOLD_MAX_LAYERS &&
+                     stack->directions >= 1 && stack->directions <= 2;
+    return fine ? stack->layers * stack->directions : 0;
+}
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
                                           int count, const fold_state *begin, fold_node *out,
                                           fold_state *last)
 {
-    const int cells = stack ? stack->layers * stack->directions : 0;
+    const int cells = fold__stack_cells(stack);
     const size_t size = (size_t)(count > 0 ? count : 0) * sizeof *x;
-    if (!fold__broken(f) && (cells < 1 || cells > 2 * FOLD_MAX_LAYERS))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "rnn_stack: it is null");
+    if (!cells && !fold__broken(f))
+        fold__fail(f, FOLD_BAD_ARGUMENT, "rnn_stack: it is NULL, or was not made by fold_rnn_stack_new");
     const int fine = fold__unroll_length(f, x, count) && fold__need(f, FOLD__ARRAY_STEPS, 2 * size + 1, 1);
-    fold__renew(f);
+    if (fine)
+        fold__renew(f);
     if (fine && count)
         memcpy(f->steps, x, size);
     for (int i = 0; i < cells; i++) {
@@ -14233,10 +14352,12 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     fold_tree_lstm layer;
     memset(&layer, 0, sizeof layer);
     if (arity < 1 || arity > FOLD_MAX_CELL_IN / 2) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%s': arity is 1 to %d", name,
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%.60s': arity is 1 to %d", name ? name : "",
                          FOLD_MAX_CELL_IN / 2);
         return layer;
     }
+    if (!fold__layer_ok(m, "tree_lstm", name, inputs, hidden))
+        return layer;
     layer.hidden = hidden;
     layer.arity = arity;
     const fold__name leaf_name = fold__join(m, name, "leaf"), inner_name = fold__join(m, name, "inner");
@@ -14258,12 +14379,21 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
 }
 FOLD_API fold_state fold_tree_lstm_apply_leaf(fold_ctx *f, const fold_tree_lstm *layer, fold_node x)
 {
+    if (!fold__layer_there(f, layer, "tree_lstm"))
+        return fold__no_state;
     return fold__state_of(fold_call(f, layer->leaf, &x, 1), 1);
 }
 FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *layer,
                                                const fold_state *children)
 {
     fold_node in[FOLD_MAX_CELL_IN];
+    if (!fold__layer_there(f, layer, "tree_lstm") ||
+        !fold__layer_has(f, "tree_lstm: its arity", layer->arity, FOLD_MAX_CELL_IN / 2))
+        return fold__no_state;
+    if (!children) {
+        fold__missing(f, "tree_lstm");
+        return fold__no_state;
+    }
     for (int child = 0; child < layer->arity; child++) {
         in[child] = children[child].h;
         in[layer->arity + child] = children[child].c;
@@ -14311,6 +14441,9 @@ static fold_cell fold__child_sum_cell(fold_model *m, const char *name, const fol
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden)
 {
     fold_child_sum layer;
+    memset(&layer, 0, sizeof layer);
+    if (!fold__layer_ok(m, "child_sum", name, inputs, hidden))
+        return layer;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 3);
     gates.recurrent = fold__named_weight(m, name, "W_f", inputs + hidden, hidden);
     gates.recurrent_bias = fold__named_bias(m, name, "b_f", hidden);
@@ -14326,6 +14459,8 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *layer, fold_node x,
                                          const fold_state *children, int count)
 {
+    if (!fold__layer_there(f, layer, "child_sum"))
+        return fold__no_state;
     const fold_cell cell = count ? layer->inner : layer->leaf;
     const fold__projection *projection = fold__projection_for(f, cell, x);
     fold_node in[2] = { projection ? fold_linear_first(f, x, projection->weight[0], projection->bias[0]) : x,
@@ -14366,7 +14501,7 @@ typedef struct fold__text {
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 {
-    return fwrite(bytes, 1, count, (FILE *)file) != count;
+    return !file || fwrite(bytes, 1, count, (FILE *)file) != count;
 }
 #endif
 
@@ -14944,6 +15079,8 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
     fold__view view;
     fold__text text;
     unsigned long step = 0;
+    if (!f)
+        return FOLD_BAD_ARGUMENT;
     if (!fold__view_make(f, &view))
         return FOLD_NO_MEMORY;
     fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
@@ -15117,6 +15254,8 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 {
     fold__view view;
     fold__text text;
+    if (!f)
+        return FOLD_BAD_ARGUMENT;
     if (!fold__view_make(f, &view))
         return FOLD_NO_MEMORY;
     fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
@@ -15169,6 +15308,8 @@ FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *u
     fold__view view;
     fold__text text;
     unsigned long step = 0;
+    if (!f)
+        return FOLD_BAD_ARGUMENT;
     if (!fold__view_make(f, &view))
         return FOLD_NO_MEMORY;
     fold__text_start(&text, write, user, FOLD__QUOTE_JSON);
@@ -15445,6 +15586,8 @@ FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *u
 {
     fold__view view;
     fold__text text;
+    if (!f)
+        return FOLD_BAD_ARGUMENT;
     if (!fold__view_make(f, &view))
         return FOLD_NO_MEMORY;
     fold__text_start(&text, write, user, FOLD__QUOTE_XML);
@@ -15499,6 +15642,8 @@ static void fold__put_event(fold__text *text, const fold_ctx *f, const fold__eve
 
 FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user)
 {
+    if (!f)
+        return FOLD_BAD_ARGUMENT;
     const fold__run *run = f->run;
     const fold__event *event = f->trace;
     fold__text text;
@@ -15558,6 +15703,8 @@ static void fold__put_param(fold__text *text, const fold_model *m, const fold__p
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user)
 {
     fold__text text;
+    if (!m)
+        return FOLD_BAD_ARGUMENT;
     size_t widest = 10, values = 0, trained = 0;
     for (uint32_t index = 0; index < m->n_params; index++)
         widest = fold__max_size(widest, fold__min_size(strlen(fold__params(m)[index].name), 40));
@@ -15641,7 +15788,7 @@ FOLD_API fold_save_desc fold_save_desc_default(void)
     memset(&desc, 0, sizeof desc);
     return desc;
 }
-FOLD_API uint64_t fold_model_steps(const fold_model *m) { return m->steps; }
+FOLD_API uint64_t fold_model_steps(const fold_model *m) { return m ? m->steps : 0; }
 
 static int fold__is_text(const char *from)
 {

@@ -6,6 +6,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
+#include <limits.h>
 #include <stdlib.h>
 
 static fold_ctx *context(fold_model *m, int training, int eager)
@@ -258,6 +259,394 @@ static void nothing_to_do(void)
     }
 }
 
+/* -- NULL and null handles ------------------------------------------------------------------- */
+
+/* What every public call is given: no context and model or good ones, no arrays and structs or zeros, counts of all
+   kinds. Handles are null. */
+typedef struct given {
+    fold_model *m;
+    fold_ctx *f;
+    int n;
+    const char *name;
+    fold_node *nodes;
+    fold_state *states;
+    float *floats;
+    int *ints;
+    const void *zeros;
+    fold_writer *write;
+    fold_recurrent_maker *make;
+} given;
+
+/* All public functions but those of fold_pool, which test_threads calls: what they give without a context or a model,
+   name, arguments. Those of test_threads are in the list below it. */
+#define ZERO(type) (const type *)g->zeros
+#define PUBLIC_CALLS(X) \
+    X(VOID, fold_shape1, (g->n)) \
+    X(VOID, fold_shape2, (g->n, g->n)) \
+    X(VOID, fold_shape3, (g->n, g->n, g->n)) \
+    X(VOID, fold_status_text, (FOLD_OK)) \
+    X(VOID, fold_to_file, (NULL, 0, NULL)) \
+    X(VOID, fold_model_desc_default, ()) \
+    X(MODEL, fold_model_new, (ZERO(fold_model_desc))) \
+    X(VOID, fold_model_free, (NULL)) \
+    X(STATUS, fold_model_status, (m)) \
+    X(TEXT, fold_model_message, (m)) \
+    X(VOID, fold_model_clear_error, (m)) \
+    X(TEXT, fold_model_isa, (m)) \
+    X(VOID, fold_param_desc_default, ()) \
+    X(HANDLE, fold_param_new, (m, ZERO(fold_param_desc))) \
+    X(HANDLE, fold_weight_new, (m, g->name, g->n, g->n)) \
+    X(HANDLE, fold_bias_new, (m, g->name, g->n)) \
+    X(HANDLE, fold_gain_new, (m, g->name, g->n)) \
+    X(HANDLE, fold_table_new, (m, g->name, g->n, g->n)) \
+    X(HANDLE, fold_param_find, (m, g->name)) \
+    X(NUMBER, fold_param_count, (m)) \
+    X(HANDLE, fold_param_at, (m, g->n)) \
+    X(TEXT, fold_param_name, (m, param)) \
+    X(SHAPE, fold_param_shape, (m, param)) \
+    X(VOID, fold_param_freeze, (m, param, g->n)) \
+    X(POINTER, fold_param_value, (m, param)) \
+    X(POINTER, fold_param_grad, (m, param)) \
+    X(POINTER, fold_model_values, (m, g->ints)) \
+    X(POINTER, fold_model_grads, (m, g->ints)) \
+    X(POINTER, fold_values_write_begin, (m, param)) \
+    X(VOID, fold_values_write_end, (m, param)) \
+    X(POINTER, fold_grads_write_begin, (m, param)) \
+    X(VOID, fold_grads_write_end, (m, param)) \
+    X(VOID, fold_model_scale_rates, (m, g->n, 0.5f, 0.5f)) \
+    X(VOID, fold_ctx_desc_default, ()) \
+    X(CONTEXT, fold_ctx_new, (m, ZERO(fold_ctx_desc))) \
+    X(VOID, fold_ctx_free, (NULL)) \
+    X(POINTER, fold_ctx_model, (f)) \
+    X(VOID, fold_ctx_reset, (f)) \
+    X(STATUS, fold_ctx_status, (f)) \
+    X(TEXT, fold_ctx_message, (f)) \
+    X(VOID, fold_dropout_seed, (f, 1)) \
+    X(VOID, fold_node_is_null, (node)) \
+    X(NODE, fold_input, (f, g->floats, g->n)) \
+    X(NODE, fold_input_shaped, (f, g->floats, shape)) \
+    X(NODE, fold_input_ref, (f, g->floats, shape)) \
+    X(NODE, fold_constant, (f, 0.5f)) \
+    X(NODE, fold_zeros, (f, shape)) \
+    X(NODE, fold_lookup, (f, param, g->n)) \
+    X(NODE, fold_use, (f, param)) \
+    X(NODE, fold_shared, (f, node)) \
+    X(NODE, fold_linear, (f, node, param, param)) \
+    X(NODE, fold_linear_n, (f, g->nodes, g->n, param, param)) \
+    X(NODE, fold_linear_first, (f, node, param, param)) \
+    X(NODE, fold_linear_then, (f, node, node, param)) \
+    X(NODE, fold_linear_t, (f, node, param, param)) \
+    X(NODE, fold_matmul, (f, node, node)) \
+    X(NODE, fold_dot, (f, node, node)) \
+    X(NODE, fold_add, (f, node, node)) \
+    X(NODE, fold_sub, (f, node, node)) \
+    X(NODE, fold_mul, (f, node, node)) \
+    X(NODE, fold_div, (f, node, node)) \
+    X(NODE, fold_min, (f, node, node)) \
+    X(NODE, fold_max, (f, node, node)) \
+    X(NODE, fold_scale, (f, node, 0.5f)) \
+    X(NODE, fold_shift, (f, node, 0.5f)) \
+    X(NODE, fold_neg, (f, node)) \
+    X(NODE, fold_exp, (f, node)) \
+    X(NODE, fold_log, (f, node)) \
+    X(NODE, fold_sqrt, (f, node)) \
+    X(NODE, fold_square, (f, node)) \
+    X(NODE, fold_abs, (f, node)) \
+    X(NODE, fold_sigmoid, (f, node)) \
+    X(NODE, fold_tanh, (f, node)) \
+    X(NODE, fold_relu, (f, node)) \
+    X(NODE, fold_leaky_relu, (f, node, 0.5f)) \
+    X(NODE, fold_gelu, (f, node)) \
+    X(NODE, fold_softplus, (f, node)) \
+    X(NODE, fold_softmax, (f, node)) \
+    X(NODE, fold_log_softmax, (f, node)) \
+    X(NODE, fold_sum, (f, node, g->n)) \
+    X(NODE, fold_mean, (f, node, g->n)) \
+    X(NODE, fold_amax, (f, node, g->n)) \
+    X(NODE, fold_layer_norm, (f, node, param, param)) \
+    X(NODE, fold_dropout, (f, node, 0.5f)) \
+    X(NODE, fold_sum_n, (f, g->nodes, g->n)) \
+    X(NODE, fold_mean_n, (f, g->nodes, g->n)) \
+    X(NODE, fold_max_n, (f, g->nodes, g->n)) \
+    X(NODE, fold_attend_n, (f, g->nodes, g->nodes, g->n)) \
+    X(NODE, fold_sum_n_shaped, (f, g->nodes, g->n, shape)) \
+    X(NODE, fold_attend_n_shaped, (f, g->nodes, g->nodes, g->n, shape)) \
+    X(NODE, fold_concat, (f, g->nodes, g->n, g->n)) \
+    X(NODE, fold_concat2, (f, node, node)) \
+    X(NODE, fold_stack, (f, g->nodes, g->n)) \
+    X(VOID, fold_unstack, (f, node, g->n, g->nodes)) \
+    X(NODE, fold_slice, (f, node, g->n, g->n, g->n)) \
+    X(VOID, fold_split, (f, node, g->n, g->nodes)) \
+    X(NODE, fold_reshape, (f, node, shape)) \
+    X(NODE, fold_transpose, (f, node, g->n, g->n)) \
+    X(NODE, fold_pick, (f, node, g->n)) \
+    X(NODE, fold_select, (f, node, node, node)) \
+    X(NODE, fold_stop_gradient, (f, node)) \
+    X(NODE, fold_softmax_xent, (f, node, g->n)) \
+    X(NODE, fold_softmax_kl, (f, node, node)) \
+    X(NODE, fold_bce, (f, node, node)) \
+    X(NODE, fold_squared_error, (f, node, node)) \
+    X(NODE, fold_huber, (f, node, node, 0.5f)) \
+    X(NODE, fold_hinge, (f, node, g->n)) \
+    X(VOID, fold_keep, (f, node)) \
+    X(VOID, fold_keep_grad, (f, node)) \
+    X(STATUS, fold_run, (f, g->nodes, g->n)) \
+    X(STATUS, fold_backward, (f, node)) \
+    X(POINTER, fold_value, (f, node)) \
+    X(POINTER, fold_grad, (f, node)) \
+    X(REAL, fold_scalar, (f, node)) \
+    X(SHAPE, fold_node_shape, (f, node)) \
+    X(STATUS, fold_read, (f, g->nodes, g->n, g->floats)) \
+    X(VOID, fold_adagrad_default, ()) \
+    X(VOID, fold_rmsprop_default, ()) \
+    X(VOID, fold_adam_default, ()) \
+    X(STATUS, fold_sgd_step, (m, ZERO(fold_sgd))) \
+    X(STATUS, fold_adagrad_step, (m, ZERO(fold_adagrad))) \
+    X(STATUS, fold_rmsprop_step, (m, ZERO(fold_rmsprop))) \
+    X(STATUS, fold_adam_step, (m, ZERO(fold_adam))) \
+    X(VOID, fold_grads_clear, (m)) \
+    X(REAL, fold_grads_clip, (m, 0.5f)) \
+    X(VOID, fold_cell_desc_default, ()) \
+    X(HANDLE, fold_cell_new, (m, ZERO(fold_cell_desc))) \
+    X(NODE, fold_call, (f, cell, g->nodes, g->n)) \
+    X(NODE, fold_call_list, (f, cell, g->nodes, g->n, g->nodes, g->n)) \
+    X(NODE, fold_out, (f, node, g->n)) \
+    X(NODE, fold_list_sum, (f, node)) \
+    X(NODE, fold_list_mean, (f, node)) \
+    X(NODE, fold_list_max, (f, node)) \
+    X(NODE, fold_list_attend, (f, node, node)) \
+    X(VOID, fold_dense_new, (m, g->name, g->n, g->n, FOLD_ACT_RELU)) \
+    X(NODE, fold_dense_apply, (f, ZERO(fold_dense), node)) \
+    X(VOID, fold_mlp_new, (m, g->name, g->ints, g->n, FOLD_ACT_RELU)) \
+    X(NODE, fold_mlp_apply, (f, ZERO(fold_mlp), node)) \
+    X(VOID, fold_rnn_new, (m, g->name, g->n, g->n)) \
+    X(VOID, fold_lstm_new, (m, g->name, g->n, g->n)) \
+    X(VOID, fold_gru_new, (m, g->name, g->n, g->n)) \
+    X(STATE, fold_recurrent_zeros, (f, ZERO(fold_recurrent))) \
+    X(STATE, fold_recurrent_apply, (f, ZERO(fold_recurrent), node, state)) \
+    X(STATE, fold_unroll, (f, ZERO(fold_recurrent), g->nodes, g->n, g->states, g->nodes)) \
+    X(STATE, fold_unroll_reverse, (f, ZERO(fold_recurrent), g->nodes, g->n, g->states, g->nodes)) \
+    X(NUMBER, fold_sequences_input, (f, ZERO(fold_sequences), g->n, g->nodes)) \
+    X(STATUS, fold_unroll_batch, (f, ZERO(fold_recurrent), ZERO(fold_sequences), g->states, g->nodes, g->states)) \
+    X(VOID, fold_rnn_stack_new, (m, g->name, g->make, g->n, g->n, g->n, g->n)) \
+    X(STATUS, fold_rnn_stack_apply, (f, ZERO(fold_rnn_stack), g->nodes, g->n, g->states, g->nodes, g->states)) \
+    X(VOID, fold_unroll_desc_default, ()) \
+    X(STATUS, fold_unroll_steps, (f, ZERO(fold_unroll_desc))) \
+    X(VOID, fold_tree_lstm_new, (m, g->name, g->n, g->n, g->n)) \
+    X(STATE, fold_tree_lstm_apply_leaf, (f, ZERO(fold_tree_lstm), node)) \
+    X(STATE, fold_tree_lstm_apply_inner, (f, ZERO(fold_tree_lstm), g->states)) \
+    X(VOID, fold_child_sum_new, (m, g->name, g->n, g->n)) \
+    X(STATE, fold_child_sum_apply, (f, ZERO(fold_child_sum), node, g->states, g->n)) \
+    X(VOID, fold_fit_desc_default, ()) \
+    X(STATUS, fold_fit, (ZERO(fold_fit_desc), NULL)) \
+    X(VOID, fold_save_desc_default, ()) \
+    X(VOID, fold_load_desc_default, ()) \
+    X(STATUS, fold_model_save_to, (m, g->write, NULL, ZERO(fold_save_desc))) \
+    X(STATUS, fold_model_load_memory, (m, g->zeros, 0, ZERO(fold_load_desc))) \
+    X(STATUS, fold_model_load_from, (m, NULL, NULL, ZERO(fold_load_desc))) \
+    X(STATUS, fold_model_save, (m, NULL, ZERO(fold_save_desc))) \
+    X(STATUS, fold_model_load, (m, NULL, ZERO(fold_load_desc))) \
+    X(STATUS, fold_model_print_file, (m, NULL, g->write, NULL)) \
+    X(NUMBER, fold_model_steps, (m)) \
+    X(STATUS, fold_ctx_print, (f, g->write, NULL)) \
+    X(STATUS, fold_ctx_print_splits, (f, g->write, NULL)) \
+    X(STATUS, fold_ctx_print_dot, (f, g->write, NULL)) \
+    X(STATUS, fold_ctx_print_svg, (f, g->write, NULL)) \
+    X(STATUS, fold_ctx_print_trace, (f, g->write, NULL)) \
+    X(STATUS, fold_model_print, (m, g->write, NULL)) \
+    X(VOID, fold_ctx_stats, (f)) \
+    X(VOID, fold_row, (ZERO(fold_rows), g->n)) \
+    X(HANDLE, fold_op_new, (m, ZERO(fold_op_desc))) \
+    X(NODE, fold_op_apply, (f, op, g->nodes, g->n, g->ints, 1))
+static const char *const calls_elsewhere[] = { "fold_pool_new", "fold_pool_free", "fold_pool_for" };
+
+static int silent_writer(const void *bytes, size_t n, void *user)
+{
+    (void)user;
+    (void)bytes;
+    (void)n;
+    return 0;
+}
+
+static int none; /* neither a context nor a model is given */
+static void gave_status(const char *name, fold_status got)
+{
+    if (none) CHECK_SAYS(got == FOLD_BAD_ARGUMENT, "%s gave status %d", name, (int)got);
+}
+static void gave_null(const char *name, int is_null)
+{
+    if (none) CHECK_SAYS(is_null, "%s gave something", name);
+}
+#define AS_STATUS(name, call) gave_status(#name, call)
+#define AS_NODE(name, call) gave_null(#name, fold_node_is_null(call))
+#define AS_STATE(name, call) gave_null(#name, fold_node_is_null((call).h))
+#define AS_HANDLE(name, call) gave_null(#name, !(call).id)
+#define AS_NUMBER(name, call) gave_null(#name, !(call))
+#define AS_POINTER(name, call) gave_null(#name, !(call))
+#define AS_REAL(name, call) gave_null(#name, !((call) > 0))
+#define AS_SHAPE(name, call) gave_null(#name, !(call).rank)
+#define AS_TEXT(name, call) CHECK_SAYS(none == 2 || (call) != NULL, "%s gave no text", #name)
+#define AS_VOID(name, call) (void)(call)
+#define AS_MODEL(name, call) fold_model_free(call)
+#define AS_CONTEXT(name, call) fold_ctx_free(call)
+
+#define PUBLIC_NAME(kind, name, arguments) #name,
+#define PUBLIC_CALL(kind, name, arguments) \
+    if (check.verbose) printf("%s\n", #name); \
+    AS_##kind(name, name arguments);
+static void call_all(const given *g)
+{
+    fold_model *m = g->m;
+    fold_ctx *f = g->f;
+    const fold_node node = { 0, 0 };
+    const fold_param param = { 0, 0 };
+    const fold_cell cell = { 0, 0 };
+    const fold_op op = { 0, 0 };
+    const fold_state state = { { 0, 0 }, { 0, 0 } };
+    const fold_shape shape = { 0, { 0, 0, 0, 0 } };
+    PUBLIC_CALLS(PUBLIC_CALL)
+}
+
+static void null_everywhere(void)
+{
+    enum { ROOM = 64 };
+    static const int counts[] = { 0, 1, 3, -1, 1000 };
+    static fold_node nodes[ROOM];
+    static fold_state states[ROOM];
+    static float floats[ROOM];
+    static int ints[ROOM];
+    static const double zeros[512]; /* larger than any struct */
+    for (int way = 0; way < 4; way++)
+        for (size_t i = 0; i < sizeof counts / sizeof *counts - (size_t)(way >> 1); i++) {
+            given g = { NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+            none = !(way & 1);
+            g.n = counts[i];
+            if (!none) {
+                g.m = fold_model_new(NULL);
+                g.f = context(g.m, (int)i & 1, (int)i >> 1 & 1);
+            }
+            if (way >> 1) {
+                g.name = "x";
+                g.nodes = nodes;
+                g.states = states;
+                g.floats = floats;
+                g.ints = ints;
+                g.zeros = zeros;
+                g.write = silent_writer;
+                g.make = fold_lstm_new;
+            }
+            call_all(&g);
+            fold_ctx_free(g.f);
+            fold_model_free(g.m);
+        }
+    CHECK_TEXT(fold_ctx_message(NULL), "no context");
+    CHECK_TEXT(fold_model_message(NULL), "no model");
+    CHECK_INT(fold_ctx_status(NULL), FOLD_BAD_ARGUMENT);
+}
+
+/* Every function that fold.h declares is called above. */
+static void all_calls_are_listed(void)
+{
+    static const char *const listed[] = { PUBLIC_CALLS(PUBLIC_NAME) };
+    char line[512], name[64];
+    int declared = 0;
+    FILE *file = fopen("fold.h", "r");
+    if (!file) file = fopen("../fold.h", "r");
+    if (!CHECK(file != NULL)) return;
+    while (fgets(line, sizeof line, file) && !strstr(line, "   IMPLEMENTATION")) {
+        if (strncmp(line, "FOLD_API ", 9)) continue;
+        char *end = strchr(line, '('), *begin = end;
+        if (!CHECK_SAYS(end != NULL, "no function in: %s", line)) continue;
+        while (begin > line && begin[-1] != ' ' && begin[-1] != '*') begin--;
+        snprintf(name, sizeof name, "%.*s", (int)(end - begin), begin);
+        int found = 0;
+        for (size_t i = 0; i < sizeof listed / sizeof *listed; i++) found |= !strcmp(listed[i], name);
+        for (size_t i = 0; i < sizeof calls_elsewhere / sizeof *calls_elsewhere; i++)
+            found |= !strcmp(calls_elsewhere[i], name);
+        CHECK_SAYS(found, "%s is not in PUBLIC_CALLS", name);
+        declared++;
+    }
+    fclose(file);
+    CHECK_INT(declared, sizeof listed / sizeof *listed + sizeof calls_elsewhere / sizeof *calls_elsewhere);
+}
+
+/* Counts in structs that no function made are not believed. */
+static void absurd_counts(void)
+{
+    static const int counts[] = { 100, 100000, -1, -100000, INT_MAX, INT_MIN };
+    static fold_node nodes[64];
+    static fold_state states[64];
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (int way = 0; way < 8; way++) {
+            const int n = counts[i];
+            fold_model *m = fold_model_new(NULL);
+            fold_ctx *f = context(m, 0, 0);
+            fold_tree_lstm tree = fold_tree_lstm_new(m, "tree", 2, 2, 2);
+            fold_rnn_stack stack = fold_rnn_stack_new(m, "stack", fold_gru_new, 2, 2, 1, 0);
+            fold_recurrent gru = stack.cell[0];
+            fold_unroll_desc unroll = fold_unroll_desc_default();
+            fold_mlp mlp;
+            memset(&mlp, 0, sizeof mlp);
+            const fold_node x = input2(f, 1, 2);
+            switch (way) {
+            case 0: tree.arity = n; fold_tree_lstm_apply_inner(f, &tree, states); break;
+            case 1: stack.layers = n; fold_rnn_stack_apply(f, &stack, &x, 1, NULL, nodes, states); break;
+            case 2: stack.directions = n; fold_rnn_stack_apply(f, &stack, &x, 1, NULL, nodes, states); break;
+            case 3: mlp.layers = n; fold_mlp_apply(f, &mlp, x); break;
+            case 4:
+                if (n > 0) { gru.hidden = n; fold_recurrent_zeros(f, &gru); break; } /* a valid shape as such */
+                gru.hidden = n;
+                fold_recurrent_zeros(f, &gru);
+                break;
+            case 5:
+                unroll.n_states = n;
+                unroll.last = nodes;
+                CHECK(fold_unroll_steps(f, &unroll) != FOLD_OK);
+                break;
+            case 6: fold_child_sum_new(m, "sum", n, n); break;
+            default: fold_lstm_new(m, "lstm", n, n); break;
+            }
+            if (way < 4) CHECK_SAYS(fold_ctx_status(f) == FOLD_BAD_ARGUMENT, "way %d, %d: %s", way, n, fold_ctx_message(f));
+            if (way < 4) CHECK_TEXT(fold_ctx_message(f), way == 3 ? "layers" : way ? "rnn_stack" : "arity");
+            if (way > 5 && (n < 0 || n > 1000000)) CHECK_INT(fold_model_status(m), FOLD_BAD_ARGUMENT);
+            fold_ctx_free(f);
+            fold_model_free(m);
+        }
+}
+
+/* -- what sanitizers find -------------------------------------------------------------------- */
+
+static void cell_of_many_inputs(void)
+{
+    for (int way = 0; way < 2; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_cell_desc d = cell_desc("many", inner_body);
+        if (way) d.n_in = INT_MAX;
+        d.n_list = INT_MAX;
+        CHECK(!fold_cell_new(m, &d).id);
+        CHECK_TEXT(fold_model_message(m), "at most 16 inputs and 4 list components");
+        fold_model_free(m);
+    }
+}
+
+/* A plan of a recording without operands, calls or roots. */
+static void plans_of_nothing(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.plan_bytes = 100000;
+    fold_ctx *f = fold_ctx_new(m, &d);
+    for (int i = 0; i < 5; i++) {
+        fold_ctx_reset(f);
+        CHECK_INT(fold_run(f, NULL, 0), FOLD_OK);
+        const fold_node x = input2(f, 1, 2);
+        CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+    }
+    CHECK(fold_ctx_stats(f).plan_hits > 0);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -267,5 +656,10 @@ int main(int argc, char **argv)
     check_run("mistaken reads", mistaken_reads);
     check_run("mistaken reads keep an error", reads_keep_errors);
     check_run("nothing to do", nothing_to_do);
+    check_run("NULL at every call", null_everywhere);
+    check_run("every call is listed", all_calls_are_listed);
+    check_run("absurd counts", absurd_counts);
+    check_run("a cell of many inputs", cell_of_many_inputs);
+    check_run("plans of nothing", plans_of_nothing);
     return check_finish();
 }

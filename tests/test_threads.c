@@ -336,6 +336,17 @@ static void test_replicas(void)
     }
 }
 
+/* No pool at all: the caller's own thread does it. */
+static void add_up(int i, void *user) { *(int *)user += i; }
+static void test_no_pool(void)
+{
+    int sum = 0;
+    fold_pool_free(NULL);
+    fold_pool_for(5, add_up, &sum, NULL);
+    CHECK_INT(sum, 10);
+    CHECK(!fold_pool_new(0) && !fold_pool_new(1000));
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -343,6 +354,7 @@ int main(int argc, char **argv)
     check_run("models side by side", test_models_apart);
     check_run("a pool waits for its tasks", test_pool_waits);
     check_run("a pool trains to the same bits", test_pool);
+    check_run("no pool", test_no_pool);
     check_run("replicas train to the same bits", test_replicas);
     return check_finish();
 }

@@ -599,7 +599,7 @@ static void test_stack_errors(void)
     expect(&b, fold_node_is_null(out[1]) && fold_node_is_null(last[5].h),
            "stack.0: input 0 must have the first of these shapes (inputs [7], [6])");
     CHECK(fold_rnn_stack_apply(b.f, &none, x, 2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(out[0]), "rnn_stack: it is null");
+    expect(&b, fold_node_is_null(out[0]), "rnn_stack: it is NULL");
     CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, -2, NULL, out, last) == FOLD_BAD_ARGUMENT);
     expect(&b, fold_node_is_null(last[0].h), "unroll: a sequence of -2 steps");
     fold_rnn_stack_new(b.m, "tall", fold_rnn_new, 3, 4, FOLD_MAX_LAYERS + 1, 0);
