@@ -7811,12 +7811,12 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
    of the plan cache fold__forget_plans. Must not know how anything is decided.
 
    Six structs tell of a signature, from what lasts longest to what lasts shortest:
-     fold__sig         belongs to the context: the key, the program and the shapes of equal calls
-     fold__known       belongs to the context, one for each fold__sig: where the two below are found
-     fold__analysis    what follows for a signature's program when certain inputs get gradients; many runs use
-   it fold__value_info  one value, input or operand of the program, as an analysis found it fold__run_sig the
-   signature in one run: how many calls, which inputs get gradients, what it needs fold__group_sig   the
-   signature in one group of a run: its calls there, what feeds it, its buffers */
+     fold__sig         of the context: the key, the program and the shapes of equal calls
+     fold__known       of the context, one for each fold__sig: where the next three are found
+     fold__analysis    what follows for its program when certain inputs get gradients; for many runs
+     fold__value_info  a value, input or operand of its program, as an analysis found it
+     fold__run_sig     the signature in a run: how many calls, which inputs get gradients
+     fold__group_sig   the signature in a group of a run: its calls there, what feeds it, its buffers */
 
 /* Where a buffer of a program lives: nowhere, in the group's region, or in a worker's scratch, where it lasts
    for a batch or for a tile of its rows. */
@@ -8119,12 +8119,14 @@ static struct fold__run *fold__run_of(fold_ctx *f)
     return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
 }
 
+/* The call that makes a value: its own node or, of an output behind the first, the call's. */
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? fold__node_call(f, id) : id;
 }
 
-/* Carves arrays out of one arena array: two passes, sizes first, then pointers. */
+/* Carves arrays out of one array of the context: a first pass, without base, for the size, and a second for
+   the pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -8150,7 +8152,6 @@ static void fold__carve_nodes(fold_ctx *f, fold__carver *carver)
     run->node_bytes = carver->at;
 }
 
-/* Those that no plan needs: used only until all is planned, or not before it runs. */
 static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
 {
     fold__run *run = f->run;
@@ -8161,7 +8162,7 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
 #undef FOLD__CARVE_SAME
 }
 
-/* The typed pointers of the plan's arrays, renewed after any of them may have moved. */
+/* Renews the pointers of the context and the run after arrays may have moved. */
 static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -8184,14 +8185,14 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
             run->scratch ? run->scratch + (size_t)thread * run->counts.scratch : NULL;
 }
 
-/* The same where nothing but a move can have changed them. */
+/* The same when nothing but a move can have changed them. */
 FOLD__INLINE void fold__renew_moved(fold_ctx *f)
 {
     if (f->run->moves != f->moves)
         fold__renew_run(f);
 }
 
-/* What earlier runs knew of signatures, which have other numbers now. */
+/* Forgets what earlier runs knew of signatures, which have other numbers now. */
 static void fold__forget_runs(fold_ctx *f)
 {
     fold__worker *worker = (fold__worker *)(void *)f->arrays[FOLD__ARRAY_WORKERS].data;
@@ -8214,6 +8215,7 @@ static int fold__reserve_workers(fold_ctx *f)
     return 1;
 }
 
+/* Room for all that a run knows of nodes, calls and edges. */
 static int fold__node_arrays(fold_ctx *f)
 {
     fold__carver carver = { NULL, 0 };
@@ -8226,7 +8228,18 @@ static int fold__node_arrays(fold_ctx *f)
     return 1;
 }
 
-/* -- what runs ------------------------------------------------------------------------------- */
+/* ==== room: what runs, and what gets a gradient =============================================
+   Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put together
+   from contributions. The batched engine and its eager twin both follow it: these rules are the contract.
+   Calls: what a run knows, recording, model. Must not know batches and places; the one exception is
+   fold__place_contributions, which numbers rows from where it is told.
+
+   The rule. A root's gradient reaches what the root depends on by inputs that pass gradients; of a call, that
+   is what some output of it depends on in this way, whichever outputs are used. Each consumer that is reached
+   computes its contribution from zero. A single contribution is written in place, and so are several to
+   different parts of a value (64 at most). Others get rows of their own, which are added to zero in record
+   order. The uses of shared operands and parameters are summed one by one, each over its rows in record
+   order; rows of the head (what samples share by merging) come last. */
 
 /* Eager: whether a node is the copy that stands for an output of a call. */
 static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
@@ -8235,7 +8248,8 @@ static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
     return tag > FOLD__TAG_BARRIER + 0x8000u && tag < FOLD__TAG_SPREAD;
 }
 
-/* Eager: who needs one output of a cell's call needs all, as if it were one node. Returns the first. */
+/* Eager: a need of one output of a cell's call is a need of all, as if the call were one node. Returns the
+   first. */
 static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t id, uint8_t marks)
 {
     if (!fold__is_output_barrier(f, id))
@@ -8248,8 +8262,8 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
     return first;
 }
 
-/* Marks a value as needed and returns its node (of siblings the first); 0 when it runs no more: values of an
-   earlier run stand for themselves, except in backward, and when parameters have changed since. */
+/* Marks a value as needed and returns its node (of siblings the first). Returns 0 for a value of an earlier
+   run: it is not computed again, except in backward and when parameters have changed since. */
 FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__DONE) && !f->run->recompute)
@@ -8258,14 +8272,14 @@ FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8
     return f->eager ? fold__need_siblings(f, source, marks & FOLD__PASSED) : source;
 }
 
-/* Eager: the input of a call that an op of such a tag is a copy of; NONE: of none. */
+/* Eager: which input of a call an op with this tag copies, or NONE. */
 static uint32_t fold__barrier_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_BARRIER;
     return tag > FOLD__TAG_BARRIER && input < (uint32_t)call->n_in + call->n_list ? input : FOLD__NONE;
 }
 
-/* Eager: a call reads its inputs whatever the length of its list, as if it were one node. */
+/* Eager: a call needs all its inputs, however long its list is, as if it were one node. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t id)
 {
     uint8_t *state = f->run->state;
@@ -8297,13 +8311,15 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     default: return 0;
     }
 }
+/* Whether a call makes the value of such a node. */
 static int fold__makes_value(uint8_t kind)
 {
     return (kind & FOLD__KIND_MASK) == FOLD__OP || (kind & FOLD__KIND_MASK) == FOLD__EXTRA;
 }
 
-/* The tail: scalars that only combine samples' scalars on the way to the roots, such as the sum of losses.
-   Gradients flow through it before any value exists, so it ties no samples together. Readers are known. */
+/* Whether a call is of the tail: scalars that only combine samples' scalars on the way to the roots, such as
+   the sum of losses. Gradients flow through it before any value exists, so it ties no samples together. All
+   readers of the call are marked already. */
 static int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -8324,9 +8340,9 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* The head: what identical calls of several samples became, and all it depends on, as recorded, whatever
-   runs. It runs before the samples, and backward after them, so that it ties none together; its rows end
-   every chain of a weight's gradient. */
+/* Marks the head: what identical calls of several samples became. With all it depends on, it is the same
+   whatever runs. It runs before the samples, and backward after them, so that it ties none together. In each
+   sum of a weight's gradient its rows come last. */
 static void fold__mark_found(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_found; at++) {
@@ -8342,7 +8358,8 @@ static int fold__head_runs(const fold_ctx *f)
     return 0;
 }
 
-/* The operands of a call, input by input: floats each reads, and its edges. */
+/* The operands of a call, input by input: first fixed inputs, an edge each, then components of the list, an
+   edge for each element. */
 typedef struct fold__slots {
     const fold_ctx *ctx;
     const fold__sig *sig;
@@ -8355,7 +8372,7 @@ FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
         slots.elements = (f->first_edge[id + 1] - slots.first_edge - slots.sig->n_in) / slots.sig->n_list;
     return slots;
 }
-/* Elements of a call's list. */
+/* How many elements a call's list has. */
 static FOLD__NOINLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 {
     return fold__slots_of(f, id).elements;
@@ -8381,7 +8398,7 @@ static int fold__slot_shared(const fold__slots *slots, int slot)
     return slot < slots->sig->n_in && (slots->sig->shared >> slot & 1);
 }
 
-/* Whether a call passes gradients by its edge e. */
+/* Whether a call passes gradients by one of its edges. */
 static FOLD__NOINLINE int fold__edge_passes(const fold_ctx *f, uint32_t id, uint32_t edge)
 {
     const fold__slots slots = fold__slots_of(f, id);
@@ -8391,7 +8408,7 @@ static FOLD__NOINLINE int fold__edge_passes(const fold_ctx *f, uint32_t id, uint
     return (int)(slots.sig->differentiable >> slot & 1);
 }
 
-/* Marks what one running call reads, and how far each of it reaches: to its last reader outside the tail. */
+/* Marks what a running call reads, and notes it as the last reader outside the tail where it is. */
 static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -8411,7 +8428,7 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
     }
 }
 
-/* What a call of the head reads is of the head, though the call does not run. */
+/* Marks what a call of the head reads as of the head, though the call does not run. */
 static void fold__mark_head(fold_ctx *f, uint32_t id)
 {
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
@@ -8421,7 +8438,7 @@ static void fold__mark_head(fold_ctx *f, uint32_t id)
     }
 }
 
-/* A call is needed as its outputs are, and reaches as far as they do. */
+/* Marks a call as its outputs are marked; its last reader is the last of theirs. */
 static void fold__gather_outputs(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -8435,7 +8452,7 @@ static void fold__gather_outputs(const fold_ctx *f, uint32_t id)
         run->state[out_id] |= FOLD__HEAD; /* all of a call, or nothing */
 }
 
-/* A value that this run makes stays readable. */
+/* Lets a value that this run makes stay readable. */
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
@@ -8461,8 +8478,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
         if (id > run->counts.last_node)
             run->counts.last_node = id;
     }
-    for (uint32_t source = 1; source <= f->n_nodes && f->n_keeps;
-         source++) { /* kept nodes run too, but bear on no root */
+    /* kept nodes run too, but bear on no root */
+    for (uint32_t source = 1; source <= f->n_nodes && f->n_keeps; source++) {
         if (!(f->kind[source] & FOLD__KEEP) || ((f->kind[source] & FOLD__DONE) && !run->changed))
             continue;
         const uint32_t id = fold__need_value(f, source, FOLD__RUNS);
@@ -8489,26 +8506,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, source);
 }
 
-/* Whether a program passes gradients to a parameter that is trained: a weight, a bias or an operand. */
-static int fold__trains(const fold_ctx *f, const fold__program *program)
-{
-    const fold_model *m = f->model;
-    for (int op_index = 0; op_index < program->n_ops; op_index++) {
-        const fold__body_op *op = &program->op[op_index];
-        for (int which = 0; which < 2 && program->value[op->first_value].passes; which++)
-            if (op->param[which] && fold__trainable(m, &fold__params(m)[op->param[which] - 1]))
-                return 1;
-        for (int operand = 0; operand < op->n_in; operand++) {
-            const fold__ref *ref = fold__passed_operand(m, program, op, operand);
-            if (ref && ref->kind == FOLD__FROM_PARAM && fold__trainable(m, &fold__params(m)[ref->index]))
-                return 1;
-        }
-    }
-    return 0;
-}
-
-/* Eager: whether a call gives gradients, as if it were one node: its body trains something, or some input of
-   it that the body reads, or output, has one. */
+/* Eager: whether a call gives gradients, as if it were one node: when its body trains something, when an
+   input that the body reads has a gradient, or when the gradient of an output is kept. */
 static int fold__call_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -8527,8 +8526,8 @@ static int fold__call_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* Which values need a gradient: what the root's reaches, and depends on something trained or on a node whose
-   gradient is kept. */
+/* Marks the values that need a gradient: the root's gradient reaches them, and they depend on something that
+   is trained or on a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -8573,9 +8572,10 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* How gradients are put together: notes one contribution to `length` floats at `off` of a value. part holds
-   the largest length of which all parts seen are multiples, cover which of the pieces of that length were
-   seen; mode is GRAD_SUM once a piece repeats or there are too many. */
+/* Notes a contribution to `length` floats at `offset` of a value, and returns how the gradient is put
+   together so far. `part` is the largest length of which all contributions so far are multiples, `cover` a
+   mask of the pieces of that length that they cover. The mode is GRAD_SUM once a piece repeats or there are
+   too many. */
 static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, uint32_t offset,
                                uint32_t length)
 {
@@ -8585,7 +8585,8 @@ static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, ui
         *part = length;
         *cover = 0;
     }
-    if (!offset && *part == length) { /* most are whole */
+    /* most are whole */
+    if (!offset && *part == length) {
         if (*cover & 1)
             return FOLD__GRAD_SUM;
         *cover |= 1;
@@ -8614,7 +8615,7 @@ static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, ui
     *part = piece;
     return FOLD__GRAD_SOME_PARTS;
 }
-/* The final mode, given the value's size. */
+/* How a gradient is put together, when all contributions are noted. */
 static uint8_t fold__settle_parts(uint8_t mode, uint32_t part, uint64_t cover, uint32_t size)
 {
     if (mode != FOLD__GRAD_SOME_PARTS)
@@ -8627,13 +8628,13 @@ static uint8_t fold__settle_parts(uint8_t mode, uint32_t part, uint64_t cover, u
     return cover == (parts == 64 ? ~0ull : (1ull << parts) - 1) ? FOLD__GRAD_PARTS : FOLD__GRAD_SOME_PARTS;
 }
 
-/* Whether a slot of a running call sends contributions by its edges (shared ones do so by their uses). */
+/* Whether an input sends contributions by its edges. Shared inputs send theirs as uses. */
 static int fold__slot_sends(const fold__slots *slots, int slot)
 {
     return (slots->sig->differentiable >> slot & 1) && !fold__slot_shared(slots, slot);
 }
 
-/* The mode of every value that needs a gradient. */
+/* Finds how the gradient of every value that needs one is put together. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -8664,8 +8665,9 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Gives rows (in units of 16 floats, from *at on) to the edges of one call that do not write in place. Those
-   of a summed value form a list in record order: sum_at its first edge, part its last. */
+/* Gives rows to the edges of a call that do not write in place: in units of 16 floats from *at on or, where
+   the value crosses between groups, from *at_linked on. The edges to a summed value form a list in record
+   order. */
 static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -8696,8 +8698,14 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
     }
 }
 
-/* -- programs of a run ----------------------------------------------------------------------- */
+/* ==== room: programs of a run's signatures ==================================================
+   Owns: which values of a signature's program get a gradient, how that is put together, what must stay until
+   backward, and how much room all that takes; the list of signatures that run. What it finds depends only on
+   the program and on which inputs get gradients, so it is kept from run to run. Calls: what runs, op table.
+   Of single calls it knows only how many there are of each signature and which of their operands get
+   gradients. */
 
+/* Whether what an operand refers to gets a gradient in this run. */
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
 {
@@ -8713,18 +8721,19 @@ static fold__value_info *fold__info_of_ref(const fold_ctx *f, const fold__run_si
     return f->run->info + run_sig->first_info +
            (uint32_t)(program->n_values + program->n_in + program->n_list) + ref;
 }
-/* Whether operand j of an op gets a gradient in this run. */
+/* Whether an operand gets a gradient from its op in this run. */
 static int fold__ref_wanted(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                             const fold__body_op *op, int operand)
 {
     return fold__info_of_ref(f, run_sig, program, op->first_ref + (uint32_t)operand)->grad;
 }
+/* Whether there is a parameter (id + 1) and it is trained. */
 static int fold__param_trains(const fold_ctx *f, uint32_t id)
 {
     return id && fold__trainable(f->model, &fold__params(f->model)[id - 1]);
 }
 
-/* Notes what an active op's backward and weight gradients read. */
+/* Notes what the backward of an op and its weight gradients read. */
 static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                              const fold__body_op *op)
 {
@@ -8769,8 +8778,8 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     return floats;
 }
 
-/* Scratch that a batch of the form takes: of an op, and pointers, those of one op and those of the batch's
- * inputs and outputs. */
+/* Measures the scratch that a batch takes: the most that an op takes, and how many arrays of pointers one op
+   and the batch's inputs and outputs need. */
 static void fold__measure_scratch(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program)
 {
     uint32_t arrays = 0;
@@ -8785,7 +8794,7 @@ static void fold__measure_scratch(const fold_ctx *f, fold__run_sig *run_sig, con
         arrays + 2u * (uint32_t)(program->n_in + program->n_list) + (uint32_t)program->n_out + 1;
 }
 
-/* What a call of the form, and a list element of it, add to what must stay. */
+/* Measures what a call, and an element of its list, add to what must outlive a batch. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_info *info)
 {
@@ -8797,7 +8806,8 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
     }
 }
 
-/* Products and list ops want all rows at once; other ops of one level run tile by tile together. */
+/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, neighbours together
+   when both are of calls or both of list elements. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST));
@@ -8847,7 +8857,7 @@ static void fold__mark_standing(const fold__program *program, fold__value_info *
                 info[program->ref[op->first_ref + (uint32_t)operand].index].stands = 1;
     }
 }
-/* Whether only list elements need what an op makes: calls with an empty list do without it. */
+/* Whether only list elements need what an op makes. Calls with an empty list do without it. */
 static int fold__for_elements(const fold__program *program, const fold__value_info *info,
                               const fold__body_op *op)
 {
@@ -8857,7 +8867,7 @@ static int fold__for_elements(const fold__program *program, const fold__value_in
     return !stands;
 }
 
-/* Marks the operands that get a gradient, and their sizes. */
+/* Notes the size of every operand and whether it gets a gradient. */
 static void fold__mark_wanted(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program)
 {
     const fold__value_info *info = f->run->info + run_sig->first_info;
@@ -8940,8 +8950,26 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__measure_scratch(f, run_sig, &program);
 }
 
-/* Room for what is known of every signature; all is forgotten when parameters were added or frozen, or
- * signatures began anew. */
+/* Whether a program passes gradients to a parameter that is trained: a weight, a bias or an operand. */
+static int fold__trains(const fold_ctx *f, const fold__program *program)
+{
+    const fold_model *m = f->model;
+    for (int op_index = 0; op_index < program->n_ops; op_index++) {
+        const fold__body_op *op = &program->op[op_index];
+        for (int which = 0; which < 2 && program->value[op->first_value].passes; which++)
+            if (op->param[which] && fold__trainable(m, &fold__params(m)[op->param[which] - 1]))
+                return 1;
+        for (int operand = 0; operand < op->n_in; operand++) {
+            const fold__ref *ref = fold__passed_operand(m, program, op, operand);
+            if (ref && ref->kind == FOLD__FROM_PARAM && fold__trainable(m, &fold__params(m)[ref->index]))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* Makes room for what is known of every signature. All is forgotten when parameters were added or frozen, or
+   when signatures began anew. */
 static int fold__know_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -8965,7 +8993,7 @@ static int fold__know_signatures(fold_ctx *f)
     return 1;
 }
 
-/* The form of a signature that this run had not seen. Arrays may move. */
+/* Adds a signature that this run had not met yet. Arrays may move. */
 static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -8981,12 +9009,13 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
+/* The signature of a call in this run. */
 static fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->run_sig[f->run->known[f->sig[id]].run_sig];
 }
 
-/* Collects the running calls in record order and a form for each of their signatures. */
+/* Lists the calls that run, in record order, and their signatures. */
 static int fold__collect(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -9022,8 +9051,8 @@ static int fold__collect(fold_ctx *f)
     return 1;
 }
 
-/* Finds what is known of a form's program in such a run, or how the values of that are put together. Arrays
- * may move. */
+/* Finds the analysis of a signature's program for the inputs that get gradients in this run, or makes it.
+   Arrays may move. */
 static int fold__know_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -9073,7 +9102,7 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
     return 1;
 }
 
-/* Which inputs of each form get a gradient in some call; then the forms' own analysis. */
+/* Finds which inputs of each signature get a gradient in some call, and then the signature's analysis. */
 static int fold__analyse_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -9093,13 +9122,15 @@ static int fold__analyse_signatures(fold_ctx *f)
     return 1;
 }
 
-/* ==== room: scheduler =======================================================================
-   Owns: the order of execution. Cuts a recording into groups of independent samples, condenses signatures
-   that feed each other into components, runs components producers first, and inside a cyclic one follows the
-   policy. Sees signatures, operands and sizes, never floats. Calls: run state. */
+/* ==== room: scheduler, groups of samples ====================================================
+   Owns: which calls run together in a group. It puts the head first and the tail last and cuts the calls
+   between them where no later call shares a value with earlier ones, so that groups fit into the cache and
+   threads can share them out. When all groups are scheduled it finds what crosses between them. Calls:
+   programs of a run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how
+   a group is ordered. */
 
-/* The last call that shares a value of this one, or a leaf with a gradient (the head's leaves tie nothing).
- */
+/* The last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the head tie
+   nothing together. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -9117,8 +9148,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Where a unit that begins with call i of n ends: where nothing later shares what is before. NONE: nowhere.
- */
+/* Where a unit that begins with call `at` ends: the first place where no later call shares a value with
+   earlier ones. NONE: there is none before `end`. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -9132,7 +9163,7 @@ static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
     return FOLD__NONE;
 }
 
-/* Bytes that calls [from, to) add to the working set of their group. */
+/* How many bytes calls [from, to) add to the working set of their group. */
 static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -9159,8 +9190,8 @@ static int fold__add_group(fold_ctx *f, uint32_t first_call, uint32_t end_call)
     return 1;
 }
 
-/* Puts the tail's calls, which lie from `n` on, back among those of samples, from `n0` on: record order is id
- * order. */
+/* Merges the tail's calls, which lie from first_tail on, back into those of samples, in record order, which
+   is the order of ids. */
 static void fold__sort_calls(fold_ctx *f, uint32_t first_sample, uint32_t first_tail)
 {
     fold__run *run = f->run;
@@ -9172,7 +9203,7 @@ static void fold__sort_calls(fold_ctx *f, uint32_t first_sample, uint32_t first_
                              : run->spare_calls[tail++];
 }
 
-/* Floats of the weights that a program multiplies by. */
+/* How many floats the weights have that a program multiplies by. */
 static size_t fold__weight_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = 0;
@@ -9183,8 +9214,8 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Rows a batch should have on average: the more, the larger the weights that each batch reads, which beyond a
-   few megabytes come from memory: 2 rows for a megabyte. */
+/* How many rows a batch should have on average. Each batch reads its weights, and those of more than a few
+   megabytes come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -9195,14 +9226,16 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
 }
 
-/* Of the group being cut: its first call; the most calls of a unit; how far its levels are counted; what no
-   schedule of those can go below: the sum of the longest chains of every signature's own calls, and the
-   longest way through calls of any. */
+/* Levels of the group being cut. No order of its calls has fewer batches than `own` and than `deep`. */
 typedef struct fold__levels {
-    uint32_t start, longest, counted, own, deep;
+    uint32_t start;   /* the group's first call */
+    uint32_t longest; /* the most calls of a unit */
+    uint32_t counted; /* the first call that is not counted yet */
+    uint32_t own;     /* the sum over signatures of the longest chain of their own calls */
+    uint32_t deep;    /* the longest chain of calls of any signature */
 } fold__levels;
 
-/* Counts a call into the levels. */
+/* Counts a call's levels. */
 static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
 {
     fold__run *run = f->run;
@@ -9228,11 +9261,11 @@ static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *lev
         levels->deep = deep;
 }
 
-/* Puts the head's calls before those of samples and the tail's behind them; returns how many the head and the
- * tail have. */
+/* How many calls the head and the tail have. */
 typedef struct fold__ends {
     uint32_t head, tail;
 } fold__ends;
+/* Puts the head's calls before those of samples, and the tail's behind them. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -9258,7 +9291,7 @@ static fold__ends fold__part_calls(fold_ctx *f)
     return ends;
 }
 
-/* Bytes that all calls together add to a working set. */
+/* How many bytes all calls together add to a working set. */
 static size_t fold__all_bytes(const fold_ctx *f)
 {
     size_t floats = 0;
@@ -9269,8 +9302,8 @@ static size_t fold__all_bytes(const fold_ctx *f)
     return floats * sizeof(float);
 }
 
-/* Whether the group's calls up to `end` make so many rows a batch. Levels are counted only when the number of
-   calls leaves it open: no chain is longer than the longest unit. */
+/* Whether batches of the group's calls up to `end` can have so many rows on average. Levels are counted only
+   when the number of calls leaves it open: no chain is longer than the longest unit. */
 static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end, size_t rows)
 {
     const size_t calls = end - levels->start;
@@ -9281,17 +9314,18 @@ static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end,
     return calls >= (levels->own > levels->deep ? levels->own : levels->deep) * rows;
 }
 
-/* Cuts calls [start, n), those of samples, into groups of about the budget, and no less than so many rows a
-   batch; with no rows asked for they are even: each ends where a unit does nearest to the end of its budget.
-   Only samples whose ranges in the recording do not interleave are kept apart: *units of them. When all fit
-   into the budget there is nothing to cut, and no more than two are told apart. */
+/* Cuts the calls of samples into groups, and counts the units, which are samples whose ranges in the
+   recording do not interleave. With rows asked for, a group ends once it has used up the budget of bytes and
+   has so many rows a batch. Without, groups are even: each ends with the unit that ends nearest to the
+   budget. When all calls fit into the budget there is nothing to cut, and no more than two units are counted.
+ */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, size_t budget, size_t rows,
                              uint32_t *units)
 {
     fold__run *run = f->run;
     const int whole = fold__all_bytes(f) < budget;
     fold__levels levels = { first_call, 0, first_call, 0, 0 };
-    int64_t left = (int64_t)budget; /* of the budget */
+    int64_t left = (int64_t)budget; /* bytes of it */
     *units = 0;
     for (uint32_t unit = first_call, end; unit < end_call && !(whole && *units > 1); unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
@@ -9318,7 +9352,8 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     return levels.start == end_call || fold__add_group(f, levels.start, end_call);
 }
 
-/* A few groups are shared out unevenly among threads: as many for each, of equal size. */
+/* Cuts again where a few groups would be shared out unevenly among threads: as many for each thread, of equal
+   size. */
 static int fold__even_groups(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     fold__run *run = f->run;
@@ -9333,15 +9368,15 @@ static int fold__even_groups(fold_ctx *f, uint32_t first_call, uint32_t end_call
                              0, units);
 }
 
-/* A table sums the gradients of its lookups in record order: who reads one is tied to the last that reads an
- * earlier one. */
+/* Ties the lookups of a table that needs gradients together, because the table sums them in record order:
+   each lookup reaches at least as far as those before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_PLANNING, (size_t)f->model->n_params + 1, sizeof(uint32_t)))
         return 0;
     fold__renew_moved(f);
-    uint32_t *last = (uint32_t *)(void *)f->planning; /* that reads an earlier lookup of each table */
+    uint32_t *last = (uint32_t *)(void *)f->planning; /* for each table, how far its lookups so far reach */
     memset(last, 0, f->model->n_params * sizeof *last);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__LOOKUP || !run->grad[id] ||
@@ -9353,7 +9388,7 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* The head as one group, groups of samples, and the tail as one behind them. */
+/* Makes the head one group, then groups of samples, and the tail one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -9389,8 +9424,8 @@ static int fold__form_groups(fold_ctx *f)
     return !ends.tail || fold__add_group(f, end_call, run->counts.calls);
 }
 
-/* Marks the values that cross from samples into the tail, or out of the head, and leaves of the head that
- * others read. */
+/* Marks the values that cross from samples into the tail or out of the head, and the leaves of the head that
+   others read. */
 static void fold__mark_links(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -9408,8 +9443,8 @@ static void fold__mark_links(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that need gradients group by group in record order; slot holds the group that reads them,
- * or the head's. */
+/* Lists the leaves that need gradients, by the group that reads them, in record order. Leaves of the head go
+   to the head. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -9424,7 +9459,7 @@ static void fold__list_leaves(fold_ctx *f)
             continue;
         }
         if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__HEAD))
-            run->leaf_group[id] = 0; /* nobody reads it: it is the root */
+            run->leaf_group[id] = 0; /* of the head, or the root, which nobody reads */
         run->group[run->leaf_group[id]].end_leaf++;
         run->counts.leaves++;
     }
@@ -9438,8 +9473,12 @@ static void fold__list_leaves(fold_ctx *f)
             run->leaves[run->group[run->leaf_group[id]].end_leaf++] = id;
 }
 
-/* -- one group's signatures ------------------------------------------------------------------ */
+/* ==== room: scheduler, signatures of a group ================================================
+   Owns: the signatures of one group, which of them feed which input of which, and their components:
+   signatures that feed each other. It sorts them so that producers come first. Calls: what a run knows. Sees
+   signatures and operands, never sizes or floats; must not know policies. */
 
+/* The signature in its group that makes a value. */
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->group_sig[f->run->maker[id] >> 3];
@@ -9463,7 +9502,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* The group's signatures as they come, and the signature and output that make each value. */
+/* Lists the group's signatures as they come, and notes the signature and output that make each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -9510,15 +9549,17 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Who reads what while a group's signatures are looked at one after the other. */
+/* The signature of a group whose operands are being looked at, and what that needs at hand. */
 typedef struct fold__reader {
     const uint32_t *maker, *chain;
-    uint32_t *leaf_group;                    /* of leaves, in training: the group that reads them */
-    uint32_t first_sig, n_sigs, self, group; /* the group's signatures, and which of them reads */
+    uint32_t *leaf_group;       /* of leaves, in training: the group that reads them */
+    uint32_t first_sig, n_sigs; /* the group's signatures */
+    uint32_t self;              /* which of them reads */
+    uint32_t group;
 } fold__reader;
 
-/* Notes that a value is read through an input, which the given signatures feed; returns the chain of own
- * calls that ends at it. */
+/* Notes the signature that makes a value among those that feed an input. Returns the longest chain of the
+   reader's own calls that ends at the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t *feeds)
 {
     const uint32_t made = reader->maker[source], from = (made >> 3) - reader->first_sig;
@@ -9531,8 +9572,8 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
     return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
 }
 
-/* Finds which signatures feed which input of one, and the longest chain of its own calls that ends at each.
- */
+/* Finds which signatures feed each input of a signature, and for each of its calls the longest chain of its
+   own calls that ends there. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint32_t words)
 {
     fold__run *run = f->run;
@@ -9569,8 +9610,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     }
 }
 
-/* One strongly connected component after another, producers first (Tarjan 1972, without recursion). rows: the
-   signatures that feed each. */
+/* Finds the strongly connected components, producers first (Tarjan 1972, without recursion). Row by row, a
+   bit in `rows` says which signature feeds which. */
 static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const uint64_t *rows, uint32_t words,
                            uint32_t *index)
 {
@@ -9623,7 +9664,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const uint64_
     }
 }
 
-/* The inputs of a signature that come from its own component. */
+/* A mask of the inputs of a signature that come from its own component. */
 static uint64_t fold__recurrent_inputs(const fold__group_sig *sigs, uint32_t n_sigs,
                                        const fold__group_sig *group_sig, const uint64_t *feeds,
                                        uint32_t words)
@@ -9667,7 +9708,7 @@ static void fold__sort_signatures(fold_ctx *f, uint32_t which)
     }
 }
 
-/* The graph of the group's signatures, its components, and which inputs close a cycle. */
+/* Makes the graph of the group's signatures and finds its components and which inputs close a cycle. */
 static int fold__find_components(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -9704,7 +9745,11 @@ static int fold__find_components(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* -- batches --------------------------------------------------------------------------------- */
+/* ==== room: scheduler, policies =============================================================
+   Owns: the order of execution within a group. It runs components producers first; a signature that feeds
+   only itself runs in a batch per level of its chain, perhaps after a prologue; inside a component of several
+   signatures the policy chooses. Calls: signatures of a group. Sees calls, operands and signatures, never
+   floats. */
 
 static int fold__add_batch(fold_ctx *f, uint32_t group_sig, uint32_t stage)
 {
@@ -9720,7 +9765,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t group_sig, uint32_t stage)
     return 1;
 }
 
-/* Puts a call into the batch begun last; its slot is its row in the signature's slabs. */
+/* Puts a call into the batch begun last, and gives it its row in the signature's buffers. */
 static void fold__batch_call(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -9728,9 +9773,9 @@ static void fold__batch_call(fold_ctx *f, uint32_t id)
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
     const uint32_t elements = group_sig->n_list ? fold__elements_of(f, id) : 0;
     if (!batch->count) {
-        batch->first_slot = group_sig->max_rows;
+        batch->first_slot = group_sig->max_rows; /* rows so far */
         batch->first_elem = group_sig->max_elems;
-    } /* rows so far, until the group is planned */
+    }
     run->order[run->counts.order++] = id;
     run->slot[id] = group_sig->max_rows++;
     run->elem_slot[id] = group_sig->max_elems;
@@ -9739,8 +9784,8 @@ static void fold__batch_call(fold_ctx *f, uint32_t id)
     batch->elems += elements;
 }
 
-/* Puts the group's calls of signatures [first, last) into work, in record order, and numbers them and their
- * outputs from 0 on. */
+/* Gathers the group's calls of signatures [first, last) in record order, and notes the index of each call for
+   all its outputs. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, uint32_t last)
 {
     fold__run *run = f->run;
@@ -9756,15 +9801,15 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, 
     return count;
 }
 
-/* Longest chain of each of 16 signatures among a call's ancestors and itself; what is longer counts as
- * FOLD__LONGEST_CHAIN. */
+/* Of 16 signatures, the longest chain of their own calls among a call and its ancestors. What is longer than
+   FOLD__LONGEST_CHAIN counts as that. */
 enum { FOLD__LONGEST_CHAIN = 0x7fff };
 typedef struct fold__chains {
     int16_t of[16];
 } fold__chains;
 
-/* Longest same-signature chain ending at each of the calls in work, those of signatures [first, last), one
-   cyclic component: 16 signatures at a time. */
+/* Finds, for each of the gathered calls, the longest chain of calls of its signature that ends there. The
+   signatures [first, last) are a component; they are looked at 16 at a time. */
 static int fold__chains_of_component(fold_ctx *f, uint32_t count, uint32_t first, uint32_t last)
 {
     fold__run *run = f->run;
@@ -9797,7 +9842,7 @@ static int fold__chains_of_component(fold_ctx *f, uint32_t count, uint32_t first
     return 1;
 }
 
-/* Signatures that do not feed each other: a batch per level of their own chain. */
+/* Makes the batches of a signature that is a component of its own: one per level of its chain. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -9842,14 +9887,14 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t which)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* In a prologue: what depends on no input that closes the cycle. */
+/* Whether an op runs in the prologue: it depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->info[f->run->run_sig[group_sig->run_sig].first_info + op->first_value].deps &
              group_sig->recurrent);
 }
 
-/* Leading segments of a linear op that can run in the prologue although the op itself cannot. */
+/* How many leading segments of a product can run in the prologue although the product itself cannot. */
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
@@ -9876,9 +9921,8 @@ static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_si
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* A signature that feeds itself in small batches runs the products that do not depend on the recursion for
-   all its calls at once, first. Larger batches gain nothing: there the chain of a product is one kernel call.
- */
+/* Begins a prologue where it pays: a signature that feeds itself in small batches first runs the products
+   that do not depend on the recursion, for all its calls at once. Larger batches would gain nothing by it. */
 enum { FOLD__HOIST_ROWS = 8 };
 static int fold__plan_prologue(fold_ctx *f, uint32_t which)
 {
@@ -9894,7 +9938,7 @@ static int fold__plan_prologue(fold_ctx *f, uint32_t which)
     return !group_sig->hoisted || fold__add_batch(f, which, 0);
 }
 
-/* A prologue's calls are all of its signature's, by slot. */
+/* Gives each prologue its calls: all those of its signature, in the order of their rows. */
 static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -9915,19 +9959,27 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 
 /* -- policies over mixed signatures ---------------------------------------------------------- */
 
-/* A signature's runnable calls, as a queue linked through next; its pending calls by chain length. */
+/* A signature's calls that are ready to run, as a queue linked through `next`, and those that have not run.
+ */
 typedef struct fold__ready {
-    uint32_t head, tail, ready, pending, lowest, counts;
-    uint64_t depths;
+    uint32_t head, tail, ready; /* the first and the last ready call, and their number */
+    uint32_t pending;           /* calls that have not run */
+    uint32_t lowest;            /* the shortest chain that ends at one of those */
+    uint32_t counts;            /* where the counts of those by length of chain begin */
+    uint64_t depths;            /* the sum of the depths of those */
 } fold__ready;
-/* Local indices of calls: inputs still missing, next in queue, their readers, their depth. */
+/* The work area of the greedy policies. Arrays of calls go by their index among those gathered. */
 typedef struct fold__greedy {
-    uint32_t *missing, *next, *first_reader, *readers;
-    fold__ready *queue;
-    uint32_t *counts;
+    uint32_t *missing;      /* how many operands of a call have not run */
+    uint32_t *next;         /* the next call in its queue */
+    uint32_t *first_reader; /* where a call's readers begin in `readers` */
+    uint32_t *readers;
+    fold__ready *queue; /* of each signature */
+    uint32_t *counts;   /* of pending calls, by signature and length of chain */
     uint32_t first_sig, n_sigs;
 } fold__greedy;
 
+/* Puts a call into the queue of its signature. */
 static void fold__make_ready(fold_ctx *f, fold__greedy *greedy, const uint32_t *calls, uint32_t call)
 {
     fold__ready *ready = &greedy->queue[(f->run->maker[calls[call]] >> 3) - greedy->first_sig];
@@ -9939,26 +9991,27 @@ static void fold__make_ready(fold_ctx *f, fold__greedy *greedy, const uint32_t *
     ready->tail = call;
 }
 
-/* The number of the call in the set that makes an operand, or NONE. */
+/* The index of the gathered call that makes an operand, or NONE. */
 static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *greedy, uint32_t source)
 {
     return (f->run->maker[source] >> 3) - greedy->first_sig < greedy->n_sigs ? f->run->gathered_at[source]
                                                                              : FOLD__NONE;
 }
 
-/* Where its arrays lie: in a caller's block they move when the array of batches grows. */
+/* Points to the work area, which moves in a caller's block when the array of batches grows. */
 static void fold__greedy_renew(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     char *memory = f->planning;
     greedy->queue = (fold__ready *)(void *)memory;
     greedy->counts =
         (uint32_t *)(void *)(memory + fold__round_up(greedy->n_sigs * sizeof(fold__ready), FOLD__ALIGN));
-    greedy->missing = f->run->gathered + count; /* behind the calls, in record order */
+    greedy->missing = f->run->gathered + count; /* behind the calls */
     greedy->next = greedy->missing + count;
     greedy->first_reader = greedy->next + count;
     greedy->readers = greedy->first_reader + count + 1;
 }
 
+/* Counts operands, readers and chains of the gathered calls, and queues those that are ready. */
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
@@ -10011,7 +10064,7 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
     return 1;
 }
 
-/* Depth of each call in the set, for the agenda: stored where `next` of unready calls is free. */
+/* Finds the depth of each gathered call, for the agenda. */
 static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, const uint32_t *calls, uint32_t count,
                                 uint32_t *depth)
 {
@@ -10024,6 +10077,9 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, const uint32_
     }
 }
 
+/* The signature to run next. The agenda takes the one whose pending calls have the least depth on average.
+   The ratio takes the one with the most ready calls for each pending call at the end of its shortest chain.
+ */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     uint32_t best = FOLD__NONE;
@@ -10049,7 +10105,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return best;
 }
 
-/* Runs all ready calls of the best signature, again and again. The calls lie in work[0..n), in record order.
+/* Makes a batch of all ready calls of the best signature, again and again until all gathered calls have run.
  */
 static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig, uint32_t end_sig)
 {
@@ -10089,7 +10145,7 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig
     return 1;
 }
 
-/* Calls of equal depth and signature, depth by depth. */
+/* Makes batches of calls of equal depth and signature, depth by depth. */
 static int fold__schedule_depth(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -10116,8 +10172,8 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
             start[depth[run->calls_by_sig[run->group_sig[sig].first_record + nth]] + 1]++;
     for (uint32_t level = 0; level <= deepest; level++)
         start[level + 1] += start[level];
-    for (uint32_t sig = group->first_sig; sig < group->end_sig;
-         sig++) /* by signature within a depth, as they come */
+    /* within a depth by signature, as they come */
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
         for (uint32_t nth = 0; nth < run->group_sig[sig].calls; nth++) {
             const uint32_t id = run->calls_by_sig[run->group_sig[sig].first_record + nth];
             sorted[start[depth[id]]++] = id;
@@ -10146,7 +10202,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Component by component, producers first. */
+/* Makes batches component by component, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -10163,7 +10219,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* The other policies know no components, only their chains. */
+/* Finds the chains of calls in components, for the policies that do not go by components. */
 static int fold__find_chains(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -10183,7 +10239,7 @@ static int fold__schedule_agenda(fold_ctx *f, uint32_t group)
            fold__schedule_greedy(f, fold__gather_calls(f, group, first_sig, end_sig), first_sig, end_sig);
 }
 
-/* Schedules one group: fills its signatures, batches and the order of its calls. */
+/* Schedules one group: its signatures, its batches and the order of its calls. */
 static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
