@@ -2732,20 +2732,21 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
 }
 
 /* name, map, gradient maps and their operands */
-#define FOLD__ELEMENTWISE(X)                                                                                \
-    X(add, add, copy, "g", copy, "g")                                                                       \
-    X(sub, sub, copy, "g", neg, "g")                                                                        \
-    X(mul, mul, mul, "gb", mul, "ga")                                                                       \
-    X(div, div, div, "gb", d_div_b, "gyb")                                                                  \
-    X(min, min, d_min_a, "gab", d_min_b, "gab")                                                             \
-    X(max, max, d_max_a, "gab", d_max_b, "gab")                                                             \
-    X(neg, neg, neg, "g", copy, "")                                                                         \
-    X(exp, exp, d_exp, "gy", copy, "") X(log, log, d_log, "ga", copy, "")                                   \
-        X(sqrt, sqrt, d_sqrt, "gy", copy, "") X(square, square, d_square, "ga", copy, "")                   \
-            X(abs, abs, d_abs, "ga", copy, "") X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "")               \
-                X(tanh, tanh, d_tanh, "gy", copy, "") X(relu, relu, d_relu, "gy", copy, "")                 \
-                    X(gelu, gelu, d_gelu, "ga", copy, "") X(softplus, softplus, d_softplus, "ga", copy, "") \
-                        X(copy, copy, copy, "g", copy, "") X(stop, copy, copy, "", copy, "")
+#define FOLD__ELEMENTWISE(X)                                                                            \
+    X(add, add, copy, "g", copy, "g")                                                                   \
+    X(sub, sub, copy, "g", neg, "g")                                                                    \
+    X(mul, mul, mul, "gb", mul, "ga")                                                                   \
+    X(div, div, div, "gb", d_div_b, "gyb")                                                              \
+    X(min, min, d_min_a, "gab", d_min_b, "gab")                                                         \
+    X(max, max, d_max_a, "gab", d_max_b, "gab")                                                         \
+    X(neg, neg, neg, "g", copy, "")                                                                     \
+    X(exp, exp, d_exp, "gy", copy, "")                                                                  \
+    X(log, log, d_log, "ga", copy, "")                                                                  \
+    X(sqrt, sqrt, d_sqrt, "gy", copy, "") X(square, square, d_square, "ga", copy, "")                   \
+        X(abs, abs, d_abs, "ga", copy, "") X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "")               \
+            X(tanh, tanh, d_tanh, "gy", copy, "") X(relu, relu, d_relu, "gy", copy, "")                 \
+                X(gelu, gelu, d_gelu, "ga", copy, "") X(softplus, softplus, d_softplus, "ga", copy, "") \
+                    X(copy, copy, copy, "g", copy, "") X(stop, copy, copy, "", copy, "")
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                   \
     static const fold__elementwise fold__e_##name = { FOLD__MAP_##map,                    \
                                                       { FOLD__MAP_##da, FOLD__MAP_##db }, \
@@ -10267,13 +10268,14 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 }
 
 /* ==== room: memory planner ==================================================================
-   Owns: where every value, gradient and contribution of a run lives. All outputs of one signature lie in one
-   slab in schedule order; slabs whose lifetimes do not overlap share memory; what lives within one batch, or
-   within one tile of its rows, lives in scratch. Sees sizes and times, never floats. Calls: scheduler. */
+   Owns: where the values, gradients and contributions of programs live, group by group. What outlives a batch
+   lives in the group's region: all rows of a buffer lie there in the order in which they are made, as one
+   slab, and slabs whose lifetimes do not overlap share memory. What lives within a batch, or within a tile of
+   its rows, lives in scratch. Calls: scheduler. Sees sizes and times, never floats. */
 
-/* Buffers of a program, in this order: values, and in training their gradients, contributions of operands,
-   gradients of outputs from outside and, where there is a list, contributions of call-level operands per list
-   element. */
+/* Buffers of a program have numbers in this order: values, and in training gradients of values, contributions
+   of operands, gradients of outputs from outside and, where there is a list, contributions of operands of
+   calls by list element. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -10299,7 +10301,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t group_sig)
                             : (uint32_t)program.n_values;
 }
 
-/* Rows of a tile: its values stay in the first cache level. */
+/* How many rows a tile of a program has: so few that its values stay in the first level of the cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -10316,10 +10318,10 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->place = (uint8_t)place;
 }
 
-/* Room for a word for each of a group's buffers, and two for each of its signatures. */
+/* The planner's work area: a word for each of a group's buffers, or two for each of its signatures. */
 static uint32_t *fold__plan_scratch(const fold_ctx *f) { return (uint32_t *)(void *)f->planning; }
 
-/* Where the buffers of one signature live. */
+/* Decides where the buffers of a signature live. */
 static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -10374,7 +10376,8 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* Time of a group: batch b forward at b, backward at 2B-1-b, weight gradients at 2B. */
+/* The time of a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
+   gradients are made at 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -10387,6 +10390,7 @@ static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
     return 2 * times->count - 1 - (batch - times->first_batch);
 }
 
+/* Lengthens the lifetime of a slab to [first, last]. */
 static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 {
     if (buffer->place != FOLD__SLAB)
@@ -10397,7 +10401,8 @@ static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
         buffer->last = last;
 }
 
-/* What a signature itself does to its slabs between its first and its last batch. */
+/* Lengthens the lifetimes of a signature's slabs by what the signature itself does between its first and its
+   last batch. */
 static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                            const fold__times *times, uint32_t first, uint32_t last)
 {
@@ -10423,8 +10428,8 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
         fold__live(&buffer[fold__buffer_part(program, ref_index)], back0, end);
 }
 
-/* When the outputs of signatures are read: by whichever batches of those they feed. first, last: of each
- * signature. */
+/* Notes when the outputs of signatures are read: by any batch of those they feed, which lie between that
+   signature's `first` and `last`. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group, const uint32_t *first,
                                const uint32_t *last)
 {
@@ -10455,7 +10460,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group, const uint
     }
 }
 
-/* What the group's batches do to the slabs of a signature they read. */
+/* Lengthens the lifetimes of a signature's slabs by what the group's batches read of it. */
 static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                             const fold__times *times)
 {
@@ -10479,7 +10484,7 @@ static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const
     }
 }
 
-/* First fit: the lowest offset where no slab of overlapping lifetime lies. `placed` is sorted by offset. */
+/* Gives a slab the lowest offset where no slab of overlapping lifetime lies. `placed` is sorted by offset. */
 static void fold__first_fit(fold__run *run, uint32_t buffer, uint32_t *placed, uint32_t *n_placed)
 {
     fold__buffer *slab = &run->buffer[buffer];
@@ -10517,7 +10522,8 @@ static size_t fold__place_slabs(fold_ctx *f, uint32_t first_buffer)
     return end;
 }
 
-/* Scratch of a signature: its brief buffers, an op's own, and pointers to rows. */
+/* Lays out a signature's scratch (its brief buffers, what an op takes, turns, pointers to rows) and returns
+   its floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -10610,8 +10616,9 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== room: executor ========================================================================
-   Owns: running batches, forward and backward: finds operand rows, calls ops, copies out what stays readable.
-   Calls: op table, memory planner's offsets. Allocates nothing: everything was reserved. */
+   Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward, calls
+   ops, and copies out what stays readable. Calls: op table, and of the plan its batches, offsets and
+   prologues. Allocates nothing: everything was reserved. Must not know how a gradient is put together. */
 
 static void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
@@ -10620,7 +10627,8 @@ static void *fold__scratch_array(fold__worker *worker, size_t count, size_t size
     return memory;
 }
 
-/* Rows of pointers as base and stride when they are evenly spaced: then row loops collapse into one call. */
+/* Pointers to rows, as a base and a stride where they are evenly spaced, so that kernels take them at once.
+ */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -10635,9 +10643,10 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Rows are written where they are used, field by field: a copy of one just written waits for its stores. */
+/* The functions below write rows where they are used, member by member: to copy a struct just written would
+   have to wait for its stores. */
 
-/* Shifts rows by `row` rows and `off` floats; pointers are copied for `n` rows when they change. */
+/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -10654,7 +10663,7 @@ FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32
     rows->rows = moved;
 }
 
-/* The tile that begins with a row. */
+/* Begins the tile at a row. */
 FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
 {
     worker->row = row;
@@ -10663,6 +10672,7 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
+/* Where a buffer lies. */
 static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uint32_t index, fold__spot *spot)
 {
     const fold__buffer *buffer = &f->run->buffer[worker->group_sig->first_buffer + index];
@@ -10680,7 +10690,7 @@ static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uin
     }
 }
 
-/* Rows from outside. */
+/* A spot of rows from outside. */
 static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
 {
     spot->from = from;
@@ -10689,7 +10699,7 @@ static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
     spot->moves = FOLD__OTHERWISE;
 }
 
-/* A call-level operand's rows, once for each list element in [row, row + n) of the batch. */
+/* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
 static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -10711,6 +10721,7 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
+/* The rows of a spot that moves otherwise. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
@@ -10729,7 +10740,7 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
         fold__shift_rows(worker, rows, worker->row, spot->offset, count);
 }
 
-/* The rows of a spot, n of them from the tile's first on. */
+/* The rows of a spot, `count` of them from the tile's first on. */
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
     if (spot->moves == FOLD__OTHERWISE) {
@@ -10747,7 +10758,7 @@ static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t 
     fold__spot_rows(worker, &spot, 0, rows);
 }
 
-/* Where operand j of an op lies. */
+/* Where an operand of an op lies. */
 static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                int operand, fold__spot *spot)
 {
@@ -10780,6 +10791,7 @@ static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, co
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
+/* Gathers the data of each row: what was recorded with a call, or the key of a random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -10800,7 +10812,7 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
     op_call->data_step = 1;
 }
 
-/* A call of an op, whichever its rows. */
+/* Prepares the call of an op: all but its rows. */
 static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
                           const fold_shape *shape, float *scratch, fold__prepared *made)
 {
@@ -10826,7 +10838,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->end_segment = op->n_in - op->attr[1];
 }
 
-/* Completes the call of an op with `n` rows of the tile; list ops always take the whole batch. */
+/* Completes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
 FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     fold__turn *turn = &worker->turn[op_index];
@@ -10844,7 +10856,7 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker
     return call;
 }
 
-/* Ops without a batched path are called row by row. */
+/* Calls an op: once or, if it has no batched path, row by row. */
 static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
                             void (*run)(const fold_op_call *))
 {
@@ -10890,7 +10902,7 @@ static void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, si
     worker->free = free;
 }
 
-/* Ops [first, last) of one level, tile by tile. */
+/* Runs ops [first, last) tile by tile. All are of calls, or all are of list elements. */
 static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
@@ -10902,8 +10914,8 @@ static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int
     fold__set_tile(worker, 0);
 }
 
-/* Which segments of a product a stage runs: a hoisted signature's prologue the leading ones, later batches
-   the others. 0: the stage does not run the op; the prologue runs what does not depend on the recursion. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
+   recursion, and leading segments of products; the batches behind it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__turn *turn)
 {
@@ -10920,7 +10932,7 @@ static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const
     return worker->batch.stage == 1 || leading > 0;
 }
 
-/* What an op's backward does in this stage. */
+/* Plans an op's backward in this stage. */
 static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__turn *turn)
 {
@@ -10948,6 +10960,7 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
+/* Where the gradient of a value lies. */
 static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint32_t value, fold__spot *spot)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->first_info + value;
@@ -10957,8 +10970,8 @@ static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint3
         fold__buffer_spot(f, worker, fold__buffer_grad(&worker->program, value), spot);
 }
 
-/* Where operand j's contribution goes, before any spreading over elements: the part's own rows, or in place.
- */
+/* Where the contribution to an operand goes: to rows of its own, or in place. What is made by list elements
+   first is summed into it. */
 static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__spot *spot)
 {
@@ -10977,7 +10990,7 @@ static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const
         spot->base += ref->offset;
 }
 
-/* Where an op's operands and results lie, and what backward reads and writes. */
+/* Finds where an op's operands and results lie, and what backward reads and writes. */
 static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                  fold__turn *turn)
 {
@@ -11009,7 +11022,7 @@ static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, 
     }
 }
 
-/* What the batch's stage does with each op. */
+/* Plans what the batch's stage does with each op. */
 static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->first_info;
@@ -11042,7 +11055,8 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         worker->turn[op_index].end = end;
 }
 
-/* Part `part` of `parts` of a batch's rows: calls that lie one behind the other, and so do their elements. */
+/* Cuts a batch down to one of several parts of its rows. Calls lie one behind the other, and so do their
+   elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t part, uint32_t parts)
 {
     const fold__run *run = f->run;
@@ -11060,7 +11074,8 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t part
     batch->count = to - from;
 }
 
-/* What batches of one stage of a signature in a row have in common is looked up once. */
+/* Takes a batch, or part of it. What successive batches of a signature's stage have in common is looked up
+   once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t part,
                               uint32_t parts)
 {
@@ -11081,7 +11096,7 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     fold__plan_turns(f, worker);
 }
 
-/* Offsets of each call's elements within the batch, and the rows of every input. */
+/* Finds where each call's elements begin within the batch, and the rows of every input. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 {
     fold__run *run = f->run;
@@ -11122,6 +11137,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
     }
 }
 
+/* Runs a batch forward, and copies out the values that stay readable or cross between groups. */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     fold__run *run = f->run;
@@ -11151,18 +11167,20 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* ==== room: autodiff ========================================================================
-   Owns: gradients of values and parameters, over the same plan backwards. Calls: executor. */
+/* ==== room: autodiff, gradients of values ===================================================
+   Owns: the gradients of values, of recorded ones and of those within programs, over the same batches
+   backwards. Calls: executor, and of the next room fold__shared_total, which completes the gradient of a
+   shared node. Must not know parameters. */
 
-/* Where the gradient rows of a value, or contributions to it, begin: its group's, or the part that lives
-   through the whole run because another group writes it. */
+/* Where the rows of a value's gradient or contributions begin: in its group or, when another group writes
+   them, in the part of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__LINKED) ? run->region : run->region + group->rows_at;
 }
 
-/* Floats of the widest value that a call of the run reads or makes. */
+/* How many floats the widest value has that a call of the run reads or makes. */
 static size_t fold__widest(const fold_ctx *f)
 {
     size_t widest = 16;
@@ -11177,7 +11195,7 @@ static size_t fold__widest(const fold_ctx *f)
     return fold__round_up(widest, 16);
 }
 
-/* A row that nobody reads, for who must write one: the worker's own. */
+/* The worker's row that nobody reads, for a call that must write one. */
 static float *fold__trash(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->trash + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -11202,14 +11220,15 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     f->model->kernels->map[FOLD__MAP_add](to, to, from, NULL, 0, count, 1, NULL);
 }
 
-/* Adds a contribution of `size` floats at `off` of a row of `width`; the first to zeros. */
+/* Adds a contribution of `size` floats at `offset` of a row of `width` floats. The first is added to zeros.
+ */
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
-    if (first && size == width) {
+    if (first && size == width) { /* -0 becomes +0, as where it is added to zeros */
         f->model->kernels->map[FOLD__MAP_shift](to, from, NULL, NULL, 0, size, 1, NULL);
         return;
-    } /* -0 becomes +0 */
+    }
     if (first)
         fold__clear_row(to, width);
     fold__add_row(f, to + offset, from, size);
@@ -11217,7 +11236,7 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group);
 
-/* Completes a value's gradient row once all its readers have run backward. */
+/* Completes the gradient of a recorded value once all its readers have run backward. */
 static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -11268,8 +11287,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold_row(to, (int)i), width, offset, fold_row(from, (int)i), size, first);
 }
 
-/* Completes the gradient of a value of the program for n rows of the tile: sums its readers in trace order,
-   then what comes from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: adds up the contributions of
+   its readers in trace order, then what comes from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__spot *grad,
                                size_t count)
 {
@@ -11305,7 +11324,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Element-level contributions to a call-level operand, summed per call in list order. */
+/* Sums the contributions of list elements to an operand of calls, for each call in the order of its list. */
 static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -11321,8 +11340,7 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
         float *row = fold_row(&to, (int)call);
         const uint32_t count = worker->list[call + 1] - worker->list[call];
         if (count == 1)
-            memcpy(row, fold_row(&from, (int)worker->list[call]),
-                   size * sizeof *row); /* as one contribution is written: -0 stays */
+            memcpy(row, fold_row(&from, (int)worker->list[call]), size * sizeof *row); /* -0 stays */
         else
             fold__clear_row(row, size);
         for (uint32_t element = worker->list[call]; element < worker->list[call + 1] && count > 1; element++)
@@ -11374,7 +11392,8 @@ static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, in
     fold__set_tile(worker, 0);
 }
 
-/* Rows for gradients from outside and to the inputs; parts that nobody writes are cleared. */
+/* Finds the rows of gradients from outside and of contributions to inputs, and clears those of which not all
+   parts are written. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -11425,7 +11444,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Inputs that several ops of the program read: their contributions in trace order. */
+/* Completes the contributions to inputs that several ops of the program read, in trace order. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_info *inputs = f->run->info + worker->run_sig->first_info + worker->program.n_values;
@@ -11458,6 +11477,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
     }
 }
 
+/* Whether backward has anything to do for the batch's signature. */
 static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
 {
     for (int output = 0; output < worker->program.n_out; output++)
@@ -11488,16 +11508,20 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
     fold__finish_inputs(f, worker);
 }
 
-/* -- parameters ------------------------------------------------------------------------------ */
+/* ==== room: autodiff, sums of uses ==========================================================
+   Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and
+   looked-up rows of tables get. Each use of a run has a sum; groups add to it in record order; a parameter's
+   uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
+   and the eager twin's fold__eager_use. Must not know how groups are shared out among threads. */
 
-/* Lists the uses of trained parameters and of shared nodes that need a gradient, by their first recorded row.
- */
+/* Puts a use of a trained parameter, or of a shared node that needs a gradient, into the list of uses, which
+   is in the order of their first recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
     use.first = elem ? run->run_sig[use.run_sig].first_elem : run->run_sig[use.run_sig].first;
     if (!use.first)
-        return 1; /* no rows, as where all lists are empty */
+        return 1; /* it has no rows: all lists are empty */
     if (!fold__need(f, FOLD__ARRAY_USES, run->n_uses + 1, sizeof(fold__use)))
         return 0;
     fold__renew_moved(f);
@@ -11528,6 +11552,7 @@ static int fold__add_param_use(fold_ctx *f, uint32_t run_sig, uint32_t op, uint3
     return fold__add_use(f, use, elem);
 }
 
+/* Lists the uses that the calls of a signature make. */
 static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
 {
     fold__run *run = f->run;
@@ -11588,7 +11613,8 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* The first use of a parameter has its total: where the gradient is clear, the gradient itself. */
+/* Gives a use the total of its parameter. The first use makes it; where the gradient is clear, the gradient
+   itself serves. */
 static void fold__place_total(fold_ctx *f, fold__use *use, const fold__use *first)
 {
     fold__run *run = f->run;
@@ -11604,7 +11630,8 @@ static void fold__place_total(fold_ctx *f, fold__use *use, const fold__use *firs
     run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Whether a use is of a weight as it lies, by rows that are vectors. */
+/* Whether a use can be summed by blocks: it is of a weight that is not transposed, and its rows are vectors.
+ */
 static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_of(f, &f->sigs[f->run->run_sig[use->run_sig].sig]);
@@ -11612,6 +11639,7 @@ static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
     return use->kind == FOLD__USE_WEIGHT && !op->attr[0] && program.shape[op->first_shape].rank == 1;
 }
 
+/* A signature's number in a group, or NONE. */
 static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, const fold__group *group)
 {
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
@@ -11620,6 +11648,7 @@ static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, const fo
     return FOLD__NONE;
 }
 
+/* Whether one group and one thread make all sums of parameters. */
 static int fold__sums_in_one_go(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -11634,7 +11663,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
     return groups == 1 && f->threads == 1 && !f->eager;
 }
 
-/* Gives every use its place. */
+/* Lists all uses of the run and gives their sums their places. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -11669,24 +11698,26 @@ static int fold__list_uses(fold_ctx *f)
     return 1;
 }
 
-/* Where the total of a use's parameter begins, where its own sum goes, and adding this to that. */
+/* Where the total of a use's parameter begins, */
 static float *fold__use_total(const fold_ctx *f, const fold__use *use)
 {
     return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
                                         : f->run->sums + use->total;
 }
+/* where the sum of the use goes, */
 static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_APART ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
+/* and adding this to that. */
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     if (!use->is_node && use->sum == FOLD__SUM_APART)
         fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
 }
 
-/* Rows of an op's operand, or of its gradient, from column `col` on, in record order, for all calls of a
-   signature in a group that need a gradient and the op. */
+/* Lists the rows of an op's operand, or (operand -1) of its gradient, from a column on, in record order, for
+   those calls of a signature in a group that need a gradient and the op. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, int operand, uint32_t column, float *region,
                                  char **scratch, size_t *n_rows)
@@ -11746,7 +11777,7 @@ static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t s
     return f->shapes[f->keys[signature->key + signature->in_shape + slot]].size;
 }
 
-/* One segment of a linear op's weight gradient over given rows. */
+/* Adds one segment of a product's weight gradient over the given rows. */
 static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__program *program,
                              const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
                              const fold_rows *dy, fold__share share, float *sum)
@@ -11758,7 +11789,7 @@ static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__prog
 
 static void fold__eager_use(fold_ctx *f, const fold__use *use);
 
-/* The op that a use of a weight or bias is of; NULL: the use is of neither. */
+/* The product whose weight or bias a use is of, or NULL. */
 static const fold__body_op *fold__op_of_use(const fold_ctx *f, const fold__use *use)
 {
     if (use->kind != FOLD__USE_WEIGHT && use->kind != FOLD__USE_BIAS)
@@ -11766,8 +11797,8 @@ static const fold__body_op *fold__op_of_use(const fold_ctx *f, const fold__use *
     return &fold__program_of(f, &f->sigs[f->run->run_sig[use->run_sig].sig]).op[use->op];
 }
 
-/* Of a use's columns, by whole vectors, those that the parts from/work to to/work of its work are. What has
- * no columns is one. */
+/* The columns of a use that make up its work from `from` to `to`, in whole vectors. A use without columns
+   counts as one. */
 static fold__share fold__share_of(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
 {
     const fold__body_op *op = fold__op_of_use(f, use);
@@ -11779,8 +11810,7 @@ static fold__share fold__share_of(const fold_ctx *f, const fold__use *use, uint6
     return share;
 }
 
-/* A use of a weight or bias: its sum over the rows of one group, continuing its chain, for some of its
- * columns. */
+/* Adds the rows of a group to the sum of a use of a weight or bias, in some of its columns. */
 static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                     const fold__group *group, const fold__group_sig *group_sig,
                                     fold__share share)
@@ -11811,7 +11841,7 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fol
     fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, share, sum);
 }
 
-/* A use's sum over the rows of one group, continuing its chain; of weights and biases some columns. */
+/* Adds the rows of a group to the sum of a use; of weights and biases in some of their columns. */
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                  const fold__group *group, fold__share share)
 {
@@ -11870,7 +11900,7 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
     }
 }
 
-/* Adds each parameter's uses, in order, and the total to its gradient, once. */
+/* Adds the uses of each parameter in order, and their total to its gradient, once. */
 static void fold__commit_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -11895,13 +11925,15 @@ static void fold__commit_uses(fold_ctx *f)
 
 /* -- lookup tables --------------------------------------------------------------------------- */
 
+/* The table that a lookup reads, and the row. */
 static fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id, uint32_t *row)
 {
     *row = fold__node_table_row(f, id);
     return &fold__params(f->model)[fold__node_table(f, id)];
 }
 
-/* Adds one looked-up row's gradient to its sum, which starts at the first of them. */
+/* Adds the gradient of a lookup to the sum of its row of the table. The first lookup of a row begins the sum.
+ */
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -11919,6 +11951,7 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     fold__add_row(f, run->sums + (size_t)(*sum_place - 1) * 16, run->grad_row[id], size);
 }
 
+/* Adds the sums of looked-up rows to the gradients of their tables. */
 static void fold__commit_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -11944,14 +11977,15 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Memory for the accumulators of uses and looked-up rows; 0 when there is none, for the caller to tell. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 when there is none, which the caller
+   tells. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
     fold__renew_moved(f);
-    for (uint32_t which = 0; which < run->n_uses;
-         which++) { /* whether gradients are clear now must not decide what a context needs */
+    /* totals too that gradients serve as now: what a context needs must not depend on that */
+    for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
             continue;
@@ -12241,15 +12275,16 @@ static int fold__eager_backward(fold_ctx *f)
 }
 
 /* ==== room: plan cache ======================================================================
-   Owns: plans of earlier runs, in the bytes the context was given for them. A run of the same structure,
-   found by a hash and confirmed by comparing all of it, gets its plan copied back. A plan is kept when its
-   structure comes for the second time. Calls: run state. Must not know what a plan means. */
+   Owns: plans of earlier runs, in the bytes that the context was given for them. A run of the same structure
+   gets its plan copied back; it is found by a hash, and confirmed by comparing the whole structure. A plan is
+   kept when its structure comes for the second time. Calls: what a run knows. Must not know what a plan
+   means. */
 
 enum { FOLD__PLANS = 64, FOLD__PLAN_PARTS = 5, FOLD__STRUCTURE_PARTS = 7, FOLD__HASHED_PARTS = 2 };
 typedef struct fold__kept_plan {
     fold__identity of;
-    uint64_t used;    /* when, in runs */
-    size_t at, bytes; /* in the array of plans: node arrays, structure, other arrays */
+    uint64_t used;    /* the run that used it last */
+    size_t at, bytes; /* in the array of plans: arrays of nodes, then the structure, then the other arrays */
     size_t node_bytes;
     fold__counts counts;
 } fold__kept_plan;
@@ -12260,7 +12295,7 @@ typedef struct fold__plans {
     fold__kept_plan plan[FOLD__PLANS];
 } fold__plans;
 
-/* NULL when the context keeps none. */
+/* The context's plans, or NULL when it keeps none. */
 static fold__plans *fold__plans_of(const fold_ctx *f)
 {
     const fold__array *array = &f->arrays[FOLD__ARRAY_PLANS];
@@ -12291,8 +12326,8 @@ typedef struct fold__extent {
     size_t bytes;
 } fold__extent;
 
-/* A recording's structure: these arrays, the first of which make the hash; then one word for every leaf that
- * uses a parameter, and the roots. */
+/* The arrays of a recording's structure, the first of which make the hash. One word for every leaf of a
+   parameter, and the roots, belong to the structure too. */
 static void fold__structure(const fold_ctx *f, fold__extent extents[FOLD__STRUCTURE_PARTS])
 {
     const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
@@ -12305,6 +12340,7 @@ static void fold__structure(const fold_ctx *f, fold__extent extents[FOLD__STRUCT
                                                       { f->found, f->n_found * sizeof(fold__found) } };
     memcpy(extents, all, sizeof all);
 }
+/* Whether a node is a leaf of a parameter, and of which. */
 static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
 {
     const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
@@ -12314,7 +12350,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* A plan's arrays beside those of nodes, as far as they are in use. */
+/* The arrays of a plan beside those of nodes, as far as they are in use. */
 static void fold__plan_arrays(const fold_ctx *f, const fold__counts *counts,
                               fold__extent extents[FOLD__PLAN_PARTS])
 {
@@ -12332,15 +12368,17 @@ static void fold__plan_arrays(const fold_ctx *f, const fold__counts *counts,
     }
 }
 
+/* Goes on with a hash. Two chains of products run side by side, because a product takes its time. */
 static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes)
 {
     uint64_t even = hash, odd = ~hash, words[2];
-    for (; bytes >= sizeof words;
-         bytes -= sizeof words,
-         memory = (const char *)memory + sizeof words) { /* two chains: a product takes its time */
+    for (; bytes >= sizeof words; bytes -= sizeof words) {
         memcpy(words, memory, sizeof words);
-        even = (even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15), even ^= even >> 32;
-        odd = (odd ^ words[1]) * UINT64_C(0xc2b2ae3d27d4eb4f), odd ^= odd >> 32;
+        even = (even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15);
+        even ^= even >> 32;
+        odd = (odd ^ words[1]) * UINT64_C(0xc2b2ae3d27d4eb4f);
+        odd ^= odd >> 32;
+        memory = (const char *)memory + sizeof words;
     }
     words[0] = words[1] = bytes;
     if (bytes)
@@ -12348,6 +12386,7 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
     return fold__mix64((even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (odd ^ words[1]));
 }
 
+/* What tells this run from others. */
 static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__extent extents[FOLD__STRUCTURE_PARTS];
@@ -12442,6 +12481,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     return 0;
 }
 
+/* Forgets a plan, and moves those behind it. */
 static void fold__drop_plan(fold__plans *plans, uint32_t which)
 {
     const size_t at = plans->plan[which].at, bytes = plans->plan[which].bytes;
@@ -12453,8 +12493,8 @@ static void fold__drop_plan(fold__plans *plans, uint32_t which)
             plans->plan[other].at -= bytes;
 }
 
-/* Keeps the plan just made if its structure was seen before and the plan fits, in place of those not used for
- * longest. */
+/* Keeps the plan just made if its structure was seen before and the plan fits, perhaps in place of those that
+   were not used for longest. */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -12497,10 +12537,11 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== room: running =========================================================================
-   Owns: a run from its roots to its results: plan, reserve, execute; and reading what a run left.
-   Calls: everything above. */
+   Owns: a run from its roots to its results, and reading what it left. It plans, or gets the plan of an
+   earlier run, lays out the region, reserves, runs groups forward and backward, alone or shared out among
+   threads, and notes what it did. Calls: all rooms above. */
 
-/* Addresses of all values as a run begins. */
+/* Finds the addresses of all values that are there as a run begins. */
 static void fold__resolve_leaves(fold_ctx *f)
 {
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
@@ -12511,7 +12552,8 @@ static void fold__resolve_leaves(fold_ctx *f)
     }
 }
 
-/* Floats in the recording for roots and kept values; those of earlier runs have their places. */
+/* How many floats of the recording's data roots and kept values take. Those of earlier runs have their
+ * places. */
 static size_t fold__result_floats(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -12521,7 +12563,7 @@ static size_t fold__result_floats(const fold_ctx *f)
             floats += fold__round_up(fold__value_size(f, run->kept[i]), 16);
     return floats;
 }
-/* Gives those places; there is room. */
+/* Gives them their places; there is room. */
 static void fold__place_results(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -12534,8 +12576,9 @@ static void fold__place_results(fold_ctx *f)
     }
 }
 
-/* Links: values and gradients that cross between groups, in units of 16 floats from the region's start;
-   returns the units. Leaves have their values, and gradient rows with their group. */
+/* Places the values and gradients that cross between groups, and the contributions to them, in units of 16
+   floats from the region's start; returns the units. Leaves have their values already, and rows for gradients
+   with their group. Also places the contributions within groups, from each group's start. */
 static uint32_t fold__place_links(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -12561,15 +12604,17 @@ static uint32_t fold__place_links(fold_ctx *f)
     return linked;
 }
 
-/* The first group of samples, and the one behind the last. */
+/* The first group of samples, */
 static uint32_t fold__samples_from(const fold__run *run) { return run->counts.head ? 1 : 0; }
+/* and the one behind the last. */
 static uint32_t fold__samples_to(const fold__run *run)
 {
     return run->counts.groups - (run->counts.tail ? 1 : 0);
 }
 
-/* Lays out the region: links, the head, the tail, and room that groups of samples take turns in, as many at a
-   time as there are threads. Behind a group's slabs lie its contribution rows and leaf gradients. */
+/* Lays out the region: first what crosses between groups, then the head, the tail, and room for as many
+   groups of samples as there are threads, which groups take in turn. Behind a group's slabs lie its rows of
+   contributions, and behind those the gradients of its leaves. */
 static void fold__place_groups(fold_ctx *f, size_t links)
 {
     fold__run *run = f->run;
@@ -12622,7 +12667,7 @@ static int fold__plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs for the gradients of inputs that this run computes. */
+/* Packs the weights of products that give their inputs gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++) {
@@ -12661,7 +12706,7 @@ static int fold__reserve_run(fold_ctx *f)
     return 1;
 }
 
-/* Sets the gradient rows of a group's values and leaves, and clears those that get only some parts. */
+/* Finds where the gradients of a group's values and leaves lie. */
 static void fold__aim_gradients(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -12687,8 +12732,8 @@ static void fold__aim_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears the gradient rows of a group's values and leaves that get only some parts, before any part is
-   written: those that other groups write, or the others. */
+/* Clears the gradients of a group's values and leaves that get only some parts, before any part is written:
+   those that other groups write (linked), or the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int linked)
 {
     fold__run *run = f->run;
@@ -12735,7 +12780,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
     event->kind = kind | (worker->batch.stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE);
 }
 
-/* A batch of a group, or one part of its rows. */
+/* Runs a batch of a group, or one part of its rows. */
 static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group *group, uint32_t batch,
                             int kind, uint32_t part, uint32_t parts)
 {
@@ -12778,7 +12823,8 @@ static void fold__run_shared(int lane, void *user)
     fold__fp_leave(saved);
 }
 
-/* Whether a batch of a group that runs alone is worth sharing out: by its multiplications, about. */
+/* Whether a batch of a group that runs alone is worth sharing out, by about how many multiplications it has.
+ */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -12792,8 +12838,8 @@ static int fold__worth_sharing(const fold_ctx *f, const fold__batch *batch)
            FOLD__SHARED_WORK;
 }
 
-/* A group's batches in order, or for backward from the last to the first; alone: no other group runs at this
- * time. */
+/* Runs a group's batches in order or, backward, from the last to the first. `alone` says that no other group
+   runs at this time. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, const fold__group *group, int kind, int alone)
 {
     fold__shared_batch shared = { f, group, 0, kind };
@@ -12807,7 +12853,7 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, const fold__group
     }
 }
 
-/* Gradients of a group's values and leaves. */
+/* Computes the gradients of a group's values and leaves. */
 static void fold__backward_group(fold_ctx *f, fold__worker *worker, const fold__group *group, int alone)
 {
     fold__clear_partial(f, group, 0);
@@ -12816,14 +12862,15 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, const fold__
         fold__finish_gradient(f, worker, f->run->leaves[leaf], group);
 }
 
-/* Whether a group's rows of a use are summed when the group has run: of parameters; of shared nodes of the
-   head, by samples. All others are summed as the node's gradient is completed (fold__shared_total). */
+/* Whether a group's rows of a use are summed when the group has run. They are for parameters, and for shared
+   nodes of the head when the group is one of samples. All others are summed when the node's gradient is
+   completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__HEAD));
 }
 
-/* What a use costs in groups [first, last): rows by floats, about; 0: it has no rows there. */
+/* What a use costs in groups [first, last): about rows times floats, and 0 when it has no rows there. */
 static uint64_t fold__use_work(const fold_ctx *f, const fold__use *use, uint32_t first, uint32_t last)
 {
     const fold__run *run = f->run;
@@ -12839,8 +12886,9 @@ static uint64_t fold__use_work(const fold_ctx *f, const fold__use *use, uint32_t
     return rows * use->size;
 }
 
-/* What groups [first, last) add to parameters and shared nodes, in order: of all uses, laid end to end by
-   what they cost, `all` together, one part of several of equal length, so that few uses are in two parts. */
+/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. All uses are laid
+   end to end by what they cost, which is `all` together, and cut into parts of equal length, so that few uses
+   lie in two parts. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t all, int part, int parts)
 {
@@ -12864,7 +12912,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* What threads share out: groups [first, last) one by one, or the sums that those add to, of so much work. */
+/* What threads share out: groups [first, last) one by one, or all the work of the sums that those add to. */
 typedef struct fold__wave {
     fold_ctx *ctx;
     uint32_t first, last;
@@ -12903,9 +12951,9 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, fold__sum_wave, &wave);
 }
 
-/* Runs groups of samples: in inference each thread its own, all at once; in training as many at a time as
-   there are threads, which then share out the weights they add to, so that every sum goes on in the order of
-   groups. One that is left over or the only one is shared out batch by batch. */
+/* Runs the groups of samples. In inference they are shared out among the threads all at once. In training as
+   many run at a time as there are threads, which then share out the sums that these groups add to; so every
+   sum goes on in the order of groups. A group that is left alone is shared out batch by batch. */
 static void fold__run_samples(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -12925,15 +12973,15 @@ static void fold__run_samples(fold_ctx *f)
     }
 }
 
-/* Backward of the head or the tail, and what it adds to parameters. */
+/* Runs the head or the tail backward, and sums what it adds to parameters. */
 static void fold__backward_end(fold_ctx *f, uint32_t group)
 {
     fold__backward_group(f, f->run->worker, &f->run->group[group], 1);
     fold__sum_groups(f, group, group + 1);
 }
 
-/* Gradients pass through the tail before there are values, and through the head when all samples have added
- * theirs. */
+/* Runs a plan. Gradients pass through the tail before there are values, and through the head when all samples
+   have added theirs. */
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -12964,12 +13012,13 @@ static void fold__execute(fold_ctx *f)
     fold__fp_leave(saved);
 }
 
+/* Marks the values that stay readable as computed, and those of other parameters as not computed. */
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
     for (uint32_t id = 1; id <= f->n_nodes && f->any_done && f->done_version != f->model->version; id++)
         if (!(run->state[fold__call_of(f, id)] & FOLD__RUNS))
-            f->kind[id] &= (uint8_t)~FOLD__DONE; /* of other parameters */
+            f->kind[id] &= (uint8_t)~FOLD__DONE;
     for (uint32_t i = 0; i < run->counts.kept; i++)
         f->kind[run->kept[i]] |= FOLD__DONE;
     if (run->counts.kept)
@@ -12977,7 +13026,7 @@ static void fold__mark_done(fold_ctx *f)
     f->done_version = f->model->version;
 }
 
-/* A count as it is told: what is larger than an int reads INT_MAX. */
+/* A count as an int; what is larger than one reads INT_MAX. */
 static int fold__count(size_t count) { return count > INT_MAX ? INT_MAX : (int)count; }
 
 static void fold__note_stats(fold_ctx *f)
@@ -13019,6 +13068,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->one_group = run->counts.one_group;
 }
 
+/* Whether these are roots of a run; an error otherwise. */
 static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, const char *who)
 {
     if (!f)
@@ -13046,6 +13096,7 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     return 1;
 }
 
+/* Reserves places for kept gradients that have none. */
 static int fold__reserve_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
@@ -13060,7 +13111,7 @@ static int fold__reserve_kept_grads(fold_ctx *f)
     return 1;
 }
 
-/* Kept gradients that the root does not bear on are zero. */
+/* Clears kept gradients that no root has reached yet. */
 static void fold__settle_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
@@ -13071,7 +13122,7 @@ static void fold__settle_kept_grads(fold_ctx *f)
     }
 }
 
-/* What runs, who gets a gradient, and the plan. 0: see the context's status. */
+/* Finds what runs, what gets a gradient, and the plan. Returns 0 after an error. */
 static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -13086,7 +13137,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
         memset(run->grad, 0, (size_t)f->n_nodes + 2);
     } else {
         fold__mark_grads(f);
-        if (!run->grad[run->root]) { /* nothing bears on it that has a gradient */
+        if (!run->grad[run->root]) { /* it depends on nothing that has a gradient: run forward alone */
             run->backward = 0;
             return fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
         }
@@ -13100,6 +13151,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
+/* One try of a run. */
 static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -13138,8 +13190,8 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     return FOLD_OK;
 }
 
-/* A run holds on to the numbers of signatures: if there is no memory, idle ones are forgotten between two
- * tries. */
+/* A run needs the numbers of signatures to stay. So when there is no memory, idle signatures are forgotten
+   between two tries. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     do {
@@ -13157,7 +13209,7 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int count)
     return fold__run_roots(f, roots, (size_t)count, 0);
 }
 
-/* A parameter's gradient is the sum of its uses: as a root it is used by a copy. */
+/* A parameter's gradient is the sum of its uses. So a copy uses it when it is the root of a backward. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -13233,7 +13285,7 @@ static const char *fold__node_name(const fold_ctx *f, uint32_t id)
                                 : kind[f->kind[id] & FOLD__KIND_MASK];
 }
 
-/* Why a read gave nothing. It costs the recording nothing: no error of the context. */
+/* Tells why a read gave nothing. It is no error of the context, so the recording goes on. */
 static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
 static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...)
 {
@@ -13243,7 +13295,7 @@ static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ..
     va_end(args);
 }
 
-/* A live node to be read; 0 otherwise, and why. */
+/* Whether a node of this recording can be read; if not, tells why. */
 static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!f)
@@ -13260,8 +13312,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* The same of a node whose values are asked for: while a body is traced there are none, and what the body
- * makes of them would be part of the cell. */
+/* The same for a node whose values are asked for. While a body is traced there are none, and what the body
+   made of them would become part of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -18484,11 +18536,13 @@ FOLD__TILE(1, 4)
 FOLD__TILE(1, 8)
 FOLD__TILE(2, 1)
 FOLD__TILE(2, 2)
-FOLD__TILE(2, 3) FOLD__TILE(2, 4) FOLD__TILE(2, 8) FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3)
-    FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4) FOLD__TILE(6, 1)
-        FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
-            FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(3, 1) FOLD__NARROW(3, 2)
-                FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
+FOLD__TILE(2, 3)
+FOLD__TILE(2, 4)
+FOLD__TILE(2, 8) FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1)
+    FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3)
+        FOLD__TILE(6, 4) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4)
+            FOLD__NARROW(1, 5) FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4)
+                FOLD__NARROW(3, 5)
 #define FOLD__LIST                                                                                      \
     1, 6, { 2, 2, 1, 1, 1, 1 },                                                                         \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL,           \
@@ -18517,10 +18571,12 @@ FOLD__TILE(1, 8)
 FOLD__TILE(2, 1)
 FOLD__TILE(2, 2)
 FOLD__TILE(2, 4)
-FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1)
-    FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4)
-        FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4)
-            FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
+FOLD__TILE(3, 1)
+FOLD__TILE(3, 2)
+FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1)
+    FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1)
+        FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1)
+            FOLD__NARROW(4, 2)
 #define FOLD__LIST                                                                                        \
     1, 6, { 4, 2, 2, 1, 1, 1 },                                                                           \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) },     \
