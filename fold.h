@@ -4122,12 +4122,16 @@ static void fold__model_fail(fold_model *m, fold_status status, const char *form
     va_end(args);
 }
 
-FOLD_API fold_model_desc fold_model_desc_default(void)
-{
-    fold_model_desc desc;
-    memset(&desc, 0, sizeof desc);
-    return desc;
-}
+/* Defines the function that gives a desc's defaults, where those are all zero. */
+#define FOLD__ZEROS_BY_DEFAULT(type)   \
+    FOLD_API type type##_default(void) \
+    {                                  \
+        type desc;                     \
+        memset(&desc, 0, sizeof desc); \
+        return desc;                   \
+    }
+
+FOLD__ZEROS_BY_DEFAULT(fold_model_desc)
 
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 {
@@ -4377,6 +4381,29 @@ static int fold__wants_pack(const fold_model *m, unsigned uses, unsigned direct,
     return (uses & direct) || (!m->inference && (uses & other));
 }
 
+/* Gives a new parameter the places of its packs, behind all others. Returns where the next would begin. */
+static size_t fold__place_packs(const fold_model *m, fold__param_data *param)
+{
+    const int *dim = param->shape.dim;
+    const unsigned uses = param->shape.rank == 2 ? param->uses : 0;
+    size_t packs = m->packs;
+    param->pack = param->pack_t = FOLD__NO_PACK;
+    if (param->shape.rank == 1) {
+        param->pack = packs;
+        packs += fold__round_up(param->size, FOLD__SPAN_ALIGN);
+    }
+    if (fold__wants_pack(m, uses, FOLD_FOR_LINEAR, FOLD_FOR_LINEAR_T)) {
+        param->pack = packs;
+        packs += fold__round_up(fold__pack_floats(m->kernels, dim[0], dim[1]), FOLD__SPAN_ALIGN);
+    }
+    if (fold__wants_pack(m, uses, FOLD_FOR_LINEAR_T, FOLD_FOR_LINEAR)) {
+        param->pack_t = packs;
+        packs += fold__round_up(fold__pack_floats(m->kernels, dim[1], dim[0]), FOLD__SPAN_ALIGN);
+    }
+    param->back_idle = !(uses & FOLD_FOR_LINEAR) != !(uses & FOLD_FOR_LINEAR_T);
+    return packs;
+}
+
 /* Reserves the spans a new parameter needs; 0 when there is no memory. */
 static int fold__param_reserve(fold_model *m, const fold__param_data *param, size_t pack_floats)
 {
@@ -4416,12 +4443,7 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
     return NULL;
 }
 
-FOLD_API fold_param_desc fold_param_desc_default(void)
-{
-    fold_param_desc desc;
-    memset(&desc, 0, sizeof desc);
-    return desc;
-}
+FOLD__ZEROS_BY_DEFAULT(fold_param_desc)
 
 /* Of the parameter that is about to be the model's next. */
 static void fold__first_values(fold_model *m, const fold__param_data *param, const fold_param_desc *desc)
@@ -4457,24 +4479,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     param.grad_clear = 1;
     param.at = m->span;
     param.touched_at = m->touched_rows;
-    param.pack = param.pack_t = FOLD__NO_PACK;
-    size_t packs = m->packs;
-    if (param.shape.rank == 1) {
-        param.pack = packs;
-        packs += fold__round_up(param.size, FOLD__SPAN_ALIGN);
-    }
-    const unsigned uses = param.shape.rank == 2 ? param.uses : 0;
-    if (fold__wants_pack(m, uses, FOLD_FOR_LINEAR, FOLD_FOR_LINEAR_T)) {
-        param.pack = packs;
-        packs += fold__round_up(fold__pack_floats(m->kernels, param.shape.dim[0], param.shape.dim[1]),
-                                FOLD__SPAN_ALIGN);
-    }
-    if (fold__wants_pack(m, uses, FOLD_FOR_LINEAR_T, FOLD_FOR_LINEAR)) {
-        param.pack_t = packs;
-        packs += fold__round_up(fold__pack_floats(m->kernels, param.shape.dim[1], param.shape.dim[0]),
-                                FOLD__SPAN_ALIGN);
-    }
-    param.back_idle = !(uses & FOLD_FOR_LINEAR) != !(uses & FOLD_FOR_LINEAR_T);
+    const size_t packs = fold__place_packs(m, &param);
     const size_t length = strlen(desc->name) + 1;
     param.name = (char *)m->arena.memory.alloc(length, FOLD__ALIGN, m->arena.memory.user);
     if (!param.name || !fold__param_reserve(m, &param, packs - m->packs)) {
@@ -4698,10 +4703,10 @@ FOLD_API void fold_grads_clear(fold_model *m)
         fold__clear_grad(m, &fold__params(m)[index]);
 }
 
-/* ==== room: recording and signatures ========================================================
-   Owns: nodes and their operands as struct of arrays, the table of signatures and their programs, the rules
-   of handles. Calls: model, op table, arena, errors. Must not know schedules or execution, except that an
-   eager context runs each op as soon as it is recorded. */
+/* ==== room: the context's data ==============================================================
+   Owns: the great structs (nodes, signatures, programs, cells, the context) and the arrays that they lie in: how
+   these grow, and what is said when they cannot. Calls: arena, errors, the model's structs. Must not know what
+   is recorded or how it runs; it declares the run's arrays, so that one table holds all, and no more of a run. */
 
 /* Every array of a context that grows, in the order in which they lie in a caller's block: what it is called
    in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the enum,
@@ -4788,7 +4793,7 @@ enum {
 };
 
 /* Where a program's op finds an operand: a value of the program, a fixed input, a component of the list's
-   elements, or a parameter; `off` floats into it. */
+   elements, or a parameter; `offset` floats into it. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
@@ -4797,15 +4802,20 @@ typedef struct fold__ref {
 /* One op of a program. Refs, shapes (inputs, then outputs) and values are ranges of the program's. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
-    uint8_t n_in, n_out, elem, uses_dropout;
+    uint8_t n_in, n_out;
+    uint8_t elem; /* it runs once for every element of the list */
+    uint8_t uses_dropout;
     int32_t attr[4];
     uint32_t param[2]; /* id, 0: none */
     uint64_t data;     /* constant data; of dropout: the ordinal of the draw */
 } fold__body_op;
-/* passes: some output's gradient reaches it. */
+
+/* A value that an op of a program makes. */
 typedef struct fold__value {
-    uint32_t size, op;
-    uint8_t elem, passes;
+    uint32_t size;
+    uint32_t op;    /* the op that makes it */
+    uint8_t elem;   /* there is one for every element of the list */
+    uint8_t passes; /* some output's gradient reaches it */
 } fold__value;
 
 /* What a signature runs: one op, or a cell's body. Everything after recording sees only programs. */
@@ -4818,10 +4828,13 @@ typedef struct fold__program {
     const fold__ref *out; /* FROM_VALUE, whole values, each once */
 } fold__program;
 
+/* An op of a traced body as it was recorded; the ops of eager calls are held against it. */
 typedef struct fold__trace_op {
-    uint32_t op, hash;
-    int live;
-} fold__trace_op; /* as recorded, to compare eager calls; live: in the program */
+    uint32_t op;
+    uint32_t hash; /* of its operands and attributes */
+    int live;      /* it is in the program */
+} fold__trace_op;
+
 /* A layer's cell once more, given an input's products instead of the input: what contexts that merge
    identical calls record for a looked-up word. cell null: there is none. */
 typedef struct fold__projection {
@@ -4857,9 +4870,12 @@ typedef struct fold__sig {
     uint32_t key, key_words, hash;
     uint32_t op;               /* or FOLD__CELL_OP | cell */
     uint32_t shared;           /* mask of shared inputs */
-    uint32_t tag_cell, tag_op; /* eager and traced bodies: whose op this is (1 + ordinal); else 0 */
-    uint32_t first_op, first_ref, first_shape,
-        first_value;   /* its program, in the context's pools; cells' are the model's */
+    uint32_t tag_cell;         /* in eager and traced bodies: the call whose op this is; else 0 */
+    uint32_t tag_op;           /* 1 + the op's ordinal in that body; else 0 */
+    uint32_t first_op;         /* its program, in the context's pools; a cell's is the model's */
+    uint32_t first_ref;
+    uint32_t first_shape;
+    uint32_t first_value;
     uint32_t in_shape; /* key word of the first input's shape */
     uint8_t n_in, n_list, n_out, is_cell;
     uint64_t differentiable; /* mask of fixed inputs, then list components */
@@ -4883,7 +4899,7 @@ typedef struct fold__kept_grad {
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: floats from `off` of value `src`. */
+/* An operand: what lies from float `offset` on in the value `source`. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
@@ -4891,8 +4907,8 @@ typedef struct fold__operand {
 
 /* The eager or traced body being recorded. */
 typedef struct fold__frame {
-    uint32_t cell,
-        tag; /* 1 + id, 0: none; what tells its ops from those of other calls: the call's signature */
+    uint32_t cell;     /* 1 + its id; 0: no body is recorded */
+    uint32_t tag;      /* what tells its ops from those of other calls: the call's signature */
     uint32_t ordinal;  /* ops recorded so far */
     uint32_t elements; /* eager: length of the list */
     int tracing;
@@ -4907,38 +4923,73 @@ typedef struct fold__event {
     uint32_t sig, calls, group, kind;
 } fold__event;
 
-/* with fewer rows a batch, weights are read too often */
-enum { FOLD__RECENT = 64, FOLD__RECENT_SHAPES = 32, FOLD__GROUP_ROWS = 12, FOLD__MOST_ROWS = 64 };
+enum {
+    FOLD__RECENT = 64,
+    FOLD__RECENT_SHAPES = 32,
+    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
+    FOLD__MOST_ROWS = 64
+};
+
 struct fold_ctx {
+    /* memory and errors */
     fold__arena arena;
     fold__array arrays[FOLD__ARRAY_COUNT];
+    uint64_t moves; /* how often arrays may have moved */
     fold_model *model;
-    fold__error error, read_error; /* the latter: of the last read, which does not stick */
-    int training, eager, dedupe;
+    fold__error error;
+    fold__error read_error; /* of the last read, which does not stick */
+
+    /* settings */
+    int training;
+    int eager;
+    int dedupe;
     fold_schedule schedule;
-    size_t group_bytes, group_rows; /* of a group at least, on average of its batches */
+    size_t group_bytes; /* of a group at least */
+    size_t group_rows;  /* of a group at least, on average of its batches */
     uint64_t (*clock)(void *user);
     void *clock_user;
     size_t trace_events; /* of each thread, at most */
     int threads;
     fold_parallel_for *parallel_for;
     void *pool;
-    uint32_t epoch;
-    uint64_t resets, seed, draws, moves; /* moves: of arrays */
+
     /* the recording */
-    uint32_t n_nodes, n_edges, n_calls, node_cap, edge_cap; /* node ids start at 1 */
-    size_t data_used;                                       /* floats */
+    uint32_t epoch; /* what its handles have */
+    uint64_t resets;
+    uint64_t seed;  /* of dropout in the current sample */
+    uint64_t draws; /* of dropout in the current sample, so far */
+    uint32_t n_nodes; /* node ids start at 1 */
+    uint32_t n_edges;
+    uint32_t n_calls;
+    uint32_t node_cap; /* how many nodes and edges there is room for */
+    uint32_t edge_cap;
+    size_t data_used; /* floats */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *trace_hash, *element_tag, *twin; /* aliases of place */
-    uint32_t n_keeps, n_kept_grads, twins_used, twins_size, n_found;
+    uint32_t *trace_hash;  /* `place` in a tracer: of an op, what identifies it in its body */
+    uint32_t *element_tag; /* `place` of a marker of list elements: what identifies it in its body */
+    uint32_t *twin;        /* `place` of the header of an eager call that merges: the call's first output */
+    uint32_t n_keeps;
+    uint32_t n_kept_grads;
+    uint32_t twins_used;
+    uint32_t twins_size;
+    uint32_t n_found;
     int kept_concats;      /* some gradient is kept of a concatenation */
     uint32_t done_version; /* of the model, when kept values were computed */
     int any_done;
     int values_shown; /* the caller was given the address of a value of this recording */
+    fold__frame frame;
+
     /* signatures */
-    uint32_t n_sigs, n_shapes, table_size, keys_used, ops_used, refs_used, op_shapes_used, values_used;
+    uint32_t n_sigs;
+    uint32_t n_shapes;
+    uint32_t table_size; /* of the hash table */
+    uint32_t keys_used;  /* how full the pools of keys and programs are */
+    uint32_t ops_used;
+    uint32_t refs_used;
+    uint32_t op_shapes_used;
+    uint32_t values_used;
     uint32_t sig_tables; /* how often signatures were forgotten */
     uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
     int pinned;          /* signatures are in use beside the recording: none may be forgotten */
@@ -4946,10 +4997,11 @@ struct fold_ctx {
     size_t lacking;      /* bytes that this recording was refused */
     uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
     uint32_t recent_shape[FOLD__RECENT_SHAPES]; /* by first dimension */
-    uint32_t row_of, row_shape;                 /* the table looked into last (0: none) and its rows' shape */
-    fold__frame frame;
+    uint32_t row_of;                            /* the table looked into last; 0: none */
+    uint32_t row_shape;                         /* the shape of its rows */
+
+    /* the run */
     fold_stats stats;
-    /* of a run: see the planner */
     struct fold__run *run;
 };
 
@@ -5171,7 +5223,10 @@ static uint32_t fold__place_data(fold_ctx *f, size_t floats)
 }
 static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data + (size_t)place * 16; }
 
-/* -- shapes and signatures ------------------------------------------------------------------- */
+/* ==== room: signatures ======================================================================
+   Owns: the shapes and signatures of a context: what tells calls apart, the program that a signature runs,
+   and when idle signatures are forgotten. Calls: the context's data, op table, model. Must not know how calls
+   are batched or run; a run is told only that signatures were forgotten. */
 
 static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape *shape)
 {
@@ -5226,17 +5281,23 @@ static void fold__clear_request(fold__request *request)
     memset(request, 0, offsetof(fold__request, list_shape));
 }
 
+/* The cell of a call's op. */
+static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
+{
+    return &fold__cells(m)[op & ~FOLD__CELL_OP];
+}
+FOLD__INLINE const fold__sig *fold__node_sig(const fold_ctx *f, uint32_t id) { return &f->sigs[f->sig[id]]; }
+
 static const char *fold__request_name(const fold_ctx *f, uint32_t op)
 {
-    return op & FOLD__CELL_OP ? fold__cells(f->model)[op & ~FOLD__CELL_OP].name
-                              : fold__op_of(f->model, op)->def.name;
+    return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : fold__op_of(f->model, op)->def.name;
 }
 
 /* The program of a signature. Pointers hold until the next recording call. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
     if (sig->is_cell)
-        return fold__cells(f->model)[sig->op & ~FOLD__CELL_OP].program;
+        return fold__called_cell(f->model, sig->op)->program;
     fold__program program;
     program.n_ops = 1;
     program.n_refs = sig->n_in + sig->n_list;
@@ -5377,7 +5438,7 @@ static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold_
         shape[input] = f->shapes[in_shape[input]].shape;
     memset(shape + inputs, 0, sizeof(fold_shape) * FOLD_MAX_OUT);
     if (sig->is_cell) {
-        const fold__cell_data *cell = &fold__cells(f->model)[request->op & ~FOLD__CELL_OP];
+        const fold__cell_data *cell = fold__called_cell(f->model, request->op);
         if (!fold__check_cell_shapes(f, cell, shape, inputs))
             return 0;
         memcpy(shape + inputs, cell->out, sizeof(fold_shape) * sig->n_out);
@@ -5552,9 +5613,8 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     signature.is_cell = (request->op & FOLD__CELL_OP) != 0;
     signature.n_list = (uint8_t)request->n_list;
     signature.n_in = (uint8_t)request->n_in;
-    signature.n_out =
-        (uint8_t)(signature.is_cell ? fold__cells(f->model)[request->op & ~FOLD__CELL_OP].desc.n_out
-                                    : fold__op_of(f->model, request->op)->def.n_out);
+    signature.n_out = (uint8_t)(signature.is_cell ? fold__called_cell(f->model, request->op)->desc.n_out
+                                                  : fold__op_of(f->model, request->op)->def.n_out);
     signature.in_shape = 1 + (uint32_t)request->n_attr + (request->has_params ? 2u : 0);
     signature.shared = shared;
     if (f->frame.cell) {
@@ -5586,169 +5646,13 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
 /* Ordinals of an eager body's helper ops, which a traced body does not have: input and output barriers. */
 enum { FOLD__TAG_BARRIER = 0x10000, FOLD__TAG_SPREAD = 0x20000, FOLD__TAG_PARAM = 0x40000 };
 
-/* -- nodes ----------------------------------------------------------------------------------- */
-
-static const fold_node fold__null = { 0, 0 };
-
-static fold_node fold__handle(const fold_ctx *f, uint32_t id)
-{
-    fold_node node;
-    node.id = id;
-    node.epoch = f->epoch;
-    return node;
-}
-
-/* Appends one node; capacity is there. Its edges are those added since the last node. */
-FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
-                                   uint32_t shape, uint64_t data)
-{
-    const uint32_t id = f->n_nodes + 1;
-    f->n_nodes = id;
-    f->sig[id] = sig;
-    f->source[id] = source ? source : id;
-    f->offset[id] = offset;
-    f->shape[id] = shape;
-    f->first_edge[id + 1] = f->n_edges;
-    f->node_data[id] = data;
-    f->kind[id] = kind; /* last: for all the compiler knows, a byte may lie anywhere */
-    return id;
-}
-
-/* Appends the node of an op or a call, which is its first output, and those of its others. */
-FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
-{
-    const fold__sig *signature = &f->sigs[sig];
-    const uint32_t id =
-        fold__append(f, (uint8_t)(FOLD__OP | flags), sig, 0, 0, signature->out_shape[0], data);
-    f->calls[f->n_calls++] = id;
-    for (uint32_t output = 1; output < signature->n_out; output++)
-        fold__append(f, (uint8_t)(FOLD__EXTRA | flags), 0, 0, 0, signature->out_shape[output], id);
-    return id;
-}
-
-static FOLD__NOINLINE int fold__grow(fold_ctx *f, uint32_t nodes, size_t edges)
-{
-    return fold__grow_nodes(f, nodes) && fold__grow_edges(f, edges);
-}
-FOLD__INLINE int fold__fits(const fold_ctx *f, uint32_t nodes, size_t edges)
-{
-    return FOLD__LIKELY(f->n_nodes + nodes <= f->node_cap && f->n_edges + edges <= f->edge_cap) != 0;
-}
-FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
-{
-    return fold__fits(f, nodes, edges) || fold__grow(f, nodes, edges);
-}
-
-#define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who)
-{
-    if (node.id && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
-}
-
-/* Whether a handle is of a live node of this context; if not, an error unless it is null or there is one
- * already. */
-FOLD__INLINE int fold__is_live(fold_ctx *f, fold_node node, const char *who)
-{
-    if (FOLD__LIKELY(f && node.epoch == f->epoch && node.id - 1 < f->n_nodes && !fold__broken(f)))
-        return 1;
-    fold__bad_operand(f, node, who);
-    return 0;
-}
-
-/* A live node of this context as an operand; 0 otherwise. */
-FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
-{
-    if (!fold__is_live(f, node, who))
-        return 0;
-    operand->source = f->source[node.id];
-    operand->offset = f->offset[node.id];
-    operand->shape = f->shape[node.id];
-    operand->kind = (uint8_t)((f->kind[node.id] & FOLD__SHARED) | (f->kind[operand->source] & ~FOLD__SHARED));
-    return 1;
-}
-
-static const fold_shape *fold__operand_shape(const fold_ctx *f, const fold__operand *operand)
-{
-    return &f->shapes[operand->shape].shape;
-}
-
-static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_t offset,
-                              const fold_shape *shape, uint8_t flags)
-{
-    const uint32_t shape_index = fold__intern_shape(f, shape);
-    if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
-        return fold__null;
-    const uint8_t inherited = operand->kind & (FOLD__SHARED | FOLD__ELEM);
-    return fold__handle(f, fold__append(f, (uint8_t)(FOLD__WINDOW | flags | inherited), 0, operand->source,
-                                        operand->offset + offset, shape_index, 0));
-}
-
-static void fold__eager_run(fold_ctx *f, uint32_t id);
-static fold_node fold__record_elements(fold_ctx *f, const fold__request *request);
-
-/* With the dedupe flag: the earlier node that is the same call with the same operands and data, or 0. */
-static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
-{
-    uint32_t *table = f->twins;
-    const uint32_t mask = f->twins_size - 1;
-    const uint32_t first = f->first_edge[id], count = f->n_edges - first, kind = fold__kind_of(f, id);
-    uint32_t hash = fold__hash_words(f->edge_source + first, count) * 31u +
-                    fold__hash_words(f->edge_offset + first, count) + f->sig[id] * 0x9e3779b1u + kind;
-    hash ^= (uint32_t)fold__mix64(f->node_data[id]);
-    for (hash &= mask; table[hash]; hash = (hash + 1) & mask) {
-        const uint32_t twin = table[hash], twin_first = f->first_edge[twin];
-        if (f->sig[twin] == f->sig[id] && f->node_data[twin] == f->node_data[id] &&
-            fold__kind_of(f, twin) == kind && f->shape[twin] == f->shape[id] &&
-            f->first_edge[twin + 1] - twin_first == count &&
-            (!count ||
-             (!memcmp(f->edge_source + twin_first, f->edge_source + first, count * sizeof *f->edge_source) &&
-              !memcmp(f->edge_offset + twin_first, f->edge_offset + first, count * sizeof *f->edge_offset))))
-            return twin;
-    }
-    table[hash] = id;
-    f->twins_used++;
-    return 0;
-}
-
-/* Enters the recording's calls and leaves into a table of twins of this size, for which there is room. */
-static void fold__fill_twins(fold_ctx *f, uint32_t size)
-{
-    f->twins_size = size;
-    f->twins_used = 0;
-    memset(f->twins, 0, size * sizeof(uint32_t));
-    const uint32_t edges = f->n_edges;
-    for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        const uint32_t kind = fold__kind_of(f, id);
-        if (f->sig[id] && f->sigs[f->sig[id]].tag_cell)
-            continue;
-        if (kind != FOLD__OP && kind != FOLD__LOOKUP && !f->sig[id])
-            continue;
-        f->n_edges = f->first_edge[id + 1];
-        fold__find_twin(f, id);
-    }
-    f->n_edges = edges;
-}
-
-/* The table of twins is at most half full. */
-static int fold__twins_ready(fold_ctx *f)
-{
-    if (f->twins_used * 2 < f->twins_size)
-        return 1;
-    const uint32_t size = f->twins_size ? f->twins_size * 2 : (uint32_t)FOLD__LEAST_TWINS;
-    if (!fold__need(f, FOLD__ARRAY_TWINS, size, sizeof(uint32_t)))
-        return 0;
-    fold__renew(f);
-    fold__fill_twins(f, size);
-    return 1;
-}
-
 /* -- forgetting ------------------------------------------------------------------------------ */
 
 /* Signatures stay from one recording to the next. When a block has no room left, those go that the present
    recording does not use, so that what fits alone fits after whatever came before. Shapes stay. */
 
 static void fold__forget_runs(fold_ctx *f);
+static void fold__fill_twins(fold_ctx *f, uint32_t size);
 enum { FOLD__FIRST_SHAPES = 64 }; /* for which there is always room */
 
 /* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
@@ -5883,6 +5787,166 @@ static void fold__forget_all(fold_ctx *f)
     fold__forget_runs(f);
 }
 
+/* ==== room: recording =======================================================================
+   Owns: nodes and their operands, the rules of handles, and which identical calls are merged. Calls:
+   signatures, the context's data. Must not know schedules or execution, except that an eager context runs
+   each op as soon as it is recorded. */
+
+static const fold_node fold__null = { 0, 0 };
+
+static fold_node fold__handle(const fold_ctx *f, uint32_t id)
+{
+    fold_node node;
+    node.id = id;
+    node.epoch = f->epoch;
+    return node;
+}
+
+/* Appends one node; capacity is there. Its edges are those added since the last node. */
+FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
+                                   uint32_t shape, uint64_t data)
+{
+    const uint32_t id = f->n_nodes + 1;
+    f->n_nodes = id;
+    f->sig[id] = sig;
+    f->source[id] = source ? source : id;
+    f->offset[id] = offset;
+    f->shape[id] = shape;
+    f->first_edge[id + 1] = f->n_edges;
+    f->node_data[id] = data;
+    f->kind[id] = kind; /* last: for all the compiler knows, a byte may lie anywhere */
+    return id;
+}
+
+/* Appends the node of an op or a call, which is its first output, and those of its others. */
+FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
+{
+    const fold__sig *signature = &f->sigs[sig];
+    const uint32_t id =
+        fold__append(f, (uint8_t)(FOLD__OP | flags), sig, 0, 0, signature->out_shape[0], data);
+    f->calls[f->n_calls++] = id;
+    for (uint32_t output = 1; output < signature->n_out; output++)
+        fold__append(f, (uint8_t)(FOLD__EXTRA | flags), 0, 0, 0, signature->out_shape[output], id);
+    return id;
+}
+
+static FOLD__NOINLINE int fold__grow(fold_ctx *f, uint32_t nodes, size_t edges)
+{
+    return fold__grow_nodes(f, nodes) && fold__grow_edges(f, edges);
+}
+FOLD__INLINE int fold__fits(const fold_ctx *f, uint32_t nodes, size_t edges)
+{
+    return FOLD__LIKELY(f->n_nodes + nodes <= f->node_cap && f->n_edges + edges <= f->edge_cap) != 0;
+}
+FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
+{
+    return fold__fits(f, nodes, edges) || fold__grow(f, nodes, edges);
+}
+
+#define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
+static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who)
+{
+    if (node.id && !fold__broken(f))
+        fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
+}
+
+/* Whether a handle is of a live node of this context; if not, an error unless it is null or there is one
+ * already. */
+FOLD__INLINE int fold__is_live(fold_ctx *f, fold_node node, const char *who)
+{
+    if (FOLD__LIKELY(f && node.epoch == f->epoch && node.id - 1 < f->n_nodes && !fold__broken(f)))
+        return 1;
+    fold__bad_operand(f, node, who);
+    return 0;
+}
+
+/* A live node of this context as an operand; 0 otherwise. */
+FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
+{
+    if (!fold__is_live(f, node, who))
+        return 0;
+    operand->source = f->source[node.id];
+    operand->offset = f->offset[node.id];
+    operand->shape = f->shape[node.id];
+    operand->kind = (uint8_t)((f->kind[node.id] & FOLD__SHARED) | (f->kind[operand->source] & ~FOLD__SHARED));
+    return 1;
+}
+
+static const fold_shape *fold__operand_shape(const fold_ctx *f, const fold__operand *operand)
+{
+    return &f->shapes[operand->shape].shape;
+}
+
+static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_t offset,
+                              const fold_shape *shape, uint8_t flags)
+{
+    const uint32_t shape_index = fold__intern_shape(f, shape);
+    if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
+        return fold__null;
+    const uint8_t inherited = operand->kind & (FOLD__SHARED | FOLD__ELEM);
+    return fold__handle(f, fold__append(f, (uint8_t)(FOLD__WINDOW | flags | inherited), 0, operand->source,
+                                        operand->offset + offset, shape_index, 0));
+}
+
+static void fold__eager_run(fold_ctx *f, uint32_t id);
+static fold_node fold__record_elements(fold_ctx *f, const fold__request *request);
+
+/* With the dedupe flag: the earlier node that is the same call with the same operands and data, or 0. */
+static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
+{
+    uint32_t *table = f->twins;
+    const uint32_t mask = f->twins_size - 1;
+    const uint32_t first = f->first_edge[id], count = f->n_edges - first, kind = fold__kind_of(f, id);
+    uint32_t hash = fold__hash_words(f->edge_source + first, count) * 31u +
+                    fold__hash_words(f->edge_offset + first, count) + f->sig[id] * 0x9e3779b1u + kind;
+    hash ^= (uint32_t)fold__mix64(f->node_data[id]);
+    for (hash &= mask; table[hash]; hash = (hash + 1) & mask) {
+        const uint32_t twin = table[hash], twin_first = f->first_edge[twin];
+        if (f->sig[twin] == f->sig[id] && f->node_data[twin] == f->node_data[id] &&
+            fold__kind_of(f, twin) == kind && f->shape[twin] == f->shape[id] &&
+            f->first_edge[twin + 1] - twin_first == count &&
+            (!count ||
+             (!memcmp(f->edge_source + twin_first, f->edge_source + first, count * sizeof *f->edge_source) &&
+              !memcmp(f->edge_offset + twin_first, f->edge_offset + first, count * sizeof *f->edge_offset))))
+            return twin;
+    }
+    table[hash] = id;
+    f->twins_used++;
+    return 0;
+}
+
+/* Enters the recording's calls and leaves into a table of twins of this size, for which there is room. */
+static void fold__fill_twins(fold_ctx *f, uint32_t size)
+{
+    f->twins_size = size;
+    f->twins_used = 0;
+    memset(f->twins, 0, size * sizeof(uint32_t));
+    const uint32_t edges = f->n_edges;
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        const uint32_t kind = fold__kind_of(f, id);
+        if (f->sig[id] && fold__node_sig(f, id)->tag_cell)
+            continue;
+        if (kind != FOLD__OP && kind != FOLD__LOOKUP && !f->sig[id])
+            continue;
+        f->n_edges = f->first_edge[id + 1];
+        fold__find_twin(f, id);
+    }
+    f->n_edges = edges;
+}
+
+/* The table of twins is at most half full. */
+static int fold__twins_ready(fold_ctx *f)
+{
+    if (f->twins_used * 2 < f->twins_size)
+        return 1;
+    const uint32_t size = f->twins_size ? f->twins_size * 2 : (uint32_t)FOLD__LEAST_TWINS;
+    if (!fold__need(f, FOLD__ARRAY_TWINS, size, sizeof(uint32_t)))
+        return 0;
+    fold__renew(f);
+    fold__fill_twins(f, size);
+    return 1;
+}
+
 /* Nodes [first, last] of the recording that were found when they were asked for again, most often by another
  * sample. */
 static int fold__note_found(fold_ctx *f, uint32_t first, uint32_t last)
@@ -5992,6 +6056,17 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
+static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, uint64_t data)
+{
+    fold__request request;
+    fold__clear_request(&request);
+    request.op = FOLD__OP_copy;
+    request.in = operand;
+    request.n_in = 1;
+    request.data = data;
+    return fold__record(f, &request);
+}
+
 /* An element-wise, reducing or otherwise simple op of up to four nodes. */
 static fold_node fold__op(fold_ctx *f, uint32_t op, const fold_node *in, int count, const int32_t *attr,
                           uint64_t data)
@@ -6013,14 +6088,11 @@ static fold_node fold__op(fold_ctx *f, uint32_t op, const fold_node *in, int cou
     return fold__record(f, &request);
 }
 
-/* -- contexts -------------------------------------------------------------------------------- */
+/* ==== room: contexts ========================================================================
+   Owns: the making, resetting and freeing of contexts, and what they say of errors. Calls: recording,
+   signatures, the context's data; of the run, only what reserves its memory. */
 
-FOLD_API fold_ctx_desc fold_ctx_desc_default(void)
-{
-    fold_ctx_desc desc;
-    memset(&desc, 0, sizeof desc);
-    return desc;
-}
+FOLD__ZEROS_BY_DEFAULT(fold_ctx_desc)
 
 static void fold__new_epoch(fold_ctx *f)
 {
@@ -6036,7 +6108,8 @@ static int fold__reserve_plans(fold_ctx *f, size_t bytes);
 static void fold__forget_plans(fold_ctx *f);
 static void fold__reset(fold_ctx *f);
 
-FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
+/* Sets up the arrays of a new context; in a caller's block they follow its own `size` bytes. */
+static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 {
     static const uint8_t lasting[] = { FOLD__ARRAY_SIGS,      FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,
                                        FOLD__ARRAY_SHAPES,    FOLD__ARRAY_OPS,       FOLD__ARRAY_REFS,
@@ -6044,6 +6117,41 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
                                        FOLD__ARRAY_KNOWN,     FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
                                        FOLD__ARRAY_PLANS,     FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,
                                        FOLD__ARRAY_TABLE_ROWS };
+    f->arena.memory = *memory;
+    f->arena.array = f->arrays;
+    f->arena.count = FOLD__ARRAY_COUNT;
+    for (size_t i = 0; i < sizeof lasting; i++)
+        f->arrays[lasting[i]].lasting = 1;
+#define FOLD__MARK_BRIEF(name, type, pointer) f->arrays[FOLD__ARRAY_##name].brief = 1;
+    FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__MARK_BRIEF, FOLD__NO_ARRAY,
+                 FOLD__MARK_BRIEF)
+#undef FOLD__MARK_BRIEF
+    if (memory->block) {
+        f->arena.block = (char *)memory->block + size;
+        f->arena.block_size = (memory->block_size - size) / FOLD__ALIGN * FOLD__ALIGN;
+    }
+}
+
+static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
+{
+    f->training = settings->training;
+    f->eager = settings->eager;
+    f->dedupe = settings->dedupe;
+    f->schedule = settings->schedule;
+    f->group_bytes = settings->group_bytes ? settings->group_bytes : FOLD_GROUP_BYTES;
+    f->group_rows = settings->group_bytes ? 0 : FOLD__GROUP_ROWS;
+    f->threads = settings->threads > 1 && settings->parallel_for && !settings->eager ? settings->threads : 1;
+    f->parallel_for = settings->parallel_for;
+    f->pool = settings->pool;
+    f->clock = settings->clock;
+    f->clock_user = settings->clock_user;
+    f->trace_events = settings->clock && !settings->eager
+                          ? settings->trace_bytes / sizeof(fold__event) / (size_t)f->threads
+                          : 0;
+}
+
+FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
+{
     const fold_ctx_desc settings = desc ? *desc : fold_ctx_desc_default();
     const size_t size = fold__ctx_bytes();
     fold_memory memory = settings.memory;
@@ -6057,35 +6165,10 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     if (!f)
         return NULL;
     memset(f, 0, size);
-    f->arena.memory = memory;
-    f->arena.array = f->arrays;
-    f->arena.count = FOLD__ARRAY_COUNT;
-    for (size_t i = 0; i < sizeof lasting; i++)
-        f->arrays[lasting[i]].lasting = 1;
-#define FOLD__MARK_BRIEF(name, type, pointer) f->arrays[FOLD__ARRAY_##name].brief = 1;
-    FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__MARK_BRIEF, FOLD__NO_ARRAY,
-                 FOLD__MARK_BRIEF)
-#undef FOLD__MARK_BRIEF
-    if (memory.block) {
-        f->arena.block = (char *)memory.block + size;
-        f->arena.block_size = (memory.block_size - size) / FOLD__ALIGN * FOLD__ALIGN;
-    }
+    fold__set_arena(f, &memory, size);
     f->model = m;
     f->run = fold__run_of(f);
-    f->training = settings.training;
-    f->eager = settings.eager;
-    f->dedupe = settings.dedupe;
-    f->schedule = settings.schedule;
-    f->group_bytes = settings.group_bytes ? settings.group_bytes : FOLD_GROUP_BYTES;
-    f->group_rows = settings.group_bytes ? 0 : FOLD__GROUP_ROWS;
-    f->threads = settings.threads > 1 && settings.parallel_for && !settings.eager ? settings.threads : 1;
-    f->parallel_for = settings.parallel_for;
-    f->pool = settings.pool;
-    f->clock = settings.clock;
-    f->clock_user = settings.clock_user;
-    f->trace_events = settings.clock && !settings.eager
-                          ? settings.trace_bytes / sizeof(fold__event) / (size_t)f->threads
-                          : 0;
+    fold__apply_settings(f, &settings);
     if (!fold__grow_nodes(f, 0) ||
         !fold__need(f, FOLD__ARRAY_SHAPES, FOLD__FIRST_SHAPES, sizeof(fold__shape_entry)) ||
         !fold__reserve_workers(f) || !fold__reserve_plans(f, settings.plan_bytes) ||
@@ -6176,7 +6259,8 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 FOLD_API int fold_node_is_null(fold_node x) { return !x.id; }
 
 /* ==== room: recording the ops ===============================================================
-   Owns: the public op calls: what each accepts and which op row it becomes. Calls: recording. */
+   Owns: the public calls of ops: what each accepts, and which op or window it becomes. Calls: recording,
+   signatures, op table, model. Must not know how ops run. */
 
 /* Where in the recording's own data the values lie that a caller hands in, in floats; FOLD__ELSEWHERE: they
    are the caller's. */
@@ -6400,7 +6484,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    return fold__is_op(f, id) && f->sigs[f->sig[id]].op == FOLD__OP_concat;
+    return fold__is_op(f, id) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
 /* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. */
@@ -6409,7 +6493,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     const uint32_t concat = operand[0].source;
     if (count != 1 || !fold__is_concat(f, concat) || (operand[0].kind & FOLD__SHARED))
         return count;
-    const fold__sig *sig = &f->sigs[f->sig[concat]];
+    const fold__sig *sig = fold__node_sig(f, concat);
     if (sig->shared || sig->out_shape[0] != operand[0].shape || f->shapes[operand[0].shape].shape.rank != 1)
         return count;
     for (int part = 0; part < sig->n_in; part++) {
@@ -6424,7 +6508,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
 /* Lets a product recorded over the parts of concatenation `whole` read them where they lie in that. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
-    const fold__sig *sig = &f->sigs[f->sig[id]];
+    const fold__sig *sig = fold__node_sig(f, id);
     const uint32_t *shape = f->keys + sig->key + sig->in_shape;
     uint32_t offset = 0;
     for (uint32_t part = 0; part < sig->n_in; part++) {
@@ -6440,7 +6524,7 @@ static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
         const uint32_t id = f->calls[call], whole = fold__node_whole(f, id);
-        if (whole && f->sigs[f->sig[id]].op == FOLD__OP_linear && (f->kind[whole] & FOLD__KEEP_GRAD))
+        if (whole && fold__node_sig(f, id)->op == FOLD__OP_linear && (f->kind[whole] & FOLD__KEEP_GRAD))
             fold__read_whole(f, id, whole);
     }
 }
@@ -6448,13 +6532,8 @@ static void fold__read_kept_whole(fold_ctx *f)
 /* Replaces a shared operand by a copy of its own. */
 static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
 {
-    fold__request request;
-    fold__clear_request(&request);
     operand->kind |= FOLD__SHARED;
-    request.op = FOLD__OP_copy;
-    request.in = operand;
-    request.n_in = 1;
-    return fold__operand_of(f, fold__record(f, &request), "copy", operand);
+    return fold__operand_of(f, fold__record_copy(f, operand, 0), "copy", operand);
 }
 
 /* The rows of W that inputs meet: all; the first, as many as inputs have values; or the last, where the
@@ -7065,16 +7144,16 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 }
 
 /* ==== room: cells ===========================================================================
-   Owns: tracing a body into a program, recording calls, and running bodies op by op in eager contexts, where
-   copies at the inputs and outputs stand for the call's own borders. Calls: recording. Must not know plans.
- */
+   Owns: tracing a body into a program, holding later bodies against the trace, and recording calls. Calls:
+   recording, recording the ops; for a call in an eager context, the room of eager contexts. Must not know
+   plans. */
 
 static uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
     switch (fold__kind_of(f, source)) {
-    case FOLD__OP: return f->sigs[f->sig[source]].tag_op;
+    case FOLD__OP: return fold__node_sig(f, source)->tag_op;
     case FOLD__EXTRA:
-        return f->sigs[f->sig[fold__node_call(f, source)]].tag_op +
+        return fold__node_sig(f, fold__node_call(f, source))->tag_op +
                ((source - fold__node_call(f, source)) << 20);
     case FOLD__INPUT: return FOLD__TAG_BARRIER + 1 + fold__node_ordinal(f, source);
     case FOLD__PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
@@ -7136,66 +7215,6 @@ static void fold__trace_step(fold_ctx *f, const fold__request *request)
         fold__fail(f, FOLD_BAD_CELL,
                    "cell '%s': op %d ('%s') has other operands or attributes in this call than when traced",
                    cell->name, (int)at, fold__request_name(f, request->op));
-}
-
-/* A copy of one operand, as an op beside the traced ones. */
-static uint32_t fold__barrier(fold_ctx *f, uint32_t tag, const fold__operand *operand, uint64_t data)
-{
-    fold__request request;
-    const uint32_t ordinal = f->frame.ordinal;
-    fold__clear_request(&request);
-    request.op = FOLD__OP_copy;
-    request.in = operand;
-    request.n_in = 1;
-    request.data = data;
-    f->frame.ordinal = tag;
-    const fold_node copy = fold__record(f, &request);
-    f->frame.ordinal = ordinal;
-    return copy.id;
-}
-
-/* Eager: an op on list elements is one op per element, behind a marker node that stands for them all. Values
-   of the call that it uses are copied once, so that their gradient sums the elements first. */
-static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
-{
-    fold__operand in[FOLD_MAX_IN + 1];
-    const uint32_t count = f->frame.elements, ordinal = f->frame.ordinal;
-    fold__request one = *request;
-    memcpy(in, request->in, request->n_in * sizeof *in);
-    for (uint32_t input = 0; input < request->n_in; input++) {
-        if ((in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS || (in[input].kind & FOLD__SHARED))
-            continue;
-        in[input].source = fold__barrier(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input], 0);
-        in[input].offset = 0;
-        in[input].kind = FOLD__OP;
-        if (!in[input].source)
-            return fold__null;
-    }
-    one.in = in;
-    if (fold__broken(f) || !fold__room(f, count + 1, (size_t)count * request->n_in))
-        return fold__null;
-    const uint32_t sig = fold__request_sig(f, &one);
-    if (sig && f->sigs[sig].n_out > 1)
-        fold__fail(f, FOLD_BAD_CELL, "%s: an eager context runs no op of several outputs on list elements",
-                   fold__request_name(f, request->op));
-    if (!sig || fold__broken(f))
-        return fold__null;
-    const uint32_t shape = f->sigs[sig].out_shape[0];
-    const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, count);
-    f->element_tag[marker] = ordinal + 1;
-    const int random = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
-    for (uint32_t element = 0; element < count; element++) {
-        for (uint32_t input = 0; input < request->n_in; input++) {
-            const int per_element = (in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS;
-            f->edge_source[f->n_edges] = in[input].source + (per_element ? 1 + element : 0);
-            f->edge_offset[f->n_edges++] = in[input].offset;
-        }
-        fold__append_call(f, sig, 0, request->data + (random ? (element + 1) * FOLD__ELEMENT_STEP : 0));
-    }
-    f->frame.ordinal = ordinal + 1;
-    for (uint32_t element = 0; element < count && !fold__broken(f); element++)
-        fold__eager_run(f, marker + 1 + element);
-    return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
 static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node node, const fold_node *second)
@@ -7267,14 +7286,9 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
         if (!copy)
             continue;
         operand.kind = (uint8_t)(operand.kind & ~FOLD__SHARED);
-        fold__request request;
-        fold__clear_request(&request);
-        request.op = FOLD__OP_copy;
-        request.in = &operand;
-        request.n_in = 1;
         if (fold__kind_of(f, operand.source) == FOLD__PARAM)
             operand.kind |= FOLD__SHARED;
-        out[output] = fold__record(f, &request);
+        out[output] = fold__record_copy(f, &operand, 0);
         if (!out[output].id)
             return 0;
     }
@@ -7359,7 +7373,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     for (uint32_t id = 1; id <= tracer->n_nodes; id++) {
         if (fold__kind_of(tracer, id) != FOLD__OP)
             continue;
-        const fold__sig *sig = &tracer->sigs[tracer->sig[id]];
+        const fold__sig *sig = fold__node_sig(tracer, id);
         trace->cell->trace[n_trace].op = sig->op;
         trace->cell->trace[n_trace].hash = tracer->trace_hash[id];
         int live = 0;
@@ -7501,12 +7515,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     return 1;
 }
 
-FOLD_API fold_cell_desc fold_cell_desc_default(void)
-{
-    fold_cell_desc desc;
-    memset(&desc, 0, sizeof desc);
-    return desc;
-}
+FOLD__ZEROS_BY_DEFAULT(fold_cell_desc)
 
 FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
 {
@@ -7591,37 +7600,6 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* The call's inputs as the body sees them: copies of what was given, and markers for the list's components.
- */
-static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
-                              const fold__list *list, fold_node *body_in)
-{
-    for (int input = 0; input < cell->desc.n_in; input++) {
-        body_in[input] =
-            fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + (uint32_t)input, &in[input], 0));
-        if (!body_in[input].id)
-            return 0;
-    }
-    for (int component = 0; component < cell->desc.n_list; component++) {
-        const uint32_t shape = fold__intern_shape(f, &cell->desc.list[component]),
-                       tag = FOLD__TAG_BARRIER + (uint32_t)(cell->desc.n_in + component);
-        if (shape == FOLD__NONE || !fold__room(f, 1, 0))
-            return 0;
-        const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, list->count);
-        f->element_tag[marker] = tag + 1;
-        body_in[cell->desc.n_in + component] = fold__handle(f, marker);
-        for (size_t element = 0; element < list->count; element++) {
-            fold__operand operand;
-            fold__list_operand(f, list, component, element, &operand.source, &operand.offset);
-            operand.shape = shape;
-            operand.kind = (uint8_t)(f->kind[operand.source] & ~FOLD__SHARED);
-            if (!fold__barrier(f, tag, &operand, 0))
-                return 0;
-        }
-    }
-    return 1;
-}
-
 /* A cell whose body has run: a cell made meanwhile, which is an error, may have moved it. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
@@ -7630,51 +7608,6 @@ static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, ui
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another, '%s'",
                    fold__cells(f->model)[cells].name, cell->name);
     return cell;
-}
-
-/* An eager call: the body runs now, op by op; the windows returned stand for the call's outputs. */
-static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list)
-{
-    const uint32_t id = request->op & ~FOLD__CELL_OP, tag = fold__request_sig(f, request);
-    const fold__cell_data *cell = &fold__cells(f->model)[id];
-    const uint32_t first_input = f->n_nodes + 1, cells = f->model->n_cells;
-    fold_node body_in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
-    uint32_t barrier[FOLD_MAX_OUT];
-    memset(out, 0, sizeof out);
-    if (!tag)
-        return fold__null;
-    f->frame.cell = id + 1;
-    f->frame.tag = tag;
-    f->frame.ordinal = 0;
-    f->frame.elements = (uint32_t)list->count;
-    if (fold__eager_inputs(f, cell, request->in, list, body_in))
-        cell->desc.body(f, body_in, out, cell->desc.user);
-    cell = fold__cell_after_body(f, id, cells);
-    int fine = fold__finish_outputs(f, cell->name, out, cell->desc.n_out);
-    if (fine && f->frame.ordinal != (uint32_t)cell->n_trace) {
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
-                   cell->name, cell->n_trace, (int)f->frame.ordinal);
-        fine = 0;
-    }
-    for (int output = 0; output < cell->desc.n_out && fine; output++) {
-        fold__operand operand;
-        fine = fold__operand_of(f, out[output], cell->name, &operand);
-        if (fine)
-            barrier[output] = fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)output, &operand,
-                                            fold__barrier_data(first_input, cell->desc.n_out, output));
-        fine = fine && barrier[output];
-    }
-    memset(&f->frame, 0, sizeof f->frame);
-    if (!fine || !fold__room(f, (uint32_t)cell->desc.n_out, 0))
-        return fold__null;
-    uint32_t first = 0;
-    for (int output = 0; output < cell->desc.n_out; output++) {
-        const uint32_t window = fold__append(f, FOLD__WINDOW, 0, barrier[output], 0,
-                                             f->shape[barrier[output]], (uint64_t)cell->desc.n_out);
-        if (!output)
-            first = window;
-    }
-    return fold__handle(f, first);
 }
 
 /* A call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
@@ -7719,32 +7652,7 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
     return first;
 }
 
-/* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
-static fold_node fold__eager_twin_call(fold_ctx *f, const fold__request *request, const fold__list *list)
-{
-    const uint32_t id = request->op & ~FOLD__CELL_OP;
-    const int draws = fold__cells(f->model)[id].program.n_draws;
-    if (!f->dedupe)
-        return fold__eager_call(f, request, list);
-    if (!fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
-        return fold__null;
-    const uint32_t sig = fold__request_sig(f, request);
-    if (!sig)
-        return fold__null;
-    fold__add_edges(f, request);
-    const uint32_t header =
-        fold__append(f, FOLD__WINDOW, sig, 0, 0, f->sigs[sig].out_shape[0], draws ? fold__draw_base(f) : 0);
-    const uint32_t twin = fold__find_twin(f, header);
-    if (twin) {
-        const uint32_t made = f->twin[twin];
-        f->draws += (uint64_t)draws;
-        fold__unrecord(f, header);
-        return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
-    }
-    const fold_node call = fold__eager_call(f, request, list);
-    f->twin[header] = call.id;
-    return call;
-}
+static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list);
 
 static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                             const fold_node *items, int count)
@@ -7774,7 +7682,7 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
     request.n_list = callee->desc.n_list;
     request.list = request.n_list ? &list : NULL;
     if (f->eager)
-        return fold__eager_twin_call(f, &request, &list);
+        return fold__eager_call(f, &request, &list);
     request.data = callee->program.n_draws ? fold__draw_base(f) : 0;
     f->draws += (uint64_t)callee->program.n_draws;
     return fold__record(f, &request);
@@ -7795,7 +7703,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
     if (!fold__is_live(f, call, "out"))
         return fold__null;
     const uint32_t kind = fold__kind_of(f, call.id);
-    const int count = kind == FOLD__OP ? f->sigs[f->sig[call.id]].n_out
+    const int count = kind == FOLD__OP ? fold__node_sig(f, call.id)->n_out
                       : kind == FOLD__WINDOW && fold__node_outputs(f, call.id)
                           ? fold__node_outputs(f, call.id)
                           : 1;
@@ -12005,10 +11913,175 @@ static int fold__reserve_sums(fold_ctx *f)
     return fits;
 }
 
-/* ==== room: the eager twin ==================================================================
-   Owns: running each op when it is recorded, one row at a time, and gradients over the recording backwards.
-   Shares op rows, kernels and the rules of gradients with the batched engine; never schedules, slabs, tiles
-   or stages. Calls: op table, run state, autodiff's rules. */
+/* ==== room: eager contexts ==================================================================
+   Owns: immediate mode, the twin that batched runs are held against: running each op when it is recorded, one
+   row at a time; running the bodies of cells op by op; gradients over the recording backwards. Shares op
+   rows, kernels and the rules of gradients with the batched engine, but no schedules, slabs, tiles or stages.
+   Calls: op table, recording, what a run knows, autodiff's rules. */
+
+/* -- calls of cells -------------------------------------------------------------------------- */
+
+/* The body runs op by op. Copies at its inputs and outputs stand for the borders that the call has in a
+   batched context. They are called barriers. */
+
+/* A copy of one operand, as an op beside the traced ones. */
+static uint32_t fold__barrier(fold_ctx *f, uint32_t tag, const fold__operand *operand, uint64_t data)
+{
+    const uint32_t ordinal = f->frame.ordinal;
+    f->frame.ordinal = tag;
+    const fold_node copy = fold__record_copy(f, operand, data);
+    f->frame.ordinal = ordinal;
+    return copy.id;
+}
+
+/* Eager: an op on list elements is one op per element, behind a marker node that stands for them all. Values
+   of the call that it uses are copied once, so that their gradient sums the elements first. */
+static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
+{
+    fold__operand in[FOLD_MAX_IN + 1];
+    const uint32_t count = f->frame.elements, ordinal = f->frame.ordinal;
+    fold__request one = *request;
+    memcpy(in, request->in, request->n_in * sizeof *in);
+    for (uint32_t input = 0; input < request->n_in; input++) {
+        if ((in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS || (in[input].kind & FOLD__SHARED))
+            continue;
+        in[input].source = fold__barrier(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input], 0);
+        in[input].offset = 0;
+        in[input].kind = FOLD__OP;
+        if (!in[input].source)
+            return fold__null;
+    }
+    one.in = in;
+    if (fold__broken(f) || !fold__room(f, count + 1, (size_t)count * request->n_in))
+        return fold__null;
+    const uint32_t sig = fold__request_sig(f, &one);
+    if (sig && f->sigs[sig].n_out > 1)
+        fold__fail(f, FOLD_BAD_CELL, "%s: an eager context runs no op of several outputs on list elements",
+                   fold__request_name(f, request->op));
+    if (!sig || fold__broken(f))
+        return fold__null;
+    const uint32_t shape = f->sigs[sig].out_shape[0];
+    const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, count);
+    f->element_tag[marker] = ordinal + 1;
+    const int random = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
+    for (uint32_t element = 0; element < count; element++) {
+        for (uint32_t input = 0; input < request->n_in; input++) {
+            const int per_element = (in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS;
+            f->edge_source[f->n_edges] = in[input].source + (per_element ? 1 + element : 0);
+            f->edge_offset[f->n_edges++] = in[input].offset;
+        }
+        fold__append_call(f, sig, 0, request->data + (random ? (element + 1) * FOLD__ELEMENT_STEP : 0));
+    }
+    f->frame.ordinal = ordinal + 1;
+    for (uint32_t element = 0; element < count && !fold__broken(f); element++)
+        fold__eager_run(f, marker + 1 + element);
+    return fold__broken(f) ? fold__null : fold__handle(f, marker);
+}
+
+/* The call's inputs as the body sees them: copies of what was given, and markers for the list's components.
+ */
+static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
+                              const fold__list *list, fold_node *body_in)
+{
+    for (int input = 0; input < cell->desc.n_in; input++) {
+        body_in[input] =
+            fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + (uint32_t)input, &in[input], 0));
+        if (!body_in[input].id)
+            return 0;
+    }
+    for (int component = 0; component < cell->desc.n_list; component++) {
+        const uint32_t shape = fold__intern_shape(f, &cell->desc.list[component]),
+                       tag = FOLD__TAG_BARRIER + (uint32_t)(cell->desc.n_in + component);
+        if (shape == FOLD__NONE || !fold__room(f, 1, 0))
+            return 0;
+        const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, list->count);
+        f->element_tag[marker] = tag + 1;
+        body_in[cell->desc.n_in + component] = fold__handle(f, marker);
+        for (size_t element = 0; element < list->count; element++) {
+            fold__operand operand;
+            fold__list_operand(f, list, component, element, &operand.source, &operand.offset);
+            operand.shape = shape;
+            operand.kind = (uint8_t)(f->kind[operand.source] & ~FOLD__SHARED);
+            if (!fold__barrier(f, tag, &operand, 0))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* Runs the body of a cell now, op by op. The windows returned stand for the call's outputs. */
+static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, const fold__list *list)
+{
+    const uint32_t id = request->op & ~FOLD__CELL_OP, tag = fold__request_sig(f, request);
+    const fold__cell_data *cell = &fold__cells(f->model)[id];
+    const uint32_t first_input = f->n_nodes + 1, cells = f->model->n_cells;
+    fold_node body_in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
+    uint32_t barrier[FOLD_MAX_OUT];
+    memset(out, 0, sizeof out);
+    if (!tag)
+        return fold__null;
+    f->frame.cell = id + 1;
+    f->frame.tag = tag;
+    f->frame.ordinal = 0;
+    f->frame.elements = (uint32_t)list->count;
+    if (fold__eager_inputs(f, cell, request->in, list, body_in))
+        cell->desc.body(f, body_in, out, cell->desc.user);
+    cell = fold__cell_after_body(f, id, cells);
+    int fine = fold__finish_outputs(f, cell->name, out, cell->desc.n_out);
+    if (fine && f->frame.ordinal != (uint32_t)cell->n_trace) {
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
+                   cell->name, cell->n_trace, (int)f->frame.ordinal);
+        fine = 0;
+    }
+    for (int output = 0; output < cell->desc.n_out && fine; output++) {
+        fold__operand operand;
+        fine = fold__operand_of(f, out[output], cell->name, &operand);
+        if (fine)
+            barrier[output] = fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)output, &operand,
+                                            fold__barrier_data(first_input, cell->desc.n_out, output));
+        fine = fine && barrier[output];
+    }
+    memset(&f->frame, 0, sizeof f->frame);
+    if (!fine || !fold__room(f, (uint32_t)cell->desc.n_out, 0))
+        return fold__null;
+    uint32_t first = 0;
+    for (int output = 0; output < cell->desc.n_out; output++) {
+        const uint32_t window = fold__append(f, FOLD__WINDOW, 0, barrier[output], 0,
+                                             f->shape[barrier[output]], (uint64_t)cell->desc.n_out);
+        if (!output)
+            first = window;
+    }
+    return fold__handle(f, first);
+}
+
+/* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
+static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list)
+{
+    const uint32_t id = request->op & ~FOLD__CELL_OP;
+    const int draws = fold__cells(f->model)[id].program.n_draws;
+    if (!f->dedupe)
+        return fold__eager_body(f, request, list);
+    if (!fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
+        return fold__null;
+    const uint32_t sig = fold__request_sig(f, request);
+    if (!sig)
+        return fold__null;
+    fold__add_edges(f, request);
+    const uint32_t header =
+        fold__append(f, FOLD__WINDOW, sig, 0, 0, f->sigs[sig].out_shape[0], draws ? fold__draw_base(f) : 0);
+    const uint32_t twin = fold__find_twin(f, header);
+    if (twin) {
+        const uint32_t made = f->twin[twin];
+        f->draws += (uint64_t)draws;
+        fold__unrecord(f, header);
+        return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
+    }
+    const fold_node call = fold__eager_body(f, request, list);
+    f->twin[header] = call.id;
+    return call;
+}
+
+/* -- ops ------------------------------------------------------------------------------------- */
 
 /* The address of a value that is there: an input, a parameter, or what was computed and kept. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
@@ -12079,7 +12152,7 @@ static int fold__is_random(const fold_ctx *f, const fold__body_op *op)
 
 static void fold__eager_run(fold_ctx *f, uint32_t id)
 {
-    const fold__sig *sig = &f->sigs[f->sig[id]];
+    const fold__sig *sig = fold__node_sig(f, id);
     const uint32_t n_out = sig->n_out;
     for (uint32_t output = 0; output < n_out; output++) {
         const uint32_t place = fold__place_data(f, fold__value_size(f, id + output));
@@ -12092,11 +12165,11 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
         f->any_done = 1;
         f->done_version = f->model->version;
     }
-    fold__program program = fold__program_of(f, &f->sigs[f->sig[id]]);
+    fold__program program = fold__program_of(f, fold__node_sig(f, id));
     float **pointers = fold__eager_scratch(f, &program, f->first_edge[id + 1] - f->first_edge[id]);
     if (!pointers)
         return;
-    program = fold__program_of(f, &f->sigs[f->sig[id]]);
+    program = fold__program_of(f, fold__node_sig(f, id));
     const fold__fp saved = fold__fp_enter();
     fold_op_call *call = fold__eager_set_call(f, id, &program, &pointers);
     uint64_t key = 0;
@@ -12111,11 +12184,13 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
+/* -- gradients ------------------------------------------------------------------------------- */
+
 static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
     fold__worker *worker = run->worker;
-    const fold__program program = fold__program_of(f, &f->sigs[f->sig[id]]);
+    const fold__program program = fold__program_of(f, fold__node_sig(f, id));
     const fold__op_row *row = fold__op_of(f->model, program.op->op);
     const fold__slots slots = fold__slots_of(f, id);
     float **pointers =
@@ -12211,7 +12286,7 @@ static int fold__eager_reserve(fold_ctx *f)
     if (!fold__analyse_signatures(f) || !fold__list_uses(f))
         return 0;
     for (uint32_t call = 0; call < run->counts.calls; call++) {
-        const fold__program program = fold__program_of(f, &f->sigs[f->sig[run->calls[call]]]);
+        const fold__program program = fold__program_of(f, fold__node_sig(f, run->calls[call]));
         if (run->grad[run->calls[call]])
             fold__place_contributions(f, run->calls[call], &rows, &rows);
         edges = fold__max_size(edges, f->first_edge[run->calls[call] + 1] - f->first_edge[run->calls[call]]);
@@ -12253,7 +12328,7 @@ static int fold__eager_backward(fold_ctx *f)
     if (run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
     for (uint32_t i = run->counts.calls; i-- > 0;) {
-        const uint32_t id = run->calls[i], n_out = f->sigs[f->sig[id]].n_out;
+        const uint32_t id = run->calls[i], n_out = fold__node_sig(f, id)->n_out;
         if (!run->grad[id])
             continue;
         for (uint32_t output = 0; output < n_out; output++)
@@ -14346,12 +14421,7 @@ FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *sta
     return fold_ctx_status(f);
 }
 
-FOLD_API fold_unroll_desc fold_unroll_desc_default(void)
-{
-    fold_unroll_desc desc;
-    memset(&desc, 0, sizeof desc);
-    return desc;
-}
+FOLD__ZEROS_BY_DEFAULT(fold_unroll_desc)
 
 /* The states at the beginning of a desc's unrolling; 0 with an error when it is not a good one. */
 static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_node *state)
@@ -15012,7 +15082,7 @@ static fold__maker fold__maker_of(const fold_ctx *f, uint32_t id)
     }
     const uint32_t call = fold__call_of(f, id);
     maker.name = fold__node_name(f, id);
-    if (fold__is_op(f, call) && f->sigs[f->sig[call]].n_out > 1)
+    if (fold__is_op(f, call) && fold__node_sig(f, call)->n_out > 1)
         maker.out = (int)(id - call);
     return maker;
 }
@@ -15890,12 +15960,7 @@ static const char *fold__part_name(int rule, int part)
 
 /* -- saving ---------------------------------------------------------------------------------- */
 
-FOLD_API fold_save_desc fold_save_desc_default(void)
-{
-    fold_save_desc desc;
-    memset(&desc, 0, sizeof desc);
-    return desc;
-}
+FOLD__ZEROS_BY_DEFAULT(fold_save_desc)
 FOLD_API uint64_t fold_model_steps(const fold_model *m) { return m ? m->steps : 0; }
 
 static int fold__is_text(const char *from)
@@ -16512,12 +16577,7 @@ static int fold__by_place(const void *tensors, uint32_t one, uint32_t other)
 
 /* -- loading --------------------------------------------------------------------------------- */
 
-FOLD_API fold_load_desc fold_load_desc_default(void)
-{
-    fold_load_desc desc;
-    memset(&desc, 0, sizeof desc);
-    return desc;
-}
+FOLD__ZEROS_BY_DEFAULT(fold_load_desc)
 
 static int fold__load_fail(fold__file *file, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
 static int fold__load_fail(fold__file *file, fold_status status, const char *format, ...)
