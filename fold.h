@@ -2732,21 +2732,22 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
 }
 
 /* name, map, gradient maps and their operands */
-#define FOLD__ELEMENTWISE(X)                                                                            \
-    X(add, add, copy, "g", copy, "g")                                                                   \
-    X(sub, sub, copy, "g", neg, "g")                                                                    \
-    X(mul, mul, mul, "gb", mul, "ga")                                                                   \
-    X(div, div, div, "gb", d_div_b, "gyb")                                                              \
-    X(min, min, d_min_a, "gab", d_min_b, "gab")                                                         \
-    X(max, max, d_max_a, "gab", d_max_b, "gab")                                                         \
-    X(neg, neg, neg, "g", copy, "")                                                                     \
-    X(exp, exp, d_exp, "gy", copy, "")                                                                  \
-    X(log, log, d_log, "ga", copy, "")                                                                  \
-    X(sqrt, sqrt, d_sqrt, "gy", copy, "") X(square, square, d_square, "ga", copy, "")                   \
-        X(abs, abs, d_abs, "ga", copy, "") X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "")               \
-            X(tanh, tanh, d_tanh, "gy", copy, "") X(relu, relu, d_relu, "gy", copy, "")                 \
-                X(gelu, gelu, d_gelu, "ga", copy, "") X(softplus, softplus, d_softplus, "ga", copy, "") \
-                    X(copy, copy, copy, "g", copy, "") X(stop, copy, copy, "", copy, "")
+#define FOLD__ELEMENTWISE(X)                                                                         \
+    X(add, add, copy, "g", copy, "g")                                                                \
+    X(sub, sub, copy, "g", neg, "g")                                                                 \
+    X(mul, mul, mul, "gb", mul, "ga")                                                                \
+    X(div, div, div, "gb", d_div_b, "gyb")                                                           \
+    X(min, min, d_min_a, "gab", d_min_b, "gab")                                                      \
+    X(max, max, d_max_a, "gab", d_max_b, "gab")                                                      \
+    X(neg, neg, neg, "g", copy, "")                                                                  \
+    X(exp, exp, d_exp, "gy", copy, "")                                                               \
+    X(log, log, d_log, "ga", copy, "")                                                               \
+    X(sqrt, sqrt, d_sqrt, "gy", copy, "")                                                            \
+    X(square, square, d_square, "ga", copy, "") X(abs, abs, d_abs, "ga", copy, "")                   \
+        X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "") X(tanh, tanh, d_tanh, "gy", copy, "")         \
+            X(relu, relu, d_relu, "gy", copy, "") X(gelu, gelu, d_gelu, "ga", copy, "")              \
+                X(softplus, softplus, d_softplus, "ga", copy, "") X(copy, copy, copy, "g", copy, "") \
+                    X(stop, copy, copy, "", copy, "")
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                   \
     static const fold__elementwise fold__e_##name = { FOLD__MAP_##map,                    \
                                                       { FOLD__MAP_##da, FOLD__MAP_##db }, \
@@ -8034,6 +8035,28 @@ static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? fold__node_call(f, id) : id;
 }
 
+/* How many floats an input of a signature has: a fixed input or, behind those, a component of the list. */
+FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int slot)
+{
+    return f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot]].size;
+}
+/* How many floats an operand of an op has. */
+FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
+{
+    return (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
+}
+/* The program of a signature in this run. */
+FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_sig)
+{
+    return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
+}
+/* A row of a slab, which lies in the group's part of the region: of a call by its slot, or of a list element.
+ */
+FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, size_t row)
+{
+    return region + buffer->offset + row * buffer->size;
+}
+
 /* Carves arrays out of one array of the context: a first pass, without base, for the size, and a second for
    the pointers. */
 typedef struct fold__carver {
@@ -8238,7 +8261,7 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
     if (sig->is_cell || sig->shared || !(fold__op_of(f->model, sig->op)->flags & FOLD__FLOW))
         return 0;
     for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
-        if (f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot]].size != 1)
+        if (fold__input_floats(f, sig, slot) != 1)
             return 0;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
@@ -8300,7 +8323,7 @@ static uint32_t fold__slot_edges(const fold__slots *slots, int slot)
 }
 static uint32_t fold__slot_floats(const fold__slots *slots, int slot)
 {
-    return slots->ctx->shapes[slots->ctx->keys[slots->sig->key + slots->sig->in_shape + (uint32_t)slot]].size;
+    return fold__input_floats(slots->ctx, slots->sig, slot);
 }
 static int fold__slot_shared(const fold__slots *slots, int slot)
 {
@@ -8784,7 +8807,7 @@ static void fold__mark_wanted(const fold_ctx *f, const fold__run_sig *run_sig, c
         const fold__body_op *op = &program->op[op_index];
         for (int operand = 0; operand < op->n_in; operand++) {
             fold__value_info *ref = fold__info_of_ref(f, run_sig, program, op->first_ref + (uint32_t)operand);
-            ref->part = (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
+            ref->part = fold__operand_floats(program, op, operand);
             if (!info[op->first_value].grad || !fold__differentiable(fold__op_of(f->model, op->op), operand))
                 continue;
             ref->grad =
@@ -8793,68 +8816,91 @@ static void fold__mark_wanted(const fold_ctx *f, const fold__run_sig *run_sig, c
     }
 }
 
-/* What each value of a form's program depends on, whether it gets a gradient and how that is put together. */
-static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
+/* Finds which inputs each value depends on and whether it gets a gradient. */
+static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig,
+                                 const fold__program *program, fold__value_info *info)
 {
-    const fold__program program = fold__program_of(f, &f->sigs[run_sig->sig]);
-    fold__value_info *info = f->run->info + run_sig->first_info, *inputs = info + program.n_values;
-    memset(info, 0,
-           (size_t)(program.n_values + program.n_in + program.n_list + program.n_refs) * sizeof *info);
-    run_sig->slot_back = run_sig->slot_late = 0;
-    fold__mark_standing(&program, info);
-    fold__mark_places(f, &program, info);
-    for (int op_index = 0; op_index < program.n_ops; op_index++) {
-        const fold__body_op *op = &program.op[op_index];
+    for (int op_index = 0; op_index < program->n_ops; op_index++) {
+        const fold__body_op *op = &program->op[op_index];
         uint64_t deps = 0;
         int grad = fold__param_trains(f, op->param[0]) || fold__param_trains(f, op->param[1]);
         for (int operand = 0; operand < op->n_in; operand++) {
-            const fold__ref *ref = &program.ref[op->first_ref + (uint32_t)operand];
+            const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
             if (ref->kind == FOLD__FROM_VALUE)
                 deps |= info[ref->index].deps;
             else if (ref->kind != FOLD__FROM_PARAM)
-                deps |= 1ull << fold__ref_slot(&program, ref);
+                deps |= 1ull << fold__ref_slot(program, ref);
             grad |= fold__differentiable(fold__op_of(f->model, op->op), operand) &&
-                    fold__ref_grad(f, run_sig, &program, ref);
+                    fold__ref_grad(f, run_sig, program, ref);
         }
         for (int output = 0; output < op->n_out; output++) {
             info[op->first_value + (uint32_t)output].deps = deps;
             info[op->first_value + (uint32_t)output].grad =
-                (uint8_t)(grad && f->run->backward && program.value[op->first_value].passes);
+                (uint8_t)(grad && f->run->backward && program->value[op->first_value].passes);
         }
     }
-    for (int output = 0; output < program.n_out; output++)
-        info[program.out[output].index].grad |=
-            run_sig->grad; /* kept gradients of what has none to pass on */
-    fold__mark_wanted(f, run_sig, &program);
-    for (int op_index = 0; op_index < program.n_ops; op_index++) {
-        const fold__body_op *op = &program.op[op_index];
+    for (int output = 0; output < program->n_out; output++) /* it may be kept where nothing passes it on */
+        info[program->out[output].index].grad |= run_sig->grad;
+}
+
+static void fold__note_info_part(fold__value_info *info, uint32_t offset, uint32_t length)
+{
+    info->mode = fold__note_part(info->mode, &info->part, &info->cover, offset, length);
+}
+static void fold__settle_info_parts(fold__value_info *info, uint32_t size)
+{
+    info->mode = fold__settle_parts(info->mode, info->part, info->cover, size);
+}
+
+/* Notes what each op that goes backward reads, and the contributions it makes to values and inputs. */
+static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
+                                     fold__value_info *info)
+{
+    fold__value_info *inputs = info + program->n_values;
+    for (int op_index = 0; op_index < program->n_ops; op_index++) {
+        const fold__body_op *op = &program->op[op_index];
         if (!info[op->first_value].grad)
             continue;
-        fold__note_reads(f, run_sig, &program, op);
+        fold__note_reads(f, run_sig, program, op);
         for (int operand = 0; operand < op->n_in; operand++) {
-            const fold__ref *ref = &program.ref[op->first_ref + (uint32_t)operand];
-            if (ref->kind == FOLD__FROM_PARAM || !fold__ref_wanted(f, run_sig, &program, op, operand))
+            const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
+            if (ref->kind == FOLD__FROM_PARAM || !fold__ref_wanted(f, run_sig, program, op, operand))
                 continue;
-            fold__value_info *to =
-                ref->kind == FOLD__FROM_VALUE ? &info[ref->index] : &inputs[fold__ref_slot(&program, ref)];
-            to->mode = fold__note_part(
-                to->mode, &to->part, &to->cover, ref->offset,
-                fold__info_of_ref(f, run_sig, &program, op->first_ref + (uint32_t)operand)->part);
+            fold__note_info_part(ref->kind == FOLD__FROM_VALUE ? &info[ref->index]
+                                                               : &inputs[fold__ref_slot(program, ref)],
+                                 ref->offset, fold__operand_floats(program, op, operand));
         }
     }
-    for (int output = 0; output < program.n_out; output++) {
-        fold__value_info *output_info = &info[program.out[output].index];
-        output_info->mode = fold__note_part(output_info->mode, &output_info->part, &output_info->cover, 0,
-                                            program.value[program.out[output].index].size);
+}
+
+/* How many values, inputs and operands of a program an analysis tells of. */
+static uint32_t fold__n_info_of(const fold__program *program)
+{
+    return (uint32_t)(program->n_values + program->n_in + program->n_list + program->n_refs);
+}
+
+/* Analyses a signature's program: what its values depend on, whether they get gradients, how those are put
+   together, and how much room all that takes. */
+static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
+{
+    const fold__sig *sig = &f->sigs[run_sig->sig];
+    const fold__program program = fold__program_of(f, sig);
+    fold__value_info *info = f->run->info + run_sig->first_info, *inputs = info + program.n_values;
+    memset(info, 0, fold__n_info_of(&program) * sizeof *info);
+    run_sig->slot_back = run_sig->slot_late = 0;
+    fold__mark_standing(&program, info);
+    fold__mark_places(f, &program, info);
+    fold__mark_gradients(f, run_sig, &program, info);
+    fold__mark_wanted(f, run_sig, &program);
+    fold__note_contributions(f, run_sig, &program, info);
+    for (int output = 0; output < program.n_out; output++) { /* what comes from outside */
+        const uint32_t value = program.out[output].index;
+        fold__note_info_part(&info[value], 0, program.value[value].size);
     }
     for (int value = 0; value < program.n_values; value++)
-        info[value].mode = fold__settle_parts(info[value].mode, info[value].part, info[value].cover,
-                                              program.value[value].size);
-    const fold__sig *sig = &f->sigs[run_sig->sig];
+        fold__settle_info_parts(&info[value], program.value[value].size);
     for (int slot = 0; slot < program.n_in + program.n_list; slot++)
-        inputs[slot].mode =
-            fold__settle_parts(inputs[slot].mode, inputs[slot].part, inputs[slot].cover,
-                               f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot]].size);
+        fold__settle_info_parts(&inputs[slot], fold__input_floats(f, sig, slot));
     fold__measure_program(run_sig, &program, info);
     fold__measure_scratch(f, run_sig, &program);
 }
@@ -8985,7 +9031,7 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
         return 1;
     }
     const fold__program program = fold__program_of(f, &f->sigs[run_sig->sig]);
-    const uint32_t n_info = (uint32_t)(program.n_values + program.n_in + program.n_list + program.n_refs);
+    const uint32_t n_info = fold__n_info_of(&program);
     if (!fold__need(f, FOLD__ARRAY_ANALYSES, run->n_analyses + 1, sizeof(fold__analysis)))
         return 0;
     if (!fold__need(f, FOLD__ARRAY_INFO, run->n_info + n_info, sizeof(fold__value_info)))
@@ -9129,7 +9175,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
     for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++) {
-        const fold__program program = fold__program_of(f, &f->sigs[f->run->run_sig[sig].sig]);
+        const fold__program program = fold__program_in_run(f, sig);
         most = fold__max_size(most, fold__weight_floats(f, &program));
     }
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
@@ -9839,7 +9885,7 @@ static int fold__plan_prologue(fold_ctx *f, uint32_t which)
     fold__group_sig *group_sig = &run->group_sig[which];
     if (!group_sig->cyclic || group_sig->chain < 2 || group_sig->calls / group_sig->chain >= FOLD__HOIST_ROWS)
         return 1;
-    const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[group_sig->run_sig].sig]);
+    const fold__program program = fold__program_in_run(f, group_sig->run_sig);
     for (int op_index = 0; op_index < program.n_ops && !group_sig->hoisted && program.is_cell; op_index++)
         group_sig->hoisted = program.op[op_index].op == FOLD__OP_linear &&
                              (fold__in_prologue(f, group_sig, &program.op[op_index]) ||
@@ -10203,8 +10249,7 @@ static uint32_t fold__buffer_spread(const fold__program *program, uint32_t ref)
 }
 static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t group_sig)
 {
-    const fold__program program =
-        fold__program_of(f, &f->sigs[f->run->run_sig[f->run->group_sig[group_sig].run_sig].sig]);
+    const fold__program program = fold__program_in_run(f, f->run->group_sig[group_sig].run_sig);
     return f->run->backward ? fold__buffer_spread(&program, program.n_list ? (uint32_t)program.n_refs : 0)
                             : (uint32_t)program.n_values;
 }
@@ -10482,8 +10527,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     fold__renew_moved(f);
     uint32_t *first = fold__plan_scratch(f), *last = first + (group.end_sig - group.first_sig);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
-        const fold__program program =
-            fold__program_of(f, &f->sigs[run->run_sig[run->group_sig[sig].run_sig].sig]);
+        const fold__program program = fold__program_in_run(f, run->group_sig[sig].run_sig);
         fold__place_buffers(f, &run->group_sig[sig], &program);
     }
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
@@ -10502,7 +10546,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     fold__note_readers(f, &group, first, last);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
         fold__group_sig *group_sig = &run->group_sig[sig];
-        const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[group_sig->run_sig].sig]);
+        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
         for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
             fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
             buffer->first = FOLD__NONE;
@@ -11040,8 +11084,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
                  edge++)
                 rows[at++] = f->value[f->edge_source[edge]] + f->edge_offset[edge];
         }
-        worker->in[slot] = fold__tidy_rows(
-            rows, count, (ptrdiff_t)f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot]].size);
+        worker->in[slot] = fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, sig, slot));
     }
 }
 
@@ -11094,9 +11137,8 @@ static size_t fold__widest(const fold_ctx *f)
     size_t widest = 16;
     for (uint32_t run_sig = 0; run_sig < f->run->counts.run_sigs; run_sig++) {
         const fold__sig *sig = &f->sigs[f->run->run_sig[run_sig].sig];
-        const uint32_t *in_shape = f->keys + sig->key + sig->in_shape;
         for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
-            widest = fold__max_size(widest, f->shapes[in_shape[slot]].size);
+            widest = fold__max_size(widest, fold__input_floats(f, sig, slot));
         for (int output = 0; output < sig->n_out; output++)
             widest = fold__max_size(widest, f->shapes[sig->out_shape[output]].size);
     }
@@ -11219,10 +11261,8 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
                 !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
                 continue;
             fold__buffer_rows(f, worker, fold__buffer_part(&worker->program, at), &part);
-            fold__add_parts(
-                f, &to, size, ref->offset, &part,
-                (uint32_t)fold__shape_size(&worker->program.shape[op->first_shape + (uint32_t)operand]),
-                first, count);
+            fold__add_parts(f, &to, size, ref->offset, &part,
+                            fold__operand_floats(&worker->program, op, operand), first, count);
             first = 0;
         }
     if (info->out < 0)
@@ -11237,8 +11277,7 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
 {
     char *free = worker->free;
     const uint32_t at = op->first_ref + (uint32_t)operand,
-                   size = (uint32_t)fold__shape_size(
-                       &worker->program.shape[op->first_shape + (uint32_t)operand]);
+                   size = fold__operand_floats(&worker->program, op, operand);
     fold__spot dest;
     fold_rows to, from;
     fold__dest_spot(f, worker, op, operand, &dest);
@@ -11325,7 +11364,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
         worker->dest[slot] = fold__no_rows;
         if (!(worker->run_sig->slot_grad >> slot & 1) || !(sig->differentiable >> slot & 1))
             continue;
-        const uint32_t size = f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot]].size;
+        const uint32_t size = fold__input_floats(f, sig, slot);
         const int mode = info[worker->program.n_values + slot].mode;
         const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
         float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
@@ -11363,7 +11402,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
             (worker->batch.stage == 0) != in_prologue)
             continue;
         const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
-        const uint32_t width = f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot]].size;
+        const uint32_t width = fold__input_floats(f, sig, slot);
         int first = 1;
         for (int op_index = 0; op_index < worker->program.n_ops; op_index++)
             for (int operand = 0; operand < worker->program.op[op_index].n_in; operand++) {
@@ -11377,8 +11416,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
                     continue;
                 fold_rows part;
                 fold__buffer_rows(f, worker, fold__buffer_part(&worker->program, at), &part);
-                const uint32_t size =
-                    (uint32_t)fold__shape_size(&worker->program.shape[op->first_shape + (uint32_t)operand]);
+                const uint32_t size = fold__operand_floats(&worker->program, op, operand);
                 fold__add_parts(f, &worker->dest[slot], width, ref->offset, &part, size, first, count);
                 first = 0;
             }
@@ -11451,7 +11489,7 @@ static int fold__add_param_use(fold_ctx *f, uint32_t run_sig, uint32_t op, uint3
     if (!fold__trainable(f->model, data))
         return 1;
     if (kind == FOLD__USE_WEIGHT) {
-        const fold__program program = fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
+        const fold__program program = fold__program_in_run(f, run_sig);
         const fold_shape *in_shape = program.shape + program.op[op].first_shape;
         const size_t inner = (size_t)fold__shape_last(&in_shape[ref]), ldw = (size_t)data->shape.dim[1];
         use.at = fold__segment_at(program.op[op].attr, in_shape, (int)ref, ldw);
@@ -11542,7 +11580,7 @@ static void fold__place_total(fold_ctx *f, fold__use *use, const fold__use *firs
  */
 static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 {
-    const fold__program program = fold__program_of(f, &f->sigs[f->run->run_sig[use->run_sig].sig]);
+    const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
     return use->kind == FOLD__USE_WEIGHT && !op->attr[0] && program.shape[op->first_shape].rank == 1;
 }
@@ -11649,7 +11687,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
     if (buffer && outer < 0 && of_each) /* one of each call: most are */
         for (; at < group_sig->calls; at++)
-            rows[at] = region + buffer->offset + (size_t)run->slot[ids[at]] * buffer->size + offset;
+            rows[at] = fold__slab_row(buffer, region, run->slot[ids[at]]) + offset;
     for (uint32_t call = (uint32_t)at; call < group_sig->calls; call++) {
         const uint32_t id = ids[call];
         const fold__slots slots = fold__slots_of(f, id);
@@ -11662,8 +11700,8 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
             if (outer >= 0)
                 row = run->grad_row[id + (uint32_t)outer];
             else if (buffer)
-                row = region + buffer->offset +
-                      (size_t)(buffer->elem ? run->elem_slot[id] + element : run->slot[id]) * buffer->size;
+                row = fold__slab_row(buffer, region,
+                                     buffer->elem ? run->elem_slot[id] + element : run->slot[id]);
             else if (ref->kind == FOLD__FROM_PARAM)
                 row = fold__values(f->model) + fold__params(f->model)[ref->index].at;
             else {
@@ -11677,12 +11715,6 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     *scratch += fold__round_up(at * sizeof *rows, FOLD__ALIGN);
     *n_rows = at;
     return rows;
-}
-
-static uint32_t fold__slot_floats_of(const fold_ctx *f, uint32_t sig, uint32_t slot)
-{
-    const fold__sig *signature = &f->sigs[sig];
-    return f->shapes[f->keys[signature->key + signature->in_shape + slot]].size;
 }
 
 /* Adds one segment of a product's weight gradient over the given rows. */
@@ -11702,7 +11734,7 @@ static const fold__body_op *fold__op_of_use(const fold_ctx *f, const fold__use *
 {
     if (use->kind != FOLD__USE_WEIGHT && use->kind != FOLD__USE_BIAS)
         return NULL;
-    return &fold__program_of(f, &f->sigs[f->run->run_sig[use->run_sig].sig]).op[use->op];
+    return &fold__program_in_run(f, use->run_sig).op[use->op];
 }
 
 /* The columns of a use that make up its work from `from` to `to`, in whole vectors. A use without columns
@@ -11723,7 +11755,7 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fol
                                     const fold__group *group, const fold__group_sig *group_sig,
                                     fold__share share)
 {
-    const fold__program program = fold__program_of(f, &f->sigs[f->run->run_sig[use->run_sig].sig]);
+    const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
     const int count = op->attr[3], inner = fold__shape_size(&program.shape[op->first_shape]) /
                                            fold__shape_last(&program.shape[op->first_shape]);
@@ -11767,10 +11799,10 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
             if (!run->grad[run->calls_by_sig[group_sig->first_record + call]])
                 continue;
             fold__add_row(f, sum + f->edge_offset[edge], fold__edge_dest(f, worker, edge, 1, group),
-                          fold__slot_floats_of(f, run->run_sig[use->run_sig].sig, use->ref));
+                          fold__input_floats(f, &f->sigs[run->run_sig[use->run_sig].sig], (int)use->ref));
         }
     } else {
-        const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[use->run_sig].sig]);
+        const fold__program program = fold__program_in_run(f, use->run_sig);
         const fold__body_op *op = &program.op[use->op];
         const fold__buffer *buffer =
             &run->buffer[group_sig->first_buffer + fold__buffer_part(&program, op->first_ref + use->ref)];
@@ -11781,9 +11813,8 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
                                                   : 1;
             for (uint32_t edge = 0; edge < count; edge++)
                 fold__add_row(f, sum + program.ref[op->first_ref + use->ref].offset,
-                              run->region + group->base + buffer->offset +
-                                  (size_t)(op->elem ? run->elem_slot[id] + edge : run->slot[id]) *
-                                      buffer->size,
+                              fold__slab_row(buffer, run->region + group->base,
+                                             op->elem ? run->elem_slot[id] + edge : run->slot[id]),
                               buffer->size);
         }
     }
@@ -12240,7 +12271,7 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
 static void fold__eager_use_rows(fold_ctx *f, const fold__use *use, int head)
 {
     fold__run *run = f->run;
-    const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[use->run_sig].sig]);
+    const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = program.op;
     const fold__share whole = { 0, op->attr[3] };
     float *total = fold__use_sum(f, use);
@@ -12254,7 +12285,7 @@ static void fold__eager_use_rows(fold_ctx *f, const fold__use *use, int head)
         if (use->kind == FOLD__USE_SLOT) {
             fold__add_row(f, total + f->edge_offset[first + use->ref],
                           fold__edge_dest(f, run->worker, first + use->ref, 1, run->group),
-                          fold__slot_floats_of(f, f->sig[id], use->ref));
+                          fold__input_floats(f, &f->sigs[f->sig[id]], (int)use->ref));
         } else if (use->kind == FOLD__USE_BIAS) {
             fold__add_rows(f->model->kernels, 1, &dy, inner, op->attr[3], whole, total);
         } else {
@@ -12787,16 +12818,15 @@ static void fold__aim_gradients(fold_ctx *f, const fold__group *group)
     fold__run *run = f->run;
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
         const fold__group_sig *group_sig = &run->group_sig[sig];
-        const fold__program program = fold__program_of(f, &f->sigs[run->run_sig[group_sig->run_sig].sig]);
+        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
         for (uint32_t output = 0; output < (uint32_t)program.n_out; output++) {
             const fold__buffer *buffer =
                 &run->buffer[group_sig->first_buffer + fold__buffer_outer(&program, output)];
             for (uint32_t nth = 0; nth < group_sig->calls && buffer->place; nth++) {
                 const uint32_t call = run->calls_by_sig[group_sig->first_record + nth], id = call + output;
-                run->grad_row[id] =
-                    (run->state[id] & FOLD__LINKED) && run->grad[id]
-                        ? run->region + (size_t)run->grad_link[id] * 16
-                        : run->region + group->base + buffer->offset + (size_t)run->slot[call] * buffer->size;
+                run->grad_row[id] = (run->state[id] & FOLD__LINKED) && run->grad[id]
+                                        ? run->region + (size_t)run->grad_link[id] * 16
+                                        : fold__slab_row(buffer, run->region + group->base, run->slot[call]);
             }
         }
     }
@@ -12905,8 +12935,7 @@ static void fold__run_shared(int lane, void *user)
 #endif
 static int fold__worth_sharing(const fold_ctx *f, const fold__batch *batch)
 {
-    const fold__program program =
-        fold__program_of(f, &f->sigs[f->run->run_sig[f->run->group_sig[batch->group_sig].run_sig].sig]);
+    const fold__program program = fold__program_in_run(f, f->run->group_sig[batch->group_sig].run_sig);
     return (size_t)(batch->count + batch->elems) *
                (fold__weight_floats(f, &program) +
                 f->run->run_sig[f->run->group_sig[batch->group_sig].run_sig].row_floats) >=
@@ -18598,11 +18627,11 @@ FOLD__TILE(2, 1)
 FOLD__TILE(2, 2)
 FOLD__TILE(2, 3)
 FOLD__TILE(2, 4)
-FOLD__TILE(2, 8) FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1)
-    FOLD__TILE(4, 2) FOLD__TILE(4, 3) FOLD__TILE(4, 4) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3)
-        FOLD__TILE(6, 4) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4)
-            FOLD__NARROW(1, 5) FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4)
-                FOLD__NARROW(3, 5)
+FOLD__TILE(2, 8)
+FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2)
+    FOLD__TILE(4, 3) FOLD__TILE(4, 4) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4)
+        FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5)
+            FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
 #define FOLD__LIST                                                                                      \
     1, 6, { 2, 2, 1, 1, 1, 1 },                                                                         \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL,           \
@@ -18633,10 +18662,10 @@ FOLD__TILE(2, 2)
 FOLD__TILE(2, 4)
 FOLD__TILE(3, 1)
 FOLD__TILE(3, 2)
-FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1)
-    FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1)
-        FOLD__NARROW(2, 2) FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1)
-            FOLD__NARROW(4, 2)
+FOLD__TILE(3, 4)
+FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
+    FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2)
+        FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
 #define FOLD__LIST                                                                                        \
     1, 6, { 4, 2, 2, 1, 1, 1 },                                                                           \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) },     \
@@ -18721,14 +18750,13 @@ FOLD__NARROW(1, 2)
     }
 #endif
 
-                    static const fold__tiles
-    FOLD__ISA(tiles) = { FOLD__W,
-                         FOLD__VPP,
-                         FOLD__LIST,
-                         FOLD__ADD_LANES,
-                         FOLD__FEW_MANY,
-                         FOLD__ISA(grad),
-                         { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
+                static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
+                                                              FOLD__VPP,
+                                                              FOLD__LIST,
+                                                              FOLD__ADD_LANES,
+                                                              FOLD__FEW_MANY,
+                                                              FOLD__ISA(grad),
+                                                              { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
 
 /* ---- the table ---- */
 
