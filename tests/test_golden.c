@@ -11,6 +11,9 @@
 #include "../fold.h"
 #include "check.h"
 #include <fenv.h>
+#if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
+#include <xmmintrin.h>
+#endif
 
 #define GOLDEN_FUSED UINT64_C(0x580270a266fb9a54)
 #define GOLDEN_PLAIN UINT64_C(0xd944c0f3367fed06)
@@ -271,7 +274,7 @@ static void edges(const char *isa)
 enum { HOST_NEAREST, HOST_UP, HOST_DOWN, HOST_TO_ZERO, HOST_FLUSHES, HOST_MODES };
 static int flushing(int on) /* whether it can be set */
 {
-#if defined(__SSE__) || defined(_M_X64)
+#if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
     _mm_setcsr((_mm_getcsr() & ~0x8040u) | (on ? 0x8040u : 0));
     return 1;
 #elif defined(__aarch64__) && defined(__GNUC__)
