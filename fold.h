@@ -12487,11 +12487,7 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
         memory = (const char *)memory + sizeof words;
     }
     words[0] = words[1] = bytes;
-<<<<<<< HEAD
     if (bytes)
-=======
-    if (bytes) /* else there may be no memory */
->>>>>>> 7cfdf18 (No memcpy from nowhere where a recording's structure has an empty part)
         memcpy(words, memory, bytes);
     return fold__mix64((even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (odd ^ words[1]));
 }
