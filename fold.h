@@ -8050,8 +8050,7 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* A row of a slab, which lies in the group's part of the region: of a call by its slot, or of a list element.
- */
+/* A row of a slab, for a call or a list element. The region begins where the group's slabs do. */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, size_t row)
 {
     return region + buffer->offset + row * buffer->size;
@@ -8073,8 +8072,9 @@ static void *fold__carve(fold__carver *carver, size_t count, size_t size)
 static void fold__carve_nodes(fold_ctx *f, fold__carver *carver)
 {
     fold__run *run = f->run;
-    const size_t nodes = (size_t)f->n_nodes + 2, edges = (size_t)f->n_edges + 1,
-                 calls = (size_t)f->n_calls + 2;
+    const size_t nodes = (size_t)f->n_nodes + 2;
+    const size_t edges = (size_t)f->n_edges + 1;
+    const size_t calls = (size_t)f->n_calls + 2;
 #define FOLD__CARVE(type, pointer, count) run->pointer = (type *)fold__carve(carver, count, sizeof(type));
 #define FOLD__CARVE_IN_TRAINING(type, pointer, count) \
     if (run->backward)                                \
@@ -8222,8 +8222,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
     const fold__cell_data *cell = &fold__cells(f->model)[call->op & ~FOLD__CELL_OP];
     const uint8_t how = state[id] & FOLD__PASSED;
     for (uint32_t node = first; node < id; node++) {
-        const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0,
-                       input = fold__barrier_input(call, tag);
+        const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0;
+        const uint32_t input = fold__barrier_input(call, tag);
         if (input != FOLD__NONE)
             state[node] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__BEARS;
         if (tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM &&
@@ -8345,8 +8345,8 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
     const fold__sig *sig = &f->sigs[f->sig[id]];
-    const int some_stop = run->backward && sig->differentiable != (1ull << (sig->n_in + sig->n_list)) - 1,
-              tail = fold__is_tail(f, id);
+    const int some_stop = run->backward && sig->differentiable != (1ull << (sig->n_in + sig->n_list)) - 1;
+    const int tail = fold__is_tail(f, id);
     const uint8_t how = run->state[id] & FOLD__PASSED, marks = (uint8_t)(tail ? how : how | FOLD__INNER);
     if (tail) {
         run->state[id] |= FOLD__TAIL;
@@ -8405,8 +8405,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     memset(run->reach, 0, ((size_t)f->n_nodes + 2) * sizeof *run->reach);
     fold__mark_found(f);
     for (size_t root = 0; root < n_roots; root++) {
-        const uint32_t source = f->source[roots[root].id],
-                       id = fold__need_value(f, source, FOLD__RUNS | FOLD__BEARS);
+        const uint32_t source = f->source[roots[root].id];
+        const uint32_t id = fold__need_value(f, source, FOLD__RUNS | FOLD__BEARS);
         if (id > run->counts.last_node)
             run->counts.last_node = id;
     }
@@ -8451,8 +8451,8 @@ static int fold__call_grad(const fold_ctx *f, uint32_t id)
     for (uint32_t output = 0; output < sig->n_out; output++)
         grad |= (f->kind[first + output] & FOLD__KEEP_GRAD) != 0;
     for (uint32_t node = fold__barrier_first_node(f, id); node < first && !grad; node++) {
-        const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0,
-                       input = fold__barrier_input(sig, tag);
+        const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0;
+        const uint32_t input = fold__barrier_input(sig, tag);
         grad = input != FOLD__NONE && (sig->differentiable >> input & 1) && run->grad[node];
     }
     return grad;
@@ -8525,8 +8525,8 @@ static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, ui
         return FOLD__GRAD_SOME_PARTS;
     }
     const int fits = *part == length && offset % length == 0;
-    const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*part, length), offset),
-                   first = offset / piece;
+    const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*part, length), offset);
+    const uint32_t first = offset / piece;
     const uint64_t seen = *cover;
     if ((offset + length) / piece > 64)
         return FOLD__GRAD_SUM;
@@ -9272,8 +9272,7 @@ static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end,
 /* Cuts the calls of samples into groups, and counts the units, which are samples whose ranges in the
    recording do not interleave. With rows asked for, a group ends once it has used up the budget of bytes and
    has so many rows a batch. Without, groups are even: each ends with the unit that ends nearest to the
-   budget. When all calls fit into the budget there is nothing to cut, and no more than two units are counted.
- */
+   budget. When all calls fit into the budget nothing is cut, and at most two units are counted. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, size_t budget, size_t rows,
                              uint32_t *units)
 {
@@ -9351,8 +9350,9 @@ static int fold__form_groups(fold_ctx *f)
     if (run->backward && !fold__tie_lookups(f))
         return 0;
     const fold__ends ends = fold__part_calls(f);
-    const uint32_t first_call = ends.head, end_call = run->counts.calls - ends.tail,
-                   head = run->counts.head ? 1 : 0;
+    const uint32_t first_call = ends.head;
+    const uint32_t end_call = run->counts.calls - ends.tail;
+    const uint32_t head = run->counts.head ? 1 : 0;
     run->counts.groups = 0;
     if (head && !fold__add_group(f, 0, first_call))
         return 0;
@@ -9461,8 +9461,9 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
-    const uint32_t first_call = run->group[group].first_call, end_call = run->group[group].end_call,
-                   first_sig = run->counts.group_sigs;
+    const uint32_t first_call = run->group[group].first_call;
+    const uint32_t end_call = run->group[group].end_call;
+    const uint32_t first_sig = run->counts.group_sigs;
     for (uint32_t call = first_call; call < end_call; call++) {
         const uint32_t id = run->calls[call], run_sig = run->known[f->sig[id]].run_sig;
         if (run->run_sig[run_sig].group_sig == FOLD__NONE && !fold__add_group_sig(f, group, run_sig))
@@ -9540,8 +9541,11 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
                                   group->end_sig - group->first_sig,
                                   self,
                                   (uint32_t)(group - run->group) };
-    const uint32_t *calls = run->calls_by_sig + group_sig->first_record, n_calls = group_sig->calls,
-                   n_in = group_sig->n_in, n_list = group_sig->n_list, n_out = group_sig->n_out;
+    const uint32_t *calls = run->calls_by_sig + group_sig->first_record;
+    const uint32_t n_calls = group_sig->calls;
+    const uint32_t n_in = group_sig->n_in;
+    const uint32_t n_list = group_sig->n_list;
+    const uint32_t n_out = group_sig->n_out;
     uint64_t *const first = f->feeds + group_sig->feeds;
     for (uint32_t call = 0; call < n_calls; call++) {
         const uint32_t id = calls[call], *source = f->edge_source + f->first_edge[id];
@@ -9667,8 +9671,9 @@ static void fold__sort_signatures(fold_ctx *f, uint32_t which)
 static int fold__find_components(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
-    const uint32_t first_sig = run->group[group].first_sig, n_sigs = run->group[group].end_sig - first_sig,
-                   words = (n_sigs + 63) / 64;
+    const uint32_t first_sig = run->group[group].first_sig;
+    const uint32_t n_sigs = run->group[group].end_sig - first_sig;
+    const uint32_t words = (n_sigs + 63) / 64;
     size_t feeds = 0;
     if (!n_sigs)
         return 1;
@@ -9914,7 +9919,7 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 
 /* -- policies over mixed signatures ---------------------------------------------------------- */
 
-/* A signature's calls that are ready to run, as a queue linked through `next`, and those that have not run.
+/* Of a signature: a queue of calls that are ready to run, linked through `next`, and calls that have not run.
  */
 typedef struct fold__ready {
     uint32_t head, tail, ready; /* the first and the last ready call, and their number */
@@ -10033,8 +10038,7 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, const uint32_
 }
 
 /* The signature to run next. The agenda takes the one whose pending calls have the least depth on average.
-   The ratio takes the one with the most ready calls for each pending call at the end of its shortest chain.
- */
+   The ratio takes the one with the most ready calls for each pending call with the shortest chain. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     uint32_t best = FOLD__NONE;
@@ -10060,8 +10064,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return best;
 }
 
-/* Makes a batch of all ready calls of the best signature, again and again until all gathered calls have run.
- */
+/* Makes a batch of all ready calls of the best signature, until all gathered calls have run. */
 static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -10303,9 +10306,9 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
             const fold__value_info *wanted = fold__info_of_ref(f, run_sig, program, at);
             if (!wanted->grad)
                 continue;
-            const int is_value = ref->kind == FOLD__FROM_VALUE,
-                      from_elem =
-                          ref->kind == FOLD__FROM_LIST || (is_value && program->value[ref->index].elem);
+            const int is_value = ref->kind == FOLD__FROM_VALUE;
+            const int from_elem =
+                ref->kind == FOLD__FROM_LIST || (is_value && program->value[ref->index].elem);
             const int mode = is_value ? info[ref->index].mode
                              : ref->kind == FOLD__FROM_PARAM
                                  ? 0
@@ -10362,8 +10365,9 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].first_info;
-    const uint32_t end = 2 * times->count, back0 = fold__time_backward(times, last),
-                   back1 = fold__time_backward(times, first);
+    const uint32_t end = 2 * times->count;
+    const uint32_t back0 = fold__time_backward(times, last);
+    const uint32_t back1 = fold__time_backward(times, first);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
         const int late = info[value].grad_late;
         fold__live(&buffer[fold__buffer_value(value)], fold__time_forward(times, first),
@@ -10519,8 +10523,8 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
         run->counts.buffers += run->group_sig[sig].n_buffers = fold__n_buffers_of(f, sig);
         run->group_sig[sig].max_rows = run->group_sig[sig].max_elems = 0;
     }
-    const size_t buffers = run->counts.buffers - first_buffer,
-                 words = fold__max_size(buffers, 2 * (size_t)(group.end_sig - group.first_sig)) + 1;
+    const size_t buffers = run->counts.buffers - first_buffer;
+    const size_t words = fold__max_size(buffers, 2 * (size_t)(group.end_sig - group.first_sig)) + 1;
     if (!fold__need(f, FOLD__ARRAY_BUFFERS, run->counts.buffers, sizeof(fold__buffer)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, words, sizeof(uint32_t)))
         return 0;
@@ -10579,8 +10583,7 @@ static void *fold__scratch_array(fold__worker *worker, size_t count, size_t size
     return memory;
 }
 
-/* Pointers to rows, as a base and a stride where they are evenly spaced, so that kernels take them at once.
- */
+/* Turns pointers to rows into a base and a stride where rows are evenly spaced: kernels then run once. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -11012,8 +11015,8 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t part, uint32_t parts)
 {
     const fold__run *run = f->run;
-    const uint32_t from = (uint32_t)((uint64_t)batch->count * part / parts),
-                   to = (uint32_t)((uint64_t)batch->count * (part + 1) / parts);
+    const uint32_t from = (uint32_t)((uint64_t)batch->count * part / parts);
+    const uint32_t to = (uint32_t)((uint64_t)batch->count * (part + 1) / parts);
     if (run->group_sig[batch->group_sig].n_list) {
         const uint32_t end = to < batch->count ? run->elem_slot[run->order[batch->first + to]]
                                                : batch->first_elem + batch->elems;
@@ -11170,8 +11173,7 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     f->model->kernels->map[FOLD__MAP_add](to, to, from, NULL, 0, count, 1, NULL);
 }
 
-/* Adds a contribution of `size` floats at `offset` of a row of `width` floats. The first is added to zeros.
- */
+/* Adds a contribution of `size` floats at `offset` to a row of `width` floats; the first to zeros. */
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
@@ -11276,8 +11278,8 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
 static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
-    const uint32_t at = op->first_ref + (uint32_t)operand,
-                   size = fold__operand_floats(&worker->program, op, operand);
+    const uint32_t at = op->first_ref + (uint32_t)operand;
+    const uint32_t size = fold__operand_floats(&worker->program, op, operand);
     fold__spot dest;
     fold_rows to, from;
     fold__dest_spot(f, worker, op, operand, &dest);
@@ -11576,8 +11578,7 @@ static void fold__place_total(fold_ctx *f, fold__use *use, const fold__use *firs
     run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Whether a use can be summed by blocks: it is of a weight that is not transposed, and its rows are vectors.
- */
+/* Whether a use can be summed by blocks: of a weight that is not transposed, with vectors as rows. */
 static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -11743,8 +11744,8 @@ static fold__share fold__share_of(const fold_ctx *f, const fold__use *use, uint6
 {
     const fold__body_op *op = fold__op_of_use(f, use);
     const uint64_t count = op ? (uint64_t)op->attr[3] : 1, steps = (count + FOLD__LANES - 1) / FOLD__LANES;
-    const uint64_t from_step = steps * from / use->work * FOLD__LANES,
-                   to_step = steps * to / use->work * FOLD__LANES;
+    const uint64_t from_step = steps * from / use->work * FOLD__LANES;
+    const uint64_t to_step = steps * to / use->work * FOLD__LANES;
     const fold__share share = { (int)(from_step < count ? from_step : count),
                                 (int)(to_step < count ? to_step : count) };
     return share;
@@ -11757,8 +11758,9 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fol
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
-    const int count = op->attr[3], inner = fold__shape_size(&program.shape[op->first_shape]) /
-                                           fold__shape_last(&program.shape[op->first_shape]);
+    const int count = op->attr[3];
+    const int inner =
+        fold__shape_size(&program.shape[op->first_shape]) / fold__shape_last(&program.shape[op->first_shape]);
     float *region = f->run->region + group->base, *sum = fold__use_sum(f, use);
     char *scratch = (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op), 16));
     size_t rows;
@@ -11771,8 +11773,8 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fol
     }
     float **in = fold__record_rows(f, group_sig, &program, op, (int)use->ref, 0, region, &scratch, &rows);
     if (use->sum == FOLD__SUM_BY_BLOCKS) {
-        const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]),
-                  ldw = fold__params(f->model)[use->target].shape.dim[1];
+        const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
+        const int ldw = fold__params(f->model)[use->target].shape.dim[1];
         fold__join_weight_grad(f->model->kernels, rows, in, width, dy, count, sum, (size_t)ldw,
                                worker->scratch);
         return;
@@ -11807,10 +11809,8 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
         const fold__buffer *buffer =
             &run->buffer[group_sig->first_buffer + fold__buffer_part(&program, op->first_ref + use->ref)];
         for (uint32_t call = 0; call < group_sig->calls; call++) {
-            const uint32_t id = run->calls_by_sig[group_sig->first_record + call],
-                           count = !run->grad[id] ? 0
-                                   : op->elem     ? fold__elements_of(f, id)
-                                                  : 1;
+            const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
+            const uint32_t count = !run->grad[id] ? 0 : op->elem ? fold__elements_of(f, id) : 1;
             for (uint32_t edge = 0; edge < count; edge++)
                 fold__add_row(f, sum + program.ref[op->first_ref + use->ref].offset,
                               fold__slab_row(buffer, run->region + group->base,
@@ -11871,8 +11871,7 @@ static fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id, uint
     return &fold__params(f->model)[fold__node_table(f, id)];
 }
 
-/* Adds the gradient of a lookup to the sum of its row of the table. The first lookup of a row begins the sum.
- */
+/* Adds the gradient of a lookup to the sum of its row of the table, which the first lookup begins. */
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -11905,8 +11904,8 @@ static void fold__commit_lookups(fold_ctx *f)
         if (!*sum_place)
             continue;
         const uint32_t size = fold__value_size(f, id);
-        float *grads = fold__grads(m) + param->at + (size_t)row * size,
-              *total = run->sums + (size_t)(*sum_place - 1) * 16;
+        float *grads = fold__grads(m) + param->at + (size_t)row * size;
+        float *total = run->sums + (size_t)(*sum_place - 1) * 16;
         if (param->grad_dense || fold__is_touched(m)[param->touched_at + row])
             fold__add_row(f, grads, total, size);
         else
@@ -12928,8 +12927,7 @@ static void fold__run_shared(int lane, void *user)
     fold__fp_leave(saved);
 }
 
-/* Whether a batch of a group that runs alone is worth sharing out, by about how many multiplications it has.
- */
+/* Whether a batch of a group that runs alone is worth sharing out: by about its multiplications. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -12997,8 +12995,8 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
                                     uint64_t all, int part, int parts)
 {
     fold__run *run = f->run;
-    const uint64_t from = all * (uint64_t)part / (uint64_t)parts,
-                   to = all * ((uint64_t)part + 1) / (uint64_t)parts;
+    const uint64_t from = all * (uint64_t)part / (uint64_t)parts;
+    const uint64_t to = all * ((uint64_t)part + 1) / (uint64_t)parts;
     uint64_t at = 0;
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
@@ -13061,8 +13059,9 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 static void fold__run_samples(fold_ctx *f)
 {
     fold__run *run = f->run;
-    const uint32_t from = fold__samples_from(run), to = fold__samples_to(run),
-                   step = run->backward ? (uint32_t)f->threads : to;
+    const uint32_t from = fold__samples_from(run);
+    const uint32_t to = fold__samples_to(run);
+    const uint32_t step = run->backward ? (uint32_t)f->threads : to;
     for (uint32_t first = from; first < to; first += step) {
         fold__wave wave = { f, first, to - first < step ? to : first + step, 0 };
         if (wave.last - first > 1) {
@@ -13137,8 +13136,13 @@ static void fold__note_stats(fold_ctx *f)
 {
     const fold__run *run = f->run;
     fold_stats *stats = &f->stats;
-    size_t batches = 0, prologues = 0, kernel_calls = 0, one_row_calls = 0, lower_bound = 0,
-           batched_nodes = 0, list_elements = 0;
+    size_t batches = 0;
+    size_t prologues = 0;
+    size_t kernel_calls = 0;
+    size_t one_row_calls = 0;
+    size_t lower_bound = 0;
+    size_t batched_nodes = 0;
+    size_t list_elements = 0;
     for (int thread = 0; thread < f->threads; thread++) {
         kernel_calls += run->worker[thread].kernel_calls;
         one_row_calls += run->worker[thread].one_row_calls;
