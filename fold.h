@@ -4061,8 +4061,9 @@ static int fold__differentiable(const fold__op_row *op, int input)
 }
 
 /* ==== room: model ===========================================================================
-   Owns: parameters (values, gradients, optimiser state and packed weights, each one span), cells, user ops.
-   Calls: kernels, op table, arena, errors. Must not know recordings. */
+   Owns: the model and its parameters: values, gradients, the optimiser's state and packed weights, each in
+   one span. The arrays of cells and user ops are here, what is in them belongs to the rooms of cells and of
+   recording the ops. Calls: kernels, op table, shapes, arena, errors. Must not know recordings. */
 
 enum { /* arrays of a model */
        FOLD__M_PARAMS,
@@ -4705,9 +4706,10 @@ FOLD_API void fold_grads_clear(fold_model *m)
 }
 
 /* ==== room: the context's data ==============================================================
-   Owns: the great structs (nodes, signatures, programs, cells, the context) and the arrays that they lie in: how
-   these grow, and what is said when they cannot. Calls: arena, errors, the model's structs. Must not know what
-   is recorded or how it runs; it declares the run's arrays, so that one table holds all, and no more of a run. */
+   Owns: the great structs (nodes, signatures, programs, cells, the context) and the arrays that they lie in:
+   how these grow, and what is said when they cannot. Calls: arena, errors, the model's structs. Must not know
+   what is recorded or how it runs. It names the arrays of runs too, so that one table holds all arrays, but
+   knows nothing else of a run. */
 
 /* Every array of a context that grows, in the order in which they lie in a caller's block: what it is called
    in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the enum,
@@ -5006,16 +5008,18 @@ struct fold_ctx {
     struct fold__run *run;
 };
 
-/* What `node_data` holds, by kind of node; it is read by these accessors.
-     OP      what the op or call was recorded with, which is no part of its signature: fold__request.data. For
-   a product, the concatenation whose parts it reads: fold__node_whole. For a copy at an output of an eager
-   call, where that call's nodes lie: fold__barrier_… EXTRA   the node of its call, which is the call's first
-   output: fold__node_call INPUT   in a traced body, which of the body's inputs it is: fold__node_ordinal REF
-   the address of the caller's values: fold__node_address LOOKUP  the table and the row: fold__node_table and
-   fold__node_table_row PARAM   the parameter: fold__node_param WINDOW  where it stands for the first output
-   of an eager or inlined call, how many outputs there are, else 0: fold__node_outputs. The header of an eager
-   call that merges: where the call's draws begin ELEMS   the length of the list. Parameters count from 0
-   here. */
+/* What `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0 in it.
+   - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
+     product, the concatenation whose parts it reads: fold__node_whole. In a copy at an output of an eager call,
+     where the nodes of that call lie: fold__barrier_first_node and those below it.
+   - EXTRA: the node of its call, which is the call's first output: fold__node_call.
+   - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
+   - REF: the address of the caller's values: fold__node_address.
+   - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
+   - PARAM: the parameter: fold__node_param.
+   - WINDOW: how many outputs there are, where it stands for the first of an eager or inlined call, else 0:
+     fold__node_outputs. In the header of an eager call that merges: where the call's draws begin.
+   - ELEMS: the length of the list. */
 FOLD__INLINE uint64_t fold__node_op_data(const fold_ctx *f, uint32_t id) { return f->node_data[id]; }
 FOLD__INLINE uint32_t fold__node_whole(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
 FOLD__INLINE uint32_t fold__node_call(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
@@ -5280,6 +5284,12 @@ typedef struct fold__request {
 static void fold__clear_request(fold__request *request)
 {
     memset(request, 0, offsetof(fold__request, list_shape));
+}
+
+/* The shape and size of an input of a signature; those of the list's components follow the fixed inputs. */
+FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
+{
+    return &f->shapes[f->keys[sig->key + sig->in_shape + input]];
 }
 
 /* The cell of a call's op. */
@@ -8038,7 +8048,7 @@ static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 /* How many floats an input of a signature has: a fixed input or, behind those, a component of the list. */
 FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int slot)
 {
-    return f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)slot]].size;
+    return fold__sig_input(f, sig, (uint32_t)slot)->size;
 }
 /* How many floats an operand of an op has. */
 FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
@@ -13910,7 +13920,8 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
 }
 
 /* ==== room: layers ==========================================================================
-   Owns: the public layers, made of public calls alone. Calls: the public API. */
+   Owns: the public layers. Their bodies are made of public ops. Calls: the public API, recording for what
+   unrolled layers keep, and cells for the products that merging contexts share. Must not know runs. */
 
 /* The name of a layer's part; empty, as no parameter's can be, when the model has an error. */
 typedef struct fold__name {
@@ -14035,11 +14046,12 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
     return x;
 }
 
-/* What a layer's cell body needs; copied into the model. */
-/* projected: the body is given an input's products instead of the input. */
+/* What the body of a layer's cell needs. It is copied into the model. */
 typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
-    int hidden, arity, projected;
+    int hidden;
+    int arity;     /* children of a node, in trees */
+    int projected; /* the body is given an input's products instead of the input */
 } fold__gates;
 
 static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body,
@@ -14847,16 +14859,26 @@ static void fold__sort(uint32_t *items, uint32_t count,
 }
 
 /* ==== room: looking inside ==================================================================
-   Owns: texts and pictures of a recording and of the plan of its last run, and the summary of a model. Sees a
-   plan only through the view made here. Calls: text, recording, run state. Changes nothing that runs read. */
+   Owns: texts and pictures of a recording and of the plan of its last run, traces of times, and the summary
+   of a model. Sees a plan only through the view made here. Calls: text, recording, signatures, what a run
+   knows. Changes nothing that runs read. */
 
-/* prologue: the part of a cell run first for all calls. x: of a column, in a picture. */
 typedef struct fold__seen_batch {
-    uint32_t sig, first, count, elems, group;
-    int prologue, left;
+    uint32_t sig;
+    uint32_t first; /* of its calls in the view's */
+    uint32_t count; /* of its calls */
+    uint32_t elems; /* in the lists of all its calls */
+    uint32_t group;
+    int prologue; /* it is the part of a cell that runs first for all calls */
+    int left;     /* where its column begins in a picture */
 } fold__seen_batch;
 typedef struct fold__seen_sig {
-    uint32_t sig, calls, batches, chain, groups, last_group;
+    uint32_t sig;
+    uint32_t calls;
+    uint32_t batches;
+    uint32_t chain;      /* batches that no schedule can avoid, because calls read others */
+    uint32_t groups;     /* of samples that have such calls */
+    uint32_t last_group; /* 1 + the last of those */
 } fold__seen_sig;
 
 typedef struct fold__view {
@@ -15072,7 +15094,7 @@ static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t si
 
 static const fold_shape *fold__sig_in_shape(const fold_ctx *f, const fold__sig *sig, int input)
 {
-    return &f->shapes[f->keys[sig->key + sig->in_shape + (uint32_t)input]].shape;
+    return &fold__sig_input(f, sig, (uint32_t)input)->shape;
 }
 
 /* Three and more equal shapes in a row are counted: "15 of [1 x 1]". */
@@ -15957,9 +15979,9 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 
 enum {
     FOLD__DTYPES_READ = 4,
-    FOLD__HEADER_LIMIT = 100000000,
-    FOLD__LEAST_TENSOR = 48
-}; /* bytes of an entry */
+    FOLD__HEADER_LIMIT = 100000000, /* bytes */
+    FOLD__LEAST_TENSOR = 48         /* bytes of a tensor's entry in the header, at least */
+};
 
 /* The format's types, those that can be read first. Others, and those of less than a byte, have no size here.
  */
@@ -16093,7 +16115,7 @@ static int fold__write_floats(fold_writer *write, void *user, const float *value
     return 0;
 }
 
-/* FOLD_IO, with nothing said yet, when the writer stopped. */
+/* Returns FOLD_IO when the writer stopped; the caller then says so. Other errors are the model's already. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc)
 {
     const fold_save_desc options = desc ? *desc : fold_save_desc_default();
@@ -16284,7 +16306,7 @@ static void fold__draft_write(fold_model *m, const char *draft, int descriptor, 
         fold__path_fail(m, "save", draft);
 }
 
-/* draft: memory for its name */
+/* Writes a draft and gives it the file's name. `draft` is memory for the draft's own name. */
 static void fold__save_as(fold_model *m, const char *path, char *draft, size_t size,
                           const fold_save_desc *desc)
 {
@@ -16401,7 +16423,7 @@ static int fold__json_escape(fold__json *json, char **out)
     return 1;
 }
 
-/* NULL: there is none, or it is not text. */
+/* A string, or NULL when there is none or it is not text. */
 static char *fold__json_string(fold__json *json)
 {
     if (!fold__json_take(json, '"'))
@@ -16443,18 +16465,18 @@ static int fold__json_number(fold__json *json, uint64_t *number)
     return 1;
 }
 
-/* part of parameter param - 1; 0: none wants it. A rank above 4 is 5 here, dimensions above INT_MAX are that.
- */
+/* A tensor of a file. */
 typedef struct fold__tensor {
     const char *name;
-    int dtype, part;
-    fold_shape shape;
-    uint32_t param;
-    uint64_t begin, end;
+    int dtype;           /* index into fold__dtypes */
+    int part;            /* of the parameter: see fold__part */
+    fold_shape shape;    /* a rank above 4 is 5 here, and dimensions above INT_MAX are INT_MAX */
+    uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
+    uint64_t begin, end; /* of its bytes in the file's data */
     const unsigned char *data;
 } fold__tensor;
 
-/* count: the product of the dimensions. */
+/* A shape; `count` gets the product of its dimensions. */
 static int fold__json_shape(fold__json *json, fold_shape *shape, uint64_t *count)
 {
     uint64_t dim;
@@ -16642,7 +16664,7 @@ static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
     return out;
 }
 
-/* NULL when there is no memory. */
+/* Array `which` of the file with room for so many bytes, or NULL when there is no memory. */
 static char *fold__file_need(fold__file *file, int which, size_t bytes)
 {
     if (fold__arena_need(&file->arena, which, bytes))
@@ -16934,7 +16956,7 @@ static void fold__load_values(fold__file *file)
     fold_values_write_end(m, all);
 }
 
-/* ends: nothing may follow the file. */
+/* Loads a file. With `ends`, nothing may follow it. */
 static fold_status fold__load_file(fold__file *file, int ends)
 {
     char more;
@@ -17080,7 +17102,7 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 #endif
 
 /* ==== room: training =========================================================================
-   Owns: the loop of fold_fit. Calls: recording, running, optimisers, files. */
+   Owns: the loop of fold_fit. Calls: contexts, running, optimisers, files, the model. */
 
 typedef struct fold__training {
     fold_fit_desc desc;
