@@ -1024,6 +1024,116 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 #if defined(FOLD_IMPLEMENTATION) && !defined(FOLD__SIMD_PASS) && !defined(FOLD__IMPLEMENTED)
 #define FOLD__IMPLEMENTED
 
+/* ============================================================================================
+   THE MAP OF THE IMPLEMENTATION
+
+   A call on its way from record to gradient
+     record      fold_linear checks its operands (fold__operand_of) and describes the call (fold__request).
+                 fold__record finds its signature (fold__find_sig, fold__intern_sig) and appends the node
+                 (fold__append) and its operands as edges (fold__add_edges). Nothing is computed: an eager
+                 context alone runs the op at once (fold__eager_run).
+     need        fold_run and fold_backward come to fold__try_run. fold__mark_needed marks what the roots
+                 depend on, fold__mark_grads what gets a gradient. A structure that was run before takes
+                 its kept plan instead (fold__replay_plan).
+     analyse     fold__analyse_signatures finds for the program of each signature what must be kept for
+                 backward and which values share a tile.
+     schedule    fold__form_groups cuts the samples into groups. In a group, fold__find_components puts
+                 together the signatures that feed each other, and fold__schedule_group makes batches of
+                 their calls by the context's policy.
+     plan        fold__plan_group gives the buffers of every signature their places in the group's memory;
+                 those that are not in use at the same time share one (fold__first_fit).
+     forward     fold__run_group runs the batches of a group. fold__begin_batch finds where the operands of
+                 a batch lie, fold__forward_batch runs its ops over all rows. A product goes from
+                 fold__linear_forward through fold__product_any to the tiles of the instruction set.
+     backward    fold__backward_group runs the batches in reverse, group by group: fold__backward_batch
+                 puts together the gradient of each output (fold__finish_value) and writes each op's
+                 contribution to its inputs (fold__backward_op).
+     weights     fold__list_uses lists the uses of every parameter. After backward, fold__accumulate_weight
+                 sums X^T dY of one use over the rows of a group (fold__linear_weight_grad), and
+                 fold__commit_uses adds the sums to the model's gradients.
+     step        fold_adam_step and its sisters come to fold__step_param, which runs the rule of the
+                 instruction set over a parameter (FOLD__RULES).
+
+   Where is it?
+     the gradient of a weight is summed        fold__accumulate_weight, added to the model: fold__commit_uses
+     batches are chosen                        fold__schedule_group; by default fold__schedule_ratio
+     memory is used again                      fold__first_fit, called for every group by fold__plan_group
+     an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
+     AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set
+     a node becomes one with its twin          fold__find_twin
+     a cell's body is traced                   fold__trace_body, made a program by fold__compile
+     an array of a context is declared         FOLD__ARRAYS
+     errors get their text                     fold__fail, fold__model_fail
+
+   Letters   f is always the context, m the model, i an index in a loop of a few lines. Everything else has a
+             name. In kernels the letters are those of the formula beside them.
+
+   Rooms     in this order; each banner says what its room owns, what it calls, and what it must not know.
+     configuration and platform            compilers, instruction sets, small helpers on sizes
+     errors                                the record of the first error
+     arena                                 all memory: growing arrays, or a caller's block
+     shapes                                shapes, rows of floats
+     kernels                               products, maps, reductions, packs: what ops call
+     op table                              every built-in op: forward, backward, shapes; FOLD__OPS
+     model                                 parameters, their packs, initial values, touched rows
+     the context's data                    the context's struct, its arrays, kinds of nodes
+     signatures                            what makes two calls batchable, and their programs
+     recording                             operands, nodes, edges, identical calls
+     contexts                              making, resetting and freeing a context
+     recording the ops                     the public calls that record inputs and ops
+     cells                                 tracing a body once, calling it as one node
+     what a run knows                      the run's struct: batches, groups, signatures in a run, buffers
+     what runs, and what gets a gradient   marks from the roots; how a gradient is put together
+     programs of a run's signatures        what each needs for backward, kept from run to run
+     scheduler, groups of samples          cutting a recording into groups that fit the budget
+     scheduler, signatures of a group      who feeds whom; components
+     scheduler, policies                   the order of batches: ratio, depth, agenda
+     memory planner                        where the buffers of a group lie, which share memory
+     executor                              running a batch forward
+     autodiff, gradients of values         running a batch backward
+     autodiff, sums of uses                gradients of parameters and shared nodes
+     eager contexts                        the twin that runs each op when recorded: the oracle of tests
+     plan cache                            plans kept by structure, and used again
+     running                               fold_run, fold_backward, threads, reading values, statistics
+     a pool of threads                     fold_pool
+     optimisers                            SGD, Adagrad, RMSprop, Adam; clipping
+     layers                                dense layers, recurrent layers, tree-LSTMs
+     text                                  writing text in pieces
+     looking inside                        printing plans, graphs, pictures, time lines
+     files                                 safetensors, both ways
+     training                              fold_fit
+     kernels, once per instruction set     the same kernels in vector macros, compiled once for each
+
+   Words
+     node        a value of one sample as it was recorded: a row of the context's node arrays, by id
+     call        a node that runs something: one op, or a cell's body
+     edge        an operand of a call: a value, and where in it the operand begins
+     window      a node that shows a part of another node's value; it has no value of its own
+     leaf        a value that no op makes: an input, a row of a table, a parameter
+     op          a row of the op table
+     cell        a body of ops that was traced once; its calls are single nodes
+     program     what a signature runs: one op, or the ops of a cell's body
+     signature   what calls must share to be batched (fold__sig, in a context); fold__run_sig is a signature
+                 in one run, fold__group_sig in one group of that run
+     known       what a context remembers of a signature from run to run (fold__known): its analyses
+     analysis    what a program needs when certain inputs get gradients (fold__analysis)
+     info        what a run knows of one value, input or operand of a program (fold__value_info)
+     list        the elements that a call takes in any number; elements of all calls lie end to end
+     chain       calls of one signature of which each reads the one before; no schedule has fewer batches
+     component   signatures of a group that feed each other in a circle, or one that feeds none before it
+     stage       0: what of a cell depends on no recursion, run first for all calls; 1: the rest
+     batch       calls of one signature (and one stage) that run together
+     sample      calls that no value ties to other samples
+     group       samples that run together, forward and backward, before the next group begins
+     head, tail  the groups before and behind the samples': what samples share by merging; what only combines
+                 their scalars, such as the sum of losses
+     buffer      the memory of one value, gradient or contribution of a program, for all calls of a group
+     slot        the row of a call in its signature's buffers
+     contribution  what one consumer sends to a value's gradient
+     use         one place where a parameter or a shared node is read; each sums its rows on its own
+     pack        a weight laid out in panels for the tiles; refreshed when its values are written
+   ============================================================================================ */
+
 /* ==== room: configuration and platform ======================================================
    Owns: compiler differences. Calls: libc. */
 

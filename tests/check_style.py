@@ -39,6 +39,21 @@ def functions(lines, first):
         yield end - start + 1, name.group(1) if name else declared, start + 1
 
 
+def map_problems(text):
+    """What the map behind FOLD_IMPLEMENTATION says that the code does not: its rooms are the banners in their order, and
+    every private name in it is in the code."""
+    start = text.index("THE MAP OF THE IMPLEMENTATION")
+    page, code = text[start:text.index("*/", start)], text[text.index("*/", start):]
+    listed = re.findall(r"^     (\S.*?)(?:  +\S.*)?$", page[page.index("Rooms  "):page.index("Words\n")], re.M)
+    banners = re.findall(r"^/\* ==== room: (.*?) =+$", text, re.M)
+    problems = ["the map's rooms are not the banners: %s" % room for room in sorted(set(listed) ^ set(banners))]
+    if not problems and listed != banners:
+        problems.append("the map's rooms are in another order than the banners")
+    names = sorted(set(re.findall(r"(?:fold__|FOLD__)\w*\w", page)))
+    return problems + ["the map names %s, which is not there" % name for name in names
+                       if not re.search(r"\b%s\b" % name, code)]
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--columns", type=int, default=LIMITS["columns"], help="of the longest line")
@@ -81,7 +96,11 @@ def main():
         if figure > most:
             failed += 1
             print("too much: %s %.1f, at most %.1f" % (name, figure, most))
-    print("%d passed, %d failed" % (len(figures) - failed, failed))
+    problems = map_problems(text)
+    for problem in problems:
+        print(problem)
+    failed += bool(problems)
+    print("%d passed, %d failed" % (len(figures) + 1 - failed, failed))
     return failed != 0
 
 
