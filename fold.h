@@ -79,8 +79,8 @@
      Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message;
                the failed call returns the null node, every op accepts null and returns null, and running
                returns the stored status. fold_ctx_reset clears a context's error. Nothing trained is lost.
-               Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null handle, NULL,
-               or "no context" as the message.
+               Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
+               handle, NULL, or "no context" as the message.
      Threads   No mutable globals. A context belongs to one thread at a time, and may itself spread a run over
                several (fold_ctx_desc.threads), with the same bits for any number. Many contexts may read one
                model at once; whoever writes the model (optimisers, fold_values_write_begin, fold_backward,
@@ -348,7 +348,8 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 typedef struct fold_pool fold_pool;
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
-FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);  /* pool NULL: on the caller's thread */
+/* pool NULL: on the caller's thread */
+FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
 /* A new context bound to a model; desc NULL: inference. NULL when memory runs out (or the model is NULL). */
@@ -19091,28 +19092,29 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
    --------------------------------------------------------------------------------------------
    A - MIT License. Copyright (c) 2026 the fold.h authors
 
-   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
-   documentation files (the "Software"), to deal in the Software without restriction, including without
-   limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
-   Software, and to permit persons to whom the Software is furnished to do so, subject to the following
-   conditions: The above copyright notice and this permission notice shall be included in all copies or
-   substantial portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS
-   OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE
-   AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR
-   OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION
-   WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
+   associated documentation files (the "Software"), to deal in the Software without restriction, including
+   without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+   copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to the
+   following conditions: The above copyright notice and this permission notice shall be included in all
+   copies or substantial portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF
+   ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS
+   FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE
+   LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
+   ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
    --------------------------------------------------------------------------------------------
    B - Public domain (www.unlicense.org)
 
    This is free and unencumbered software released into the public domain. Anyone is free to copy, modify,
-   publish, use, compile, sell, or distribute this software, either in source code form or as a compiled binary,
-   for any purpose, commercial or non-commercial, and by any means. In jurisdictions that recognize copyright
-   laws, the author or authors of this software dedicate any and all copyright interest in the software to the
-   public domain. We make this dedication for the benefit of the public at large and to the detriment of our
-   heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
-   present and future rights to this software under copyright law. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT
-   WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-   FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM,
-   DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
-   CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+   publish, use, compile, sell, or distribute this software, either in source code form or as a compiled
+   binary, for any purpose, commercial or non-commercial, and by any means. In jurisdictions that recognize
+   copyright laws, the author or authors of this software dedicate any and all copyright interest in the
+   software to the public domain. We make this dedication for the benefit of the public at large and to the
+   detriment of our heirs and successors. We intend this dedication to be an overt act of relinquishment in
+   perpetuity of all present and future rights to this software under copyright law. THE SOFTWARE IS
+   PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+   THE AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT
+   OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN
+   THE SOFTWARE.
    ============================================================================================ */
