@@ -8210,9 +8210,6 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
     fold__run *run = f->run;
     const size_t nodes = (size_t)f->n_nodes + 2, edges = f->n_edges, calls = (size_t)f->n_calls + 2;
     FOLD__RUN_PLANNING_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
-#undef FOLD__CARVE
-#undef FOLD__CARVE_IN_TRAINING
-#undef FOLD__CARVE_SAME
 }
 
 /* Renews the pointers of the context and the run after arrays may have moved. */
@@ -11360,6 +11357,39 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold_row(to, (int)i), width, offset, fold_row(from, (int)i), size, first);
 }
 
+/* Whether an operand reads an input or (slot -1) a value of the program. */
+static int fold__reads(const fold__program *program, const fold__ref *ref, int slot, uint32_t value)
+{
+    switch (ref->kind) {
+    case FOLD__FROM_VALUE: return slot < 0 && ref->index == value;
+    case FOLD__FROM_PARAM: return 0;
+    default: return fold__ref_slot(program, ref) == slot;
+    }
+}
+/* Adds up what ops from one on contribute to an input or (slot -1) a value of the program, in trace order.
+   Returns whether there is anything. */
+static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, int slot, uint32_t value,
+                                   const fold_rows *to, uint32_t width, size_t count)
+{
+    const fold__program *program = &worker->program;
+    int any = 0;
+    for (; op_index < program->n_ops; op_index++)
+        for (int operand = 0; operand < program->op[op_index].n_in; operand++) {
+            const fold__body_op *op = &program->op[op_index];
+            const uint32_t at = op->first_ref + (uint32_t)operand;
+            const fold__ref *ref = &program->ref[at];
+            if (!fold__reads(program, ref, slot, value) ||
+                !fold__ref_wanted(f, worker->run_sig, program, op, operand))
+                continue;
+            fold_rows part;
+            fold__buffer_rows(f, worker, fold__buffer_part(program, at), &part);
+            fold__add_parts(f, to, width, ref->offset, &part, fold__operand_floats(program, op, operand),
+                            !any, count);
+            any = 1;
+        }
+    return any;
+}
+
 /* Completes the gradient of a value of the program for `count` rows of the tile: adds up the contributions of
    its readers in trace order, then what comes from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__spot *grad,
@@ -11368,26 +11398,13 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     const fold__value_info *info = f->run->info + worker->run_sig->first_info + value;
     const uint32_t size = worker->program.value[value].size;
     fold_rows to, part;
-    int first = 1;
     fold__spot_rows(worker, grad, count, &to);
     if (info->mode == FOLD__GRAD_ZERO) {
         fold__clear_rows(&to, count, size);
         return;
     }
-    for (int op_index = (int)worker->program.value[value].op + 1; op_index < worker->program.n_ops;
-         op_index++)
-        for (int operand = 0; operand < worker->program.op[op_index].n_in; operand++) {
-            const fold__body_op *op = &worker->program.op[op_index];
-            const uint32_t at = op->first_ref + (uint32_t)operand;
-            const fold__ref *ref = &worker->program.ref[at];
-            if (ref->kind != FOLD__FROM_VALUE || ref->index != value ||
-                !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
-                continue;
-            fold__buffer_rows(f, worker, fold__buffer_part(&worker->program, at), &part);
-            fold__add_parts(f, &to, size, ref->offset, &part,
-                            fold__operand_floats(&worker->program, op, operand), first, count);
-            first = 0;
-        }
+    const int first = !fold__add_contributions(f, worker, (int)worker->program.value[value].op + 1, -1, value,
+                                               &to, size, count);
     if (info->out < 0)
         return;
     part = worker->outer[info->out];
@@ -11525,24 +11542,8 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
             (worker->batch.stage == 0) != in_prologue)
             continue;
         const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
-        const uint32_t width = fold__input_floats(f, sig, slot);
-        int first = 1;
-        for (int op_index = 0; op_index < worker->program.n_ops; op_index++)
-            for (int operand = 0; operand < worker->program.op[op_index].n_in; operand++) {
-                const fold__body_op *op = &worker->program.op[op_index];
-                const uint32_t at = op->first_ref + (uint32_t)operand;
-                const fold__ref *ref = &worker->program.ref[at];
-                if ((ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST) ||
-                    fold__ref_slot(&worker->program, ref) != slot)
-                    continue;
-                if (!fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
-                    continue;
-                fold_rows part;
-                fold__buffer_rows(f, worker, fold__buffer_part(&worker->program, at), &part);
-                const uint32_t size = fold__operand_floats(&worker->program, op, operand);
-                fold__add_parts(f, &worker->dest[slot], width, ref->offset, &part, size, first, count);
-                first = 0;
-            }
+        fold__add_contributions(f, worker, 0, slot, 0, &worker->dest[slot], fold__input_floats(f, sig, slot),
+                                count);
     }
 }
 
