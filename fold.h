@@ -1202,10 +1202,10 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 #else
 #define FOLD__PAUSE() ((void)0)
 #endif
-#define FOLD__LIKELY(x) __builtin_expect(!!(x), 1)
+#define FOLD__LIKELY(condition) __builtin_expect(!!(condition), 1)
 #else
 #define FOLD__PRINTF(string, first)
-#define FOLD__LIKELY(x) (x)
+#define FOLD__LIKELY(condition) (condition)
 #endif
 
 #define FOLD__NONE 0xffffffffu
@@ -1213,24 +1213,24 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 #define FOLD__PAGE 4096u
 
 static size_t fold__round_up(size_t count, size_t to) { return (count + to - 1) / to * to; }
-static size_t fold__max_size(size_t a, size_t b) { return a > b ? a : b; }
-static size_t fold__min_size(size_t a, size_t b) { return a < b ? a : b; }
+static size_t fold__max_size(size_t left, size_t right) { return left > right ? left : right; }
+static size_t fold__min_size(size_t left, size_t right) { return left < right ? left : right; }
 
 /* a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
-static size_t fold__size(size_t a, size_t b, size_t c)
+static size_t fold__size(size_t count, size_t size, size_t more)
 {
-    if (b && a > (SIZE_MAX / 2 - c) / b)
+    if (size && count > (SIZE_MAX / 2 - more) / size)
         return SIZE_MAX;
-    return a * b + c;
+    return count * size + more;
 }
 
-static uint64_t fold__mix64(uint64_t x) /* the finaliser of splitmix64 (Steele et al. 2014) */
+static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steele et al. 2014) */
 {
-    x ^= x >> 30;
-    x *= UINT64_C(0xbf58476d1ce4e5b9);
-    x ^= x >> 27;
-    x *= UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
+    bits ^= bits >> 30;
+    bits *= UINT64_C(0xbf58476d1ce4e5b9);
+    bits ^= bits >> 27;
+    bits *= UINT64_C(0x94d049bb133111eb);
+    return bits ^ (bits >> 31);
 }
 
 /* ==== room: errors ==========================================================================
@@ -1539,7 +1539,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
 #define FOLD__INLINE static inline __attribute__((always_inline, unused))
 #define FOLD__NOINLINE __attribute__((noinline))
-#define FOLD__PREFETCH(p) __builtin_prefetch(p)
+#define FOLD__PREFETCH(address) __builtin_prefetch(address)
 #elif defined(_MSC_VER)
 #define FOLD__INLINE static __forceinline
 #define FOLD__NOINLINE __declspec(noinline)
@@ -1548,7 +1548,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NOINLINE
 #endif
 #ifndef FOLD__PREFETCH
-#define FOLD__PREFETCH(p) (void)(p)
+#define FOLD__PREFETCH(address) (void)(address)
 #endif
 
 #if (defined(__x86_64__) || defined(_M_X64)) && \
@@ -1633,9 +1633,9 @@ enum {
 
 /* One K-segment of a product: w is the packed weight block, already advanced to the segment's first row. */
 typedef struct fold__seg {
-    fold_rows a;
+    fold_rows input;
     const float *weights;
-    int k;
+    int inner;
 } fold__seg;
 
 /* Y[r] = init[r] + sum over segments a[r] . W, or n of its columns. The layout of the pack and the order of
@@ -1658,47 +1658,48 @@ static int fold__pack_columns_of(const fold__product *product)
    written as one comparison and a choice, which settles NaN and -0: the second choice wins whenever the
    comparison is false. d_f maps take g, the gradient of y, in a. L: maps that wait for memory or are rare, of
    which AVX-512 takes AVX2's. */
-#define FOLD__MAPS(X, L)                                                                                    \
-    X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                    \
-    L(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                                    \
-    X(mul, FOLD__VMUL(FOLD__A, FOLD__B))                                                                    \
-    L(div, FOLD__VDIV(FOLD__A, FOLD__B))                                                                    \
-    L(min, FOLD__VMIN(FOLD__A, FOLD__B))                                                                    \
-    L(max, FOLD__VMAX(FOLD__A, FOLD__B))                                                                    \
-    X(scale, FOLD__VMUL(FOLD__A, FOLD__S))                                                                  \
-    X(shift, FOLD__VADD(FOLD__A, FOLD__S))                                                                  \
-    L(neg, FOLD__VNEG(FOLD__A))                                                                             \
-    L(copy, FOLD__A)                                                                                        \
-    L(fill, FOLD__S)                                                                                        \
-    X(exp, FOLD__ISA(exp)(FOLD__A))                                                                         \
-    L(log, FOLD__ISA(log)(FOLD__A))                                                                         \
-    L(sqrt, FOLD__VSQRT(FOLD__A))                                                                           \
-    L(square, FOLD__VMUL(FOLD__A, FOLD__A))                                                                 \
-    L(abs, FOLD__VABS(FOLD__A))                                                                             \
-    X(sigmoid, FOLD__ISA(sigmoid)(FOLD__A))                                                                 \
-    X(tanh, FOLD__ISA(tanh)(FOLD__A))                                                                       \
-    L(relu, FOLD__VMAX(FOLD__A, FOLD__VZERO()))                                                             \
-    L(leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__A), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S)))          \
-    X(gelu, FOLD__ISA(gelu)(FOLD__A))                                                                       \
-    X(softplus, FOLD__ISA(softplus)(FOLD__A))                                                               \
-    L(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                          \
-    X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))                                                        \
-    L(d_min_a, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__A, FOLD__VZERO()))                             \
-    L(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                             \
-    L(d_max_a, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__A, FOLD__VZERO()))                             \
-    L(d_max_b, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                             \
-    L(d_div_b, FOLD__VDIV(FOLD__VNEG(FOLD__VMUL(FOLD__A, FOLD__B)), FOLD__C))                               \
-    L(d_exp, FOLD__VMUL(FOLD__A, FOLD__B))                                                                  \
-    L(d_log, FOLD__VDIV(FOLD__A, FOLD__B))                                                                  \
-    L(d_sqrt, FOLD__VDIV(FOLD__VMUL(FOLD__VSET(0.5f), FOLD__A), FOLD__B))                                   \
-    L(d_square, FOLD__VMUL(FOLD__VMUL(FOLD__VSET(2.0f), FOLD__A), FOLD__B))                                 \
-    L(d_abs, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A,                                         \
-                        FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__VZERO()), FOLD__VNEG(FOLD__A), FOLD__VZERO()))) \
-    X(d_sigmoid, FOLD__VMUL(FOLD__A, FOLD__VMUL(FOLD__B, FOLD__VSUB(FOLD__VSET(1.0f), FOLD__B))))           \
-    X(d_tanh, FOLD__VMUL(FOLD__A, FOLD__VSUB(FOLD__VSET(1.0f), FOLD__VMUL(FOLD__B, FOLD__B))))              \
-    L(d_relu, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VZERO()))                        \
-    L(d_leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S)))        \
-    X(d_gelu, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_slope)(FOLD__B)))                                          \
+#define FOLD__MAPS(X, LIGHT)                                                                             \
+    X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
+    LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
+    X(mul, FOLD__VMUL(FOLD__A, FOLD__B))                                                                 \
+    LIGHT(div, FOLD__VDIV(FOLD__A, FOLD__B))                                                             \
+    LIGHT(min, FOLD__VMIN(FOLD__A, FOLD__B))                                                             \
+    LIGHT(max, FOLD__VMAX(FOLD__A, FOLD__B))                                                             \
+    X(scale, FOLD__VMUL(FOLD__A, FOLD__S))                                                               \
+    X(shift, FOLD__VADD(FOLD__A, FOLD__S))                                                               \
+    LIGHT(neg, FOLD__VNEG(FOLD__A))                                                                      \
+    LIGHT(copy, FOLD__A)                                                                                 \
+    LIGHT(fill, FOLD__S)                                                                                 \
+    X(exp, FOLD__ISA(exp)(FOLD__A))                                                                      \
+    LIGHT(log, FOLD__ISA(log)(FOLD__A))                                                                  \
+    LIGHT(sqrt, FOLD__VSQRT(FOLD__A))                                                                    \
+    LIGHT(square, FOLD__VMUL(FOLD__A, FOLD__A))                                                          \
+    LIGHT(abs, FOLD__VABS(FOLD__A))                                                                      \
+    X(sigmoid, FOLD__ISA(sigmoid)(FOLD__A))                                                              \
+    X(tanh, FOLD__ISA(tanh)(FOLD__A))                                                                    \
+    LIGHT(relu, FOLD__VMAX(FOLD__A, FOLD__VZERO()))                                                      \
+    LIGHT(leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__A), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S)))   \
+    X(gelu, FOLD__ISA(gelu)(FOLD__A))                                                                    \
+    X(softplus, FOLD__ISA(softplus)(FOLD__A))                                                            \
+    LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
+    X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))                                                     \
+    LIGHT(d_min_a, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__A, FOLD__VZERO()))                      \
+    LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
+    LIGHT(d_max_a, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__A, FOLD__VZERO()))                      \
+    LIGHT(d_max_b, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
+    LIGHT(d_div_b, FOLD__VDIV(FOLD__VNEG(FOLD__VMUL(FOLD__A, FOLD__B)), FOLD__C))                        \
+    LIGHT(d_exp, FOLD__VMUL(FOLD__A, FOLD__B))                                                           \
+    LIGHT(d_log, FOLD__VDIV(FOLD__A, FOLD__B))                                                           \
+    LIGHT(d_sqrt, FOLD__VDIV(FOLD__VMUL(FOLD__VSET(0.5f), FOLD__A), FOLD__B))                            \
+    LIGHT(d_square, FOLD__VMUL(FOLD__VMUL(FOLD__VSET(2.0f), FOLD__A), FOLD__B))                          \
+    LIGHT(d_abs,                                                                                         \
+          FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A,                                         \
+                     FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__VZERO()), FOLD__VNEG(FOLD__A), FOLD__VZERO()))) \
+    X(d_sigmoid, FOLD__VMUL(FOLD__A, FOLD__VMUL(FOLD__B, FOLD__VSUB(FOLD__VSET(1.0f), FOLD__B))))        \
+    X(d_tanh, FOLD__VMUL(FOLD__A, FOLD__VSUB(FOLD__VSET(1.0f), FOLD__VMUL(FOLD__B, FOLD__B))))           \
+    LIGHT(d_relu, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VZERO()))                 \
+    LIGHT(d_leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S))) \
+    X(d_gelu, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_slope)(FOLD__B)))                                       \
     X(d_softplus, FOLD__VMUL(FOLD__A, FOLD__ISA(sigmoid_call)(FOLD__B)))
 
 enum fold__map {
@@ -1710,21 +1711,21 @@ enum fold__map {
 
 /* n elements of each of `rows` rows: y, a, b and c are the first ones of all[0..3], which may be NULL for one
    row. y may be exactly a, b or c; an operand the map does not use may be NULL, its rows are those of y. */
-typedef void (*fold__map_fn)(float *y, const float *a, const float *b, const float *c, float scalar,
-                             size_t count, size_t rows, const fold_rows all[4]);
+typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
+                             float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
 /* The optimisers' rules: what w loses, d, by its gradient g (weight decay added) and states s and t, which
    change on the way. True divisions and roots and no fused operations: one result on every path. */
-#define FOLD__RULES(X)                                                                        \
-    X(sgd, 0, d = FOLD__VMUL(rate, g))                                                        \
-    X(momentum, 1, s = FOLD__VADD(FOLD__VMUL(keep_s, s), g); d = FOLD__VMUL(rate, s))         \
-    X(squares, 1, s = FOLD__VADD(FOLD__VMUL(keep_s, s), FOLD__VMUL(FOLD__VMUL(add_s, g), g)); \
-      d = FOLD__VDIV(FOLD__VMUL(rate, g), FOLD__VADD(FOLD__VSQRT(s), epsilon)))               \
-    X(adam, 2, s = FOLD__VADD(FOLD__VMUL(keep_s, s), FOLD__VMUL(add_s, g));                   \
-      t = FOLD__VADD(FOLD__VMUL(keep_t, t), FOLD__VMUL(FOLD__VMUL(add_t, g), g));             \
-      d = FOLD__VDIV(FOLD__VMUL(rate, FOLD__VMUL(s, scale_s)),                                \
-                     FOLD__VADD(FOLD__VSQRT(FOLD__VMUL(t, scale_t)), epsilon));               \
-      d = FOLD__VADD(FOLD__VMUL(shrink, w), d))
+#define FOLD__RULES(X)                                                                                      \
+    X(sgd, 0, change = FOLD__VMUL(rate, grad))                                                              \
+    X(momentum, 1, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), grad); change = FOLD__VMUL(rate, state1)) \
+    X(squares, 1, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), FOLD__VMUL(FOLD__VMUL(add1, grad), grad)); \
+      change = FOLD__VDIV(FOLD__VMUL(rate, grad), FOLD__VADD(FOLD__VSQRT(state1), epsilon)))                \
+    X(adam, 2, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), FOLD__VMUL(add1, grad));                      \
+      state2 = FOLD__VADD(FOLD__VMUL(keep2, state2), FOLD__VMUL(FOLD__VMUL(add2, grad), grad));             \
+      change = FOLD__VDIV(FOLD__VMUL(rate, FOLD__VMUL(state1, scale1)),                                     \
+                          FOLD__VADD(FOLD__VSQRT(FOLD__VMUL(state2, scale2)), epsilon));                    \
+      change = FOLD__VADD(FOLD__VMUL(shrink, value), change))
 
 enum fold__rule {
 #define FOLD__RULE_ENUM(name, states, body) FOLD__RULE_##name,
@@ -1739,9 +1740,10 @@ typedef struct fold__step {
     enum fold__rule rule;
     int states;
     float rate, decay, shrink, epsilon;
-    float keep_s, add_s, scale_s, keep_t, add_t, scale_t;
+    float keep1, add1, scale1, keep2, add2, scale2;
 } fold__step;
-typedef void (*fold__rule_fn)(const fold__step *step, float *w, float *g, float *s, float *t, size_t count);
+typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
+                              float *states2, size_t count);
 
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
@@ -1749,16 +1751,18 @@ typedef struct fold__kernels {
         vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
     /* Packs rows first..first+count of w, row-major [k x n]; transposed: w is row-major [n x k] and its
      * transpose is packed */
-    void (*pack)(float *dst, const float *w, int inner, int columns, int transposed, int first, int count);
+    void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
+                 int count);
     void (*product)(const fold__product *product, float *scratch);
     /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j] */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch);
     fold__map_fn map[FOLD__MAP_COUNT];
-    float (*sum)(const float *a, size_t count);
-    float (*dot)(const float *a, const float *b, size_t count);
-    float (*max)(const float *a, size_t count); /* NaN never wins; -inf when nothing does */
-    float (*exp_sum)(float *y, const float *a, float m, size_t count); /* y = exp(a - m); returns their sum */
+    float (*sum)(const float *values, size_t count);
+    float (*dot)(const float *left, const float *right, size_t count);
+    float (*max)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
+    float (*exp_sum)(float *to, const float *from, float largest,
+                     size_t count);       /* y = exp(a - m); returns their sum */
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
 } fold__kernels;
 
@@ -1841,25 +1845,25 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     int column = 0;
 #if FOLD__X86
     for (; column + 4 <= cols; column += 4) {
-        __m128 a = _mm_loadu_ps(src[0] + column), b = _mm_loadu_ps(src[1] + column),
-               d = _mm_loadu_ps(src[2] + column), e = _mm_loadu_ps(src[3] + column);
-        __m128 ab = _mm_unpacklo_ps(a, b), de = _mm_unpacklo_ps(d, e), ab2 = _mm_unpackhi_ps(a, b),
-               de2 = _mm_unpackhi_ps(d, e);
+        __m128 row0 = _mm_loadu_ps(src[0] + column), row1 = _mm_loadu_ps(src[1] + column),
+               row2 = _mm_loadu_ps(src[2] + column), row3 = _mm_loadu_ps(src[3] + column);
+        __m128 low01 = _mm_unpacklo_ps(row0, row1), low23 = _mm_unpacklo_ps(row2, row3),
+               high01 = _mm_unpackhi_ps(row0, row1), high23 = _mm_unpackhi_ps(row2, row3);
         float *to = dst + (size_t)column * ld;
-        _mm_storeu_ps(to, _mm_movelh_ps(ab, de));
-        _mm_storeu_ps(to + ld, _mm_movehl_ps(de, ab));
-        _mm_storeu_ps(to + 2 * ld, _mm_movelh_ps(ab2, de2));
-        _mm_storeu_ps(to + 3 * ld, _mm_movehl_ps(de2, ab2));
+        _mm_storeu_ps(to, _mm_movelh_ps(low01, low23));
+        _mm_storeu_ps(to + ld, _mm_movehl_ps(low23, low01));
+        _mm_storeu_ps(to + 2 * ld, _mm_movelh_ps(high01, high23));
+        _mm_storeu_ps(to + 3 * ld, _mm_movehl_ps(high23, high01));
     }
 #elif FOLD__NEON
     for (; column + 4 <= cols; column += 4) {
-        const float32x4x2_t p = vtrnq_f32(vld1q_f32(src[0] + column), vld1q_f32(src[1] + column)),
-                            q = vtrnq_f32(vld1q_f32(src[2] + column), vld1q_f32(src[3] + column));
+        const float32x4x2_t pair01 = vtrnq_f32(vld1q_f32(src[0] + column), vld1q_f32(src[1] + column)),
+                            pair23 = vtrnq_f32(vld1q_f32(src[2] + column), vld1q_f32(src[3] + column));
         float *to = dst + (size_t)column * ld;
-        vst1q_f32(to, vcombine_f32(vget_low_f32(p.val[0]), vget_low_f32(q.val[0])));
-        vst1q_f32(to + ld, vcombine_f32(vget_low_f32(p.val[1]), vget_low_f32(q.val[1])));
-        vst1q_f32(to + 2 * ld, vcombine_f32(vget_high_f32(p.val[0]), vget_high_f32(q.val[0])));
-        vst1q_f32(to + 3 * ld, vcombine_f32(vget_high_f32(p.val[1]), vget_high_f32(q.val[1])));
+        vst1q_f32(to, vcombine_f32(vget_low_f32(pair01.val[0]), vget_low_f32(pair23.val[0])));
+        vst1q_f32(to + ld, vcombine_f32(vget_low_f32(pair01.val[1]), vget_low_f32(pair23.val[1])));
+        vst1q_f32(to + 2 * ld, vcombine_f32(vget_high_f32(pair01.val[0]), vget_high_f32(pair23.val[0])));
+        vst1q_f32(to + 3 * ld, vcombine_f32(vget_high_f32(pair01.val[1]), vget_high_f32(pair23.val[1])));
     }
 #endif
     for (; column < cols; column++) {
@@ -1885,25 +1889,25 @@ typedef struct fold__mover {
 static void fold__transpose(const fold__mover *mover, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
-    int r, c0, column;
-    for (c0 = 0; c0 < cols; c0 += FOLD__TRANSPOSE_COLUMNS) {
-        const int columns = cols - c0 < FOLD__TRANSPOSE_COLUMNS ? cols - c0 : FOLD__TRANSPOSE_COLUMNS;
-        float *to = dst + (size_t)c0 * ld;
+    int line, start, column;
+    for (start = 0; start < cols; start += FOLD__TRANSPOSE_COLUMNS) {
+        const int columns = cols - start < FOLD__TRANSPOSE_COLUMNS ? cols - start : FOLD__TRANSPOSE_COLUMNS;
+        float *to = dst + (size_t)start * ld;
         const float *src[8];
-        for (r = 0; mover->transpose_8 && r + 8 <= rows; r += 8) {
+        for (line = 0; mover->transpose_8 && line + 8 <= rows; line += 8) {
             for (column = 0; column < 8; column++)
-                src[column] = fold__at(input, row + r + column) + col + c0;
-            mover->transpose_8(to + r, ld, src, columns);
+                src[column] = fold__at(input, row + line + column) + col + start;
+            mover->transpose_8(to + line, ld, src, columns);
         }
-        for (; r + 4 <= rows; r += 4) {
+        for (; line + 4 <= rows; line += 4) {
             for (column = 0; column < 4; column++)
-                src[column] = fold__at(input, row + r + column) + col + c0;
-            fold__transpose_4(to + r, ld, src, columns);
+                src[column] = fold__at(input, row + line + column) + col + start;
+            fold__transpose_4(to + line, ld, src, columns);
         }
-        for (; r < rows; r++) {
-            const float *from = fold__at(input, row + r) + col + c0;
+        for (; line < rows; line++) {
+            const float *from = fold__at(input, row + line) + col + start;
             for (column = 0; column < columns; column++)
-                to[(size_t)column * ld + (size_t)r] = from[column];
+                to[(size_t)column * ld + (size_t)line] = from[column];
         }
     }
 }
@@ -1913,7 +1917,7 @@ static void fold__pack_columns(const fold__mover *mover, float *dst, const fold_
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
     const int last = first + count;
-    int panel, i;
+    int panel, line;
     for (panel = 0; panel < layout->panels; panel++, dst += (size_t)inner * (size_t)layout->width) {
         const int col = fold__layout_start(layout, panel) * vector,
                   next = fold__layout_start(layout, panel + 1) * vector,
@@ -1922,8 +1926,8 @@ static void fold__pack_columns(const fold__mover *mover, float *dst, const fold_
         if (from >= to)
             continue;
         if (to == end && end - col < layout->width)
-            for (i = 0; i < inner; i++)
-                memset(dst + (size_t)i * (size_t)layout->width + (end - col), 0,
+            for (line = 0; line < inner; line++)
+                memset(dst + (size_t)line * (size_t)layout->width + (end - col), 0,
                        (size_t)(layout->width - (end - col)) * sizeof *dst);
         fold__transpose(mover, dst + (from - col), (size_t)layout->width, input, from, to - from, 0, inner);
     }
@@ -1971,15 +1975,15 @@ typedef struct fold__span {
     const float *const *from;
     float *const *to;
     struct {
-        const float *const *a;
-        const float *w;
-        int k;
+        const float *const *inputs;
+        const float *weights;
+        int inner;
     } seg[FOLD__TILE_SEGMENTS];
 } fold__span;
 typedef void (*fold__tile_fn)(const fold__span *at);
 /* Columns of a narrow pack lie `stride` floats apart, from w on. */
-typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t row, const float *w, size_t stride,
-                                float *lanes);
+typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
+                                size_t stride, float *lanes);
 
 /* What the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
@@ -1998,8 +2002,8 @@ typedef struct fold__tiles {
                       4 KB apart, and elsewhere */
     /* dW, k x n, continues as the product (transpose of X) . dY, for columns of X from i on and of dY from j
      * on */
-    void (*grad)(int rows, const fold_rows *input, int i, int inner, const fold_rows *dy, int j, int columns,
-                 float *dw, size_t ldw);
+    void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
+                 int columns, float *dw, size_t ldw);
     fold__mover mover;
 } fold__tiles;
 
@@ -2030,7 +2034,7 @@ static void fold__tiles_aside(fold__tile_fn tile, const fold__span *all, int hei
         for (row = 0; row < height; row++)
             memcpy(all->to[tile_index + row] + (low - first), own[row] + (low - start), bytes);
         for (segment = 0; segment < at.n_seg; segment++)
-            at.seg[segment].a += height;
+            at.seg[segment].inputs += height;
     }
 }
 
@@ -2091,11 +2095,11 @@ static int fold__tile_height(int tallest, int left)
 /* Rows as pointers, made where there are none. */
 static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, int rows, float **made)
 {
-    int r;
+    int line;
     if (input->rows)
         return input->rows + row;
-    for (r = 0; r < rows; r++)
-        made[r] = input->base + (row + r) * input->stride;
+    for (line = 0; line < rows; line++)
+        made[line] = input->base + (row + line) * input->stride;
     return made;
 }
 
@@ -2109,7 +2113,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     const int rows = height * count;
     float **made = (float **)(void *)(scratch + FOLD__TILE_ROWS * FOLD__TILE_WIDTH);
     fold__span at;
-    int segment = 0, i;
+    int segment = 0, chained;
     at.width = (size_t)layout->width;
     at.panel_stride = product->panel_stride;
     at.count = count;
@@ -2121,12 +2125,12 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
         at.scattered = 0;
         at.n_seg =
             product->n_seg - segment < FOLD__TILE_SEGMENTS ? product->n_seg - segment : FOLD__TILE_SEGMENTS;
-        for (i = 0; i < at.n_seg; i++) {
-            at.seg[i].a = (const float *const *)fold__row_pointers(&product->seg[segment + i].a, row, rows,
-                                                                   made + (2 + i) * ROWS);
-            at.seg[i].w = product->seg[segment + i].weights;
-            at.seg[i].k = product->seg[segment + i].k;
-            at.scattered |= product->seg[segment + i].a.rows != NULL;
+        for (chained = 0; chained < at.n_seg; chained++) {
+            at.seg[chained].inputs = (const float *const *)fold__row_pointers(
+                &product->seg[segment + chained].input, row, rows, made + (2 + chained) * ROWS);
+            at.seg[chained].weights = product->seg[segment + chained].weights;
+            at.seg[chained].inner = product->seg[segment + chained].inner;
+            at.scattered |= product->seg[segment + chained].input.rows != NULL;
         }
         fold__tile_rows(tiles, product, layout, &at, height, scratch);
         at.from = (const float *const *)at.to;
@@ -2177,39 +2181,39 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
                               int col, int cols, float *lanes)
 {
     float total[FOLD__NARROW_ELEMENTS], *from = total;
-    int segment, r, column, height;
-    for (column = 0; column < rows * cols; column += 8)
-        memset(total + column, 0, 8 * sizeof *total); /* all at once is 5 % slower */
+    int segment, line, element, height;
+    for (element = 0; element < rows * cols; element += 8)
+        memset(total + element, 0, 8 * sizeof *total); /* all at once is 5 % slower */
     if (product->init.base || product->init.rows)
-        for (r = 0; r < rows; r++, from += cols)
-            fold__copy_few(from, fold__at(&product->init, row + r) + col, cols);
+        for (line = 0; line < rows; line++, from += cols)
+            fold__copy_few(from, fold__at(&product->init, row + line) + col, cols);
     for (segment = 0; segment < product->n_seg; segment++) {
         const float *weights =
             product->seg[segment].weights + (size_t)(product->col + col) * product->panel_stride;
-        for (r = 0; r < rows; r += height) {
-            for (height = rows - r < FOLD__NARROW_ROWS ? rows - r : FOLD__NARROW_ROWS;
+        for (line = 0; line < rows; line += height) {
+            for (height = rows - line < FOLD__NARROW_ROWS ? rows - line : FOLD__NARROW_ROWS;
                  !tiles->narrow[height - 1][cols - 1];)
                 height--;
-            tiles->narrow[height - 1][cols - 1](product->seg + segment, row + r, weights,
-                                                product->panel_stride, lanes + r * cols * FOLD__LANES);
+            tiles->narrow[height - 1][cols - 1](product->seg + segment, row + line, weights,
+                                                product->panel_stride, lanes + line * cols * FOLD__LANES);
         }
         tiles->add_lanes(total, lanes, rows * cols);
     }
-    for (r = 0, from = total; r < rows; r++, from += cols)
-        fold__copy_few(fold__at(&product->output, row + r) + col, from, cols);
+    for (line = 0, from = total; line < rows; line++, from += cols)
+        fold__copy_few(fold__at(&product->output, row + line) + col, from, cols);
 }
 
 /* n < 16: sixteen chains per element and segment. Columns are dealt out evenly, as vectors are to panels. */
-static void fold__product_narrow(const fold__tiles *f, const fold__product *product, float *lanes)
+static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *lanes)
 {
-    const int tiles = (product->columns - 1) / f->narrow_columns + 1,
-              most = FOLD__NARROW_ELEMENTS / ((product->columns - 1) / tiles + 1);
+    const int across = (product->columns - 1) / tiles->narrow_columns + 1,
+              most = FOLD__NARROW_ELEMENTS / ((product->columns - 1) / across + 1);
     int row, rows, col, cols, tile;
     for (row = 0; row < product->rows; row += rows) {
         rows = product->rows - row < most ? product->rows - row : most;
-        for (col = 0, tile = tiles; tile > 0; col += cols, tile--) {
+        for (col = 0, tile = across; tile > 0; col += cols, tile--) {
             cols = (product->columns - col - 1) / tile + 1;
-            fold__narrow_rows(f, product, row, rows, col, cols, lanes);
+            fold__narrow_rows(tiles, product, row, rows, col, cols, lanes);
         }
     }
 }
@@ -2243,10 +2247,11 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
         const fold_rows xr = fold__rows_from(input, row), dyr = fold__rows_from(dy, row);
         const int count = rows - row < most ? rows - row : most;
         for (block = 0; block < blocks; block++) {
-            const int i = (inner < columns ? block % down : block / across) * tall,
-                      j = (inner < columns ? block / down : block % across) * wide;
-            tiles->grad(count, &xr, i, inner - i < tall ? inner - i : tall, &dyr, j,
-                        columns - j < wide ? columns - j : wide, dw + (size_t)i * ldw + j, ldw);
+            const int line = (inner < columns ? block % down : block / across) * tall,
+                      column = (inner < columns ? block / down : block % across) * wide;
+            tiles->grad(count, &xr, line, inner - line < tall ? inner - line : tall, &dyr, column,
+                        columns - column < wide ? columns - column : wide, dw + (size_t)line * ldw + column,
+                        ldw);
         }
     }
 }
@@ -2257,16 +2262,16 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *block)
 {
     enum { WIDTH = FOLD__K_BLOCK * FOLD__ROW_BLOCK / FOLD__LANES };
-    int i, row, column, width;
-    for (i = 0; i < inner; i += width, dw += (size_t)width * ldw) {
-        width = inner - i < WIDTH ? inner - i : WIDTH;
+    int line, inner_row, column, width;
+    for (line = 0; line < inner; line += width, dw += (size_t)width * ldw) {
+        width = inner - line < WIDTH ? inner - line : WIDTH;
         for (column = 0; column < columns; column++)
-            for (row = 0; row < width; row++)
-                block[column * WIDTH + row] = dw[(size_t)row * ldw + (size_t)column];
-        tiles->grad(rows, dy, 0, columns, input, i, width, block, WIDTH);
+            for (inner_row = 0; inner_row < width; inner_row++)
+                block[column * WIDTH + inner_row] = dw[(size_t)inner_row * ldw + (size_t)column];
+        tiles->grad(rows, dy, 0, columns, input, line, width, block, WIDTH);
         for (column = 0; column < columns; column++)
-            for (row = 0; row < width; row++)
-                dw[(size_t)row * ldw + (size_t)column] = block[column * WIDTH + row];
+            for (inner_row = 0; inner_row < width; inner_row++)
+                dw[(size_t)inner_row * ldw + (size_t)column] = block[column * WIDTH + inner_row];
     }
 }
 
@@ -2280,24 +2285,24 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     const fold__layout layout = fold__layout_of(tiles->panel * tiles->vector, tiles->vector, columns);
     fold__product product;
     fold__seg seg;
-    int row, i;
+    int row, line;
     memset(&product, 0, sizeof product);
-    seg.a.base = xt;
-    seg.a.stride = FOLD__ROW_BLOCK;
-    seg.a.rows = NULL;
+    seg.input.base = xt;
+    seg.input.stride = FOLD__ROW_BLOCK;
+    seg.input.rows = NULL;
     seg.weights = packed;
     product.columns = columns;
     product.n_seg = 1;
     product.seg = &seg;
     product.output.stride = (ptrdiff_t)ldw;
-    for (row = 0; row < rows; row += seg.k) {
-        seg.k = rows - row < FOLD__ROW_BLOCK ? rows - row : FOLD__ROW_BLOCK;
-        product.panel_stride = (size_t)seg.k * (size_t)layout.width;
-        tiles->mover.pack_rows(packed, product.panel_stride, &layout, dy, row, seg.k, columns);
-        for (i = 0; i < inner; i += product.rows) {
-            product.rows = inner - i < FOLD__K_BLOCK ? inner - i : FOLD__K_BLOCK;
-            fold__transpose(&tiles->mover, xt, FOLD__ROW_BLOCK, input, row, seg.k, i, product.rows);
-            product.output.base = dw + (size_t)i * ldw;
+    for (row = 0; row < rows; row += seg.inner) {
+        seg.inner = rows - row < FOLD__ROW_BLOCK ? rows - row : FOLD__ROW_BLOCK;
+        product.panel_stride = (size_t)seg.inner * (size_t)layout.width;
+        tiles->mover.pack_rows(packed, product.panel_stride, &layout, dy, row, seg.inner, columns);
+        for (line = 0; line < inner; line += product.rows) {
+            product.rows = inner - line < FOLD__K_BLOCK ? inner - line : FOLD__K_BLOCK;
+            fold__transpose(&tiles->mover, xt, FOLD__ROW_BLOCK, input, row, seg.inner, line, product.rows);
+            product.output.base = dw + (size_t)line * ldw;
             product.init = product.output;
             fold__product_wide(tiles, &product, scratch);
         }
@@ -2329,13 +2334,13 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     FOLD__NO_CONTRACT
-    const double series = (double)a * (double)b, z = (double)c;
-    double sum = series + z;
+    const double product = (double)a * (double)b, addend = (double)c;
+    double sum = product + addend;
     uint64_t bits;
     memcpy(&bits, &sum, sizeof bits);
     if ((bits & 0x1fffffffu) == 0x10000000u || (sum != 0.0 && sum < 0x1p-126 && sum > -0x1p-126)) {
-        const double back = sum - series,
-                     error = (series - (sum - back)) + (z - back); /* what rounding the sum lost, exactly */
+        const double back = sum - product, error = (product - (sum - back)) +
+                                                   (addend - back); /* what rounding the sum lost, exactly */
         if (error != 0.0 && !(bits & 1))
             bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
         memcpy(&sum, &bits, sizeof sum);
@@ -2350,49 +2355,50 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 /* Products by sgemm on gathered rows, with plain row-major packs. Gives up the bit contract. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
-    int r;
-    for (r = 0; r < rows; r++)
-        memcpy(dst + (size_t)r * (size_t)count, fold__at(input, row + r), (size_t)count * sizeof *dst);
+    int line;
+    for (line = 0; line < rows; line++)
+        memcpy(dst + (size_t)line * (size_t)count, fold__at(input, row + line), (size_t)count * sizeof *dst);
 }
 
 static void fold__product_sgemm(const fold__product *product, float *scratch)
 {
     const int ld = fold__pack_columns_of(product);
-    float *c = scratch, *a = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)product->columns;
-    int row, rows, segment, r;
+    float *sums = scratch, *gathered = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)product->columns;
+    int row, rows, segment, line;
     for (row = 0; row < product->rows; row += rows) {
         rows = product->rows - row < FOLD__CBLAS_BLOCK ? product->rows - row : FOLD__CBLAS_BLOCK;
         if (product->init.base || product->init.rows)
-            fold__gather(c, &product->init, row, rows, product->columns);
+            fold__gather(sums, &product->init, row, rows, product->columns);
         else
-            memset(c, 0, (size_t)rows * (size_t)product->columns * sizeof *c);
+            memset(sums, 0, (size_t)rows * (size_t)product->columns * sizeof *sums);
         for (segment = 0; segment < product->n_seg; segment++) {
-            const int inner = product->seg[segment].k;
+            const int inner = product->seg[segment].inner;
             if (inner < 1)
                 continue;
-            fold__gather(a, &product->seg[segment].a, row, rows, inner);
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, product->columns, inner, 1.0f, a,
-                        inner, product->seg[segment].weights + product->col, ld, 1.0f, c, product->columns);
+            fold__gather(gathered, &product->seg[segment].input, row, rows, inner);
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, product->columns, inner, 1.0f,
+                        gathered, inner, product->seg[segment].weights + product->col, ld, 1.0f, sums,
+                        product->columns);
         }
-        for (r = 0; r < rows; r++)
-            memcpy(fold__at(&product->output, row + r), c + (size_t)r * (size_t)product->columns,
-                   (size_t)product->columns * sizeof *c);
+        for (line = 0; line < rows; line++)
+            memcpy(fold__at(&product->output, row + line), sums + (size_t)line * (size_t)product->columns,
+                   (size_t)product->columns * sizeof *sums);
     }
 }
 
 static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner, const fold_rows *dy,
                                     int columns, float *dw, size_t ldw, float *scratch)
 {
-    float *d = scratch, *a = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)columns;
+    float *grads = scratch, *inputs = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)columns;
     int row, block;
     if (inner < 1 || columns < 1)
         return;
     for (row = 0; row < rows; row += block) {
         block = rows - row < FOLD__CBLAS_BLOCK ? rows - row : FOLD__CBLAS_BLOCK;
-        fold__gather(a, input, row, block, inner);
-        fold__gather(d, dy, row, block, columns);
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, inner, columns, block, 1.0f, a, inner, d,
-                    columns, 1.0f, dw, (int)ldw);
+        fold__gather(inputs, input, row, block, inner);
+        fold__gather(grads, dy, row, block, columns);
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, inner, columns, block, 1.0f, inputs, inner,
+                    grads, columns, 1.0f, dw, (int)ldw);
     }
 }
 #endif
@@ -2412,19 +2418,19 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 
 #if FOLD__NEON
 /* What is left of a row of a map goes through a buffer and the map itself, as one vector. */
-FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *y, const float *a, const float *b,
-                                          const float *c, float scalar, size_t at, size_t count)
+FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *out, const float *in_a, const float *in_b,
+                                          const float *in_c, float scalar, size_t at, size_t count)
 {
-    float t[4][4] = { { 0.0f } };
+    float padded[4][4] = { { 0.0f } };
     const size_t bytes = (count - at) * sizeof(float);
-    if (a)
-        memcpy(t[0], a + at, bytes);
-    if (b)
-        memcpy(t[1], b + at, bytes);
-    if (c)
-        memcpy(t[2], c + at, bytes);
-    map(t[3], t[0], t[1], t[2], scalar, 4, 1, NULL);
-    memcpy(y + at, t[3], bytes);
+    if (in_a)
+        memcpy(padded[0], in_a + at, bytes);
+    if (in_b)
+        memcpy(padded[1], in_b + at, bytes);
+    if (in_c)
+        memcpy(padded[2], in_c + at, bytes);
+    map(padded[3], padded[0], padded[1], padded[2], scalar, 4, 1, NULL);
+    memcpy(out + at, padded[3], bytes);
 }
 #endif
 
@@ -2460,10 +2466,10 @@ FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *y, const floa
 static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 {
 #ifdef _MSC_VER
-    int r[4], i;
-    __cpuidex(r, (int)leaf, 0);
-    for (i = 0; i < 4; i++)
-        out[i] = (uint32_t)r[i];
+    int registers[4], at;
+    __cpuidex(registers, (int)leaf, 0);
+    for (at = 0; at < 4; at++)
+        out[at] = (uint32_t)registers[at];
 #else
     __cpuid_count(leaf, 0, out[0], out[1], out[2], out[3]);
 #endif
@@ -2484,22 +2490,23 @@ static uint32_t fold__xcr0(void)
 /* 512, 256 or 1. */
 static int fold__best_pass(void)
 {
-    uint32_t random[4], state;
-    fold__cpuid(0, random);
-    if (random[0] < 7)
+    uint32_t registers[4], state;
+    fold__cpuid(0, registers);
+    if (registers[0] < 7)
         return 1;
-    fold__cpuid(1, random);
-    if (!(random[2] >> 27 & 1) || !(random[2] >> 28 & 1) || !(random[2] >> 12 & 1))
+    fold__cpuid(1, registers);
+    if (!(registers[2] >> 27 & 1) || !(registers[2] >> 28 & 1) || !(registers[2] >> 12 & 1))
         return 1; /* osxsave, avx, fma */
     state = fold__xcr0();
     if ((state & 0x06u) != 0x06u)
         return 1;
-    fold__cpuid(7, random);
-    if (!(random[1] >> 5 & 1))
+    fold__cpuid(7, registers);
+    if (!(registers[1] >> 5 & 1))
         return 1; /* avx2 */
     if ((state & 0xe6u) != 0xe6u)
         return 256;
-    return (random[1] >> 16 & 1) && (random[1] >> 17 & 1) && (random[1] >> 30 & 1) && (random[1] >> 31 & 1)
+    return (registers[1] >> 16 & 1) && (registers[1] >> 17 & 1) && (registers[1] >> 30 & 1) &&
+                   (registers[1] >> 31 & 1)
                ? 512
                : 256; /* f, dq, bw, vl */
 }
@@ -2524,11 +2531,11 @@ static const fold__kernels *fold__kernels_for(const char *name)
         set[count++] = &fold__table__avx2;
 #elif FOLD__NEON
 #ifdef FOLD_USE_CBLAS
-    set[n++] = &fold__cblas__neon;
+    set[count++] = &fold__cblas__neon;
 #endif
     set[count++] = &fold__table__neon;
 #elif defined(FOLD_USE_CBLAS)
-    set[n++] = &fold__cblas__portable;
+    set[count++] = &fold__cblas__portable;
 #endif
     set[count++] = &fold__table__portable;
     if (!name)
@@ -2650,64 +2657,65 @@ typedef struct fold__op_row {
 
 static float fold__attr_float(int32_t bits)
 {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
-static int32_t fold__float_attr(float x)
+static int32_t fold__float_attr(float value)
 {
     int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
+    memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
-#define FOLD__MAP(c, name) (fold__engine_of(c)->kernels->map[FOLD__MAP_##name])
+#define FOLD__MAP(call, name) (fold__engine_of(call)->kernels->map[FOLD__MAP_##name])
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
 /* One row of a map whose inputs may be smaller than its n outputs: of size 1, or a period of n. */
-static void fold__map_broadcast(fold__map_fn map, float *y, int count, const float *const x[3],
-                                const int size[3], float s)
+static void fold__map_broadcast(fold__map_fn map, float *out, int count, const float *const in[3],
+                                const int size[3], float scalar)
 {
     float filled[3][64];
-    int step = count, scalar = 0;
-    for (int i = 0; i < 3; i++) {
-        if (!x[i] || size[i] == count)
+    int step = count, any_scalar = 0;
+    for (int input = 0; input < 3; input++) {
+        if (!in[input] || size[input] == count)
             continue;
-        if (size[i] > 1) {
-            step = size[i];
+        if (size[input] > 1) {
+            step = size[input];
             continue;
         }
-        scalar = 1;
-        for (int j = 0; j < 64; j++)
-            filled[i][j] = x[i][0];
+        any_scalar = 1;
+        for (int copy = 0; copy < 64; copy++)
+            filled[input][copy] = in[input][0];
     }
     for (int at = 0; at < count;) {
-        int end = step - at % step, length = scalar && end > 64 ? 64 : end;
-        const float *p[3];
-        for (int i = 0; i < 3; i++)
-            p[i] = !x[i]              ? NULL
-                   : size[i] == count ? x[i] + at
-                   : size[i] == 1     ? filled[i]
-                                      : x[i] + at % size[i];
-        map(y + at, p[0], p[1], p[2], s, (size_t)length, 1, NULL);
+        int end = step - at % step, length = any_scalar && end > 64 ? 64 : end;
+        const float *from[3];
+        for (int input = 0; input < 3; input++)
+            from[input] = !in[input]             ? NULL
+                          : size[input] == count ? in[input] + at
+                          : size[input] == 1     ? filled[input]
+                                                 : in[input] + at % size[input];
+        map(out + at, from[0], from[1], from[2], scalar, (size_t)length, 1, NULL);
         at += length;
     }
 }
 
 /* y[r] = map(x0[r], x1[r], x2[r]) over all rows; rows of equal size are one call. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output, int count,
-                           const fold_rows *const x[3], const int size[3], float scalar)
+                           const fold_rows *const in[3], const int size[3], float scalar)
 {
-    const fold_rows *first = x[0] ? x[0] : output, *second = x[1] ? x[1] : output,
-                    *third = x[2] ? x[2] : output; /* what the map does not use must only be there */
+    const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
+                    *third = in[2] ? in[2] : output; /* what the map does not use must only be there */
     const int same =
-        (!x[0] || size[0] == count) && (!x[1] || size[1] == count) && (!x[2] || size[2] == count);
+        (!in[0] || size[0] == count) && (!in[1] || size[1] == count) && (!in[2] || size[2] == count);
     for (int row = 0; !same && row < call->rows; row++) {
-        const float *const p[3] = { x[0] ? fold_row(first, row) : NULL, x[1] ? fold_row(second, row) : NULL,
-                                    x[2] ? fold_row(third, row) : NULL };
-        fold__map_broadcast(map, fold_row(output, row), count, p, size, scalar);
+        const float *const from[3] = { in[0] ? fold_row(first, row) : NULL,
+                                       in[1] ? fold_row(second, row) : NULL,
+                                       in[2] ? fold_row(third, row) : NULL };
+        fold__map_broadcast(map, fold_row(output, row), count, from, size, scalar);
     }
     if (!same || !call->rows)
         return;
@@ -2723,7 +2731,10 @@ static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fol
         (size_t)count, (size_t)call->rows, all);
 }
 
-static int fold__in_size(const fold_op_call *call, int i) { return fold__shape_size(&call->in_shape[i]); }
+static int fold__in_size(const fold_op_call *call, int input)
+{
+    return fold__shape_size(&call->in_shape[input]);
+}
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
 /* An element-wise op of one or two inputs as data: its map, and per input the map of its gradient with that
@@ -2745,13 +2756,13 @@ static const fold_rows *fold__named_rows(const fold_op_call *call, char name, in
     return &call->in[name - 'a'];
 }
 
-static void fold__elementwise_forward(const fold_op_call *call, const fold__elementwise *maps, float sum)
+static void fold__elementwise_forward(const fold_op_call *call, const fold__elementwise *maps, float scalar)
 {
     const int two = call->n_in > 1;
-    const fold_rows *const x[3] = { &call->in[0], two ? &call->in[1] : NULL, NULL };
+    const fold_rows *const in[3] = { &call->in[0], two ? &call->in[1] : NULL, NULL };
     const int size[3] = { fold__in_size(call, 0), two ? fold__in_size(call, 1) : 0, 0 };
     fold__map_rows(call, fold__engine_of(call)->kernels->map[maps->map], &call->out[0], fold__out_size(call),
-                   x, size, sum);
+                   in, size, scalar);
 }
 
 /* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
@@ -2766,44 +2777,44 @@ static size_t fold__left_half(size_t count, size_t block)
         block *= 2;
     return block;
 }
-static float fold__sum(const fold__kernels *kernels, const float *x, size_t count)
+static float fold__sum(const fold__kernels *kernels, const float *values, size_t count)
 {
     if (count <= FOLD__LANES_CHAIN)
-        return kernels->sum(x, count);
+        return kernels->sum(values, count);
     const size_t left = fold__left_half(count, FOLD__LANES_CHAIN);
-    return fold__sum(kernels, x, left) + fold__sum(kernels, x + left, count - left);
+    return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
 /* y = the sum of n rows from `first` on, of `size` of their floats from `at` on. */
-static void fold__sum_chain(const fold__kernels *kernels, float *y, size_t size, const fold_rows *input,
+static void fold__sum_chain(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                             size_t at, int first, int count)
 {
-    kernels->map[FOLD__MAP_fill](y, NULL, NULL, NULL, 0, size, 1, NULL);
+    kernels->map[FOLD__MAP_fill](total, NULL, NULL, NULL, 0, size, 1, NULL);
     for (int row = first; row < first + count; row++)
-        kernels->map[FOLD__MAP_add](y, y, fold_row(input, row) + at, NULL, 0, size, 1, NULL);
+        kernels->map[FOLD__MAP_add](total, total, fold_row(input, row) + at, NULL, 0, size, 1, NULL);
 }
-static void fold__sum_pairs(const fold__kernels *kernels, float *y, size_t size, const fold_rows *input,
+static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                             size_t at, int first, int count)
 {
     float right[FOLD__SUM_WIDTH];
     if (count <= FOLD__CHAIN) {
-        fold__sum_chain(kernels, y, size, input, at, first, count);
+        fold__sum_chain(kernels, total, size, input, at, first, count);
         return;
     }
     const int left = (int)fold__left_half((size_t)count, FOLD__CHAIN);
-    fold__sum_pairs(kernels, y, size, input, at, first, left);
+    fold__sum_pairs(kernels, total, size, input, at, first, left);
     fold__sum_pairs(kernels, right, size, input, at, first + left, count - left);
-    kernels->map[FOLD__MAP_add](y, y, right, NULL, 0, size, 1, NULL);
+    kernels->map[FOLD__MAP_add](total, total, right, NULL, 0, size, 1, NULL);
 }
-static void fold__sum_rows(const fold__kernels *kernels, float *y, size_t size, const fold_rows *input,
+static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                            int first, int count)
 {
     if (count <= FOLD__CHAIN) {
-        fold__sum_chain(kernels, y, size, input, 0, first, count);
+        fold__sum_chain(kernels, total, size, input, 0, first, count);
         return;
     }
     for (size_t at = 0, width = FOLD__SUM_WIDTH; at < size; at += width)
-        fold__sum_pairs(kernels, y + at, fold__min_size(width, size - at), input, at, first, count);
+        fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
 /* The gradient of a repeated operand: its full-size gradient summed over the repetitions. */
@@ -2816,60 +2827,61 @@ static void fold__sum_repeats(const fold_op_call *call, float *din, int size, fl
         fold__sum_rows(fold__engine_of(call)->kernels, din, (size_t)size, &repeats, 0, count / size);
 }
 
-static void fold__elementwise_backward(const fold_op_call *call, const fold__elementwise *maps, float sum)
+static void fold__elementwise_backward(const fold_op_call *call, const fold__elementwise *maps, float scalar)
 {
     const int count = fold__out_size(call),
               in_size[2] = { fold__in_size(call, 0), call->n_in > 1 ? fold__in_size(call, 1) : 0 };
-    for (int i = 0; i < call->n_in; i++) {
-        if (fold__absent(&call->din[i]))
+    for (int input = 0; input < call->n_in; input++) {
+        if (fold__absent(&call->din[input]))
             continue;
-        const fold_rows *x[3] = { NULL, NULL, NULL };
-        int size[3] = { 0, 0, 0 }, own = in_size[i];
-        fold__map_fn map = fold__engine_of(call)->kernels->map[maps->derivative[i]];
-        for (int j = 0; maps->from[i][j]; j++)
-            x[j] = fold__named_rows(call, maps->from[i][j], count, in_size, &size[j]);
+        const fold_rows *operands[3] = { NULL, NULL, NULL };
+        int size[3] = { 0, 0, 0 }, own = in_size[input];
+        fold__map_fn map = fold__engine_of(call)->kernels->map[maps->derivative[input]];
+        for (int operand = 0; maps->from[input][operand]; operand++)
+            operands[operand] =
+                fold__named_rows(call, maps->from[input][operand], count, in_size, &size[operand]);
         if (own == count) {
-            fold__map_rows(call, map, &call->din[i], count, x, size, sum);
+            fold__map_rows(call, map, &call->din[input], count, operands, size, scalar);
             continue;
         }
         for (int row = 0; row < call->rows; row++) {
-            const float *p[3];
-            for (int j = 0; j < 3; j++)
-                p[j] = x[j] ? fold_row(x[j], row) : NULL;
-            fold__map_broadcast(map, call->scratch, count, p, size, sum);
-            fold__sum_repeats(call, fold_row(&call->din[i], row), own, call->scratch, count);
+            const float *from[3];
+            for (int operand = 0; operand < 3; operand++)
+                from[operand] = operands[operand] ? fold_row(operands[operand], row) : NULL;
+            fold__map_broadcast(map, call->scratch, count, from, size, scalar);
+            fold__sum_repeats(call, fold_row(&call->din[input], row), own, call->scratch, count);
         }
     }
 }
 
 /* name, map, gradient maps and their operands */
-#define FOLD__ELEMENTWISE(X)                                                                         \
-    X(add, add, copy, "g", copy, "g")                                                                \
-    X(sub, sub, copy, "g", neg, "g")                                                                 \
-    X(mul, mul, mul, "gb", mul, "ga")                                                                \
-    X(div, div, div, "gb", d_div_b, "gyb")                                                           \
-    X(min, min, d_min_a, "gab", d_min_b, "gab")                                                      \
-    X(max, max, d_max_a, "gab", d_max_b, "gab")                                                      \
-    X(neg, neg, neg, "g", copy, "")                                                                  \
-    X(exp, exp, d_exp, "gy", copy, "")                                                               \
-    X(log, log, d_log, "ga", copy, "")                                                               \
-    X(sqrt, sqrt, d_sqrt, "gy", copy, "")                                                            \
-    X(square, square, d_square, "ga", copy, "") X(abs, abs, d_abs, "ga", copy, "")                   \
-        X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "") X(tanh, tanh, d_tanh, "gy", copy, "")         \
-            X(relu, relu, d_relu, "gy", copy, "") X(gelu, gelu, d_gelu, "ga", copy, "")              \
-                X(softplus, softplus, d_softplus, "ga", copy, "") X(copy, copy, copy, "g", copy, "") \
-                    X(stop, copy, copy, "", copy, "")
+#define FOLD__ELEMENTWISE(X)                                                                        \
+    X(add, add, copy, "g", copy, "g")                                                               \
+    X(sub, sub, copy, "g", neg, "g")                                                                \
+    X(mul, mul, mul, "gb", mul, "ga")                                                               \
+    X(div, div, div, "gb", d_div_b, "gyb")                                                          \
+    X(min, min, d_min_a, "gab", d_min_b, "gab")                                                     \
+    X(max, max, d_max_a, "gab", d_max_b, "gab")                                                     \
+    X(neg, neg, neg, "g", copy, "")                                                                 \
+    X(exp, exp, d_exp, "gy", copy, "")                                                              \
+    X(log, log, d_log, "ga", copy, "")                                                              \
+    X(sqrt, sqrt, d_sqrt, "gy", copy, "")                                                           \
+    X(square, square, d_square, "ga", copy, "")                                                     \
+    X(abs, abs, d_abs, "ga", copy, "") X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "")               \
+        X(tanh, tanh, d_tanh, "gy", copy, "") X(relu, relu, d_relu, "gy", copy, "")                 \
+            X(gelu, gelu, d_gelu, "ga", copy, "") X(softplus, softplus, d_softplus, "ga", copy, "") \
+                X(copy, copy, copy, "g", copy, "") X(stop, copy, copy, "", copy, "")
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                   \
     static const fold__elementwise fold__e_##name = { FOLD__MAP_##map,                    \
                                                       { FOLD__MAP_##da, FOLD__MAP_##db }, \
                                                       { from_a, from_b } };               \
-    static void fold__##name##_forward(const fold_op_call *c)                             \
+    static void fold__##name##_forward(const fold_op_call *call)                          \
     {                                                                                     \
-        fold__elementwise_forward(c, &fold__e_##name, 0);                                 \
+        fold__elementwise_forward(call, &fold__e_##name, 0);                              \
     }                                                                                     \
-    static void fold__##name##_backward(const fold_op_call *c)                            \
+    static void fold__##name##_backward(const fold_op_call *call)                         \
     {                                                                                     \
-        fold__elementwise_backward(c, &fold__e_##name, 0);                                \
+        fold__elementwise_backward(call, &fold__e_##name, 0);                             \
     }
 FOLD__ELEMENTWISE(FOLD__DEFINE)
 #undef FOLD__DEFINE
@@ -2954,8 +2966,8 @@ static void fold__select_forward(const fold_op_call *call)
         const float *condition = fold_row(&call->in[0], row), *left = fold_row(&call->in[1], row),
                     *right = fold_row(&call->in[2], row);
         float *out = fold_row(&call->out[0], row);
-        for (int i = 0; i < count; i++)
-            out[i] = condition[i] > 0 ? left[i] : right[i];
+        for (int element = 0; element < count; element++)
+            out[element] = condition[element] > 0 ? left[element] : right[element];
     }
 }
 static void fold__select_backward(const fold_op_call *call)
@@ -2967,16 +2979,16 @@ static void fold__select_backward(const fold_op_call *call)
         for (int row = 0; row < call->rows; row++) {
             const float *condition = fold_row(&call->in[0], row), *dout = fold_row(&call->dout[0], row);
             float *din = fold_row(&call->din[side], row);
-            for (int i = 0; i < count; i++)
-                din[i] = side && (condition[i] > 0) == (side == 1) ? dout[i] : 0;
+            for (int element = 0; element < count; element++)
+                din[element] = side && (condition[element] > 0) == (side == 1) ? dout[element] : 0;
         }
     }
 }
 static const char *fold__infer_equal(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)attr;
-    for (int i = 1; i < count; i++)
-        if (!fold__shape_same(&in[0], &in[i]))
+    for (int input = 1; input < count; input++)
+        if (!fold__shape_same(&in[0], &in[input]))
             return "shapes differ";
     out[0] = in[0];
     return NULL;
@@ -2993,10 +3005,10 @@ static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output
         const uint64_t key = call->data[row * call->data_step];
         const float *from = fold_row(input, row);
         float *to = fold_row(output, row);
-        for (int i = 0; i < count; i++)
-            to[i] = (fold__mix64(key + (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15)) >> 32) < limit
-                        ? 0
-                        : from[i] * keep;
+        for (int element = 0; element < count; element++)
+            to[element] = (fold__mix64(key + (uint64_t)element * UINT64_C(0x9e3779b97f4a7c15)) >> 32) < limit
+                              ? 0
+                              : from[element] * keep;
     }
 }
 static void fold__dropout_forward(const fold_op_call *call)
@@ -3053,15 +3065,15 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     fold__seg seg[8];
     fold__product product;
     int at = 0;
-    for (int i = 0; i < engine->first_segment; i++)
-        row += (size_t)fold__shape_last(&call->in_shape[i]);
+    for (int before = 0; before < engine->first_segment; before++)
+        row += (size_t)fold__shape_last(&call->in_shape[before]);
     for (int segment = engine->first_segment; segment < engine->end_segment;
          at = 0) { /* eight segments at a time, continuing the chain */
         for (; segment < engine->end_segment && at < 8; segment++, at++) {
-            seg[at].a = input[segment];
-            seg[at].k = fold__shape_last(&call->in_shape[segment]);
+            seg[at].input = input[segment];
+            seg[at].inner = fold__shape_last(&call->in_shape[segment]);
             seg[at].weights = pack + fold__pack_row(engine->kernels, count, row);
-            row += (size_t)seg[at].k;
+            row += (size_t)seg[at].inner;
         }
         product.rows = (int)rows;
         product.columns = count;
@@ -3119,15 +3131,15 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
     const fold__engine *engine = fold__engine_of(call);
     fold__seg seg;
     fold__product product;
-    seg.a = dy;
-    seg.k = call->attr[3];
+    seg.input = dy;
+    seg.inner = call->attr[3];
     seg.weights = fold__weight_pack(engine, !call->attr[0]);
     product.rows = (int)rows;
     product.columns = to - from;
     product.n_seg = 1;
     product.n_pack = engine->param[0]->shape.dim[call->attr[0] ? 1 : 0];
     product.col = from;
-    product.panel_stride = fold__pack_stride(engine->kernels, seg.k, product.n_pack);
+    product.panel_stride = fold__pack_stride(engine->kernels, seg.inner, product.n_pack);
     product.seg = &seg;
     product.output = dx;
     product.init = fold__no_rows;
@@ -3143,22 +3155,22 @@ static void fold__linear_backward(const fold_op_call *call)
             memcpy(fold_row(&call->din[segments], row), fold_row(&call->dout[0], row),
                    (size_t)fold__out_size(call) * sizeof(float));
     for (int segment = 0, from = call->attr[2]; segment < segments; segment++) {
-        const int k = fold__shape_last(&call->in_shape[segment]);
+        const int width = fold__shape_last(&call->in_shape[segment]);
         fold_rows dx = call->din[segment], dy = call->dout[0];
         if (fold__absent(&dx)) {
-            from += k;
+            from += width;
             continue;
         }
-        if (fold__rows_flatten(&dx, inner, k) && fold__rows_flatten(&dy, inner, count)) {
-            fold__linear_dx(call, (size_t)call->rows * (size_t)inner, dy, dx, from, from + k);
+        if (fold__rows_flatten(&dx, inner, width) && fold__rows_flatten(&dy, inner, count)) {
+            fold__linear_dx(call, (size_t)call->rows * (size_t)inner, dy, dx, from, from + width);
         } else {
             for (int row = 0; row < call->rows; row++) {
-                const fold_rows dxr = { fold_row(&call->din[segment], row), k, NULL },
+                const fold_rows dxr = { fold_row(&call->din[segment], row), width, NULL },
                                 dyr = { fold_row(&call->dout[0], row), count, NULL };
-                fold__linear_dx(call, (size_t)inner, dyr, dxr, from, from + k);
+                fold__linear_dx(call, (size_t)inner, dyr, dxr, from, from + width);
             }
         }
-        from += k;
+        from += width;
     }
 }
 
@@ -3183,8 +3195,8 @@ typedef struct fold__share {
 static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, int segment, size_t ldw)
 {
     size_t row = (size_t)attr[2];
-    for (int i = 0; i < segment; i++)
-        row += (size_t)fold__shape_last(&in_shape[i]);
+    for (int before = 0; before < segment; before++)
+        row += (size_t)fold__shape_last(&in_shape[before]);
     return attr[0] ? row : row * ldw;
 }
 
@@ -3195,7 +3207,7 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
                                      float *acc)
 {
     const fold__engine *engine = fold__engine_of(call);
-    const int k = fold__shape_last(&call->in_shape[segment]), length = share.to - share.from,
+    const int width = fold__shape_last(&call->in_shape[segment]), length = share.to - share.from,
               inner = fold__shape_size(&call->in_shape[0]) / fold__shape_last(&call->in_shape[0]);
     const size_t ldw = (size_t)engine->param[0]->shape.dim[1], groups = inner == 1 ? 1 : rows;
     acc += (size_t)share.from * (call->attr[0] ? ldw : 1);
@@ -3203,7 +3215,7 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
         fold_rows xr = *input, dyr = *dy;
         if (inner > 1) {
             xr.base = fold_row(input, (int)row);
-            xr.stride = k;
+            xr.stride = width;
             xr.rows = NULL;
             dyr.base = fold_row(dy, (int)row);
             dyr.stride = call->attr[3];
@@ -3211,35 +3223,35 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
         }
         const int count = inner > 1 ? inner : (int)rows;
         if (call->attr[0])
-            engine->kernels->weight_grad(count, &dyr, length, &xr, k, acc, ldw, call->scratch);
+            engine->kernels->weight_grad(count, &dyr, length, &xr, width, acc, ldw, call->scratch);
         else
-            engine->kernels->weight_grad(count, &xr, k, &dyr, length, acc, ldw, call->scratch);
+            engine->kernels->weight_grad(count, &xr, width, &dyr, length, acc, ldw, call->scratch);
     }
 }
 
 /* to += xᵀ dy, x of k and dy of n columns, the sum made from zero: block by block, each added while it is in
    the first cache. The row pointers x and dy are moved along. */
-static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x, int inner,
-                                   float **dy, int count, float *to, size_t ldw, float *scratch)
+static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x_rows, int inner,
+                                   float **dy_rows, int count, float *to, size_t ldw, float *scratch)
 {
     float *block = scratch;
-    const fold_rows xr = { NULL, 0, x }, dyr = { NULL, 0, dy };
-    for (int i = 0, tall; i < inner; i += tall) {
-        tall = inner - i < FOLD__JOIN_TALL ? inner - i : FOLD__JOIN_TALL;
+    const fold_rows x_now = { NULL, 0, x_rows }, dy_now = { NULL, 0, dy_rows };
+    for (int line = 0, tall; line < inner; line += tall) {
+        tall = inner - line < FOLD__JOIN_TALL ? inner - line : FOLD__JOIN_TALL;
         for (int column = 0, wide; column < count; column += wide) {
             wide = count - column < FOLD__JOIN_WIDE ? count - column : FOLD__N_BLOCK;
-            const fold_rows sum = { to + (size_t)i * ldw + column, (ptrdiff_t)ldw, NULL },
+            const fold_rows sum = { to + (size_t)line * ldw + column, (ptrdiff_t)ldw, NULL },
                             part = { block, wide, NULL };
             const fold_rows all[4] = { sum, sum, part, part };
             memset(block, 0, (size_t)tall * (size_t)wide * sizeof *block);
-            kernels->weight_grad((int)rows, &xr, tall, &dyr, wide, block, (size_t)wide,
+            kernels->weight_grad((int)rows, &x_now, tall, &dy_now, wide, block, (size_t)wide,
                                  scratch + FOLD__JOIN_TALL * FOLD__JOIN_WIDE);
             kernels->map[FOLD__MAP_add](sum.base, sum.base, block, block, 0, (size_t)wide, (size_t)tall, all);
             for (size_t row = 0; row < rows; row++)
-                dy[row] += column + wide < count ? wide : -column;
+                dy_rows[row] += column + wide < count ? wide : -column;
         }
         for (size_t row = 0; row < rows; row++)
-            x[row] += tall;
+            x_rows[row] += tall;
     }
 }
 
@@ -3248,10 +3260,10 @@ static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold
                            int count, fold__share share, float *acc)
 {
     for (size_t row = 0; row < rows; row++)
-        for (int i = 0; i < inner; i++) {
+        for (int line = 0; line < inner; line++) {
             float *to = acc + share.from;
-            kernels->map[FOLD__MAP_add](to, to, fold_row(dy, (int)row) + (size_t)i * (size_t)count, NULL, 0,
-                                        (size_t)(share.to - share.from), 1, NULL);
+            kernels->map[FOLD__MAP_add](to, to, fold_row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
+                                        0, (size_t)(share.to - share.from), 1, NULL);
         }
 }
 
@@ -3263,37 +3275,40 @@ typedef struct fold__matrix {
 
 /* Y = A B for the small matrices of one sample. Wide outputs: one chain over k per element. Narrow ones: 16
    interleaved chains, as everywhere. scratch: (m + n) * k floats. */
-static void fold__small_product(const fold__kernels *kernels, int rows, int inner, int n, fold__matrix left,
-                                fold__matrix right, float *out, float *scratch)
+static void fold__small_product(const fold__kernels *kernels, int rows, int inner, int columns,
+                                fold__matrix left, fold__matrix right, float *out, float *scratch)
 {
-    if (n >= 16) {
+    if (columns >= 16) {
         if (right.column != 1) {
-            for (int i = 0; i < inner; i++)
-                for (int column = 0; column < n; column++)
-                    scratch[i * n + column] = right.values[i * right.row + column * right.column];
+            for (int element = 0; element < inner; element++)
+                for (int column = 0; column < columns; column++)
+                    scratch[element * columns + column] =
+                        right.values[element * right.row + column * right.column];
             right.values = scratch;
-            right.row = n;
+            right.row = columns;
         }
-        for (int i = 0; i < rows; i++) {
-            kernels->map[FOLD__MAP_fill](out + (size_t)i * (size_t)n, NULL, NULL, NULL, 0, (size_t)n, 1,
-                                         NULL);
-            for (int column = 0; column < inner; column++)
-                kernels->map[FOLD__MAP_axpy](out + (size_t)i * (size_t)n, right.values + column * right.row,
-                                             NULL, out + (size_t)i * (size_t)n,
-                                             left.values[i * left.row + column * left.column], (size_t)n, 1,
-                                             NULL);
+        for (int row = 0; row < rows; row++) {
+            kernels->map[FOLD__MAP_fill](out + (size_t)row * (size_t)columns, NULL, NULL, NULL, 0,
+                                         (size_t)columns, 1, NULL);
+            for (int element = 0; element < inner; element++)
+                kernels->map[FOLD__MAP_axpy](
+                    out + (size_t)row * (size_t)columns, right.values + element * right.row, NULL,
+                    out + (size_t)row * (size_t)columns, left.values[row * left.row + element * left.column],
+                    (size_t)columns, 1, NULL);
         }
         return;
     }
-    float *columns = scratch, *line = scratch + (size_t)n * (size_t)inner;
-    for (int column = 0; column < n; column++)
-        for (int i = 0; i < inner; i++)
-            columns[column * inner + i] = right.values[i * right.row + column * right.column];
-    for (int i = 0; i < rows; i++) {
-        for (int column = 0; column < inner; column++)
-            line[column] = left.values[i * left.row + column * left.column];
-        for (int column = 0; column < n; column++)
-            out[i * n + column] = kernels->dot(line, columns + column * inner, (size_t)inner);
+    float *right_columns = scratch, *left_row = scratch + (size_t)columns * (size_t)inner;
+    for (int column = 0; column < columns; column++)
+        for (int element = 0; element < inner; element++)
+            right_columns[column * inner + element] =
+                right.values[element * right.row + column * right.column];
+    for (int row = 0; row < rows; row++) {
+        for (int element = 0; element < inner; element++)
+            left_row[element] = left.values[row * left.row + element * left.column];
+        for (int column = 0; column < columns; column++)
+            out[row * columns + column] =
+                kernels->dot(left_row, right_columns + column * inner, (size_t)inner);
     }
 }
 
@@ -3359,18 +3374,18 @@ static void fold__dot_forward(const fold_op_call *call)
 static void fold__dot_backward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__in_size(call, 0);
-    for (int i = 0; i < 2; i++)
-        for (int row = 0; row < call->rows && !fold__absent(&call->din[i]); row++)
+    for (int input = 0; input < 2; input++)
+        for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++)
             FOLD__MAP(call, scale)
-    (fold_row(&call->din[i], row), fold_row(&call->in[1 - i], row), NULL, NULL,
+    (fold_row(&call->din[input], row), fold_row(&call->in[1 - input], row), NULL, NULL,
      fold_row(&call->dout[0], row)[0], count, 1, NULL);
 }
 static const char *fold__infer_to_scalar(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
     (void)attr;
-    for (int i = 1; i < count; i++)
-        if (!fold__shape_same(&in[0], &in[i]))
+    for (int input = 1; input < count; input++)
+        if (!fold__shape_same(&in[0], &in[input]))
             return "shapes differ";
     *out = fold_shape1(1);
     return NULL;
@@ -3436,7 +3451,7 @@ static void fold__sum_axis_grad(const fold_op_call *call, int mean)
         const float *dout = fold_row(&call->dout[0], row);
         float *din = fold_row(&call->din[0], row);
         for (int output = 0; output < axis.outer; output++, dout += inner)
-            for (int i = 0; i < axis.length; i++, din += inner)
+            for (int repeat = 0; repeat < axis.length; repeat++, din += inner)
                 FOLD__MAP(call, scale)(din, dout, NULL, NULL, factor, inner, 1, NULL);
     }
 }
@@ -3445,12 +3460,12 @@ static void fold__sum_backward(const fold_op_call *call) { fold__sum_axis_grad(c
 static void fold__mean_forward(const fold_op_call *call) { fold__sum_axis(call, 1); }
 static void fold__mean_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 1); }
 
-static size_t fold__first_largest(const float *in, const fold__axis *a)
+static size_t fold__first_largest(const float *in, const fold__axis *axis)
 {
     size_t best = 0;
-    for (int i = 1; i < a->length; i++)
-        if (in[(size_t)i * (size_t)a->inner] > in[best])
-            best = (size_t)i * (size_t)a->inner;
+    for (int i = 1; i < axis->length; i++)
+        if (in[(size_t)i * (size_t)axis->inner] > in[best])
+            best = (size_t)i * (size_t)axis->inner;
     return best;
 }
 static void fold__amax_forward(const fold_op_call *call)
@@ -3459,9 +3474,9 @@ static void fold__amax_forward(const fold_op_call *call)
     for (int row = 0; row < call->rows; row++) {
         float *out = fold_row(&call->out[0], row);
         for (int output = 0; output < axis.outer; output++)
-            for (int i = 0; i < axis.inner; i++) {
+            for (int column = 0; column < axis.inner; column++) {
                 const float *in = fold_row(&call->in[0], row) +
-                                  (size_t)output * (size_t)axis.length * (size_t)axis.inner + i;
+                                  (size_t)output * (size_t)axis.length * (size_t)axis.inner + column;
                 *out++ = in[fold__first_largest(in, &axis)];
             }
     }
@@ -3474,8 +3489,8 @@ static void fold__amax_backward(const fold_op_call *call)
         float *din = fold_row(&call->din[0], row);
         memset(din, 0, (size_t)fold__in_size(call, 0) * sizeof(float));
         for (int output = 0; output < axis.outer; output++)
-            for (int i = 0; i < axis.inner; i++) {
-                const size_t at = (size_t)output * (size_t)axis.length * (size_t)axis.inner + (size_t)i;
+            for (int column = 0; column < axis.inner; column++) {
+                const size_t at = (size_t)output * (size_t)axis.length * (size_t)axis.inner + (size_t)column;
                 din[at + fold__first_largest(in + at, &axis)] = *dout++;
             }
     }
@@ -3554,8 +3569,8 @@ static const char *fold__infer_layer_norm(const fold_shape *in, int count, const
 {
     (void)count;
     (void)attr;
-    for (int i = 1; i < 3; i++)
-        if (in[i].rank != 1 || in[i].dim[0] != fold__shape_last(&in[0]))
+    for (int input = 1; input < 3; input++)
+        if (in[input].rank != 1 || in[input].dim[0] != fold__shape_last(&in[0]))
             return "gain and bias must be vectors of the last axis";
     out[0] = in[0];
     return NULL;
@@ -3594,9 +3609,9 @@ static void fold__layer_norm_backward(const fold_op_call *call)
                  lines = (size_t)fold__out_size(call) / count;
     float *target = call->scratch, *work = call->scratch + count;
     for (int row = 0; row < call->rows; row++) {
-        for (int i = 1; i < 3; i++)
-            if (!fold__absent(&call->din[i]))
-                memset(fold_row(&call->din[i], row), 0, count * sizeof(float));
+        for (int input = 1; input < 3; input++)
+            if (!fold__absent(&call->din[input]))
+                memset(fold_row(&call->din[input], row), 0, count * sizeof(float));
         for (size_t line = 0; line < lines; line++) {
             const float *dout = fold_row(&call->dout[0], row) + line * count;
             const float inverse =
@@ -3656,9 +3671,9 @@ static void fold__list_total_grad(const fold_op_call *call, int mean)
 {
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++)
-        for (int e = call->list[row]; e < call->list[row + 1]; e++)
+        for (int element = call->list[row]; element < call->list[row + 1]; element++)
             FOLD__MAP(call, scale)
-    (fold_row(&call->din[0], e), fold_row(&call->dout[0], row), NULL, NULL,
+    (fold_row(&call->din[0], element), fold_row(&call->dout[0], row), NULL, NULL,
      mean ? 1.0f / (float)(call->list[row + 1] - call->list[row]) : 1.0f, count, 1, NULL);
 }
 static void fold__sum_n_forward(const fold_op_call *call) { fold__list_total(call, 0); }
@@ -3670,12 +3685,12 @@ static void fold__max_n_forward(const fold_op_call *call)
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
         float *out = fold_row(&call->out[0], row);
-        for (int e = call->list[row]; e < call->list[row + 1]; e++) {
-            if (e == call->list[row])
-                FOLD__MAP(call, copy)(out, fold_row(&call->in[0], e), NULL, NULL, 0, count, 1, NULL);
+        for (int element = call->list[row]; element < call->list[row + 1]; element++) {
+            if (element == call->list[row])
+                FOLD__MAP(call, copy)(out, fold_row(&call->in[0], element), NULL, NULL, 0, count, 1, NULL);
             else
                 FOLD__MAP(call, max)
-            (out, fold_row(&call->in[0], e), out, NULL, 0, count, 1,
+            (out, fold_row(&call->in[0], element), out, NULL, 0, count, 1,
              NULL); /* a later one wins only when larger */
         }
     }
@@ -3685,11 +3700,11 @@ static void fold__max_n_backward(const fold_op_call *call)
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
         const float *out = fold_row(&call->out[0], row), *dout = fold_row(&call->dout[0], row);
-        for (size_t i = 0; i < count; i++) {
+        for (size_t column = 0; column < count; column++) {
             int found = 0;
-            for (int e = call->list[row]; e < call->list[row + 1]; e++) {
-                const int here = !found && fold_row(&call->in[0], e)[i] == out[i];
-                fold_row(&call->din[0], e)[i] = here ? dout[i] : 0;
+            for (int element = call->list[row]; element < call->list[row + 1]; element++) {
+                const int here = !found && fold_row(&call->in[0], element)[column] == out[column];
+                fold_row(&call->din[0], element)[column] = here ? dout[column] : 0;
                 found |= here;
             }
         }
@@ -3702,20 +3717,20 @@ static void fold__attend_norm(const fold_op_call *call, int row, float *largest,
     const int first = call->list[row], last = call->list[row + 1];
     *largest = -INFINITY;
     *sum = 0;
-    for (int e = first; e < last; e++) {
-        const float score = fold_row(&call->in[0], e)[0];
+    for (int element = first; element < last; element++) {
+        const float score = fold_row(&call->in[0], element)[0];
         *largest = score > *largest ? score : *largest;
     }
-    for (int e = first; e < last; e++) {
-        float share = fold_row(&call->in[0], e)[0] - *largest;
+    for (int element = first; element < last; element++) {
+        float share = fold_row(&call->in[0], element)[0] - *largest;
         FOLD__MAP(call, exp)(&share, &share, NULL, NULL, 0, 1, 1, NULL);
         *sum = *sum + share;
     }
 }
-static float fold__attend_weight(const fold_op_call *call, int e, float largest, float sum)
+static float fold__attend_weight(const fold_op_call *call, int element, float largest, float sum)
 {
     FOLD__NO_CONTRACT
-    float share = fold_row(&call->in[0], e)[0] - largest;
+    float share = fold_row(&call->in[0], element)[0] - largest;
     FOLD__MAP(call, exp)(&share, &share, NULL, NULL, 0, 1, 1, NULL);
     return share / sum;
 }
@@ -3726,10 +3741,10 @@ static void fold__attend_n_forward(const fold_op_call *call)
         float *out = fold_row(&call->out[0], row), largest, sum;
         fold__attend_norm(call, row, &largest, &sum);
         FOLD__MAP(call, fill)(out, NULL, NULL, NULL, 0, count, 1, NULL);
-        for (int e = call->list[row]; e < call->list[row + 1]; e++)
+        for (int element = call->list[row]; element < call->list[row + 1]; element++)
             FOLD__MAP(call, axpy)
-        (out, fold_row(&call->in[1], e), NULL, out, fold__attend_weight(call, e, largest, sum), count, 1,
-         NULL);
+        (out, fold_row(&call->in[1], element), NULL, out, fold__attend_weight(call, element, largest, sum),
+         count, 1, NULL);
     }
 }
 static void fold__attend_n_backward(const fold_op_call *call)
@@ -3741,14 +3756,16 @@ static void fold__attend_n_backward(const fold_op_call *call)
         const float mean = fold__engine_of(call)->kernels->dot(dout, out, count);
         float largest, sum;
         fold__attend_norm(call, row, &largest, &sum);
-        for (int e = call->list[row]; e < call->list[row + 1]; e++) {
-            const float share = fold__attend_weight(call, e, largest, sum);
+        for (int element = call->list[row]; element < call->list[row + 1]; element++) {
+            const float share = fold__attend_weight(call, element, largest, sum);
             if (!fold__absent(&call->din[0]))
-                fold_row(&call->din[0], e)[0] =
+                fold_row(&call->din[0], element)[0] =
                     share *
-                    (fold__engine_of(call)->kernels->dot(dout, fold_row(&call->in[1], e), count) - mean);
+                    (fold__engine_of(call)->kernels->dot(dout, fold_row(&call->in[1], element), count) -
+                     mean);
             if (!fold__absent(&call->din[1]))
-                FOLD__MAP(call, scale)(fold_row(&call->din[1], e), dout, NULL, NULL, share, count, 1, NULL);
+                FOLD__MAP(call, scale)
+                (fold_row(&call->din[1], element), dout, NULL, NULL, share, count, 1, NULL);
         }
     }
 }
@@ -3760,25 +3777,27 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     if (attr[0] < 0 || attr[0] >= in[0].rank)
         return "there is no such axis";
     out[0] = in[0];
-    for (int i = 1; i < count; i++) {
-        if (in[i].rank != in[0].rank)
+    for (int input = 1; input < count; input++) {
+        if (in[input].rank != in[0].rank)
             return "ranks differ";
-        for (int j = 0; j < in[0].rank; j++)
-            if (j != attr[0] && in[i].dim[j] != in[0].dim[j])
+        for (int axis = 0; axis < in[0].rank; axis++)
+            if (axis != attr[0] && in[input].dim[axis] != in[0].dim[axis])
                 return "shapes differ off the axis";
-        out[0].dim[attr[0]] += in[i].dim[attr[0]];
+        out[0].dim[attr[0]] += in[input].dim[attr[0]];
     }
     return NULL;
 }
 /* Copies part i of a concatenation in (or, for gradients, out of) the whole, for row r. */
-static void fold__concat_part(const fold_op_call *call, float *whole, float *part, int i, int out_of_whole)
+static void fold__concat_part(const fold_op_call *call, float *whole, float *part, int input,
+                              int out_of_whole)
 {
     const fold__axis axis = fold__around(&call->out_shape[0], call->attr[0]),
-                     b = fold__around(&call->in_shape[i], call->attr[0]);
+                     part_axis = fold__around(&call->in_shape[input], call->attr[0]);
     size_t before = 0;
-    for (int j = 0; j < i; j++)
-        before += (size_t)call->in_shape[j].dim[call->attr[0]] * (size_t)axis.inner;
-    const size_t line = (size_t)axis.length * (size_t)axis.inner, length = (size_t)b.length * (size_t)b.inner;
+    for (int earlier = 0; earlier < input; earlier++)
+        before += (size_t)call->in_shape[earlier].dim[call->attr[0]] * (size_t)axis.inner;
+    const size_t line = (size_t)axis.length * (size_t)axis.inner,
+                 length = (size_t)part_axis.length * (size_t)part_axis.inner;
     for (int output = 0; output < axis.outer; output++) {
         float *whole_line = whole + (size_t)output * line + before,
               *part_line = part + (size_t)output * length;
@@ -3788,15 +3807,16 @@ static void fold__concat_part(const fold_op_call *call, float *whole, float *par
 }
 static void fold__concat_forward(const fold_op_call *call)
 {
-    for (int i = 0; i < call->n_in; i++)
+    for (int input = 0; input < call->n_in; input++)
         for (int row = 0; row < call->rows; row++)
-            fold__concat_part(call, fold_row(&call->out[0], row), fold_row(&call->in[i], row), i, 0);
+            fold__concat_part(call, fold_row(&call->out[0], row), fold_row(&call->in[input], row), input, 0);
 }
 static void fold__concat_backward(const fold_op_call *call)
 {
-    for (int i = 0; i < call->n_in; i++)
-        for (int row = 0; row < call->rows && !fold__absent(&call->din[i]); row++)
-            fold__concat_part(call, fold_row(&call->dout[0], row), fold_row(&call->din[i], row), i, 1);
+    for (int input = 0; input < call->n_in; input++)
+        for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++)
+            fold__concat_part(call, fold_row(&call->dout[0], row), fold_row(&call->din[input], row), input,
+                              1);
 }
 
 static const char *fold__infer_slice(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
@@ -3850,25 +3870,25 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, const float *from, float *to)
 {
     int dim[FOLD_MAX_RANK], step[FOLD_MAX_RANK], index[FOLD_MAX_RANK] = { 0 };
-    for (int i = shape->rank - 1, stride = 1; i >= 0; i--) {
-        dim[i] = shape->dim[i];
-        step[i] = stride;
-        stride *= dim[i];
+    for (int axis = shape->rank - 1, stride = 1; axis >= 0; axis--) {
+        dim[axis] = shape->dim[axis];
+        step[axis] = stride;
+        stride *= dim[axis];
     }
-    const int a = axes[0], b = axes[1], d = dim[a], t = step[a];
-    dim[a] = dim[b];
-    dim[b] = d;
-    step[a] = step[b];
-    step[b] = t;
+    const int first = axes[0], second = axes[1], first_length = dim[first], first_step = step[first];
+    dim[first] = dim[second];
+    dim[second] = first_length;
+    step[first] = step[second];
+    step[second] = first_step;
     for (int count = fold__shape_size(shape), at = 0; count > 0;
          count--) { /* an odometer over the output's index */
         *to++ = from[at];
-        for (int i = shape->rank - 1; i >= 0; i--) {
-            at += step[i];
-            if (++index[i] < dim[i])
+        for (int axis = shape->rank - 1; axis >= 0; axis--) {
+            at += step[axis];
+            if (++index[axis] < dim[axis])
                 break;
-            at -= step[i] * dim[i];
-            index[i] = 0;
+            at -= step[axis] * dim[axis];
+            index[axis] = 0;
         }
     }
 }
@@ -3938,9 +3958,9 @@ static void fold__softmax_kl_forward(const fold_op_call *call)
             fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, (size_t)count);
         FOLD__MAP(call, log)(call->scratch, target, NULL, NULL, 0, (size_t)count, 1, NULL);
         float loss = 0;
-        for (int i = 0; i < count; i++)
-            if (target[i] > 0)
-                loss += target[i] * (call->scratch[i] - (in[i] - log_sum));
+        for (int class_index = 0; class_index < count; class_index++)
+            if (target[class_index] > 0)
+                loss += target[class_index] * (call->scratch[class_index] - (in[class_index] - log_sum));
         fold_row(&call->out[0], row)[0] = loss;
     }
 }
@@ -3953,8 +3973,8 @@ static void fold__softmax_kl_backward(const fold_op_call *call)
         float *din = fold_row(&call->din[0], row);
         fold__softmax_row(fold__engine_of(call)->kernels, din, fold_row(&call->in[0], row), (size_t)count);
         const float total = fold__sum(fold__engine_of(call)->kernels, target, (size_t)count);
-        for (int i = 0; i < count; i++)
-            din[i] = (din[i] * total - target[i]) * dout;
+        for (int class_index = 0; class_index < count; class_index++)
+            din[class_index] = (din[class_index] * total - target[class_index]) * dout;
     }
 }
 static void fold__bce_forward(const fold_op_call *call)
@@ -3993,16 +4013,16 @@ static void fold__difference_backward(const fold_op_call *call,
                                       void (*slope)(const fold_op_call *, size_t, float *))
 {
     const size_t count = (size_t)fold__in_size(call, 0);
-    for (int i = 0; i < 2; i++)
-        for (int row = 0; row < call->rows && !fold__absent(&call->din[i]); row++) {
-            float *din = fold_row(&call->din[i], row);
+    for (int input = 0; input < 2; input++)
+        for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++) {
+            float *din = fold_row(&call->din[input], row);
             FOLD__MAP(call, sub)
             (call->scratch, fold_row(&call->in[0], row), fold_row(&call->in[1], row), NULL, 0, count, 1,
              NULL);
             slope(call, count, call->scratch);
             FOLD__MAP(call, scale)
             (din, call->scratch, NULL, NULL,
-             i ? -fold_row(&call->dout[0], row)[0] : fold_row(&call->dout[0], row)[0], count, 1, NULL);
+             input ? -fold_row(&call->dout[0], row)[0] : fold_row(&call->dout[0], row)[0], count, 1, NULL);
         }
 }
 static void fold__squared_slope(const fold_op_call *call, size_t count, float *din)
@@ -4020,9 +4040,11 @@ static void fold__huber_forward(const fold_op_call *call)
     const float delta = fold__attr_float(call->attr[0]);
     for (int row = 0; row < call->rows; row++) {
         const float *left = fold_row(&call->in[0], row), *right = fold_row(&call->in[1], row);
-        for (int i = 0; i < count; i++) {
-            const float difference = left[i] - right[i], size = difference < 0 ? -difference : difference;
-            call->scratch[i] = size <= delta ? 0.5f * difference * difference : delta * (size - 0.5f * delta);
+        for (int element = 0; element < count; element++) {
+            const float difference = left[element] - right[element],
+                        size = difference < 0 ? -difference : difference;
+            call->scratch[element] =
+                size <= delta ? 0.5f * difference * difference : delta * (size - 0.5f * delta);
         }
         fold_row(&call->out[0], row)[0] =
             fold__sum(fold__engine_of(call)->kernels, call->scratch, (size_t)count);
@@ -4031,8 +4053,8 @@ static void fold__huber_forward(const fold_op_call *call)
 static void fold__huber_slope(const fold_op_call *call, size_t count, float *din)
 {
     const float delta = fold__attr_float(call->attr[0]);
-    for (size_t i = 0; i < count; i++)
-        din[i] = din[i] > delta ? delta : din[i] < -delta ? -delta : din[i];
+    for (size_t element = 0; element < count; element++)
+        din[element] = din[element] > delta ? delta : din[element] < -delta ? -delta : din[element];
 }
 static void fold__huber_backward(const fold_op_call *call)
 {
@@ -4046,9 +4068,9 @@ static void fold__hinge_forward(const fold_op_call *call)
         const float *in = fold_row(&call->in[0], row);
         const size_t label = (size_t)call->data[row * call->data_step];
         float loss = 0;
-        for (size_t i = 0; i < count; i++) {
-            const float margin = 1.0f + in[i] - in[label];
-            if (i != label && margin > 0)
+        for (size_t class_index = 0; class_index < count; class_index++) {
+            const float margin = 1.0f + in[class_index] - in[label];
+            if (class_index != label && margin > 0)
                 loss += margin;
         }
         fold_row(&call->out[0], row)[0] = loss;
@@ -4057,17 +4079,17 @@ static void fold__hinge_forward(const fold_op_call *call)
 static void fold__hinge_backward(const fold_op_call *call)
 {
     FOLD__NO_CONTRACT
-    const size_t size = (size_t)fold__in_size(call, 0);
+    const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
         const float *in = fold_row(&call->in[0], row), dout = fold_row(&call->dout[0], row)[0];
         const size_t label = (size_t)call->data[row * call->data_step];
-        float *din = fold_row(&call->din[0], row), count = 0;
-        for (size_t i = 0; i < size; i++) {
-            const int counts = i != label && 1.0f + in[i] - in[label] > 0;
-            din[i] = counts ? dout : 0;
-            count += counts ? 1.0f : 0.0f;
+        float *din = fold_row(&call->din[0], row), violations = 0;
+        for (size_t class_index = 0; class_index < count; class_index++) {
+            const int counts = class_index != label && 1.0f + in[class_index] - in[label] > 0;
+            din[class_index] = counts ? dout : 0;
+            violations += counts ? 1.0f : 0.0f;
         }
-        din[label] = -count * dout;
+        din[label] = -violations * dout;
     }
 }
 
@@ -4142,7 +4164,7 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
 };
 
 /* The name of an attribute, for messages; NULL: it has none worth telling. */
-static const char *fold__attr_name(uint32_t op, int i)
+static const char *fold__attr_name(uint32_t op, int index)
 {
     static const char *const slice[] = { "axis", "start", "length" };
     switch (op) {
@@ -4154,7 +4176,7 @@ static const char *fold__attr_name(uint32_t op, int i)
     case FOLD__OP_leaky: return "slope";
     case FOLD__OP_dropout: return "rate";
     case FOLD__OP_huber: return "delta";
-    case FOLD__OP_slice: return slice[i];
+    case FOLD__OP_slice: return slice[index];
     default: return NULL;
     }
 }
@@ -4982,11 +5004,11 @@ static fold__cell_data *fold__cells(const fold_model *m)
    parameters, input shapes, shared operands, tag. */
 typedef struct fold__sig {
     uint32_t key, key_words, hash;
-    uint32_t op;               /* or FOLD__CELL_OP | cell */
-    uint32_t shared;           /* mask of shared inputs */
-    uint32_t tag_cell;         /* in eager and traced bodies: the call whose op this is; else 0 */
-    uint32_t tag_op;           /* 1 + the op's ordinal in that body; else 0 */
-    uint32_t first_op;         /* its program, in the context's pools; a cell's is the model's */
+    uint32_t op;       /* or FOLD__CELL_OP | cell */
+    uint32_t shared;   /* mask of shared inputs */
+    uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
+    uint32_t tag_op;   /* 1 + the op's ordinal in that body; else 0 */
+    uint32_t first_op; /* its program, in the context's pools; a cell's is the model's */
     uint32_t first_ref;
     uint32_t first_shape;
     uint32_t first_value;
@@ -5070,8 +5092,8 @@ struct fold_ctx {
     /* the recording */
     uint32_t epoch; /* what its handles have */
     uint64_t resets;
-    uint64_t seed;  /* of dropout in the current sample */
-    uint64_t draws; /* of dropout in the current sample, so far */
+    uint64_t seed;    /* of dropout in the current sample */
+    uint64_t draws;   /* of dropout in the current sample, so far */
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
@@ -13824,11 +13846,11 @@ static void fold__set_rule(fold_model *m, enum fold__rule rule)
 static void fold__step_rows(fold_model *m, const fold__param_data *param, const fold__step *step,
                             size_t first, size_t count)
 {
-    float *s = (float *)(void *)m->arrays[FOLD__M_STATE1].data,
-          *t = (float *)(void *)m->arrays[FOLD__M_STATE2].data;
+    float *state1 = (float *)(void *)m->arrays[FOLD__M_STATE1].data,
+          *state2 = (float *)(void *)m->arrays[FOLD__M_STATE2].data;
     const size_t width = param->size / (size_t)param->shape.dim[0], at = param->at + first * width;
-    m->kernels->rule[step->rule](step, fold__values(m) + at, fold__grads(m) + at, s ? s + at : NULL,
-                                 t ? t + at : NULL, count * width);
+    m->kernels->rule[step->rule](step, fold__values(m) + at, fold__grads(m) + at, state1 ? state1 + at : NULL,
+                                 state2 ? state2 + at : NULL, count * width);
 }
 
 /* Updates one parameter, all of it or the rows of a lookup table that were touched, and its packs: by blocks
@@ -13915,7 +13937,7 @@ FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *settings)
         return fold_model_status(m);
     fold__step step = fold__step_of(settings->momentum != 0 ? FOLD__RULE_momentum : FOLD__RULE_sgd,
                                     settings->rate, settings->decay, 0);
-    step.keep_s = settings->momentum;
+    step.keep1 = settings->momentum;
     return fold__step_model(m, &step, 0);
 }
 FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settings)
@@ -13924,7 +13946,7 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settin
         return fold_model_status(m);
     const float epsilon = fold__or(settings->epsilon, fold_adagrad_default().epsilon);
     fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay, epsilon);
-    step.keep_s = step.add_s = 1;
+    step.keep1 = step.add1 = 1;
     return fold__step_model(m, &step, 0);
 }
 /* What is computed from settings is computed as in runs, whatever rounding the host has set: not inlined, or
@@ -13934,8 +13956,8 @@ FOLD__NOINLINE static fold__step fold__rmsprop_of(const fold_rmsprop *settings)
     const fold_rmsprop standard = fold_rmsprop_default();
     fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay,
                                     fold__or(settings->epsilon, standard.epsilon));
-    step.keep_s = fold__or(settings->rho, standard.rho);
-    step.add_s = 1 - step.keep_s;
+    step.keep1 = fold__or(settings->rho, standard.rho);
+    step.add1 = 1 - step.keep1;
     return step;
 }
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settings)
@@ -13952,10 +13974,10 @@ FOLD__NOINLINE static fold__step fold__adam_of(const fold_adam *settings, uint64
     const fold_adam standard = fold_adam_default();
     fold__step step = fold__step_of(FOLD__RULE_adam, settings->rate, settings->decay,
                                     fold__or(settings->epsilon, standard.epsilon));
-    step.keep_s = fold__or(settings->beta1, standard.beta1);
-    step.keep_t = fold__or(settings->beta2, standard.beta2);
+    step.keep1 = fold__or(settings->beta1, standard.beta1);
+    step.keep2 = fold__or(settings->beta2, standard.beta2);
     double power1 = 1, power2 = 1; /* beta^steps by squaring: the same on every platform */
-    double b1 = (double)step.keep_s, b2 = (double)step.keep_t;
+    double b1 = (double)step.keep1, b2 = (double)step.keep2;
     for (; steps; steps >>= 1) {
         if (steps & 1) {
             power1 *= b1;
@@ -13964,10 +13986,10 @@ FOLD__NOINLINE static fold__step fold__adam_of(const fold_adam *settings, uint64
         b1 *= b1;
         b2 *= b2;
     }
-    step.add_s = 1 - step.keep_s;
-    step.scale_s = (float)(1 / (1 - power1));
-    step.add_t = 1 - step.keep_t;
-    step.scale_t = (float)(1 / (1 - power2));
+    step.add1 = 1 - step.keep1;
+    step.scale1 = (float)(1 / (1 - power1));
+    step.add2 = 1 - step.keep2;
+    step.scale2 = (float)(1 / (1 - power2));
     return step;
 }
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
@@ -17472,47 +17494,47 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
     ((__mmask16)0xffff) /* maskz forms where gcc 12's header warns about the plain ones; same instructions \
                          */
 #define FOLD__VZERO() _mm512_setzero_ps()
-#define FOLD__VSET(x) _mm512_set1_ps(x)
+#define FOLD__VSET(value) _mm512_set1_ps(value)
 #define FOLD__MASK __mmask16
-#define FOLD__TAIL(n) ((__mmask16)((1u << (unsigned)(n)) - 1u))
-#define FOLD__VLOAD_M(p, m) _mm512_maskz_loadu_ps(m, p)
-#define FOLD__VSTORE_M(p, v, m, n)          \
-    do {                                    \
-        if ((n) >= FOLD__W)                 \
-            FOLD__VSTORE(p, v);             \
-        else                                \
-            _mm512_mask_storeu_ps(p, m, v); \
+#define FOLD__TAIL(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
+#define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
+#define FOLD__VSTORE_M(to, value, mask, count)      \
+    do {                                            \
+        if ((count) >= FOLD__W)                     \
+            FOLD__VSTORE(to, value);                \
+        else                                        \
+            _mm512_mask_storeu_ps(to, mask, value); \
     } while (0)
-#define FOLD__VSQRT(a) _mm512_maskz_sqrt_ps(FOLD__ALL, a)
+#define FOLD__VSQRT(value) _mm512_maskz_sqrt_ps(FOLD__ALL, value)
 #define FOLD__VFMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define FOLD__VMIN(a, b) _mm512_maskz_min_ps(FOLD__ALL, a, b)
 #define FOLD__VMAX(a, b) _mm512_maskz_max_ps(FOLD__ALL, a, b)
 #define FOLD__VLT(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
 #define FOLD__VEQ(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
-#define FOLD__VSEL(m, a, b) _mm512_mask_blend_ps(m, b, a)
+#define FOLD__VSEL(mask, a, b) _mm512_mask_blend_ps(mask, b, a)
 #if FOLD__GNU_VECTORS
 #define FOLD__I fold__u16
-#define FOLD__VSETI(x) _mm512_set1_epi32(x)
-#define FOLD__VLOAD(p) ((__m512) * (const fold__f16 *)(const void *)(p))
-#define FOLD__VSTORE(p, v) (*(fold__f16 *)(void *)(p) = (fold__f16)(v))
-#define FOLD__IFLOATS(i) ((__m512)(i))
+#define FOLD__VSETI(bits) _mm512_set1_epi32(bits)
+#define FOLD__VLOAD(from) ((__m512) * (const fold__f16 *)(const void *)(from))
+#define FOLD__VSTORE(to, value) (*(fold__f16 *)(void *)(to) = (fold__f16)(value))
+#define FOLD__IFLOATS(bits) ((__m512)(bits))
 #else
 #define FOLD__I __m512i
-#define FOLD__VLOAD(p) _mm512_loadu_ps(p)
-#define FOLD__VSTORE(p, v) _mm512_storeu_ps(p, v)
+#define FOLD__VLOAD(from) _mm512_loadu_ps(from)
+#define FOLD__VSTORE(to, value) _mm512_storeu_ps(to, value)
 #define FOLD__VADD(a, b) _mm512_add_ps(a, b)
 #define FOLD__VSUB(a, b) _mm512_sub_ps(a, b)
 #define FOLD__VMUL(a, b) _mm512_mul_ps(a, b)
 #define FOLD__VDIV(a, b) _mm512_div_ps(a, b)
-#define FOLD__VBITS(v) _mm512_castps_si512(v)
-#define FOLD__IFLOATS(i) _mm512_castsi512_ps(i)
-#define FOLD__ISET(x) _mm512_set1_epi32((int)(x))
+#define FOLD__VBITS(value) _mm512_castps_si512(value)
+#define FOLD__IFLOATS(bits) _mm512_castsi512_ps(bits)
+#define FOLD__ISET(bits) _mm512_set1_epi32((int)(bits))
 #define FOLD__IADD(a, b) _mm512_add_epi32(a, b)
 #define FOLD__ISUB(a, b) _mm512_sub_epi32(a, b)
 #define FOLD__IAND(a, b) _mm512_and_si512(a, b)
 #define FOLD__IXOR(a, b) _mm512_xor_si512(a, b)
-#define FOLD__ISHL(a, n) _mm512_maskz_slli_epi32(FOLD__ALL, a, n)
-#define FOLD__ISHR(a, n) _mm512_maskz_srli_epi32(FOLD__ALL, a, n)
+#define FOLD__ISHL(bits, shift) _mm512_maskz_slli_epi32(FOLD__ALL, bits, shift)
+#define FOLD__ISHR(bits, shift) _mm512_maskz_srli_epi32(FOLD__ALL, bits, shift)
 #endif
 #define FOLD__PARTS(F) F(0)
 
@@ -17529,47 +17551,48 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
 #define FOLD__V __m256
 #define FOLD__M __m256
 #define FOLD__VZERO() _mm256_setzero_ps()
-#define FOLD__VSET(x) _mm256_set1_ps(x)
+#define FOLD__VSET(value) _mm256_set1_ps(value)
 #define FOLD__MASK __m256i
-#define FOLD__TAIL(n) _mm256_loadu_si256((const __m256i *)(const void *)(fold__masks + (FOLD__W - (n))))
-#define FOLD__VLOAD_M(p, m) _mm256_maskload_ps(p, m)
-#define FOLD__VSTORE_M(p, v, m, n)        \
-    do {                                  \
-        if ((n) >= FOLD__W)               \
-            FOLD__VSTORE(p, v);           \
-        else                              \
-            _mm256_maskstore_ps(p, m, v); \
+#define FOLD__TAIL(count) \
+    _mm256_loadu_si256((const __m256i *)(const void *)(fold__masks + (FOLD__W - (count))))
+#define FOLD__VLOAD_M(from, mask) _mm256_maskload_ps(from, mask)
+#define FOLD__VSTORE_M(to, value, mask, count)    \
+    do {                                          \
+        if ((count) >= FOLD__W)                   \
+            FOLD__VSTORE(to, value);              \
+        else                                      \
+            _mm256_maskstore_ps(to, mask, value); \
     } while (0) /* slow on some */
-#define FOLD__VSQRT(a) _mm256_sqrt_ps(a)
+#define FOLD__VSQRT(value) _mm256_sqrt_ps(value)
 #define FOLD__VFMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define FOLD__VMIN(a, b) _mm256_min_ps(a, b)
 #define FOLD__VMAX(a, b) _mm256_max_ps(a, b)
 #define FOLD__VLT(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
 #define FOLD__VEQ(a, b) _mm256_cmp_ps(a, b, _CMP_EQ_OQ)
-#define FOLD__VSEL(m, a, b) _mm256_blendv_ps(b, a, m)
+#define FOLD__VSEL(mask, a, b) _mm256_blendv_ps(b, a, mask)
 #if FOLD__GNU_VECTORS
 #define FOLD__I fold__u8
-#define FOLD__VSETI(x) _mm256_set1_epi32(x)
-#define FOLD__VLOAD(p) ((__m256) * (const fold__f8 *)(const void *)(p))
-#define FOLD__VSTORE(p, v) (*(fold__f8 *)(void *)(p) = (fold__f8)(v))
-#define FOLD__IFLOATS(i) ((__m256)(i))
+#define FOLD__VSETI(bits) _mm256_set1_epi32(bits)
+#define FOLD__VLOAD(from) ((__m256) * (const fold__f8 *)(const void *)(from))
+#define FOLD__VSTORE(to, value) (*(fold__f8 *)(void *)(to) = (fold__f8)(value))
+#define FOLD__IFLOATS(bits) ((__m256)(bits))
 #else
 #define FOLD__I __m256i
-#define FOLD__VLOAD(p) _mm256_loadu_ps(p)
-#define FOLD__VSTORE(p, v) _mm256_storeu_ps(p, v)
+#define FOLD__VLOAD(from) _mm256_loadu_ps(from)
+#define FOLD__VSTORE(to, value) _mm256_storeu_ps(to, value)
 #define FOLD__VADD(a, b) _mm256_add_ps(a, b)
 #define FOLD__VSUB(a, b) _mm256_sub_ps(a, b)
 #define FOLD__VMUL(a, b) _mm256_mul_ps(a, b)
 #define FOLD__VDIV(a, b) _mm256_div_ps(a, b)
-#define FOLD__VBITS(v) _mm256_castps_si256(v)
-#define FOLD__IFLOATS(i) _mm256_castsi256_ps(i)
-#define FOLD__ISET(x) _mm256_set1_epi32((int)(x))
+#define FOLD__VBITS(value) _mm256_castps_si256(value)
+#define FOLD__IFLOATS(bits) _mm256_castsi256_ps(bits)
+#define FOLD__ISET(bits) _mm256_set1_epi32((int)(bits))
 #define FOLD__IADD(a, b) _mm256_add_epi32(a, b)
 #define FOLD__ISUB(a, b) _mm256_sub_epi32(a, b)
 #define FOLD__IAND(a, b) _mm256_and_si256(a, b)
 #define FOLD__IXOR(a, b) _mm256_xor_si256(a, b)
-#define FOLD__ISHL(a, n) _mm256_slli_epi32(a, n)
-#define FOLD__ISHR(a, n) _mm256_srli_epi32(a, n)
+#define FOLD__ISHL(bits, shift) _mm256_slli_epi32(bits, shift)
+#define FOLD__ISHR(bits, shift) _mm256_srli_epi32(bits, shift)
 #endif
 #define FOLD__PARTS(F) F(0) F(1)
 
@@ -17582,46 +17605,46 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
 #define FOLD__V float32x4_t
 #define FOLD__I uint32x4_t
 #define FOLD__M uint32x4_t
-FOLD__NOINLINE static float32x4_t fold__f4_load_n__neon(const float *p, size_t count)
+FOLD__NOINLINE static float32x4_t fold__f4_load_n__neon(const float *from, size_t count)
 {
-    float32x4_t v = vdupq_n_f32(0.0f);
+    float32x4_t value = vdupq_n_f32(0.0f);
     if (count > 0)
-        v = vsetq_lane_f32(p[0], v, 0);
+        value = vsetq_lane_f32(from[0], value, 0);
     if (count > 1)
-        v = vsetq_lane_f32(p[1], v, 1);
+        value = vsetq_lane_f32(from[1], value, 1);
     if (count > 2)
-        v = vsetq_lane_f32(p[2], v, 2);
-    return count > 3 ? vsetq_lane_f32(p[3], v, 3) : v;
+        value = vsetq_lane_f32(from[2], value, 2);
+    return count > 3 ? vsetq_lane_f32(from[3], value, 3) : value;
 }
-FOLD__NOINLINE static void fold__f4_store_n__neon(float *p, float32x4_t v, size_t count)
+FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, size_t count)
 {
     if (count > 0)
-        p[0] = vgetq_lane_f32(v, 0);
+        to[0] = vgetq_lane_f32(value, 0);
     if (count > 1)
-        p[1] = vgetq_lane_f32(v, 1);
+        to[1] = vgetq_lane_f32(value, 1);
     if (count > 2)
-        p[2] = vgetq_lane_f32(v, 2);
+        to[2] = vgetq_lane_f32(value, 2);
     if (count > 3)
-        p[3] = vgetq_lane_f32(v, 3);
+        to[3] = vgetq_lane_f32(value, 3);
 }
 #define FOLD__VZERO() vdupq_n_f32(0.0f)
-#define FOLD__VSET(x) vdupq_n_f32(x)
-#define FOLD__VSETI(x) vdupq_n_s32(x)
-#define FOLD__VLOAD(p) vld1q_f32(p)
-#define FOLD__VSTORE(p, v) vst1q_f32(p, v)
+#define FOLD__VSET(value) vdupq_n_f32(value)
+#define FOLD__VSETI(bits) vdupq_n_s32(bits)
+#define FOLD__VLOAD(from) vld1q_f32(from)
+#define FOLD__VSTORE(to, value) vst1q_f32(to, value)
 #define FOLD__MASK size_t
-#define FOLD__TAIL(n) ((size_t)(n))
-#define FOLD__VLOAD_M(p, m) fold__f4_load_n__neon(p, m)
-#define FOLD__VSTORE_M(p, v, m, n) fold__f4_store_n__neon(p, v, (size_t)(n))
-#define FOLD__VSQRT(a) vsqrtq_f32(a)
+#define FOLD__TAIL(count) ((size_t)(count))
+#define FOLD__VLOAD_M(from, mask) fold__f4_load_n__neon(from, mask)
+#define FOLD__VSTORE_M(to, value, mask, count) fold__f4_store_n__neon(to, value, (size_t)(count))
+#define FOLD__VSQRT(value) vsqrtq_f32(value)
 #define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
 #define FOLD__VMIN(a, b) \
     vbslq_f32(vcltq_f32(a, b), a, b) /* the instruction of that name treats NaN otherwise */
 #define FOLD__VMAX(a, b) vbslq_f32(vcgtq_f32(a, b), a, b)
 #define FOLD__VLT(a, b) vcltq_f32(a, b)
 #define FOLD__VEQ(a, b) vceqq_f32(a, b)
-#define FOLD__VSEL(m, a, b) vbslq_f32(m, a, b)
-#define FOLD__IFLOATS(i) vreinterpretq_f32_u32(i)
+#define FOLD__VSEL(mask, a, b) vbslq_f32(mask, a, b)
+#define FOLD__IFLOATS(bits) vreinterpretq_f32_u32(bits)
 #define FOLD__PARTS(F) F(0) F(1) F(2) F(3)
 
 #else /* portable: four lanes of a GNU compiler's generic vectors, or one float */
@@ -17633,50 +17656,53 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *p, float32x4_t v, size_
 #if FOLD__GNU_VECTORS
 typedef float fold__f4 __attribute__((vector_size(16)));
 typedef uint32_t fold__u4 __attribute__((vector_size(16)));
-FOLD__INLINE fold__f4 fold__f4_set(float x)
+FOLD__INLINE fold__f4 fold__f4_set(float value)
 {
-    fold__f4 v = { x, x, x, x };
-    return v;
+    fold__f4 vector = { value, value, value, value };
+    return vector;
 }
-FOLD__INLINE fold__u4 fold__u4_set(uint32_t x)
+FOLD__INLINE fold__u4 fold__u4_set(uint32_t bits)
 {
-    fold__u4 v = { x, x, x, x };
-    return v;
+    fold__u4 vector = { bits, bits, bits, bits };
+    return vector;
 }
-FOLD__INLINE fold__f4 fold__f4_load(const float *p)
+FOLD__INLINE fold__f4 fold__f4_load(const float *from)
 {
-    fold__f4 v;
-    memcpy(&v, p, sizeof v);
-    return v;
+    fold__f4 value;
+    memcpy(&value, from, sizeof value);
+    return value;
 }
-FOLD__INLINE void fold__f4_store(float *p, fold__f4 v) { memcpy(p, &v, sizeof v); }
-FOLD__INLINE fold__f4 fold__f4_load_n(const float *p, size_t count)
+FOLD__INLINE void fold__f4_store(float *to, fold__f4 value) { memcpy(to, &value, sizeof value); }
+FOLD__INLINE fold__f4 fold__f4_load_n(const float *from, size_t count)
 {
-    fold__f4 v = { 0, 0, 0, 0 };
-    memcpy(&v, p, count * sizeof *p);
-    return v;
+    fold__f4 value = { 0, 0, 0, 0 };
+    memcpy(&value, from, count * sizeof *from);
+    return value;
 }
-FOLD__INLINE void fold__f4_store_n(float *p, fold__f4 v, size_t count) { memcpy(p, &v, count * sizeof *p); }
+FOLD__INLINE void fold__f4_store_n(float *to, fold__f4 value, size_t count)
+{
+    memcpy(to, &value, count * sizeof *to);
+}
 #if FOLD__X86
 FOLD__INLINE fold__f4 fold__f4_sqrt(fold__f4 a) { return (fold__f4)_mm_sqrt_ps((__m128)a); }
 #else
 FOLD__INLINE fold__f4 fold__f4_sqrt(fold__f4 a)
 {
-    fold__f4 v = { sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3]) };
-    return v;
+    fold__f4 roots = { sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3]) };
+    return roots;
 }
 #endif
-FOLD__INLINE fold__f4 fold__f4_sel(fold__u4 m, fold__f4 a, fold__f4 b)
+FOLD__INLINE fold__f4 fold__f4_sel(fold__u4 mask, fold__f4 a, fold__f4 b)
 {
-    return (fold__f4)((m & (fold__u4)a) | (~m & (fold__u4)b));
+    return (fold__f4)((mask & (fold__u4)a) | (~mask & (fold__u4)b));
 }
 #if defined(FOLD_REPRODUCIBLE) && FOLD__X86 && !defined(__FMA__)
 #define FOLD__FMA_BY_DOUBLES 1
 FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__f4 c)
 {
-    fold__f4 v = { fold__fmaf(a[0], b[0], c[0]), fold__fmaf(a[1], b[1], c[1]), fold__fmaf(a[2], b[2], c[2]),
-                   fold__fmaf(a[3], b[3], c[3]) };
-    return v;
+    fold__f4 sums = { fold__fmaf(a[0], b[0], c[0]), fold__fmaf(a[1], b[1], c[1]),
+                      fold__fmaf(a[2], b[2], c[2]), fold__fmaf(a[3], b[3], c[3]) };
+    return sums;
 }
 
 /* fold__fmaf in four lanes: when any is half-way or may be subnormal (and not an exact zero), all go the long
@@ -17689,7 +17715,7 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
     const __m128d hi =
         _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(_mm_movehl_ps(av, av)), _mm_cvtps_pd(_mm_movehl_ps(bv, bv))),
                    _mm_cvtps_pd(_mm_movehl_ps(cv, cv)));
-    const __m128 y = _mm_movelh_ps(_mm_cvtpd_ps(lo), _mm_cvtpd_ps(hi));
+    const __m128 sums = _mm_movelh_ps(_mm_cvtpd_ps(lo), _mm_cvtpd_ps(hi));
     const __m128i low = _mm_castps_si128(
         _mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0x88)); /* the doubles' low halves */
     const __m128i high = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0xdd));
@@ -17698,10 +17724,10 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
     const __m128i zero =
         _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* exact, or below every float */
     const __m128i tiny = _mm_castps_si128(
-        _mm_cmple_ps(_mm_and_ps(y, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff))), _mm_set1_ps(0x1p-126f)));
+        _mm_cmple_ps(_mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff))), _mm_set1_ps(0x1p-126f)));
     if (_mm_movemask_epi8(_mm_or_si128(halfway, _mm_andnot_si128(zero, tiny))))
         return fold__f4_fma_exact(a, b, c);
-    return (fold__f4)y;
+    return (fold__f4)sums;
 }
 #endif
 
@@ -17711,9 +17737,9 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #ifdef FOLD__FMA_BY_DOUBLES
     return fold__f4_fma_doubles(a, b, c);
 #elif defined(FOLD_REPRODUCIBLE)
-    fold__f4 v = { fold__fmaf(a[0], b[0], c[0]), fold__fmaf(a[1], b[1], c[1]), fold__fmaf(a[2], b[2], c[2]),
-                   fold__fmaf(a[3], b[3], c[3]) };
-    return v;
+    fold__f4 sums = { fold__fmaf(a[0], b[0], c[0]), fold__fmaf(a[1], b[1], c[1]),
+                      fold__fmaf(a[2], b[2], c[2]), fold__fmaf(a[3], b[3], c[3]) };
+    return sums;
 #else
     return a * b + c;
 #endif
@@ -17722,48 +17748,48 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__V fold__f4
 #define FOLD__I fold__u4
 #define FOLD__M fold__u4
-#define FOLD__VSET(x) fold__f4_set(x)
-#define FOLD__VLOAD(p) fold__f4_load(p)
-#define FOLD__VSTORE(p, v) fold__f4_store(p, v)
+#define FOLD__VSET(value) fold__f4_set(value)
+#define FOLD__VLOAD(from) fold__f4_load(from)
+#define FOLD__VSTORE(to, value) fold__f4_store(to, value)
 #define FOLD__MASK size_t
-#define FOLD__TAIL(n) ((size_t)(n))
-#define FOLD__VLOAD_M(p, m) fold__f4_load_n(p, m)
-#define FOLD__VSTORE_M(p, v, m, n) fold__f4_store_n(p, v, (size_t)(n))
-#define FOLD__VSQRT(a) fold__f4_sqrt(a)
+#define FOLD__TAIL(count) ((size_t)(count))
+#define FOLD__VLOAD_M(from, mask) fold__f4_load_n(from, mask)
+#define FOLD__VSTORE_M(to, value, mask, count) fold__f4_store_n(to, value, (size_t)(count))
+#define FOLD__VSQRT(value) fold__f4_sqrt(value)
 #define FOLD__VFMA(a, b, c) fold__f4_fma(a, b, c)
 #define FOLD__VLT(a, b) ((fold__u4)((a) < (b)))
 #define FOLD__VEQ(a, b) ((fold__u4)((a) == (b)))
-#define FOLD__VSEL(m, a, b) fold__f4_sel(m, a, b)
-#define FOLD__VBITS(v) ((fold__u4)(v))
-#define FOLD__IFLOATS(i) ((fold__f4)(i))
-#define FOLD__ISET(x) fold__u4_set(x)
+#define FOLD__VSEL(mask, a, b) fold__f4_sel(mask, a, b)
+#define FOLD__VBITS(value) ((fold__u4)(value))
+#define FOLD__IFLOATS(bits) ((fold__f4)(bits))
+#define FOLD__ISET(bits) fold__u4_set(bits)
 #define FOLD__PARTS(F) F(0) F(1) F(2) F(3)
 
 #else
-FOLD__INLINE uint32_t fold__f1_bits(float x)
+FOLD__INLINE uint32_t fold__f1_bits(float value)
 {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
 }
-FOLD__INLINE float fold__f1_floats(uint32_t u)
+FOLD__INLINE float fold__f1_floats(uint32_t bits)
 {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
 #define FOLD__W 1
 #define FOLD__V float
 #define FOLD__I uint32_t
 #define FOLD__M int
-#define FOLD__VSET(x) (x)
-#define FOLD__VLOAD(p) (*(p))
-#define FOLD__VSTORE(p, v) (*(p) = (v))
+#define FOLD__VSET(value) (value)
+#define FOLD__VLOAD(from) (*(from))
+#define FOLD__VSTORE(to, value) (*(to) = (value))
 #define FOLD__MASK size_t
-#define FOLD__TAIL(n) ((size_t)(n))
-#define FOLD__VLOAD_M(p, m) ((m) ? *(p) : 0.0f)
-#define FOLD__VSTORE_M(p, v, m, n) FOLD__VSTORE(p, v)
-#define FOLD__VSQRT(a) sqrtf(a)
+#define FOLD__TAIL(count) ((size_t)(count))
+#define FOLD__VLOAD_M(from, mask) ((mask) ? *(from) : 0.0f)
+#define FOLD__VSTORE_M(to, value, mask, count) FOLD__VSTORE(to, value)
+#define FOLD__VSQRT(value) sqrtf(value)
 #ifdef FOLD_REPRODUCIBLE
 #define FOLD__VFMA(a, b, c) fold__fmaf(a, b, c)
 #else
@@ -17771,10 +17797,10 @@ FOLD__INLINE float fold__f1_floats(uint32_t u)
 #endif
 #define FOLD__VLT(a, b) ((a) < (b))
 #define FOLD__VEQ(a, b) (!((a) < (b)) && !((b) < (a)) && (a) <= (b))
-#define FOLD__VSEL(m, a, b) ((m) ? (a) : (b))
-#define FOLD__VBITS(v) fold__f1_bits(v)
-#define FOLD__IFLOATS(i) fold__f1_floats(i)
-#define FOLD__ISET(x) ((uint32_t)(x))
+#define FOLD__VSEL(mask, a, b) ((mask) ? (a) : (b))
+#define FOLD__VBITS(value) fold__f1_bits(value)
+#define FOLD__IFLOATS(bits) fold__f1_floats(bits)
+#define FOLD__ISET(bits) ((uint32_t)(bits))
 #define FOLD__PARTS(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
 #endif
 
@@ -17794,16 +17820,16 @@ FOLD__INLINE float fold__f1_floats(uint32_t u)
 #define FOLD__ISUB(a, b) ((a) - (b))
 #define FOLD__IAND(a, b) ((a) & (b))
 #define FOLD__IXOR(a, b) ((a) ^ (b))
-#define FOLD__ISHL(a, n) ((a) << (n))
-#define FOLD__ISHR(a, n) ((a) >> (n))
+#define FOLD__ISHL(bits, shift) ((bits) << (shift))
+#define FOLD__ISHR(bits, shift) ((bits) >> (shift))
 #endif
 #if FOLD__SIMD_PASS > 1 && FOLD__GNU_VECTORS
-#define FOLD__VBITS(v) ((FOLD__I)(v))
-#define FOLD__ISET(x) ((FOLD__I)FOLD__VSETI((int)(x)))
+#define FOLD__VBITS(value) ((FOLD__I)(value))
+#define FOLD__ISET(bits) ((FOLD__I)FOLD__VSETI((int)(bits)))
 #endif
 
-#define FOLD__VABS(a) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(a), FOLD__ISET(0x7fffffffu)))
-#define FOLD__VNEG(a) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(a), FOLD__ISET(0x80000000u)))
+#define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
+#define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
 
 /* ---- exp, log and what is made of them ----
    The same operations on every path. Largest errors found, in ulp over every seventh float of the 2^32:
@@ -17819,11 +17845,11 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *numb
 {
     FOLD__NO_CONTRACT
     const FOLD__V magic = FOLD__VSET(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-    FOLD__V z = FOLD__VFMA(x, FOLD__VSET(0x1.715476p+0f), magic), nf = FOLD__VSUB(z, magic), r;
-    *number = FOLD__ISUB(FOLD__VBITS(z), FOLD__ISET(0x4b400000u));
-    r = FOLD__VFMA(nf, FOLD__VSET(-0x1.62e4p-1f),
+    FOLD__V rounded = FOLD__VFMA(x, FOLD__VSET(0x1.715476p+0f), magic), whole = FOLD__VSUB(rounded, magic), r;
+    *number = FOLD__ISUB(FOLD__VBITS(rounded), FOLD__ISET(0x4b400000u));
+    r = FOLD__VFMA(whole, FOLD__VSET(-0x1.62e4p-1f),
                    x); /* ln 2 in two parts, the first so short that n times it is exact */
-    return FOLD__VFMA(nf, FOLD__VSET(-0x1.7f7d1cp-20f), r);
+    return FOLD__VFMA(whole, FOLD__VSET(-0x1.7f7d1cp-20f), r);
 }
 
 /* (exp(r) - 1 - r) / r^2 for |r| <= ln 2 / 2. */
@@ -17838,7 +17864,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
 }
 
 /* exp(r) 2^n. 2^n is applied in two factors: it overflows to infinity and rounds once into the denormals. */
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I count)
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
 {
     FOLD__NO_CONTRACT
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -17846,20 +17872,20 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I count)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    count = FOLD__IADD(count, FOLD__ISET(254u)); /* both halves' exponent bias; now positive */
-    half = FOLD__ISHR(count, 1);
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* both halves' exponent bias; now positive */
+    half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
-    count = FOLD__ISUB(count, half);
-    return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(count, 23)));
+    number = FOLD__ISUB(number, half);
+    return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
 /* exp of x <= 89. The bounds are written so that NaN passes. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
-    FOLD__I count;
-    FOLD__V r = FOLD__ISA(exp_reduce)(FOLD__VMAX(low, x), &count);
-    return FOLD__ISA(exp_made)(r, count);
+    FOLD__I number;
+    FOLD__V r = FOLD__ISA(exp_reduce)(FOLD__VMAX(low, x), &number);
+    return FOLD__ISA(exp_made)(r, number);
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp)(FOLD__V x)
@@ -17869,21 +17895,21 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp)(FOLD__V x)
 }
 
 /* log(1 + f) + e ln 2 for f in [sqrt(1/2) - 1, sqrt(2) - 1]. */
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_core)(FOLD__V f, FOLD__V e)
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_core)(FOLD__V fraction, FOLD__V exponent)
 {
     FOLD__NO_CONTRACT
-    FOLD__V sum = FOLD__VMUL(f, f), p = FOLD__VSET(-0x1.38c1a2p-4f);
-    p = FOLD__VFMA(p, f, FOLD__VSET(0x1.056496p-3f));
-    p = FOLD__VFMA(p, f, FOLD__VSET(-0x1.0d875ap-3f));
-    p = FOLD__VFMA(p, f, FOLD__VSET(0x1.22d90ap-3f));
-    p = FOLD__VFMA(p, f, FOLD__VSET(-0x1.5471f6p-3f));
-    p = FOLD__VFMA(p, f, FOLD__VSET(0x1.99a012p-3f));
-    p = FOLD__VFMA(p, f, FOLD__VSET(-0x1.000228p-2f));
-    p = FOLD__VFMA(p, f, FOLD__VSET(0x1.555554p-2f));
-    p = FOLD__VFMA(p, f, FOLD__VSET(-0.5f));
-    p = FOLD__VFMA(sum, p, FOLD__VMUL(e, FOLD__VSET(0x1.7f7d1cp-20f)));
-    p = FOLD__VADD(f, p);
-    return FOLD__VFMA(e, FOLD__VSET(0x1.62e4p-1f), p);
+    FOLD__V square = FOLD__VMUL(fraction, fraction), p = FOLD__VSET(-0x1.38c1a2p-4f);
+    p = FOLD__VFMA(p, fraction, FOLD__VSET(0x1.056496p-3f));
+    p = FOLD__VFMA(p, fraction, FOLD__VSET(-0x1.0d875ap-3f));
+    p = FOLD__VFMA(p, fraction, FOLD__VSET(0x1.22d90ap-3f));
+    p = FOLD__VFMA(p, fraction, FOLD__VSET(-0x1.5471f6p-3f));
+    p = FOLD__VFMA(p, fraction, FOLD__VSET(0x1.99a012p-3f));
+    p = FOLD__VFMA(p, fraction, FOLD__VSET(-0x1.000228p-2f));
+    p = FOLD__VFMA(p, fraction, FOLD__VSET(0x1.555554p-2f));
+    p = FOLD__VFMA(p, fraction, FOLD__VSET(-0.5f));
+    p = FOLD__VFMA(square, p, FOLD__VMUL(exponent, FOLD__VSET(0x1.7f7d1cp-20f)));
+    p = FOLD__VADD(fraction, p);
+    return FOLD__VFMA(exponent, FOLD__VSET(0x1.62e4p-1f), p);
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
@@ -17891,18 +17917,18 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
     FOLD__NO_CONTRACT
     const FOLD__V zero = FOLD__VZERO(), inf = FOLD__VSET(INFINITY), tiny = FOLD__VSET(0x1p-126f);
     FOLD__M denormal = FOLD__VLT(x, tiny);
-    FOLD__V up = FOLD__VMUL(x, FOLD__VSET(8388608.0f)), v = FOLD__VSEL(denormal, up, x);
+    FOLD__V up = FOLD__VMUL(x, FOLD__VSET(8388608.0f)), scaled = FOLD__VSEL(denormal, up, x);
     FOLD__V bias =
         FOLD__VSEL(denormal, FOLD__VSET(8388608.0f + 127.0f + 23.0f), FOLD__VSET(8388608.0f + 127.0f));
-    FOLD__I bits = FOLD__VBITS(v),
-            e = FOLD__ISHR(FOLD__IADD(bits, FOLD__ISET(0x3f800000u - 0x3f3504f3u)), 23);
-    FOLD__V m = FOLD__IFLOATS(
-        FOLD__IADD(FOLD__ISUB(bits, FOLD__ISHL(e, 23)), FOLD__ISET(0x3f800000u))); /* sqrt(1/2) .. sqrt(2) */
-    FOLD__V ef = FOLD__VSUB(FOLD__IFLOATS(FOLD__IADD(e, FOLD__ISET(0x4b000000u))), bias);
-    FOLD__V y = FOLD__ISA(log_core)(FOLD__VSUB(m, FOLD__VSET(1.0f)), ef);
+    FOLD__I bits = FOLD__VBITS(scaled),
+            exponent = FOLD__ISHR(FOLD__IADD(bits, FOLD__ISET(0x3f800000u - 0x3f3504f3u)), 23);
+    FOLD__V mantissa = FOLD__IFLOATS(FOLD__IADD(FOLD__ISUB(bits, FOLD__ISHL(exponent, 23)),
+                                                FOLD__ISET(0x3f800000u))); /* sqrt(1/2) .. sqrt(2) */
+    FOLD__V exponent_float = FOLD__VSUB(FOLD__IFLOATS(FOLD__IADD(exponent, FOLD__ISET(0x4b000000u))), bias);
+    FOLD__V result = FOLD__ISA(log_core)(FOLD__VSUB(mantissa, FOLD__VSET(1.0f)), exponent_float);
     FOLD__V edge = FOLD__VSEL(FOLD__VEQ(x, zero), FOLD__VSET(-INFINITY), FOLD__VSET(NAN));
-    y = FOLD__VSEL(FOLD__VLT(zero, x), y, edge);
-    return FOLD__VSEL(FOLD__VLT(x, inf), y, x); /* NaN and infinity are their own logarithms */
+    result = FOLD__VSEL(FOLD__VLT(zero, x), result, edge);
+    return FOLD__VSEL(FOLD__VLT(x, inf), result, x); /* NaN and infinity are their own logarithms */
 }
 
 /* From exp(-|x|), which cannot overflow. */
@@ -17926,12 +17952,12 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
-    FOLD__V ax = FOLD__VABS(x), c = FOLD__VMIN(ten, ax), r, q, sum;
-    FOLD__I count, sign = FOLD__IAND(FOLD__VBITS(x), FOLD__ISET(0x80000000u));
-    r = FOLD__ISA(exp_reduce)(FOLD__VADD(c, c), &count);
+    FOLD__V magnitude = FOLD__VABS(x), bounded = FOLD__VMIN(ten, magnitude), r, q, power;
+    FOLD__I number, sign = FOLD__IAND(FOLD__VBITS(x), FOLD__ISET(0x80000000u));
+    r = FOLD__ISA(exp_reduce)(FOLD__VADD(bounded, bounded), &number);
     q = FOLD__VFMA(FOLD__VMUL(r, r), FOLD__ISA(exp_tail)(r), r);
-    sum = FOLD__IFLOATS(FOLD__ISHL(FOLD__IADD(count, FOLD__ISET(127u)), 23));
-    q = FOLD__VFMA(sum, q, FOLD__VSUB(sum, FOLD__VSET(1.0f)));
+    power = FOLD__IFLOATS(FOLD__ISHL(FOLD__IADD(number, FOLD__ISET(127u)), 23));
+    q = FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
     q = FOLD__VDIV(q, FOLD__VADD(q, FOLD__VSET(2.0f)));
     return FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(q), sign));
 }
@@ -17944,9 +17970,9 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
     FOLD__V u =
         FOLD__ISA(exp_low)(FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(FOLD__VABS(x)), FOLD__ISET(0x80000000u))));
     FOLD__M large = FOLD__VLT(FOLD__VSET(0.41421356f), u);
-    FOLD__V f = FOLD__VSEL(large, FOLD__VMUL(FOLD__VSUB(u, one), FOLD__VSET(0.5f)), u);
+    FOLD__V fraction = FOLD__VSEL(large, FOLD__VMUL(FOLD__VSUB(u, one), FOLD__VSET(0.5f)), u);
     FOLD__V above = FOLD__VMAX(x, zero);
-    return FOLD__VADD(above, FOLD__ISA(log_core)(f, FOLD__VSEL(large, one, zero)));
+    return FOLD__VADD(above, FOLD__ISA(log_core)(fraction, FOLD__VSEL(large, one, zero)));
 }
 
 /* a b - c rounded once, where c is near a b. */
@@ -17960,8 +17986,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
     const FOLD__I upper = FOLD__ISET(0xfffff000u);
     FOLD__V ah = FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(a), upper)), al = FOLD__VSUB(a, ah);
     FOLD__V bh = FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(b), upper)), bl = FOLD__VSUB(b, bh);
-    FOLD__V t = FOLD__VADD(FOLD__VSUB(FOLD__VMUL(ah, bh), c), FOLD__VMUL(ah, bl));
-    return FOLD__VADD(FOLD__VADD(t, FOLD__VMUL(al, bh)), FOLD__VMUL(al, bl));
+    FOLD__V sum = FOLD__VADD(FOLD__VSUB(FOLD__VMUL(ah, bh), c), FOLD__VMUL(ah, bl));
+    return FOLD__VADD(FOLD__VADD(sum, FOLD__VMUL(al, bh)), FOLD__VMUL(al, bl));
 #endif
 }
 
@@ -18010,31 +18036,31 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V high = FOLD__VSET(12.0f);
-    FOLD__V sum = FOLD__ISA(gelu_sigmoid)(x), t;
+    FOLD__V sigmoid = FOLD__ISA(gelu_sigmoid)(x), slope;
     x = FOLD__VMIN(high, FOLD__ISA(gelu_low)(x));
-    t = FOLD__VFMA(FOLD__VMUL(x, x), FOLD__VSET(0x1.b6676cp-3f), FOLD__VSET(0x1.988454p+0f));
-    t = FOLD__VMUL(FOLD__VMUL(x, t), FOLD__VSUB(FOLD__VSET(1.0f), sum));
-    return FOLD__VFMA(t, sum, sum);
+    slope = FOLD__VFMA(FOLD__VMUL(x, x), FOLD__VSET(0x1.b6676cp-3f), FOLD__VSET(0x1.988454p+0f));
+    slope = FOLD__VMUL(FOLD__VMUL(x, slope), FOLD__VSUB(FOLD__VSET(1.0f), sigmoid));
+    return FOLD__VFMA(slope, sigmoid, sigmoid);
 }
 
 /* ---- maps ---- */
 
 /* The rows of y, a, b and c as variables: a store to y might change what `all` points to, for all a compiler
    knows. An operand the map does not use is y. */
-#define FOLD__MAP_BEGIN(y, a, b, c)                                                                        \
-    const fold_rows *others = all ? all : fold__no_others, yr = others[0], ar = others[1], br = others[2], \
-                    cr = others[3];                                                                        \
-    if (!a)                                                                                                \
-        a = y;                                                                                             \
-    if (!b)                                                                                                \
-        b = y;                                                                                             \
-    if (!c)                                                                                                \
-        c = y;
-#define FOLD__MAP_NEXT(y, a, b, c) \
-    y = fold__next(&yr, y, r);     \
-    a = fold__next(&ar, a, r);     \
-    b = fold__next(&br, b, r);     \
-    c = fold__next(&cr, c, r);
+#define FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
+    const fold_rows *others = all ? all : fold__no_others, out_rows = others[0], a_rows = others[1], \
+                    b_rows = others[2], c_rows = others[3];                                          \
+    if (!in_a)                                                                                       \
+        in_a = out;                                                                                  \
+    if (!in_b)                                                                                       \
+        in_b = out;                                                                                  \
+    if (!in_c)                                                                                       \
+        in_c = out;
+#define FOLD__MAP_NEXT(out, in_a, in_b, in_c) \
+    out = fold__next(&out_rows, out, row);    \
+    in_a = fold__next(&a_rows, in_a, row);    \
+    in_b = fold__next(&b_rows, in_b, row);    \
+    in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
 /* One loop for all of them: choosing anew for every vector costs little when vectors are short. The remainder
@@ -18042,67 +18068,67 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 #define FOLD__A a
 #define FOLD__B b
 #define FOLD__C c
-#define FOLD__S s
+#define FOLD__S scalars
 #define FOLD__MAP_CASE(name, expression) \
-    case FOLD__MAP_##name: y = expression; break;
-static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb, const float *pc, float ps,
-                           size_t count, size_t rows, const fold_rows *all)
+    case FOLD__MAP_##name: result = expression; break;
+static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
+                           float scalar, size_t count, size_t rows, const fold_rows *all)
 {
     FOLD__NO_CONTRACT
-    const FOLD__V s = FOLD__VSET(ps);
-    size_t r = 0, i;
-    FOLD__MAP_BEGIN(py, pa, pb, pc)
+    const FOLD__V scalars = FOLD__VSET(scalar);
+    size_t row = 0, at;
+    FOLD__MAP_BEGIN(out, in_a, in_b, in_c)
     for (;;) {
-        for (i = 0; i + FOLD__W <= count; i += FOLD__W) {
-            const FOLD__V a = FOLD__VLOAD(pa + i), b = FOLD__VLOAD(pb + i), c = FOLD__VLOAD(pc + i);
-            FOLD__V y = s;
+        for (at = 0; at + FOLD__W <= count; at += FOLD__W) {
+            const FOLD__V a = FOLD__VLOAD(in_a + at), b = FOLD__VLOAD(in_b + at), c = FOLD__VLOAD(in_c + at);
+            FOLD__V result = scalars;
             switch (map) {
                 FOLD__MAPS(FOLD__MAP_CASE, FOLD__MAP_CASE) default : break;
             }
-            FOLD__VSTORE(py + i, y);
+            FOLD__VSTORE(out + at, result);
         }
-        if (i < count) {
-            const size_t bytes = (count - i) * sizeof(float);
-            float t[4][FOLD__W] = { { 0.0f } };
-            memcpy(t[0], pa + i, bytes);
-            memcpy(t[1], pb + i, bytes);
-            memcpy(t[2], pc + i, bytes);
-            FOLD__ISA(map)(map, t[3], t[0], t[1], t[2], ps, FOLD__W, 1, NULL);
-            memcpy(py + i, t[3], bytes);
+        if (at < count) {
+            const size_t bytes = (count - at) * sizeof(float);
+            float padded[4][FOLD__W] = { { 0.0f } };
+            memcpy(padded[0], in_a + at, bytes);
+            memcpy(padded[1], in_b + at, bytes);
+            memcpy(padded[2], in_c + at, bytes);
+            FOLD__ISA(map)(map, padded[3], padded[0], padded[1], padded[2], scalar, FOLD__W, 1, NULL);
+            memcpy(out + at, padded[3], bytes);
         }
-        if (++r >= rows)
+        if (++row >= rows)
             return;
-        FOLD__MAP_NEXT(py, pa, pb, pc)
+        FOLD__MAP_NEXT(out, in_a, in_b, in_c)
     }
 }
-#define FOLD__MAP_DEFINE(name, expression)                                                               \
-    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, \
-                                      size_t n, size_t rows, const fold_rows *all)                       \
-    {                                                                                                    \
-        FOLD__ISA(map)(FOLD__MAP_##name, y, a, b, c, s, n, rows, all);                                   \
+#define FOLD__MAP_DEFINE(name, expression)                                                                 \
+    static void FOLD__ISA(map_##name)(float *out, const float *in_a, const float *in_b, const float *in_c, \
+                                      float scalar, size_t count, size_t rows, const fold_rows *all)       \
+    {                                                                                                      \
+        FOLD__ISA(map)(FOLD__MAP_##name, out, in_a, in_b, in_c, scalar, count, rows, all);                 \
     }
 
 #elif FOLD__SIMD_PASS == 128
-#define FOLD__A FOLD__VLOAD(a + i)
-#define FOLD__B FOLD__VLOAD(b + i)
-#define FOLD__C FOLD__VLOAD(c + i)
-#define FOLD__S FOLD__VSET(s)
-#define FOLD__MAP_DEFINE(name, expression)                                                               \
-    static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, float s, \
-                                      size_t n, size_t rows, const fold_rows *all)                       \
-    {                                                                                                    \
-        FOLD__NO_CONTRACT                                                                                \
-        size_t r = 0, i;                                                                                 \
-        FOLD__MAP_BEGIN(y, a, b, c)                                                                      \
-        for (;;) {                                                                                       \
-            for (i = 0; i + FOLD__W <= n; i += FOLD__W)                                                  \
-                FOLD__VSTORE(y + i, expression);                                                         \
-            if (i < n)                                                                                   \
-                fold__map_rest(FOLD__ISA(map_##name), y, a, b, c, s, i, n);                              \
-            if (++r >= rows)                                                                             \
-                return;                                                                                  \
-            FOLD__MAP_NEXT(y, a, b, c)                                                                   \
-        }                                                                                                \
+#define FOLD__A FOLD__VLOAD(in_a + at)
+#define FOLD__B FOLD__VLOAD(in_b + at)
+#define FOLD__C FOLD__VLOAD(in_c + at)
+#define FOLD__S FOLD__VSET(scalar)
+#define FOLD__MAP_DEFINE(name, expression)                                                                 \
+    static void FOLD__ISA(map_##name)(float *out, const float *in_a, const float *in_b, const float *in_c, \
+                                      float scalar, size_t count, size_t rows, const fold_rows *all)       \
+    {                                                                                                      \
+        FOLD__NO_CONTRACT                                                                                  \
+        size_t row = 0, at;                                                                                \
+        FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                             \
+        for (;;) {                                                                                         \
+            for (at = 0; at + FOLD__W <= count; at += FOLD__W)                                             \
+                FOLD__VSTORE(out + at, expression);                                                        \
+            if (at < count)                                                                                \
+                fold__map_rest(FOLD__ISA(map_##name), out, in_a, in_b, in_c, scalar, at, count);           \
+            if (++row >= rows)                                                                             \
+                return;                                                                                    \
+            FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                          \
+        }                                                                                                  \
     }
 
 #else
@@ -18110,65 +18136,66 @@ static void FOLD__ISA(map)(int map, float *py, const float *pa, const float *pb,
 #define FOLD__A va
 #define FOLD__B vb
 #define FOLD__C vc
-#define FOLD__S FOLD__VSET(s)
-#define FOLD__MAP_LOAD(LOAD)                                \
-    const FOLD__V va = LOAD(a), vb = LOAD(b), vc = LOAD(c); \
-    (void)va;                                               \
-    (void)vb;                                               \
+#define FOLD__S FOLD__VSET(scalar)
+#define FOLD__MAP_LOAD(LOAD)                                         \
+    const FOLD__V va = LOAD(in_a), vb = LOAD(in_b), vc = LOAD(in_c); \
+    (void)va;                                                        \
+    (void)vb;                                                        \
     (void)vc;
-#define FOLD__MAP_WHOLE(p) FOLD__VLOAD(p + i)
-#define FOLD__MAP_REST(p) FOLD__VLOAD_M(p + i, last)
+#define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
+#define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
 
 #if FOLD__SIMD_PASS == 512
 /* Rows of at most eight floats go two by two. */
-#define FOLD__MAP_TWO(p)                                                                           \
-    _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, p##0)), \
-                             _mm256_maskz_loadu_ps(half, p), 1)
-#define FOLD__MAP_PAIRS(expression)                                                          \
-    for (; n <= 8 && r + 1 < rows;) {                                                        \
-        const __mmask8 half = (__mmask8)last;                                                \
-        const float *a0 = a, *b0 = b, *c0 = c;                                               \
-        float *y0 = y;                                                                       \
-        r++;                                                                                 \
-        FOLD__MAP_NEXT(y, a, b, c)                                                           \
-        FOLD__MAP_LOAD(FOLD__MAP_TWO)                                                        \
-        const FOLD__V v = expression;                                                        \
-        _mm256_mask_storeu_ps(y0, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, v, 0)); \
-        _mm256_mask_storeu_ps(y, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, v, 1));  \
-        if (++r >= rows)                                                                     \
-            return;                                                                          \
-        FOLD__MAP_NEXT(y, a, b, c)                                                           \
+#define FOLD__MAP_TWO(in)                                                                           \
+    _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, in##0)), \
+                             _mm256_maskz_loadu_ps(half, in), 1)
+#define FOLD__MAP_PAIRS(expression)                                                               \
+    for (; count <= 8 && row + 1 < rows;) {                                                       \
+        const __mmask8 half = (__mmask8)last;                                                     \
+        const float *in_a0 = in_a, *in_b0 = in_b, *in_c0 = in_c;                                  \
+        float *out0 = out;                                                                        \
+        row++;                                                                                    \
+        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                     \
+        FOLD__MAP_LOAD(FOLD__MAP_TWO)                                                             \
+        const FOLD__V both = expression;                                                          \
+        _mm256_mask_storeu_ps(out0, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, both, 0)); \
+        _mm256_mask_storeu_ps(out, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, both, 1));  \
+        if (++row >= rows)                                                                        \
+            return;                                                                               \
+        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                     \
     }
 #else
 #define FOLD__MAP_PAIRS(expression)
 #endif
 
-#define FOLD__MAP_DEFINE(name, expression)                                                                   \
-    FOLD__TARGET static void FOLD__ISA(map_##name)(float *y, const float *a, const float *b, const float *c, \
-                                                   float s, size_t n, size_t rows, const fold_rows *all)     \
-    {                                                                                                        \
-        FOLD__NO_CONTRACT                                                                                    \
-        const FOLD__MASK last = FOLD__TAIL(n % FOLD__W);                                                     \
-        size_t r = 0, i = 0;                                                                                 \
-        FOLD__MAP_BEGIN(y, a, b, c)                                                                          \
-        (void)s;                                                                                             \
-        if (!n)                                                                                              \
-            return;                                                                                          \
-        FOLD__MAP_PAIRS(expression)                                                                          \
-        for (;;) {                                                                                           \
-            if (n - i >= FOLD__W) {                                                                          \
-                FOLD__MAP_LOAD(FOLD__MAP_WHOLE) FOLD__VSTORE(y + i, expression);                             \
-            } else {                                                                                         \
-                FOLD__MAP_LOAD(FOLD__MAP_REST) FOLD__VSTORE_M(y + i, expression, last, n - i);               \
-            }                                                                                                \
-            i += FOLD__W;                                                                                    \
-            if (i < n)                                                                                       \
-                continue;                                                                                    \
-            if (++r >= rows)                                                                                 \
-                return;                                                                                      \
-            i = 0;                                                                                           \
-            FOLD__MAP_NEXT(y, a, b, c)                                                                       \
-        }                                                                                                    \
+#define FOLD__MAP_DEFINE(name, expression)                                                             \
+    FOLD__TARGET static void FOLD__ISA(map_##name)(float *out, const float *in_a, const float *in_b,   \
+                                                   const float *in_c, float scalar, size_t count,      \
+                                                   size_t rows, const fold_rows *all)                  \
+    {                                                                                                  \
+        FOLD__NO_CONTRACT                                                                              \
+        const FOLD__MASK last = FOLD__TAIL(count % FOLD__W);                                           \
+        size_t row = 0, at = 0;                                                                        \
+        FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                         \
+        (void)scalar;                                                                                  \
+        if (!count)                                                                                    \
+            return;                                                                                    \
+        FOLD__MAP_PAIRS(expression)                                                                    \
+        for (;;) {                                                                                     \
+            if (count - at >= FOLD__W) {                                                               \
+                FOLD__MAP_LOAD(FOLD__MAP_WHOLE) FOLD__VSTORE(out + at, expression);                    \
+            } else {                                                                                   \
+                FOLD__MAP_LOAD(FOLD__MAP_REST) FOLD__VSTORE_M(out + at, expression, last, count - at); \
+            }                                                                                          \
+            at += FOLD__W;                                                                             \
+            if (at < count)                                                                            \
+                continue;                                                                              \
+            if (++row >= rows)                                                                         \
+                return;                                                                                \
+            at = 0;                                                                                    \
+            FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                      \
+        }                                                                                              \
     }
 #endif
 #define FOLD__MAP_ENTRY(name, expression) FOLD__ISA(map_##name),
@@ -18184,53 +18211,55 @@ FOLD__MAPS(FOLD__MAP_DEFINE, FOLD__LIGHT)
 /* ---- sixteen lanes, in as many vectors as that takes ---- */
 
 #define FOLD__L FOLD__ISA(lanes)
-#define FOLD__PART(i) FOLD__V p##i;
+#define FOLD__PART(index) FOLD__V part##index;
 typedef struct FOLD__L {
     FOLD__PARTS(FOLD__PART)
 } FOLD__L;
 #undef FOLD__PART
 
-FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_set)(float x)
+FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_set)(float value)
 {
-    FOLD__L l;
-#define FOLD__PART(i) l.p##i = FOLD__VSET(x);
+    FOLD__L lanes;
+#define FOLD__PART(index) lanes.part##index = FOLD__VSET(value);
     FOLD__PARTS(FOLD__PART)
 #undef FOLD__PART
-    return l;
+    return lanes;
 }
 
-FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *a)
+FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *from)
 {
-    FOLD__L l;
-#define FOLD__PART(i) l.p##i = FOLD__VLOAD(a + i * FOLD__W);
+    FOLD__L lanes;
+#define FOLD__PART(index) lanes.part##index = FOLD__VLOAD(from + index * FOLD__W);
     FOLD__PARTS(FOLD__PART)
 #undef FOLD__PART
-    return l;
+    return lanes;
 }
 
 /* The first n floats, then zeros. */
 #if FOLD__W <= 4
-FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *a, int columns)
+FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int count)
 {
     float lanes[FOLD__LANES] = { 0.0f };
-    memcpy(lanes, a, (size_t)columns * sizeof *lanes);
+    memcpy(lanes, from, (size_t)count * sizeof *lanes);
     return FOLD__ISA(lanes_load)(lanes);
 }
 #else
-#define FOLD__HAVE(i) (n <= i * FOLD__W ? 0 : n - i * FOLD__W > FOLD__W ? FOLD__W : n - i * FOLD__W)
-FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load_n)(const float *a, int n)
+#define FOLD__HAVE(part) \
+    (count <= part * FOLD__W ? 0 : count - part * FOLD__W > FOLD__W ? FOLD__W : count - part * FOLD__W)
+FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int count)
 {
-    FOLD__L l;
-#define FOLD__PART(i) l.p##i = FOLD__VLOAD_M(a + i * FOLD__W, FOLD__TAIL(FOLD__HAVE(i)));
+    FOLD__L lanes;
+#define FOLD__PART(index) \
+    lanes.part##index = FOLD__VLOAD_M(from + index * FOLD__W, FOLD__TAIL(FOLD__HAVE(index)));
     FOLD__PARTS(FOLD__PART)
 #undef FOLD__PART
-    return l;
+    return lanes;
 }
 #endif
 
-FOLD__TARGET FOLD__INLINE void FOLD__ISA(lanes_store)(float *y, const FOLD__L *l)
+FOLD__TARGET FOLD__INLINE void FOLD__ISA(lanes_store)(float *to, const FOLD__L *lanes)
 {
-#define FOLD__PART(i) FOLD__VSTORE(y + i * FOLD__W, l->p##i);
+#define FOLD__PART(index) FOLD__VSTORE(to + index * FOLD__W, lanes->part##index);
     FOLD__PARTS(FOLD__PART)
 #undef FOLD__PART
 }
@@ -18238,7 +18267,7 @@ FOLD__TARGET FOLD__INLINE void FOLD__ISA(lanes_store)(float *y, const FOLD__L *l
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_fma)(FOLD__L a, FOLD__L b, FOLD__L c)
 {
     FOLD__NO_CONTRACT
-#define FOLD__PART(i) c.p##i = FOLD__VFMA(a.p##i, b.p##i, c.p##i);
+#define FOLD__PART(index) c.part##index = FOLD__VFMA(a.part##index, b.part##index, c.part##index);
     FOLD__PARTS(FOLD__PART)
 #undef FOLD__PART
     return c;
@@ -18247,7 +18276,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_fma)(FOLD__L a, FOLD__L b, FOL
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_add)(FOLD__L a, FOLD__L b)
 {
     FOLD__NO_CONTRACT
-#define FOLD__PART(i) a.p##i = FOLD__VADD(a.p##i, b.p##i);
+#define FOLD__PART(index) a.part##index = FOLD__VADD(a.part##index, b.part##index);
     FOLD__PARTS(FOLD__PART)
 #undef FOLD__PART
     return a;
@@ -18255,7 +18284,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_add)(FOLD__L a, FOLD__L b)
 
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 {
-#define FOLD__PART(i) a.p##i = FOLD__VMAX(a.p##i, b.p##i);
+#define FOLD__PART(index) a.part##index = FOLD__VMAX(a.part##index, b.part##index);
     FOLD__PARTS(FOLD__PART)
 #undef FOLD__PART
     return a;
@@ -18265,25 +18294,25 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 256
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
 FOLD__TARGET FOLD__NOINLINE static float
-FOLD__ISA(join)(FOLD__V v) /* inlined, gcc 12 makes a mess of the loops before it */
+FOLD__ISA(join)(FOLD__V lanes) /* inlined, gcc 12 makes a mess of the loops before it */
 #else
-FOLD__TARGET FOLD__INLINE float FOLD__ISA(join)(FOLD__V v)
+FOLD__TARGET FOLD__INLINE float FOLD__ISA(join)(FOLD__V lanes)
 #endif
 {
-    __m128 t;
+    __m128 quarter;
 #if FOLD__SIMD_PASS == 512
-    __m256 h = _mm256_add_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, v, 0),
-                             _mm512_maskz_extractf32x8_ps((__mmask8)0xff, v, 1));
+    __m256 half = _mm256_add_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes, 0),
+                                _mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes, 1));
 #else
-    __m256 h = v;
+    __m256 half = lanes;
 #endif
-    t = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
-    t = _mm_add_ps(t, _mm_movehl_ps(t, t));
-    t = _mm_add_ss(t, _mm_shuffle_ps(t, t, 1));
+    quarter = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    quarter = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    quarter = _mm_add_ss(quarter, _mm_shuffle_ps(quarter, quarter, 1));
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
     _mm256_zeroupper(); /* gcc leaves it out where a vector is an argument, which slows all that follows */
 #endif
-    return _mm_cvtss_f32(t);
+    return _mm_cvtss_f32(quarter);
 }
 #endif
 
@@ -18291,33 +18320,33 @@ FOLD__TARGET FOLD__INLINE float FOLD__ISA(lanes_sum)(FOLD__L lanes)
 {
     FOLD__NO_CONTRACT
 #if FOLD__SIMD_PASS == 512
-    return FOLD__ISA(join)(lanes.p0);
+    return FOLD__ISA(join)(lanes.part0);
 #elif FOLD__SIMD_PASS == 256
-    return FOLD__ISA(join)(_mm256_add_ps(lanes.p0, lanes.p1));
+    return FOLD__ISA(join)(_mm256_add_ps(lanes.part0, lanes.part1));
 #elif FOLD__SIMD_PASS == 128
-    const float32x4_t v = (lanes.p0 + lanes.p2) + (lanes.p1 + lanes.p3);
-    const float32x2_t h = vget_low_f32(v) + vget_high_f32(v);
-    return vget_lane_f32(h, 0) + vget_lane_f32(h, 1);
+    const float32x4_t four = (lanes.part0 + lanes.part2) + (lanes.part1 + lanes.part3);
+    const float32x2_t two = vget_low_f32(four) + vget_high_f32(four);
+    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 #else
-    float t[FOLD__LANES];
-    int half, i;
-    FOLD__ISA(lanes_store)(t, &lanes);
+    float sums[FOLD__LANES];
+    int half, lane;
+    FOLD__ISA(lanes_store)(sums, &lanes);
     for (half = FOLD__LANES / 2; half > 0; half /= 2)
-        for (i = 0; i < half; i++)
-            t[i] = t[i] + t[i + half];
-    return t[0];
+        for (lane = 0; lane < half; lane++)
+            sums[lane] = sums[lane] + sums[lane + half];
+    return sums[0];
 #endif
 }
 
 /* ---- reductions inside a row ---- */
 
-FOLD__TARGET static float FOLD__ISA(sum)(const float *a, size_t count)
+FOLD__TARGET static float FOLD__ISA(sum)(const float *from, size_t count)
 {
     FOLD__L lanes = FOLD__ISA(lanes_set)(0.0f);
-    for (; count >= FOLD__LANES; count -= FOLD__LANES, a += FOLD__LANES)
-        lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load)(a));
+    for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
+        lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load)(from));
     if (count)
-        lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load_n)(a, (int)count));
+        lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load_n)(from, (int)count));
     return FOLD__ISA(lanes_sum)(lanes);
 }
 
@@ -18332,38 +18361,38 @@ FOLD__TARGET static float FOLD__ISA(dot)(const float *left, const float *right, 
     return FOLD__ISA(lanes_sum)(lanes);
 }
 
-FOLD__TARGET static float FOLD__ISA(max)(const float *a, size_t count)
+FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
 {
     FOLD__L lanes = FOLD__ISA(lanes_set)(-INFINITY);
-    float t[FOLD__LANES];
-    int half, i;
-    for (; count >= FOLD__LANES; count -= FOLD__LANES, a += FOLD__LANES)
-        lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(a), lanes);
+    float padded[FOLD__LANES];
+    int half, lane;
+    for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
+        lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
     if (count) {
-        for (i = 0; i < FOLD__LANES; i++)
-            t[i] = (size_t)i < count ? a[i] : -INFINITY;
-        lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(t), lanes);
+        for (lane = 0; lane < FOLD__LANES; lane++)
+            padded[lane] = (size_t)lane < count ? from[lane] : -INFINITY;
+        lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(padded), lanes);
     }
-    FOLD__ISA(lanes_store)(t, &lanes);
+    FOLD__ISA(lanes_store)(padded, &lanes);
     for (half = FOLD__LANES / 2; half > 0; half /= 2)
-        for (i = 0; i < half; i++)
-            t[i] = t[i + half] > t[i] ? t[i + half] : t[i];
-    return t[0];
+        for (lane = 0; lane < half; lane++)
+            padded[lane] = padded[lane + half] > padded[lane] ? padded[lane + half] : padded[lane];
+    return padded[0];
 }
 
-FOLD__TARGET static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, size_t count)
+FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float largest, size_t count)
 {
     const size_t tile = 1024; /* of the first cache level; the sum's lanes run on from tile to tile */
     FOLD__L lanes = FOLD__ISA(lanes_set)(0.0f);
-    for (size_t part; count; count -= part, a += part, y += part) {
-        size_t i = 0;
+    for (size_t part; count; count -= part, from += part, to += part) {
+        size_t at = 0;
         part = count < tile ? count : tile;
-        FOLD__ISA(map_shift)(y, a, NULL, NULL, -m, part, 1, NULL);
-        FOLD__ISA(map_exp)(y, y, NULL, NULL, 0.0f, part, 1, NULL);
-        for (; i + FOLD__LANES <= part; i += FOLD__LANES)
-            lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load)(y + i));
-        if (i < part)
-            lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load_n)(y + i, (int)(part - i)));
+        FOLD__ISA(map_shift)(to, from, NULL, NULL, -largest, part, 1, NULL);
+        FOLD__ISA(map_exp)(to, to, NULL, NULL, 0.0f, part, 1, NULL);
+        for (; at + FOLD__LANES <= part; at += FOLD__LANES)
+            lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load)(to + at));
+        if (at < part)
+            lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load_n)(to + at, (int)(part - at)));
     }
     return FOLD__ISA(lanes_sum)(lanes);
 }
@@ -18371,50 +18400,51 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *y, const float *a, float m, 
 /* ---- optimisers ---- */
 
 /* One vector of values, by LOAD(p) and STORE(p, v). */
-#define FOLD__RULE_TURN(states, body, LOAD, STORE)                                                 \
-    FOLD__V w = LOAD(pw + i), g = FOLD__VADD(LOAD(pg + i), FOLD__VMUL(decay, w)), s = g, t = g, d; \
-    if (states > 0)                                                                                \
-        s = LOAD(ps + i);                                                                          \
-    if (states > 1)                                                                                \
-        t = LOAD(pt + i);                                                                          \
-    body;                                                                                          \
-    STORE(pw + i, FOLD__VSUB(w, d));                                                               \
-    STORE(pg + i, FOLD__VZERO());                                                                  \
-    if (states > 0)                                                                                \
-        STORE(ps + i, s);                                                                          \
-    if (states > 1)                                                                                \
-        STORE(pt + i, t);
-#define FOLD__RULE_LOAD(p) FOLD__VLOAD_M(p, mask)
-#define FOLD__RULE_STORE(p, v) FOLD__VSTORE_M(p, v, mask, n - i)
-#define FOLD__RULE_DEFINE(name, states, body)                                                             \
-    FOLD__TARGET static void FOLD__ISA(rule_##name)(const fold__step *x, float *pw, float *pg, float *ps, \
-                                                    float *pt, size_t n)                                  \
-    {                                                                                                     \
-        FOLD__NO_CONTRACT                                                                                 \
-        const FOLD__V rate = FOLD__VSET(x->rate), decay = FOLD__VSET(x->decay),                           \
-                      shrink = FOLD__VSET(x->shrink), epsilon = FOLD__VSET(x->epsilon);                   \
-        const FOLD__V keep_s = FOLD__VSET(x->keep_s), add_s = FOLD__VSET(x->add_s),                       \
-                      scale_s = FOLD__VSET(x->scale_s);                                                   \
-        const FOLD__V keep_t = FOLD__VSET(x->keep_t), add_t = FOLD__VSET(x->add_t),                       \
-                      scale_t = FOLD__VSET(x->scale_t);                                                   \
-        const FOLD__MASK mask = FOLD__TAIL(n % FOLD__W);                                                  \
-        size_t i = 0;                                                                                     \
-        (void)ps;                                                                                         \
-        (void)pt;                                                                                         \
-        (void)shrink;                                                                                     \
-        (void)epsilon;                                                                                    \
-        (void)keep_s;                                                                                     \
-        (void)add_s;                                                                                      \
-        (void)scale_s;                                                                                    \
-        (void)keep_t;                                                                                     \
-        (void)add_t;                                                                                      \
-        (void)scale_t;                                                                                    \
-        for (; i + FOLD__W <= n; i += FOLD__W) {                                                          \
-            FOLD__RULE_TURN(states, body, FOLD__VLOAD, FOLD__VSTORE)                                      \
-        }                                                                                                 \
-        if (i < n) {                                                                                      \
-            FOLD__RULE_TURN(states, body, FOLD__RULE_LOAD, FOLD__RULE_STORE)                              \
-        }                                                                                                 \
+#define FOLD__RULE_TURN(states, body, LOAD, STORE)                                                    \
+    FOLD__V value = LOAD(values + at), grad = FOLD__VADD(LOAD(grads + at), FOLD__VMUL(decay, value)), \
+            state1 = grad, state2 = grad, change;                                                     \
+    if (states > 0)                                                                                   \
+        state1 = LOAD(states1 + at);                                                                  \
+    if (states > 1)                                                                                   \
+        state2 = LOAD(states2 + at);                                                                  \
+    body;                                                                                             \
+    STORE(values + at, FOLD__VSUB(value, change));                                                    \
+    STORE(grads + at, FOLD__VZERO());                                                                 \
+    if (states > 0)                                                                                   \
+        STORE(states1 + at, state1);                                                                  \
+    if (states > 1)                                                                                   \
+        STORE(states2 + at, state2);
+#define FOLD__RULE_LOAD(from) FOLD__VLOAD_M(from, mask)
+#define FOLD__RULE_STORE(to, value) FOLD__VSTORE_M(to, value, mask, count - at)
+#define FOLD__RULE_DEFINE(name, states, body)                                                            \
+    FOLD__TARGET static void FOLD__ISA(rule_##name)(const fold__step *step, float *values, float *grads, \
+                                                    float *states1, float *states2, size_t count)        \
+    {                                                                                                    \
+        FOLD__NO_CONTRACT                                                                                \
+        const FOLD__V rate = FOLD__VSET(step->rate), decay = FOLD__VSET(step->decay),                    \
+                      shrink = FOLD__VSET(step->shrink), epsilon = FOLD__VSET(step->epsilon);            \
+        const FOLD__V keep1 = FOLD__VSET(step->keep1), add1 = FOLD__VSET(step->add1),                    \
+                      scale1 = FOLD__VSET(step->scale1);                                                 \
+        const FOLD__V keep2 = FOLD__VSET(step->keep2), add2 = FOLD__VSET(step->add2),                    \
+                      scale2 = FOLD__VSET(step->scale2);                                                 \
+        const FOLD__MASK mask = FOLD__TAIL(count % FOLD__W);                                             \
+        size_t at = 0;                                                                                   \
+        (void)states1;                                                                                   \
+        (void)states2;                                                                                   \
+        (void)shrink;                                                                                    \
+        (void)epsilon;                                                                                   \
+        (void)keep1;                                                                                     \
+        (void)add1;                                                                                      \
+        (void)scale1;                                                                                    \
+        (void)keep2;                                                                                     \
+        (void)add2;                                                                                      \
+        (void)scale2;                                                                                    \
+        for (; at + FOLD__W <= count; at += FOLD__W) {                                                   \
+            FOLD__RULE_TURN(states, body, FOLD__VLOAD, FOLD__VSTORE)                                     \
+        }                                                                                                \
+        if (at < count) {                                                                                \
+            FOLD__RULE_TURN(states, body, FOLD__RULE_LOAD, FOLD__RULE_STORE)                             \
+        }                                                                                                \
     }
 FOLD__RULES(FOLD__RULE_DEFINE)
 
@@ -18422,17 +18452,17 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* The cells are spelled out by macros, since an array of accumulators would rely on the compiler to find
    registers for it. F(row, V) for every row, F(R, vector) for every vector. */
-#define FOLD__ROWS_1(F, V) F(0, V)
-#define FOLD__ROWS_2(F, V) FOLD__ROWS_1(F, V) F(1, V)
-#define FOLD__ROWS_3(F, V) FOLD__ROWS_2(F, V) F(2, V)
-#define FOLD__ROWS_4(F, V) FOLD__ROWS_3(F, V) F(3, V)
-#define FOLD__ROWS_6(F, V) FOLD__ROWS_4(F, V) F(4, V) F(5, V)
-#define FOLD__COLS_1(F, R) F(R, 0)
-#define FOLD__COLS_2(F, R) FOLD__COLS_1(F, R) F(R, 1)
-#define FOLD__COLS_3(F, R) FOLD__COLS_2(F, R) F(R, 2)
-#define FOLD__COLS_4(F, R) FOLD__COLS_3(F, R) F(R, 3)
-#define FOLD__COLS_5(F, R) FOLD__COLS_4(F, R) F(R, 4)
-#define FOLD__COLS_8(F, R) FOLD__COLS_5(F, R) F(R, 5) F(R, 6) F(R, 7)
+#define FOLD__ROWS_1(F, with) F(0, with)
+#define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
+#define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
+#define FOLD__ROWS_4(F, with) FOLD__ROWS_3(F, with) F(3, with)
+#define FOLD__ROWS_6(F, with) FOLD__ROWS_4(F, with) F(4, with) F(5, with)
+#define FOLD__COLS_1(F, with) F(with, 0)
+#define FOLD__COLS_2(F, with) FOLD__COLS_1(F, with) F(with, 1)
+#define FOLD__COLS_3(F, with) FOLD__COLS_2(F, with) F(with, 2)
+#define FOLD__COLS_4(F, with) FOLD__COLS_3(F, with) F(with, 3)
+#define FOLD__COLS_5(F, with) FOLD__COLS_4(F, with) F(with, 4)
+#define FOLD__COLS_8(F, with) FOLD__COLS_5(F, with) F(with, 5) F(with, 6) F(with, 7)
 
 #if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 || FOLD__W == 1
 #define FOLD__VPP 4 /* vectors per panel */
@@ -18443,101 +18473,108 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 /* A panel vector meets few rows, so that gcc would rather load it again for each: for two and three rows
  * always, for four where it tunes for AMD's Zen. This stops it. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
-#define FOLD__KEEP(b) __asm__("" : "+v"(b));
+#define FOLD__KEEP(vector) __asm__("" : "+v"(vector));
 #else
-#define FOLD__KEEP(b)
+#define FOLD__KEEP(vector)
 #endif
 
 /* The last vector of a row may be a part of one, where masks are cheap. */
-#define FOLD__IS_LAST(c) (FOLD__W > 4 && c + 1 == vectors)
-#define FOLD__VLOAD_OF(p, c) \
-    (FOLD__IS_LAST(c) ? FOLD__VLOAD_M(p + c * FOLD__W, tail) : FOLD__VLOAD(p + c * FOLD__W))
-#define FOLD__FROM(r, c) FOLD__V acc##r##c = FOLD__VLOAD_OF(from##r, c);
-#define FOLD__FROM_ROW(r, V)                   \
-    const float *from##r = from[r] + from_col; \
-    FOLD__COLS_##V(FOLD__FROM, r)
-#define FOLD__TO(r, c)                                              \
-    if (FOLD__IS_LAST(c))                                           \
-        FOLD__VSTORE_M(to##r + c * FOLD__W, acc##r##c, tail, last); \
-    else                                                            \
-        FOLD__VSTORE(to##r + c * FOLD__W, acc##r##c);
-#define FOLD__TO_ROW(r, V)         \
-    float *to##r = to[r] + to_col; \
-    FOLD__COLS_##V(FOLD__TO, r)
-#define FOLD__X_ROW(r, V) const float *a##r = a[r];
-#define FOLD__PANEL_VECTOR(c) \
-    FOLD__VLOAD(w + (size_t)(c / FOLD__VPP) * panel_stride + c % FOLD__VPP * FOLD__W)
-#define FOLD__FMA(r, c) acc##r##c = FOLD__VFMA(x##r, b##c, acc##r##c);
-#define FOLD__LOAD_B(r, c)                \
-    FOLD__V b##c = FOLD__PANEL_VECTOR(c); \
-    FOLD__KEEP(b##c)
-#define FOLD__LOAD_X(r, V) const FOLD__V x##r = FOLD__VSET(a##r[k]);
+#define FOLD__IS_LAST(column) (FOLD__W > 4 && column + 1 == vectors)
+#define FOLD__VLOAD_OF(from, column)                                      \
+    (FOLD__IS_LAST(column) ? FOLD__VLOAD_M(from + column * FOLD__W, tail) \
+                           : FOLD__VLOAD(from + column * FOLD__W))
+#define FOLD__FROM(row, column) FOLD__V acc##row##column = FOLD__VLOAD_OF(from##row, column);
+#define FOLD__FROM_ROW(row, VECTORS)               \
+    const float *from##row = from[row] + from_col; \
+    FOLD__COLS_##VECTORS(FOLD__FROM, row)
+#define FOLD__TO(row, column)                                                     \
+    if (FOLD__IS_LAST(column))                                                    \
+        FOLD__VSTORE_M(to##row + column * FOLD__W, acc##row##column, tail, last); \
+    else                                                                          \
+        FOLD__VSTORE(to##row + column * FOLD__W, acc##row##column);
+#define FOLD__TO_ROW(row, VECTORS)     \
+    float *to##row = to[row] + to_col; \
+    FOLD__COLS_##VECTORS(FOLD__TO, row)
+#define FOLD__X_ROW(row, VECTORS) const float *inputs##row = inputs[row];
+#define FOLD__PANEL_VECTOR(column) \
+    FOLD__VLOAD(weights + (size_t)(column / FOLD__VPP) * panel_stride + column % FOLD__VPP * FOLD__W)
+#define FOLD__FMA(row, column) acc##row##column = FOLD__VFMA(input##row, weight##column, acc##row##column);
+#define FOLD__LOAD_B(row, column)                        \
+    FOLD__V weight##column = FOLD__PANEL_VECTOR(column); \
+    FOLD__KEEP(weight##column)
+#define FOLD__LOAD_X(row, VECTORS) const FOLD__V input##row = FOLD__VSET(inputs##row[element]);
 /* Up to three rows: x stays in registers, the panels' vectors pass. */
-#define FOLD__COLUMN(R, c)                            \
-    {                                                 \
-        FOLD__V b##c = FOLD__PANEL_VECTOR(c);         \
-        FOLD__KEEP(b##c) FOLD__ROWS_##R(FOLD__FMA, c) \
+#define FOLD__COLUMN(ROWS, column)                                      \
+    {                                                                   \
+        FOLD__V weight##column = FOLD__PANEL_VECTOR(column);            \
+        FOLD__KEEP(weight##column) FOLD__ROWS_##ROWS(FOLD__FMA, column) \
     }
-#define FOLD__COLUMN_OF_ONE(R, c)                   \
-    {                                               \
-        const FOLD__V b##c = FOLD__PANEL_VECTOR(c); \
-        FOLD__FMA(0, c)                             \
+#define FOLD__COLUMN_OF_ONE(ROWS, column)                          \
+    {                                                              \
+        const FOLD__V weight##column = FOLD__PANEL_VECTOR(column); \
+        FOLD__FMA(0, column)                                       \
     }
-#define FOLD__STEP_1(V) FOLD__ROWS_1(FOLD__LOAD_X, V) FOLD__COLS_##V(FOLD__COLUMN_OF_ONE, 1)
-#define FOLD__STEP_2(V) FOLD__ROWS_2(FOLD__LOAD_X, V) FOLD__COLS_##V(FOLD__COLUMN, 2)
-#define FOLD__STEP_3(V) FOLD__ROWS_3(FOLD__LOAD_X, V) FOLD__COLS_##V(FOLD__COLUMN, 3)
+#define FOLD__STEP_1(VECTORS) FOLD__ROWS_1(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN_OF_ONE, 1)
+#define FOLD__STEP_2(VECTORS) FOLD__ROWS_2(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 2)
+#define FOLD__STEP_3(VECTORS) FOLD__ROWS_3(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 3)
 /* More: the panel's vectors stay, x passes. */
-#define FOLD__ROW_OF(r, V)                              \
-    {                                                   \
-        FOLD__LOAD_X(r, V) FOLD__COLS_##V(FOLD__FMA, r) \
+#define FOLD__ROW_OF(row, VECTORS)                                      \
+    {                                                                   \
+        FOLD__LOAD_X(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__FMA, row) \
     }
-#define FOLD__STEP_4(V) FOLD__COLS_##V(FOLD__LOAD_B, 4) FOLD__ROWS_4(FOLD__ROW_OF, V)
-#define FOLD__STEP_6(V) FOLD__COLS_##V(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, V)
+#define FOLD__STEP_4(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 4) FOLD__ROWS_4(FOLD__ROW_OF, VECTORS)
+#define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 
-#define FOLD__TILE(R, V)                                                                                     \
-    FOLD__TARGET static void FOLD__ISA(tile_##R##x##V)(const fold__span *at)                                 \
-    {                                                                                                        \
-        FOLD__NO_CONTRACT                                                                                    \
-        const size_t width = at->width, panel_stride = at->panel_stride, from_col = at->from_col,            \
-                     to_col = at->to_col;                                                                    \
-        const float *const *from = at->from, *const * a;                                                     \
-        float *const *to = at->to;                                                                           \
-        enum { vectors = V };                                                                                \
-        const int last = at->last;                                                                           \
-        const FOLD__MASK tail = FOLD__TAIL(last);                                                            \
-        int t, s, k;                                                                                         \
-        (void)panel_stride;                                                                                  \
-        for (t = 0; t < at->count; t++, from += R, to += R) {                                                \
-            FOLD__ROWS_##R(FOLD__FROM_ROW, V) for (s = 0; s < at->n_seg; s++)                                \
-            {                                                                                                \
-                const float *w = at->seg[s].w + at->offset;                                                  \
-                const int count = at->seg[s].k;                                                              \
-                a = at->seg[s].a + t * R;                                                                    \
-                for (k = 0; R >= 4 && at->scattered && t + 2 < at->count && k < R; k++)                      \
-                    FOLD__PREFETCH(a[2 * R + k]);                                                            \
-                FOLD__ROWS_##R(FOLD__X_ROW, V) for (k = 0; k < count; k++, w += width) { FOLD__STEP_##R(V) } \
-            }                                                                                                \
-            FOLD__ROWS_##R(FOLD__TO_ROW, V)                                                                  \
-        }                                                                                                    \
+#define FOLD__TILE(ROWS, VECTORS)                                                                        \
+    FOLD__TARGET static void FOLD__ISA(tile_##ROWS##_by_##VECTORS)(const fold__span *at)                 \
+    {                                                                                                    \
+        FOLD__NO_CONTRACT                                                                                \
+        const size_t width = at->width, panel_stride = at->panel_stride, from_col = at->from_col,        \
+                     to_col = at->to_col;                                                                \
+        const float *const *from = at->from, *const * inputs;                                            \
+        float *const *to = at->to;                                                                       \
+        enum { vectors = VECTORS };                                                                      \
+        const int last = at->last;                                                                       \
+        const FOLD__MASK tail = FOLD__TAIL(last);                                                        \
+        int tile, segment, element;                                                                      \
+        (void)panel_stride;                                                                              \
+        for (tile = 0; tile < at->count; tile++, from += ROWS, to += ROWS) {                             \
+            FOLD__ROWS_##ROWS(FOLD__FROM_ROW, VECTORS) for (segment = 0; segment < at->n_seg; segment++) \
+            {                                                                                            \
+                const float *weights = at->seg[segment].weights + at->offset;                            \
+                const int count = at->seg[segment].inner;                                                \
+                inputs = at->seg[segment].inputs + tile * ROWS;                                          \
+                for (element = 0; ROWS >= 4 && at->scattered && tile + 2 < at->count && element < ROWS;  \
+                     element++)                                                                          \
+                    FOLD__PREFETCH(inputs[2 * ROWS + element]);                                          \
+                FOLD__ROWS_##ROWS(FOLD__X_ROW, VECTORS) for (element = 0; element < count;               \
+                                                             element++, weights += width)                \
+                {                                                                                        \
+                    FOLD__STEP_##ROWS(VECTORS)                                                           \
+                }                                                                                        \
+            }                                                                                            \
+            FOLD__ROWS_##ROWS(FOLD__TO_ROW, VECTORS)                                                     \
+        }                                                                                                \
     }
-#define FOLD__AT(R, V) FOLD__ISA(tile_##R##x##V)
+#define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
 
 /* ---- packing ---- */
 
 FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const fold__layout *layout,
                                               const fold_rows *input, ptrdiff_t row, int rows, int columns)
 {
-    int panel, r, i;
+    int panel, line, column;
     for (panel = 0; panel < layout->panels; panel++, dst += stride) {
         const int col = fold__layout_start(layout, panel) * FOLD__W,
                   width = fold__layout_start(layout, panel + 1) * FOLD__W - col, have = columns - col;
         float *to = dst;
-        for (r = 0; r < rows; r++, to += layout->width) {
-            const float *from = fold__at(input, row + r) + col;
-            for (i = 0; i < width && i + FOLD__W <= have; i += FOLD__W)
-                FOLD__VSTORE(to + i, FOLD__VLOAD(from + i));
-            for (; i < width; i += FOLD__W)
-                FOLD__VSTORE(to + i, FOLD__VLOAD_M(from + i, FOLD__TAIL(have < i ? 0 : have - i)));
+        for (line = 0; line < rows; line++, to += layout->width) {
+            const float *from = fold__at(input, row + line) + col;
+            for (column = 0; column < width && column + FOLD__W <= have; column += FOLD__W)
+                FOLD__VSTORE(to + column, FOLD__VLOAD(from + column));
+            for (; column < width; column += FOLD__W)
+                FOLD__VSTORE(to + column,
+                             FOLD__VLOAD_M(from + column, FOLD__TAIL(have < column ? 0 : have - column)));
         }
     }
 }
@@ -18545,28 +18582,28 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 #if FOLD__SIMD_PASS == 256
 FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const float *const src[8], int cols)
 {
-    int c, i;
-    for (c = 0; c + 8 <= cols; c += 8, dst += 8 * ld) {
-#define FOLD__PAIR(r, at)                                                       \
-    _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[r] + c + at)), \
-                         _mm_loadu_ps(src[r + 4] + c + at), 1)
-#define FOLD__FOUR(at)                                                                    \
-    {                                                                                     \
-        const __m256 p = FOLD__PAIR(0, at), q = FOLD__PAIR(1, at), s = FOLD__PAIR(2, at), \
-                     t = FOLD__PAIR(3, at);                                               \
-        const __m256 low0 = _mm256_unpacklo_ps(p, q), high0 = _mm256_unpackhi_ps(p, q),   \
-                     low1 = _mm256_unpacklo_ps(s, t), high1 = _mm256_unpackhi_ps(s, t);   \
-        FOLD__VSTORE(dst + at * ld, _mm256_shuffle_ps(low0, low1, 0x44));                 \
-        FOLD__VSTORE(dst + (at + 1) * ld, _mm256_shuffle_ps(low0, low1, 0xee));           \
-        FOLD__VSTORE(dst + (at + 2) * ld, _mm256_shuffle_ps(high0, high1, 0x44));         \
-        FOLD__VSTORE(dst + (at + 3) * ld, _mm256_shuffle_ps(high0, high1, 0xee));         \
+    int column, row;
+    for (column = 0; column + 8 <= cols; column += 8, dst += 8 * ld) {
+#define FOLD__PAIR(row, at)                                                            \
+    _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
+                         _mm_loadu_ps(src[row + 4] + column + at), 1)
+#define FOLD__FOUR(at)                                                                                  \
+    {                                                                                                   \
+        const __m256 pair0 = FOLD__PAIR(0, at), pair1 = FOLD__PAIR(1, at), pair2 = FOLD__PAIR(2, at),   \
+                     pair3 = FOLD__PAIR(3, at);                                                         \
+        const __m256 low0 = _mm256_unpacklo_ps(pair0, pair1), high0 = _mm256_unpackhi_ps(pair0, pair1), \
+                     low1 = _mm256_unpacklo_ps(pair2, pair3), high1 = _mm256_unpackhi_ps(pair2, pair3); \
+        FOLD__VSTORE(dst + at * ld, _mm256_shuffle_ps(low0, low1, 0x44));                               \
+        FOLD__VSTORE(dst + (at + 1) * ld, _mm256_shuffle_ps(low0, low1, 0xee));                         \
+        FOLD__VSTORE(dst + (at + 2) * ld, _mm256_shuffle_ps(high0, high1, 0x44));                       \
+        FOLD__VSTORE(dst + (at + 3) * ld, _mm256_shuffle_ps(high0, high1, 0xee));                       \
     }
         FOLD__FOUR(0)
         FOLD__FOUR(4)
     }
-    for (; c < cols; c++, dst += ld)
-        for (i = 0; i < 8; i++)
-            dst[i] = src[i][c];
+    for (; column < cols; column++, dst += ld)
+        for (row = 0; row < 8; row++)
+            dst[row] = src[row][column];
 }
 #undef FOLD__PAIR
 #undef FOLD__FOUR
@@ -18579,74 +18616,81 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 
 /* ---- tiles of a narrow product: R rows by C columns, each column of the pack a row of k floats ---- */
 
-#define FOLD__NARROW_X(r, C) const float *a##r = fold__at(&seg->a, row + r);
-#define FOLD__NARROW_W(R, c) const float *w##c = w + c * stride;
-#define FOLD__LANES_ZERO(r, c) FOLD__V acc##r##c = FOLD__VZERO();
-#define FOLD__LANES_ZERO_ROW(r, C) FOLD__COLS_##C(FOLD__LANES_ZERO, r)
-#define FOLD__LANES_X(r, C)               \
-    FOLD__V x##r = FOLD__VLOAD(a##r + k); \
-    FOLD__KEEP(x##r)
-#define FOLD__LANES_W(R, c)                           \
-    {                                                 \
-        FOLD__V b##c = FOLD__VLOAD(w##c + k);         \
-        FOLD__KEEP(b##c) FOLD__ROWS_##R(FOLD__FMA, c) \
+#define FOLD__NARROW_X(row, COLUMNS) const float *inputs##row = fold__at(&seg->input, first_row + row);
+#define FOLD__NARROW_W(ROWS, column) const float *weights##column = weights + column * stride;
+#define FOLD__LANES_ZERO(row, column) FOLD__V acc##row##column = FOLD__VZERO();
+#define FOLD__LANES_ZERO_ROW(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_ZERO, row)
+#define FOLD__LANES_X(row, COLUMNS)                          \
+    FOLD__V input##row = FOLD__VLOAD(inputs##row + element); \
+    FOLD__KEEP(input##row)
+#define FOLD__LANES_W(ROWS, column)                                      \
+    {                                                                    \
+        FOLD__V weight##column = FOLD__VLOAD(weights##column + element); \
+        FOLD__KEEP(weight##column) FOLD__ROWS_##ROWS(FOLD__FMA, column)  \
     }
-#define FOLD__LANES_X_M(r, C) const FOLD__V x##r = FOLD__VLOAD_M(a##r + k, tail);
-#define FOLD__LANES_W_M(R, c)                               \
-    {                                                       \
-        const FOLD__V b##c = FOLD__VLOAD_M(w##c + k, tail); \
-        FOLD__ROWS_##R(FOLD__FMA, c)                        \
+#define FOLD__LANES_X_M(row, COLUMNS) const FOLD__V input##row = FOLD__VLOAD_M(inputs##row + element, tail);
+#define FOLD__LANES_W_M(ROWS, column)                                                  \
+    {                                                                                  \
+        const FOLD__V weight##column = FOLD__VLOAD_M(weights##column + element, tail); \
+        FOLD__ROWS_##ROWS(FOLD__FMA, column)                                           \
     }
-#define FOLD__LANES_PUT(r, c)    \
-    FOLD__VSTORE(to, acc##r##c); \
+#define FOLD__LANES_PUT(row, column)    \
+    FOLD__VSTORE(to, acc##row##column); \
     to += FOLD__LANES;
-#define FOLD__LANES_PUT_ROW(r, C) FOLD__COLS_##C(FOLD__LANES_PUT, r)
+#define FOLD__LANES_PUT_ROW(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_PUT, row)
 
 /* One vector of the lanes after the other. Lanes without a last element of their own go on with zeros. */
-#define FOLD__NARROW(R, C)                                                                            \
-    FOLD__TARGET static void FOLD__ISA(narrow_##R##x##C)(const fold__seg *seg, ptrdiff_t row,         \
-                                                         const float *w, size_t stride, float *lanes) \
-    {                                                                                                 \
-        FOLD__NO_CONTRACT                                                                             \
-        const int whole = seg->k - seg->k % FOLD__LANES;                                              \
-        int lane, k;                                                                                  \
-        FOLD__ROWS_##R(FOLD__NARROW_X, C)                                                             \
-            FOLD__COLS_##C(FOLD__NARROW_W, R) for (lane = 0; lane < FOLD__LANES; lane += FOLD__W)     \
-        {                                                                                             \
-            float *to = lanes + lane;                                                                 \
-            FOLD__ROWS_##R(FOLD__LANES_ZERO_ROW, C) for (k = lane; k < whole; k += FOLD__LANES)       \
-            {                                                                                         \
-                FOLD__ROWS_##R(FOLD__LANES_X, C) FOLD__COLS_##C(FOLD__LANES_W, R)                     \
-            }                                                                                         \
-            if (whole < seg->k) {                                                                     \
-                const int left = seg->k - k;                                                          \
-                const FOLD__MASK tail = FOLD__TAIL(left < 0 ? 0 : left < FOLD__W ? left : FOLD__W);   \
-                FOLD__ROWS_##R(FOLD__LANES_X_M, C) FOLD__COLS_##C(FOLD__LANES_W_M, R)                 \
-            }                                                                                         \
-            FOLD__ROWS_##R(FOLD__LANES_PUT_ROW, C)                                                    \
-        }                                                                                             \
+#define FOLD__NARROW(ROWS, COLUMNS)                                                                        \
+    FOLD__TARGET static void FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)(                                      \
+        const fold__seg *seg, ptrdiff_t first_row, const float *weights, size_t stride, float *lanes)      \
+    {                                                                                                      \
+        FOLD__NO_CONTRACT                                                                                  \
+        const int whole = seg->inner - seg->inner % FOLD__LANES;                                           \
+        int lane, element;                                                                                 \
+        FOLD__ROWS_##ROWS(FOLD__NARROW_X, COLUMNS)                                                         \
+            FOLD__COLS_##COLUMNS(FOLD__NARROW_W, ROWS) for (lane = 0; lane < FOLD__LANES; lane += FOLD__W) \
+        {                                                                                                  \
+            float *to = lanes + lane;                                                                      \
+            FOLD__ROWS_##ROWS(FOLD__LANES_ZERO_ROW, COLUMNS) for (element = lane; element < whole;         \
+                                                                  element += FOLD__LANES)                  \
+            {                                                                                              \
+                FOLD__ROWS_##ROWS(FOLD__LANES_X, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_W, ROWS)        \
+            }                                                                                              \
+            if (whole < seg->inner) {                                                                      \
+                const int left = seg->inner - element;                                                     \
+                const FOLD__MASK tail = FOLD__TAIL(left < 0 ? 0 : left < FOLD__W ? left : FOLD__W);        \
+                FOLD__ROWS_##ROWS(FOLD__LANES_X_M, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_W_M, ROWS)    \
+            }                                                                                              \
+            FOLD__ROWS_##ROWS(FOLD__LANES_PUT_ROW, COLUMNS)                                                \
+        }                                                                                                  \
     }
-#define FOLD__NARROW_AT(R, C) FOLD__ISA(narrow_##R##x##C)
+#define FOLD__NARROW_AT(ROWS, COLUMNS) FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)
 
 #if FOLD__SIMD_PASS == 256
 /* Eight sums at a time: every step adds one half of two elements' lanes to the other, so the tree is the
  * fixed one. */
 FOLD__TARGET static void fold__add_lanes__avx2(float *total, const float *lanes, int count)
 {
-    int i;
-    for (i = 0; i < count; i += 8) {
-        const float *from = lanes + i * FOLD__LANES;
-#define FOLD__EIGHT(e) \
-    _mm256_add_ps(FOLD__VLOAD(from + (e)*FOLD__LANES), FOLD__VLOAD(from + (e)*FOLD__LANES + 8))
-#define FOLD__FOUR(e) \
-    _mm256_add_ps(_mm256_permute2f128_ps(p##e, q##e, 0x20), _mm256_permute2f128_ps(p##e, q##e, 0x31))
-        const __m256 p0 = FOLD__EIGHT(0), p1 = FOLD__EIGHT(1), p2 = FOLD__EIGHT(2), p3 = FOLD__EIGHT(3);
-        const __m256 q0 = FOLD__EIGHT(4), q1 = FOLD__EIGHT(5), q2 = FOLD__EIGHT(6), q3 = FOLD__EIGHT(7);
-        const __m256 a = FOLD__FOUR(0), b = FOLD__FOUR(1), c = FOLD__FOUR(2), d = FOLD__FOUR(3);
-        const __m256 ab = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
-        const __m256 cd = _mm256_add_ps(_mm256_shuffle_ps(c, d, 0x44), _mm256_shuffle_ps(c, d, 0xee));
-        const __m256 sums = _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x88), _mm256_shuffle_ps(ab, cd, 0xdd));
-        FOLD__VSTORE(total + i, _mm256_add_ps(FOLD__VLOAD(total + i), sums));
+    int at;
+    for (at = 0; at < count; at += 8) {
+        const float *from = lanes + at * FOLD__LANES;
+#define FOLD__EIGHT(element) \
+    _mm256_add_ps(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
+#define FOLD__FOUR(element)                                                  \
+    _mm256_add_ps(_mm256_permute2f128_ps(low##element, high##element, 0x20), \
+                  _mm256_permute2f128_ps(low##element, high##element, 0x31))
+        const __m256 low0 = FOLD__EIGHT(0), low1 = FOLD__EIGHT(1), low2 = FOLD__EIGHT(2),
+                     low3 = FOLD__EIGHT(3);
+        const __m256 high0 = FOLD__EIGHT(4), high1 = FOLD__EIGHT(5), high2 = FOLD__EIGHT(6),
+                     high3 = FOLD__EIGHT(7);
+        const __m256 sum0 = FOLD__FOUR(0), sum1 = FOLD__FOUR(1), sum2 = FOLD__FOUR(2), sum3 = FOLD__FOUR(3);
+        const __m256 sum01 =
+            _mm256_add_ps(_mm256_shuffle_ps(sum0, sum1, 0x44), _mm256_shuffle_ps(sum0, sum1, 0xee));
+        const __m256 sum23 =
+            _mm256_add_ps(_mm256_shuffle_ps(sum2, sum3, 0x44), _mm256_shuffle_ps(sum2, sum3, 0xee));
+        const __m256 sums =
+            _mm256_add_ps(_mm256_shuffle_ps(sum01, sum23, 0x88), _mm256_shuffle_ps(sum01, sum23, 0xdd));
+        FOLD__VSTORE(total + at, _mm256_add_ps(FOLD__VLOAD(total + at), sums));
     }
 }
 #undef FOLD__EIGHT
@@ -18655,9 +18699,10 @@ FOLD__TARGET static void fold__add_lanes__avx2(float *total, const float *lanes,
 #if FOLD__W <= 4
 static void FOLD__ISA(add_lanes)(float *total, const float *lanes, int count)
 {
-    int i;
-    for (i = 0; i < count; i++)
-        total[i] = total[i] + FOLD__ISA(lanes_sum)(FOLD__ISA(lanes_load)(lanes + i * FOLD__LANES));
+    int element;
+    for (element = 0; element < count; element++)
+        total[element] =
+            total[element] + FOLD__ISA(lanes_sum)(FOLD__ISA(lanes_load)(lanes + element * FOLD__LANES));
 }
 #define FOLD__ADD_LANES FOLD__ISA(add_lanes)
 #else
@@ -18668,53 +18713,56 @@ static void FOLD__ISA(add_lanes)(float *total, const float *lanes, int count)
 
 #if FOLD__SIMD_PASS == 1
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
-                            int j, int columns, float *dw, size_t ldw)
+                            int from, int columns, float *dw, size_t ldw)
 {
-    int row, i;
-    for (i = first; i < first + inner; i++, dw += ldw)
+    int row, line;
+    for (line = first; line < first + inner; line++, dw += ldw)
         for (row = 0; row < rows; row++)
             FOLD__ISA(map_axpy)
-    (dw, fold__at(dy, row) + j, NULL, dw, fold__at(input, row)[i], (size_t)columns, 1, NULL);
+    (dw, fold__at(dy, row) + from, NULL, dw, fold__at(input, row)[line], (size_t)columns, 1, NULL);
 }
 #define FOLD__FEW_MANY 2, 2
 #else
 /* R rows of dY, C vectors of each, stay in registers while rows of dW pass. */
-#define FOLD__GRAD_ROW(r, C) \
-    const float *x##r = fold__at(x, row + r) + first, *d##r = fold__at(dy, row + r) + from;
-#define FOLD__GRAD_DY(r, C) FOLD__COLS_##C(FOLD__GRAD_DY_AT, r)
-#define FOLD__GRAD_DY_AT(r, c) const FOLD__V d##r##_##c = FOLD__VLOAD(d##r + j + c * FOLD__W);
-#define FOLD__GRAD_DY_M(r, C) const FOLD__V d##r##_0 = FOLD__VLOAD_M(d##r + j, tail);
-#define FOLD__GRAD_LOAD(r, c) FOLD__V a##c = FOLD__VLOAD(to + c * FOLD__W);
-#define FOLD__GRAD_FMA(r, C)                   \
-    {                                          \
-        const FOLD__V v = FOLD__VSET(x##r[i]); \
-        FOLD__COLS_##C(FOLD__GRAD_FMA_AT, r)   \
+#define FOLD__GRAD_ROW(row, COLUMNS)                                    \
+    const float *input##row = fold__at(input, first_row + row) + first, \
+                *grads##row = fold__at(dy, first_row + row) + from;
+#define FOLD__GRAD_DY(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__GRAD_DY_AT, row)
+#define FOLD__GRAD_DY_AT(row, column) \
+    const FOLD__V grad##row##column = FOLD__VLOAD(grads##row + at + column * FOLD__W);
+#define FOLD__GRAD_DY_M(row, COLUMNS) const FOLD__V grad##row##0 = FOLD__VLOAD_M(grads##row + at, tail);
+#define FOLD__GRAD_LOAD(row, column) FOLD__V total##column = FOLD__VLOAD(to + column * FOLD__W);
+#define FOLD__GRAD_FMA(row, COLUMNS)                        \
+    {                                                       \
+        const FOLD__V value = FOLD__VSET(input##row[line]); \
+        FOLD__COLS_##COLUMNS(FOLD__GRAD_FMA_AT, row)        \
     }
-#define FOLD__GRAD_FMA_AT(r, c) a##c = FOLD__VFMA(v, d##r##_##c, a##c);
-#define FOLD__GRAD_STORE(r, c) FOLD__VSTORE(to + c * FOLD__W, a##c);
-#define FOLD__GRAD(R, C)                                                                                    \
-    FOLD__TARGET static void FOLD__ISA(grad_##R)(const fold_rows *x, int first, int k, const fold_rows *dy, \
-                                                 int from, int n, float *dw, size_t ldw, ptrdiff_t row)     \
-    {                                                                                                       \
-        FOLD__NO_CONTRACT                                                                                   \
-        FOLD__ROWS_##R(FOLD__GRAD_ROW, C) float *to;                                                        \
-        int i, j = 0;                                                                                       \
-        for (; n - j >= C * FOLD__W; j += C * FOLD__W) {                                                    \
-            FOLD__ROWS_##R(FOLD__GRAD_DY, C) to = dw + j;                                                   \
-            for (i = 0; i < k; i++, to += ldw) {                                                            \
-                FOLD__COLS_##C(FOLD__GRAD_LOAD, R) FOLD__ROWS_##R(FOLD__GRAD_FMA, C)                        \
-                    FOLD__COLS_##C(FOLD__GRAD_STORE, R)                                                     \
-            }                                                                                               \
-        }                                                                                                   \
-        for (; j < n; j += FOLD__W) {                                                                       \
-            const int left = n - j < FOLD__W ? n - j : FOLD__W;                                             \
-            const FOLD__MASK tail = FOLD__TAIL(left);                                                       \
-            FOLD__ROWS_##R(FOLD__GRAD_DY_M, 1) to = dw + j;                                                 \
-            for (i = 0; i < k; i++, to += ldw) {                                                            \
-                FOLD__V a0 = FOLD__VLOAD_M(to, tail);                                                       \
-                FOLD__ROWS_##R(FOLD__GRAD_FMA, 1) FOLD__VSTORE_M(to, a0, tail, left);                       \
-            }                                                                                               \
-        }                                                                                                   \
+#define FOLD__GRAD_FMA_AT(row, column) total##column = FOLD__VFMA(value, grad##row##column, total##column);
+#define FOLD__GRAD_STORE(row, column) FOLD__VSTORE(to + column * FOLD__W, total##column);
+#define FOLD__GRAD(ROWS, COLUMNS)                                                                          \
+    FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,          \
+                                                    const fold_rows *dy, int from, int columns, float *dw, \
+                                                    size_t ldw, ptrdiff_t first_row)                       \
+    {                                                                                                      \
+        FOLD__NO_CONTRACT                                                                                  \
+        FOLD__ROWS_##ROWS(FOLD__GRAD_ROW, COLUMNS) float *to;                                              \
+        int line, at = 0;                                                                                  \
+        for (; columns - at >= COLUMNS * FOLD__W; at += COLUMNS * FOLD__W) {                               \
+            FOLD__ROWS_##ROWS(FOLD__GRAD_DY, COLUMNS) to = dw + at;                                        \
+            for (line = 0; line < inner; line++, to += ldw) {                                              \
+                FOLD__COLS_##COLUMNS(FOLD__GRAD_LOAD, ROWS) FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, COLUMNS)     \
+                    FOLD__COLS_##COLUMNS(FOLD__GRAD_STORE, ROWS)                                           \
+            }                                                                                              \
+        }                                                                                                  \
+        for (; at < columns; at += FOLD__W) {                                                              \
+            const int left = columns - at < FOLD__W ? columns - at : FOLD__W;                              \
+            const FOLD__MASK tail = FOLD__TAIL(left);                                                      \
+            FOLD__ROWS_##ROWS(FOLD__GRAD_DY_M, 1) to = dw + at;                                            \
+            for (line = 0; line < inner; line++, to += ldw) {                                              \
+                FOLD__V total0 = FOLD__VLOAD_M(to, tail);                                                  \
+                FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, 1) FOLD__VSTORE_M(to, total0, tail, left);               \
+            }                                                                                              \
+        }                                                                                                  \
     }
 #if FOLD__SIMD_PASS == 512
 FOLD__GRAD(1, 8)
@@ -18729,24 +18777,24 @@ FOLD__GRAD(3, 3)
 FOLD__GRAD(4, 2)
 FOLD__GRAD(6, 2)
 #endif
-static void FOLD__ISA(grad)(int rows, const fold_rows *input, int i, int inner, const fold_rows *dy, int j,
-                            int columns, float *dw, size_t ldw)
+static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
+                            int from, int columns, float *dw, size_t ldw)
 {
     int row, height;
 #if FOLD__SIMD_PASS == 512
     if (columns <= 8) {
-        fold__grad__avx2(rows, input, i, inner, dy, j, columns, dw, ldw);
+        fold__grad__avx2(rows, input, first, inner, dy, from, columns, dw, ldw);
         return;
     }
 #endif
     for (row = 0; row < rows; row += height) {
         height = fold__tile_height(6, rows - row);
         switch (height) {
-        case 1: FOLD__ISA(grad_1)(input, i, inner, dy, j, columns, dw, ldw, row); break;
-        case 2: FOLD__ISA(grad_2)(input, i, inner, dy, j, columns, dw, ldw, row); break;
-        case 3: FOLD__ISA(grad_3)(input, i, inner, dy, j, columns, dw, ldw, row); break;
-        case 4: FOLD__ISA(grad_4)(input, i, inner, dy, j, columns, dw, ldw, row); break;
-        default: FOLD__ISA(grad_6)(input, i, inner, dy, j, columns, dw, ldw, row); break;
+        case 1: FOLD__ISA(grad_1)(input, first, inner, dy, from, columns, dw, ldw, row); break;
+        case 2: FOLD__ISA(grad_2)(input, first, inner, dy, from, columns, dw, ldw, row); break;
+        case 3: FOLD__ISA(grad_3)(input, first, inner, dy, from, columns, dw, ldw, row); break;
+        case 4: FOLD__ISA(grad_4)(input, first, inner, dy, from, columns, dw, ldw, row); break;
+        default: FOLD__ISA(grad_6)(input, first, inner, dy, from, columns, dw, ldw, row); break;
         }
     }
 }
@@ -18766,10 +18814,11 @@ FOLD__TILE(2, 2)
 FOLD__TILE(2, 3)
 FOLD__TILE(2, 4)
 FOLD__TILE(2, 8)
-FOLD__TILE(3, 1) FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2)
-    FOLD__TILE(4, 3) FOLD__TILE(4, 4) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4)
-        FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5)
-            FOLD__NARROW(3, 1) FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
+FOLD__TILE(3, 1)
+FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(4, 3)
+    FOLD__TILE(4, 4) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4) FOLD__NARROW(1, 1)
+        FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(3, 1)
+            FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
 #define FOLD__LIST                                                                                      \
     1, 6, { 2, 2, 1, 1, 1, 1 },                                                                         \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL,           \
@@ -18801,9 +18850,10 @@ FOLD__TILE(2, 4)
 FOLD__TILE(3, 1)
 FOLD__TILE(3, 2)
 FOLD__TILE(3, 4)
-FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2)
-    FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2)
-        FOLD__NARROW(2, 3) FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
+FOLD__TILE(4, 1)
+FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3)
+    FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3)
+        FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
 #define FOLD__LIST                                                                                        \
     1, 6, { 4, 2, 2, 1, 1, 1 },                                                                           \
         { { FOLD__AT(1, 1), FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) },     \

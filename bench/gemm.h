@@ -35,9 +35,9 @@ static void gemm_product(const gemm *g, int m, int k, int n, const float *pack, 
     fold__seg seg;
     fold__product p;
     memset(&p, 0, sizeof p);
-    seg.a = gemm_rows(from, k);
+    seg.input = gemm_rows(from, k);
     seg.weights = pack;
-    seg.k = k;
+    seg.inner = k;
     p.rows = m;
     p.columns = n;
     p.n_seg = 1;

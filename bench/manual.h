@@ -52,8 +52,8 @@ static void manual_linear(const manual *u, fold_param W, int first, int rows, co
     fold__seg seg[2];
     fold__product p;
     for (int i = 0; i < segments; i++) {
-        seg[i].a = x[i];
-        seg[i].k = k;
+        seg[i].input = x[i];
+        seg[i].inner = k;
         seg[i].weights = fold__packs(u->m) + w->pack + fold__pack_row(u->k, n, (size_t)(first + i * k));
     }
     memset(&p, 0, sizeof p);
@@ -70,11 +70,11 @@ static void manual_back(const manual *u, fold_param W, int first, int k, int row
     fold__product p;
     fold__keep_back_pack(u->m, W.id);
     memset(&p, 0, sizeof p);
-    seg.a = dy;
-    seg.k = w->shape.dim[1];
+    seg.input = dy;
+    seg.inner = w->shape.dim[1];
     seg.weights = fold__packs(u->m) + w->pack_t;
     p.rows = rows; p.columns = k; p.n_pack = w->shape.dim[0]; p.col = first; p.n_seg = 1; p.seg = &seg; p.init = init; p.output = dx;
-    p.panel_stride = fold__pack_stride(u->k, seg.k, p.n_pack);
+    p.panel_stride = fold__pack_stride(u->k, seg.inner, p.n_pack);
     if (rows) u->k->product(&p, u->scratch);
 }
 

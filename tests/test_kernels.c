@@ -128,7 +128,7 @@ static void test_product(const fold__kernels *f, int tries)
         pack = packed(f, w, total, n, below(2));
         for (s = 0; s < n_seg; s++) {
             a[s] = make(m, k[s], below(2));
-            seg[s].a = a[s].r; seg[s].k = k[s]; seg[s].weights = pack + fold__pack_row(f, n, (size_t)first[s]);
+            seg[s].input = a[s].r; seg[s].inner = k[s]; seg[s].weights = pack + fold__pack_row(f, n, (size_t)first[s]);
         }
         init = make(init_kind == 1 ? 1 : m, wanted, init_kind == 2);
         if (init_kind == 1) init.r.stride = 0;
@@ -144,7 +144,7 @@ static void test_product(const fold__kernels *f, int tries)
             float *to = expect + (fold__at(&y.r, r) - y.data) + j;
             float acc = init_kind == 1 || init_kind == 2 ? fold__at(&init.r, r)[j] : init_kind == 3 ? *to : 0.0f;
             for (s = 0; s < n_seg; s++) {
-                const float *x = fold__at(&seg[s].a, r), *v = w + (ptrdiff_t)first[s] * n + col + j;
+                const float *x = fold__at(&seg[s].input, r), *v = w + (ptrdiff_t)first[s] * n + col + j;
                 if (n < 16) acc = acc + narrow_dot(f, x, v, n, k[s]);
                 else for (i = 0; i < k[s]; i++) acc = ma(f, x[i], v[i * n], acc);
             }
@@ -450,7 +450,7 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     for (i = 0; i < m * k; i++) a.data[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
     for (i = 0; i < k * n; i++) w[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
     for (i = 0; i < m * n; i++) y.data[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
-    seg.a = a.r; seg.k = k; seg.weights = pack;
+    seg.input = a.r; seg.inner = k; seg.weights = pack;
     memset(&p, 0, sizeof p);
     p.rows = m; p.columns = n; p.n_seg = 1; p.seg = &seg; p.panel_stride = fold__pack_stride(f, k, n); p.output = y.r;
     for (rep = 0; rep < 15; rep++) {
