@@ -1234,7 +1234,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
 }
 
 /* ==== room: errors ==========================================================================
-   Owns: the sticky error record. Calls: nothing above. */
+   Owns: the sticky error record and the text of a status. Calls: libc. */
 
 typedef struct fold__error {
     fold_status status;
@@ -1595,14 +1595,14 @@ FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
 }
-/* Row r from the one before it. */
+/* A row from the one before it. */
 FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_t row)
 {
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 static const fold_rows fold__no_others[4] = { { NULL, 0,
                                                 NULL } }; /* what a map of one row does not move on by */
-/* The rows from r on. */
+/* The rows from `row` on. */
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
     fold_rows output = *input;
@@ -1631,21 +1631,22 @@ enum {
     FOLD__CBLAS_BLOCK = 128                         /* rows gathered for one call of sgemm */
 };
 
-/* One K-segment of a product: w is the packed weight block, already advanced to the segment's first row. */
+/* One K-segment of a product: `weights` is the packed weight block, already advanced to the segment's first
+   row; `inner` is the segment's K. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
     int inner;
 } fold__seg;
 
-/* Y[r] = init[r] + sum over segments a[r] . W, or n of its columns. The layout of the pack and the order of
+/* output[row] = init[row] + sum over segments of input[row] . W, or some of its columns. The layout of the pack and the order of
    summation follow n_pack, so a column has the same bits whichever others are asked for. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* n: the columns of y and init */
-    int n_pack, col;          /* columns of the packed weight (0: n) and the first one wanted */
+    int rows, columns, n_seg; /* columns: of output and init */
+    int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
     size_t panel_stride;      /* fold__pack_stride of the whole weight, whatever part of its K is used */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of y */
+    fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of output */
     fold_rows output;
 } fold__product;
 
@@ -1656,8 +1657,8 @@ static int fold__pack_columns_of(const fold__product *product)
 
 /* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section. min, max and relu are
    written as one comparison and a choice, which settles NaN and -0: the second choice wins whenever the
-   comparison is false. d_f maps take g, the gradient of y, in a. L: maps that wait for memory or are rare, of
-   which AVX-512 takes AVX2's. */
+   comparison is false. d_f maps take the gradient of y in a. LIGHT: maps that wait for memory or are rare;
+   AVX-512 takes those of AVX2. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -1709,13 +1710,14 @@ enum fold__map {
         FOLD__MAP_COUNT
 };
 
-/* n elements of each of `rows` rows: y, a, b and c are the first ones of all[0..3], which may be NULL for one
-   row. y may be exactly a, b or c; an operand the map does not use may be NULL, its rows are those of y. */
+/* `count` elements of each of `rows` rows. out, in_a, in_b and in_c are the first rows of all[0..3]; `all` may
+   be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be NULL;
+   its rows are then those of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
-/* The optimisers' rules: what w loses, d, by its gradient g (weight decay added) and states s and t, which
-   change on the way. True divisions and roots and no fused operations: one result on every path. */
+/* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
+   and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations: one result on every path. */
 #define FOLD__RULES(X)                                                                                      \
     X(sgd, 0, change = FOLD__VMUL(rate, grad))                                                              \
     X(momentum, 1, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), grad); change = FOLD__VMUL(rate, state1)) \
@@ -1749,7 +1751,8 @@ typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
     int panel,
         vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* Packs rows first..first+count of w, row-major [k x n]; transposed: w is row-major [n x k] and its
+    /* Packs rows first..first+count of weights, row-major [inner x columns]; transposed: weights are row-major
+     * [columns x inner] and their
      * transpose is packed */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
@@ -1762,7 +1765,7 @@ typedef struct fold__kernels {
     float (*dot)(const float *left, const float *right, size_t count);
     float (*max)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
     float (*exp_sum)(float *to, const float *from, float largest,
-                     size_t count);       /* y = exp(a - m); returns their sum */
+                     size_t count);       /* to = exp(from - largest); returns their sum */
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
 } fold__kernels;
 
@@ -1792,7 +1795,7 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
     return layout;
 }
 
-/* First vector of panel p. */
+/* The first vector of a panel. */
 static int fold__layout_start(const fold__layout *layout, int panel)
 {
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
@@ -1981,7 +1984,7 @@ typedef struct fold__span {
     } seg[FOLD__TILE_SEGMENTS];
 } fold__span;
 typedef void (*fold__tile_fn)(const fold__span *at);
-/* Columns of a narrow pack lie `stride` floats apart, from w on. */
+/* Columns of a narrow pack lie `stride` floats apart, from `weights` on. */
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
@@ -2000,7 +2003,7 @@ typedef struct fold__tiles {
     void (*add_lanes)(float *total, const float *lanes, int count);
     int few, many; /* rows up to which a weight gradient packs nothing: where rows of dW lie a multiple of
                       4 KB apart, and elsewhere */
-    /* dW, k x n, continues as the product (transpose of X) . dY, for columns of X from i on and of dY from j
+    /* dW, k x n, continues as the product (transpose of X) . dY, for columns of X from `first` on and of dY from `from`
      * on */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw);
@@ -2599,8 +2602,8 @@ static void fold__fp_leave(uint64_t saved)
 typedef uint64_t fold__fp;
 
 /* ==== room: op table ========================================================================
-   Owns: every built-in op: its shapes, forward, backward and what backward reads. The only place that knows
-   an op. Calls: kernels, shapes. Must not know nodes, plans or memory: an op sees rows. */
+   Owns: every built-in op: its shapes, forward, backward and what backward reads. Other rooms ask the table's
+   flags; those that treat one op apart name it. Calls: kernels, shapes. Must not know nodes, plans or memory: an op sees rows. */
 
 /* What only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
    prologue); continuing one starts from the output's own rows. */
@@ -3575,7 +3578,7 @@ static const char *fold__infer_layer_norm(const fold_shape *in, int count, const
     out[0] = in[0];
     return NULL;
 }
-/* t = (x - mean) / deviation; returns 1 / deviation */
+/* target = (in - mean) / deviation; returns 1 / deviation */
 static float fold__standardise(const fold__kernels *kernels, float *target, const float *in, size_t count)
 {
     FOLD__NO_CONTRACT
@@ -3710,7 +3713,7 @@ static void fold__max_n_backward(const fold_op_call *call)
         }
     }
 }
-/* Softmax weights of row r's scores, one at a time: exp(score - max) / sum, the sum in list order. */
+/* Softmax weights of a row's scores, one at a time: exp(score - max) / sum, the sum in list order. */
 static void fold__attend_norm(const fold_op_call *call, int row, float *largest, float *sum)
 {
     FOLD__NO_CONTRACT
@@ -3866,7 +3869,7 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
     out[0].dim[attr[1]] = in[0].dim[attr[0]];
     return NULL;
 }
-/* to = from with two axes swapped; `s` is from's shape */
+/* to = from with two axes swapped; `shape` is from's */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, const float *from, float *to)
 {
     int dim[FOLD_MAX_RANK], step[FOLD_MAX_RANK], index[FOLD_MAX_RANK] = { 0 };
@@ -13789,7 +13792,8 @@ FOLD_API void fold_pool_free(fold_pool *pool)
 #endif
 
 /* ==== room: optimisers ======================================================================
-   Owns: updating values from gradients. Calls: model. */
+   Owns: updating values from gradients, and clipping gradients. Calls: model, kernels, arena. Must not know
+   contexts. */
 
 FOLD_API fold_adagrad fold_adagrad_default(void)
 {
@@ -17839,7 +17843,7 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
    gelu: 3.2 ulp down to -10; from there on, where exp(-|z|) is subnormal and its error is multiplied by
    x, 6.5. */
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *n is the integer n, as a float and as bits above the magic
+/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n, as bits above the magic
  * number's. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *number)
 {
@@ -17894,7 +17898,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp)(FOLD__V x)
     return FOLD__ISA(exp_low)(FOLD__VMIN(high, x));
 }
 
-/* log(1 + f) + e ln 2 for f in [sqrt(1/2) - 1, sqrt(2) - 1]. */
+/* log(1 + fraction) + exponent ln 2 for a fraction in [sqrt(1/2) - 1, sqrt(2) - 1]. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_core)(FOLD__V fraction, FOLD__V exponent)
 {
     FOLD__NO_CONTRACT
@@ -18045,8 +18049,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 
 /* ---- maps ---- */
 
-/* The rows of y, a, b and c as variables: a store to y might change what `all` points to, for all a compiler
-   knows. An operand the map does not use is y. */
+/* The rows of out, in_a, in_b and in_c as variables: a store to out might change what `all` points to, for all a compiler
+   knows. An input that the map does not use is out. */
 #define FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
     const fold_rows *others = all ? all : fold__no_others, out_rows = others[0], a_rows = others[1], \
                     b_rows = others[2], c_rows = others[3];                                          \
@@ -18448,10 +18452,11 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
     }
 FOLD__RULES(FOLD__RULE_DEFINE)
 
-/* ---- tiles: R rows by V vectors of a wide product ---- */
+/* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
 /* The cells are spelled out by macros, since an array of accumulators would rely on the compiler to find
-   registers for it. F(row, V) for every row, F(R, vector) for every vector. */
+   registers for it. FOLD__ROWS_n is F(row, with) for every row, FOLD__COLS_n is F(with, column)
+   for every vector of a row or column. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -18614,7 +18619,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__TRANSPOSE_8 fold__transpose_8__avx2
 #endif
 
-/* ---- tiles of a narrow product: R rows by C columns, each column of the pack a row of k floats ---- */
+/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns, each column of the pack one row ---- */
 
 #define FOLD__NARROW_X(row, COLUMNS) const float *inputs##row = fold__at(&seg->input, first_row + row);
 #define FOLD__NARROW_W(ROWS, column) const float *weights##column = weights + column * stride;
@@ -18723,7 +18728,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 }
 #define FOLD__FEW_MANY 2, 2
 #else
-/* R rows of dY, C vectors of each, stay in registers while rows of dW pass. */
+/* ROWS rows of dY, COLUMNS vectors of each, stay in registers while rows of dW pass. */
 #define FOLD__GRAD_ROW(row, COLUMNS)                                    \
     const float *input##row = fold__at(input, first_row + row) + first, \
                 *grads##row = fold__at(dy, first_row + row) + from;
