@@ -7863,8 +7863,9 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 
 /* ==== room: what a run knows ================================================================
    Owns: the structs and arrays of a run, their pointers, and the renewal of these when arrays have moved. The
-   rooms below decide what runs, in which batches and where it lies, and write it here. Calls: recording, and
-   of the plan cache fold__forget_plans. Must not know how anything is decided.
+   rooms below decide what runs, in which batches and where it lies, and write it here. Calls: the
+   context's data, signatures, and of the plan cache fold__forget_plans. Must not know how anything is
+   decided.
 
    Six structs tell of a signature, from what lasts longest to what lasts shortest:
      fold__sig         of the context: the key, the program and the shapes of equal calls
@@ -8306,7 +8307,7 @@ static int fold__node_arrays(fold_ctx *f)
 /* ==== room: what runs, and what gets a gradient =============================================
    Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put together
    from contributions. The batched engine and its eager twin both follow it: these rules are the contract.
-   Calls: what a run knows, recording, model. Must not know batches and places; the one exception is
+   Calls: what a run knows, signatures, model. Must not know batches and places; the one exception is
    fold__place_contributions, which numbers rows from where it is told.
 
    The rule. A root's gradient reaches what the root depends on by inputs that pass gradients; of a call, that
@@ -9617,8 +9618,8 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         group_sig->calls++;
         if (group_sig->n_list)
             group_sig->elems += fold__elements_of(f, id);
-        for (uint32_t o = 0, n_out = group_sig->n_out; o < n_out; o++)
-            maker[id + o] = index << 3 | o;
+        for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
+            maker[id + output] = index << 3 | output;
     }
     for (uint32_t call = first_call; call < end_call && run->backward; call++) {
         fold__group_sig *group_sig = fold__group_sig_of(f, run->calls[call]);
@@ -11607,7 +11608,8 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and
    looked-up rows of tables get. Each use of a run has a sum; groups add to it in record order; a parameter's
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
-   and the eager twin's fold__eager_use. Must not know how groups are shared out among threads. */
+   and of eager
+   contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
 /* Puts a use of a trained parameter, or of a shared node that needs a gradient, into the list of uses, which
    is in the order of their first recorded rows. */
