@@ -11605,10 +11605,9 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== room: autodiff, sums of uses ==========================================================
-   Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and
-   looked-up rows of tables get. Each use of a run has a sum; groups add to it in record order; a parameter's
-   uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
-   and of eager
+   Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and looked-up
+   rows of tables get. Each use of a run has a sum; groups add to it in record order; a parameter's uses are
+   added to its total, and that to its gradient, once. Calls: gradients of values, executor, model, and of eager
    contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
 /* Puts a use of a trained parameter, or of a shared node that needs a gradient, into the list of uses, which
