@@ -4447,8 +4447,9 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
                                             uint64_t stream)
 {
     FOLD__NO_CONTRACT
-    const size_t size = (size_t)fold__shape_size(&desc->shape),
-                 columns = (size_t)fold__shape_last(&desc->shape), rows = size / columns;
+    const size_t size = (size_t)fold__shape_size(&desc->shape);
+    const size_t columns = (size_t)fold__shape_last(&desc->shape);
+    const size_t rows = size / columns;
     const float gain = desc->init_scale == 0 ? 1 : desc->init_scale;
     fold__random random = { fold__mix64(m->seed ^ fold__mix64(stream + 1)) };
     float bound = desc->init_scale;
@@ -4545,8 +4546,8 @@ static size_t fold__place_packs(const fold_model *m, fold__param_data *param)
 /* Reserves the spans a new parameter needs; 0 when there is no memory. */
 static int fold__param_reserve(fold_model *m, const fold__param_data *param, size_t pack_floats)
 {
-    const size_t end = param->at + fold__round_up(param->size, FOLD__SPAN_ALIGN),
-                 bytes = fold__size(end, sizeof(float), 0);
+    const size_t end = param->at + fold__round_up(param->size, FOLD__SPAN_ALIGN);
+    const size_t bytes = fold__size(end, sizeof(float), 0);
     const size_t rows = (param->uses & FOLD_FOR_LOOKUP) ? (size_t)param->shape.dim[0] : 0;
     fold__arena *arena = &m->arena;
     if (!fold__arena_need(arena, FOLD__M_PARAMS, (m->n_params + 1) * sizeof *param))
@@ -5262,8 +5263,8 @@ static void fold__note_room(fold_ctx *f)
         const uint32_t fit = fold__capacity(f, FOLD__ARRAY_SIG + i, fold__node_bytes[i]);
         nodes = fit < nodes ? fit : nodes;
     }
-    const uint32_t sources = fold__capacity(f, FOLD__ARRAY_EDGE_SOURCE, 4),
-                   offsets = fold__capacity(f, FOLD__ARRAY_EDGE_OFFSET, 4);
+    const uint32_t sources = fold__capacity(f, FOLD__ARRAY_EDGE_SOURCE, 4);
+    const uint32_t offsets = fold__capacity(f, FOLD__ARRAY_EDGE_OFFSET, 4);
     f->node_cap = nodes < 2 ? 0 : nodes - 2;
     f->edge_cap = sources < offsets ? sources : offsets;
 }
@@ -5720,8 +5721,8 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
 {
     const uint32_t *word = f->keys + sig->key + 1;
     uint32_t differ = (sig->op ^ request->op) | (sig->n_in ^ request->n_in) |
-                      (sig->n_list ^ (uint32_t)request->n_list) | (sig->tag_cell ^ f->frame.tag),
-             kinds = 0;
+                      (sig->n_list ^ (uint32_t)request->n_list) | (sig->tag_cell ^ f->frame.tag);
+    uint32_t kinds = 0;
     if (differ || (sig->tag_cell && sig->tag_op != f->frame.ordinal + 1))
         return 0;
     for (int attribute = 0; attribute < request->n_attr; attribute++)
@@ -6179,8 +6180,9 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
         fold__trace_step(f, request);
     if (fold__broken(f) || (twins && !fold__twins_ready(f)) || !fold__room(f, 0, fold__n_operands(request)))
         return fold__null;
-    const uint32_t edges = f->n_edges, kinds = fold__add_edges(f, request),
-                   per_element = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
+    const uint32_t edges = f->n_edges;
+    const uint32_t kinds = fold__add_edges(f, request);
+    const uint32_t per_element = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
     uint32_t sig = kinds & FOLD__KINDS_MARKER ? 0 : fold__request_sig(f, request);
     if (sig &&
         !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures: it is asked for again */
@@ -12168,8 +12170,8 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fo
             return 0;
     }
     for (int component = 0; component < cell->desc.n_list; component++) {
-        const uint32_t shape = fold__intern_shape(f, &cell->desc.list[component]),
-                       tag = FOLD__TAG_BARRIER + (uint32_t)(cell->desc.n_in + component);
+        const uint32_t shape = fold__intern_shape(f, &cell->desc.list[component]);
+        const uint32_t tag = FOLD__TAG_BARRIER + (uint32_t)(cell->desc.n_in + component);
         if (shape == FOLD__NONE || !fold__room(f, 1, 0))
             return 0;
         const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, list->count);
@@ -14282,8 +14284,8 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
     fold_split(f, gates->projected ? in[0] : fold_linear(f, in[0], gates->weight, gates->bias), 3,
                from_input);
     fold_split(f, fold_linear(f, in[1], gates->recurrent, gates->recurrent_bias), 3, from_state);
-    const fold_node reset = fold_sigmoid(f, fold_add(f, from_input[0], from_state[0])),
-                    update = fold_sigmoid(f, fold_add(f, from_input[1], from_state[1]));
+    const fold_node reset = fold_sigmoid(f, fold_add(f, from_input[0], from_state[0]));
+    const fold_node update = fold_sigmoid(f, fold_add(f, from_input[1], from_state[1]));
     const fold_node candidate = fold_tanh(f, fold_add(f, from_input[2], fold_mul(f, reset, from_state[2])));
     out[0] = fold_add(f, candidate, fold_mul(f, update, fold_sub(f, in[1], candidate)));
 }
@@ -14509,8 +14511,8 @@ FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *layer,
         fold__missing(f, "unroll_batch");
     for (int sample = 0; sequences && sample < sequences->samples; sample++) {
         fold_state state;
-        const int count = fold__sequence_length(f, sequences, sample),
-                  fine = fold__unroll_begin(f, layer, begin ? &begin[sample] : NULL, &state);
+        const int count = fold__sequence_length(f, sequences, sample);
+        const int fine = fold__unroll_begin(f, layer, begin ? &begin[sample] : NULL, &state);
         for (int step = 0; step < sequences->steps; step++) {
             fold_node *at = out ? &out[(size_t)sample * (size_t)sequences->steps + (size_t)step] : NULL;
             if (fine && step < count)
@@ -15530,8 +15532,8 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
     if (one->n_in != other->n_in)
         fold__put(text, "%s%d inputs for %d", count++ ? ", " : "", one->n_in, other->n_in);
     for (int component = 0; component < one->n_in + one->n_list && one->n_in == other->n_in; component++) {
-        const fold_shape *shape = fold__sig_in_shape(f, one, component),
-                         *other_shape = fold__sig_in_shape(f, other, component);
+        const fold_shape *shape = fold__sig_in_shape(f, one, component);
+        const fold_shape *other_shape = fold__sig_in_shape(f, other, component);
         if (fold__shape_same(shape, other_shape))
             continue;
         fold__put(text, "%s%s %d of shape ", count++ ? ", " : "",
@@ -15893,8 +15895,8 @@ static void fold__svg_edges(fold__text *text, const fold__view *view)
              edge++) {
             const uint32_t from = fold__call_of(f, f->edge_source[edge]);
             const int left = view->batch[fold__column(view, from)].left +
-                             (fold__is_leaf(view, from) ? -FOLD__SPACE / 2 : FOLD__NODE_W),
-                      to = view->batch[fold__column(view, id)].left;
+                             (fold__is_leaf(view, from) ? -FOLD__SPACE / 2 : FOLD__NODE_W);
+            const int to = view->batch[fold__column(view, id)].left;
             const int bend = (to - left) / 2;
             if (fold__drawn_before(f, id, edge) || !fold__is_drawn(view, id) || !fold__is_drawn(view, from))
                 continue;
@@ -15912,8 +15914,9 @@ static void fold__svg_nodes(fold__text *text, const fold__view *view)
         if (!fold__is_drawn(view, id))
             continue;
         const fold__seen_batch *batch = &view->batch[fold__column(view, id)];
-        const int leaf = fold__is_leaf(view, id), width = leaf ? FOLD__LEAF_W : FOLD__NODE_W,
-                  left = batch->left - (leaf ? FOLD__SPACE / 2 + FOLD__LEAF_W : 0);
+        const int leaf = fold__is_leaf(view, id);
+        const int width = leaf ? FOLD__LEAF_W : FOLD__NODE_W;
+        const int left = batch->left - (leaf ? FOLD__SPACE / 2 + FOLD__LEAF_W : 0);
         fold__put(text, "<g><title>");
         if (leaf)
             fold__put_leaf(text, f, id, FOLD__WHOLE);
@@ -15968,8 +15971,9 @@ FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *u
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         hidden += view.at[id] && view.top[id] == FOLD__HIDDEN;
     lanes += hidden ? FOLD__LANE : 0; /* where what is not drawn is counted */
-    const int columns = fold__place_columns(&view), width = columns < 560 ? 560 : columns,
-              height = FOLD__TOP + lanes + 18 * (int)view.n_sigs + 24;
+    const int columns = fold__place_columns(&view);
+    const int width = columns < 560 ? 560 : columns;
+    const int height = FOLD__TOP + lanes + 18 * (int)view.n_sigs + 24;
     fold__put(&text,
               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" ",
               width, height, width, height);
@@ -16711,8 +16715,8 @@ static int fold__json_metadata(fold__json *json, fold__file *file)
     if (fold__json_next(json, '}'))
         return 1;
     do {
-        const char *key = fold__json_string(json),
-                   *text = key && fold__json_take(json, ':') ? fold__json_string(json) : NULL;
+        const char *key = fold__json_string(json);
+        const char *text = key && fold__json_take(json, ':') ? fold__json_string(json) : NULL;
         if (!text)
             return 0;
         const char **want = !strcmp(key, "optimizer") ? &file->optimizer : NULL;
@@ -17294,8 +17298,8 @@ static int fold__fit_start(fold__training *training)
     training->arena.array = training->arrays;
     training->arena.count = 2;
     training->best_bytes = training->desc.keep_best ? training->model->span * sizeof(float) : 0;
-    const size_t count = (size_t)training->desc.samples,
-                 batch = fold__min_size((size_t)training->desc.batch, count);
+    const size_t count = (size_t)training->desc.samples;
+    const size_t batch = fold__min_size((size_t)training->desc.batch, count);
     const size_t bytes = fold__size(count, sizeof *training->order, batch * sizeof *training->loss);
     if (!fold__arena_need(&training->arena, 0, bytes) ||
         !fold__arena_need(&training->arena, 1, training->best_bytes)) {
@@ -17339,8 +17343,8 @@ static fold_status fold__fit_step(fold__training *training)
 static int fold__fit_batch(fold__training *training, int first, int count)
 {
     fold_ctx *f = training->desc.ctx;
-    const uint64_t start = fold__now(f),
-                   salt = fold__mix64(training->desc.seed + fold__mix64((uint64_t)training->report.epoch));
+    const uint64_t start = fold__now(f);
+    const uint64_t salt = fold__mix64(training->desc.seed + fold__mix64((uint64_t)training->report.epoch));
     fold_ctx_reset(f);
     for (int i = 0; i < count && !fold__broken(f); i++) {
         const int sample = training->order[first + i];
