@@ -91,8 +91,8 @@
                Summation order depends only on the op and its per-sample shapes. Parameter gradients
                depend on the sequence recorded and on nothing else.
                All that computes rounds to nearest and keeps subnormal numbers, whatever the host has set
-               the processor to, and puts its settings back. A host that flushes subnormal numbers to zero (one
-               linked with -ffast-math does) flushes them where it computes or prints itself.
+               the processor to, and puts its settings back. A host that flushes subnormal numbers to zero
+               (one linked with -ffast-math does) flushes them where it computes or prints itself.
      Windows   fold_slice (first axis), fold_split and fold_reshape make windows: no copy, no work. A
                window's gradient is that of the values it shows. */
 
@@ -1168,8 +1168,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 
 #if defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && \
     !defined(FOLD_ALLOW_FAST_MATH) && !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__))
-#error \
-    "fold.h: floats are computed in a wider type here, which voids the numerics contract; use SSE2, or define FOLD_ALLOW_FAST_MATH"
+#error "fold.h: floats are computed in a wider type here: use SSE2, or define FOLD_ALLOW_FAST_MATH"
 #endif
 
 #ifndef FOLD_FILENAME
@@ -1531,8 +1530,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 /* What these passes of gcc find here is not worth a quarter of the room's compile time. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)
 #pragma GCC push_options
-#pragma GCC optimize( \
-    "no-tree-vectorize,no-tree-vrp,no-tree-pre,no-code-hoisting,no-tree-slsr,no-tree-tail-merge,no-schedule-insns2,no-tree-dominator-opts,no-crossjumping")
+#pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
+#pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
 #endif
 
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
@@ -1638,8 +1637,9 @@ typedef struct fold__seg {
     int inner;
 } fold__seg;
 
-/* output[row] = init[row] + sum over segments of input[row] . W, or some of its columns. The layout of the pack and the order of
-   summation follow n_pack, so a column has the same bits whichever others are asked for. */
+/* output[row] = init[row] + sum over segments of input[row] . W, or some of its columns. The layout of the
+   pack and the order of summation follow n_pack, so a column has the same bits whichever others are asked
+   for. */
 typedef struct fold__product {
     int rows, columns, n_seg; /* columns: of output and init */
     int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
@@ -1709,14 +1709,15 @@ enum fold__map {
         FOLD__MAP_COUNT
 };
 
-/* `count` elements of each of `rows` rows. out, in_a, in_b and in_c are the first rows of all[0..3]; `all` may
-   be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be NULL;
-   its rows are then those of out. */
+/* `count` elements of each of `rows` rows. out, in_a, in_b and in_c are the first rows of all[0..3]; `all`
+   may be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be
+   NULL: its rows are then those of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
 /* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations: one result on every path. */
+   and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations:
+   one result on every path. */
 #define FOLD__RULES(X)                                                                                      \
     X(sgd, 0, change = FOLD__VMUL(rate, grad))                                                              \
     X(momentum, 1, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), grad); change = FOLD__VMUL(rate, state1)) \
@@ -1750,9 +1751,8 @@ typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
     int panel,
         vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* Packs rows first..first+count of weights, row-major [inner x columns]; transposed: weights are row-major
-     * [columns x inner] and their
-     * transpose is packed */
+    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, the weights are
+       row-major [columns x inner] and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
@@ -2002,8 +2002,8 @@ typedef struct fold__tiles {
     void (*add_lanes)(float *total, const float *lanes, int count);
     int few, many; /* rows up to which a weight gradient packs nothing: where rows of dW lie a multiple of
                       4 KB apart, and elsewhere */
-    /* dW, k x n, continues as the product (transpose of X) . dY, for columns of X from `first` on and of dY from `from`
-     * on */
+    /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
+       and of dY from `from` on. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw);
     fold__mover mover;
@@ -3177,8 +3177,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 
 /* ---- maps ---- */
 
-/* The rows of out, in_a, in_b and in_c as variables: a store to out might change what `all` points to, for all a compiler
-   knows. An input that the map does not use is out. */
+/* The rows of out, in_a, in_b and in_c as variables: a store to out might change what `all` points to, for
+   all a compiler knows. An input that the map does not use is out. */
 #define FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
     const fold_rows *others = all ? all : fold__no_others, out_rows = others[0], a_rows = others[1], \
                     b_rows = others[2], c_rows = others[3];                                          \
@@ -4206,7 +4206,8 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 
 /* ==== room: op table ========================================================================
    Owns: every built-in op: its shapes, forward, backward and what backward reads. Other rooms ask the table's
-   flags; those that treat one op apart name it. Calls: kernels, shapes. Must not know nodes, plans or memory: an op sees rows. */
+   flags; those that treat one op apart name it. Calls: kernels, shapes. Must not know nodes, plans or
+   memory: an op sees rows. */
 
 /* What only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
    prologue); continuing one starts from the output's own rows. */
@@ -6750,8 +6751,8 @@ struct fold_ctx {
 
 /* What `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0 in it.
    - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
-     product, the concatenation whose parts it reads: fold__node_whole. In a copy at an output of an eager call,
-     where the nodes of that call lie: fold__barrier_first_node and those below it.
+     product, the concatenation whose parts it reads: fold__node_whole. In a copy at an output of an eager
+     call, where the nodes of that call lie: fold__barrier_first_node and those below it.
    - EXTRA: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
    - REF: the address of the caller's values: fold__node_address.
@@ -13210,10 +13211,10 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== room: autodiff, sums of uses ==========================================================
-   Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and looked-up
-   rows of tables get. Each use of a run has a sum; groups add to it in record order; a parameter's uses are
-   added to its total, and that to its gradient, once. Calls: gradients of values, executor, model, and of eager
-   contexts fold__eager_use. Must not know how groups are shared out among threads. */
+   Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and
+   looked-up rows of tables get. Each use of a run has a sum; groups add to it in record order; a parameter's
+   uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
+   and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
 /* Puts a use of a trained parameter, or of a shared node that needs a gradient, into the list of uses, which
    is in the order of their first recorded rows. */

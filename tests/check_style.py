@@ -2,7 +2,7 @@
 
 Prints the longest line, the longest function of the implementation and the share of one-letter words among the words of
 the implementation's code (keywords are words; comments, strings and numbers are not), each with what is wanted. It fails
-where a figure is beyond its limit. The limits below are to be lowered until they are what is wanted."""
+where a figure is beyond its limit, or where the map behind FOLD_IMPLEMENTATION names what is not there."""
 
 import argparse
 import collections
@@ -11,7 +11,7 @@ import re
 import sys
 
 WANTED = {"columns": 110, "lines": 60, "letters": 10.0}
-LIMITS = {"columns": 170, "lines": 70, "letters": 32.0}
+LIMITS = {"columns": 110, "lines": 60, "letters": 10.0}
 
 HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fold.h")
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
@@ -65,7 +65,7 @@ def main():
     with open(HEADER, encoding="utf-8") as file:
         text = file.read()
     lines = text.split("\n")
-    begin = next(at for at, line in enumerate(lines) if line.startswith("#define FOLD__IMPLEMENTED"))
+    begin = next(at for at, line in enumerate(lines) if line.startswith("#if defined(FOLD_IMPLEMENTATION)"))
     measured = sorted(functions(lines, begin), reverse=True)
     words = WORD.findall(code_of("\n".join(lines[begin:])))
     letters = collections.Counter(word for word in words if len(word) == 1)
