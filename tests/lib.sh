@@ -39,6 +39,7 @@ section() { echo "title='$1'" >>"$work/queue"; }
 worker() { # takes one job after the other; mkdir decides who has it
     number=0
     while read -r command; do
+        [ ! -e "$work/finished" ] || break
         number=$((number + 1)) out=$work/$number
         mkdir "$out" 2>/dev/null || continue
         since=$(date +%s)
@@ -47,7 +48,7 @@ worker() { # takes one job after the other; mkdir decides who has it
     done <"$work/queue"
 }
 
-workers() { # all of them; $work/finished says that none is left
+workers() { # all of them; $work/finished says that none is left, or that none shall take another job
     slot=0
     while [ "$slot" -lt "$JOBS" ]; do
         slot=$((slot + 1))
@@ -67,10 +68,25 @@ show() { # the folder of a job that is done: what it printed, its counts added u
     grep -E '^(FAILED|SKIPPED)' "$1/log" | sed "s#^#$title|#" >>"$TABLE"
 }
 
+processes_below() { # a process: all that it started, and those started; none where there is no ps
+    ps -A -o pid= -o ppid= 2>/dev/null | awk -v top="$1" '{ parent[$1] = $2 } END { for (each in parent) {
+        for (above = each; above > 1 && above != top; above = parent[above]);
+        if (above == top) print each } }'
+}
+stop_jobs() { # on a signal: the workers take no further job, and what runs is ended, or waited for without ps
+    trap '' INT TERM
+    : >"$work/finished"
+    below=$(processes_below "$all")
+    for signal in STOP TERM CONT; do kill -"$signal" $below; done 2>/dev/null
+    wait
+    echo "stopped"
+    exit 1
+}
+
 run_jobs() {
     workers &
     all=$! number=0 title=${title:-tests}
-    trap 'kill "$all"; exit 1' INT TERM
+    trap stop_jobs INT TERM
     while read -r command; do
         number=$((number + 1)) out=$work/$number
         until [ -e "$out/done" ] || [ -e "$work/finished" ]; do sleep 0.2; done
