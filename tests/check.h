@@ -6,7 +6,7 @@
        {
            check_start(argc, argv);     // arguments: -v lists every test; other words select tests by name
            check_run("addition", addition);
-           return check_finish();       // prints "N passed, N failed"
+           return check_finish();       // prints "N passed, N failed", and what check_skip counted
        }
 
    Tests that are rows of a table run between check_begin(name) and check_end() instead. */
@@ -32,7 +32,7 @@ typedef struct check_state {
     char test[160];
     int argc, verbose, failures; /* failures of the running test */
     char **argv;
-    long passed, failed, checks;
+    long passed, failed, skipped, checks;
 } check_state;
 static check_state check;
 
@@ -82,10 +82,25 @@ static inline void check_run(const char *name, void (*test)(void))
     check_end();
 }
 
+/* Counts what this machine cannot test, and says so: "what (why)", as printf says. */
+static inline void check_skip(const char *text, ...) CHECK_PRINTF(1, 2);
+static inline void check_skip(const char *text, ...)
+{
+    va_list args;
+    va_start(args, text);
+    printf("SKIPPED: ");
+    vprintf(text, args);
+    printf("\n");
+    va_end(args);
+    check.skipped++;
+}
+
 /* The last line of the program and its exit status: 1 when a test failed or none ran. */
 static inline int check_finish(void)
 {
-    printf("%ld passed, %ld failed\n", check.passed, check.failed);
+    printf("%ld passed, %ld failed", check.passed, check.failed);
+    if (check.skipped) printf(", %ld skipped", check.skipped);
+    printf("\n");
     return check.failed || !check.passed;
 }
 

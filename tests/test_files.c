@@ -1023,7 +1023,7 @@ static void from_python(void)
         CHECK(!strcmp(config, want));
         fold_model_free(m);
     }
-    if (found < 4) printf("SKIPPED: files written by Python (%d of 4 are there)\n", found);
+    if (found < 4) check_skip("files written by Python (%d of 4 are there)", found);
 }
 
 /* -- the training loop ---------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
+#include "kernel_sets.h"
 #include <fenv.h>
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #include <xmmintrin.h>
@@ -340,20 +341,17 @@ static void golden(const char *isa, uint64_t want)
 
 int main(int argc, char **argv)
 {
-    static const char *const isas[] = { "portable", "neon", "avx2", "avx512" };
     check_start(argc, argv);
-    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
-        fold_model_desc desc = fold_model_desc_default();
-        desc.isa = isas[i];
-        fold_model *m = fold_model_new(&desc);
-        const int there = !fold_model_status(m);
+    skip_missing_kernel_sets();
+    for (int i = 0; i < KERNEL_SETS; i++) {
+        fold_model *m = kernel_set_model(kernel_set[i]);
+        const int there = m != NULL;
         fold_model_free(m);
-        if (!there) continue; /* not on this machine */
-        if (!check_begin(isas[i])) continue;
+        if (!there || !check_begin(kernel_set[i])) continue;
 #ifdef FOLD_REPRODUCIBLE
-        golden(isas[i], GOLDEN_FUSED);
+        golden(kernel_set[i], GOLDEN_FUSED);
 #else
-        golden(isas[i], i ? GOLDEN_FUSED : GOLDEN_PLAIN);
+        golden(kernel_set[i], i ? GOLDEN_FUSED : GOLDEN_PLAIN);
 #endif
         check_end();
     }

@@ -410,7 +410,7 @@ static void traces(void)
 static void other_programs(void)
 {
 #ifdef _WIN32
-    puts("SKIPPED: no shell to look for dot and xmllint with");
+    check_skip("dot and xmllint (no shell to look for them with)");
 #else
     static const char *const name[] = { "dot", "xmllint", "python3" };
     static const char *const look[] = { "command -v dot >/dev/null 2>&1", "command -v xmllint >/dev/null 2>&1", "python3 -c 1 >/dev/null 2>&1" };
@@ -429,7 +429,7 @@ static void other_programs(void)
         "\""
     };
     for (int i = 0; i < 3; i++) {
-        if (system(look[i])) { printf("SKIPPED: %s (not installed)\n", name[i]); continue; }
+        if (system(look[i])) { check_skip("%s (not installed)", name[i]); continue; }
         CHECK_SAYS(system(read[i]) == 0, "%s does not read what it should", name[i]);
     }
 #endif

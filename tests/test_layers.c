@@ -5,6 +5,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
+#include "kernel_sets.h"
 
 /* ---- parameters in double precision ---------------------------------------------------------- */
 
@@ -291,7 +292,6 @@ static void test_clip_range(void)
 
 /* ---- optimisers: the same bits by every instruction set, and packed weights that follow ----------- */
 
-static const char *const isas[] = { "portable", "neon", "avx2", "avx512" };
 enum { SPREAD = 15 };
 static const struct { int rows, columns; unsigned uses; } spread[SPREAD] = {
     { 1, 0, 0 }, { 7, 0, 0 }, { 16, 0, 0 }, { 33, 0, 0 }, { 37, 45, FOLD_FOR_LINEAR }, { 40, 5, FOLD_FOR_LINEAR },
@@ -303,14 +303,8 @@ static const struct { int rows, columns; unsigned uses; } spread[SPREAD] = {
 
 static fold_model *spread_model(const char *isa, fold_param *p)
 {
-    fold_model_desc desc = fold_model_desc_default();
-    desc.isa = isa;
-    fold_model *m = fold_model_new(&desc);
-    if (fold_model_status(m)) { /* not on this machine */
-        fold_model_free(m);
-        return NULL;
-    }
-    for (int i = 0; i < SPREAD; i++) {
+    fold_model *m = kernel_set_model(isa);
+    for (int i = 0; m && i < SPREAD; i++) {
         char name[8];
         fold_param_desc d;
         memset(&d, 0, sizeof d);
@@ -413,11 +407,11 @@ static void test_same_bits(const optimiser *o, int clip)
     size_t had = 0;
     int count;
     int tried = 0;
-    for (size_t k = 0; k < sizeof isas / sizeof *isas; k++) {
+    for (int k = 0; k < KERNEL_SETS; k++) {
         fold_param p[SPREAD];
         check_random r = { 17 };
         fold_ctx_desc training = fold_ctx_desc_default();
-        fold_model *m = clip && !FUSED_PORTABLE && !k ? NULL : spread_model(isas[k], p);
+        fold_model *m = clip && !FUSED_PORTABLE && !k ? NULL : spread_model(kernel_set[k], p);
         if (!m) continue; /* not on this machine */
         training.training = 1;
         fold_ctx *f = fold_ctx_new(m, &training);
@@ -425,7 +419,7 @@ static void test_same_bits(const optimiser *o, int clip)
             spread_gradients(m, f, p, &r);
             if (clip) CHECK(fold_grads_clip(m, 2) > 2);
             CHECK_INT(take_step(m, o), FOLD_OK);
-            if (step == 3) compare_packs(m, p, isas[k]);
+            if (step == 3) compare_packs(m, p, kernel_set[k]);
         }
         const float *values = fold_model_values(m, &count), *grads = fold_model_grads(m, NULL);
         for (int i = 0; i < count; i++) CHECK(grads[i] == 0);
@@ -433,7 +427,7 @@ static void test_same_bits(const optimiser *o, int clip)
         had = (size_t)count;
         CHECK((size_t)count < sizeof first / sizeof *first);
         CHECK_BITS(values, first, count);
-        compare_packs(m, p, isas[k]);
+        compare_packs(m, p, kernel_set[k]);
         tried++;
         fold_ctx_free(f);
         fold_model_free(m);
@@ -1675,6 +1669,7 @@ int main(int argc, char **argv)
     static const int sizes[][2] = { { 3, 5 }, { 17, 20 } };
     char name[96];
     check_start(argc, argv);
+    skip_missing_kernel_sets();
     for (size_t i = 0; i < 2 * sizeof layers / sizeof *layers; i++) {
         const int *size = sizes[i % 2];
         snprintf(name, sizeof name, "%s, %d inputs, %d hidden", layers[i / 2].name, size[0], size[1]);

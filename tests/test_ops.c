@@ -6,6 +6,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
+#include "kernel_sets.h"
 #include <stdlib.h>
 
 /* ---- the table's form ----------------------------------------------------------------------
@@ -1161,23 +1162,17 @@ enum { PORTABLE_MATCHES = 0 };
 /* Instruction sets with FMA give the same bits, the portable one is near the reference. */
 static void on_other_machines(const op_case *original, const char *best, int n_samples)
 {
-    static const char *const isas[] = { "avx512", "avx2", "neon", "portable" };
     op_case here = *original, *c = &here; /* has the other models' handles */
-    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
-        fold_model_desc d = fold_model_desc_default();
-        d.isa = isas[i];
-        fold_model *m = strcmp(best, isas[i]) ? fold_model_new(&d) : NULL;
-        if (!m || fold_model_status(m)) { /* not on this machine */
-            fold_model_free(m);
-            continue;
-        }
+    for (int i = 0; i < KERNEL_SETS; i++) {
+        fold_model *m = strcmp(best, kernel_set[i]) ? kernel_set_model(kernel_set[i]) : NULL;
+        if (!m) continue;
         add_params(c, m);
         fold_ctx *f = new_ctx(m, &modes[0], 1);
-        if (!PORTABLE_MATCHES && !strcmp(isas[i], "portable")) {
+        if (!PORTABLE_MATCHES && !strcmp(kernel_set[i], "portable")) {
             clear(c, results[1]);
             if (run(c, f, 0, n_samples, 0, results[1])) against_reference(c, n_samples, 0, results[1]);
         } else {
-            same_bits(c, f, isas[i], n_samples, 0, results[1], results[0], result_size(c));
+            same_bits(c, f, kernel_set[i], n_samples, 0, results[1], results[0], result_size(c));
         }
         fold_ctx_free(f);
         fold_model_free(m);
@@ -1430,16 +1425,11 @@ static void check_sums(fold_ctx *f, const fold_node *y, int count, const float *
 
 static void sums_of(const char *isa, const mode *how, int n, const float *values, const float *tall_rows)
 {
-    fold_model_desc desc = fold_model_desc_default();
     fold_cell_desc d;
     fold_node y[3][SUM_RESULTS], all[3 * SUM_RESULTS];
     int count = 0;
-    desc.isa = isa;
-    fold_model *m = fold_model_new(&desc);
-    if (fold_model_status(m)) { /* not on this machine */
-        fold_model_free(m);
-        return;
-    }
+    fold_model *m = kernel_set_model(isa);
+    if (!m) return;
     memset(&d, 0, sizeof d);
     d.name = "sums"; d.body = sums_body; d.n_out = 2;
     d.n_list = 1; d.list[0] = fold_shape1(SUM_WIDTH);
@@ -1460,7 +1450,6 @@ static void sums_of(const char *isa, const mode *how, int n, const float *values
 static void test_sums_of_many(void)
 {
     static const int counts[] = { 1, 2, 15, 31, 32, 33, 63, 64, 65, 96, 97, 100, 511, 512, 513, 1024, 1025, 1535, 1537, 5000, MANY };
-    static const char *const isas[] = { "avx512", "avx2", "neon", "portable" };
     static float values[MANY], tall_rows[MANY * 2];
     check_random r = { 8 };
     for (int equal = 0; equal < 2; equal++) {
@@ -1468,9 +1457,9 @@ static void test_sums_of_many(void)
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
             const int width = sum_width(counts[k]);
             for (int i = 0; i < counts[k] * width; i++) tall_rows[i] = values[i / width] * column_factor(i % width);
-            for (int i = 0; i < 4; i++)
-                for (int j = 0; j < (i ? 1 : counts[k] > 100 ? 2 : N_MODES); j++)
-                    sums_of(isas[i], &modes[j], counts[k], values, tall_rows);
+            for (int i = 0; i < KERNEL_SETS; i++) sums_of(kernel_set[i], &modes[0], counts[k], values, tall_rows);
+            for (int j = 1; j < (counts[k] > 100 ? 2 : N_MODES); j++)
+                sums_of(NULL, &modes[j], counts[k], values, tall_rows);
         }
     }
 }
@@ -1853,6 +1842,7 @@ static void test_bad_runs(void)
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
+    skip_missing_kernel_sets();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int j = 0; rows[i].specs[j]; j++) test_case(&rows[i], rows[i].specs[j]);
     test_product_sizes();
