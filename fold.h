@@ -5317,40 +5317,61 @@ static void fold__max_n_backward(const fold_op_call *call)
         }
     }
 }
-/* Softmax weights of a row's scores, one at a time: exp(score - max) / sum, the sum in list order. */
-static void fold__attend_norm(const fold_op_call *call, int row, float *largest, float *sum)
+/* Softmax weights of a row's scores, exp(score - max) / sum: exps of some elements at a time, the sum in list
+   order. */
+typedef struct fold__attention {
+    float largest, sum;
+    int first, end; /* the elements whose exps these are */
+    float exps[64];
+} fold__attention;
+/* The exps of the elements from `first` on, as many as there is room for. */
+static void fold__attend_load(const fold_op_call *call, fold__attention *over, int first, int last)
+{
+    FOLD__NO_CONTRACT
+    const int room = (int)(sizeof over->exps / sizeof *over->exps);
+    over->first = first;
+    over->end = last - first < room ? last : first + room;
+    for (int element = first; element < over->end; element++)
+        over->exps[element - first] = fold_row(&call->in[0], element)[0] - over->largest;
+    FOLD__MAP(call, exp)
+    (over->exps, over->exps, NULL, NULL, 0, (size_t)(over->end - first), 1, NULL);
+}
+static void fold__attend_begin(const fold_op_call *call, fold__attention *over, int row)
 {
     FOLD__NO_CONTRACT
     const int first = call->list[row], last = call->list[row + 1];
-    *largest = -INFINITY;
-    *sum = 0;
+    over->largest = -INFINITY;
+    over->sum = 0;
+    over->first = over->end = first;
     for (int element = first; element < last; element++) {
         const float score = fold_row(&call->in[0], element)[0];
-        *largest = score > *largest ? score : *largest;
+        over->largest = score > over->largest ? score : over->largest;
     }
     for (int element = first; element < last; element++) {
-        float share = fold_row(&call->in[0], element)[0] - *largest;
-        FOLD__MAP(call, exp)(&share, &share, NULL, NULL, 0, 1, 1, NULL);
-        *sum = *sum + share;
+        if (element == over->end)
+            fold__attend_load(call, over, element, last);
+        over->sum = over->sum + over->exps[element - over->first];
     }
 }
-static float fold__attend_weight(const fold_op_call *call, int element, float largest, float sum)
+/* The weight of an element of row `row`; elements in order. */
+static float fold__attend_weight(const fold_op_call *call, fold__attention *over, int row, int element)
 {
     FOLD__NO_CONTRACT
-    float share = fold_row(&call->in[0], element)[0] - largest;
-    FOLD__MAP(call, exp)(&share, &share, NULL, NULL, 0, 1, 1, NULL);
-    return share / sum;
+    if (element < over->first || element >= over->end)
+        fold__attend_load(call, over, element, call->list[row + 1]);
+    return over->exps[element - over->first] / over->sum;
 }
 static void fold__attend_n_forward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
-        float *out = fold_row(&call->out[0], row), largest, sum;
-        fold__attend_norm(call, row, &largest, &sum);
+        float *out = fold_row(&call->out[0], row);
+        fold__attention over;
+        fold__attend_begin(call, &over, row);
         FOLD__MAP(call, fill)(out, NULL, NULL, NULL, 0, count, 1, NULL);
         for (int element = call->list[row]; element < call->list[row + 1]; element++)
             FOLD__MAP(call, axpy)
-        (out, fold_row(&call->in[1], element), NULL, out, fold__attend_weight(call, element, largest, sum),
+        (out, fold_row(&call->in[1], element), NULL, out, fold__attend_weight(call, &over, row, element),
          count, 1, NULL);
     }
 }
@@ -5361,10 +5382,10 @@ static void fold__attend_n_backward(const fold_op_call *call)
     for (int row = 0; row < call->rows; row++) {
         const float *out = fold_row(&call->out[0], row), *dout = fold_row(&call->dout[0], row);
         const float mean = fold__engine_of(call)->kernels->dot(dout, out, count);
-        float largest, sum;
-        fold__attend_norm(call, row, &largest, &sum);
+        fold__attention over;
+        fold__attend_begin(call, &over, row);
         for (int element = call->list[row]; element < call->list[row + 1]; element++) {
-            const float share = fold__attend_weight(call, element, largest, sum);
+            const float share = fold__attend_weight(call, &over, row, element);
             if (!fold__absent(&call->din[0]))
                 fold_row(&call->din[0], element)[0] =
                     share *

@@ -1464,6 +1464,78 @@ static void test_sums_of_many(void)
     }
 }
 
+/* ---- attention over many elements --------------------------------------------------------------- */
+
+enum { MOST_ATTENDED = 300, ATTEND_WIDTH = 5, ATTEND_RESULTS = ATTEND_WIDTH + MOST_ATTENDED * (1 + ATTEND_WIDTH) };
+
+/* The value and all gradients of attention over n elements, the loss being the sum of the result's squares. */
+static int attend_to(fold_ctx *f, const float *scores, const float *values, int n, float *results_of)
+{
+    static fold_node score[MOST_ATTENDED], value[MOST_ATTENDED];
+    fold_ctx_reset(f);
+    for (int i = 0; i < n; i++) {
+        score[i] = fold_input(f, scores + i, 1);
+        value[i] = fold_input(f, values + i * ATTEND_WIDTH, ATTEND_WIDTH);
+        fold_keep_grad(f, score[i]);
+        fold_keep_grad(f, value[i]);
+    }
+    const fold_node y = fold_attend_n(f, score, value, n);
+    fold_keep(f, y);
+    if (!CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_square(f, y), 0)), "%s", fold_ctx_message(f))) return 0;
+    memcpy(results_of, fold_value(f, y), ATTEND_WIDTH * sizeof(float));
+    for (int i = 0; i < n; i++) {
+        results_of[ATTEND_WIDTH + i] = fold_grad(f, score[i])[0];
+        memcpy(results_of + ATTEND_WIDTH + n + i * ATTEND_WIDTH, fold_grad(f, value[i]), ATTEND_WIDTH * sizeof(float));
+    }
+    return 1;
+}
+
+static void check_attention(const float *scores, const float *values, int n, const float *got)
+{
+    double y[ATTEND_WIDTH] = { 0 }, sum = 0;
+    for (int i = 0; i < n; i++) sum += exp((double)scores[i]);
+    for (int i = 0; i < n * ATTEND_WIDTH; i++)
+        y[i % ATTEND_WIDTH] += exp((double)scores[i / ATTEND_WIDTH]) / sum * (double)values[i];
+    for (int k = 0; k < ATTEND_WIDTH; k++) CHECK_NEAR((double)got[k], y[k], 1e-6);
+    for (int i = 0; i < n; i++) {
+        const double weight = exp((double)scores[i]) / sum;
+        double slope = 0;
+        for (int k = 0; k < ATTEND_WIDTH; k++) {
+            slope += 2 * y[k] * weight * ((double)values[i * ATTEND_WIDTH + k] - y[k]);
+            CHECK_NEAR((double)got[ATTEND_WIDTH + n + i * ATTEND_WIDTH + k], 2 * y[k] * weight, 1e-6);
+        }
+        CHECK_NEAR((double)got[ATTEND_WIDTH + i], slope, 1e-6);
+    }
+}
+
+static void test_attention_to_many(void)
+{
+    static const int counts[] = { 1, 16, 63, 64, 65, 127, 128, 129, MOST_ATTENDED };
+    static const char *const isas[] = { "avx512", "avx2", "neon", "portable" };
+    static float scores[MOST_ATTENDED], values[MOST_ATTENDED * ATTEND_WIDTH], want[ATTEND_RESULTS], got[ATTEND_RESULTS];
+    check_random r = { 21 };
+    random_fill(&r, scores, MOST_ATTENDED, -3, 3);
+    random_fill(&r, values, MOST_ATTENDED * ATTEND_WIDTH, -1, 1);
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        const int n = counts[k];
+        for (int i = 0, seen = 0; i < 4; i++) {
+            fold_model_desc desc = fold_model_desc_default();
+            desc.isa = isas[i];
+            fold_model *m = fold_model_new(&desc);
+            const int fused = PORTABLE_MATCHES || strcmp(isas[i], "portable");
+            for (int how = 0; how < 2 && !fold_model_status(m); how++) {
+                fold_ctx *f = new_ctx(m, &modes[how], 1);
+                if (attend_to(f, scores, values, n, got)) check_attention(scores, values, n, got);
+                if (fused && seen) CHECK_BITS(got, want, (size_t)(ATTEND_WIDTH + n * (1 + ATTEND_WIDTH)));
+                if (fused) memcpy(want, got, sizeof want);
+                seen |= fused;
+                fold_ctx_free(f);
+            }
+            fold_model_free(m);
+        }
+    }
+}
+
 /* ---- dropout ----------------------------------------------------------------------------------- */
 
 enum { DROPS = 1000, DROP_SAMPLES = 8 };
@@ -1849,6 +1921,7 @@ int main(int argc, char **argv)
     check_run("ties", test_ties);
     check_run("kept gradients", test_kept_gradients);
     check_run("sums of many values", test_sums_of_many);
+    check_run("attention to many", test_attention_to_many);
     check_run("dropout", test_dropout);
     check_run("dropout in lists", test_list_dropout);
     check_run("bad shapes", test_bad_shapes);
