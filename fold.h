@@ -1762,7 +1762,7 @@ typedef struct fold__kernels {
     fold__map_fn map[FOLD__MAP_COUNT];
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
-    float (*max)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
+    float (*largest)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
     float (*exp_sum)(float *to, const float *from, float largest,
                      size_t count);       /* to = exp(from - largest); returns their sum */
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
@@ -4538,15 +4538,15 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Whether `small` repeats to `large`: it is [1] or equals the last axes. */
-static int fold__repeats_to(const fold_shape *small, const fold_shape *large)
+/* Whether `part` repeats to `whole`: it is [1] or equals the last axes. */
+static int fold__repeats_to(const fold_shape *part, const fold_shape *whole)
 {
-    if (fold__shape_size(small) == 1)
+    if (part->rank == 1 && part->dim[0] == 1)
         return 1;
-    if (small->rank > large->rank)
+    if (part->rank > whole->rank)
         return 0;
-    for (int axis = 1; axis <= small->rank; axis++)
-        if (small->dim[small->rank - axis] != large->dim[large->rank - axis])
+    for (int axis = 1; axis <= part->rank; axis++)
+        if (part->dim[part->rank - axis] != whole->dim[whole->rank - axis])
             return 0;
     return 1;
 }
@@ -5107,7 +5107,7 @@ static void fold__amax_backward(const fold_op_call *call)
 static float fold__exp_row(const fold__kernels *kernels, float *out, const float *in, size_t count,
                            float *sum)
 {
-    const float largest = kernels->max(in, count);
+    const float largest = kernels->largest(in, count);
     *sum = kernels->exp_sum(out, in, largest, count);
     return largest;
 }

@@ -341,8 +341,7 @@ static void grow_binary(gen *g, int op)
         in[0] = in[1];
         in[1] = swap;
     }
-    /* of two values of one element the first gives the shape */
-    emit(g, op, size_of(shape) == 1 ? shape_of(g, in[0]) : shape,
+    emit(g, op, shape,
          op == OP_div   ? 4 * a
          : op == OP_mul ? a * b
                         : a + b,

@@ -299,8 +299,8 @@ static void test_same(const fold__kernels *f, const fold__kernels *g, int tries)
             g->map[map](z, a, b, c, s, (size_t)n, 1, NULL);
             for (i = 0; i < n; i++) check(same(y[i], z[i]), map_name[map], "same", map, (int)bits_of(a[i]), (int)bits_of(b[i]));
         }
-        u[0] = f->sum(a, (size_t)n); u[1] = f->dot(a, b, (size_t)n); u[2] = f->max(a, (size_t)n); u[3] = f->exp_sum(y, a, u[2], (size_t)n);
-        v[0] = g->sum(a, (size_t)n); v[1] = g->dot(a, b, (size_t)n); v[2] = g->max(a, (size_t)n); v[3] = g->exp_sum(z, a, v[2], (size_t)n);
+        u[0] = f->sum(a, (size_t)n); u[1] = f->dot(a, b, (size_t)n); u[2] = f->largest(a, (size_t)n); u[3] = f->exp_sum(y, a, u[2], (size_t)n);
+        v[0] = g->sum(a, (size_t)n); v[1] = g->dot(a, b, (size_t)n); v[2] = g->largest(a, (size_t)n); v[3] = g->exp_sum(z, a, v[2], (size_t)n);
         for (i = 0; i < 4; i++) check(same(u[i], v[i]), "reduction", "same", i, n, soft);
         for (i = 0; i < n; i++) check(same(y[i], z[i]), "exp_sum", "same", i, n, soft);
         free(a); free(b); free(c); free(y); free(z);
@@ -316,7 +316,7 @@ static void test_reductions(const fold__kernels *f)
         for (i = 0; i < n; i++) m = a[i] > m ? a[i] : m;
         check(same(f->sum(a, (size_t)n), tree(lane)), "sum", f->name, n, 0, 0);
         check(same(f->dot(a, b, (size_t)n), narrow_dot(f, a, b, 1, n)), "dot", f->name, n, 0, 0);
-        check(f->max(a, (size_t)n) == m, "max", f->name, n, 0, 0);
+        check(f->largest(a, (size_t)n) == m, "max", f->name, n, 0, 0);
         m = f->exp_sum(y, a, 0.5f, (size_t)n);
         check(same(m, f->sum(y, (size_t)n)), "exp_sum", f->name, n, 0, 0);
         free(a); free(b); free(y);
@@ -335,7 +335,7 @@ static void test_max_of_nan(const fold__kernels *f)
             else if (below(4) == 0) a[i] = -inf;
             m = a[i] > m ? a[i] : m;
         }
-        check(f->max(a, (size_t)n) == m, "max of NaN", f->name, n, t, 0);
+        check(f->largest(a, (size_t)n) == m, "max of NaN", f->name, n, t, 0);
         free(a);
     }
 }
