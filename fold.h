@@ -68,8 +68,8 @@
    2 CONTRACTS
      Names     What belongs to a thing is named after it and takes it first: fold_model_…, fold_param_… (a
                model and a parameter), fold_ctx_…. What records, runs and reads nodes takes a context and has
-               a bare name: fold_add, fold_run, fold_value. _new makes a thing, _desc describes one, _apply
-               records a layer. Counts are int, bytes size_t, and zero is the default. Outputs come last, and
+               a bare name: fold_add, fold_run, fold_value. _new makes a thing, _desc describes one, _default
+               gives the settings of a desc or an optimiser, _apply records a layer. Counts are int, bytes size_t, and zero is the default. Outputs come last, and
                `user` is the last argument of callbacks.
      Memory    A context takes memory from one caller's block, or through an allocator. No call allocates
                while a recording stays within the largest seen. All memory of a run is reserved before its
@@ -180,6 +180,7 @@ typedef struct fold_shape { int rank, dim[FOLD_MAX_RANK]; } fold_shape;
 FOLD_API fold_shape fold_shape1(int n);
 FOLD_API fold_shape fold_shape2(int rows, int columns);
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
+FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
 /* Where memory comes from. Zero: malloc and free. `alloc` must return memory aligned to `align` (64, or
    4096 for large arrays) or NULL; `free` gets the size asked for. A context may be given `block` instead:
@@ -558,7 +559,8 @@ typedef struct fold_adam { /* Kingma and Ba 2015 */
     int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): not part of the gradient, w shrinks by
                         rate decay w */
 } fold_adam;
-FOLD_API fold_adagrad fold_adagrad_default(void);  /* the defaults, and rate 0.05 */
+FOLD_API fold_sgd fold_sgd_default(void);          /* the defaults, and rate 0.01 */
+FOLD_API fold_adagrad fold_adagrad_default(void);  /* rate 0.05 */
 FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* rate 0.001 */
 FOLD_API fold_adam fold_adam_default(void);        /* rate 0.001 */
 FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o);
@@ -995,7 +997,7 @@ enum {                          /* what backward reads; anything else may be gon
     FOLD_NEEDS_IN = 1, FOLD_NEEDS_OUT = 2
 };
 typedef struct fold_op_desc {
-    const char *name;
+    const char *name;           /* for messages and prints; copied */
     int n_in;                   /* fixed inputs; for list ops components per element; -1: 1 to FOLD_MAX_IN */
     int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of
                                    one output only */
@@ -1007,6 +1009,8 @@ typedef struct fold_op_desc {
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradient passes */
 } fold_op_desc;
+FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
+/* The null handle and a model error when it cannot. */
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
 /* Records an op of yours. in: n_in nodes (list ops: count elements of desc.n_in components, n_in = count *
    components). */
@@ -1460,6 +1464,11 @@ FOLD_API fold_shape fold_shape2(int rows, int columns)
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2)
 {
     fold_shape shape = { 3, { d0, d1, d2, 0 } };
+    return shape;
+}
+FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3)
+{
+    fold_shape shape = { 4, { d0, d1, d2, d3 } };
     return shape;
 }
 
@@ -5858,6 +5867,10 @@ struct fold_model {
     fold_ctx *tracer; /* traces cell bodies; made with the first cell */
 };
 
+static fold__op_row *fold__user_ops(const fold_model *m)
+{
+    return (fold__op_row *)(void *)m->arrays[FOLD__M_OPS].data;
+}
 static fold__param_data *fold__params(const fold_model *m)
 {
     return (fold__param_data *)(void *)m->arrays[FOLD__M_PARAMS].data;
@@ -5927,6 +5940,18 @@ static void fold__release(fold_model *m, void *memory, size_t size)
     if (memory)
         m->arena.memory.free(memory, size, m->arena.memory.user);
 }
+/* A copy of a name; NULL when memory runs out. */
+static char *fold__copy_name(fold_model *m, const char *name)
+{
+    const size_t size = strlen(name) + 1;
+    char *copy = (char *)m->arena.memory.alloc(size, FOLD__ALIGN, m->arena.memory.user);
+    return copy ? (char *)memcpy(copy, name, size) : NULL;
+}
+static void fold__release_name(fold_model *m, char *name)
+{
+    if (name)
+        fold__release(m, name, strlen(name) + 1);
+}
 static void fold__cells_free(fold_model *m);
 
 FOLD_API void fold_model_free(fold_model *m)
@@ -5936,7 +5961,9 @@ FOLD_API void fold_model_free(fold_model *m)
     fold_ctx_free(m->tracer);
     fold__cells_free(m);
     for (uint32_t index = 0; index < m->n_params; index++)
-        fold__release(m, fold__params(m)[index].name, strlen(fold__params(m)[index].name) + 1);
+        fold__release_name(m, fold__params(m)[index].name);
+    for (uint32_t index = 0; index < m->n_ops; index++)
+        fold__release_name(m, (char *)(uintptr_t)fold__user_ops(m)[index].def.name);
     fold__arena_free(&m->arena);
     const fold_memory memory = m->arena.memory;
     memory.free(m, sizeof *m, memory.user);
@@ -5970,7 +5997,7 @@ static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT
                ? &fold__op_table[op]
-               : (const fold__op_row *)(void *)m->arrays[FOLD__M_OPS].data + (op - FOLD__OP_COUNT);
+               : fold__user_ops(m) + (op - FOLD__OP_COUNT);
 }
 
 /* -- initial values -------------------------------------------------------------------------- */
@@ -6244,14 +6271,12 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     param.at = m->span;
     param.touched_at = m->touched_rows;
     const size_t packs = fold__place_packs(m, &param);
-    const size_t length = strlen(desc->name) + 1;
-    param.name = (char *)m->arena.memory.alloc(length, FOLD__ALIGN, m->arena.memory.user);
+    param.name = fold__copy_name(m, desc->name);
     if (!param.name || !fold__param_reserve(m, &param, packs - m->packs)) {
-        fold__release(m, param.name, length);
+        fold__release_name(m, param.name);
         fold__model_fail(m, FOLD_NO_MEMORY, "parameter '%s': out of memory", desc->name);
         return none;
     }
-    memcpy(param.name, desc->name, length);
     const size_t padded = fold__round_up(param.size, FOLD__SPAN_ALIGN);
     memset(fold__values(m) + param.at, 0, padded * sizeof(float));
     if (!m->inference)
@@ -8835,6 +8860,8 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
 
 /* -- user ops -------------------------------------------------------------------------------- */
 
+FOLD__ZEROS_BY_DEFAULT(fold_op_desc)
+
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
 {
     fold_op none = { 0, 0 };
@@ -8852,12 +8879,15 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
                          desc && desc->name ? desc->name : "", FOLD_MAX_IN, FOLD_MAX_OUT);
         return none;
     }
-    if (!fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__op_row))) {
+    char *name = fold__copy_name(m, desc->name);
+    if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__op_row))) {
+        fold__release_name(m, name);
         fold__model_fail(m, FOLD_NO_MEMORY, "op '%s': out of memory", desc->name);
         return none;
     }
-    fold__op_row *row = (fold__op_row *)(void *)m->arrays[FOLD__M_OPS].data + m->n_ops++;
+    fold__op_row *row = fold__user_ops(m) + m->n_ops++;
     row->def = *desc;
+    row->def.name = name;
     row->flags = (desc->is_list ? (unsigned)FOLD__LIST : 0) | (desc->one_row ? (unsigned)FOLD__ONE_ROW : 0);
     const fold_op op = { m->n_ops, m->salt };
     return op;
@@ -15423,6 +15453,11 @@ FOLD_API void fold_pool_free(fold_pool *pool)
    Owns: updating values from gradients, and clipping gradients. Calls: model, kernels, arena. Must not know
    contexts. */
 
+FOLD_API fold_sgd fold_sgd_default(void)
+{
+    const fold_sgd settings = { 0.01f, 0, 0 };
+    return settings;
+}
 FOLD_API fold_adagrad fold_adagrad_default(void)
 {
     const fold_adagrad settings = { 0.05f, 1e-8f, 0 };

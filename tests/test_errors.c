@@ -284,6 +284,7 @@ typedef struct given {
     X(VOID, fold_shape1, (g->n)) \
     X(VOID, fold_shape2, (g->n, g->n)) \
     X(VOID, fold_shape3, (g->n, g->n, g->n)) \
+    X(VOID, fold_shape4, (g->n, g->n, g->n, g->n)) \
     X(VOID, fold_status_text, (FOLD_OK)) \
     X(VOID, fold_to_file, (NULL, 0, NULL)) \
     X(VOID, fold_model_desc_default, ()) \
@@ -397,6 +398,7 @@ typedef struct given {
     X(REAL, fold_scalar, (f, node)) \
     X(SHAPE, fold_node_shape, (f, node)) \
     X(STATUS, fold_read, (f, g->nodes, g->n, g->floats)) \
+    X(VOID, fold_sgd_default, ()) \
     X(VOID, fold_adagrad_default, ()) \
     X(VOID, fold_rmsprop_default, ()) \
     X(VOID, fold_adam_default, ()) \
@@ -456,6 +458,7 @@ typedef struct given {
     X(STATUS, fold_model_print, (m, g->write, NULL)) \
     X(VOID, fold_ctx_stats, (f)) \
     X(VOID, fold_row, (ZERO(fold_rows), g->n)) \
+    X(VOID, fold_op_desc_default, ()) \
     X(HANDLE, fold_op_new, (m, ZERO(fold_op_desc))) \
     X(NODE, fold_op_apply, (f, op, g->nodes, g->n, g->ints, 1))
 static const char *const calls_elsewhere[] = { "fold_pool_new", "fold_pool_free", "fold_pool_for" };

@@ -438,9 +438,11 @@ static void test_clip_same_bits(void) { test_same_bits(&optimisers[0], 1); }
 
 static void test_defaults(void)
 {
+    const fold_sgd sgd = fold_sgd_default();
     const fold_adagrad adagrad = fold_adagrad_default();
     const fold_rmsprop rmsprop = fold_rmsprop_default();
     const fold_adam adam = fold_adam_default();
+    CHECK(sgd.rate == 0.01f && sgd.momentum == 0 && sgd.decay == 0);
     CHECK(adagrad.rate == 0.05f && adagrad.epsilon == 1e-8f && adagrad.decay == 0);
     CHECK(rmsprop.rate == 0.001f && rmsprop.rho == 0.9f && rmsprop.epsilon == 1e-8f && rmsprop.decay == 0);
     CHECK(adam.rate == 0.001f && adam.beta1 == 0.9f && adam.beta2 == 0.999f && adam.epsilon == 1e-8f);

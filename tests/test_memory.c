@@ -690,6 +690,81 @@ static void own_values(void)
     fold_model_free(m);
 }
 
+/* Names need not outlive the call that takes them, and what holds them is given back, when a call fails too. */
+static const char *one_shape(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out)
+{
+    (void)n_in;
+    (void)attr;
+    out[0] = in[0];
+    return in[0].dim[0] == 1 ? NULL : "needs one value";
+}
+static void one_forward(const fold_op_call *c)
+{
+    for (int r = 0; r < c->rows; r++) fold_row(&c->out[0], r)[0] = 1 + fold_row(&c->in[0], r)[0];
+}
+static void body_of_one(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_op *op = (const fold_op *)user;
+    out[0] = fold_op_apply(f, *op, in, 1, NULL, 0);
+}
+static int make_named(fold_model *m, fold_op *op, fold_cell *cell)
+{
+    char name[16];
+    fold_op_desc d = fold_op_desc_default();
+    snprintf(name, sizeof name, "an op");
+    d.name = name;
+    d.n_in = d.n_out = 1;
+    d.infer = one_shape;
+    d.forward = one_forward;
+    *op = fold_op_new(m, &d);
+    snprintf(name, sizeof name, "a cell");
+    fold_cell_desc c = fold_cell_desc_default();
+    c.name = name;
+    c.body = body_of_one;
+    c.user = op;
+    c.n_in = c.n_out = 1;
+    c.in[0] = fold_shape1(1);
+    *cell = fold_cell_new(m, &c);
+    snprintf(name, sizeof name, "a weight");
+    fold_bias_new(m, name, 2);
+    memset(name, 'x', sizeof name - 1);
+    return !fold_model_status(m);
+}
+static void copied_names(void)
+{
+    counter c;
+    fold_model_desc d = fold_model_desc_default();
+    fold_op op;
+    fold_cell cell;
+    int good = 0;
+    for (long fail_at = 1; !good && fail_at < 200; fail_at++) {
+        d.memory = counted(&c);
+        c.fail_at = fail_at;
+        fold_model *m = fold_model_new(&d);
+        good = m && make_named(m, &op, &cell);
+        CHECK(good || !m || fold_model_status(m) == FOLD_NO_MEMORY);
+        c.fail_at = 0;
+        if (good) {
+            fold_ctx *f = fold_ctx_new(m, NULL);
+            const fold_node two = fold_zeros(f, fold_shape1(2)), one = fold_pick(f, two, 1);
+            CHECK_TEXT(fold_param_name(m, fold_param_at(m, 0)), "a weight");
+            fold_node y = fold_call(f, cell, &one, 1);
+            CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+            CHECK_NEAR(fold_scalar(f, y), 1, 0);
+            fold_op_apply(f, op, &two, 1, NULL, 0);
+            CHECK_TEXT(fold_ctx_message(f), "an op: needs one value");
+            fold_ctx_reset(f);
+            fold_call(f, cell, &two, 1);
+            CHECK_TEXT(fold_ctx_message(f), "a cell");
+            fold_ctx_free(f);
+        }
+        fold_model_free(m);
+        CHECK_INT(c.live, 0);
+        CHECK(!c.wrong);
+    }
+    CHECK(good);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -702,6 +777,7 @@ int main(int argc, char **argv)
     check_run("memory: each allocation fails", each_allocation_fails);
     check_run("memory: a million nodes on a small stack", small_stack);
     check_run("memory: alignment", alignment);
+    check_run("memory: names are copied", copied_names);
     check_run("memory: own values as inputs", own_values);
     return check_finish();
 }
