@@ -442,7 +442,10 @@ FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias);
 /* Zero with probability rate, else x / (1 - rate). In inference contexts: x itself. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
-/* Starts a sample's dropout draws: masks are a function of (key, draws since, element) alone. */
+/* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
+   has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. To give a sample the same
+   masks wherever it is recorded (in another order, in another context, after loading a model), call this
+   before each sample with a key made of its number and the epoch. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
 /* Over any number of nodes of one shape; all counts are one signature and are batched without padding. An
@@ -6746,8 +6749,8 @@ struct fold_ctx {
     /* the recording */
     uint32_t epoch; /* what its handles have */
     uint64_t resets;
-    uint64_t seed;    /* of dropout in the current sample */
-    uint64_t draws;   /* of dropout in the current sample, so far */
+    uint64_t seed;    /* of dropout, from the last fold_dropout_seed on */
+    uint64_t draws;   /* of dropout since then, also over resets; of a body that is traced, its own */
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
@@ -8011,7 +8014,6 @@ static void fold__reset(fold_ctx *f)
     f->n_keeps = f->n_kept_grads = f->n_found = 0;
     f->kept_concats = 0;
     f->any_done = f->values_shown = 0;
-    f->seed = f->draws = 0;
     memset(&f->frame, 0, sizeof f->frame);
     if (f->dedupe && f->twins)
         memset(f->twins, 0, f->twins_size * sizeof(uint32_t));
@@ -8556,7 +8558,7 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label)
     return fold__indexed(f, FOLD__OP_hinge, scores, label);
 }
 
-/* Draw d of a sample has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
+/* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 static uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -9293,6 +9295,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     fold_ctx *tracer = m->tracer;
     fold_node in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], result[FOLD_MAX_OUT];
     fold__reset(tracer);
+    tracer->draws = 0;
     tracer->frame.cell = tracer->frame.tag = m->n_cells + 1;
     tracer->frame.tracing = 1;
     memset(result, 0, sizeof result);

@@ -730,8 +730,60 @@ static void test_dropout_rate(float rate)
     fold_model_free(m);
 }
 
+/* Masks of four steps of one context, the last drawn by a cell's body: each step in a recording of its own, or
+   all in one. */
+enum { DROP_STEPS = 4, DROP_N = 64 };
+static void drop_steps(fold_ctx *f, fold_cell cell, int at_once, float *masks)
+{
+    float ones[DROP_N];
+    fold_node y[DROP_STEPS];
+    for (int i = 0; i < DROP_N; i++) ones[i] = 1;
+    fold_ctx_reset(f);
+    for (int step = 0; step < DROP_STEPS; step++) {
+        if (!at_once) fold_ctx_reset(f);
+        const fold_node x = fold_input(f, ones, DROP_N);
+        y[step] = step < DROP_STEPS - 1 ? fold_dropout(f, x, 0.5f) : fold_call(f, cell, &x, 1);
+        if (!at_once) CHECK_INT(fold_run(f, &y[step], 1), FOLD_OK);
+        if (!at_once) CHECK_INT(fold_read(f, &y[step], 1, masks + step * DROP_N), FOLD_OK);
+    }
+    if (at_once) CHECK_INT(fold_run(f, y, DROP_STEPS), FOLD_OK);
+    if (at_once) CHECK_INT(fold_read(f, y, DROP_STEPS, masks), FOLD_OK);
+}
+
+/* Draws go on from reset to reset: steps have masks of their own, and the same ones however samples are cut into
+   recordings. fold_dropout_seed begins them anew. */
+static void test_dropout_goes_on(void)
+{
+    enum { ALL = DROP_STEPS * DROP_N };
+    static float rate = 0.5f, first[ALL], other[ALL];
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f[3] = { new_ctx(m, &modes[0], 1), new_ctx(m, &modes[0], 1), new_ctx(m, &modes[1], 1) };
+    fold_cell cell[2];
+    fold_cell_desc d = fold_cell_desc_default();
+    d.body = dropout_body; d.user = &rate;
+    d.n_in = d.n_out = 1; d.in[0] = fold_shape1(DROP_N);
+    d.name = "one";
+    cell[0] = fold_cell_new(m, &d);
+    d.name = "two"; /* its draws are counted from its own first */
+    cell[1] = fold_cell_new(m, &d);
+    drop_steps(f[0], cell[1], 0, first);
+    for (int a = 0; a < DROP_STEPS; a++)
+        for (int b = 0; b < a; b++)
+            CHECK(memcmp(first + a * DROP_N, first + b * DROP_N, DROP_N * sizeof *first) != 0);
+    drop_steps(f[1], cell[0], 1, other);
+    CHECK_BITS(other, first, ALL);
+    drop_steps(f[2], cell[1], 0, other);
+    CHECK_BITS(other, first, ALL);
+    fold_dropout_seed(f[0], 0);
+    drop_steps(f[0], cell[1], 0, other);
+    CHECK_BITS(other, first, ALL);
+    for (int i = 0; i < 3; i++) fold_ctx_free(f[i]);
+    fold_model_free(m);
+}
+
 static void test_dropout(void)
 {
+    test_dropout_goes_on();
     test_dropout_rate(0);
     test_dropout_rate(0.1f);
     test_dropout_rate(0.5f);
