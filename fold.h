@@ -68,9 +68,14 @@
    2 CONTRACTS
      Names     What belongs to a thing is named after it and takes it first: fold_model_…, fold_param_… (a
                model and a parameter), fold_ctx_…. What records, runs and reads nodes takes a context and has
-               a bare name: fold_add, fold_run, fold_value. _new makes a thing, _desc describes one, _default
-               gives the settings of a desc or an optimiser, _apply records a layer. Counts are int, bytes size_t, and zero is the default. Outputs come last, and
-               `user` is the last argument of callbacks.
+               a bare name: fold_add, fold_run, fold_value; what works on all parameters at once takes the
+               model: fold_grads_…, fold_values_…, fold_sgd_step. _new makes a thing (fold_weight_new and its
+               kin a parameter), _desc describes one, _default gives the settings of a desc or an optimiser,
+               _apply records a layer. Counts are int, bytes size_t, and zero is the default. Outputs come
+               last, and `user` is the last argument of callbacks; fold_parallel_for alone gets a pool too.
+     Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
+               Strings and arrays given are copied unless their comment says otherwise. A name that is
+               returned holds until something is added to the model, a message until the next call.
      Memory    A context takes memory from one caller's block, or through an allocator. No call allocates
                while a recording stays within the largest seen. All memory of a run is reserved before its
                first write. fold_ctx_stats tells the peak and the block size a context would have needed: that
@@ -78,7 +83,8 @@
                block alone fits after anything else.
      Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message;
                the failed call returns the null node, every op accepts null and returns null, and running
-               returns the stored status. fold_ctx_reset clears a context's error. Nothing trained is lost.
+               returns the stored status. fold_ctx_reset clears a context's error. A model's error stops its
+               contexts too, until fold_model_clear_error. Nothing trained is lost.
                Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
                handle, NULL, or "no context" as the message.
      Threads   No mutable globals. A context belongs to one thread at a time, and may itself spread a run over
@@ -173,6 +179,13 @@ typedef struct fold_node { uint32_t id, epoch; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
 typedef struct fold_op { uint32_t id, salt; } fold_op;
+#ifdef __cplusplus
+#define FOLD_NULL_NODE fold_node {}
+#define FOLD_NULL_PARAM fold_param {}
+#else
+#define FOLD_NULL_NODE ((fold_node){ 0, 0 })   /* e.g. as the c of a fold_state that has none */
+#define FOLD_NULL_PARAM ((fold_param){ 0, 0 }) /* e.g. as no bias: fold_linear(f, x, W, FOLD_NULL_PARAM) */
+#endif
 
 /* Row-major shape of one sample's value: rank 1 to 4, every dim at least 1. A scalar has shape [1]. */
 typedef struct fold_shape { int rank, dim[FOLD_MAX_RANK]; } fold_shape;
@@ -182,9 +195,10 @@ FOLD_API fold_shape fold_shape2(int rows, int columns);
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
-/* Where memory comes from. Zero: malloc and free. `alloc` must return memory aligned to `align` (64, or
-   4096 for large arrays) or NULL; `free` gets the size asked for. A context may be given `block` instead:
-   then it lives inside those block_size bytes (64-byte aligned) and never allocates. */
+/* Where memory comes from. Zero: malloc and free; of a context: its model's allocator. `alloc` must return
+   memory aligned to `align` (64, or 4096 for large arrays) or NULL; `free` gets the size asked for. A context
+   may be given `block` instead, which must be aligned to 64: then it lives inside those block_size bytes and
+   never allocates. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user);
     void (*free)(void *ptr, size_t size, void *user);
@@ -209,7 +223,8 @@ typedef size_t fold_reader(void *bytes, size_t size, void *user);
 
 typedef struct fold_model_desc {
     uint64_t seed;       /* of the initialisers; 0 is a seed like any other */
-    int inference;       /* no gradients, no optimiser state, no transposed weights */
+    int inference;       /* no gradients, no optimiser state, no transposed weights. A default model can be
+                            trained (in a context made with `training`) */
     const char *isa;     /* NULL: the best this CPU has. "avx512", "avx2", "neon", "portable", "cblas"
                             force one */
     fold_memory memory;  /* block is not supported for models: bump-allocate from yours in `alloc` */
@@ -232,9 +247,9 @@ typedef enum fold_init {
     FOLD_INIT_CONSTANT,   /* every value init_scale */
     FOLD_INIT_UNIFORM,    /* in [-init_scale, init_scale) */
     FOLD_INIT_NORMAL,     /* standard deviation init_scale */
-    FOLD_INIT_GLOROT,     /* uniform, bound sqrt(6 / (rows + columns)) * gain (Glorot and Bengio 2010) */
-    FOLD_INIT_HE,         /* normal, deviation sqrt(2 / rows) * gain (He et al. 2015) */
-    FOLD_INIT_ORTHOGONAL  /* orthonormal rows or columns, the fewer of them, times gain (Saxe et al. 2014) */
+    FOLD_INIT_GLOROT,     /* uniform, bound init_scale sqrt(6 / (rows + columns)) (Glorot and Bengio 2010) */
+    FOLD_INIT_HE,         /* normal, deviation init_scale sqrt(2 / rows) (He et al. 2015) */
+    FOLD_INIT_ORTHOGONAL  /* init_scale times orthonormal rows or columns, the fewer (Saxe et al. 2014) */
 } fold_init;
 
 /* What a parameter is used for. Weights of linear ops are kept packed beside their values. */
@@ -247,18 +262,18 @@ enum {
 typedef struct fold_param_desc {
     const char *name;    /* unique in the model; copied */
     fold_shape shape;
-    fold_init init;
-    float init_scale;    /* see fold_init; for Glorot, He and orthogonal the gain, where 0 means 1 */
+    fold_init init;      /* default FOLD_INIT_ZEROS, for biases: choose another for weights */
+    float init_scale;    /* see fold_init; 0 means 1, but for FOLD_INIT_CONSTANT */
     const float *values; /* initial values instead of an initialiser; copied */
     unsigned uses;       /* FOLD_FOR_…; 0: FOLD_FOR_LINEAR when rank is 2 */
     int frozen;          /* no gradient, no update; may be changed later by fold_param_freeze */
-    int buffer;          /* like frozen, but state rather than weight: never trained */
+    int buffer;          /* state rather than weight: never trained, and fold_param_freeze leaves it alone */
     int rate_set;        /* 0..15: see fold_model_scale_rates */
 } fold_param_desc;
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 
-/* Adds a parameter. The null handle and a model error when it cannot. */
+/* Adds a parameter, for as long as the model lives. The null handle and a model error when it cannot. */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs); /* Glorot */
 FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n);                     /* zeros */
@@ -266,6 +281,7 @@ FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n);      
 FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
 /* Lookups; normal, deviation 0.1. */
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);
+FOLD_API int fold_param_is_null(fold_param p);
 /* Null when there is none. */
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name);
 FOLD_API int fold_param_count(const fold_model *m);
@@ -293,7 +309,8 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);  /* NULL in inference models */
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
 
-/* Scales the learning rate and the weight decay of the parameters of a rate set, from the next step on. */
+/* The learning rate and the weight decay of the parameters of a rate set are those of the optimiser times
+   these factors, from the next step on. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
 
 /* ==== 5 context ========================================================================== */
@@ -304,38 +321,29 @@ typedef void fold_task(int i, void *user);
 typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
 typedef struct fold_ctx_desc {
-    int training;           /* fold_backward will be called */
+    int training;           /* fold_backward will be called. A default context can only run forward */
     int eager;              /* immediate mode: every op runs when recorded, one row at a time, and its
                                value can be read at once; step through it in a debugger */
-    int dedupe;             /* identical calls become one node (structure then depends on data), which
-                               runs before the samples that share it and backward after them; recurrent
+    int dedupe;             /* identical calls become one node, so that structure depends on data; recurrent
                                and child-sum cells multiply a looked-up word once for all its occurrences.
-                               Values keep their bits. Gradients are summed in another order, so their
-                               last bits differ from those without dedupe; with it they too are the same
-                               bits in eager, under any schedule, grouping and number of threads. It pays
-                               where samples have much in common and cells are wide, such as sentences of a
-                               few thousand words read by a Tree-LSTM of 150 (1.15 to 1.2 times as fast).
-                               Looking for what is equal costs some 20 to 40 ns a node, words that occur
-                               once are multiplied in a call of their own for nothing, and what is shared is
-                               batched apart: tiny cells, and words that hardly repeat, take up to twice the
-                               time. Measure both */
+                               Gradients are summed in another order than without, to the same bits in all
+                               contexts with it. It pays where samples have much in common and cells are
+                               wide, costs 20 to 40 ns a node and splits batches: measure both */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
-                               groups whose working set is about this; SIZE_MAX: one group. 0: about
-                               FOLD_GROUP_BYTES (1 MiB), but as many samples as give batches 12 rows on
-                               average, and up to 64 where weights are large */
-    size_t plan_bytes;      /* reserved for plans: a recording whose structure was run before replays its
-                               plan instead of being scheduled again. About 60 bytes a node; the least
-                               recently used go first. 0: none */
+                               groups whose working set is about this. 0: FOLD_GROUP_BYTES (1 MiB), or more
+                               where batches would have fewer than 12 rows. SIZE_MAX: one group */
+    size_t plan_cache_bytes; /* reserved for plans: one is kept when a structure is run for the second time,
+                               and replayed instead of scheduling from the third on. About 60 bytes a node:
+                               begin with 1 << 20. The least recently used go first. 0: none are kept */
     uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_ctx_stats tell times. NULL:
                                       it tells none */
     void *clock_user;
-    size_t trace_bytes;     /* reserved for fold_ctx_print_trace: 32 bytes a batch (or a thread's part of
-                               it), forward and backward, shared out evenly among threads. Needs a clock,
-                               which then is called from every thread. 0: none */
+    size_t trace_bytes;     /* reserved for fold_ctx_print_trace: 32 bytes a batch, forward and backward.
+                               Needs a clock, which is called from every thread. 0: none */
     int threads;            /* groups of samples run on so many threads, or parts of large batches where
-                               there is but one group; results have the same bits. 0, 1: the caller's
-                               alone. User ops must then bear to be called from several at once */
+                               there is one group alone; results have the same bits. 0, 1: the caller's
+                               alone. User ops are called from all of them */
     fold_parallel_for *parallel_for; /* your job system, or fold_pool_for; needed for threads */
     void *pool;             /* handed to parallel_for */
     fold_memory memory;
@@ -343,7 +351,8 @@ typedef struct fold_ctx_desc {
 FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 
 #ifdef FOLD_USE_THREADS
-/* A pool of POSIX threads for fold_ctx_desc: parallel_for = fold_pool_for, pool = fold_pool_new(n). n
+/* A pool of POSIX threads (link with -pthread) for fold_ctx_desc: parallel_for = fold_pool_for, pool =
+   fold_pool_new(n). n
    counts the caller's own thread, which works too; 1 to 64. One context at a time may run on a pool. NULL
    when there are no threads to be had. */
 typedef struct fold_pool fold_pool;
@@ -377,8 +386,8 @@ FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* [1] *
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape);
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* a row of a [rows x …] parameter */
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* a parameter as a shared value */
-/* The same value, marked shared: ops given it take the one value for all rows of their batch (the seeds'
-   no_batch). Nodes that use different shared values do not batch together. */
+/* The same value, marked shared: ops given it take the one value for all rows of their batch. Nodes that use
+   different shared values do not batch together. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
@@ -391,9 +400,9 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
    concatenation feeding it is never copied: its parts are read in place. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
-/* fold_linear_n of x and h in two steps, to the same bits: x meets the first rows of W, as many as it has
-   values; h the last, and is added to start [outputs]. What x gives can be used many times, or alone where
-   there is no h. */
+/* fold_linear_n of x and h in two steps, to the same bits:
+       start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
+   start [outputs] can be used many times, or alone where there is no h. */
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 /* y = x Wᵀ + b, W [outputs x inputs]. */
@@ -406,8 +415,10 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_min(fold_ctx *f, fold_node a, fold_node b);     /* a < b ? a : b; the gradient of */
-FOLD_API fold_node fold_max(fold_ctx *f, fold_node a, fold_node b);     /* a > b ? a : b; a tie goes to b */
+/* a < b ? a : b, and a > b ? a : b; b where they are equal or one is NaN. The gradient goes to what is
+   taken. */
+FOLD_API fold_node fold_min(fold_ctx *f, fold_node a, fold_node b);
+FOLD_API fold_node fold_max(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
 FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term);    /* x + term */
 FOLD_API fold_node fold_neg(fold_ctx *f, fold_node x);
@@ -443,9 +454,9 @@ FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fo
 /* Zero with probability rate, else x / (1 - rate). In inference contexts: x itself. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
-   has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. To give a sample the same
-   masks wherever it is recorded (in another order, in another context, after loading a model), call this
-   before each sample with a key made of its number and the epoch. */
+   has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. To give a sample the
+   same masks wherever it is recorded (in another order, in another context, after loading a model), call
+   this before each sample with a key made of its number and the epoch. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
 /* Over any number of nodes of one shape; all counts are one signature and are batched without padding. An
@@ -572,7 +583,8 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o);
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);
 FOLD_API void fold_grads_clear(fold_model *m);
 /* Scales all gradients so that their global norm is at most `limit`; returns the norm before (Pascanu et
-   al. 2013). */
+   al. 2013). Where it is not finite nothing is scaled: fold_grads_clear in place of a step keeps the
+   weights. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
 /* ==== 10 cells =========================================================================== */
@@ -952,11 +964,12 @@ typedef struct fold_stats {
     int kernel_calls;            /* op kernels called by the last run, forward and backward, once per tile
                                     of rows */
     int one_row_calls;           /* of those: calls of user ops that have no batched path */
-    size_t value_bytes, plan_bytes; /* of the last run: values, gradients and scratch, and its plan */
+    size_t value_bytes;          /* of the last run: values, gradients and scratch */
+    size_t plan_bytes;           /* of the last run's plan */
     size_t without_reuse_bytes;  /* what the last run's values and gradients would take if no two shared
                                     memory */
     int plan_hits, plan_misses;  /* runs that replayed a plan, and that did not, since the context was made */
-    size_t cached_bytes;         /* of plan_bytes of the context, in use */
+    size_t cached_bytes;         /* of fold_ctx_desc.plan_cache_bytes, in use */
     uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning
                                      batches, running them */
     size_t pack_bytes;           /* packed weights of the model */
@@ -6107,7 +6120,7 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
     const size_t rows = size / columns;
     const float gain = desc->init_scale == 0 ? 1 : desc->init_scale;
     fold__random random = { fold__mix64(m->seed ^ fold__mix64(stream + 1)) };
-    float bound = desc->init_scale;
+    float bound = gain;
     switch (desc->init) {
     case FOLD_INIT_ZEROS: memset(values, 0, size * sizeof *values); return;
     case FOLD_INIT_CONSTANT:
@@ -6327,6 +6340,7 @@ FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, in
     return fold__param_simple(m, name, fold_shape2(rows, width), FOLD_INIT_NORMAL, 0.1f, FOLD_FOR_LOOKUP);
 }
 
+FOLD_API int fold_param_is_null(fold_param param) { return !param.id; }
 FOLD_API int fold_param_count(const fold_model *m) { return m ? (int)m->n_params : 0; }
 FOLD_API fold_param fold_param_at(const fold_model *m, int index)
 {
@@ -7973,7 +7987,7 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     fold__apply_settings(f, &settings);
     if (!fold__grow_nodes(f, 0) ||
         !fold__need(f, FOLD__ARRAY_SHAPES, FOLD__FIRST_SHAPES, sizeof(fold__shape_entry)) ||
-        !fold__reserve_workers(f) || !fold__reserve_plans(f, settings.plan_bytes) ||
+        !fold__reserve_workers(f) || !fold__reserve_plans(f, settings.plan_cache_bytes) ||
         (f->trace_events &&
          !fold__need(f, FOLD__ARRAY_TRACE, f->trace_events * (size_t)f->threads, sizeof(fold__event)))) {
         fold_ctx_free(f);
@@ -8057,7 +8071,7 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
     f->seed = fold__mix64(key);
     f->draws = 0;
 }
-FOLD_API int fold_node_is_null(fold_node x) { return !x.id; }
+FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
 
 /* ==== room: recording the ops ===============================================================
    Owns: the public calls of ops: what each accepts, and which op or window it becomes. Calls: recording,
@@ -15717,7 +15731,7 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
         return 0;
     const fold__fp saved = fold__fp_enter();
     const double norm = sqrt(fold__each_grad(m, 1));
-    if (norm > (double)limit)
+    if (norm > (double)limit && norm <= DBL_MAX)
         fold__each_grad(m, (float)((double)limit / norm));
     fold__fp_leave(saved);
     return norm;

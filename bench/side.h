@@ -83,7 +83,7 @@ static void open_side(side *a, const bench *b, schedule how)
     ctx.schedule = how < EAGER ? (fold_schedule)how : FOLD_SCHEDULE_RATIO;
     ctx.dedupe = b->o->dedupe;
     ctx.group_bytes = b->o->group_bytes;
-    ctx.plan_bytes = b->o->plan_cache ? (size_t)64 << 20 : 0;
+    ctx.plan_cache_bytes = b->o->plan_cache ? (size_t)64 << 20 : 0;
     ctx.clock = clock_ns;
     if (b->o->threads > 1) {
         a->pool = fold_pool_new(b->o->threads);

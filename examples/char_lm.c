@@ -10,7 +10,7 @@
      bucketed   a batch holds lines of one bucket, all unrolled to the bucket's length. Buckets end at the lengths
                 given, or wherever enough lines have come together, and take turns at random, in proportion to the
                 lines they still have. A batch's key is the pair (steps, lines): the network of a key is always the
-                same, so it is scheduled once, and its plan is replayed from then on (fold_ctx_desc.plan_bytes);
+                same, so it is scheduled once, and its plan is replayed from then on (fold_ctx_desc.plan_cache_bytes);
      dynamic    every line is as long as it is: there is no padding.
    Padding repeats the line's end, and its loss is multiplied by a mask of 0 (that of the line's own steps by 1). The
    batch's loss is the sum over the lines' own steps by their number, in all three ways. So the ways must agree: the
@@ -321,7 +321,7 @@ static fold_ctx *new_context(const net *n, int training)
 {
     fold_ctx_desc d = fold_ctx_desc_default();
     d.training = training;
-    d.plan_bytes = PLAN_BYTES;
+    d.plan_cache_bytes = PLAN_BYTES;
     d.clock = nanoseconds;
     fold_ctx *f = fold_ctx_new(n->m, &d);
     if (!f) fail("out of memory", "");

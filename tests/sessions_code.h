@@ -411,14 +411,14 @@ static void backwards(int n, fold_task *task, void *user, void *pool) {
 )
 CODE(new_context,
 static fold_ctx *new_context(const net *n, int eager, int training, int dedupe, int schedule,
-                             size_t group_bytes, size_t plan_bytes, int threads) {
+                             size_t group_bytes, size_t plan_cache_bytes, int threads) {
     fold_ctx_desc d = fold_ctx_desc_default();
     d.training = training;
     d.eager = eager;
     d.dedupe = dedupe;
     d.schedule = (fold_schedule)schedule;
     d.group_bytes = group_bytes;
-    d.plan_bytes = plan_bytes;
+    d.plan_cache_bytes = plan_cache_bytes;
     d.threads = threads;
     d.parallel_for = backwards;
     return fold_ctx_new(n->m, &d);

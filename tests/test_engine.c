@@ -566,7 +566,7 @@ static void kept_after_a_change(void)
         net_new(&n);
         fold_ctx_desc d = fold_ctx_desc_default();
         d.training = 1;
-        d.plan_bytes = plans ? 100000 : 0;
+        d.plan_cache_bytes = plans ? 100000 : 0;
         fold_ctx *f = fold_ctx_new(n.m, &d);
         for (int turn = 0; turn < 6; turn++) {
             fold_ctx_reset(f);
@@ -728,7 +728,7 @@ static void kept_concatenations(void)
             d.training = 1;
             d.eager = way == 0;
             d.dedupe = (how & MERGED) != 0;
-            d.plan_bytes = way == 2 ? 1u << 20 : 0;
+            d.plan_cache_bytes = way == 2 ? 1u << 20 : 0;
             fold_ctx *f = fold_ctx_new(n.m, &d);
             for (int round = 0; round < (way == 2 ? 3 : 1); round++) {
                 count = concat_grads(f, &n, how, x, way ? got_grads : want_grads);
@@ -933,7 +933,7 @@ static void roots_that_are_windows(void)
             d.training = 1;
             d.eager = way == 0;
             d.group_bytes = way == 2 ? 1 : 0;
-            d.plan_bytes = way == 3 ? 1u << 20 : 0;
+            d.plan_cache_bytes = way == 3 ? 1u << 20 : 0;
             fold_ctx *f = fold_ctx_new(n.m, &d);
             for (int round = 0; round < 3; round++) {
                 const int at = round == 1 ? FIRST : SECOND;
@@ -1133,7 +1133,7 @@ static void merged_plans(void)
     fold_ctx_desc d = fold_ctx_desc_default();
     net_new(&n);
     d.training = d.dedupe = 1;
-    d.plan_bytes = 1u << 20;
+    d.plan_cache_bytes = 1u << 20;
     fold_ctx *f = fold_ctx_new(n.m, &d);
     for (int round = 0; round < 4; round++) {
         fold_node loss[2], x = { 0, 0 };
@@ -2098,12 +2098,12 @@ static float run_chain(fold_ctx *f, const net *n, int length)
 }
 
 /* How many of three plans are there after the last was made. */
-static int plans_left(const net *n, size_t plan_bytes)
+static int plans_left(const net *n, size_t plan_cache_bytes)
 {
     static const int length[3] = { 9, 4, 7 };
     float value[3];
     fold_ctx_desc d = fold_ctx_desc_default();
-    d.plan_bytes = plan_bytes;
+    d.plan_cache_bytes = plan_cache_bytes;
     fold_ctx *f = fold_ctx_new(n->m, &d);
     for (int i = 0; i < 6; i++) value[i / 2] = run_chain(f, n, length[i / 2]);
     CHECK_INT(fold_ctx_stats(f).plan_hits, 0);

@@ -324,6 +324,7 @@ typedef struct given {
     X(TEXT, fold_ctx_message, (f)) \
     X(VOID, fold_dropout_seed, (f, 1)) \
     X(VOID, fold_node_is_null, (node)) \
+    X(VOID, fold_param_is_null, (param)) \
     X(NODE, fold_input, (f, g->floats, g->n)) \
     X(NODE, fold_input_shaped, (f, g->floats, shape)) \
     X(NODE, fold_input_ref, (f, g->floats, shape)) \
@@ -637,7 +638,7 @@ static void plans_of_nothing(void)
 {
     fold_model *m = fold_model_new(NULL);
     fold_ctx_desc d = fold_ctx_desc_default();
-    d.plan_bytes = 100000;
+    d.plan_cache_bytes = 100000;
     fold_ctx *f = fold_ctx_new(m, &d);
     for (int i = 0; i < 5; i++) {
         fold_ctx_reset(f);

@@ -149,7 +149,7 @@ static fold_ctx *training_ctx(fold_model *m, int plans)
 {
     fold_ctx_desc d = fold_ctx_desc_default();
     d.training = 1;
-    d.plan_bytes = plans ? 1 << 16 : 0;
+    d.plan_cache_bytes = plans ? 1 << 16 : 0;
     return fold_ctx_new(m, &d);
 }
 static void check_same_model(fold_model *a, fold_model *b)
@@ -241,7 +241,7 @@ static void contexts_follow(void)
     for (int eager = 0; eager < 2; eager++) {
         fold_ctx_desc d = fold_ctx_desc_default();
         d.eager = eager;
-        d.plan_bytes = eager ? 0 : 1 << 16;
+        d.plan_cache_bytes = eager ? 0 : 1 << 16;
         fold_ctx *f = fold_ctx_new(n.m, &d), *g = fold_ctx_new(other.m, &d);
         fold_ctx *training = training_ctx(n.m, 1);
         train(training, &n, step_momentum, 0, 2);
@@ -1168,7 +1168,7 @@ static void fit_repeats(void)
             c.parallel_for = in_turn;
             c.pool = &turns;
             c.group_bytes = 1;
-            c.plan_bytes = 1 << 16;
+            c.plan_cache_bytes = 1 << 16;
         }
         m[k] = make_task(&t[k], 1);
         t[k].rate = 0.2f;

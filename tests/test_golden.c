@@ -205,7 +205,7 @@ static void train(const char *isa, int rule, int mode)
     training.eager = mode == EAGER;
     training.threads = mode == THREADS ? 3 : 1;
     training.parallel_for = last_first;
-    training.plan_bytes = mode == THREADS ? 1u << 16 : 0;
+    training.plan_cache_bytes = mode == THREADS ? 1u << 16 : 0;
     training.schedule = (fold_schedule)(rule % FOLD_SCHEDULE_COUNT);
     training.group_bytes = rule % 2 ? 1u << 14 : SIZE_MAX;
     fold_model *m = fold_model_new(&desc);

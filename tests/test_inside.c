@@ -94,12 +94,12 @@ static fold_node record(fold_ctx *f, const net *n)
     }
     return fold_mean_n(f, loss, 3);
 }
-static fold_ctx *context(const net *n, int eager, size_t plan_bytes)
+static fold_ctx *context(const net *n, int eager, size_t plan_cache_bytes)
 {
     fold_ctx_desc d = fold_ctx_desc_default();
     d.training = 1;
     d.eager = eager;
-    d.plan_bytes = plan_bytes;
+    d.plan_cache_bytes = plan_cache_bytes;
     d.group_bytes = SIZE_MAX;
     return fold_ctx_new(n->m, &d);
 }

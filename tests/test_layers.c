@@ -285,8 +285,10 @@ static void test_clip_range(void)
         CHECK_NEAR(fold_grads_clip(m, sizes[s]), norm, 1e-5 * norm);
         CHECK_NEAR(fold_grads_clip(m, sizes[s]), sizes[s], 1e-5 * (double)sizes[s]);
     }
-    for (int i = 0; i < 2000; i++) g[i] = i == 1999 ? NAN : 1;
+    for (int i = 0; i < 2000; i++) g[i] = i == 1999 ? NAN : 1; /* not finite: all stay as they are */
     CHECK(isnan(fold_grads_clip(m, 1)) && fold_param_grad(m, p)[0] == 1);
+    g[1999] = -INFINITY;
+    CHECK(isinf(fold_grads_clip(m, 1)) && fold_param_grad(m, p)[0] == 1 && g[1999] == -INFINITY);
     fold_model_free(m);
 }
 
@@ -515,6 +517,9 @@ static const init_row inits[] = {
     { "constant", FOLD_INIT_CONSTANT, 0.75f, 0.75, 0, 0 },
     { "uniform", FOLD_INIT_UNIFORM, 0.3f, 0, 0.173205080757, 1 },      /* 0.3 / sqrt(3) */
     { "normal", FOLD_INIT_NORMAL, 0.2f, 0, 0.2, 0 },
+    { "uniform, scale 0", FOLD_INIT_UNIFORM, 0, 0, 0.577350269190, 1 }, /* that of 1 */
+    { "normal, scale 0", FOLD_INIT_NORMAL, 0, 0, 1, 0 },
+    { "constant, scale 0", FOLD_INIT_CONSTANT, 0, 0, 0, 0 },
     { "Glorot", FOLD_INIT_GLOROT, 0, 0, 0.1, 1 },                      /* sqrt(6 / 200) / sqrt(3) */
     { "Glorot, gain 2", FOLD_INIT_GLOROT, 2, 0, 0.2, 1 },
     { "He", FOLD_INIT_HE, 0, 0, 0.129099444874, 0 },                   /* sqrt(2 / 120) */

@@ -196,7 +196,7 @@ static void unchanged(fold_model *m, const float *before)
     CHECK_BITS(grads, before + n, n);
 }
 
-static const struct { const char *name; int training, eager, dedupe; size_t group_bytes, plan_bytes; } ways[] = {
+static const struct { const char *name; int training, eager, dedupe; size_t group_bytes, plan_cache_bytes; } ways[] = {
     { "training", 1, 0, 0, 0, 0 }, { "one group", 1, 0, 0, SIZE_MAX, 0 }, { "small groups", 1, 0, 0, 4096, 0 },
     { "inference", 0, 0, 0, 0, 0 }, { "eager", 1, 1, 0, 0, 0 }, { "eager inference", 0, 1, 0, 0, 0 },
     { "merging", 1, 0, 1, 0, 0 }, { "eager merging", 1, 1, 1, 0, 0 }, { "plans", 1, 0, 0, 0, 50000 },
@@ -208,7 +208,7 @@ static fold_ctx *context(const net *n, int way, const fold_memory *memory)
     fold_ctx_desc d = fold_ctx_desc_default();
     d.training = ways[way].training; d.eager = ways[way].eager; d.dedupe = ways[way].dedupe;
     d.group_bytes = ways[way].group_bytes;
-    d.plan_bytes = ways[way].plan_bytes;
+    d.plan_cache_bytes = ways[way].plan_cache_bytes;
     if (memory) d.memory = *memory;
     return fold_ctx_new(n->m, &d);
 }

@@ -61,7 +61,7 @@ typedef struct step {
 } step;
 typedef struct setting {
     int model, training, dedupe, schedule, threads;
-    size_t group_bytes, plan_bytes;
+    size_t group_bytes, plan_cache_bytes;
 } setting;
 typedef struct session {
     uint64_t seed;
@@ -124,7 +124,7 @@ static void choose_contexts(session *s, check_random *r)
         c->dedupe = !random_below(r, 4);
         c->schedule = random_below(r, FOLD_SCHEDULE_COUNT);
         c->group_bytes = budgets[random_below(r, 3)];
-        c->plan_bytes = random_below(r, 2) ? 0 : random_below(r, 3) ? 400000 : 30000;
+        c->plan_cache_bytes = random_below(r, 2) ? 0 : random_below(r, 3) ? 400000 : 30000;
         c->threads = random_below(r, 4) ? 0 : 2 + random_below(r, 3);
     }
 }
@@ -962,7 +962,7 @@ static void execute(const session *s, int eager)
     for (int i = 0; i < s->n_contexts; i++) {
         const setting *c = &s->context[i];
         world.live[i].f = new_context(&world.nets[c->model], eager, c->training, c->dedupe, c->schedule,
-                                      c->group_bytes, c->plan_bytes, c->threads);
+                                      c->group_bytes, c->plan_cache_bytes, c->threads);
         status(world.live[i].f ? FOLD_OK : FOLD_NO_MEMORY, "no context");
     }
     if (!over())
@@ -1076,7 +1076,7 @@ static void print_session(const session *s)
         fprintf(print_to, "        %s;\n", #__VA_ARGS__);
     PART_LIST(PRINT_PART)
     fprintf(print_to, "        status(fold_model_status(n->m), fold_model_message(n->m));\n    }\n");
-    fprintf(print_to, "    /* eager, training, dedupe, schedule, group_bytes, plan_bytes, threads */\n");
+    fprintf(print_to, "    /* eager, training, dedupe, schedule, group_bytes, plan_cache_bytes, threads */\n");
     for (int i = 0; i < s->n_contexts; i++) {
         const setting *c = &s->context[i];
         fprintf(print_to, "    c[%d] = new_context(&nets[%d], eager, %d, %d, %s, ", i, c->model, c->training,
@@ -1085,7 +1085,7 @@ static void print_session(const session *s)
             fprintf(print_to, "SIZE_MAX, ");
         else
             fprintf(print_to, "%d, ", (int)c->group_bytes);
-        fprintf(print_to, "%d, %d);\n", (int)c->plan_bytes, c->threads);
+        fprintf(print_to, "%d, %d);\n", (int)c->plan_cache_bytes, c->threads);
     }
     play_steps(s);
     fprintf(print_to, "    look_params(nets[0].m);\n");
@@ -1198,7 +1198,7 @@ static int plain_setting(session *s, int at, int n)
         return 0;
     switch (at % 6) {
     case 0: c->threads = 0; break;
-    case 1: c->plan_bytes = 0; break;
+    case 1: c->plan_cache_bytes = 0; break;
     case 2: c->dedupe = 0; break;
     case 3: c->schedule = 0; break;
     case 4: c->group_bytes = SIZE_MAX; break;

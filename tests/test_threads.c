@@ -86,7 +86,7 @@ static void *read_model(void *user)
         const int kind = (r->id + round) % 4;
         d.eager = kind == 1;
         d.dedupe = kind == 2;
-        d.plan_bytes = kind == 3 ? 1u << 20 : 0;
+        d.plan_cache_bytes = kind == 3 ? 1u << 20 : 0;
         d.schedule = (fold_schedule)(r->id % FOLD_SCHEDULE_COUNT);
         fold_ctx *f = fold_ctx_new(r->n->m, &d);
         for (int k = 0; k < 2 * SETS; k++) {
