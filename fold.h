@@ -433,7 +433,22 @@ FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);                 /* x > 0
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x > 0 ? x : slope x */
 /* In its tanh form (Hendrycks and Gimpel 2016); 0 at -infinity. */
 FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);
+/* x P(x), P the normal distribution, (1 + erf(x / sqrt 2)) / 2: what other libraries mean by GELU. */
+FOLD_API fold_node fold_gelu_erf(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_silu(fold_ctx *f, fold_node x);                 /* x sigmoid(x), also called swish */
+FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha);     /* x > 0 ? x : alpha (e^x - 1) */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
+/* Of radians, |x| <= 262144; NaN beyond. */
+FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);
+/* x^exponent, for one finite exponent. Of x < 0 where the exponent is an integer, else NaN; of 0 it is 0, 1
+   or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
+FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
+FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* no gradient passes */
+/* x within bounds, of which an infinite one is none. Where a bound takes its place x gets no gradient. */
+FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
+FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
+FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);              /* over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over the last axis */
@@ -632,7 +647,9 @@ typedef enum fold_activation {
     FOLD_ACT_RELU,
     FOLD_ACT_TANH,
     FOLD_ACT_SIGMOID,
-    FOLD_ACT_GELU
+    FOLD_ACT_GELU,
+    FOLD_ACT_GELU_ERF,
+    FOLD_ACT_SILU
 } fold_activation;
 
 /* activation(x W + b): W [inputs x outputs], b [outputs]. */
@@ -1706,6 +1723,15 @@ static int fold__pack_columns_of(const fold__product *product)
     LIGHT(leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__A), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S)))   \
     X(gelu, FOLD__ISA(gelu)(FOLD__A))                                                                    \
     X(softplus, FOLD__ISA(softplus)(FOLD__A))                                                            \
+    X(silu, FOLD__ISA(silu)(FOLD__A))                                                                    \
+    X(gelu_erf, FOLD__ISA(gelu_erf)(FOLD__A))                                                            \
+    LIGHT(elu, FOLD__ISA(elu)(FOLD__A, FOLD__S))                                                         \
+    LIGHT(sin, FOLD__VSEL(FOLD__VEQ(FOLD__A, FOLD__VZERO()), FOLD__A, FOLD__ISA(sine)(FOLD__A, 0u)))     \
+    LIGHT(cos, FOLD__ISA(sine)(FOLD__A, 1u))                                                             \
+    LIGHT(pow, FOLD__ISA(pow)(FOLD__A, FOLD__S))                                                         \
+    LIGHT(floor, FOLD__ISA(floor)(FOLD__A))                                                              \
+    LIGHT(at_least, FOLD__VSEL(FOLD__VLT(FOLD__A, FOLD__S), FOLD__S, FOLD__A))                           \
+    LIGHT(at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__A), FOLD__S, FOLD__A))                            \
     LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))                                                     \
     LIGHT(d_min_a, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__A, FOLD__VZERO()))                      \
@@ -1725,7 +1751,15 @@ static int fold__pack_columns_of(const fold__product *product)
     LIGHT(d_relu, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VZERO()))                 \
     LIGHT(d_leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S))) \
     X(d_gelu, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_slope)(FOLD__B)))                                       \
-    X(d_softplus, FOLD__VMUL(FOLD__A, FOLD__ISA(sigmoid_call)(FOLD__B)))
+    X(d_softplus, FOLD__VMUL(FOLD__A, FOLD__ISA(sigmoid_call)(FOLD__B)))                                 \
+    X(d_silu, FOLD__VMUL(FOLD__A, FOLD__ISA(silu_slope)(FOLD__B)))                                       \
+    X(d_gelu_erf, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_erf_slope)(FOLD__B)))                               \
+    LIGHT(d_elu, FOLD__VMUL(FOLD__A, FOLD__ISA(elu_slope)(FOLD__B, FOLD__S)))                            \
+    LIGHT(d_sin, FOLD__VMUL(FOLD__A, FOLD__ISA(sine)(FOLD__B, 1u)))                                      \
+    LIGHT(d_cos, FOLD__VMUL(FOLD__A, FOLD__ISA(sine)(FOLD__B, 2u)))                                      \
+    LIGHT(d_pow, FOLD__VMUL(FOLD__A, FOLD__ISA(pow_slope)(FOLD__B, FOLD__S)))                            \
+    LIGHT(d_at_least, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__S), FOLD__VZERO(), FOLD__A))                   \
+    LIGHT(d_at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__B), FOLD__VZERO(), FOLD__A))
 
 enum fold__map {
 #define FOLD__MAP_ENUM(name, expression) FOLD__MAP_##name,
@@ -3069,10 +3103,11 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_core)(FOLD__V fraction, FOLD__V 
     return FOLD__VFMA(exponent, FOLD__VSET(0x1.62e4p-1f), p);
 }
 
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
+/* x = 2^exponent (1 + fraction), the fraction in [sqrt(1/2) - 1, sqrt(2) - 1], for finite x above 0. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_split)(FOLD__V x, FOLD__V *exponent_float)
 {
     FOLD__NO_CONTRACT
-    const FOLD__V zero = FOLD__VZERO(), inf = FOLD__VSET(INFINITY), tiny = FOLD__VSET(0x1p-126f);
+    const FOLD__V tiny = FOLD__VSET(0x1p-126f);
     FOLD__M denormal = FOLD__VLT(x, tiny);
     FOLD__V up = FOLD__VMUL(x, FOLD__VSET(8388608.0f)), scaled = FOLD__VSEL(denormal, up, x);
     FOLD__V bias =
@@ -3081,8 +3116,16 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
             exponent = FOLD__ISHR(FOLD__IADD(bits, FOLD__ISET(0x3f800000u - 0x3f3504f3u)), 23);
     FOLD__V mantissa = FOLD__IFLOATS(FOLD__IADD(FOLD__ISUB(bits, FOLD__ISHL(exponent, 23)),
                                                 FOLD__ISET(0x3f800000u))); /* sqrt(1/2) .. sqrt(2) */
-    FOLD__V exponent_float = FOLD__VSUB(FOLD__IFLOATS(FOLD__IADD(exponent, FOLD__ISET(0x4b000000u))), bias);
-    FOLD__V result = FOLD__ISA(log_core)(FOLD__VSUB(mantissa, FOLD__VSET(1.0f)), exponent_float);
+    *exponent_float = FOLD__VSUB(FOLD__IFLOATS(FOLD__IADD(exponent, FOLD__ISET(0x4b000000u))), bias);
+    return FOLD__VSUB(mantissa, FOLD__VSET(1.0f));
+}
+
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V zero = FOLD__VZERO(), inf = FOLD__VSET(INFINITY);
+    FOLD__V exponent, fraction = FOLD__ISA(log_split)(x, &exponent);
+    FOLD__V result = FOLD__ISA(log_core)(fraction, exponent);
     FOLD__V edge = FOLD__VSEL(FOLD__VEQ(x, zero), FOLD__VSET(-INFINITY), FOLD__VSET(NAN));
     result = FOLD__VSEL(FOLD__VLT(zero, x), result, edge);
     return FOLD__VSEL(FOLD__VLT(x, inf), result, x); /* NaN and infinity are their own logarithms */
@@ -3199,6 +3242,178 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
     slope = FOLD__VMUL(FOLD__VMUL(x, slope), FOLD__VSUB(FOLD__VSET(1.0f), sigmoid));
     return FOLD__VFMA(slope, sigmoid, sigmoid);
 }
+
+/* gelu_erf(x) = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution. For x < 0 it is
+   exp(-x^2 / 2) R(-x), where R is smooth: u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted
+   to 3.5e-9 for t in [0, 14.4]. Further out the same is computed: there x P(x) has reached x, or 0. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V one = FOLD__VSET(1.0f);
+    FOLD__V u = FOLD__VDIV(one, FOLD__VFMA(t, FOLD__VSET(0x1.333334p-2f), one)), p;
+    FOLD__V v = FOLD__VSUB(u, FOLD__VSET(0.75f)); /* its powers are small where R changes most */
+    p = FOLD__VFMA(FOLD__VSET(-0x1.51de3ap-6f), v, FOLD__VSET(-0x1.b69d92p-6f));
+    p = FOLD__VFMA(p, v, FOLD__VSET(0x1.d773fap-6f));
+    p = FOLD__VFMA(p, v, FOLD__VSET(0x1.13e76ap-5f));
+    p = FOLD__VFMA(p, v, FOLD__VSET(-0x1.3fcb2cp-4f));
+    p = FOLD__VFMA(p, v, FOLD__VSET(-0x1.46029ep-4f));
+    p = FOLD__VFMA(p, v, FOLD__VSET(0x1.931f14p-3f));
+    p = FOLD__VFMA(p, v, FOLD__VSET(0x1.053cb0p-1f));
+    p = FOLD__VFMA(p, v, FOLD__VSET(0x1.168e58p-1f));
+    p = FOLD__VFMA(p, v, FOLD__VSET(0x1.514e00p-2f));
+    return FOLD__VMUL(p, u);
+}
+/* exp(-t^2 / 2): what t^2 loses in rounding is subtracted from the rest that exp_reduce leaves. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V half = FOLD__VSET(-0.5f);
+    FOLD__V square = FOLD__VMUL(t, t), rest = FOLD__ISA(product_rest)(t, t, square);
+    FOLD__I number;
+    FOLD__V r = FOLD__ISA(exp_reduce)(FOLD__VMUL(square, half), &number);
+    return FOLD__ISA(exp_made)(FOLD__VFMA(rest, half, r), number);
+}
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_bound)(FOLD__V x)
+{
+    const FOLD__V low = FOLD__VSET(-14.4f);
+    return FOLD__VMAX(low, x); /* NaN passes */
+}
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_erf)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    FOLD__V t = FOLD__VNEG(FOLD__ISA(normal_bound)(FOLD__VNEG(FOLD__VABS(x))));
+    FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
+    return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(x, FOLD__VZERO()));
+}
+/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
+FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_erf_slope)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    FOLD__V t = FOLD__VNEG(FOLD__ISA(normal_bound)(FOLD__VNEG(FOLD__VABS(x))));
+    FOLD__V e = FOLD__ISA(normal_exp)(t), tail = FOLD__ISA(normal_tail)(t);
+    tail = FOLD__VMUL(FOLD__VFMA(t, FOLD__VSET(-0x1.988454p-2f), tail), e);
+    return FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), tail, FOLD__VSUB(FOLD__VSET(1.0f), tail));
+}
+
+/* silu(x) = x sigmoid(x), 0 from -104 on. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V low = FOLD__VSET(-104.0f);
+    x = FOLD__VMAX(low, x);
+    return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
+}
+/* s (1 + x (1 - s)), s = sigmoid(x). */
+FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V low = FOLD__VSET(-104.0f), high = FOLD__VSET(104.0f), one = FOLD__VSET(1.0f);
+    x = FOLD__VMIN(high, FOLD__VMAX(low, x));
+    FOLD__V sigmoid = FOLD__ISA(sigmoid)(x);
+    return FOLD__VMUL(sigmoid, FOLD__VFMA(x, FOLD__VSUB(one, sigmoid), one));
+}
+
+#if FOLD__SIMD_PASS != 512 /* what only light maps use: AVX-512 has those of AVX2 */
+/* x > 0 ? x : alpha (e^x - 1); e^x - 1 as for tanh. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
+    FOLD__V q, power, r;
+    FOLD__I number;
+    r = FOLD__ISA(exp_reduce)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(zero, x), zero, x)), &number);
+    q = FOLD__VFMA(FOLD__VMUL(r, r), FOLD__ISA(exp_tail)(r), r);
+    power = FOLD__IFLOATS(FOLD__ISHL(FOLD__IADD(number, FOLD__ISET(127u)), 23));
+    q = FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
+    return FOLD__VSEL(FOLD__VLT(zero, x), x, FOLD__VMUL(alpha, q));
+}
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
+{
+    const FOLD__V zero = FOLD__VZERO();
+    FOLD__V below = FOLD__ISA(exp_low)(FOLD__VSEL(FOLD__VLT(zero, x), zero, x));
+    return FOLD__VSEL(FOLD__VLT(zero, x), FOLD__VSET(1.0f), FOLD__VMUL(alpha, below));
+}
+
+/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x = n pi/2 + r: pi/2 in three parts, the first of
+   which leaves x - n pi/2 exact; |r| <= 0.81, since n is rounded from a rounded product. */
+FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
+    FOLD__V rounded = FOLD__VFMA(x, FOLD__VSET(0x1.45f306p-1f), magic), n = FOLD__VSUB(rounded, magic);
+    FOLD__V middle = FOLD__VMUL(n, FOLD__VSET(0x1.777a5cp-25f)), r, square, even, odd;
+    FOLD__I number = FOLD__IADD(FOLD__VBITS(rounded), FOLD__ISET(quarters - 0x4b400000u)), half;
+    r = FOLD__ISA(product_rest)(FOLD__VNEG(n), FOLD__VSET(0x1.921fb6p+0f), FOLD__VNEG(x));
+    r = FOLD__VADD(FOLD__VADD(r, middle), FOLD__ISA(product_rest)(n, FOLD__VSET(0x1.777a5cp-25f), middle));
+    r = FOLD__VFMA(n, FOLD__VSET(0x1.ee59dap-50f), r);
+    r = FOLD__VSEL(FOLD__VLT(FOLD__VSET(262144.0f), FOLD__VABS(x)), FOLD__VSET(NAN), r);
+    square = FOLD__VMUL(r, r);
+    odd = FOLD__VFMA(FOLD__VSET(0x1.6c7fd6p-19f), square, FOLD__VSET(-0x1.a00e1ep-13f));
+    odd = FOLD__VFMA(odd, square, FOLD__VSET(0x1.111106p-7f));
+    odd = FOLD__VFMA(odd, square, FOLD__VSET(-0x1.555556p-3f));
+    odd = FOLD__VFMA(FOLD__VMUL(odd, square), r, r);
+    even = FOLD__VFMA(FOLD__VSET(0x1.9985ecp-16f), square, FOLD__VSET(-0x1.6c0accp-10f));
+    even = FOLD__VFMA(even, square, FOLD__VSET(0x1.555548p-5f));
+    even =
+        FOLD__VFMA(FOLD__VMUL(even, square), square, FOLD__VFMA(FOLD__VSET(-0.5f), square, FOLD__VSET(1.0f)));
+    half = FOLD__IXOR(FOLD__ISHL(number, 31), FOLD__ISET(0x3f800000u)); /* -1 where n is odd, else 1 */
+    r = FOLD__VSEL(FOLD__VLT(FOLD__IFLOATS(half), zero), even, odd);
+    return FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(r), FOLD__ISHL(FOLD__IAND(number, FOLD__ISET(2u)), 30)));
+}
+
+/* The largest integer that is not above x. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V whole = FOLD__VSET(8388608.0f), zero = FOLD__VZERO();
+    FOLD__V size = FOLD__VABS(x), rounded = FOLD__VSUB(FOLD__VADD(size, whole), whole);
+    rounded =
+        FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(rounded), FOLD__IAND(FOLD__VBITS(x), FOLD__ISET(0x80000000u))));
+    rounded = FOLD__VSUB(rounded, FOLD__VSEL(FOLD__VLT(x, rounded), FOLD__VSET(1.0f), zero));
+    return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
+}
+
+/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)). p times the exponent is kept in two parts, so that only the
+   logarithm of a number near 1 is multiplied by p: p / 2 ulp are lost, however large the result. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(),
+                  one = FOLD__VSET(1.0f); /* as for exp */
+    const FOLD__V low = FOLD__VSET(-160.0f), high = FOLD__VSET(140.0f), inf = FOLD__VSET(INFINITY);
+    FOLD__V exponent, fraction = FOLD__ISA(log_split)(x, &exponent), whole, n, r, edge;
+    FOLD__V log_part = FOLD__VMUL(p, FOLD__ISA(log_core)(fraction, zero));
+    whole = FOLD__VMUL(p, exponent);
+    n = FOLD__VADD(whole, FOLD__VMUL(log_part, FOLD__VSET(0x1.715476p+0f)));
+    n = FOLD__VADD(FOLD__VMIN(high, FOLD__VMAX(low, n)), magic);
+    r = FOLD__VADD(FOLD__VSUB(whole, FOLD__VSUB(n, magic)), FOLD__ISA(product_rest)(p, exponent, whole));
+    r = FOLD__VFMA(r, FOLD__VSET(0x1.62e43p-1f), log_part); /* ln 2 */
+    r = FOLD__VMIN(one, FOLD__VMAX(FOLD__VNEG(one), r));
+    r = FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
+    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* 0 and infinity to a power above 0, and below */
+    edge = FOLD__VSEL(FOLD__VLT(p, zero), FOLD__VSEL(FOLD__VLT(x, one), inf, zero), edge);
+    edge = FOLD__VSEL(FOLD__VEQ(p, zero), one, edge);
+    r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
+    return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
+}
+/* x^p; of x below 0 only where p is an integer, else NaN. */
+FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), zero = FOLD__VZERO();
+    FOLD__V power = FOLD__ISA(pow_positive)(FOLD__VABS(x), p), below;
+    below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(half), half), power, FOLD__VNEG(power));
+    below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), below, FOLD__VSET(NAN));
+    return FOLD__VSEL(FOLD__VLT(x, zero), below, power);
+}
+/* p x^(p - 1), 0 when p is 0. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
+{
+    FOLD__NO_CONTRACT
+    FOLD__V slope = FOLD__VMUL(p, FOLD__ISA(pow)(x, FOLD__VSUB(p, FOLD__VSET(1.0f))));
+    return FOLD__VSEL(FOLD__VEQ(p, FOLD__VZERO()), FOLD__VZERO(), slope);
+}
+#endif
 
 /* ---- maps ---- */
 
@@ -4487,47 +4702,51 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
 }
 
 /* name, map, gradient maps and their operands */
-#define FOLD__ELEMENTWISE(X)                                                                        \
-    X(add, add, copy, "g", copy, "g")                                                               \
-    X(sub, sub, copy, "g", neg, "g")                                                                \
-    X(mul, mul, mul, "gb", mul, "ga")                                                               \
-    X(div, div, div, "gb", d_div_b, "gyb")                                                          \
-    X(min, min, d_min_a, "gab", d_min_b, "gab")                                                     \
-    X(max, max, d_max_a, "gab", d_max_b, "gab")                                                     \
-    X(neg, neg, neg, "g", copy, "")                                                                 \
-    X(exp, exp, d_exp, "gy", copy, "")                                                              \
-    X(log, log, d_log, "ga", copy, "")                                                              \
-    X(sqrt, sqrt, d_sqrt, "gy", copy, "")                                                           \
-    X(square, square, d_square, "ga", copy, "")                                                     \
-    X(abs, abs, d_abs, "ga", copy, "") X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "")               \
-        X(tanh, tanh, d_tanh, "gy", copy, "") X(relu, relu, d_relu, "gy", copy, "")                 \
-            X(gelu, gelu, d_gelu, "ga", copy, "") X(softplus, softplus, d_softplus, "ga", copy, "") \
-                X(copy, copy, copy, "g", copy, "") X(stop, copy, copy, "", copy, "")
-#define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                   \
-    static const fold__elementwise fold__e_##name = { FOLD__MAP_##map,                    \
-                                                      { FOLD__MAP_##da, FOLD__MAP_##db }, \
-                                                      { from_a, from_b } };               \
-    static void fold__##name##_forward(const fold_op_call *call)                          \
-    {                                                                                     \
-        fold__elementwise_forward(call, &fold__e_##name, 0);                              \
-    }                                                                                     \
-    static void fold__##name##_backward(const fold_op_call *call)                         \
-    {                                                                                     \
-        fold__elementwise_backward(call, &fold__e_##name, 0);                             \
+#define FOLD__ELEMENTWISE(X)                             \
+    X(add, add, copy, "g", copy, "g")                    \
+    X(sub, sub, copy, "g", neg, "g")                     \
+    X(mul, mul, mul, "gb", mul, "ga")                    \
+    X(div, div, div, "gb", d_div_b, "gyb")               \
+    X(min, min, d_min_a, "gab", d_min_b, "gab")          \
+    X(max, max, d_max_a, "gab", d_max_b, "gab")          \
+    X(neg, neg, neg, "g", copy, "")                      \
+    X(exp, exp, d_exp, "gy", copy, "")                   \
+    X(log, log, d_log, "ga", copy, "")                   \
+    X(sqrt, sqrt, d_sqrt, "gy", copy, "")                \
+    X(square, square, d_square, "ga", copy, "")          \
+    X(abs, abs, d_abs, "ga", copy, "")                   \
+    X(sigmoid, sigmoid, d_sigmoid, "gy", copy, "")       \
+    X(tanh, tanh, d_tanh, "gy", copy, "")                \
+    X(relu, relu, d_relu, "gy", copy, "")                \
+    X(leaky, leaky, d_leaky, "ga", copy, "")             \
+    X(elu, elu, d_elu, "ga", copy, "")                   \
+    X(gelu, gelu, d_gelu, "ga", copy, "")                \
+    X(gelu_erf, gelu_erf, d_gelu_erf, "ga", copy, "")    \
+    X(silu, silu, d_silu, "ga", copy, "")                \
+    X(softplus, softplus, d_softplus, "ga", copy, "")    \
+    X(sin, sin, d_sin, "ga", copy, "")                   \
+    X(cos, cos, d_cos, "ga", copy, "")                   \
+    X(pow, pow, d_pow, "ga", copy, "")                   \
+    X(floor, floor, copy, "", copy, "")                  \
+    X(at_least, at_least, d_at_least, "ga", copy, "")    \
+    X(at_most, at_most, d_at_most, "ga", copy, "")       \
+    X(copy, copy, copy, "g", copy, "")                   \
+    X(stop, copy, copy, "", copy, "")
+/* The scalar of the map and of its gradient's is the op's attribute, if it has one. */
+#define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
+    static const fold__elementwise fold__e_##name = { FOLD__MAP_##map,                             \
+                                                      { FOLD__MAP_##da, FOLD__MAP_##db },          \
+                                                      { from_a, from_b } };                        \
+    static void fold__##name##_forward(const fold_op_call *call)                                   \
+    {                                                                                              \
+        fold__elementwise_forward(call, &fold__e_##name, fold__attr_float(call->attr[0]));         \
+    }                                                                                              \
+    static void fold__##name##_backward(const fold_op_call *call)                                  \
+    {                                                                                              \
+        fold__elementwise_backward(call, &fold__e_##name, fold__attr_float(call->attr[0]));        \
     }
 FOLD__ELEMENTWISE(FOLD__DEFINE)
 #undef FOLD__DEFINE
-
-static void fold__leaky_forward(const fold_op_call *call)
-{
-    static const fold__elementwise maps = { FOLD__MAP_leaky, { 0, 0 }, { "", "" } };
-    fold__elementwise_forward(call, &maps, fold__attr_float(call->attr[0]));
-}
-static void fold__leaky_backward(const fold_op_call *call)
-{
-    static const fold__elementwise maps = { 0, { FOLD__MAP_d_leaky, 0 }, { "ga", "" } };
-    fold__elementwise_backward(call, &maps, fold__attr_float(call->attr[0]));
-}
 
 /* scale and shift: the scalar differs from row to row */
 static void fold__scalar_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
@@ -5775,6 +5994,15 @@ static void fold__hinge_backward(const fold_op_call *call)
     X(leaky, 1, 1, 0, FOLD__IN, same)                           \
     X(gelu, 1, 0, 0, FOLD__IN, same)                            \
     X(softplus, 1, 0, 0, FOLD__IN, same)                        \
+    X(gelu_erf, 1, 0, 0, FOLD__IN, same)                        \
+    X(silu, 1, 0, 0, FOLD__IN, same)                            \
+    X(elu, 1, 1, 0, FOLD__IN, same)                             \
+    X(sin, 1, 0, 0, FOLD__IN, same)                             \
+    X(cos, 1, 0, 0, FOLD__IN, same)                             \
+    X(pow, 1, 1, 0, FOLD__IN, same)                             \
+    X(floor, 1, 0, FOLD__NO_GRAD, 0, same)                      \
+    X(at_least, 1, 1, 0, FOLD__IN, same)                        \
+    X(at_most, 1, 1, 0, FOLD__IN, same)                         \
     X(softmax, 1, 0, 0, FOLD__OUT, same)                        \
     X(log_softmax, 1, 0, 0, FOLD__OUT, same)                    \
     X(sum, 1, 1, FOLD__FLOW, 0, axis)                           \
@@ -5827,6 +6055,10 @@ static const char *fold__attr_name(uint32_t op, int index)
     case FOLD__OP_concat:
     case FOLD__OP_transpose: return "axis";
     case FOLD__OP_leaky: return "slope";
+    case FOLD__OP_elu: return "alpha";
+    case FOLD__OP_pow: return "exponent";
+    case FOLD__OP_at_least:
+    case FOLD__OP_at_most: return "bound";
     case FOLD__OP_dropout: return "rate";
     case FOLD__OP_huber: return "delta";
     case FOLD__OP_slice: return slice[index];
@@ -5835,7 +6067,8 @@ static const char *fold__attr_name(uint32_t op, int index)
 }
 static int fold__attr_is_float(uint32_t op)
 {
-    return op == FOLD__OP_leaky || op == FOLD__OP_dropout || op == FOLD__OP_huber;
+    return op == FOLD__OP_leaky || op == FOLD__OP_elu || op == FOLD__OP_pow || op == FOLD__OP_at_least ||
+           op == FOLD__OP_at_most || op == FOLD__OP_dropout || op == FOLD__OP_huber;
 }
 
 /* Whether an op passes gradient to an input at all. */
@@ -8450,7 +8683,8 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
 #define FOLD__UNARY(X) \
     X(neg)             \
     X(exp)             \
-    X(log) X(sqrt) X(square) X(abs) X(sigmoid) X(tanh) X(relu) X(gelu) X(softplus) X(softmax) X(log_softmax)
+    X(log) X(sqrt) X(square) X(abs) X(sigmoid) X(tanh) X(relu) X(gelu) X(softplus) X(softmax) X(log_softmax) \
+    X(gelu_erf) X(silu) X(sin) X(cos) X(floor)
 #define FOLD__BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max) X(dot) X(softmax_kl) X(bce) X(squared_error)
 #define FOLD__DEFINE_UNARY(name)                             \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x) \
@@ -8483,10 +8717,38 @@ FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x)
 {
     return fold__op(f, FOLD__OP_stop, &x, 1, NULL, 0);
 }
+static fold_node fold__with_number(fold_ctx *f, uint32_t op, fold_node node, float number)
+{
+    const int32_t attr[1] = { fold__float_attr(number) };
+    return fold__op(f, op, &node, 1, attr, 0);
+}
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope)
 {
-    const int32_t attr[1] = { fold__float_attr(slope) };
-    return fold__op(f, FOLD__OP_leaky, &x, 1, attr, 0);
+    return fold__with_number(f, FOLD__OP_leaky, x, slope);
+}
+FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha)
+{
+    return fold__with_number(f, FOLD__OP_elu, x, alpha);
+}
+FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent)
+{
+    if (!fold__broken(f) && !(exponent - exponent == 0))
+        fold__fail(f, FOLD_BAD_ARGUMENT, "pow: the exponent must be finite, got %g", (double)exponent);
+    return fold__with_number(f, FOLD__OP_pow, x, exponent);
+}
+FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low)
+{
+    return fold__with_number(f, FOLD__OP_at_least, x, low);
+}
+FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high)
+{
+    return fold__with_number(f, FOLD__OP_at_most, x, high);
+}
+FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
+{
+    if (!fold__broken(f) && !(low <= high))
+        fold__fail(f, FOLD_BAD_ARGUMENT, "clip: from %g to %g holds no value", (double)low, (double)high);
+    return fold_at_most(f, fold_at_least(f, x, low), high);
 }
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis)
 {
@@ -15807,6 +16069,8 @@ static fold_node fold__activate(fold_ctx *f, fold_activation activation, fold_no
     case FOLD_ACT_TANH: return fold_tanh(f, x);
     case FOLD_ACT_SIGMOID: return fold_sigmoid(f, x);
     case FOLD_ACT_GELU: return fold_gelu(f, x);
+    case FOLD_ACT_GELU_ERF: return fold_gelu_erf(f, x);
+    case FOLD_ACT_SILU: return fold_silu(f, x);
     case FOLD_ACT_LINEAR: break;
     }
     return x;

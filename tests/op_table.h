@@ -93,6 +93,11 @@ UNARY(relu, x > 0 ? x : 0)
 UNARY(gelu, 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))))
 UNARY(softplus, log1p(exp(x)))
 UNARY(stop_gradient, x)
+UNARY(gelu_erf, x * erfc(-x / sqrt(2)) / 2)
+UNARY(silu, x / (1 + exp(-x)))
+UNARY(sin, sin(x))
+UNARY(cos, cos(x))
+UNARY(floor, floor(x))
 
 #define BINARY(name, y)                                                                                   \
     RECORD(name, fold_##name(f, X(0), X(1)))                                                              \
@@ -126,6 +131,14 @@ static float hundredth(const op_case *c) { return (float)c->attr[0] / 100.0f; }
 WITH_NUMBER(scale, factor(c), x * s)
 WITH_NUMBER(shift, factor(c), x + s)
 WITH_NUMBER(leaky_relu, hundredth(c), x > 0 ? x : s * x)
+WITH_NUMBER(elu, hundredth(c), x > 0 ? x : s * expm1(x))
+WITH_NUMBER(pow, hundredth(c), pow(x, s))
+RECORD(clip, fold_clip(f, X(0), hundredth(c), (float)c->attr[1] / 100.0f))
+static void reference_clip(const op_case *c, double *y)
+{
+    for (int i = 0; i < c->out_size; i++)
+        y[i] = fmin(fmax(input(c, 0)[i], (double)hundredth(c)), (double)((float)c->attr[1] / 100.0f));
+}
 
 RECORD(select, fold_select(f, X(0), X(1), X(2)))
 static void reference_select(const op_case *c, double *out)
@@ -640,6 +653,9 @@ SPECS(probabilities, "1 k1 -> 1", "5 k5 -> 1", "17 k17 -> 1", "100 k100 -> 1", "
 SPECS(differences, "1 1 -> 1 @70", "5 5 -> 1 @70", "17 17 -> 1 @70", "100 100 -> 1 @70", "3x4 3x4 -> 1 @130",
       "5 n5 -> 1 @70", "5 s5 -> 1 @70", "5 =5 -> 1 @70", "5 p5 -> 1 @70")
 SPECS(slopes, "5 @10", "17 @10", "3x4 @-50")
+SPECS(exponents, "5 @200", "17 @50", "3x4 @-150", "9 @0", "100 @-100", "40 @317")
+SPECS(whole_exponents, "5 @200", "17 @300", "3x4 @-100")
+SPECS(bounds, "5 @-50,75", "17 @0,100", "3x4 @25,25")
 SPECS(user_mixes, "5 5 @2,3", "17 17 @2,3", "3x4 s3x4 @1,-2", "p5 5 @2,3", "5 =5 @2,3")
 SPECS(user_lists, "*5 *5", "*3x4 *3x4")
 
@@ -660,6 +676,15 @@ static const op_row rows[] = {
     ROW(gelu, elements, -4, 4, 2e-6),
     ROW(softplus, elements, -6, 6, 1e-6),
     ROW(leaky_relu, slopes, -2, 2, 1e-6),
+    ROW(elu, slopes, -4, 4, 1e-6),
+    ROW(gelu_erf, elements, -4, 4, 2e-6),
+    ROW(silu, elements, -6, 6, 1e-6),
+    ROW(sin, elements, -9, 9, 1e-6),
+    ROW(cos, elements, -9, 9, 1e-6),
+    ROW(pow, exponents, 0.1f, 5, 2e-6),
+    ROW(pow, whole_exponents, -3, -0.5f, 2e-6),
+    ROW(clip, bounds, -2, 2, 1e-6),
+    ROW(floor, no_gradients, -4, 4, 0),
     ROW(scale, elements, -2, 2, 1e-6),
     ROW(shift, elements, -2, 2, 1e-6),
     ROW(stop_gradient, no_gradients, -2, 2, 0),

@@ -7,7 +7,8 @@
 #define UNARY(X)                                                                                             \
     X(neg, 9, 1, 0) X(exp, 2, 0, 7.5f) X(log, 0, 0, 1.5f) X(sqrt, 0, 0, 1.2f) X(square, 2, 2, 0)             \
     X(abs, 9, 1, 0) X(sigmoid, 9, 0, 1) X(tanh, 99, 0, 1) X(relu, 9, 1, 0) X(gelu, 9, 1, 0)                  \
-    X(softplus, 9, 1, 0.7f) X(softmax, 9, 0, 1) X(log_softmax, 9, 2, 5) X(stop_gradient, 9, 1, 0)
+    X(softplus, 9, 1, 0.7f) X(softmax, 9, 0, 1) X(log_softmax, 9, 2, 5) X(stop_gradient, 9, 1, 0)  \
+    X(gelu_erf, 9, 1, 0) X(silu, 9, 1, 0) X(sin, 99, 0, 1) X(cos, 99, 0, 1) X(floor, 99, 1, 1)
 #define BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max)
 #define REDUCE(X) X(sum) X(mean) X(amax)
 #define PAIR(X) X(dot) X(squared_error) X(bce) X(softmax_kl)
@@ -35,6 +36,10 @@
     X(scale, out[0] = fold_scale(f, in[0], x))                                                               \
     X(shift, out[0] = fold_shift(f, in[0], x))                                                               \
     X(leaky_relu, out[0] = fold_leaky_relu(f, in[0], x))                                                     \
+    X(elu, out[0] = fold_elu(f, in[0], x))                                                                   \
+    X(pow, out[0] = fold_pow(f, in[0], x))                                                                   \
+    X(at_least, out[0] = fold_at_least(f, in[0], x))                                                         \
+    X(at_most, out[0] = fold_at_most(f, in[0], x))                                                           \
     X(layer_norm, out[0] = fold_layer_norm(f, in[0], n->param[GAIN], n->param[B_HIDDEN]))                    \
     X(dropout, out[0] = fold_dropout(f, in[0], x))                                                           \
     X(attend_n, out[0] = fold_attend_n(f, in, in + count / 2, count / 2))                                    \
@@ -689,6 +694,10 @@ static void grow(gen *g)
     case OP_scale: emit_with(g, op, s, bound_of(g, v), v, 0, random_float(&g->s->data, -1, 1)); break;
     case OP_shift: emit_with(g, op, s, bound_of(g, v) + 1, v, 0, random_float(&g->s->data, -1, 1)); break;
     case OP_leaky_relu: emit_with(g, op, s, bound_of(g, v), v, 0, below(g, 2) ? 0.1f : 0.3f); break;
+    case OP_elu: emit_with(g, op, s, bound_of(g, v) + 1, v, 0, below(g, 2) ? 1.0f : 0.5f); break;
+    case OP_pow: emit_with(g, op, s, 4, soft(g, v, 2), 0, below(g, 2) ? 2.0f : 1.0f); break;
+    case OP_at_least:
+    case OP_at_most: emit_with(g, op, s, bound_of(g, v) + 1, v, 0, below(g, 2) ? 0.0f : 0.5f); break;
     case OP_dropout: emit_with(g, op, s, bound_of(g, v) * 2, v, 0, below(g, 2) ? 0.5f : 0.1f); break;
     case OP_layer_norm:
         in[0] = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));

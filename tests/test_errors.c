@@ -360,6 +360,16 @@ typedef struct given {
     X(NODE, fold_leaky_relu, (f, node, 0.5f)) \
     X(NODE, fold_gelu, (f, node)) \
     X(NODE, fold_softplus, (f, node)) \
+    X(NODE, fold_gelu_erf, (f, node)) \
+    X(NODE, fold_silu, (f, node)) \
+    X(NODE, fold_elu, (f, node, 0.5f)) \
+    X(NODE, fold_sin, (f, node)) \
+    X(NODE, fold_cos, (f, node)) \
+    X(NODE, fold_pow, (f, node, 0.5f)) \
+    X(NODE, fold_floor, (f, node)) \
+    X(NODE, fold_clip, (f, node, 0, 0.5f)) \
+    X(NODE, fold_at_least, (f, node, 0.5f)) \
+    X(NODE, fold_at_most, (f, node, 0.5f)) \
     X(NODE, fold_softmax, (f, node)) \
     X(NODE, fold_log_softmax, (f, node)) \
     X(NODE, fold_sum, (f, node, g->n)) \

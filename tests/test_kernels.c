@@ -211,6 +211,7 @@ static const char *map_name[] = {
 static double map_reference(int map, double a, double b, double c, double s)
 {
     const double t = 0.7978845608028654, u = t * (a + 0.044715 * a * a * a), v = t * (b + 0.044715 * b * b * b), h = tanh(v);
+    const double root_half = 0.7071067811865476, logistic = 1 / (1 + exp(-b));
     switch (map) {
     case FOLD__MAP_add: return a + b;       case FOLD__MAP_sub: return a - b;
     case FOLD__MAP_mul: return a * b;       case FOLD__MAP_div: return a / b;
@@ -233,6 +234,16 @@ static double map_reference(int map, double a, double b, double c, double s)
     case FOLD__MAP_d_relu: return b > 0 ? a : 0; case FOLD__MAP_d_leaky: return b > 0 ? a : a * s;
     case FOLD__MAP_d_gelu: return a * (0.5 * (1 + h) + 0.5 * b * (1 - h * h) * t * (1 + 3 * 0.044715 * b * b));
     case FOLD__MAP_d_softplus: return a / (1 + exp(-b));
+    case FOLD__MAP_silu: return a / (1 + exp(-a)); case FOLD__MAP_gelu_erf: return 0.5 * a * erfc(-a * root_half);
+    case FOLD__MAP_elu: return a > 0 ? a : s * expm1(a); case FOLD__MAP_sin: return sin(a);
+    case FOLD__MAP_cos: return cos(a);      case FOLD__MAP_pow: return pow(a, s);
+    case FOLD__MAP_floor: return floor(a);  case FOLD__MAP_at_least: return a < s ? s : a;
+    case FOLD__MAP_at_most: return a > s ? s : a;
+    case FOLD__MAP_d_silu: return a * logistic * (1 + b * (1 - logistic));
+    case FOLD__MAP_d_gelu_erf: return a * (0.5 * erfc(-b * root_half) + b * exp(-0.5 * b * b) * 0.3989422804014327);
+    case FOLD__MAP_d_elu: return b > 0 ? a : a * s * exp(b); case FOLD__MAP_d_sin: return a * cos(b);
+    case FOLD__MAP_d_cos: return -a * sin(b); case FOLD__MAP_d_pow: return a * s * pow(b, s - 1);
+    case FOLD__MAP_d_at_least: return b < s ? 0 : a; case FOLD__MAP_d_at_most: return b > s ? 0 : a;
     default: return 0;
     }
 }
@@ -246,9 +257,10 @@ static void test_maps(const fold__kernels *f)
             n = t < 70 ? t : below(200);
             a = floats((size_t)n); b = floats((size_t)n); c = floats((size_t)n); y = floats((size_t)n);
             for (i = 0; i < n; i++) {
-                a[i] = ((float)(rnd() >> 8) / 8388608.0f - 1.0f) * 4.0f + (map == FOLD__MAP_log || map == FOLD__MAP_sqrt ? 4.001f : 0.0f);
+                a[i] = ((float)(rnd() >> 8) / 8388608.0f - 1.0f) * 4.0f + (map == FOLD__MAP_log || map == FOLD__MAP_sqrt || map == FOLD__MAP_pow ? 4.001f : 0.0f);
                 b[i] = ((float)(rnd() >> 8) / 8388608.0f - 1.0f) * 4.0f;
                 if (fabs((double)b[i]) < 0.01) b[i] = 0.5f;
+                if (map == FOLD__MAP_d_pow) b[i] = fabsf(b[i]);
                 c[i] = below(8) ? ((float)(rnd() >> 8) / 8388608.0f) + 0.1f : b[i];
             }
             f->map[map](y, a, b, c, s, (size_t)n, 1, NULL);
@@ -393,6 +405,42 @@ static void test_edges(const fold__kernels *f)
     check(y[0] == 1.0f && y[1] == 0.0f && y[2] != y[2], "slope of gelu at its edges", f->name, 0, 0, 0);
 }
 
+static void edges_of(const fold__kernels *f, const char *name, int map, float scalar, const float want[6])
+{
+    const float inf = (float)INFINITY, nan = float_of(0x7fc00000u), x[6] = { 0.0f, -0.0f, inf, -inf, nan, -3.0f };
+    float y[6];
+    int i;
+    f->map[map](y, x, NULL, NULL, scalar, 6, 1, NULL);
+    for (i = 0; i < 5; i++) check(same(y[i], want[i]) || (i == 3 && y[i] == want[i]), name, f->name, i, (int)bits_of(y[i]), (int)bits_of(want[i]));
+    check(want[5] != want[5] ? y[5] != y[5] : fabsf(y[5] - want[5]) <= 4e-7f * fabsf(want[5]), name, f->name, 5, 0, 0);
+}
+/* Zeros, infinities, NaN, and what is outside a domain. */
+static void test_domains(const fold__kernels *f)
+{
+    const float inf = (float)INFINITY, nan = float_of(0x7fc00000u), far[4] = { 262144.0f, 262160.0f, -1e30f, -262144.0f };
+    const struct { const char *name; int map; float scalar, want[6]; } row[] = {
+        { "sin", FOLD__MAP_sin, 0, { 0.0f, -0.0f, nan, nan, nan, -0.14112001f } },
+        { "cos", FOLD__MAP_cos, 0, { 1, 1, nan, nan, nan, -0.9899925f } },
+        { "silu", FOLD__MAP_silu, 0, { 0.0f, -0.0f, inf, -0.0f, nan, -0.14227761f } },
+        { "gelu_erf", FOLD__MAP_gelu_erf, 0, { 0.0f, 0.0f, inf, 0.0f, nan, -0.0040496941f } },
+        { "elu", FOLD__MAP_elu, 2, { 0.0f, 0.0f, inf, -2, nan, -1.9004259f } },
+        { "floor", FOLD__MAP_floor, 0, { 0.0f, -0.0f, inf, -inf, nan, -3 } },
+        { "pow 0", FOLD__MAP_pow, 0, { 1, 1, 1, 1, nan, 1 } },
+        { "pow 2", FOLD__MAP_pow, 2, { 0, 0, inf, inf, nan, 9 } },
+        { "pow 3", FOLD__MAP_pow, 3, { 0, 0, inf, -inf, nan, -27 } },
+        { "pow 1/2", FOLD__MAP_pow, 0.5f, { 0, 0, inf, nan, nan, nan } },
+        { "pow -1", FOLD__MAP_pow, -1, { inf, inf, 0.0f, -0.0f, nan, -0.33333334f } },
+        { "pow -2", FOLD__MAP_pow, -2, { inf, inf, 0.0f, 0.0f, nan, 0.11111111f } },
+        { "at_least", FOLD__MAP_at_least, -1, { 0.0f, -0.0f, inf, -1, nan, -1 } },
+        { "at_most", FOLD__MAP_at_most, -1, { -1, -1, -1, -inf, nan, -3 } },
+    };
+    float y[4];
+    size_t i;
+    for (i = 0; i < sizeof row / sizeof *row; i++) edges_of(f, row[i].name, row[i].map, row[i].scalar, row[i].want);
+    f->map[FOLD__MAP_sin](y, far, NULL, NULL, 0.0f, 4, 1, NULL);
+    check(y[0] == y[0] && y[1] != y[1] && y[2] != y[2] && y[3] == -y[0], "far sine", f->name, 0, 0, 0);
+}
+
 /* The slope of gelu keeps its relative accuracy where it is small. */
 static void test_gelu_slope(const fold__kernels *f)
 {
@@ -413,7 +461,19 @@ static double d_sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double d_softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 static double d_gelu(double x) { return x / (1 + exp(-2 * 0.7978845608028654 * (x + 0.044715 * x * x * x))); }
 
-static void ulp_row(const fold__kernels *f, const char *name, int map, double (*exact)(double), uint32_t step, double bound)
+static double d_gelu_erf(double x) { return x * 0.5 * erfc(-x * 0.7071067811865476); }
+static double d_silu(double x) { return x / (1 + exp(-x)); }
+static double d_silu_near(double x) { return x < -87 ? (double)NAN : d_silu(x); }
+static double d_elu(double x) { return x > 0 ? x : expm1(x); }
+static double d_sin(double x) { return fabs(x) <= 262144 ? sin(x) : (double)NAN; }
+static double d_cos(double x) { return fabs(x) <= 262144 ? cos(x) : (double)NAN; }
+static double d_floor(double x) { return floor(x); }
+static double d_square(double x) { return x * x; }
+static double d_inverse(double x) { return x == 0 ? (double)NAN : 1 / x; }
+static double d_root(double x) { return sqrt(x); }
+static double d_cube_root(double x) { return x < 0 ? (double)NAN : pow(x, (double)(1.0f / 3)); }
+
+static void ulp_row(const fold__kernels *f, const char *name, int map, float scalar, double (*exact)(double), uint32_t step, double bound)
 {
     float x[256], y[256], worst_x = 0.0f;
     double worst = 0.0;
@@ -421,7 +481,7 @@ static void ulp_row(const fold__kernels *f, const char *name, int map, double (*
     int n, i;
     while (u < 0x100000000u) {
         for (n = 0; n < 256 && u < 0x100000000u; n++, u += step) x[n] = float_of((uint32_t)u);
-        f->map[map](y, x, NULL, NULL, 0.0f, (size_t)n, 1, NULL);
+        f->map[map](y, x, NULL, NULL, scalar, (size_t)n, 1, NULL);
         for (i = 0; i < n; i++) {
             double want = exact((double)x[i]), got = (double)y[i], unit;
             int e;
@@ -515,6 +575,7 @@ static void test_set(const fold__kernels *f, int share)
     RUN(test_reductions(f));
     RUN(test_max_of_nan(f));
     RUN(test_edges(f));
+    RUN(test_domains(f));
     RUN(test_gelu_slope(f));
     RUN(test_fma(f, 30000 / share));
 }
@@ -532,12 +593,23 @@ static void test_sets_agree(const fold__kernels *const *set, int share)
 
 static void test_ulps(const fold__kernels *f, uint32_t step)
 {
-    RUN(ulp_row(f, "exp", FOLD__MAP_exp, d_exp, step, 1.25));
-    RUN(ulp_row(f, "log", FOLD__MAP_log, d_log, step, 1));
-    RUN(ulp_row(f, "tanh", FOLD__MAP_tanh, d_tanh, step, 2.75));
-    RUN(ulp_row(f, "sigmoid", FOLD__MAP_sigmoid, d_sigmoid, step, 2.5));
-    RUN(ulp_row(f, "softplus", FOLD__MAP_softplus, d_softplus, step, 2));
-    RUN(ulp_row(f, "gelu", FOLD__MAP_gelu, d_gelu, step, 7));
+    RUN(ulp_row(f, "exp", FOLD__MAP_exp, 0, d_exp, step, 1.25));
+    RUN(ulp_row(f, "log", FOLD__MAP_log, 0, d_log, step, 1));
+    RUN(ulp_row(f, "tanh", FOLD__MAP_tanh, 0, d_tanh, step, 2.75));
+    RUN(ulp_row(f, "sigmoid", FOLD__MAP_sigmoid, 0, d_sigmoid, step, 2.5));
+    RUN(ulp_row(f, "softplus", FOLD__MAP_softplus, 0, d_softplus, step, 2));
+    RUN(ulp_row(f, "gelu", FOLD__MAP_gelu, 0, d_gelu, step, 7));
+    RUN(ulp_row(f, "gelu_erf", FOLD__MAP_gelu_erf, 0, d_gelu_erf, step, 7));
+    RUN(ulp_row(f, "silu", FOLD__MAP_silu, 0, d_silu, step, 53));
+    RUN(ulp_row(f, "silu near", FOLD__MAP_silu, 0, d_silu_near, step, 3));
+    RUN(ulp_row(f, "elu", FOLD__MAP_elu, 1, d_elu, step, 1.1));
+    RUN(ulp_row(f, "sin", FOLD__MAP_sin, 0, d_sin, step, 1.7));
+    RUN(ulp_row(f, "cos", FOLD__MAP_cos, 0, d_cos, step, 1.7));
+    RUN(ulp_row(f, "floor", FOLD__MAP_floor, 0, d_floor, step, 0.001));
+    RUN(ulp_row(f, "pow 2", FOLD__MAP_pow, 2, d_square, step, 1.5));
+    RUN(ulp_row(f, "pow -1", FOLD__MAP_pow, -1, d_inverse, step, 1.5));
+    RUN(ulp_row(f, "pow 1/2", FOLD__MAP_pow, 0.5f, d_root, step, 1.5));
+    RUN(ulp_row(f, "pow 1/3", FOLD__MAP_pow, 1.0f / 3, d_cube_root, step, 1.5));
 }
 
 static void time_set(const fold__kernels *f)

@@ -739,6 +739,8 @@ static double activate(int activation, double x)
     case FOLD_ACT_TANH: return tanh(x);
     case FOLD_ACT_SIGMOID: return sigmoid(x);
     case FOLD_ACT_GELU: return 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+    case FOLD_ACT_GELU_ERF: return x * erfc(-x / sqrt(2)) / 2;
+    case FOLD_ACT_SILU: return x * sigmoid(x);
     default: return x;
     }
 }
@@ -1115,6 +1117,8 @@ static const layer_row layers[] = {
     { "dense, sigmoid", make_dense, record_dense, reference_dense, FOLD_ACT_SIGMOID, 0 },
     { "dense, gelu", make_dense, record_dense, reference_dense, FOLD_ACT_GELU, 0 },
     { "mlp, tanh", make_mlp, record_mlp, reference_mlp, FOLD_ACT_TANH, 0 },
+    { "dense, gelu_erf", make_dense, record_dense, reference_dense, FOLD_ACT_GELU_ERF, 0 },
+    { "mlp, silu", make_mlp, record_mlp, reference_mlp, FOLD_ACT_SILU, 0 },
     { "mlp, gelu", make_mlp, record_mlp, reference_mlp, FOLD_ACT_GELU, 0 },
     { "rnn", make_rnn, record_sequence, reference_rnn, 0, 0 },
     { "lstm", make_lstm, record_sequence, reference_lstm, 0, 1 },

@@ -323,6 +323,8 @@ static void test_product_sizes(void)
 
 /* ---- gradients where a derivative jumps: the header says where they go ------------------------- */
 
+RECORD(at_least, fold_at_least(f, X(0), (float)c->attr[0]))
+RECORD(at_most, fold_at_most(f, X(0), (float)c->attr[0]))
 RECORD(stopped, fold_mul(f, X(0), fold_stop_gradient(f, X(1))))
 
 enum { TIED = 5 };
@@ -336,6 +338,11 @@ typedef struct tie {
 static const tie ties[] = {
     { "abs", record_abs, 0, { 0, 1, 1, -1, 0 }, { 0 } },
     { "relu", record_relu, 0, { 0, 1, 1, 0, 0 }, { 0 } },
+    { "elu", record_elu, 50, { 0.5f, 1, 1, 0.18393973f, 0.5f }, { 0 } },
+    { "at_least", record_at_least, 1, { 0, 1, 1, 0, 0 }, { 0 } },
+    { "at_most", record_at_most, 1, { 1, 1, 1, 1, 1 }, { 0 } },
+    { "at_most", record_at_most, 0, { 1, 0, 0, 1, 1 }, { 0 } },
+    { "pow", record_pow, 0, { 0, 0, 0, 0, 0 }, { 0 } },
     { "leaky_relu", record_leaky_relu, 50, { 0.5f, 1, 1, 0.5f, 0.5f }, { 0 } },
     { "min", record_min, 0, { 0, 0, 1, 0, 0 }, { 1, 1, 0, 1, 1 } },
     { "max", record_max, 0, { 0, 0, 0, 0, 1 }, { 1, 1, 1, 1, 0 } },
@@ -989,6 +996,9 @@ static void test_bad_arguments(void)
     BAD(fold_softmax_xent(f, n.v3, 3), BAD_ARGUMENT, "softmax_xent", "3 values");
     BAD(fold_hinge(f, n.v3, -1), BAD_ARGUMENT, "hinge", "-1");
     BAD(fold_huber(f, n.v3, n.v3, 0), BAD_ARGUMENT, "huber", "delta");
+    BAD(fold_clip(f, n.v3, 2, 1), BAD_ARGUMENT, "clip", "from 2 to 1");
+    BAD(fold_clip(f, n.v3, (float)NAN, 1), BAD_ARGUMENT, "clip", "nan");
+    BAD(fold_pow(f, n.v3, (float)INFINITY), BAD_ARGUMENT, "pow", "finite");
     BAD(fold_call(f, n.cell, n.list, 1), BAD_ARGUMENT, "pair", "takes 2 inputs, got 1");
     BAD(fold_call_list(f, n.cell, n.list, 2, n.list, 1), BAD_ARGUMENT, "pair", "no list");
     BAD(fold_call_list(f, n.largest, NULL, 0, NULL, 0), BAD_ARGUMENT, "largest", "empty");
