@@ -142,30 +142,22 @@ extern "C" {
 #define FOLD_MAX_OUT 8   /* outputs of one op or cell */
 #define FOLD_ALL (-1)    /* axis: reduce over all axes */
 
-#define FOLD_STATUS_LIST(X)                                                                          \
-    X(OK, "ok")                                                                                      \
-    X(BAD_ARGUMENT, "bad argument")      /* a null pointer, an index or a setting out of range */    \
-    X(BAD_SHAPE, "bad shape")            /* shapes that do not fit the op */                         \
-    X(BAD_HANDLE, "bad handle")          /* a stale or foreign node, parameter, cell or op */        \
-    X(BAD_STATE, "bad state")            /* e.g. reading what was not kept, training an inference context */ \
-    X(BAD_CELL, "bad cell")              /* a cell body that is not what was traced */               \
-    X(NO_MEMORY, "out of memory")                                                                    \
-    X(IO, "input or output failed")
 typedef enum fold_status {
-#define FOLD__STATUS(name, text) FOLD_##name,
-    FOLD_STATUS_LIST(FOLD__STATUS)
-#undef FOLD__STATUS
+    FOLD_OK,
+    FOLD_BAD_ARGUMENT,   /* a null pointer, an index or a setting out of range */
+    FOLD_BAD_SHAPE,      /* shapes that do not fit the op */
+    FOLD_BAD_HANDLE,     /* a stale or foreign node, parameter, cell or op */
+    FOLD_BAD_STATE,      /* e.g. reading what was not kept, training an inference context */
+    FOLD_BAD_CELL,       /* a cell body that is not what was traced */
+    FOLD_NO_MEMORY,
+    FOLD_IO,             /* a file, a reader or a writer failed */
     FOLD_STATUS_COUNT
 } fold_status;
 
-#define FOLD_SCHEDULE_LIST(X)                                                                        \
-    X(RATIO, "ratio")    /* default: the signature with the largest share of its runnable nodes ready */ \
-    X(DEPTH, "depth")    /* nodes of equal signature and depth (Looks et al. 2017) */                \
-    X(AGENDA, "agenda")  /* the signature of least average depth (Neubig et al. 2017) */
 typedef enum fold_schedule {
-#define FOLD__SCHEDULE(name, text) FOLD_SCHEDULE_##name,
-    FOLD_SCHEDULE_LIST(FOLD__SCHEDULE)
-#undef FOLD__SCHEDULE
+    FOLD_SCHEDULE_RATIO,  /* default: the signature with the largest share of its runnable nodes ready */
+    FOLD_SCHEDULE_DEPTH,  /* nodes of equal signature and depth (Looks et al. 2017) */
+    FOLD_SCHEDULE_AGENDA, /* the signature of least average depth (Neubig et al. 2017) */
     FOLD_SCHEDULE_COUNT
 } fold_schedule;
 
@@ -500,14 +492,14 @@ FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index);      /* one e
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x);
 
-/* Losses. Each gives [1]; no gradient goes to a target. */
+/* Losses. Each gives [1]. No gradient goes to what is called target; of a and b both get one. */
 /* -log softmax(logits)[label] */
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
 /* The sum of t (log t - log softmax(logits)); the target t sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
 /* The sum of softplus(x) - t x, of logits x and target t. */
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
-/* The sum of (a - b)^2. Gradients go to both. */
+/* The sum of (a - b)^2. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
 /* With d = a - b the sum of d^2 / 2 where |d| <= delta, else of delta (|d| - delta / 2) (Huber 1964). */
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);
@@ -535,16 +527,16 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
    root, earlier roots and kept nodes are readable afterwards. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
-/* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Pointers hold until the
-   next call that records or runs, which may be the fold_input that copies from them, and no longer than
-   the recording: after a reset fold_input refuses them. State of a frame that the next one needs is read
-   out before the reset. When the value is not there: NULL (fold_scalar: NaN, fold_node_shape: rank 0,
+/* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Inputs and shapes can be
+   read before any run. A pointer holds until the next call that records or runs; that call may be a
+   fold_input that copies from it, but not after fold_ctx_reset, so copy out by fold_read what the next
+   recording needs. When the value is not there: NULL (fold_scalar: NaN, fold_node_shape: rank 0,
    fold_read: a status), and fold_ctx_message says why until the next read or run; the context has no
    error, and all goes on. In a cell's body there are values when it runs in an eager context; while
    fold_cell_new traces it there are none, and asking for them is an error of the cell. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x);
-FOLD_API float fold_scalar(fold_ctx *f, fold_node x);
+FOLD_API float fold_scalar(fold_ctx *f, fold_node x);  /* its first value */
 FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x);
 /* Copies n nodes of one size to values as a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
@@ -560,9 +552,9 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    the model's status. */
 
 /* Settings of the optimisers. Zero means the default, and so settings with nothing but a rate are good ones.
-   rate alone has no default: 0 is a step of no length, as at the end of a schedule. Momentum and decay are
-   off by default. Who wants no beta1, beta2 or rho gives 1e-9f, and for no epsilon 1e-30f: so little is lost
-   in rounding. */
+   `rate` has no default: 0 is a step of no length, which trains nothing, as at the end of a schedule.
+   Momentum and decay are off by default. To switch beta1, beta2 or rho off give 1e-9f, and epsilon 1e-30f,
+   which rounding loses. */
 typedef struct fold_sgd {
     float rate;
     float momentum;  /* v = momentum v + g; w -= rate v. 0: none */
@@ -604,10 +596,11 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
 /* ==== 10 cells =========================================================================== */
 /* A cell is a body of ops, traced once when it is made and recorded afterwards as one node per call. Its
-   body sees one sample; it may use parameters, cells without a list (inlined) and every op but
-   fold_lookup, inputs and the …_n ops over nodes; it neither runs nor resets, and makes no cells. With
-   list inputs, in[n_in + c] stands for component c of every element of the list: ops on it run per
-   element, and the fold_list_… reductions lead back to one value per call. */
+   body sees one sample. It may use parameters, cells without a list (inlined), and all ops of section 7
+   (fold_linear_n and fold_concat too) but fold_sum_n, fold_mean_n, fold_max_n and fold_attend_n. Errors in
+   it: inputs, constants and fold_lookup (hand them in), running, resetting, and making cells. With list
+   inputs, in[n_in + c] stands for component c of every element of the list: ops on it run per element, and
+   the fold_list_… reductions lead back to one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 /* user is copied when user_size tells its bytes, and must outlive the model when user_size is 0. */
 typedef struct fold_cell_desc {
@@ -683,9 +676,10 @@ FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs
    b [4 hidden]: i f o u. The part of b for f is initially 1. */
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* Gates r and z through sigmoid are columns of x W + b + h U + c; n is of their third columns, and
-       n = tanh(x W_n + b_n + r (h U_n + c_n)), h' = (1 - z) n + z h
-   (Cho et al. 2014). W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
+/* x W + b and h U + c are three blocks of `hidden` columns each, for r, z and n (Cho et al. 2014). With
+   X_r for the first block of the one and H_r for that of the other, and so on:
+       r = sigmoid(X_r + H_r), z = sigmoid(X_z + H_z), n = tanh(X_n + r H_n), h' = (1 - z) n + z h
+   W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
 /* The state before a sequence. */
@@ -994,7 +988,8 @@ typedef struct fold_stats {
     size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far.
                                     Where one ran out of memory, what it had asked for, as its message
                                     says: all it needs, or more is needed */
-    const char *one_group;       /* why the last run could not be cut into groups; "" when it was */
+    const char *one_group;       /* why the last run could not be cut into groups; "" when it was. The text is
+                                    static */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
 
@@ -1243,6 +1238,9 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 #define FOLD__LIKELY(condition) (condition)
 #endif
 
+/* Does not compile where an array has another number of entries. */
+#define FOLD__SAME_COUNT(array, count) (void)sizeof(char[sizeof(array) / sizeof *(array) == (count) ? 1 : -1])
+
 #define FOLD__NONE 0xffffffffu
 #define FOLD__ALIGN 64u
 #define FOLD__PAGE 4096u
@@ -1292,11 +1290,9 @@ static void fold__clear_error(fold__error *error)
 
 FOLD_API const char *fold_status_text(fold_status status)
 {
-    static const char *const text[] = {
-#define FOLD__STATUS(name, words) words,
-        FOLD_STATUS_LIST(FOLD__STATUS)
-#undef FOLD__STATUS
-    };
+    static const char *const text[] = { "ok",       "bad argument",  "bad shape", "bad handle", "bad state",
+                                        "bad cell", "out of memory", "input or output failed" };
+    FOLD__SAME_COUNT(text, FOLD_STATUS_COUNT);
     return (unsigned)status < FOLD_STATUS_COUNT ? text[status] : "unknown status";
 }
 
@@ -8778,9 +8774,11 @@ static int fold__is_forgotten(const fold_model *m, const fold__param_data *param
 }
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias)
 {
-    const fold_node in[3] = { x, fold_use(f, gain), fold_use(f, bias) };
     const fold__param_data *gain_data = fold__param_or_fail(f, gain, "layer_norm");
-    if (gain_data && fold__is_forgotten(f->model, gain_data)) {
+    if (!gain_data || !fold__param_or_fail(f, bias, "layer_norm"))
+        return fold__null;
+    const fold_node in[3] = { x, fold_use(f, gain), fold_use(f, bias) };
+    if (fold__is_forgotten(f->model, gain_data)) {
         fold__fail(f, FOLD_BAD_ARGUMENT,
                    "layer_norm: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones",
                    gain_data->name);
@@ -9073,8 +9071,11 @@ static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first,
         return fold__null;
     }
     if (!count && !empty) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list %s", who,
-                   op == FOLD__OP_max_n ? "has no maximum" : "has no shape: use the _shaped form");
+        if (op == FOLD__OP_sum_n || op == FOLD__OP_attend_n)
+            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no shape: use fold_%s_shaped", who, who);
+        else
+            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no %s", who,
+                       op == FOLD__OP_mean_n ? "mean" : "maximum");
         return fold__null;
     }
     fold__clear_request(&request);
@@ -15584,7 +15585,7 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float
             break;
         const size_t floats = f->shapes[f->shape[x[i].id]].size;
         if (i && floats != size) {
-            fold__refuse(f, FOLD_BAD_SHAPE, "read: node %d has %d values, those before it %d", i, (int)floats,
+            fold__refuse(f, FOLD_BAD_SHAPE, "read: x[%d] has %d values, those before it %d", i, (int)floats,
                          (int)size);
             break;
         }
@@ -17320,11 +17321,8 @@ static void fold__put_batch(fold__text *text, const fold__view *view, const fold
 
 static const char *fold__schedule_name(const fold_ctx *f)
 {
-    static const char *const name[] = {
-#define FOLD__SCHEDULE(name, text) text,
-        FOLD_SCHEDULE_LIST(FOLD__SCHEDULE)
-#undef FOLD__SCHEDULE
-    };
+    static const char *const name[] = { "ratio", "depth", "agenda" };
+    FOLD__SAME_COUNT(name, FOLD_SCHEDULE_COUNT);
     return name[f->schedule];
 }
 

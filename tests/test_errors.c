@@ -191,7 +191,7 @@ static void mistaken_reads(void)
             case 3: CHECK(!fold_value(f, old)); says = "from before the last fold_ctx_reset"; break;
             case 4: CHECK(isnan(fold_scalar(f, theirs))); says = "another context"; break;
             case 5: CHECK_INT(fold_node_shape(f, old).rank, 0); says = "node_shape: "; break;
-            case 6: CHECK_INT(fold_read(f, two_sizes, 2, two), FOLD_BAD_SHAPE); says = "node 1 has 1 values"; break;
+            case 6: CHECK_INT(fold_read(f, two_sizes, 2, two), FOLD_BAD_SHAPE); says = "x[1] has 1 values"; break;
             case 7: CHECK_INT(fold_read(f, bad, 2, two), FOLD_BAD_ARGUMENT); says = "null"; break;
             default: CHECK_INT(fold_read(f, NULL, 2, two), FOLD_BAD_ARGUMENT); says = "NULL"; break;
             }

@@ -980,14 +980,14 @@ static void test_bad_arguments(void)
     BAD(fold_lookup(f, n.table, -1), BAD_ARGUMENT, "row -1", "'words'");
     BAD(fold_dropout(f, n.v3, 1), BAD_ARGUMENT, "dropout", "rate 1");
     BAD(fold_dropout(f, n.v3, -0.5f), BAD_ARGUMENT, "dropout", "-0.5");
-    BAD(fold_sum_n(f, n.list, 0), BAD_ARGUMENT, "sum_n", "_shaped");
-    BAD(fold_mean_n(f, NULL, 0), BAD_ARGUMENT, "mean_n", "empty list");
+    BAD(fold_sum_n(f, n.list, 0), BAD_ARGUMENT, "sum_n", "use fold_sum_n_shaped");
+    BAD(fold_mean_n(f, NULL, 0), BAD_ARGUMENT, "mean_n", "an empty list has no mean");
     BAD(fold_sum_n(f, n.list, -1), BAD_ARGUMENT, "sum_n", "count of -1");
     BAD(fold_attend_n(f, n.list, n.list, -2), BAD_ARGUMENT, "attend_n", "count of -2");
     BAD(fold_call_list(f, n.largest, NULL, 0, n.list, -1), BAD_ARGUMENT, "largest", "count of -1");
     BAD(fold_op_apply(f, n.mix, n.list, -2, attr, 0), BAD_ARGUMENT, "mix", "-2 inputs");
     BAD(fold_max_n(f, n.list, 0), BAD_ARGUMENT, "max_n", "no maximum");
-    BAD(fold_attend_n(f, n.list, n.list, 0), BAD_ARGUMENT, "attend_n", "_shaped");
+    BAD(fold_attend_n(f, n.list, n.list, 0), BAD_ARGUMENT, "attend_n", "use fold_attend_n_shaped");
     BAD(fold_attend_n(f, n.list, NULL, 2), BAD_ARGUMENT, "attend_n", "NULL");
     BAD(fold_concat(f, n.list, 0, 0), BAD_ARGUMENT, "concat", "at least one");
     BAD((fold_split(f, n.v3, 0, n.parts), fold_tanh(f, n.v3)), BAD_ARGUMENT, "split", "got 0");
@@ -1009,7 +1009,8 @@ static void test_bad_arguments(void)
     BAD(fold_linear(f, n.v3, n.W, n.theirs), BAD_HANDLE, "linear", "model");
     BAD(fold_lookup(f, n.theirs, 0), BAD_HANDLE, "lookup", "model");
     BAD(fold_use(f, n.theirs), BAD_HANDLE, "use", "model");
-    BAD(fold_layer_norm(f, n.v3, n.b, none), BAD_HANDLE, "use", "parameter");
+    BAD(fold_layer_norm(f, n.v3, n.b, none), BAD_HANDLE, "layer_norm", "parameter");
+    BAD(fold_layer_norm(f, n.v3, none, n.b), BAD_HANDLE, "layer_norm", "parameter");
     BAD(fold_tanh(f, n.stale), BAD_HANDLE, "tanh", "fold_ctx_reset");
     BAD(fold_add(f, n.v3, n.foreign), BAD_HANDLE, "add", "another context");
     BAD(fold_sum_n(f, &n.stale, 1), BAD_HANDLE, "sum_n", "fold_ctx_reset");

@@ -73,10 +73,8 @@ typedef struct session {
     graph graph[MAX_GRAPHS];
 } session;
 
-static const char *const schedule_code[FOLD_SCHEDULE_COUNT] = {
-#define SCHEDULE_CODE(name, text) "FOLD_SCHEDULE_" #name,
-    FOLD_SCHEDULE_LIST(SCHEDULE_CODE)
-};
+static const char *const schedule_code[FOLD_SCHEDULE_COUNT] = { "FOLD_SCHEDULE_RATIO", "FOLD_SCHEDULE_DEPTH",
+                                                                "FOLD_SCHEDULE_AGENDA" };
 
 static int changes_values(int kind)
 {
