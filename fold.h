@@ -994,7 +994,42 @@ typedef struct fold_stats {
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
 
 /* ==== 15 adding an op ==================================================================== */
-/* Built-in ops are rows of the same table. An op's forward and backward see n rows at once. */
+/* Built-in ops are rows of the same table. An op's forward and backward see n rows at once. Here is one that
+   rounds to multiples of a step, through which gradients pass as if it were not there:
+
+    static const char *round_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
+                                   fold_shape *out_shape)
+    {
+        (void)n_in, (void)attr;
+        out_shape[0] = in_shape[0];
+        return in_shape[0].rank == 1 ? NULL : "needs a vector";
+    }
+    static void round_forward(const fold_op_call *c)
+    {
+        float step = *(const float *)c->user;
+        for (int r = 0; r < c->rows; r++)
+            for (int i = 0; i < c->in_shape[0].dim[0]; i++)
+                fold_row(&c->out[0], r)[i] = step * floorf(fold_row(&c->in[0], r)[i] / step + 0.5f);
+    }
+    static void round_backward(const fold_op_call *c)
+    {
+        for (int r = 0; r < c->rows && fold_row(&c->din[0], r); r++)
+            for (int i = 0; i < c->in_shape[0].dim[0]; i++)
+                fold_row(&c->din[0], r)[i] = fold_row(&c->dout[0], r)[i];
+    }
+    static fold_op round_new(fold_model *m, float *step)
+    {
+        fold_op_desc op = fold_op_desc_default();
+        op.name = "round";
+        op.n_in = op.n_out = 1;
+        op.infer = round_infer;
+        op.forward = round_forward;
+        op.backward = round_backward; // reads neither inputs nor outputs: no `needs`
+        op.user = step;
+        return fold_op_new(m, &op);
+    }
+
+   With fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
 
 /* n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one row
    shared by all. Neither given: absent. */
@@ -1014,6 +1049,7 @@ typedef struct fold_op_call {
     const fold_rows *din;                    /* backward: write (do not add) the contribution to each
                                                 input's gradient; absent: not wanted */
     float *scratch;                          /* fold_op_desc.scratch floats */
+    void *user;                              /* fold_op_desc.user */
 } fold_op_call;
 
 /* Reads in_shape[0..n_in) and attr, sets out_shape; returns NULL, or what is wrong ("needs a square
@@ -1036,6 +1072,8 @@ typedef struct fold_op_desc {
     fold_op_infer *infer;
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradient passes */
+    void *user;                 /* handed to forward and backward, maybe on several threads; not copied. What
+                                   shapes depend on is an attribute, what differs from call to call is data */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* The null handle and a model error when it cannot. */
@@ -6034,7 +6072,7 @@ enum {
 static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
 #define FOLD__ROW(name, inputs, attrs, flags, needs, infer)                                   \
     { { #name, inputs, 1, attrs, ((flags)&FOLD__LIST) != 0, 0, needs, 0, fold__infer_##infer, \
-        fold__##name##_forward, fold__##name##_backward },                                    \
+        fold__##name##_forward, fold__##name##_backward, NULL },                              \
       flags },
     FOLD__OPS(FOLD__ROW)
 #undef FOLD__ROW
@@ -12866,6 +12904,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     call->dout = worker->op_dout;
     call->din = worker->op_din;
     call->scratch = scratch;
+    call->user = fold__op_of(f->model, op->op)->def.user;
     engine->kernels = f->model->kernels;
     engine->packs = fold__packs(f->model);
     for (int i = 0; i < 2; i++)

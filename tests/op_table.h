@@ -499,9 +499,9 @@ static void powers_backward(const fold_op_call *c)
     }
 }
 static const fold_op_desc powers = { "powers", 1, 2, 0, 0, 0, FOLD_NEEDS_IN, 0, infer_first,
-                                    powers_forward, powers_backward };
+                                    powers_forward, powers_backward, NULL };
 static const fold_op_desc powers_one_row = { "powers_one_row", 1, 2, 0, 0, 1, FOLD_NEEDS_IN, 0, infer_first,
-                                            powers_forward, powers_backward };
+                                            powers_forward, powers_backward, NULL };
 static fold_node record_powers(fold_ctx *f, const op_case *c)
 {
     const fold_node y = fold_op_apply(f, c->op, &X(0), 1, NULL, 0);
@@ -512,13 +512,15 @@ static void reference_powers(const op_case *c, double *y)
     for (int i = 0; i < c->out_size; i++) y[i] = input(c, 0)[i] * input(c, 0)[i] * (input(c, 0)[i] - 1);
 }
 
-/* mix: attr0 a - attr1 b + data, through scratch; backward reads nothing */
+/* mix: attr0 a - attr1 user b + data, through scratch; backward reads nothing */
+static float mix_share = 0.5f;
 static void mix_forward(const fold_op_call *c)
 {
     const int n = floats_of(&c->in_shape[0]);
     for (int r = 0; r < c->rows; r++) {
         const float *a = fold_row(&c->in[0], r), *b = fold_row(&c->in[1], r);
-        for (int i = 0; i < n; i++) c->scratch[i] = (float)c->attr[0] * a[i] - (float)c->attr[1] * b[i];
+        for (int i = 0; i < n; i++) 
+            c->scratch[i] = (float)c->attr[0] * a[i] - (float)c->attr[1] * *(const float *)c->user * b[i];
         for (int i = 0; i < n; i++)
             fold_row(&c->out[0], r)[i] = c->scratch[i] + (float)c->data[r * c->data_step];
     }
@@ -529,9 +531,11 @@ static void mix_backward(const fold_op_call *c)
         for (int r = 0; r < c->rows && wanted(&c->din[k]); r++)
             for (int i = 0; i < floats_of(&c->in_shape[0]); i++)
                 fold_row(&c->din[k], r)[i] =
-                    (float)(k ? -c->attr[1] : c->attr[0]) * fold_row(&c->dout[0], r)[i];
+                    (k ? (float)-c->attr[1] * *(const float *)c->user : (float)c->attr[0]) *
+                    fold_row(&c->dout[0], r)[i];
 }
-static const fold_op_desc mix = { "mix", 2, 1, 2, 0, 0, 0, 128, infer_first, mix_forward, mix_backward };
+static const fold_op_desc mix = { "mix", 2, 1, 2, 0, 0, 0, 128, infer_first, mix_forward, mix_backward,
+                                  &mix_share };
 static fold_node record_mix(fold_ctx *f, const op_case *c)
 {
     const fold_node in[2] = { X(0), X(1) };
@@ -541,7 +545,7 @@ static fold_node record_mix(fold_ctx *f, const op_case *c)
 static void reference_mix(const op_case *c, double *y)
 {
     for (int i = 0; i < c->out_size; i++)
-        y[i] = c->attr[0] * input(c, 0)[i] - c->attr[1] * input(c, 1)[i] + c->variety;
+        y[i] = c->attr[0] * input(c, 0)[i] - c->attr[1] * (double)mix_share * input(c, 1)[i] + c->variety;
 }
 
 /* forward only: no gradient passes */
@@ -551,7 +555,7 @@ static void twice_forward(const fold_op_call *c)
         for (int i = 0; i < floats_of(&c->in_shape[0]); i++)
             fold_row(&c->out[0], r)[i] = 2 * fold_row(&c->in[0], r)[i];
 }
-static const fold_op_desc twice = { "twice", 1, 1, 0, 0, 0, 0, 0, infer_first, twice_forward, NULL };
+static const fold_op_desc twice = { "twice", 1, 1, 0, 0, 0, 0, 0, infer_first, twice_forward, NULL, NULL };
 static void reference_twice(const op_case *c, double *y)
 {
     for (int i = 0; i < c->out_size; i++) y[i] = 2 * input(c, 0)[i];
@@ -578,7 +582,7 @@ static void pairs_backward(const fold_op_call *c)
                     fold_row(&c->din[k], e)[i] = fold_row(&c->dout[0], r)[i] * fold_row(&c->in[1 - k], e)[i];
 }
 static const fold_op_desc pairs = { "pairs", 2, 1, 0, 1, 0, FOLD_NEEDS_IN, 0, infer_first,
-                                   pairs_forward, pairs_backward };
+                                   pairs_forward, pairs_backward, NULL };
 static fold_node record_pairs(fold_ctx *f, const op_case *c)
 {
     fold_node x[2 * MAX_LIST];
