@@ -72,7 +72,8 @@
                model: fold_grads_…, fold_values_…, fold_sgd_step. _new makes a thing (fold_weight_new and its
                kin a parameter), _desc describes one, _default gives the settings of a desc or an optimiser,
                _apply records a layer. Counts are int, bytes size_t, and zero is the default. Outputs come
-               last, and `user` is the last argument of callbacks; fold_parallel_for alone gets a pool too.
+               last, and `user` is the last argument of callbacks (fold_parallel_for alone gets a pool too);
+               in structs it stands behind the callbacks it is handed to.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays given are copied unless their comment says otherwise. A name that is
                returned holds until something is added to the model, a message until the next call.
@@ -354,7 +355,10 @@ FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
-/* A new context bound to a model; desc NULL: inference. NULL when memory runs out (or the model is NULL). */
+/* A new context bound to a model; desc NULL: inference. NULL when the allocator gives no memory (or the model
+   is NULL). Where a setting is wrong, or a block too small to begin in, the context has an error and nothing
+   else: its message says which setting, no reset clears it, and as it lies in memory of the model's
+   allocator, fold_ctx_free is due. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f);
@@ -509,7 +513,7 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 /* ==== 8 running ========================================================================== */
 
 /* What is readable after a run: the roots, and nodes named here before it, which run even if no root
-   needs them. */
+   needs them. In a cell's body this and the next call are errors: make an output of what is wanted. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 /* Keeps the gradient of x: fold_grad gives it after fold_backward. Does nothing in inference contexts. A
    concatenation, such as an output of a bidirectional fold_rnn_stack, is then one more reader of its
@@ -598,9 +602,9 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit);
 /* A cell is a body of ops, traced once when it is made and recorded afterwards as one node per call. Its
    body sees one sample. It may use parameters, cells without a list (inlined), and all ops of section 7
    (fold_linear_n and fold_concat too) but fold_sum_n, fold_mean_n, fold_max_n and fold_attend_n. Errors in
-   it: inputs, constants and fold_lookup (hand them in), running, resetting, and making cells. With list
-   inputs, in[n_in + c] stands for component c of every element of the list: ops on it run per element, and
-   the fold_list_… reductions lead back to one value per call. */
+   it: inputs, constants and fold_lookup (hand them in), running, resetting, keeping, and making cells. With
+   list inputs, in[n_in + c] stands for component c of every element of the list: ops on it run per element,
+   and the fold_list_… reductions lead back to one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 /* user is copied when user_size tells its bytes, and must outlive the model when user_size is 0. */
 typedef struct fold_cell_desc {
@@ -819,7 +823,12 @@ typedef struct fold_fit_desc {
     fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
     int samples;             /* at least 1 */
     fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, gives a scalar */
-    void *user;              /* handed to loss, and to metric and progress below */
+    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy
+                                                    on other samples, in a context of its own. NULL: the
+                                                    epoch's mean loss, the smaller the better */
+    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch;
+                                                                   nonzero stops */
+    void *user;              /* handed to all three */
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
     int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
@@ -833,9 +842,6 @@ typedef struct fold_fit_desc {
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
     float clip;              /* fold_grads_clip; 0: no clipping */
-    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy
-                                                    on other samples, in a context of its own. NULL: the
-                                                    epoch's mean loss, the smaller the better */
     int smaller_is_better;   /* of metric */
     int patience;            /* stops after so many epochs in a row without a new best; 0: never */
     int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the
@@ -845,8 +851,6 @@ typedef struct fold_fit_desc {
     const char *last_path;   /* gets values and optimiser state after each epoch */
 #endif
     const char *config;      /* goes into both files */
-    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch;
-                                                                   nonzero stops */
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
@@ -910,7 +914,16 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
 /* In one pass; takes the bytes of the file and none after it. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
+/* Text: what a safetensors file holds, of any program: the name, shape, type and bytes of each tensor,
+   and what the metadata say of the optimiser and of config. Reads the header alone. m gives the memory,
+   until it returns, and stays as it is, an error too. A file that cannot be read is FOLD_IO, and the text
+   says why; FOLD_IO too when the writer stopped. */
+FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
+                                                  fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
+/* The same of a file by its path. */
+FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
+                                           void *user);
 /* Writes a file beside `path`, `path`.tmp or, while that name is taken, `path`.1.tmp to `path`.99.tmp,
    and renames it when all of it is on the disk, which may take some milliseconds. So whatever happens
    meanwhile, `path` is the file of before or the new one as a whole, and of two savers to one path the
@@ -920,12 +933,6 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    when it was written. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
-/* Text: what a safetensors file holds, of any program: the name, shape, type and bytes of each tensor,
-   and what the metadata say of the optimiser and of config. Reads the header alone. m gives the memory,
-   until it returns, and stays as it is, an error too. A file that cannot be read is FOLD_IO, and the text
-   says why; FOLD_IO too when the writer stopped. */
-FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
-                                           void *user);
 #endif
 /* Of its optimiser, those before a loaded state too. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
@@ -7012,6 +7019,7 @@ struct fold_ctx {
     fold_model *model;
     fold__error error;
     fold__error read_error; /* of the last read, which does not stick */
+    int unusable;           /* it was made with wrong settings: its error stays */
 
     /* settings */
     int training;
@@ -8233,17 +8241,51 @@ static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
                           : 0;
 }
 
-FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
+/* Why there cannot be a context as it was asked for, and how large its block would have to be, as far as is
+   known. */
+typedef struct fold__refusal {
+    fold__error error;
+    size_t block_bytes;
+} fold__refusal;
+
+static void fold__wrong_setting(fold__refusal *why, const char *format, ...) FOLD__PRINTF(2, 3);
+static void fold__wrong_setting(fold__refusal *why, const char *format, ...)
 {
-    const fold_ctx_desc settings = desc ? *desc : fold_ctx_desc_default();
+    va_list args;
+    va_start(args, format);
+    fold__fail_v(&why->error, FOLD_BAD_ARGUMENT, format, args);
+    va_end(args);
+}
+
+static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *why)
+{
+    const fold_memory *memory = &settings->memory;
+    if ((unsigned)settings->schedule >= FOLD_SCHEDULE_COUNT)
+        fold__wrong_setting(why, "fold_ctx_desc: schedule is %d, which is none", (int)settings->schedule);
+    if (settings->threads < 0)
+        fold__wrong_setting(why, "fold_ctx_desc: threads is %d", settings->threads);
+    if (settings->threads > 1 && !settings->parallel_for)
+        fold__wrong_setting(why, "fold_ctx_desc: threads is %d, but there is no parallel_for to run them",
+                            settings->threads);
+    if (!memory->block && memory->alloc && !memory->free)
+        fold__wrong_setting(why, "fold_ctx_desc: memory.alloc is there, but no memory.free");
+    if (!memory->block)
+        return;
+    if ((uintptr_t)memory->block % FOLD__ALIGN)
+        fold__wrong_setting(why, "fold_ctx_desc: memory.block does not begin at a multiple of %d bytes",
+                            (int)FOLD__ALIGN);
+    if (memory->block_size < fold__ctx_bytes())
+        fold__wrong_setting(why,
+                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f bytes",
+                            (double)memory->block_size, (double)fold__ctx_bytes());
+}
+
+/* A context of settings that are good; NULL where memory runs out, which a block refuses. */
+static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
+{
     const size_t size = fold__ctx_bytes();
-    fold_memory memory = settings.memory;
-    if (!m || (unsigned)settings.schedule >= FOLD_SCHEDULE_COUNT)
-        return NULL;
-    if (!memory.block)
-        memory = !memory.alloc ? m->arena.memory : memory;
-    if (memory.block ? memory.block_size < size || (uintptr_t)memory.block % FOLD__ALIGN : !memory.free)
-        return NULL;
+    const fold_memory memory =
+        settings->memory.block || settings->memory.alloc ? settings->memory : m->arena.memory;
     fold_ctx *f = (fold_ctx *)(memory.block ? memory.block : memory.alloc(size, FOLD__ALIGN, memory.user));
     if (!f)
         return NULL;
@@ -8251,16 +8293,39 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     fold__set_arena(f, &memory, size);
     f->model = m;
     f->run = fold__run_of(f);
-    fold__apply_settings(f, &settings);
+    fold__apply_settings(f, settings);
     if (!fold__grow_nodes(f, 0) ||
         !fold__need(f, FOLD__ARRAY_SHAPES, FOLD__FIRST_SHAPES, sizeof(fold__shape_entry)) ||
-        !fold__reserve_workers(f) || !fold__reserve_plans(f, settings.plan_cache_bytes) ||
+        !fold__reserve_workers(f) || !fold__reserve_plans(f, settings->plan_cache_bytes) ||
         (f->trace_events &&
          !fold__need(f, FOLD__ARRAY_TRACE, f->trace_events * (size_t)f->threads, sizeof(fold__event)))) {
+        if (memory.block)
+            why->error = f->error;
+        why->block_bytes = fold__block_bytes(f);
         fold_ctx_free(f);
         return NULL;
     }
     fold__reset(f);
+    return f;
+}
+
+FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
+{
+    fold_ctx_desc settings = desc ? *desc : fold_ctx_desc_default();
+    fold__refusal why = { { FOLD_OK, "" }, 0 }, none = { { FOLD_OK, "" }, 0 };
+    if (!m)
+        return NULL;
+    fold__check_settings(&settings, &why);
+    fold_ctx *f = why.error.status ? NULL : fold__make_ctx(m, &settings, &why);
+    if (!why.error.status)
+        return f;
+    settings = fold_ctx_desc_default();
+    f = fold__make_ctx(m, &settings, &none);
+    if (!f)
+        return NULL;
+    f->error = why.error;
+    f->block_peak = why.block_bytes;
+    f->unusable = 1;
     return f;
 }
 
@@ -8287,7 +8352,8 @@ static void fold__reset(fold_ctx *f)
         if (!f->arrays[i].lasting)
             f->arrays[i].need = 0;
     f->lacking = 0;
-    fold__clear_error(&f->error);
+    if (!f->unusable)
+        fold__clear_error(&f->error);
     fold__clear_error(&f->read_error);
     f->n_nodes = f->n_edges = f->n_calls = 0;
     f->data_used = 0;
@@ -15480,7 +15546,7 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root)
 FOLD_API void fold_keep(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "keep", &operand))
+    if (!fold__operand_of(f, x, "keep", &operand) || fold__in_body(f, "keep"))
         return;
     f->kind[operand.source] |= FOLD__KEEP;
     f->n_keeps++;
@@ -15489,9 +15555,9 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x)
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "keep_grad", &operand) || (f->kind[operand.source] & FOLD__KEEP_GRAD))
+    if (!fold__operand_of(f, x, "keep_grad", &operand) || fold__in_body(f, "keep_grad") || !f->training)
         return;
-    if (!f->training)
+    if (f->kind[operand.source] & FOLD__KEEP_GRAD)
         return;
     if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
@@ -19092,22 +19158,28 @@ static fold_status fold__load_file(fold__file *file, int ends)
     return file->model->error.status;
 }
 
-static fold__file fold__file_of(fold_model *m, fold_reader *read, void *user, const void *bytes, size_t size,
-                                const fold_load_desc *desc)
+static fold__file fold__file_of(const fold_model *m, fold_reader *read, void *user, const void *bytes,
+                                size_t size)
 {
     fold__file file;
     memset(&file, 0, sizeof file);
-    file.desc = desc ? *desc : fold_load_desc_default();
-    if (file.desc.loaded)
-        *file.desc.loaded = 0;
-    file.model = m;
-    file.error = &m->error;
     file.arena.memory = m->arena.memory;
     file.arena.count = FOLD__F_COUNT;
     file.read = read;
     file.user = user;
     file.bytes = (const unsigned char *)bytes;
     file.left = size;
+    return file;
+}
+static fold__file fold__file_to_load(fold_model *m, fold_reader *read, void *user, const void *bytes,
+                                     size_t size, const fold_load_desc *desc)
+{
+    fold__file file = fold__file_of(m, read, user, bytes, size);
+    file.desc = desc ? *desc : fold_load_desc_default();
+    if (file.desc.loaded)
+        *file.desc.loaded = 0;
+    file.model = m;
+    file.error = &m->error;
     return file;
 }
 
@@ -19118,7 +19190,7 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
         return FOLD_BAD_ARGUMENT;
     if (!bytes)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no bytes");
-    fold__file file = fold__file_of(m, NULL, NULL, bytes, size, desc);
+    fold__file file = fold__file_to_load(m, NULL, NULL, bytes, size, desc);
     return fold__load_file(&file, 0);
 }
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
@@ -19128,34 +19200,8 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
         return FOLD_BAD_ARGUMENT;
     if (!read)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no reader");
-    fold__file file = fold__file_of(m, read, user, NULL, 0, desc);
+    fold__file file = fold__file_to_load(m, read, user, NULL, 0, desc);
     return fold__load_file(&file, 0);
-}
-#ifndef FOLD_NO_STDIO
-static size_t fold__from_file(void *bytes, size_t count, void *file)
-{
-    return fread(bytes, 1, count, (FILE *)file);
-}
-
-FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc)
-{
-    if (!m)
-        return FOLD_BAD_ARGUMENT;
-    fold__file file = fold__file_of(m, fold__from_file, NULL, NULL, 0, desc);
-    if (!path)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no path");
-    if (m->error.status)
-        return m->error.status;
-    errno = 0;
-    FILE *stream = fopen(path, "rb");
-    if (!stream) {
-        fold__path_fail(m, "load", path);
-        return m->error.status;
-    }
-    file.user = stream;
-    fold__load_file(&file, 1);
-    fclose(stream);
-    return m->error.status;
 }
 
 static void fold__put_tensors(fold__text *text, const fold__file *file)
@@ -19190,35 +19236,75 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
     fold__put_bytes(text, "\n", 1);
 }
 
-FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
-                                           void *user)
+/* What a file holds, or what keeps it from being read: `problem`, or what its header says when that is "". */
+static fold_status fold__print_file(fold__file *file, const char *problem, fold_writer *write, void *user)
 {
     fold__text text;
     fold__error error = { FOLD_OK, "" };
-    fold__file file;
-    if (!m || !path)
-        return FOLD_BAD_ARGUMENT;
-    memset(&file, 0, sizeof file);
-    file.error = &error;
-    file.arena.memory = m->arena.memory;
-    file.arena.array = file.arrays;
-    file.arena.count = FOLD__F_COUNT;
-    file.read = fold__from_file;
-    errno = 0;
-    FILE *stream = fopen(path, "rb");
-    file.user = stream;
+    file->error = &error;
+    file->arena.array = file->arrays;
     fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
-    if (!stream)
-        fold__put(&text, "load: '%.120s': %.60s\n", path, fold__path_problem());
-    else if (fold__load_header(&file))
-        fold__put_tensors(&text, &file);
+    if (*problem)
+        fold__put(&text, "%s\n", problem);
+    else if (fold__load_header(file))
+        fold__put_tensors(&text, file);
     else
         fold__put(&text, "%s\n", error.text);
     const fold_status status = fold__text_end(&text);
+    fold__arena_free(&file->arena);
+    return *problem ? FOLD_IO : error.status ? error.status : status;
+}
+FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
+                                                  fold_writer *write, void *user)
+{
+    if (!m || !bytes)
+        return FOLD_BAD_ARGUMENT;
+    fold__file file = fold__file_of(m, NULL, NULL, bytes, size);
+    return fold__print_file(&file, "", write, user);
+}
+
+#ifndef FOLD_NO_STDIO
+static size_t fold__from_file(void *bytes, size_t count, void *file)
+{
+    return fread(bytes, 1, count, (FILE *)file);
+}
+
+FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc)
+{
+    if (!m)
+        return FOLD_BAD_ARGUMENT;
+    fold__file file = fold__file_to_load(m, fold__from_file, NULL, NULL, 0, desc);
+    if (!path)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no path");
+    if (m->error.status)
+        return m->error.status;
+    errno = 0;
+    FILE *stream = fopen(path, "rb");
+    if (!stream) {
+        fold__path_fail(m, "load", path);
+        return m->error.status;
+    }
+    file.user = stream;
+    fold__load_file(&file, 1);
+    fclose(stream);
+    return m->error.status;
+}
+
+FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
+                                           void *user)
+{
+    char problem[200] = "";
+    if (!m || !path)
+        return FOLD_BAD_ARGUMENT;
+    errno = 0;
+    FILE *stream = fopen(path, "rb");
+    if (!stream)
+        snprintf(problem, sizeof problem, "load: '%.120s': %.60s", path, fold__path_problem());
+    fold__file file = fold__file_of(m, fold__from_file, stream, NULL, 0);
+    const fold_status status = fold__print_file(&file, problem, write, user);
     if (stream)
         fclose(stream);
-    fold__arena_free(&file.arena);
-    return !stream ? FOLD_IO : error.status ? error.status : status;
+    return status;
 }
 #endif
 

@@ -26,7 +26,7 @@ static fold_node input2(fold_ctx *f, float a, float b)
 
 /* -- in a body ------------------------------------------------------------------------------- */
 
-enum { RUN, BACKWARD, VALUE, SCALAR, READ, GRAD, RESET, SEED, MAKE, NOTHING, MISTAKES };
+enum { RUN, BACKWARD, VALUE, SCALAR, READ, GRAD, RESET, SEED, KEEP, KEEP_GRAD, MAKE, NOTHING, MISTAKES };
 static int mistake, mistakes_when_eager;
 static fold_model *body_model;
 static fold_ctx *eager_context; /* calls the body; NULL: it is being traced */
@@ -66,6 +66,8 @@ static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
     case GRAD: CHECK(!fold_grad(f, in[0])); break;
     case RESET: fold_ctx_reset(f); break;
     case SEED: fold_dropout_seed(f, 7); break;
+    case KEEP: fold_keep(f, out[0]); break;
+    case KEEP_GRAD: fold_keep_grad(f, out[0]); break;
     case MAKE:
         d = cell_desc("inner", inner_body);
         CHECK_INT(fold_cell_new(body_model, &d).id != 0, eager); /* made, but the call has an error */
@@ -79,6 +81,7 @@ static void in_a_traced_body(void)
 {
     static const char *const says[MISTAKES] = { "run: ",   "backward: ",        "value: ",           "value: ",
                                                 "value: ", "grad: ",            "fold_ctx_reset: ", "fold_dropout_seed: ",
+                                                "keep: ",  "keep_grad: ",
                                                 "'inner'", "" };
     mistakes_when_eager = 0;
     eager_context = NULL;
@@ -116,6 +119,7 @@ static void in_an_eager_body(void)
         CHECK_SAYS((fold_ctx_status(f) == FOLD_OK) == reads, "mistake %d: %s", mistake, fold_ctx_message(f));
         CHECK_INT(fold_node_is_null(y), !reads);
         if (!reads) CHECK_INT(fold_ctx_status(f), FOLD_BAD_CELL);
+        if (mistake == KEEP_GRAD) CHECK_TEXT(fold_ctx_message(f), "keep_grad: not in a cell body");
         if (mistake == SCALAR) CHECK_NEAR(seen, tanh(0.5), 1e-6);
         if (mistake == MAKE) CHECK_TEXT(fold_ctx_message(f), "cell 'inner': a cell cannot be made");
         mistakes_when_eager = 2; /* no more */
@@ -227,6 +231,81 @@ static void reads_keep_errors(void)
     CHECK_TEXT(fold_ctx_message(f), "reshape");
     fold_ctx_free(f);
     fold_model_free(m);
+}
+
+/* -- wrong settings --------------------------------------------------------------------------- */
+
+static void in_order(int n, fold_task *task, void *user, void *pool)
+{
+    (void)pool;
+    for (int i = 0; i < n; i++) task(i, user);
+}
+static void *some_memory(size_t size, size_t align, void *user)
+{
+    (void)align;
+    (void)user;
+    CHECK_SAYS(!size, "an allocator without free is asked for memory");
+    return NULL;
+}
+static int to_nowhere(const void *bytes, size_t size, void *user)
+{
+    (void)bytes;
+    (void)size;
+    (void)user;
+    return 0;
+}
+
+/* A context of wrong settings says so, does nothing else, and no reset makes it forget that. */
+static void wrong_settings(void)
+{
+    static double block[64];
+    for (int way = 0; way < 7; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        const char *says = "";
+        d.training = way & 1;
+        switch (way) {
+        case 0: d.schedule = FOLD_SCHEDULE_COUNT; says = "schedule is 3"; break;
+        case 1: d.threads = -2; says = "threads is -2"; break;
+        case 2: d.threads = 4; says = "threads is 4, but there is no parallel_for"; break;
+        case 3: d.memory.alloc = some_memory; says = "memory.alloc is there, but no memory.free"; break;
+        case 4:
+            d.memory.block = (void *)((uintptr_t)block / 64 * 64 + 65);
+            d.memory.block_size = 1 << 20;
+            says = "memory.block does not begin at a multiple of 64 bytes";
+            break;
+        case 5:
+            d.memory.block = (void *)((uintptr_t)block / 64 * 64 + 64);
+            d.memory.block_size = 100;
+            says = "memory.block_size is 100, a context alone takes ";
+            break;
+        default: d.threads = 4; d.parallel_for = in_order; /* nothing is wrong */
+        }
+        fold_ctx *f = fold_ctx_new(m, &d);
+        CHECK(f != NULL);
+        for (int turn = 0; turn < 2 && *says; turn++) {
+            CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
+            CHECK_TEXT(fold_ctx_message(f), says);
+            const fold_node x = input2(f, 1, 2);
+            CHECK(fold_node_is_null(x) && !fold_value(f, x));
+            CHECK_INT(fold_run(f, &x, 1), FOLD_BAD_ARGUMENT);
+            CHECK_INT(fold_backward(f, x), FOLD_BAD_ARGUMENT);
+            CHECK_INT(fold_ctx_print(f, to_nowhere, NULL), FOLD_OK);
+            CHECK_INT(fold_ctx_print_trace(f, to_nowhere, NULL), FOLD_OK);
+            CHECK_INT(fold_ctx_stats(f).nodes, 0);
+            CHECK(fold_ctx_model(f) == m);
+            CHECK_TEXT(fold_ctx_message(f), says);
+            fold_ctx_reset(f);
+        }
+        if (!*says) CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        CHECK_INT(fold_model_status(m), FOLD_OK);
+        fold_ctx_free(f);
+        f = context(m, 0, 0); /* the model is none the worse */
+        const fold_node x = input2(f, 1, 2);
+        CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
 }
 
 /* -- nothing to do --------------------------------------------------------------------------- */
@@ -459,6 +538,7 @@ typedef struct given {
     X(STATUS, fold_model_load_from, (m, NULL, NULL, ZERO(fold_load_desc))) \
     X(STATUS, fold_model_save, (m, NULL, ZERO(fold_save_desc))) \
     X(STATUS, fold_model_load, (m, NULL, ZERO(fold_load_desc))) \
+    X(STATUS, fold_model_print_file_memory, (m, NULL, 0, g->write, NULL)) \
     X(STATUS, fold_model_print_file, (m, NULL, g->write, NULL)) \
     X(NUMBER, fold_model_steps, (m)) \
     X(STATUS, fold_ctx_print, (f, g->write, NULL)) \
@@ -669,6 +749,7 @@ int main(int argc, char **argv)
     check_run("in an eager body with a list", in_an_eager_list_body);
     check_run("mistaken reads", mistaken_reads);
     check_run("mistaken reads keep an error", reads_keep_errors);
+    check_run("wrong settings", wrong_settings);
     check_run("nothing to do", nothing_to_do);
     check_run("NULL at every call", null_everywhere);
     check_run("every call is listed", all_calls_are_listed);

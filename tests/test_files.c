@@ -688,7 +688,7 @@ static void listing(void)
         "\"a.weight\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[12,20]},"
         "\"deep\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,2],\"data_offsets\":[20,22]},"
         "\"new\":{\"dtype\":\"F8_E5M2\",\"shape\":[4],\"data_offsets\":[22,26]}}";
-    static block b;
+    static block b, held;
     fold_model *m = small_model();
     file_of(&b, header, 26);
     FILE *file = fopen(path, "wb");
@@ -707,6 +707,13 @@ static void listing(void)
     const char *text = listed(m, path, FOLD_OK);
     check_that(!strcmp(text, want), __FILE__, __LINE__, "it says\n%s\nand should say\n%s", text, want);
     CHECK(!strcmp(fold_model_message(m), before));
+    CHECK_INT(fold_model_print_file_memory(m, b.bytes, b.n, to_block, empty_block(&held)), FOLD_OK);
+    CHECK(held.n == sizeof want - 1 && !memcmp(held.bytes, want, held.n));
+    CHECK_INT(fold_model_print_file_memory(m, b.bytes, 40, to_block, empty_block(&held)), FOLD_IO);
+    held.bytes[held.n] = 0;
+    CHECK_TEXT((const char *)held.bytes, "load: the file ends");
+    CHECK_INT(fold_model_print_file_memory(m, NULL, 40, to_block, &held), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_print_file_memory(NULL, b.bytes, b.n, to_block, &held), FOLD_BAD_ARGUMENT);
     file = fopen(path, "wb");
     fputs("PK\3\4, which is of another kind", file);
     fclose(file);

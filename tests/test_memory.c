@@ -369,7 +369,12 @@ static void any_block(void)
     for (size_t size = 0; size < 1 << 18; size += size < 1 << 15 ? 448 : 5056) {
         memory.block_size = size;
         fold_ctx *f = context(&n, TRAINING, &memory);
-        if (!f) { refused++; continue; }
+        if (fold_ctx_status(f)) { /* it lies elsewhere, and says why */
+            CHECK_TEXT(fold_ctx_message(f), fold_ctx_status(f) == FOLD_NO_MEMORY ? "the block has" : "memory.block_size");
+            refused++;
+            fold_ctx_free(f);
+            continue;
+        }
         snapshot(n.m, before);
         const fold_status status = fold_backward(f, record(f, &n, 0, 6, loss));
         if (status) unchanged(n.m, before);
