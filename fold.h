@@ -220,13 +220,13 @@ typedef struct fold_model_desc {
                             trained (in a context made with `training`) */
     const char *isa;     /* NULL: the best this CPU has. "avx512", "avx2", "neon", "portable", "cblas"
                             force one */
-    fold_memory memory;  /* block is not supported for models: bump-allocate from yours in `alloc` */
+    fold_memory memory;  /* a model has no block: take from yours in `alloc` */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
-/* A new, empty model; desc NULL is the default. NULL when memory runs out. An isa that is unknown or not
-   available here is an error of the model: nothing can be added until fold_model_clear_error accepts the best
-   that there is. */
+/* A new, empty model; desc NULL is the default. NULL when memory runs out, or an alloc has no free beside it.
+   An isa that is unknown or not available here, and a memory.block, are errors of the model: nothing can be
+   added until fold_model_clear_error accepts the best that there is, and memory from alloc. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 /* Free the contexts of a model first. NULL is fine. */
 FOLD_API void fold_model_free(fold_model *m);
@@ -6217,6 +6217,10 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     if (!kernels)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
                          settings.isa, m->kernels->name);
+    m->arena.memory.block = NULL;
+    if (memory.block)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                         "fold_model_desc: memory.block is for contexts: give a model an alloc");
     m->seed = settings.seed;
     m->inference = settings.inference;
     m->salt = (uint32_t)fold__mix64((uint64_t)(uintptr_t)m ^ 0x51ed2701u) | 1u;
