@@ -1286,6 +1286,15 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 /* Does not compile where an array has another number of entries. */
 #define FOLD__SAME_COUNT(array, count) (void)sizeof(char[sizeof(array) / sizeof *(array) == (count) ? 1 : -1])
 
+#ifdef __has_attribute
+#if __has_attribute(fallthrough)
+#define FOLD__FALL __attribute__((fallthrough));
+#endif
+#endif
+#ifndef FOLD__FALL
+#define FOLD__FALL
+#endif
+
 #define FOLD__NONE 0xffffffffu
 #define FOLD__ALIGN 64u
 #define FOLD__PAGE 4096u
@@ -1708,6 +1717,11 @@ enum {
     FOLD__TILE_POINTERS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS * (FOLD__TILE_SEGMENTS + 2) *
                           (int)sizeof(float *) / 4, /* in floats */
     FOLD__TILE_WIDTH = 128,                         /* columns of the widest tile */
+    FOLD__PANEL_KEYS = 64,                          /* of attention's keys that lie side by side */
+    FOLD__WEIGHED_ROWS = 4,                         /* of attention, at most; a block has room for them */
+    FOLD__QUERY_BLOCK = 48,                         /* rows of attention whose scores are held, */
+    FOLD__QUERY_LEAST = 12,                         /* fewer where there are many keys, but */
+    FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
     FOLD__TRANSPOSE_COLUMNS = 64,                   /* of rows that a transpose reads side by side */
     FOLD__CBLAS_BLOCK = 128                         /* rows gathered for one call of sgemm */
 };
@@ -1736,6 +1750,22 @@ static int fold__pack_columns_of(const fold__product *product)
 {
     return product->n_pack ? product->n_pack : product->columns;
 }
+
+/* One call of attention: queries, keys and values are rows with the parts of all heads side by side, `width`
+   floats of query and key and `value_width` of value and out a head. Every fold_rows here has a base and a
+   stride, no row pointers. Query row i sees the keys below fold__attention_seen; out[i] is the mean of their
+   values weighted by exp(scale q.k), or zeros where there is none. */
+typedef struct fold__attention_call {
+    int queries, keys, heads, width, value_width;
+    int causal;  /* row i sees keys up to i + keys - queries, else all */
+    float scale; /* of scores. 0: 1 / sqrt(width) */
+    fold_rows query, key, value;
+    fold_rows out;   /* written by forward; backward does not read it */
+    fold_rows norms; /* [queries x 2 heads]: a head's largest score and its sum of exps, by forward for
+                        backward. Base NULL in forward: not kept */
+    fold_rows d_out; /* read by backward, which writes the next three, each unless its base is NULL */
+    fold_rows d_query, d_key, d_value;
+} fold__attention_call;
 
 /* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section. min, max and relu are
    written as one comparison and a choice, which settles NaN and -0: the second choice wins whenever the
@@ -1866,6 +1896,11 @@ typedef struct fold__kernels {
     float (*exp_sum)(float *to, const float *from, float largest,
                      size_t count);       /* to = exp(from - largest); returns their sum */
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
+    /* Heads first..last-1, with attention_floats of scratch. Threads that share a call out by heads
+       write nothing in common. */
+    size_t (*attention_floats)(const fold__attention_call *call, int backward);
+    void (*attention_forward)(const fold__attention_call *call, int first, int last, float *scratch);
+    void (*attention_backward)(const fold__attention_call *call, int first, int last, float *scratch);
 } fold__kernels;
 
 /* Where the columns of a pack lie. Vectors are dealt out evenly, so 5 vectors are panels of 3 + 2, not 4 + 1;
@@ -2087,6 +2122,38 @@ typedef void (*fold__tile_fn)(const fold__span *at);
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
+/* A product out[r] = sum over t of left[r][t] right[t], each a chain in order of t: the rows of one tile,
+   some vectors of a row. Strides may be of any sign. With a ramp of 1, row r takes r steps more than row 0,
+   and `steps` are those of the last row. With one of -1, it begins r steps before the first that row 0 takes,
+   and `steps` are those of the last row again. */
+typedef struct fold__strided {
+    const float *left, *right, *factor; /* factor: of a row, multiplied in at the end. NULL: 1 */
+    float *out;
+    ptrdiff_t left_row, left_step, right_step, out_row;
+    int steps, ramp, started; /* started: chains continue what is in out */
+    int last;                 /* columns of the last vector */
+} fold__strided;
+typedef void (*fold__strided_fn)(const fold__strided *at);
+
+/* Rows of scores, and in backward of slopes, that are weighed: `stride` floats apart, `count` of each, a
+   multiple of FOLD__LANES. largest and factor are of a row; rows of lanes are FOLD__LANES apart. Up to the
+   next multiple of FOLD__WEIGHED_ROWS, rows are read and written. */
+typedef struct fold__weighing {
+    int rows, count;
+    float scale;
+    size_t stride;
+    float *scores, *slopes, *lanes;
+    const float *largest, *factor;
+} fold__weighing;
+typedef void (*fold__weigh_fn)(const fold__weighing *with);
+typedef struct fold__weigher {
+    fold__weigh_fn largest; /* lanes of the largest score */
+    fold__weigh_fn exps;    /* scores become exp(scale (score - largest)); lanes of their sum */
+    fold__weigh_fn weights; /* the same times factor; lanes of the sum of weight times slope */
+    fold__weigh_fn slopes;  /* slopes become weight (slope - factor) scale */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes */
+} fold__weigher;
+
 /* What the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
     int vector, panel; /* floats of a vector, vectors of a panel */
@@ -2107,6 +2174,8 @@ typedef struct fold__tiles {
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw);
     fold__mover mover;
+    fold__weigher weigher;
+    fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
 } fold__tiles;
 
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
@@ -2427,6 +2496,355 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
         fold__weight_grad_direct(tiles, rows, input, inner, dy, columns, dw, ldw);
     else
         fold__weight_grad_packed(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
+}
+
+/* ---- attention: heads one by one, query rows in blocks whose scores are held (Rabe and Staats 2021, Dao et
+   al. 2022) ---- */
+
+/* Keys that query row i sees. */
+static int fold__attention_seen(const fold__attention_call *call, int query)
+{
+    const int seen = query + 1 + call->keys - call->queries;
+    return !call->causal ? call->keys : seen > 0 ? seen : 0;
+}
+
+/* Query rows that see no key: the first ones. */
+static int fold__attention_blind(const fold__attention_call *call)
+{
+    if (call->keys < 1)
+        return call->queries;
+    return call->causal && call->queries > call->keys ? call->queries - call->keys : 0;
+}
+
+/* Query rows of the next block when `left` are left: even blocks of whole tiles. */
+static int fold__attention_block(const fold__attention_call *call, int left)
+{
+    const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
+    const int most = fit > FOLD__QUERY_BLOCK   ? FOLD__QUERY_BLOCK
+                     : fit < FOLD__QUERY_LEAST ? FOLD__QUERY_LEAST
+                                               : fit;
+    const int blocks = (left - 1) / most + 1, even = (left - 1) / blocks + 1;
+    const int whole = (even + FOLD__TILE_ROWS - 1) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
+    return whole < left ? whole : left;
+}
+
+/* Where things lie in the scratch of a head, and what every function below asks for. Panels hold
+   FOLD__PANEL_KEYS keys, one beside the other; what is left of the last one's vectors repeats its last key.
+ */
+typedef struct fold__attention_head {
+    const fold__tiles *tiles;
+    const fold__attention_call *call;
+    ptrdiff_t q_col, v_col; /* the head's first column in query and key, in value and out */
+    float scale;
+    int row, rows; /* of the block */
+    size_t stride; /* floats between rows of scores, with room to fill beyond the last key */
+    float *key_panels, *value_panels, *scores, *slopes, *lanes, *largest, *factor;
+} fold__attention_head;
+
+static size_t fold__attention_stride(const fold__attention_call *call)
+{
+    return fold__round_up((size_t)call->keys, FOLD__LANES) + 2 * FOLD__LANES;
+}
+
+/* Floats of scratch for one head at a time, whatever the number of heads. */
+static size_t fold__attention_floats(const fold__attention_call *call, int backward)
+{
+    const size_t keys = fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
+                 width = (size_t)call->width + (backward ? (size_t)call->value_width : 0),
+                 rows = FOLD__QUERY_BLOCK * fold__attention_stride(call) * (backward ? 2 : 1);
+    return fold__size(keys, width, fold__size(FOLD__QUERY_BLOCK, FOLD__LANES + 2, rows));
+}
+
+static void fold__attention_begin(fold__attention_head *at, const fold__tiles *tiles,
+                                  const fold__attention_call *call, int head, int backward, float *scratch)
+{
+    const size_t keys = fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS);
+    at->tiles = tiles;
+    at->call = call;
+    at->q_col = (ptrdiff_t)head * call->width;
+    at->v_col = (ptrdiff_t)head * call->value_width;
+    at->scale = call->scale != 0.0f ? call->scale : 1.0f / sqrtf((float)call->width);
+    at->row = at->rows = 0;
+    at->stride = fold__attention_stride(call);
+    at->key_panels = scratch;
+    at->value_panels = at->key_panels + keys * (size_t)call->width;
+    at->scores = at->value_panels + (backward ? keys * (size_t)call->value_width : 0);
+    at->slopes = at->scores + FOLD__QUERY_BLOCK * at->stride;
+    at->lanes = at->slopes + (backward ? FOLD__QUERY_BLOCK * at->stride : 0);
+    at->largest = at->lanes + FOLD__QUERY_BLOCK * FOLD__LANES;
+    at->factor = at->largest + FOLD__QUERY_BLOCK;
+}
+
+/* A head's columns of all keys or values as panels. */
+static void fold__attention_pack(const fold__tiles *tiles, float *panel, const fold_rows *input, int keys,
+                                 ptrdiff_t col, int width)
+{
+    int first, line, part, row;
+    for (first = 0; first < keys; first += FOLD__PANEL_KEYS, panel += FOLD__PANEL_KEYS * width) {
+        const int left = keys - first < FOLD__PANEL_KEYS ? keys - first : FOLD__PANEL_KEYS;
+        for (line = 0; line < left; line += FOLD__LANES)
+            for (part = line; part < line + FOLD__LANES; part += 8) {
+                const float *src[8];
+                for (row = 0; row < 8; row++)
+                    src[row] = fold__at(input, first + (part + row < left ? part + row : left - 1)) + col;
+                if (tiles->mover.transpose_8)
+                    tiles->mover.transpose_8(panel + part, FOLD__PANEL_KEYS, src, width);
+                else {
+                    fold__transpose_4(panel + part, FOLD__PANEL_KEYS, src, width);
+                    fold__transpose_4(panel + part + 4, FOLD__PANEL_KEYS, src + 4, width);
+                }
+            }
+    }
+}
+
+/* Rows of chains by columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0, whose steps
+   are given; with one of -1 it leaves out the first r of them. */
+static void fold__strided_run(const fold__tiles *tiles, const fold__strided *all, int rows, int columns)
+{
+    int row, height, column, vectors;
+    for (row = 0; row < rows; row += height) {
+        fold__strided at = *all;
+        height = fold__tile_height(tiles->tallest, rows - row);
+        at.left += row * at.left_row;
+        at.out += row * at.out_row;
+        if (at.factor)
+            at.factor += row;
+        if (at.ramp > 0)
+            at.steps += row + height - 1;
+        if (at.ramp < 0) { /* from the row that leaves out most */
+            at.left += row * at.left_step + (height - 1) * at.left_row;
+            at.right += row * at.right_step;
+            at.out += (height - 1) * at.out_row;
+            at.steps -= row;
+            at.left_row = -at.left_row;
+            at.out_row = -at.out_row;
+        }
+        for (column = 0; column < columns; column += vectors * tiles->vector) {
+            const int left = (columns - column - 1) / tiles->vector + 1;
+            for (vectors = 8; vectors > left || !tiles->strided[height - 1][vectors - 1];)
+                vectors /= 2;
+            at.last = columns - column - (vectors - 1) * tiles->vector;
+            if (at.last > tiles->vector)
+                at.last = tiles->vector;
+            tiles->strided[height - 1][vectors - 1](&at);
+            at.right += vectors * tiles->vector;
+            at.out += vectors * tiles->vector;
+        }
+    }
+}
+
+/* to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
+static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
+                                   const float *panels, int width, float *to)
+{
+    const fold__attention_call *call = at->call;
+    const int last = fold__attention_seen(call, at->row + at->rows - 1);
+    fold__strided product;
+    int first, row, rows, start;
+    memset(&product, 0, sizeof product);
+    product.left_row = input->stride;
+    product.left_step = 1;
+    product.right_step = FOLD__PANEL_KEYS;
+    product.out_row = (ptrdiff_t)at->stride;
+    product.steps = width;
+    for (first = 0; first < last; first += FOLD__PANEL_KEYS) {
+        /* of a causal block, tile by tile, so that few keys are multiplied that are not seen */
+        start = first - fold__attention_seen(call, at->row) + 1;
+        for (row = call->causal && start > 0 ? start : 0; row < at->rows; row += rows) {
+            const int left = at->rows - row;
+            int columns;
+            rows = call->causal ? fold__tile_height(at->tiles->tallest, left) : left;
+            columns = fold__attention_seen(call, at->row + row + rows - 1) - first;
+            if (columns > FOLD__PANEL_KEYS)
+                columns = FOLD__PANEL_KEYS;
+            product.left = input->base + (at->row + row) * input->stride + col;
+            product.right = panels + (size_t)first * (size_t)width;
+            product.out = to + (size_t)row * at->stride + first;
+            fold__strided_run(at->tiles, &product, rows, (int)fold__round_up((size_t)columns, FOLD__LANES));
+        }
+    }
+}
+
+/* to[r] = sum over keys seen of weights[r][j] from[j], times factor[r]. */
+static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
+                                 ptrdiff_t col, int width, const fold_rows *to, const float *factor)
+{
+    fold__strided product;
+    memset(&product, 0, sizeof product);
+    product.left = weights;
+    product.left_row = (ptrdiff_t)at->stride;
+    product.left_step = 1;
+    product.right = from->base + col;
+    product.right_step = from->stride;
+    product.out = to->base + at->row * to->stride + col;
+    product.out_row = to->stride;
+    product.steps = fold__attention_seen(at->call, at->row);
+    product.ramp = at->call->causal;
+    product.factor = factor;
+    fold__strided_run(at->tiles, &product, at->rows, width);
+}
+
+/* to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a causal
+   block the last keys are seen from its first row on, its second row on and so forth. */
+static void fold__attention_spread(const fold__attention_head *at, const float *weights,
+                                   const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
+{
+    const int seen = fold__attention_seen(at->call, at->row), all = at->call->causal ? seen - 1 : seen;
+    fold__strided product;
+    memset(&product, 0, sizeof product);
+    product.left = weights;
+    product.left_row = 1;
+    product.left_step = (ptrdiff_t)at->stride;
+    product.right = from->base + at->row * from->stride + col;
+    product.right_step = from->stride;
+    product.out = to->base + col;
+    product.out_row = to->stride;
+    product.steps = at->rows;
+    product.started = at->row > fold__attention_blind(at->call);
+    fold__strided_run(at->tiles, &product, all, width);
+    if (!at->call->causal)
+        return;
+    product.left += all;
+    product.out += all * to->stride;
+    product.ramp = -1;
+    product.started = 0;
+    fold__strided_run(at->tiles, &product, at->rows, width);
+}
+
+static void fold__attention_set(float *values, float value, int count)
+{
+    int at;
+    for (at = 0; at < count; at++)
+        values[at] = value;
+}
+
+/* What the rows do not see becomes `value`, as far as any of them is weighed. */
+static void fold__attention_fill(const fold__attention_head *at, float *scores, float value)
+{
+    float values[2 * FOLD__LANES];
+    int row;
+    fold__attention_set(values, value, 2 * FOLD__LANES);
+    for (row = 0; row < at->rows; row++)
+        memcpy(scores + (size_t)row * at->stride + fold__attention_seen(at->call, at->row + row), values,
+               sizeof values);
+}
+
+/* Weighs all rows of the block, a few at a time, as far as the last of them sees. */
+static void fold__attention_weigh(const fold__attention_head *at, fold__weigh_fn weigh)
+{
+    fold__weighing with;
+    int row;
+    with.stride = at->stride;
+    with.scale = at->scale;
+    for (row = 0; row < at->rows; row += with.rows) {
+        with.rows = at->rows - row < FOLD__WEIGHED_ROWS ? at->rows - row : FOLD__WEIGHED_ROWS;
+        with.count = (int)fold__round_up(
+            (size_t)fold__attention_seen(at->call, at->row + row + with.rows - 1), FOLD__LANES);
+        with.scores = at->scores + (size_t)row * at->stride;
+        with.slopes = at->slopes + (size_t)row * at->stride;
+        with.largest = at->largest + row;
+        with.factor = at->factor + row;
+        with.lanes = at->lanes + row * FOLD__LANES;
+        weigh(&with);
+    }
+}
+
+/* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
+static void fold__attention_exps(const fold__attention_head *at, int head)
+{
+    const fold__weigher *weigher = &at->tiles->weigher;
+    const fold_rows *norms = &at->call->norms;
+    int row;
+    fold__attention_fill(at, at->scores, -INFINITY);
+    fold__attention_weigh(at, weigher->largest);
+    fold__attention_set(at->largest, -INFINITY, at->rows);
+    weigher->join_largest(at->largest, at->lanes, at->rows);
+    fold__attention_weigh(at, weigher->exps);
+    fold__attention_set(at->factor, 0.0f, at->rows);
+    at->tiles->add_lanes(at->factor, at->lanes, at->rows);
+    for (row = 0; row < at->rows; row++) {
+        if (norms->base) {
+            float *norm = norms->base + (at->row + row) * norms->stride + 2 * head;
+            norm[0] = at->largest[row];
+            norm[1] = at->factor[row];
+        }
+        at->factor[row] = 1.0f / at->factor[row];
+    }
+}
+
+/* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
+static void fold__attention_slopes(const fold__attention_head *at, int head)
+{
+    const fold__weigher *weigher = &at->tiles->weigher;
+    const fold_rows *norms = &at->call->norms;
+    int row;
+    fold__attention_fill(at, at->scores, -INFINITY);
+    fold__attention_fill(at, at->slopes, 0.0f);
+    for (row = 0; row < at->rows; row++) {
+        const float *norm = norms->base + (at->row + row) * norms->stride + 2 * head;
+        at->largest[row] = norm[0];
+        at->factor[row] = 1.0f / norm[1];
+    }
+    fold__attention_weigh(at, weigher->weights);
+    fold__attention_set(at->factor, 0.0f, at->rows); /* from here on the mean of slopes */
+    at->tiles->add_lanes(at->factor, at->lanes, at->rows);
+    fold__attention_weigh(at, weigher->slopes);
+}
+
+static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t col, int width)
+{
+    int row;
+    for (row = 0; row < rows && output->base; row++)
+        memset(output->base + row * output->stride + col, 0, (size_t)width * sizeof(float));
+}
+
+/* One head. */
+static void fold__attention_forward(const fold__tiles *tiles, const fold__attention_call *call, int head,
+                                    float *scratch)
+{
+    fold__attention_head at;
+    fold__attention_begin(&at, tiles, call, head, 0, scratch);
+    at.row = fold__attention_blind(call);
+    fold__attention_clear(&call->out, at.row, at.v_col, call->value_width);
+    fold__attention_clear(&call->norms, at.row, 2 * head, 2);
+    if (at.row < call->queries)
+        fold__attention_pack(tiles, at.key_panels, &call->key, call->keys, at.q_col, call->width);
+    for (; at.row < call->queries; at.row += at.rows) {
+        at.rows = fold__attention_block(call, call->queries - at.row);
+        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, call->width, at.scores);
+        fold__attention_exps(&at, head);
+        fold__attention_sums(&at, at.scores, &call->value, at.v_col, call->value_width, &call->out,
+                             at.factor);
+    }
+}
+
+/* One head. Weights are computed again; the mean of their slopes needs no output. */
+static void fold__attention_backward(const fold__tiles *tiles, const fold__attention_call *call, int head,
+                                     float *scratch)
+{
+    const int blind = fold__attention_blind(call);
+    fold__attention_head at;
+    fold__attention_begin(&at, tiles, call, head, 1, scratch);
+    fold__attention_clear(&call->d_query, blind, at.q_col, call->width);
+    if (blind == call->queries) {
+        fold__attention_clear(&call->d_key, call->keys, at.q_col, call->width);
+        fold__attention_clear(&call->d_value, call->keys, at.v_col, call->value_width);
+        return;
+    }
+    fold__attention_pack(tiles, at.key_panels, &call->key, call->keys, at.q_col, call->width);
+    fold__attention_pack(tiles, at.value_panels, &call->value, call->keys, at.v_col, call->value_width);
+    for (at.row = blind; at.row < call->queries; at.row += at.rows) {
+        at.rows = fold__attention_block(call, call->queries - at.row);
+        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, call->width, at.scores);
+        fold__attention_scores(&at, &call->d_out, at.v_col, at.value_panels, call->value_width, at.slopes);
+        fold__attention_slopes(&at, head);
+        if (call->d_value.base)
+            fold__attention_spread(&at, at.scores, &call->d_out, at.v_col, call->value_width, &call->d_value);
+        if (call->d_query.base)
+            fold__attention_sums(&at, at.slopes, &call->key, at.q_col, call->width, &call->d_query, NULL);
+        if (call->d_key.base)
+            fold__attention_spread(&at, at.slopes, &call->query, at.q_col, call->width, &call->d_key);
+    }
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
@@ -4081,32 +4499,36 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__NARROW_AT(ROWS, COLUMNS) FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)
 
 #if FOLD__SIMD_PASS == 256
-/* Eight sums at a time: every step adds one half of two elements' lanes to the other, so the tree is the
- * fixed one. */
-FOLD__TARGET static void fold__add_lanes__avx2(float *total, const float *lanes, int count)
-{
-    int at;
-    for (at = 0; at < count; at += 8) {
-        const float *from = lanes + at * FOLD__LANES;
-#define FOLD__EIGHT(element) \
-    _mm256_add_ps(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
-#define FOLD__FOUR(element)                                                  \
-    _mm256_add_ps(_mm256_permute2f128_ps(low##element, high##element, 0x20), \
-                  _mm256_permute2f128_ps(low##element, high##element, 0x31))
-        const __m256 low0 = FOLD__EIGHT(0), low1 = FOLD__EIGHT(1), low2 = FOLD__EIGHT(2),
-                     low3 = FOLD__EIGHT(3);
-        const __m256 high0 = FOLD__EIGHT(4), high1 = FOLD__EIGHT(5), high2 = FOLD__EIGHT(6),
-                     high3 = FOLD__EIGHT(7);
-        const __m256 sum0 = FOLD__FOUR(0), sum1 = FOLD__FOUR(1), sum2 = FOLD__FOUR(2), sum3 = FOLD__FOUR(3);
-        const __m256 sum01 =
-            _mm256_add_ps(_mm256_shuffle_ps(sum0, sum1, 0x44), _mm256_shuffle_ps(sum0, sum1, 0xee));
-        const __m256 sum23 =
-            _mm256_add_ps(_mm256_shuffle_ps(sum2, sum3, 0x44), _mm256_shuffle_ps(sum2, sum3, 0xee));
-        const __m256 sums =
-            _mm256_add_ps(_mm256_shuffle_ps(sum01, sum23, 0x88), _mm256_shuffle_ps(sum01, sum23, 0xdd));
-        FOLD__VSTORE(total + at, _mm256_add_ps(FOLD__VLOAD(total + at), sums));
+/* Eight elements at a time: every step joins one half of two elements' lanes with the other, so the tree is
+ * the fixed one. */
+#define FOLD__EIGHT(JOIN, element) \
+    JOIN(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
+#define FOLD__FOUR(JOIN, element)                                   \
+    JOIN(_mm256_permute2f128_ps(low##element, high##element, 0x20), \
+         _mm256_permute2f128_ps(low##element, high##element, 0x31))
+#define FOLD__JOIN_LANES(name, JOIN)                                                                \
+    FOLD__TARGET static void fold__##name##__avx2(float *total, const float *lanes, int count)      \
+    {                                                                                               \
+        int at;                                                                                     \
+        for (at = 0; at < count; at += 8) {                                                         \
+            const float *from = lanes + at * FOLD__LANES;                                           \
+            const __m256 low0 = FOLD__EIGHT(JOIN, 0), low1 = FOLD__EIGHT(JOIN, 1),                  \
+                         low2 = FOLD__EIGHT(JOIN, 2), low3 = FOLD__EIGHT(JOIN, 3);                  \
+            const __m256 high0 = FOLD__EIGHT(JOIN, 4), high1 = FOLD__EIGHT(JOIN, 5),                \
+                         high2 = FOLD__EIGHT(JOIN, 6), high3 = FOLD__EIGHT(JOIN, 7);                \
+            const __m256 four0 = FOLD__FOUR(JOIN, 0), four1 = FOLD__FOUR(JOIN, 1),                  \
+                         four2 = FOLD__FOUR(JOIN, 2), four3 = FOLD__FOUR(JOIN, 3);                  \
+            const __m256 two01 =                                                                    \
+                JOIN(_mm256_shuffle_ps(four0, four1, 0x44), _mm256_shuffle_ps(four0, four1, 0xee)); \
+            const __m256 two23 =                                                                    \
+                JOIN(_mm256_shuffle_ps(four2, four3, 0x44), _mm256_shuffle_ps(four2, four3, 0xee)); \
+            const __m256 one =                                                                      \
+                JOIN(_mm256_shuffle_ps(two01, two23, 0x88), _mm256_shuffle_ps(two01, two23, 0xdd)); \
+            FOLD__VSTORE(total + at, JOIN(FOLD__VLOAD(total + at), one));                           \
+        }                                                                                           \
     }
-}
+FOLD__JOIN_LANES(add_lanes, _mm256_add_ps)
+FOLD__JOIN_LANES(join_largest, _mm256_max_ps)
 #undef FOLD__EIGHT
 #undef FOLD__FOUR
 #endif
@@ -4118,9 +4540,18 @@ static void FOLD__ISA(add_lanes)(float *total, const float *lanes, int count)
         total[element] =
             total[element] + FOLD__ISA(lanes_sum)(FOLD__ISA(lanes_load)(lanes + element * FOLD__LANES));
 }
+static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int count)
+{
+    int element, lane;
+    for (element = 0; element < count; element++, lanes += FOLD__LANES)
+        for (lane = 0; lane < FOLD__LANES; lane++)
+            largest[element] = lanes[lane] > largest[element] ? lanes[lane] : largest[element];
+}
 #define FOLD__ADD_LANES FOLD__ISA(add_lanes)
+#define FOLD__JOIN_LARGEST FOLD__ISA(join_largest)
 #else
 #define FOLD__ADD_LANES fold__add_lanes__avx2
+#define FOLD__JOIN_LARGEST fold__join_largest__avx2
 #endif
 
 /* ---- weight gradients without packing ---- */
@@ -4214,6 +4645,217 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 }
 #define FOLD__FEW_MANY 6, INT_MAX
 #endif
+
+/* ---- attention: weights from scores ---- */
+
+/* exp(x), but 0 below -87: denormals would slow down what follows. One scaling is enough then. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
+    FOLD__I number;
+    FOLD__V r = FOLD__ISA(exp_reduce)(FOLD__VMIN(high, x), &number);
+    FOLD__V p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
+    p = FOLD__VFMA(p, r, one);
+    p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(FOLD__IADD(number, FOLD__ISET(127u)), 23)));
+    return FOLD__VSEL(FOLD__VLT(x, FOLD__VSET(-87.0f)), FOLD__VZERO(), p);
+}
+
+/* What is done with FOLD__LANES scores of a row, in `here`, `score` being one vector of them and `lane` the
+   lanes' vector. */
+#define FOLD__WEIGH_TURN(name, body)                                                                         \
+    FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(turn_##name)(float *scores, float *slopes, FOLD__V scale,    \
+                                                             FOLD__V lowered, FOLD__V factor, FOLD__L lanes) \
+    {                                                                                                        \
+        FOLD__NO_CONTRACT(void) slopes;                                                                      \
+        (void)scale;                                                                                         \
+        (void)lowered;                                                                                       \
+        (void)factor;                                                                                        \
+        FOLD__PARTS(body)                                                                                    \
+        return lanes;                                                                                        \
+    }
+#define FOLD__SCORE(index) FOLD__VLOAD(scores + index * FOLD__W)
+#define FOLD__SLOPE(index) FOLD__VLOAD(slopes + index * FOLD__W)
+#define FOLD__SHARE(index) FOLD__ISA(exp_share)(FOLD__VFMA(FOLD__SCORE(index), scale, lowered))
+#define FOLD__TURN_LARGEST(index)                                 \
+    {                                                             \
+        const FOLD__V score = FOLD__SCORE(index);                 \
+        lanes.part##index = FOLD__VMAX(score, lanes.part##index); \
+    }
+#define FOLD__TURN_EXPS(index)                                    \
+    {                                                             \
+        const FOLD__V share = FOLD__SHARE(index);                 \
+        FOLD__VSTORE(scores + index * FOLD__W, share);            \
+        lanes.part##index = FOLD__VADD(lanes.part##index, share); \
+    }
+#define FOLD__TURN_WEIGHTS(index)                                                     \
+    {                                                                                 \
+        const FOLD__V share = FOLD__VMUL(FOLD__SHARE(index), factor);                 \
+        FOLD__VSTORE(scores + index * FOLD__W, share);                                \
+        lanes.part##index = FOLD__VFMA(share, FOLD__SLOPE(index), lanes.part##index); \
+    }
+#define FOLD__TURN_SLOPES(index)           \
+    FOLD__VSTORE(slopes + index * FOLD__W, \
+                 FOLD__VMUL(FOLD__VMUL(FOLD__SCORE(index), FOLD__VSUB(FOLD__SLOPE(index), factor)), scale));
+FOLD__WEIGH_TURN(largest, FOLD__TURN_LARGEST)
+FOLD__WEIGH_TURN(exps, FOLD__TURN_EXPS)
+FOLD__WEIGH_TURN(weights, FOLD__TURN_WEIGHTS)
+FOLD__WEIGH_TURN(slopes, FOLD__TURN_SLOPES)
+
+/* Rows go side by side, so that four vectors at least are under way. */
+#define FOLD__WEIGH_ROW(row, start)                                                                    \
+    float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
+          *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
+    const FOLD__V lowered##row = FOLD__VNEG(FOLD__VMUL(FOLD__VSET(with->largest[line + row]), scale)), \
+                  factor##row = FOLD__VSET(with->factor[line + row]);                                  \
+    FOLD__L lanes##row = FOLD__ISA(lanes_set)(start);
+#define FOLD__WEIGH_ROW_TURN(row, name)                                                          \
+    lanes##row = FOLD__ISA(turn_##name)(scores##row + at, slopes##row + at, scale, lowered##row, \
+                                        factor##row, lanes##row);
+#define FOLD__WEIGH_ROW_END(row, name) \
+    FOLD__ISA(lanes_store)(with->lanes + (line + row) * FOLD__LANES, &lanes##row);
+#define FOLD__WEIGH(ROWS, name, start)                                                                   \
+    FOLD__TARGET static void FOLD__ISA(weigh_##name)(const fold__weighing *with)                         \
+    {                                                                                                    \
+        FOLD__NO_CONTRACT                                                                                \
+        const FOLD__V scale = FOLD__VSET(with->scale);                                                   \
+        int line, at;                                                                                    \
+        for (line = 0; line < with->rows; line += ROWS) {                                                \
+            FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW, start) for (at = 0; at < with->count; at += FOLD__LANES){ \
+                FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_TURN, name)                                            \
+            } FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_END, name)                                               \
+        }                                                                                                \
+    }
+#if FOLD__SIMD_PASS == 512
+#define FOLD__WEIGH_ALL(name, start) FOLD__WEIGH(4, name, start)
+#elif FOLD__SIMD_PASS == 256
+#define FOLD__WEIGH_ALL(name, start) FOLD__WEIGH(2, name, start)
+#else
+#define FOLD__WEIGH_ALL(name, start) FOLD__WEIGH(1, name, start)
+#endif
+FOLD__WEIGH_ALL(largest, -INFINITY)
+FOLD__WEIGH_ALL(exps, 0.0f)
+FOLD__WEIGH_ALL(weights, 0.0f)
+FOLD__WEIGH_ALL(slopes, 0.0f)
+
+/* ---- attention: tiles of chains ---- */
+
+/* The last vector of a row may be a part of one, of the right side too. */
+#if FOLD__W > 4
+#define FOLD__STRIDED_PART(column) (column + 1 == vectors)
+#else
+#define FOLD__STRIDED_PART(column) (column + 1 == vectors && last < FOLD__W)
+#endif
+#define FOLD__STRIDED_LOAD(from, column)                                         \
+    (FOLD__STRIDED_PART(column) ? FOLD__VLOAD_M((from) + column * FOLD__W, tail) \
+                                : FOLD__VLOAD((from) + column * FOLD__W))
+#define FOLD__STRIDED_LEFT(row, VECTORS)                      \
+    const float *inputs##row = at->left + row * at->left_row; \
+    float *out##row = at->out + row * at->out_row;
+#define FOLD__STRIDED_FROM(row, column) \
+    FOLD__V acc##row##column = at->started ? FOLD__STRIDED_LOAD(out##row, column) : FOLD__VZERO();
+#define FOLD__STRIDED_FROM_ROW(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__STRIDED_FROM, row)
+#define FOLD__STRIDED_RIGHT(row, column)                        \
+    FOLD__V weight##column = FOLD__STRIDED_LOAD(right, column); \
+    FOLD__KEEP(weight##column)
+#define FOLD__STRIDED_CASE(row, VECTORS) \
+    case row:                            \
+        FOLD__ROW_OF(row, VECTORS) FOLD__FALL;
+#define FOLD__STRIDED_TIMES(row, column) acc##row##column = FOLD__VMUL(acc##row##column, factor##row);
+#define FOLD__STRIDED_TIMES_ROW(row, VECTORS)                    \
+    {                                                            \
+        const FOLD__V factor##row = FOLD__VSET(at->factor[row]); \
+        FOLD__COLS_##VECTORS(FOLD__STRIDED_TIMES, row)           \
+    }
+#define FOLD__STRIDED_TO(row, column)                                              \
+    if (FOLD__STRIDED_PART(column))                                                \
+        FOLD__VSTORE_M(out##row + column * FOLD__W, acc##row##column, tail, last); \
+    else                                                                           \
+        FOLD__VSTORE(out##row + column * FOLD__W, acc##row##column);
+#define FOLD__STRIDED_TO_ROW(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__STRIDED_TO, row)
+
+/* The steps of a ramp, of rows from `first` on, come before or after those of all rows. */
+#define FOLD__STRIDED(ROWS, VECTORS)                                                                     \
+    FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)           \
+    {                                                                                                    \
+        FOLD__NO_CONTRACT                                                                                \
+        enum { vectors = VECTORS };                                                                      \
+        const int last = at->last;                                                                       \
+        const FOLD__MASK tail = FOLD__TAIL(last);                                                        \
+        const ptrdiff_t left_step = at->left_step, right_step = at->right_step;                          \
+        const float *right = at->right;                                                                  \
+        int steps = at->ramp ? at->steps - (ROWS - 1) : at->steps, first = ROWS - 1,                     \
+            ramp = at->ramp < 0 ? ROWS - 1 : 0;                                                          \
+        ptrdiff_t element = 0;                                                                           \
+        FOLD__ROWS_##ROWS(FOLD__STRIDED_LEFT, VECTORS)                                                   \
+            FOLD__ROWS_##ROWS(FOLD__STRIDED_FROM_ROW, VECTORS)(void) tail;                               \
+        for (;;) {                                                                                       \
+            for (; ramp > 0; ramp--, first += at->ramp, element += left_step, right += right_step) {     \
+                FOLD__COLS_##VECTORS(FOLD__STRIDED_RIGHT, ROWS) switch (first)                           \
+                {                                                                                        \
+                    FOLD__ROWS_##ROWS(FOLD__STRIDED_CASE, VECTORS) default : break;                      \
+                }                                                                                        \
+            }                                                                                            \
+            for (; steps > 0; steps--, element += left_step, right += right_step) {                      \
+                FOLD__COLS_##VECTORS(FOLD__STRIDED_RIGHT, ROWS) FOLD__ROWS_##ROWS(FOLD__ROW_OF, VECTORS) \
+            }                                                                                            \
+            if (at->ramp <= 0 || first != ROWS - 1 || ROWS == 1)                                         \
+                break;                                                                                   \
+            first = 1;                                                                                   \
+            ramp = ROWS - 1;                                                                             \
+        }                                                                                                \
+        if (at->factor) {                                                                                \
+            FOLD__ROWS_##ROWS(FOLD__STRIDED_TIMES_ROW, VECTORS)                                          \
+        }                                                                                                \
+        FOLD__ROWS_##ROWS(FOLD__STRIDED_TO_ROW, VECTORS)                                                 \
+    }
+#define FOLD__STRIDED_AT(ROWS, VECTORS) FOLD__ISA(strided_##ROWS##_by_##VECTORS)
+
+#if FOLD__SIMD_PASS == 512
+FOLD__STRIDED(1, 1)
+FOLD__STRIDED(1, 2)
+FOLD__STRIDED(1, 4)
+FOLD__STRIDED(2, 1)
+FOLD__STRIDED(2, 2)
+FOLD__STRIDED(2, 4)
+FOLD__STRIDED(3, 1)
+FOLD__STRIDED(3, 2)
+FOLD__STRIDED(3, 4)
+FOLD__STRIDED(4, 1)
+FOLD__STRIDED(4, 2)
+FOLD__STRIDED(4, 4)
+FOLD__STRIDED(6, 1)
+FOLD__STRIDED(6, 2)
+FOLD__STRIDED(6, 4)
+#define FOLD__STRIDED_ROW(ROWS)                                                                            \
+    {                                                                                                      \
+        FOLD__STRIDED_AT(ROWS, 1), FOLD__STRIDED_AT(ROWS, 2), NULL, FOLD__STRIDED_AT(ROWS, 4), NULL, NULL, \
+            NULL, NULL                                                                                     \
+    }
+#else
+FOLD__STRIDED(1, 1)
+FOLD__STRIDED(1, 2)
+FOLD__STRIDED(2, 1)
+FOLD__STRIDED(2, 2)
+FOLD__STRIDED(3, 1)
+FOLD__STRIDED(3, 2)
+FOLD__STRIDED(4, 1)
+FOLD__STRIDED(4, 2)
+FOLD__STRIDED(6, 1)
+FOLD__STRIDED(6, 2)
+#define FOLD__STRIDED_ROW(ROWS)                                                                  \
+    {                                                                                            \
+        FOLD__STRIDED_AT(ROWS, 1), FOLD__STRIDED_AT(ROWS, 2), NULL, NULL, NULL, NULL, NULL, NULL \
+    }
+#endif
+#define FOLD__STRIDED_LIST                                                                  \
+    FOLD__STRIDED_ROW(1), FOLD__STRIDED_ROW(2), FOLD__STRIDED_ROW(3), FOLD__STRIDED_ROW(4), \
+        { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, FOLD__STRIDED_ROW(6)
+#define FOLD__WEIGHER                                                                                       \
+    {                                                                                                       \
+        FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights), FOLD__ISA(weigh_slopes), \
+            FOLD__JOIN_LARGEST                                                                              \
+    }
 
 /* ---- which tiles there are ---- */
 
@@ -4358,7 +5000,9 @@ FOLD__NARROW(1, 2)
                                                               FOLD__ADD_LANES,
                                                               FOLD__FEW_MANY,
                                                               FOLD__ISA(grad),
-                                                              { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
+                                                              { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 },
+                                                              FOLD__WEIGHER,
+                                                              { FOLD__STRIDED_LIST } };
 
 /* ---- the table ---- */
 
@@ -4380,6 +5024,20 @@ static void FOLD__ISA(weight_grad)(int rows, const fold_rows *input, int inner, 
     fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch);
 }
 
+static void FOLD__ISA(attention_forward)(const fold__attention_call *call, int first, int last,
+                                        float *scratch)
+{
+    for (; first < last; first++)
+        fold__attention_forward(&FOLD__ISA(tiles), call, first, scratch);
+}
+
+static void FOLD__ISA(attention_backward)(const fold__attention_call *call, int first, int last,
+                                         float *scratch)
+{
+    for (; first < last; first++)
+        fold__attention_backward(&FOLD__ISA(tiles), call, first, scratch);
+}
+
 #define FOLD__RULE_ENTRY(name, states, body) FOLD__ISA(rule_##name),
 
 static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
@@ -4393,7 +5051,10 @@ static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
                                                 FOLD__ISA(dot),
                                                 FOLD__ISA(max),
                                                 FOLD__ISA(exp_sum),
-                                                { FOLD__RULES(FOLD__RULE_ENTRY) } };
+                                                { FOLD__RULES(FOLD__RULE_ENTRY) },
+                                                fold__attention_floats,
+                                                FOLD__ISA(attention_forward),
+                                                FOLD__ISA(attention_backward) };
 
 #ifdef FOLD_USE_CBLAS
 static void FOLD__ISA(pack_cblas)(float *dst, const float *weights, int inner, int columns, int transposed,
@@ -4423,7 +5084,10 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__ISA(dot),
                                                 FOLD__ISA(max),
                                                 FOLD__ISA(exp_sum),
-                                                { FOLD__RULES(FOLD__RULE_ENTRY) } };
+                                                { FOLD__RULES(FOLD__RULE_ENTRY) },
+                                                fold__attention_floats,
+                                                FOLD__ISA(attention_forward),
+                                                FOLD__ISA(attention_backward) };
 #endif
 
 /* What differs from pass to pass; the other macros of this part are the same in every one. */
@@ -4479,6 +5143,12 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__LIGHT
 #undef FOLD__LIGHT_ENTRY
 #undef FOLD__TRANSPOSE_8
+#undef FOLD__STRIDED_PART
+#undef FOLD__STRIDED_ROW
+#undef FOLD__WEIGH_ALL
+#undef FOLD__STRIDED_LIST
+#undef FOLD__WEIGHER
+#undef FOLD__JOIN_LARGEST
 
 #endif /* FOLD__SIMD_PASS */
 

@@ -454,6 +454,220 @@ static void test_gelu_slope(const fold__kernels *f)
     }
 }
 
+/* ---- attention ---- */
+
+/* Rows of `width` floats, `stride` apart, that end with the last row; what lies between them must stay as it is. */
+typedef struct { fold_rows r; int rows, width; size_t size; } strided;
+static strided strided_new(int rows, int width)
+{
+    strided s;
+    const int stride = width + (below(2) ? below(20) : 0);
+    s.rows = rows; s.width = width;
+    s.size = rows ? (size_t)(rows - 1) * (size_t)stride + (size_t)width : 0;
+    s.r.base = floats(s.size); s.r.stride = stride; s.r.rows = NULL;
+    return s;
+}
+static strided strided_copy(const strided *s)
+{
+    strided t = *s;
+    t.r.base = floats(s->size);
+    memcpy(t.r.base, s->r.base, s->size * sizeof(float));
+    return t;
+}
+
+enum { QUERY, KEY, VALUE, D_OUT, OUT, NORMS, D_QUERY, D_KEY, D_VALUE, OPERANDS };
+typedef struct { fold__attention_call call; strided o[OPERANDS]; } attention;
+static void attention_point(attention *a)
+{
+    a->call.query = a->o[QUERY].r; a->call.key = a->o[KEY].r; a->call.value = a->o[VALUE].r; a->call.d_out = a->o[D_OUT].r;
+    a->call.out = a->o[OUT].r; a->call.norms = a->o[NORMS].r;
+    a->call.d_query = a->o[D_QUERY].r; a->call.d_key = a->o[D_KEY].r; a->call.d_value = a->o[D_VALUE].r;
+}
+static attention attention_new(int queries, int keys, int heads, int width, int value_width, int causal)
+{
+    attention a;
+    memset(&a, 0, sizeof a);
+    a.call.queries = queries; a.call.keys = keys; a.call.heads = heads; a.call.width = width; a.call.value_width = value_width;
+    a.call.causal = causal;
+    for (int i = 0; i < OPERANDS; i++) {
+        const int of_keys = i == KEY || i == VALUE || i == D_KEY || i == D_VALUE;
+        const int of_value = i == VALUE || i == D_OUT || i == OUT || i == D_VALUE;
+        a.o[i] = strided_new(of_keys ? keys : queries, heads * (i == NORMS ? 2 : of_value ? value_width : width));
+    }
+    attention_point(&a);
+    return a;
+}
+static attention attention_copy(const attention *from)
+{
+    attention a = *from;
+    for (int i = 0; i < OPERANDS; i++) a.o[i] = strided_copy(&from->o[i]);
+    attention_point(&a);
+    return a;
+}
+static void attention_free(attention *a) { for (int i = 0; i < OPERANDS; i++) free(a->o[i].r.base); }
+
+static float *row_of(const fold_rows *r, int row, int col) { return r->base + (ptrdiff_t)row * r->stride + col; }
+static int seen_by(const fold__attention_call *c, int query)
+{
+    const int seen = c->causal ? query + 1 + c->keys - c->queries : c->keys;
+    return seen < 0 ? 0 : seen;
+}
+static float chain_dot(const fold__kernels *f, const float *a, const float *b, int n)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < n; i++) sum = ma(f, a[i], b[i], sum);
+    return sum;
+}
+
+/* Weights of one query and head, times inverse; unless given, the largest score and the sum of exps are found. */
+static void weights_reference(const fold__kernels *f, const fold__attention_call *c, int head, int query, int given, float *weight, float *norm)
+{
+    const int seen = seen_by(c, query);
+    const float scale = c->scale != 0.0f ? c->scale : 1.0f / sqrtf((float)c->width);
+    float lane[16] = { 0.0f }, largest = -(float)INFINITY;
+    for (int j = 0; j < seen; j++) {
+        weight[j] = chain_dot(f, row_of(&c->query, query, head * c->width), row_of(&c->key, j, head * c->width), c->width);
+        largest = weight[j] > largest ? weight[j] : largest;
+    }
+    if (given) largest = norm[0];
+    for (int j = 0; j < seen; j++) {
+        const float x = ma(f, weight[j], scale, -(largest * scale));
+        if (x < -87.0f) weight[j] = 0.0f;
+        else f->map[FOLD__MAP_exp](&weight[j], &x, NULL, NULL, 0.0f, 1, 1, NULL);
+        lane[j % 16] = lane[j % 16] + weight[j];
+    }
+    norm[0] = largest;
+    if (!given) norm[1] = 0.0f + tree(lane);
+}
+
+static void forward_reference(const fold__kernels *f, const fold__attention_call *c)
+{
+    float *weight = floats((size_t)c->keys);
+    for (int head = 0; head < c->heads; head++)
+        for (int i = 0; i < c->queries; i++) {
+            const int seen = seen_by(c, i);
+            float norm[2] = { 0.0f, 0.0f };
+            if (seen) weights_reference(f, c, head, i, 0, weight, norm);
+            if (c->norms.base) memcpy(row_of(&c->norms, i, 2 * head), norm, sizeof norm);
+            for (int t = 0; t < c->value_width; t++) {
+                float sum = 0.0f;
+                for (int j = 0; j < seen; j++) sum = ma(f, weight[j], row_of(&c->value, j, head * c->value_width)[t], sum);
+                *row_of(&c->out, i, head * c->value_width + t) = seen ? sum * (1.0f / norm[1]) : 0.0f;
+            }
+        }
+    free(weight);
+}
+
+/* Adds what query i contributes to the chains of d_key and d_value, and writes its d_query. */
+static void backward_row_reference(const fold__kernels *f, const fold__attention_call *c, int head, int i, float *weight, float *slope)
+{
+    FOLD__NO_CONTRACT
+    const int seen = seen_by(c, i), qk = head * c->width, vo = head * c->value_width;
+    const float scale = c->scale != 0.0f ? c->scale : 1.0f / sqrtf((float)c->width), *d_out = row_of(&c->d_out, i, vo);
+    float lane[16] = { 0.0f }, *norm = row_of(&c->norms, i, 2 * head), mean;
+    if (seen) weights_reference(f, c, head, i, 1, weight, norm);
+    for (int j = 0; j < seen; j++) {
+        weight[j] = weight[j] * (1.0f / norm[1]);
+        slope[j] = chain_dot(f, d_out, row_of(&c->value, j, vo), c->value_width);
+        lane[j % 16] = ma(f, weight[j], slope[j], lane[j % 16]);
+    }
+    mean = 0.0f + tree(lane);
+    for (int j = 0; j < seen; j++) slope[j] = (weight[j] * (slope[j] - mean)) * scale;
+    for (int t = 0; t < c->width; t++) {
+        float sum = 0.0f;
+        for (int j = 0; j < seen; j++) sum = ma(f, slope[j], row_of(&c->key, j, qk)[t], sum);
+        if (c->d_query.base) *row_of(&c->d_query, i, qk + t) = sum;
+        for (int j = 0; j < seen && c->d_key.base; j++) {
+            float *to = row_of(&c->d_key, j, qk + t);
+            *to = ma(f, slope[j], row_of(&c->query, i, qk)[t], *to);
+        }
+    }
+    for (int j = 0; j < seen && c->d_value.base; j++)
+        for (int t = 0; t < c->value_width; t++) {
+            float *to = row_of(&c->d_value, j, vo + t);
+            *to = ma(f, weight[j], d_out[t], *to);
+        }
+}
+
+static void backward_reference(const fold__kernels *f, const fold__attention_call *c)
+{
+    float *weight = floats((size_t)c->keys), *slope = floats((size_t)c->keys);
+    for (int j = 0; j < c->keys; j++) {
+        if (c->d_key.base) memset(row_of(&c->d_key, j, 0), 0, (size_t)(c->heads * c->width) * sizeof(float));
+        if (c->d_value.base) memset(row_of(&c->d_value, j, 0), 0, (size_t)(c->heads * c->value_width) * sizeof(float));
+    }
+    for (int head = 0; head < c->heads; head++)
+        for (int i = 0; i < c->queries; i++) backward_row_reference(f, c, head, i, weight, slope);
+    free(weight); free(slope);
+}
+
+static int attention_size(void)
+{
+    switch (rnd() % 8u) {
+    case 0: return below(2);
+    case 1: return below(200);
+    case 2: return 16 * below(6);
+    default: return below(45);
+    }
+}
+
+/* Rows of inf or NaN, somewhere: who does not see them must not notice. */
+static void attention_poison(attention *a)
+{
+    for (int i = QUERY; i <= D_OUT; i++)
+        for (int n = below(3); n > 0 && a->o[i].rows; n--) {
+            const int row = below(a->o[i].rows), all = below(2), col = below(a->o[i].width);
+            for (int t = 0; t < a->o[i].width; t++)
+                if (all || t == col) *row_of(&a->o[i].r, row, t) = rnd() % 3u ? (float)NAN : rnd() % 2u ? (float)INFINITY : -(float)INFINITY;
+        }
+}
+
+/* Both in parts of the heads, each with scratch of its own that holds anything. */
+static void attention_run(const fold__kernels *f, const fold__attention_call *c, int backward)
+{
+    const int part = below(c->heads + 1);
+    for (int i = 0; i < 2; i++) {
+        float *scratch = floats(f->attention_floats(c, backward));
+        (backward ? f->attention_backward : f->attention_forward)(c, i ? part : 0, i ? c->heads : part, scratch);
+        free(scratch);
+    }
+}
+
+static void attention_compare(const fold__kernels *f, const attention *got, const attention *want, const char *what)
+{
+    for (int i = 0; i < OPERANDS; i++)
+        for (size_t at = 0; at < want->o[i].size; at++) {
+            const float a = got->o[i].r.base[at], b = want->o[i].r.base[at];
+            const int ok = same(a, b) || (i == NORMS && a == b); /* the largest score may be 0 of either sign */
+            check(ok, what, f->name, i, want->call.queries, want->call.keys);
+            if (!ok) return;
+        }
+}
+
+static void test_attention(const fold__kernels *f, int tries)
+{
+    static const int widths[] = { 1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 17, 20, 24, 31, 32, 33, 40, 48, 64, 80 };
+    const int n_widths = (int)(sizeof widths / sizeof *widths);
+    for (int t = 0; t < tries; t++) {
+        const int queries = attention_size(), keys = below(3) ? queries : attention_size(), heads = 1 + below(below(4) ? 2 : 8);
+        const int width = widths[below(n_widths)], value_width = below(2) ? width : widths[below(n_widths)];
+        attention want = attention_new(queries, keys, heads, width, value_width, below(2)), got;
+        if (below(3) == 0) want.call.scale = 0.25f + (float)below(100) / 16.0f;
+        if (below(4) == 0) attention_poison(&want);
+        got = attention_copy(&want);
+        forward_reference(f, &want.call);
+        attention_run(f, &got.call, 0);
+        attention_compare(f, &got, &want, want.call.causal ? "causal attention" : "attention");
+        if (below(4) == 0) { want.call.d_query.base = got.call.d_query.base = NULL; }
+        if (below(4) == 0) { want.call.d_key.base = got.call.d_key.base = NULL; }
+        if (below(4) == 0) { want.call.d_value.base = got.call.d_value.base = NULL; }
+        backward_reference(f, &want.call);
+        attention_run(f, &got.call, 1);
+        attention_compare(f, &got, &want, want.call.causal ? "causal attention, backward" : "attention, backward");
+        attention_free(&want); attention_free(&got);
+    }
+}
+
 static double d_exp(double x) { return exp(x); }
 static double d_log(double x) { return log(x); }
 static double d_tanh(double x) { return tanh(x); }
@@ -578,6 +792,7 @@ static void test_set(const fold__kernels *f, int share)
     RUN(test_domains(f));
     RUN(test_gelu_slope(f));
     RUN(test_fma(f, 30000 / share));
+    RUN(test_attention(f, 1000 / share));
 }
 
 /* Against the first set of the same arithmetic: under FOLD_REPRODUCIBLE that is the portable one for all. */
