@@ -141,7 +141,7 @@ extern "C" {
 #define FOLD_MAX_CELL_IN 16 /* fixed inputs of a cell */
 #define FOLD_MAX_LIST 4  /* components of the elements of a cell's list */
 #define FOLD_MAX_OUT 8   /* outputs of one op or cell */
-#define FOLD_ALL (-1)    /* axis: reduce over all axes */
+#define FOLD_ALL 0x7fffffff /* axis: over all of them. Axes below 0 count from the end: -1 is the last */
 
 typedef enum fold_status {
     FOLD_OK,
@@ -448,8 +448,10 @@ FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > h
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);              /* over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over the last axis */
-/* Over one axis, which disappears, or over all by FOLD_ALL, which gives [1]. fold_amax is the largest; its
-   gradient goes to the first that is.
+/* Over one axis, which disappears, or over all by FOLD_ALL, which gives [1]. fold_amax is the largest and
+   fold_amin the smallest; their gradient goes to the first that is. fold_variance is the mean square of what
+   differs from the mean (divided by the number of values, not by one less), fold_logsumexp log sum e^x, and
+   fold_prod the product, one factor after the other.
    Sums and means of many values are accurate: here and in fold_sum_n, fold_mean_n, fold_list_sum and
    fold_list_mean at most 32 values are added one after the other. Longer sums are made of blocks that are
    joined by pairs: blocks of 512 for values that lie side by side (16 interleaved sums of 32), blocks of 32
@@ -458,6 +460,12 @@ FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over 
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);
+FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);
+FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);
+FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis);
+FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);
+/* Of the shape of x: the sum of the values up to and with this one along an axis, one after the other. */
+FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis (Ba et al. 2016), whose length gain and
    bias have. Outside inference models a gain that is all zeros because it was given no values is an error:
    fold_gain_new makes ones. Who wants zeros says so, by FOLD_INIT_CONSTANT or fold_param_desc.values. */
@@ -486,12 +494,12 @@ FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* along
 /* n equal shapes of rank at most 3 give [n, shape], a copy; and back: n windows, of a vector's values [1]. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
-/* A part of an axis: a window of axis 0, a copy of another. */
+/* A part of an axis: a window of axis 0, a copy of another. A start below 0 counts from the axis' end. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal windows of axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape);  /* a window */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* a copy */
-FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index);      /* one element, [1] */
+FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index);      /* one element, [1]; -1: the last */
 /* condition > 0 ? a : b; equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x);
@@ -5970,6 +5978,12 @@ static fold__axis fold__around(const fold_shape *shape, int axis)
         *(dim < axis ? &extent.outer : dim == axis ? &extent.length : &extent.inner) *= shape->dim[dim];
     return extent;
 }
+static const char *fold__infer_along(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
+{
+    (void)count;
+    out[0] = in[0];
+    return attr[0] < 0 || attr[0] >= in[0].rank ? "there is no such axis" : NULL;
+}
 static const char *fold__infer_axis(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
@@ -5985,24 +5999,67 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     out->dim[--out->rank] = 0;
     return NULL;
 }
-static void fold__sum_axis(const fold_op_call *call, int mean)
+/* A value's lines of `inner` floats for one outer index, summed. */
+static void fold__sum_lines(const fold__kernels *kernels, const fold__axis *axis, float *out, float *in)
 {
-    FOLD__NO_CONTRACT
+    const fold_rows lines = { in, axis->inner, NULL };
+    if (axis->inner == 1)
+        out[0] = fold__sum(kernels, in, (size_t)axis->length);
+    else
+        fold__sum_rows(kernels, out, (size_t)axis->inner, &lines, 0, axis->length);
+}
+static void fold__mean_lines(const fold__kernels *kernels, const fold__axis *axis, float *out, float *in)
+{
+    fold__sum_lines(kernels, axis, out, in);
+    kernels->map[FOLD__MAP_scale](out, out, NULL, NULL, 1.0f / (float)axis->length, (size_t)axis->inner, 1,
+                                  NULL);
+}
+
+/* What an op over an axis sees at once: the lines of one outer index. out and dout are one line, or as many as
+   in. In backward din is there, and of in and out what the op asks for. */
+typedef struct fold__lines {
+    const fold__kernels *kernels;
+    fold__axis axis;
+    float *in, *out, *dout, *din, *scratch;
+} fold__lines;
+static float *fold__part_of(const fold_rows *rows, int row, size_t at)
+{
+    float *values = fold_row(rows, row);
+    return values ? values + at : NULL;
+}
+static void fold__each_lines(const fold_op_call *call, int backward, void (*over)(const fold__lines *lines))
+{
     const fold__axis axis = fold__around(&call->in_shape[0], call->attr[0]);
-    const size_t inner = (size_t)axis.inner, length = (size_t)axis.length;
-    const float factor = 1.0f / (float)axis.length;
-    for (int row = 0; row < call->rows; row++) {
-        fold_rows input = { fold_row(&call->in[0], row), (ptrdiff_t)inner, NULL };
-        float *out = fold_row(&call->out[0], row);
-        for (int output = 0; output < axis.outer; output++, out += inner, input.base += inner * length) {
-            if (inner == 1)
-                out[0] = fold__sum(fold__engine_of(call)->kernels, input.base, length);
-            else
-                fold__sum_rows(fold__engine_of(call)->kernels, out, inner, &input, 0, axis.length);
-            if (mean)
-                FOLD__MAP(call, scale)(out, out, NULL, NULL, factor, inner, 1, NULL);
+    const size_t in_step = (size_t)axis.length * (size_t)axis.inner,
+                 out_step = (size_t)(fold__out_size(call) / axis.outer);
+    fold__lines lines = { fold__engine_of(call)->kernels, axis, NULL, NULL, NULL, NULL, call->scratch };
+    for (int row = 0; row < call->rows; row++)
+        for (size_t block = 0; block < (size_t)axis.outer; block++) {
+            lines.in = fold__part_of(&call->in[0], row, block * in_step);
+            lines.out = fold__part_of(&call->out[0], row, block * out_step);
+            lines.dout = backward ? fold__part_of(&call->dout[0], row, block * out_step) : NULL;
+            lines.din = backward ? fold__part_of(&call->din[0], row, block * in_step) : NULL;
+            over(&lines);
         }
+}
+/* Both passes of an op over an axis, made of what they do with one outer index' lines. */
+#define FOLD__OVER_AXIS(name)                                      \
+    static void fold__##name##_forward(const fold_op_call *call)   \
+    {                                                              \
+        fold__each_lines(call, 0, fold__##name##_lines);           \
+    }                                                              \
+    static void fold__##name##_backward(const fold_op_call *call)  \
+    {                                                              \
+        fold__each_lines(call, 1, fold__##name##_lines_grad);      \
     }
+
+static void fold__sum_over(const fold__lines *lines)
+{
+    fold__sum_lines(lines->kernels, &lines->axis, lines->out, lines->in);
+}
+static void fold__mean_over(const fold__lines *lines)
+{
+    fold__mean_lines(lines->kernels, &lines->axis, lines->out, lines->in);
 }
 static void fold__sum_axis_grad(const fold_op_call *call, int mean)
 {
@@ -6017,46 +6074,146 @@ static void fold__sum_axis_grad(const fold_op_call *call, int mean)
                 FOLD__MAP(call, scale)(din, dout, NULL, NULL, factor, inner, 1, NULL);
     }
 }
-static void fold__sum_forward(const fold_op_call *call) { fold__sum_axis(call, 0); }
+static void fold__sum_forward(const fold_op_call *call) { fold__each_lines(call, 0, fold__sum_over); }
 static void fold__sum_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 0); }
-static void fold__mean_forward(const fold_op_call *call) { fold__sum_axis(call, 1); }
+static void fold__mean_forward(const fold_op_call *call) { fold__each_lines(call, 0, fold__mean_over); }
 static void fold__mean_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 1); }
 
-static size_t fold__first_largest(const float *in, const fold__axis *axis)
+/* Where in a line the first largest is (sign 1), or the first smallest (sign -1). */
+static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
-    size_t best = 0;
-    for (int i = 1; i < axis->length; i++)
-        if (in[(size_t)i * (size_t)axis->inner] > in[best])
-            best = (size_t)i * (size_t)axis->inner;
+    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
+    size_t best = column;
+    for (size_t at = column + inner; at < size; at += inner)
+        if (sign * lines->in[at] > sign * lines->in[best])
+            best = at;
     return best;
 }
-static void fold__amax_forward(const fold_op_call *call)
+static void fold__extreme_lines(const fold__lines *lines, float sign)
 {
-    const fold__axis axis = fold__around(&call->in_shape[0], call->attr[0]);
-    for (int row = 0; row < call->rows; row++) {
-        float *out = fold_row(&call->out[0], row);
-        for (int output = 0; output < axis.outer; output++)
-            for (int column = 0; column < axis.inner; column++) {
-                const float *in = fold_row(&call->in[0], row) +
-                                  (size_t)output * (size_t)axis.length * (size_t)axis.inner + column;
-                *out++ = in[fold__first_largest(in, &axis)];
-            }
-    }
+    for (size_t column = 0; column < (size_t)lines->axis.inner; column++)
+        lines->out[column] = lines->in[fold__first_of(lines, column, sign)];
 }
-static void fold__amax_backward(const fold_op_call *call)
+static void fold__extreme_lines_grad(const fold__lines *lines, float sign)
 {
-    const fold__axis axis = fold__around(&call->in_shape[0], call->attr[0]);
-    for (int row = 0; row < call->rows; row++) {
-        const float *dout = fold_row(&call->dout[0], row), *in = fold_row(&call->in[0], row);
-        float *din = fold_row(&call->din[0], row);
-        memset(din, 0, (size_t)fold__in_size(call, 0) * sizeof(float));
-        for (int output = 0; output < axis.outer; output++)
-            for (int column = 0; column < axis.inner; column++) {
-                const size_t at = (size_t)output * (size_t)axis.length * (size_t)axis.inner + (size_t)column;
-                din[at + fold__first_largest(in + at, &axis)] = *dout++;
-            }
-    }
+    const size_t inner = (size_t)lines->axis.inner;
+    memset(lines->din, 0, inner * (size_t)lines->axis.length * sizeof(float));
+    for (size_t column = 0; column < inner; column++)
+        lines->din[fold__first_of(lines, column, sign)] = lines->dout[column];
 }
+static void fold__amax_lines(const fold__lines *lines) { fold__extreme_lines(lines, 1); }
+static void fold__amax_lines_grad(const fold__lines *lines) { fold__extreme_lines_grad(lines, 1); }
+static void fold__amin_lines(const fold__lines *lines) { fold__extreme_lines(lines, -1); }
+static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_lines_grad(lines, -1); }
+FOLD__OVER_AXIS(amax)
+FOLD__OVER_AXIS(amin)
+
+/* to = from - less, the same `inner` floats from every line. */
+static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
+{
+    for (int line = 0; line < axis->length; line++)
+        for (int column = 0; column < axis->inner; column++)
+            *to++ = *from++ - less[column];
+}
+/* values *= factor, the same `inner` floats in every line. */
+static void fold__lines_times(const fold__axis *axis, float *values, const float *factor)
+{
+    for (int line = 0; line < axis->length; line++)
+        for (int column = 0; column < axis->inner; column++)
+            *values++ *= factor[column];
+}
+static void fold__variance_lines(const fold__lines *lines)
+{
+    const size_t size = (size_t)lines->axis.inner * (size_t)lines->axis.length;
+    float *difference = lines->scratch;
+    fold__mean_lines(lines->kernels, &lines->axis, lines->out, lines->in);
+    fold__lines_less(&lines->axis, difference, lines->in, lines->out);
+    lines->kernels->map[FOLD__MAP_square](difference, difference, NULL, NULL, 0, size, 1, NULL);
+    fold__mean_lines(lines->kernels, &lines->axis, lines->out, difference);
+}
+static void fold__variance_lines_grad(const fold__lines *lines)
+{
+    const size_t inner = (size_t)lines->axis.inner;
+    float *means = lines->scratch;
+    fold__mean_lines(lines->kernels, &lines->axis, means, lines->in);
+    fold__lines_less(&lines->axis, lines->din, lines->in, means);
+    lines->kernels->map[FOLD__MAP_scale](means, lines->dout, NULL, NULL, 2.0f / (float)lines->axis.length,
+                                         inner, 1, NULL);
+    fold__lines_times(&lines->axis, lines->din, means);
+}
+FOLD__OVER_AXIS(variance)
+
+/* The largest of a line is subtracted before exp and added after log; an infinite one stays where it is. */
+static float fold__finite_or_zero(float value) { return value - value == 0 ? value : 0; }
+static void fold__logsumexp_lines(const fold__lines *lines)
+{
+    FOLD__NO_CONTRACT
+    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
+    float *exps = lines->scratch, *shift = exps + size;
+    for (size_t column = 0; column < inner; column++)
+        shift[column] = fold__finite_or_zero(lines->in[fold__first_of(lines, column, 1)]);
+    fold__lines_less(&lines->axis, exps, lines->in, shift);
+    lines->kernels->map[FOLD__MAP_exp](exps, exps, NULL, NULL, 0, size, 1, NULL);
+    fold__sum_lines(lines->kernels, &lines->axis, lines->out, exps);
+    lines->kernels->map[FOLD__MAP_log](lines->out, lines->out, NULL, NULL, 0, inner, 1, NULL);
+    for (size_t column = 0; column < inner; column++)
+        lines->out[column] = lines->out[column] + shift[column];
+}
+static void fold__logsumexp_lines_grad(const fold__lines *lines)
+{
+    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
+    float *shift = lines->scratch;
+    for (size_t column = 0; column < inner; column++)
+        shift[column] = fold__finite_or_zero(lines->out[column]);
+    fold__lines_less(&lines->axis, lines->din, lines->in, shift);
+    lines->kernels->map[FOLD__MAP_exp](lines->din, lines->din, NULL, NULL, 0, size, 1, NULL);
+    fold__lines_times(&lines->axis, lines->din, lines->dout);
+}
+FOLD__OVER_AXIS(logsumexp)
+
+static void fold__prod_lines(const fold__lines *lines)
+{
+    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
+    memcpy(lines->out, lines->in, inner * sizeof(float));
+    for (size_t at = inner; at < size; at += inner)
+        for (size_t column = 0; column < inner; column++)
+            lines->out[column] *= lines->in[at + column];
+}
+/* The product of all others, which a zero does not hide: of those before it times those behind. */
+static void fold__prod_lines_grad(const fold__lines *lines)
+{
+    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
+    float *running = lines->scratch;
+    for (size_t column = 0; column < inner; column++)
+        running[column] = 1.0f;
+    for (size_t at = 0; at < size; at += inner)
+        for (size_t column = 0; column < inner; column++) {
+            lines->din[at + column] = running[column];
+            running[column] *= lines->in[at + column];
+        }
+    memcpy(running, lines->dout, inner * sizeof(float));
+    for (size_t at = size; at > 0; at -= inner)
+        for (size_t column = 0; column < inner; column++) {
+            lines->din[at - inner + column] *= running[column];
+            running[column] *= lines->in[at - inner + column];
+        }
+}
+FOLD__OVER_AXIS(prod)
+
+static void fold__cumsum_lines(const fold__lines *lines)
+{
+    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
+    for (size_t at = 0; at < size; at++)
+        lines->out[at] = at < inner ? lines->in[at] : lines->out[at - inner] + lines->in[at];
+}
+static void fold__cumsum_lines_grad(const fold__lines *lines)
+{
+    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
+    for (size_t at = size; at-- > 0;)
+        lines->din[at] = at + inner < size ? lines->din[at + inner] + lines->dout[at] : lines->dout[at];
+}
+FOLD__OVER_AXIS(cumsum)
+#undef FOLD__OVER_AXIS
 
 /* y = exp(x - max x); returns max x, and the sum of y in *sum */
 static float fold__exp_row(const fold__kernels *kernels, float *out, const float *in, size_t count,
@@ -6719,6 +6876,11 @@ static void fold__hinge_backward(const fold_op_call *call)
     X(sum, 1, 1, FOLD__FLOW, 0, axis)                           \
     X(mean, 1, 1, FOLD__FLOW, 0, axis)                          \
     X(amax, 1, 1, 0, FOLD__IN, axis)                            \
+    X(amin, 1, 1, 0, FOLD__IN, axis)                            \
+    X(variance, 1, 1, 0, FOLD__IN, axis)                        \
+    X(logsumexp, 1, 1, 0, FOLD__IN | FOLD__OUT, axis)           \
+    X(prod, 1, 1, 0, FOLD__IN, axis)                            \
+    X(cumsum, 1, 1, FOLD__FLOW, 0, along)                       \
     X(layer_norm, 3, 0, 0, FOLD__IN, layer_norm)                \
     X(dropout, 1, 1, FOLD__RANDOM | FOLD__DATA, 0, same)        \
     X(sum_n, 1, 0, FOLD__LIST | FOLD__FLOW, 0, list)            \
@@ -6763,6 +6925,11 @@ static const char *fold__attr_name(uint32_t op, int index)
     case FOLD__OP_sum:
     case FOLD__OP_mean:
     case FOLD__OP_amax:
+    case FOLD__OP_amin:
+    case FOLD__OP_variance:
+    case FOLD__OP_logsumexp:
+    case FOLD__OP_prod:
+    case FOLD__OP_cumsum:
     case FOLD__OP_concat:
     case FOLD__OP_transpose: return "axis";
     case FOLD__OP_leaky: return "slope";
@@ -9524,21 +9691,23 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
         fold__fail(f, FOLD_BAD_ARGUMENT, "clip: from %g to %g holds no value", (double)low, (double)high);
     return fold_at_most(f, fold_at_least(f, x, low), high);
 }
-FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis)
-{
-    const int32_t attr[1] = { axis };
-    return fold__op(f, FOLD__OP_sum, &x, 1, attr, 0);
-}
-FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis)
-{
-    const int32_t attr[1] = { axis };
-    return fold__op(f, FOLD__OP_mean, &x, 1, attr, 0);
-}
-FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis)
-{
-    const int32_t attr[1] = { axis };
-    return fold__op(f, FOLD__OP_amax, &x, 1, attr, 0);
-}
+/* An axis below 0 counts from the end. */
+static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
+#define FOLD__OVER_AXIS(X) \
+    X(sum)                 \
+    X(mean) X(amax) X(amin) X(variance) X(logsumexp) X(prod) X(cumsum)
+#define FOLD__DEFINE_OVER_AXIS(name)                                                           \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int axis)                         \
+    {                                                                                          \
+        fold__operand operand;                                                                 \
+        if (!fold__operand_of(f, x, #name, &operand))                                          \
+            return fold__null;                                                                 \
+        const int32_t attr[1] = { fold__axis_of(fold__operand_shape(f, &operand), axis) };     \
+        return fold__op(f, FOLD__OP_##name, &x, 1, attr, 0);                                   \
+    }
+FOLD__OVER_AXIS(FOLD__DEFINE_OVER_AXIS)
+#undef FOLD__OVER_AXIS
+#undef FOLD__DEFINE_OVER_AXIS
 /* Whether a parameter still is the zeros that it is made of when nobody says what. Inference models wait for
    a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
@@ -9566,7 +9735,11 @@ FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fo
 }
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b)
 {
-    const int32_t attr[2] = { axis_a, axis_b };
+    fold__operand operand;
+    if (!fold__operand_of(f, x, "transpose", &operand))
+        return fold__null;
+    const fold_shape *shape = fold__operand_shape(f, &operand);
+    const int32_t attr[2] = { fold__axis_of(shape, axis_a), fold__axis_of(shape, axis_b) };
     return fold__op(f, FOLD__OP_transpose, &x, 1, attr, 0);
 }
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b)
@@ -9599,7 +9772,11 @@ static fold_node fold__indexed(fold_ctx *f, uint32_t op, fold_node node, int ind
 }
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index)
 {
-    return fold__indexed(f, FOLD__OP_pick, x, index);
+    fold__operand operand;
+    if (!fold__operand_of(f, x, "pick", &operand))
+        return fold__null;
+    const int size = (int)f->shapes[operand.shape].size;
+    return fold__indexed(f, FOLD__OP_pick, x, index < 0 && index >= -size ? index + size : index);
 }
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label)
 {
@@ -9664,7 +9841,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
     request.in = operands;
     request.n_in = (uint32_t)count;
     request.n_attr = 1;
-    request.attr[0] = axis;
+    request.attr[0] = fold__axis_of(fold__operand_shape(f, &operands[0]), axis);
     return fold__record(f, &request);
 }
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b)
@@ -9676,11 +9853,14 @@ FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b)
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length)
 {
     fold__operand operand;
-    const int32_t attr[3] = { axis, start, length };
     fold_shape out;
     if (!fold__operand_of(f, x, "slice", &operand))
         return fold__null;
     const fold_shape *shape = fold__operand_shape(f, &operand);
+    axis = fold__axis_of(shape, axis);
+    if (start < 0 && axis >= 0 && axis < shape->rank)
+        start += shape->dim[axis];
+    const int32_t attr[3] = { axis, start, length };
     const char *wrong = fold__infer_slice(shape, 1, attr, &out);
     if (wrong) {
         fold__fail_shapes(f, "slice", wrong, shape, 1);
@@ -17922,6 +18102,17 @@ static int fold__is_shown(const fold__view *view, uint32_t id)
 static int fold__is_leaf(const fold__view *view, uint32_t id) { return (view->at[id] & FOLD__LEAF) != 0; }
 static uint32_t fold__column(const fold__view *view, uint32_t id) { return (view->at[id] & ~FOLD__LEAF) - 1; }
 
+/* An attribute of an op: a number, or all axes. */
+static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
+{
+    if (fold__attr_is_float(op))
+        fold__put(text, "%g", (double)fold__attr_float(attr));
+    else if (op < FOLD__OP_COUNT && attr == FOLD_ALL)
+        fold__put(text, "all");
+    else
+        fold__put(text, "%d", (int)attr);
+}
+
 /* "linear(W, b)", "sum(axis 0)", "compose" */
 static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t sig)
 {
@@ -17940,10 +18131,7 @@ static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t si
         if (!name && signature->op < FOLD__OP_COUNT)
             continue;
         fold__put(text, "%s%s%s", open, name ? name : "", name ? " " : "");
-        if (fold__attr_is_float(signature->op))
-            fold__put(text, "%g", (double)fold__attr_float(program.op->attr[attribute]));
-        else
-            fold__put(text, "%d", (int)program.op->attr[attribute]);
+        fold__put_attr(text, signature->op, program.op->attr[attribute]);
         open = ", ";
     }
     if (*open == ',')
@@ -18224,12 +18412,9 @@ static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const f
             fold__put(text, "%s%s ", count++ ? ", " : "", name);
         else
             fold__put(text, "%sattribute %d ", count++ ? ", " : "", attribute);
-        if (fold__attr_is_float(one->op))
-            fold__put(text, "%g for %g", (double)fold__attr_float(program.op->attr[attribute]),
-                      (double)fold__attr_float(other_program.op->attr[attribute]));
-        else
-            fold__put(text, "%d for %d", (int)program.op->attr[attribute],
-                      (int)other_program.op->attr[attribute]);
+        fold__put_attr(text, one->op, program.op->attr[attribute]);
+        fold__put(text, " for ");
+        fold__put_attr(text, one->op, other_program.op->attr[attribute]);
     }
     for (int i = 0; i < 2; i++) {
         if (program.op->param[i] == other_program.op->param[i])

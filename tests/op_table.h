@@ -210,8 +210,8 @@ static around around_axis(const fold_shape *s, int axis)
 {
     around a = { 1, 1, 1 };
     for (int i = 0; i < s->rank; i++) {
-        if (axis == FOLD_ALL || i == axis) a.length *= s->dim[i];
-        else if (i < axis) a.outer *= s->dim[i];
+        if (axis == FOLD_ALL || i == axis || i == axis + s->rank) a.length *= s->dim[i];
+        else if (i < (axis < 0 ? axis + s->rank : axis)) a.outer *= s->dim[i];
         else a.inner *= s->dim[i];
     }
     return a;
@@ -231,6 +231,28 @@ static around around_axis(const fold_shape *s, int axis)
 REDUCTION(sum, 0, a + *x, a)
 REDUCTION(mean, 0, a + *x, a / s.length)
 REDUCTION(amax, *x, *x > a ? *x : a, a)
+REDUCTION(amin, *x, *x < a ? *x : a, a)
+REDUCTION(logsumexp, 0, a + exp(*x), log(a))
+REDUCTION(prod, 1, a * *x, a)
+RECORD(variance, fold_variance(f, X(0), c->attr[0]))
+static void reference_variance(const op_case *c, double *y)
+{
+    const around s = around_axis(&c->in[0].shape, c->attr[0]);
+    for (int i = 0; i < s.outer * s.inner; i++) {
+        const double *x = input(c, 0) + i / s.inner * s.length * s.inner + i % s.inner;
+        double mean = 0;
+        y[i] = 0;
+        for (int t = 0; t < s.length; t++) mean += x[t * s.inner] / s.length;
+        for (int t = 0; t < s.length; t++) y[i] += (x[t * s.inner] - mean) * (x[t * s.inner] - mean) / s.length;
+    }
+}
+RECORD(cumsum, fold_cumsum(f, X(0), c->attr[0]))
+static void reference_cumsum(const op_case *c, double *y)
+{
+    const around s = around_axis(&c->in[0].shape, c->attr[0]);
+    for (int i = 0; i < c->out_size; i++)
+        y[i] = input(c, 0)[i] + (i / s.inner % s.length ? y[i - s.inner] : 0);
+}
 
 static double log_sum_exp(const double *x, int n)
 {
@@ -366,7 +388,7 @@ static void reference_concat(const op_case *c, double *y)
     const around whole = around_axis(&c->out, c->attr[0]);
     for (int k = 0, before = 0; k < c->n_in; k++)
         for (int e = 0; e < c->in[k].count; e++) {
-            const int length = c->in[k].shape.dim[c->attr[0]] * whole.inner;
+            const int length = around_axis(&c->in[k].shape, c->attr[0]).length * whole.inner;
             const double *x = input(c, k) + e * size_of(c, k);
             for (int o = 0; o < whole.outer; o++)
                 memcpy(y + o * whole.length * whole.inner + before, x + o * length,
@@ -380,7 +402,7 @@ static void reference_slice(const op_case *c, double *y)
     const around s = around_axis(&c->in[0].shape, c->attr[0]);
     const int length = c->attr[2] * s.inner;
     for (int o = 0; o < s.outer; o++)
-        memcpy(y + o * length, input(c, 0) + (o * s.length + c->attr[1]) * s.inner,
+        memcpy(y + o * length, input(c, 0) + (o * s.length + (c->attr[1] + s.length) % s.length) * s.inner,
                (size_t)length * sizeof *y);
 }
 /* Several windows at once: first * last + middle. */
@@ -411,15 +433,15 @@ static void reference_transpose(const op_case *c, double *y)
     for (int at = 0; at < c->out_size; at++) {
         int index[FOLD_MAX_RANK], from = 0;
         for (int i = s->rank - 1, rest = at; i >= 0; rest /= c->out.dim[i--]) index[i] = rest % c->out.dim[i];
-        const int swap = index[c->attr[0]];
-        index[c->attr[0]] = index[c->attr[1]];
-        index[c->attr[1]] = swap;
+        const int a = (c->attr[0] + s->rank) % s->rank, b = (c->attr[1] + s->rank) % s->rank, swap = index[a];
+        index[a] = index[b];
+        index[b] = swap;
         for (int i = 0; i < s->rank; i++) from = from * s->dim[i] + index[i];
         y[at] = input(c, 0)[from];
     }
 }
 static int some_index(const op_case *c, int n) { return (c->variety * 5 + 2) % n; }
-RECORD(pick, fold_pick(f, X(0), some_index(c, size_of(c, 0))))
+RECORD(pick, fold_pick(f, X(0), some_index(c, size_of(c, 0)) - (c->variety % 2 ? size_of(c, 0) : 0)))
 static void reference_pick(const op_case *c, double *y) { y[0] = input(c, 0)[some_index(c, size_of(c, 0))]; }
 RECORD(lookup, fold_lookup(f, c->param[0], some_index(c, c->in[0].shape.dim[0])))
 static void reference_lookup(const op_case *c, double *y)
@@ -605,10 +627,14 @@ SPECS(broadcast, "1 1", "7 7", "16 16", "100 100", "3x5 3x5", "2x3x4x5 2x3x4x5",
       "4x1 1", "7 s7", "s5 3x5 -> 3x5", "6 S6", "1 s1", "s8 s8", "7 n7", "n7 7", "n3x5 5", "31 p31",
       "p1 9 -> 9", "3x4 q3x4", "s8 p8", "1 1x1 -> 1x1", "1x1 1", "1x1 1x1x1 -> 1x1x1", "2x1 1x2x1 -> 1x2x1")
 SPECS(last_axis_of, "1", "5", "16", "17", "100", "3x5", "2x3x17", "s5", "p16")
-SPECS(axes, "1 -> 1 @0", "7 -> 1 @0", "7 -> 1 @-1", "100 -> 1 @0", "3x5 -> 5 @0", "3x5 -> 3 @1",
-      "3x5 -> 1 @-1", "2x3x4 -> 3x4 @0", "2x3x4 -> 2x4 @1", "2x3x4 -> 2x3 @2", "2x3x4 -> 1 @-1",
+SPECS(axes, "1 -> 1 @0", "7 -> 1 @0", "7 -> 1 @-1", "7 -> 1 @all", "100 -> 1 @0", "3x5 -> 5 @0", "3x5 -> 3 @1",
+      "3x5 -> 1 @all", "3x5 -> 3 @-1", "2x3x4 -> 3x4 @0", "2x3x4 -> 2x4 @1", "2x3x4 -> 2x3 @2", "2x3x4 -> 1 @all", "2x3x4 -> 2x4 @-2",
       "2x3x4x5 -> 3x4x5 @0", "2x3x4x5 -> 2x4x5 @1", "2x3x4x5 -> 2x3x5 @2", "2x3x4x5 -> 2x3x4 @3",
       "1x17 -> 17 @0", "17x1 -> 17 @1", "4x16 -> 4 @1", "31x20 -> 20 @0", "s5 -> 1 @0", "p3x4 -> 4 @0")
+SPECS(along, "1 @0", "7 @0", "7 @-1", "100 @0", "3x5 @0", "3x5 @1", "2x3x4 @0", "2x3x4 @1", "2x3x4 @-1", "2x3x4x5 @-3",
+      "1x17 @0", "s5 @0", "p3x4 @0")
+SPECS(few, "1 -> 1 @0", "7 -> 1 @all", "3x5 -> 5 @0", "3x5 -> 3 @-1", "2x3x4 -> 2x4 @1", "1x17 -> 17 @0", "s5 -> 1 @0",
+      "p3x4 -> 4 @0")
 SPECS(products, "3x4 4x5 -> 3x5", "4 4x5 -> 5", "3x4 4 -> 3", "1x1 1x1", "2x17 17x16 -> 2x16",
       "16x5 5x31 -> 16x31", "7x15 15x1 -> 7x1", "20x33 33x20 -> 20x20", "4x4 =4x4", "3x4 s4x5 -> 3x5",
       "s3x4 4x5 -> 3x5", "s3x4 4 -> 3", "3x4 p4x5 -> 3x5", "4 p4x5 -> 5", "s3x4 p4x5 -> 3x5",
@@ -635,14 +661,14 @@ SPECS(gated, "3 *5 W8x5 b5 -> 5 @0", "3 *5 W8x5 b5 -> 5 @1", "16 *17 W33x17 b17 
 SPECS(gated_max, "3 *5 W8x5 b5 -> 5 @2", "16 *17 W33x17 b17 -> 17 @2")
 SPECS(several_lists, "*5 *5", "*17 *1 *17", "*3x4 *3x4 *1 *3x4")
 SPECS(concats, "5 -> 5 @0", "3 4 -> 7 @0", "3 4 5 -> 12 @0", "3 =3 -> 6 @0", "9*1 -> 9 @0", "40*3 -> 120 @0",
-      "2x3 1x3 -> 3x3 @0", "2x3 2x4 -> 2x7 @1", "2x3x2 2x1x2 -> 2x4x2 @1", "2x2x3 2x2x4 2x2x1 -> 2x2x8 @2",
+      "2x3 1x3 -> 3x3 @0", "2x3 2x4 -> 2x7 @1", "2x3 2x4 -> 2x7 @-1", "2x3x2 2x1x2 -> 2x4x2 @1", "2x2x3 2x2x4 2x2x1 -> 2x2x8 @2",
       "3 s4 -> 7 @0", "3 p4 -> 7 @0")
-SPECS(slices, "7 -> 3 @0,2,3", "7 -> 7 @0,0,7", "20 -> 17 @0,1,17", "4x5 -> 2x5 @0,1,2", "4x5 -> 4x2 @1,3,2",
+SPECS(slices, "7 -> 3 @0,2,3", "7 -> 3 @0,-4,3", "4x5 -> 4x2 @-1,-2,2", "4x5 -> 2x5 @-2,1,2", "7 -> 7 @0,0,7", "20 -> 17 @0,1,17", "4x5 -> 2x5 @0,1,2", "4x5 -> 4x2 @1,3,2",
       "2x3x4 -> 2x3x1 @2,1,1", "2x3x4 -> 2x2x4 @1,1,2", "s7 -> 3 @0,2,3", "p7 -> 3 @0,2,3")
 SPECS(splits, "6 -> 3 @2", "5 -> 5 @1", "15 -> 5 @3", "64 -> 4 @16", "64 -> 1 @64", "6x4 -> 2x4 @3",
       "s6 -> 2 @3")
 SPECS(reshapes, "6 -> 2x3", "2x3 -> 6", "2x3x4 -> 4x6", "1 -> 1x1x1x1", "s6 -> 3x2", "p6 -> 3x2")
-SPECS(transposes, "3x5 -> 5x3 @0,1", "2x3x4 -> 4x3x2 @0,2", "2x3x4 -> 3x2x4 @1,0", "2x3x4x5 -> 2x5x4x3 @1,3",
+SPECS(transposes, "3x5 -> 5x3 @0,1", "3x5 -> 5x3 @-1,-2", "2x3x4 -> 4x3x2 @0,2", "2x3x4 -> 3x2x4 @1,0", "2x3x4x5 -> 2x5x4x3 @1,3",
       "3x3 @0,0", "17x16 -> 16x17 @0,1", "1x9 -> 9x1 @0,1", "s3x5 -> 5x3 @0,1")
 SPECS(scalars, "1 -> 1", "7 -> 1", "100 -> 1", "3x5 -> 1", "s7 -> 1", "p7 -> 1")
 SPECS(selects, "c5 5 5", "c17 17 17", "c3x4 3x4 3x4", "c5 s5 5", "c5 5 p5", "c1 1 1")
@@ -708,6 +734,11 @@ static const op_row rows[] = {
     ROW(sum, axes, -2, 2, 1e-5),
     ROW(mean, axes, -2, 2, 1e-5),
     ROW(amax, axes, -2, 2, 1e-5),
+    ROW(amin, axes, -2, 2, 1e-5),
+    ROW(variance, axes, -2, 2, 1e-5),
+    ROW(logsumexp, axes, -4, 4, 1e-5),
+    ROW(prod, few, -2, 2, 1e-5),
+    ROW(cumsum, along, -2, 2, 1e-5),
     ROW(softmax, last_axis_of, -4, 4, 1e-5),
     ROW(log_softmax, last_axis_of, -4, 4, 1e-5),
     ROW(layer_norm, norms, -2, 2, 5e-5),
@@ -791,8 +822,8 @@ static void parse(op_case *c, const op_row *row, const char *spec)
         spec += *spec == ' ';
     }
     for (int i = 0; *spec++; i++) {
-        char *end;
-        c->attr[i] = (int)strtol(spec, &end, 10);
+        char *end = (char *)(uintptr_t)spec + 3;
+        c->attr[i] = strncmp(spec, "all", 3) ? (int)strtol(spec, &end, 10) : FOLD_ALL;
         spec = end;
     }
     c->out_size = floats_of(&c->out);

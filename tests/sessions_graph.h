@@ -10,7 +10,7 @@
     X(softplus, 9, 1, 0.7f) X(softmax, 9, 0, 1) X(log_softmax, 9, 2, 5) X(stop_gradient, 9, 1, 0)  \
     X(gelu_erf, 9, 1, 0) X(silu, 9, 1, 0) X(sin, 99, 0, 1) X(cos, 99, 0, 1) X(floor, 99, 1, 1)
 #define BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max)
-#define REDUCE(X) X(sum) X(mean) X(amax)
+#define REDUCE(X) X(sum) X(mean) X(amax) X(amin) X(variance) X(logsumexp) X(prod)
 #define PAIR(X) X(dot) X(squared_error) X(bce) X(softmax_kl)
 #define INDEXED(X) X(pick) X(softmax_xent) X(hinge)
 #define LISTS(X) X(sum_n) X(mean_n) X(max_n)
@@ -36,6 +36,7 @@
     X(scale, out[0] = fold_scale(f, in[0], x))                                                               \
     X(shift, out[0] = fold_shift(f, in[0], x))                                                               \
     X(leaky_relu, out[0] = fold_leaky_relu(f, in[0], x))                                                     \
+    X(cumsum, out[0] = fold_cumsum(f, in[0], i0))                                                            \
     X(elu, out[0] = fold_elu(f, in[0], x))                                                                   \
     X(pow, out[0] = fold_pow(f, in[0], x))                                                                   \
     X(at_least, out[0] = fold_at_least(f, in[0], x))                                                         \
@@ -374,10 +375,17 @@ static int grow_indexed(gen *g, int op, int v)
                      data_below(g, size_of(shape_of(g, v))), 0);
 }
 
+/* One of a value's axes, or all. */
+static int some_axis(gen *g, int rank)
+{
+    const int axis = below(g, rank + 1);
+    return axis < rank ? axis : FOLD_ALL;
+}
+
 static int grow_reduce(gen *g, int op, int v, int axis)
 {
     fold_shape s = shape_of(g, v);
-    const float factor = op == OP_sum ? (float)size_of(s) : 1;
+    const float factor = op == OP_sum || op == OP_logsumexp ? (float)size_of(s) : 1;
     if (axis == FOLD_ALL || s.rank == 1) {
         s = fold_shape1(1);
     } else {
@@ -672,7 +680,12 @@ static void grow(gen *g)
     switch (op) {
     case OP_sum:
     case OP_mean:
-    case OP_amax: grow_reduce(g, op, v, below(g, s.rank + 1) - 1); break;
+    case OP_amax:
+    case OP_amin: grow_reduce(g, op, v, some_axis(g, s.rank)); break;
+    case OP_variance:
+    case OP_logsumexp:
+    case OP_prod: grow_reduce(g, op, soft(g, v, 1), some_axis(g, s.rank)); break;
+    case OP_cumsum: emit_with(g, op, s, bound_of(g, v) * (float)size_of(s), v, below(g, s.rank), 0); break;
     case OP_softmax_xent:
     case OP_hinge:
         if (s.rank == 1)

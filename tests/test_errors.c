@@ -454,6 +454,11 @@ typedef struct given {
     X(NODE, fold_sum, (f, node, g->n)) \
     X(NODE, fold_mean, (f, node, g->n)) \
     X(NODE, fold_amax, (f, node, g->n)) \
+    X(NODE, fold_amin, (f, node, g->n)) \
+    X(NODE, fold_variance, (f, node, g->n)) \
+    X(NODE, fold_logsumexp, (f, node, g->n)) \
+    X(NODE, fold_prod, (f, node, g->n)) \
+    X(NODE, fold_cumsum, (f, node, g->n)) \
     X(NODE, fold_layer_norm, (f, node, param, param)) \
     X(NODE, fold_dropout, (f, node, 0.5f)) \
     X(NODE, fold_sum_n, (f, g->nodes, g->n)) \

@@ -215,8 +215,8 @@ static void splits(void)
     r[k++] = fold_linear(f, a, n.V, none);
     r[k++] = fold_linear(f, b, n.V, none);
     r[k++] = fold_linear(f, a, W2, none);
-    r[k++] = fold_sum(f, c, 0);
-    r[k++] = fold_sum(f, c, 1);
+    r[k++] = fold_sum(f, c, -2);
+    r[k++] = fold_sum(f, c, FOLD_ALL);
     r[k++] = fold_leaky_relu(f, a, 0.5f);
     r[k++] = fold_leaky_relu(f, b, 0.25f);
     r[k++] = fold_neg(f, a);
@@ -234,7 +234,7 @@ static void splits(void)
                     "  2. 1 x linear(W2): [4] -> [3]; unlike 1: parameter W2 for V\n"
                     "sum: 2 signatures\n"
                     "  1. 1 x sum(axis 0): [2 x 3] -> [3]\n"
-                    "  2. 1 x sum(axis 1): [2 x 3] -> [2]; unlike 1: axis 1 for 0\n"
+                    "  2. 1 x sum(axis all): [2 x 3] -> [1]; unlike 1: axis all for 0\n"
                     "leaky: 2 signatures\n"
                     "  1. 1 x leaky(slope 0.5): [4] -> [4]\n"
                     "  2. 1 x leaky(slope 0.25): [4] -> [4]; unlike 1: slope 0.25 for 0.5\n"

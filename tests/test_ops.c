@@ -325,6 +325,8 @@ static void test_product_sizes(void)
 
 RECORD(at_least, fold_at_least(f, X(0), (float)c->attr[0]))
 RECORD(at_most, fold_at_most(f, X(0), (float)c->attr[0]))
+RECORD(amin_b, fold_amin(f, X(1), 0))
+RECORD(prod_b, fold_prod(f, fold_slice(f, X(1), 0, 0, 4), FOLD_ALL))
 RECORD(stopped, fold_mul(f, X(0), fold_stop_gradient(f, X(1))))
 
 enum { TIED = 5 };
@@ -347,6 +349,10 @@ static const tie ties[] = {
     { "min", record_min, 0, { 0, 0, 1, 0, 0 }, { 1, 1, 0, 1, 1 } },
     { "max", record_max, 0, { 0, 0, 0, 0, 1 }, { 1, 1, 1, 1, 0 } },
     { "amax", record_amax, 0, { 0, 1, 0, 0, 0 }, { 0 } },
+    { "amin", record_amin, 0, { 0, 0, 0, 1, 0 }, { 0 } },
+    { "amin of two", record_amin_b, 0, { 0 }, { 0, 0, 0, 1, 0 } },
+    { "prod with zeros", record_prod, 0, { 0, 0, 0, 0, 0 }, { 0 } },
+    { "prod with a zero", record_prod_b, 0, { 0 }, { -2, 0, 0, 0, 0 } },
     { "max_n", record_max_n, 0, { 1, 1, 0, 1, 1 }, { 0, 0, 1, 0, 0 } },
     { "huber", record_huber, 50, { 0, 0, -0.5f, 0, 0.5f }, { 0, 0, 0.5f, 0, -0.5f } },
     { "stop_gradient", record_stopped, 0, { 0, 1, 2, -1, -1 }, { 0 } },
@@ -381,6 +387,28 @@ static void test_tie(const tie *t, const mode *how)
 static void test_ties(void)
 {
     for (int i = 0; i < (int)(sizeof ties / sizeof *ties) * 2; i++) test_tie(&ties[i / 2], &modes[i % 2]);
+}
+
+/* Where exp would overflow, or a largest value is infinite. */
+static void test_logsumexp_far(void)
+{
+    const float inf = (float)INFINITY, x[5][2] = { { 1000, 1000 }, { -inf, -inf }, { inf, 1 }, { -inf, 3 }, { -2000, -inf } };
+    const float want[5] = { 1000.69315f, -inf, inf, 3, -2000 }, slope[5][2] = { { 0.5f, 0.5f }, { 0 }, { inf, 0 }, { 0, 1 }, { 1, 0 } };
+    fold_model *m = fold_model_new(NULL);
+    for (int how = 0; how < 2; how++) {
+        fold_ctx *f = new_ctx(m, &modes[how], 1);
+        for (int i = 0; i < 5; i++) {
+            fold_ctx_reset(f);
+            const fold_node in = fold_input(f, x[i], 2), y = fold_logsumexp(f, in, FOLD_ALL);
+            fold_keep_grad(f, in);
+            CHECK_SAYS(!fold_backward(f, y), "%s", fold_ctx_message(f));
+            CHECK_SAYS(fold_scalar(f, y) == want[i], "of %d: %.9g", i, (double)fold_scalar(f, y));
+            for (int k = 0; k < 2 && i != 2; k++)
+                CHECK_SAYS(fabs((double)(fold_grad(f, in)[k] - slope[i][k])) < 1e-4, "slope of %d: %g", i, (double)fold_grad(f, in)[k]);
+        }
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
 }
 
 /* ---- kept gradients ----------------------------------------------------------------------------- */
@@ -930,7 +958,13 @@ static void test_bad_shapes(void)
     BAD(fold_select(f, n.v3, n.v3, n.v4), BAD_SHAPE, "select", "[3], [3], [4]");
     BAD(fold_sum(f, n.v3, 1), BAD_SHAPE, "sum", "no such axis");
     BAD(fold_mean(f, n.m23, 2), BAD_SHAPE, "mean", "[2 x 3]");
-    BAD(fold_amax(f, n.m23, -2), BAD_SHAPE, "amax", "no such axis");
+    BAD(fold_amax(f, n.m23, -3), BAD_SHAPE, "amax", "no such axis");
+    BAD(fold_amin(f, n.m23, 2), BAD_SHAPE, "amin", "no such axis");
+    BAD(fold_variance(f, n.v3, -2), BAD_SHAPE, "variance", "no such axis");
+    BAD(fold_logsumexp(f, n.v3, 1), BAD_SHAPE, "logsumexp", "no such axis");
+    BAD(fold_prod(f, n.v3, 1), BAD_SHAPE, "prod", "no such axis");
+    BAD(fold_cumsum(f, n.m23, FOLD_ALL), BAD_SHAPE, "cumsum", "no such axis");
+    BAD(fold_concat(f, n.list, 2, FOLD_ALL), BAD_SHAPE, "concat", "axis");
     BAD(fold_layer_norm(f, n.v4, n.gain, n.b), BAD_SHAPE, "layer_norm", "[4], [3], [3]");
     BAD(fold_sum_n(f, n.list, 2), BAD_SHAPE, "sum_n", "one shape");
     BAD(fold_max_n(f, n.list, 2), BAD_SHAPE, "max_n", "[3], [4]");
@@ -992,7 +1026,7 @@ static void test_bad_arguments(void)
     BAD(fold_concat(f, n.list, 0, 0), BAD_ARGUMENT, "concat", "at least one");
     BAD((fold_split(f, n.v3, 0, n.parts), fold_tanh(f, n.v3)), BAD_ARGUMENT, "split", "got 0");
     BAD(fold_pick(f, n.v3, 3), BAD_ARGUMENT, "index 3", "3 values");
-    BAD(fold_pick(f, n.v3, -1), BAD_ARGUMENT, "pick", "-1");
+    BAD(fold_pick(f, n.v3, -4), BAD_ARGUMENT, "pick", "-4");
     BAD(fold_softmax_xent(f, n.v3, 3), BAD_ARGUMENT, "softmax_xent", "3 values");
     BAD(fold_hinge(f, n.v3, -1), BAD_ARGUMENT, "hinge", "-1");
     BAD(fold_huber(f, n.v3, n.v3, 0), BAD_ARGUMENT, "huber", "delta");
@@ -1053,6 +1087,7 @@ int main(int argc, char **argv)
         for (int j = 0; rows[i].specs[j]; j++) test_case(&rows[i], rows[i].specs[j]);
     test_product_sizes();
     check_run("ties", test_ties);
+    check_run("logsumexp far out", test_logsumexp_far);
     check_run("kept gradients", test_kept_gradients);
     check_run("sums of many values", test_sums_of_many);
     check_run("attention to many", test_attention_to_many);
