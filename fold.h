@@ -15438,9 +15438,10 @@ typedef struct fold__kept_plan {
     fold__counts counts;
 } fold__kept_plan;
 typedef struct fold__plans {
-    uint64_t runs, seen[FOLD__PLANS];
-    size_t end;
+    uint64_t runs, seen[FOLD__PLANS]; /* hashes of the last structures that had no plan, in turn */
+    uint32_t n_seen;
     uint32_t count;
+    size_t end;
     fold__kept_plan plan[FOLD__PLANS];
 } fold__plans;
 
@@ -15642,6 +15643,16 @@ static void fold__drop_plan(fold__plans *plans, uint32_t which)
             plans->plan[other].at -= bytes;
 }
 
+/* Whether a structure without a plan was seen before; notes it. */
+static int fold__seen_before(fold__plans *plans, uint64_t hash)
+{
+    for (int i = 0; i < FOLD__PLANS; i++)
+        if (plans->seen[i] == hash)
+            return 1;
+    plans->seen[plans->n_seen++ % FOLD__PLANS] = hash;
+    return 0;
+}
+
 /* Keeps the plan just made if its structure was seen before and the plan fits, perhaps in place of those that
    were not used for longest. */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
@@ -15657,7 +15668,6 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
                              run->node_bytes + ((size_t)run->identity.leaves + n_roots + 1) / 2 * 8,
                              run->node_bytes,
                              run->counts };
-    uint64_t *seen = &plans->seen[kept.of.hash % FOLD__PLANS];
     fold__structure(f, structure);
     fold__plan_arrays(f, &run->counts, arrays);
     for (int part = 0; part < FOLD__STRUCTURE_PARTS; part++)
@@ -15665,9 +15675,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     for (int part = 0; part < FOLD__PLAN_PARTS; part++)
         kept.bytes += fold__round_up(arrays[part].bytes, 8);
     kept.bytes = fold__round_up(kept.bytes, FOLD__ALIGN);
-    const int again = *seen == kept.of.hash;
-    *seen = kept.of.hash;
-    if (!again || kept.bytes > f->arrays[FOLD__ARRAY_PLANS].need - fold__plans_head())
+    if (!fold__seen_before(plans, kept.of.hash) || kept.bytes > f->arrays[FOLD__ARRAY_PLANS].need - fold__plans_head())
         return;
     while (plans->count == FOLD__PLANS || kept.bytes > f->arrays[FOLD__ARRAY_PLANS].need - plans->end) {
         uint32_t oldest = 0;

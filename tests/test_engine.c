@@ -2107,6 +2107,20 @@ static float run_chain(fold_ctx *f, const net *n, int length)
     return fold_scalar(f, x);
 }
 
+/* Each of many structures in turn has its plan at the third sight. */
+static void plans_of_many(const net *n)
+{
+    enum { STRUCTURES = 60 };
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.plan_cache_bytes = 1 << 20;
+    fold_ctx *f = fold_ctx_new(n->m, &d);
+    for (int sight = 0; sight < 4; sight++) {
+        for (int length = 1; length <= STRUCTURES; length++) run_chain(f, n, length);
+        CHECK_INT(fold_ctx_stats(f).plan_hits, sight < 2 ? 0 : (sight - 1) * STRUCTURES);
+    }
+    fold_ctx_free(f);
+}
+
 /* How many of three plans are there after the last was made. */
 static int plans_left(const net *n, size_t plan_cache_bytes)
 {
@@ -2132,6 +2146,7 @@ static void dropped_plans(void)
     net n;
     net_new(&n);
     size_t enough = 64;
+    plans_of_many(&n);
     while (enough < 1000000 && plans_left(&n, enough) < 3) enough += 64;
     CHECK_INT(plans_left(&n, enough), 3);
     CHECK_INT(plans_left(&n, enough - 64), 2); /* the first was dropped for the third */
