@@ -1113,42 +1113,51 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
    THE MAP OF THE IMPLEMENTATION
 
    A call on its way from record to gradient
-     record      fold_linear checks its operands (fold__operand_of) and describes the call (fold__request).
-                 fold__record finds its signature (fold__find_sig, fold__intern_sig) and appends the node
-                 (fold__append) and its operands as edges (fold__add_edges). Nothing is computed: an eager
-                 context alone runs the op at once (fold__eager_run).
-     need        fold_run and fold_backward come to fold__try_run. fold__mark_needed marks what the roots
-                 depend on, fold__mark_grads what gets a gradient. A structure that was run before takes
-                 its kept plan instead (fold__replay_plan).
+     record      fold_linear checks its operands (fold__operand_of), takes concatenations apart
+                 (fold__expand_concat) and describes the call, a fold__request. fold__record finds its
+                 signature (fold__request_sig: fold__find_sig, fold__sig_by_key, fold__intern_sig) and appends
+                 the node (fold__append) and its operands as edges (fold__add_edges). Nothing is computed: an
+                 eager context alone runs the op at once (fold__eager_run).
+     run         fold_run and fold_backward come to fold__try_run, which calls all that follows: it plans
+                 (fold__plan_roots, fold__plan), reserves all memory (fold__reserve_run) and runs
+                 (fold__execute). The samples run in waves of as many groups as there are threads
+                 (fold__run_samples): each group forward, then backward; then the wave's weight gradients.
+     need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. A
+                 structure that was run before takes its kept plan instead (fold__replay_plan).
      analyse     fold__analyse_signatures finds for the program of each signature what must be kept for
                  backward and which values share a tile.
      schedule    fold__form_groups cuts the samples into groups. In a group, fold__find_components puts
                  together the signatures that feed each other, and fold__schedule_group makes batches of
                  their calls by the context's policy.
-     plan        fold__plan_group gives the buffers of every signature their places in the group's memory;
-                 those that are not in use at the same time share one (fold__first_fit).
+     plan        fold__plan_group finds when each buffer of a group is in use (fold__live_own,
+                 fold__live_read) and gives it a place in the group's memory; buffers that are not in use at
+                 the same time share one (fold__first_fit).
      forward     fold__run_group runs the batches of a group. fold__begin_batch finds where the operands of
                  a batch lie, fold__forward_batch runs its ops over all rows. A product goes from
-                 fold__linear_forward through fold__product_any to the tiles of the instruction set.
-     backward    fold__backward_group runs the batches in reverse, group by group: fold__backward_batch
-                 puts together the gradient of each output (fold__finish_value) and writes each op's
-                 contribution to its inputs (fold__backward_op).
-     weights     fold__list_uses lists the uses of every parameter. After backward, fold__accumulate_weight
-                 sums X^T dY of one use over the rows of a group (fold__linear_weight_grad), and
-                 fold__commit_uses adds the sums to the model's gradients.
+                 fold__linear_forward by the table of kernels (`product`) to fold__product_any and the tiles
+                 of the instruction set.
+     backward    fold__backward_group runs a group's batches in reverse: fold__backward_batch puts together
+                 the gradient of each output (fold__finish_value) and writes each op's contribution to its
+                 inputs (fold__backward_op).
+     weights     fold__list_uses lists the uses of every parameter before anything runs. After each wave
+                 fold__sum_groups shares them out among threads; fold__accumulate_weight sums X^T dY of one
+                 use over the rows of a group (fold__linear_weight_grad). In the end fold__commit_uses adds
+                 the sums to the model's gradients.
      step        fold_adam_step and its sisters come to fold__step_param, which runs the rule of the
                  instruction set over a parameter (FOLD__RULES).
 
    Where is it?
      the gradient of a weight is summed        fold__accumulate_weight, added to the model: fold__commit_uses
+     the order of a run is decided             fold__execute, fold__run_samples
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio
      memory is used again                      fold__first_fit, called for every group by fold__plan_group
      an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
-     AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set
+     AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set. Profilers
+                                               show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
      a node becomes one with its twin          fold__find_twin
      a cell's body is traced                   fold__trace_body, made a program by fold__compile
      an array of a context is declared         FOLD__ARRAYS
-     errors get their text                     fold__fail, fold__model_fail
+     errors get their text                     fold__fail, fold__model_fail; written by fold__fail_v
 
    Letters   f is always the context, m the model, i an index in a loop of a few lines. Everything else has a
              name. In kernels the letters are those of the formula beside them.
@@ -1206,21 +1215,28 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
      list        the elements that a call takes in any number; elements of all calls lie end to end
      chain       calls of one signature of which each reads the one before; no schedule has fewer batches
      component   signatures of a group that feed each other in a circle, or one that feeds none before it
-     stage       0: what of a cell depends on no recursion, run first for all calls; 1: the rest
+     stage       0: a cell's prologue, what depends on no recursion and runs first for all calls; 1: the rest
      batch       calls of one signature (and one stage) that run together
      sample      calls that no value ties to other samples
      group       samples that run together, forward and backward, before the next group begins
      head, tail  the groups before and behind the samples': what samples share by merging; what only combines
                  their scalars, such as the sum of losses
-     buffer      the memory of one value, gradient or contribution of a program, for all calls of a group
+     buffer      the memory of one value, gradient or contribution of a program, for all calls of a group. One
+                 that outlives its batch is a slab in the group's region, a brief one lies in scratch
      slot        the row of a call in its signature's buffers
+     link        a value or gradient that crosses between the head or tail and the samples
+     wave        the groups that run at the same time, one on each thread
+     turn        what a stage does with one op: its function, and where its operands lie
+     spot        where the rows of one operand lie, for all batches of a stage (fold__spot)
+     tile        some rows of a batch that run through several ops, or a product, while they are in the cache
+     span        what a product's tiles do in one go (fold__span)
      contribution  what one consumer sends to a value's gradient
      use         one place where a parameter or a shared node is read; each sums its rows on its own
      pack        a weight laid out in panels for the tiles; refreshed when its values are written
    ============================================================================================ */
 
 /* ==== room: configuration and platform ======================================================
-   Owns: compiler differences. Calls: libc. */
+   Owns: compiler differences, small helpers on numbers. Calls: libc. Must not know anything of fold.h. */
 
 #if defined(__FAST_MATH__) && !defined(FOLD_ALLOW_FAST_MATH)
 #error "fold.h: -ffast-math voids the numerics contract; define FOLD_ALLOW_FAST_MATH to accept that"
@@ -1329,7 +1345,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
 }
 
 /* ==== room: errors ==========================================================================
-   Owns: the sticky error record and the text of a status. Calls: libc. */
+   Owns: the sticky error record and the text of a status. Calls: libc. Must not know whose error it is. */
 
 typedef struct fold__error {
     fold_status status;
@@ -1362,7 +1378,7 @@ FOLD_API const char *fold_status_text(fold_status status)
    Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array is
    one allocation. In a caller's block the arrays lie side by side and growing one slides those after it, so
    the exact size of a block is the sum of what the arrays need. Arrays never shrink: no allocation after
-   warm-up. Knows nothing of what the arrays hold. */
+   warm-up. Calls: libc. Must not know what the arrays hold. */
 
 /* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting. brief:
  * what it holds is not needed when it grows, nor is it asked for often. */
@@ -1540,7 +1556,7 @@ static void fold__arena_free(fold__arena *arena)
 }
 
 /* ==== room: shapes ==========================================================================
-   Owns: sizes of shapes and their text. Calls: errors. */
+   Owns: sizes of shapes and their text. Calls: errors. Must not know nodes. */
 
 FOLD_API fold_shape fold_shape1(int count)
 {
@@ -1619,8 +1635,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 
 /* ==== room: kernels =========================================================================
    Owns everything that touches many floats: packed weights, products, weight gradients, element-wise maps and
-   reductions, once per instruction set behind one table of functions. Sees pointers and sizes; knows nothing
-   of nodes.
+   reductions, once per instruction set behind one table of functions. Calls: configuration. Sees pointers and
+   sizes; must not know ops and nodes.
 
    Every element of a product is one chain of fused multiply-adds in an order fixed by (K, N) alone, so a
    row's bits depend neither on the rows beside it nor on the instruction set. The part written against vector
@@ -3129,7 +3145,8 @@ typedef uint64_t fold__fp;
 #endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next room */
 
 /* ==== room: kernels, once per instruction set ===============================================
-   This part alone is compiled when the file includes itself, for each FOLD__SIMD_PASS. */
+   Owns: the kernels, written in vector macros. This part alone is compiled when the file includes itself, for
+   each FOLD__SIMD_PASS. Calls: kernels. Must not know which set it is, but by the macros' widths. */
 #ifdef FOLD__SIMD_PASS
 
 /* FOLD__V is W floats, FOLD__I their bits as unsigned integers, FOLD__M a comparison's outcome. VLOAD_M and
@@ -5799,8 +5816,8 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
     }
 }
 
-/* to += xᵀ dy, x of k and dy of n columns, the sum made from zero: block by block, each added while it is in
-   the first cache. The row pointers x and dy are moved along. */
+/* to += xᵀ dy, x of `inner` and dy of `count` columns, the sum made from zero: block by block, each added
+   while it is in the first cache. The row pointers x_rows and dy_rows are moved along. */
 static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x_rows, int inner,
                                    float **dy_rows, int count, float *to, size_t ldw, float *scratch)
 {
@@ -6015,8 +6032,8 @@ static void fold__mean_lines(const fold__kernels *kernels, const fold__axis *axi
                                   NULL);
 }
 
-/* What an op over an axis sees at once: the lines of one outer index. out and dout are one line, or as many as
-   in. In backward din is there, and of in and out what the op asks for. */
+/* What an op over an axis sees at once: the lines of one outer index. out and dout are one line, or as many
+   as in. In backward din is there, and of in and out what the op asks for. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
@@ -9022,7 +9039,7 @@ static fold_node fold__op(fold_ctx *f, uint32_t op, const fold_node *in, int cou
 
 /* ==== room: contexts ========================================================================
    Owns: the making, resetting and freeing of contexts, and what they say of errors. Calls: recording,
-   signatures, the context's data; of the run, only what reserves its memory. */
+   signatures, the context's data; of the run, only what reserves its memory. Must not know what nodes are. */
 
 FOLD__ZEROS_BY_DEFAULT(fold_ctx_desc)
 
@@ -14689,18 +14706,18 @@ static int fold__list_uses(fold_ctx *f)
     return 1;
 }
 
-/* Where the total of a use's parameter begins, */
+/* Where the total of a use's parameter begins. */
 static float *fold__use_total(const fold_ctx *f, const fold__use *use)
 {
     return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
                                         : f->run->sums + use->total;
 }
-/* where the sum of the use goes, */
+/* Where the sum of a use goes: to a place of its own, or straight into the total. */
 static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_APART ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
-/* and adding this to that. */
+/* Adds a use's sum to its total where it has a place of its own. */
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     if (!use->is_node && use->sum == FOLD__SUM_APART)
@@ -15675,7 +15692,8 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     for (int part = 0; part < FOLD__PLAN_PARTS; part++)
         kept.bytes += fold__round_up(arrays[part].bytes, 8);
     kept.bytes = fold__round_up(kept.bytes, FOLD__ALIGN);
-    if (!fold__seen_before(plans, kept.of.hash) || kept.bytes > f->arrays[FOLD__ARRAY_PLANS].need - fold__plans_head())
+    if (!fold__seen_before(plans, kept.of.hash) ||
+        kept.bytes > f->arrays[FOLD__ARRAY_PLANS].need - fold__plans_head())
         return;
     while (plans->count == FOLD__PLANS || kept.bytes > f->arrays[FOLD__ARRAY_PLANS].need - plans->end) {
         uint32_t oldest = 0;
@@ -15696,7 +15714,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 /* ==== room: running =========================================================================
    Owns: a run from its roots to its results, and reading what it left. It plans, or gets the plan of an
    earlier run, lays out the region, reserves, runs groups forward and backward, alone or shared out among
-   threads, and notes what it did. Calls: all rooms above. */
+   threads, and notes what it did. Calls: all rooms above. Must not know ops. */
 
 /* Finds the addresses of all values that are there as a run begins. */
 static void fold__resolve_leaves(fold_ctx *f)
@@ -16584,7 +16602,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 }
 
 /* ==== room: a pool of threads ===============================================================
-   Owns: POSIX threads that wait for tasks. Knows nothing of contexts. */
+   Owns: POSIX threads that wait for tasks. Calls: libc, pthread. Must not know contexts. */
 #ifdef FOLD_USE_THREADS
 
 enum {
@@ -17755,8 +17773,8 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 #endif
 
 /* ==== room: text ============================================================================
-   Owns: writing through a caller's function, quoting, UTF-8, sorting. Knows nothing of models and contexts.
- */
+   Owns: writing through a caller's function, quoting, UTF-8, sorting. Calls: libc. Must not know models and
+   contexts. */
 
 enum {
     FOLD__QUOTE_NONE,
@@ -19029,7 +19047,8 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 }
 
 /* ==== room: files ============================================================================
-   Owns: the safetensors format, both ways. Calls: text, model, optimisers. Trusts nothing that it reads. */
+   Owns: the safetensors format, both ways. Calls: text, model, optimisers. Trusts nothing that it reads. Must
+   not know contexts. */
 
 enum {
     FOLD__DTYPES_READ = 4,
@@ -20176,7 +20195,8 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 #endif
 
 /* ==== room: training =========================================================================
-   Owns: the loop of fold_fit. Calls: contexts, running, optimisers, files, the model. */
+   Owns: the loop of fold_fit. Calls: contexts, running, optimisers, files, the model. Must not know how they
+   work. */
 
 typedef struct fold__training {
     fold_fit_desc desc;
