@@ -272,19 +272,25 @@ static void reference_softmax(const op_case *c, double *y)
     reference_log_softmax(c, y);
     for (int i = 0; i < c->out_size; i++) y[i] = exp(y[i]);
 }
-RECORD(layer_norm, fold_layer_norm(f, X(0), c->param[1], c->param[2]))
+/* Layer norm, or RMS norm, which has no bias and subtracts no mean; epsilon in thousandths, or the default. */
+static float epsilon_of(const op_case *c) { return (float)c->attr[0] / 1000.0f; }
+RECORD(layer_norm, c->attr[0] ? fold_layer_norm_eps(f, X(0), c->param[1], c->param[2], epsilon_of(c))
+                              : fold_layer_norm(f, X(0), c->param[1], c->param[2]))
+RECORD(rms_norm, fold_rms_norm(f, X(0), c->param[1], epsilon_of(c)))
 static void reference_layer_norm(const op_case *c, double *y)
 {
-    const int n = last_axis(&c->out);
+    const int n = last_axis(&c->out), centred = c->n_in > 2;
+    const double epsilon = c->attr[0] ? (double)epsilon_of(c) : 1e-5;
     for (int at = 0; at < c->out_size; at += n) {
         const double *x = input(c, 0) + at;
         double mean = 0, variance = 0;
-        for (int i = 0; i < n; i++) mean += x[i] / n;
+        for (int i = 0; i < n && centred; i++) mean += x[i] / n;
         for (int i = 0; i < n; i++) variance += (x[i] - mean) * (x[i] - mean) / n;
         for (int i = 0; i < n; i++)
-            y[at + i] = (x[i] - mean) / sqrt(variance + 1e-5) * input(c, 1)[i] + input(c, 2)[i];
+            y[at + i] = (x[i] - mean) / sqrt(variance + epsilon) * input(c, 1)[i] + (centred ? input(c, 2)[i] : 0);
     }
 }
+#define reference_rms_norm reference_layer_norm
 
 /* Over lists; in a cell body by the reductions of a list cell. */
 #define ELEMENTS c->node[0], (size_t)c->count
@@ -451,6 +457,11 @@ static void reference_lookup(const op_case *c, double *y)
 }
 RECORD(constant, fold_constant(f, factor(c)))
 static void reference_constant(const op_case *c, double *y) { y[0] = (double)factor(c); }
+RECORD(one_hot, fold_one_hot(f, some_index(c, c->out_size), c->out_size))
+static void reference_one_hot(const op_case *c, double *y)
+{
+    for (int i = 0; i < c->out_size; i++) y[i] = i == some_index(c, c->out_size);
+}
 RECORD(zeros, fold_zeros(f, c->out))
 static void reference_zeros(const op_case *c, double *y) { memset(y, 0, (size_t)c->out_size * sizeof *y); }
 
@@ -653,7 +664,8 @@ SPECS(concat_linears, "3 5 W8x4 b4 -> 4 @1", "17 16 3 W36x31 b31 -> 31 @1", "9*3
 SPECS(linears_t, "4 V3x4 -> 3", "3x4 V5x4 b5 -> 3x5", "17 V16x17 b16 -> 16", "3 5 V4x8 b4 -> 4",
       "16 16 V17x32 b17 -> 17", "s7 V4x7 b4 -> 4", "300 V200x300 b200 -> 200")
 SPECS(norms, "1 b1 b1", "5 b5 b5", "16 b16 b16", "17 b17 b17", "100 b100 b100", "3x5 b5 b5", "2x3x7 b7 b7",
-      "s5 b5 b5")
+      "s5 b5 b5", "7 b7 b7 @100")
+SPECS(rms_norms, "1 b1", "5 b5", "16 b16", "17 b17", "100 b100", "3x5 b5", "2x3x7 b7 @100", "s5 b5", "9 b9 @1")
 SPECS(lists, "*1", "*5", "*16", "*17", "*3x4")
 SPECS(attends, "*1 *1 -> 1", "*1 *5 -> 5", "*1 *17 -> 17", "*1 *3x4 -> 3x4")
 SPECS(gated, "3 *5 W8x5 b5 -> 5 @0", "3 *5 W8x5 b5 -> 5 @1", "16 *17 W33x17 b17 -> 17 @0",
@@ -673,6 +685,7 @@ SPECS(transposes, "3x5 -> 5x3 @0,1", "3x5 -> 5x3 @-1,-2", "2x3x4 -> 4x3x2 @0,2",
 SPECS(scalars, "1 -> 1", "7 -> 1", "100 -> 1", "3x5 -> 1", "s7 -> 1", "p7 -> 1")
 SPECS(selects, "c5 5 5", "c17 17 17", "c3x4 3x4 3x4", "c5 s5 5", "c5 5 p5", "c1 1 1")
 SPECS(one_number, "-> 1")
+SPECS(one_hots, "-> 1", "-> 17")
 SPECS(some_zeros, "-> 3x4", "-> 17")
 SPECS(tables, "E7x4 -> 4", "E5 -> 1", "E3x2x3 -> 2x3", "E1x17 -> 17", "E40x100 -> 100")
 SPECS(identities, "5", "17", "3x4", "r5", "s5", "S5", "p5", "p3x4", "q3x4")
@@ -742,6 +755,7 @@ static const op_row rows[] = {
     ROW(softmax, last_axis_of, -4, 4, 1e-5),
     ROW(log_softmax, last_axis_of, -4, 4, 1e-5),
     ROW(layer_norm, norms, -2, 2, 5e-5),
+    ROW(rms_norm, rms_norms, -2, 2, 5e-5),
     LIST(sum_n, lists, -2, 2, 0),
     LIST(mean_n, lists, -2, 2, 0),
     LIST(max_n, lists, -2, 2, NOT_EMPTY),
@@ -758,6 +772,7 @@ static const op_row rows[] = {
     ROW(identity, identities, -2, 2, 0),
     LIST(lookup, tables, -2, 2, NO_CELL),
     LIST(constant, one_number, 0, 0, NO_CELL),
+    LIST(one_hot, one_hots, 0, 0, NO_CELL),
     LIST(zeros, some_zeros, 0, 0, NO_CELL),
     ROW(softmax_xent, labels, -4, 4, 1e-5),
     ROW(hinge, labels, -2, 2, 1e-5),

@@ -42,6 +42,7 @@
     X(at_least, out[0] = fold_at_least(f, in[0], x))                                                         \
     X(at_most, out[0] = fold_at_most(f, in[0], x))                                                           \
     X(layer_norm, out[0] = fold_layer_norm(f, in[0], n->param[GAIN], n->param[B_HIDDEN]))                    \
+    X(rms_norm, out[0] = fold_rms_norm(f, in[0], n->param[GAIN], x))                                         \
     X(dropout, out[0] = fold_dropout(f, in[0], x))                                                           \
     X(attend_n, out[0] = fold_attend_n(f, in, in + count / 2, count / 2))                                    \
     X(sum_n_shaped, out[0] = fold_sum_n_shaped(f, in, count, shape))                                         \
@@ -715,6 +716,10 @@ static void grow(gen *g)
     case OP_layer_norm:
         in[0] = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));
         emit(g, op, shape_of(g, in[0]), 2, 1, in);
+        break;
+    case OP_rms_norm:
+        in[0] = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));
+        emit_with(g, op, shape_of(g, in[0]), 2, in[0], 0, below(g, 2) ? 0.0f : 0.01f);
         break;
     case OP_select:
         in[1] = of_shape(g, s);

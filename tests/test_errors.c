@@ -408,6 +408,7 @@ typedef struct given {
     X(NODE, fold_input_shaped, (f, g->floats, shape)) \
     X(NODE, fold_input_ref, (f, g->floats, shape)) \
     X(NODE, fold_constant, (f, 0.5f)) \
+    X(NODE, fold_one_hot, (f, g->n, g->n)) \
     X(NODE, fold_zeros, (f, shape)) \
     X(NODE, fold_lookup, (f, param, g->n)) \
     X(NODE, fold_use, (f, param)) \
@@ -460,6 +461,8 @@ typedef struct given {
     X(NODE, fold_prod, (f, node, g->n)) \
     X(NODE, fold_cumsum, (f, node, g->n)) \
     X(NODE, fold_layer_norm, (f, node, param, param)) \
+    X(NODE, fold_layer_norm_eps, (f, node, param, param, 0.5f)) \
+    X(NODE, fold_rms_norm, (f, node, param, 0.5f)) \
     X(NODE, fold_dropout, (f, node, 0.5f)) \
     X(NODE, fold_sum_n, (f, g->nodes, g->n)) \
     X(NODE, fold_mean_n, (f, g->nodes, g->n)) \

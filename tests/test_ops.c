@@ -966,6 +966,8 @@ static void test_bad_shapes(void)
     BAD(fold_cumsum(f, n.m23, FOLD_ALL), BAD_SHAPE, "cumsum", "no such axis");
     BAD(fold_concat(f, n.list, 2, FOLD_ALL), BAD_SHAPE, "concat", "axis");
     BAD(fold_layer_norm(f, n.v4, n.gain, n.b), BAD_SHAPE, "layer_norm", "[4], [3], [3]");
+    BAD(fold_rms_norm(f, n.v4, n.gain, 0), BAD_SHAPE, "rms_norm", "[4], [3]");
+    BAD(fold_one_hot(f, 0, 0), BAD_SHAPE, "input", "at least 1");
     BAD(fold_sum_n(f, n.list, 2), BAD_SHAPE, "sum_n", "one shape");
     BAD(fold_max_n(f, n.list, 2), BAD_SHAPE, "max_n", "[3], [4]");
     BAD(fold_attend_n(f, n.list, n.list, 1), BAD_SHAPE, "attend_n", "score");
@@ -1029,6 +1031,12 @@ static void test_bad_arguments(void)
     BAD(fold_pick(f, n.v3, -4), BAD_ARGUMENT, "pick", "-4");
     BAD(fold_softmax_xent(f, n.v3, 3), BAD_ARGUMENT, "softmax_xent", "3 values");
     BAD(fold_hinge(f, n.v3, -1), BAD_ARGUMENT, "hinge", "-1");
+    BAD(fold_one_hot(f, 3, 3), BAD_ARGUMENT, "one_hot: index 3", "3 values");
+    BAD(fold_one_hot(f, -1, 3), BAD_ARGUMENT, "one_hot", "-1");
+    BAD(fold_rms_norm(f, n.v3, n.gain, -1), BAD_ARGUMENT, "rms_norm: epsilon", "-1");
+    BAD(fold_layer_norm_eps(f, n.v3, n.gain, n.b, (float)NAN), BAD_ARGUMENT, "layer_norm: epsilon", "nan");
+    BAD(fold_rms_norm(f, n.v3, n.b, 0), BAD_ARGUMENT, "rms_norm: the gain 'b'", "fold_gain_new");
+    BAD(fold_rms_norm(f, n.v3, none, 0), BAD_HANDLE, "rms_norm", "parameter");
     BAD(fold_huber(f, n.v3, n.v3, 0), BAD_ARGUMENT, "huber", "delta");
     BAD(fold_clip(f, n.v3, 2, 1), BAD_ARGUMENT, "clip", "from 2 to 1");
     BAD(fold_clip(f, n.v3, (float)NAN, 1), BAD_ARGUMENT, "clip", "nan");
