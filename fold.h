@@ -7862,6 +7862,7 @@ typedef struct fold__sig {
 typedef struct fold__shape_entry {
     fold_shape shape;
     uint32_t size;
+    uint32_t next; /* 1 + that of the shape before it in its bucket; 0: it is the last */
 } fold__shape_entry;
 /* Nodes [first, last] that samples share because identical calls were merged. */
 typedef struct fold__found {
@@ -7902,7 +7903,7 @@ typedef struct fold__event {
 
 enum {
     FOLD__RECENT = 64,
-    FOLD__RECENT_SHAPES = 32,
+    FOLD__SHAPE_BUCKETS = 64,
     FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
     FOLD__MOST_ROWS = 64
 };
@@ -7962,6 +7963,7 @@ struct fold_ctx {
     /* signatures */
     uint32_t n_sigs;
     uint32_t n_shapes;
+    uint32_t shapes_before; /* this recording */
     uint32_t table_size; /* of the hash table */
     uint32_t keys_used;  /* how full the pools of keys and programs are */
     uint32_t ops_used;
@@ -7974,7 +7976,7 @@ struct fold_ctx {
     size_t block_peak;   /* bytes of the block that a recording before the reset would have needed */
     size_t lacking;      /* bytes that this recording was refused */
     uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
-    uint32_t recent_shape[FOLD__RECENT_SHAPES]; /* by first dimension */
+    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape of each hash; 0: none */
     uint32_t row_of;                            /* the table looked into last; 0: none */
     uint32_t row_shape;                         /* the shape of its rows */
 
@@ -8208,22 +8210,31 @@ static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data
    and when idle signatures are forgotten. Calls: the context's data, op table, model. Must not know how calls
    are batched or run; a run is told only that signatures were forgotten. */
 
-static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape *shape)
+/* A shape that is new to the context. Shapes of before, which stay, are no reason to run out of memory: for the
+   first of them there is always room, beside those that a recording adds. */
+enum { FOLD__FIRST_SHAPES = 64 };
+static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
-    fold__shape_entry *entries = f->shapes;
-    uint32_t *recent = &f->recent_shape[(uint32_t)shape->dim[0] % FOLD__RECENT_SHAPES];
-    if (*recent < f->n_shapes && fold__shape_same(&entries[*recent].shape, shape))
-        return *recent;
-    for (uint32_t index = f->n_shapes; index-- > 0;)
-        if (fold__shape_same(&entries[index].shape, shape))
-            return *recent = index;
-    if (!fold__need(f, FOLD__ARRAY_SHAPES, f->n_shapes + 1, sizeof *entries))
+    const uint32_t count = f->n_shapes + 1, added = count - f->shapes_before;
+    if (!fold__need(f, FOLD__ARRAY_SHAPES, fold__max_size(count, FOLD__FIRST_SHAPES + added),
+                    sizeof(fold__shape_entry)))
         return FOLD__NONE;
     fold__renew(f);
-    entries = f->shapes;
-    entries[f->n_shapes].shape = *shape;
-    entries[f->n_shapes].size = (uint32_t)fold__shape_size(shape);
+    fold__shape_entry *entry = &f->shapes[f->n_shapes];
+    entry->shape = *shape;
+    entry->size = (uint32_t)fold__shape_size(shape);
+    entry->next = *bucket;
+    *bucket = count;
     return f->n_shapes++;
+}
+static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape *shape)
+{
+    const uint32_t hash = (uint32_t)shape->dim[0] + 2 * (uint32_t)fold__shape_last(shape);
+    uint32_t *bucket = &f->shape_bucket[hash % FOLD__SHAPE_BUCKETS];
+    for (uint32_t index = *bucket; index; index = f->shapes[index - 1].next)
+        if (fold__shape_same(&f->shapes[index - 1].shape, shape))
+            return index - 1;
+    return fold__new_shape(f, shape, bucket);
 }
 static int fold__is_op(const fold_ctx *f, uint32_t id) { return fold__kind_of(f, id) == FOLD__OP; }
 static uint32_t fold__value_size(const fold_ctx *f, uint32_t id) { return f->shapes[f->shape[id]].size; }
@@ -8639,7 +8650,6 @@ enum { FOLD__TAG_BARRIER = 0x10000, FOLD__TAG_SPREAD = 0x20000, FOLD__TAG_PARAM 
 
 static void fold__forget_runs(fold_ctx *f);
 static void fold__fill_twins(fold_ctx *f, uint32_t size);
-enum { FOLD__FIRST_SHAPES = 64 }; /* for which there is always room */
 
 /* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
 static void fold__mark_sigs(fold_ctx *f)
@@ -8766,10 +8776,10 @@ static void fold__forget_all(fold_ctx *f)
                                              FOLD__ARRAY_VALUES, FOLD__ARRAY_TWINS };
     for (size_t i = 0; i < sizeof of_signatures; i++)
         f->arrays[of_signatures[i]].need = 0;
-    f->arrays[FOLD__ARRAY_SHAPES].need = FOLD__FIRST_SHAPES * sizeof(fold__shape_entry);
     f->n_sigs = f->keys_used = f->ops_used = f->refs_used = f->op_shapes_used = f->values_used = 0;
     f->n_shapes = f->table_size = f->twins_size = f->row_of = 0;
     memset(f->recent, 0, sizeof f->recent);
+    memset(f->shape_bucket, 0, sizeof f->shape_bucket);
     fold__forget_runs(f);
 }
 
@@ -9247,6 +9257,9 @@ static void fold__reset(fold_ctx *f)
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
             f->arrays[i].need = 0;
+    f->shapes_before = f->n_shapes;
+    f->arrays[FOLD__ARRAY_SHAPES].need =
+        fold__max_size(f->n_shapes, FOLD__FIRST_SHAPES) * sizeof(fold__shape_entry);
     f->lacking = 0;
     if (!f->unusable)
         fold__clear_error(&f->error);

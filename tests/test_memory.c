@@ -467,6 +467,44 @@ static void blocks_in_turn(void)
     fold_model_free(n.m);
 }
 
+/* The same of recordings that differ in their shapes alone. */
+static void shapes_in_turn(void)
+{
+    enum { TURNS = 12, MOST_SHAPES = 90 };
+    static const int shapes[3] = { 60, 90, 70 };
+    static const float x[3 * MOST_SHAPES] = { 1 };
+    net n;
+    CHECK(net_new(&n, NULL));
+    for (int way = 0; way < WAYS; way++) {
+        size_t size[3], largest = 0;
+        fold_memory memory;
+        memset(&memory, 0, sizeof memory);
+        char *raw = NULL;
+        for (int turn = 0; turn < 3 + TURNS; turn++) {
+            static fold_ctx *f;
+            const int kind = turn % 3;
+            if (turn == 3) {
+                for (int k = 0; k < 3; k++) largest = size[k] > largest ? size[k] : largest;
+                raw = (char *)malloc(largest + 64);
+                memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+                memory.block_size = largest;
+            }
+            if (turn <= 3) f = context(&n, way, turn < 3 ? NULL : &memory);
+            fold_ctx_reset(f);
+            const fold_node all = fold_input(f, x, 3 * MOST_SHAPES), y = fold_sum(f, all, FOLD_ALL);
+            for (int k = 0; k < MOST_SHAPES; k++)
+                fold_slice(f, all, 0, 0, kind * MOST_SHAPES + k % shapes[kind] + 1);
+            const fold_status status = execute(f, way, y);
+            CHECK_SAYS(status == FOLD_OK, "%s, turn %d: %s", ways[way].name, turn, fold_ctx_message(f));
+            CHECK_NEAR(fold_scalar(f, y), 1, 0);
+            if (turn < 3) size[kind] = fold_ctx_stats(f).block_bytes;
+            if (turn < 3 || turn == 2 + TURNS) fold_ctx_free(f);
+        }
+        free(raw);
+    }
+    fold_model_free(n.m);
+}
+
 /* After a recording that was too large the message and fold_ctx_stats tell how many bytes are needed; who gives
    those gets there, at once where all was recorded and planned. */
 static void told_what_is_needed(void)
@@ -778,6 +816,7 @@ int main(int argc, char **argv)
     check_run("memory: gradients that are not clear", unclear_gradients);
     check_run("memory: blocks of any size", any_block);
     check_run("memory: recordings in turn in a block", blocks_in_turn);
+    check_run("memory: shapes in turn in a block", shapes_in_turn);
     check_run("memory: how many bytes are needed", told_what_is_needed);
     check_run("memory: each allocation fails", each_allocation_fails);
     check_run("memory: a million nodes on a small stack", small_stack);
