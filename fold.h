@@ -8210,8 +8210,8 @@ static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data
    and when idle signatures are forgotten. Calls: the context's data, op table, model. Must not know how calls
    are batched or run; a run is told only that signatures were forgotten. */
 
-/* A shape that is new to the context. Shapes of before, which stay, are no reason to run out of memory: for the
-   first of them there is always room, beside those that a recording adds. */
+/* A shape that is new to the context. Shapes of before, which stay, are no reason to run out of memory: there is
+   always room for the first of them, beside those that a recording adds. */
 enum { FOLD__FIRST_SHAPES = 64 };
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
