@@ -6879,7 +6879,7 @@ static void fold__hinge_backward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* name, inputs, attributes, flags, what backward reads, shapes. Adding an op: a row and its two functions. */
+/* name, inputs, attributes, flags, what backward reads, shapes. CONTRIBUTING.md tells how to add an op. */
 #define FOLD__OPS(X)                                            \
     X(linear, -1, 4, FOLD__GEMM, FOLD__IN, linear)              \
     X(matmul, 2, 0, 0, FOLD__IN, matmul)                        \
