@@ -1621,6 +1621,11 @@ static int fold__shape_same(const fold_shape *left, const fold_shape *right)
 }
 
 static int fold__shape_last(const fold_shape *shape) { return shape->dim[shape->rank - 1]; }
+/* How many rows along its last axis a value has. */
+static int fold__shape_lines(const fold_shape *shape)
+{
+    return fold__shape_size(shape) / fold__shape_last(shape);
+}
 
 /* Appends "[3 x 4]" to the text at `at` of `size` bytes; returns the new end. */
 static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_shape *shape)
@@ -5618,17 +5623,23 @@ static void fold__dropout_backward(const fold_op_call *call)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* in: segments of x, then (attr 1) the rows to start from instead of the bias. attr: transposed, has start,
-   first row of W, outputs. */
+/* Attributes of a linear op. Its inputs are segments of x, and then the rows to start from instead of the
+   bias, if there are any. A value of x has one or more lines of inputs. */
+enum {
+    FOLD__LINEAR_T,      /* W is [outputs x inputs] */
+    FOLD__LINEAR_STARTS, /* its sums start from the last input */
+    FOLD__LINEAR_ROW,    /* the first row of W that it reads */
+    FOLD__LINEAR_OUT     /* outputs */
+};
 static const char *fold__infer_linear(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
-    const int segments = count - attr[1];
+    const int segments = count - attr[FOLD__LINEAR_STARTS];
     out[0] = in[0];
-    out[0].dim[out[0].rank - 1] = attr[3];
+    out[0].dim[out[0].rank - 1] = attr[FOLD__LINEAR_OUT];
     for (int segment = 1; segment < segments; segment++)
         if (in[segment].rank != 1 || in[0].rank != 1)
             return "several inputs must be vectors";
-    if (attr[1] && !fold__shape_same(&in[count - 1], &out[0]))
+    if (attr[FOLD__LINEAR_STARTS] && !fold__shape_same(&in[count - 1], &out[0]))
         return "the rows to start from have another shape";
     return NULL;
 }
@@ -5638,13 +5649,13 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
 
-/* Rows of a value of `inner` rows each, as one long run of rows where memory allows it; else one sample at
-   a time by the caller. */
-static int fold__rows_flatten(fold_rows *input, int inner, int width)
+/* Rows of `lines` lines each as one long run of rows, where memory allows it; else one sample at a time by
+   the caller. */
+static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
-    if (inner == 1)
+    if (lines == 1)
         return 1;
-    if (input->rows || input->stride != (ptrdiff_t)inner * width)
+    if (input->rows || input->stride != (ptrdiff_t)lines * width)
         return 0;
     input->stride = width;
     return 1;
@@ -5654,10 +5665,10 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
                                  fold_rows init, fold_rows output)
 {
     const fold__engine *engine = fold__engine_of(call);
-    const int transposed = call->attr[0], count = call->attr[3];
+    const int transposed = call->attr[FOLD__LINEAR_T], count = call->attr[FOLD__LINEAR_OUT];
     const float *pack = fold__weight_pack(engine, transposed);
     const int k_total = engine->param[0]->shape.dim[transposed ? 1 : 0];
-    size_t row = (size_t)call->attr[2];
+    size_t row = (size_t)call->attr[FOLD__LINEAR_ROW];
     fold__seg seg[8];
     fold__product product;
     int at = 0;
@@ -5687,25 +5698,24 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
 static void fold__linear_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
-    const int inner = fold__shape_size(&call->in_shape[0]) / fold__shape_last(&call->in_shape[0]),
-              count = call->attr[3];
+    const int lines = fold__shape_lines(&call->in_shape[0]), count = call->attr[FOLD__LINEAR_OUT];
     fold_rows init = { NULL, 0, NULL }, output = call->out[0];
-    const int has_start = call->attr[1], continues = engine->first_segment > 0;
+    const int has_start = call->attr[FOLD__LINEAR_STARTS], continues = engine->first_segment > 0;
     if (continues)
         init = output;
     else if (has_start)
         init = call->in[call->n_in - 1];
     else if (engine->param[1])
         init.base = (float *)(uintptr_t)(engine->packs + engine->param[1]->pack); /* never written through */
-    if (inner == 1) {
+    if (lines == 1) {
         fold__linear_product(call, (size_t)call->rows, call->in, init, output);
         return;
     }
     fold_rows input = call->in[0];
-    if (fold__rows_flatten(&input, inner, fold__shape_last(&call->in_shape[0])) &&
-        fold__rows_flatten(&output, inner, count) &&
-        (!has_start || fold__rows_flatten(&init, inner, count))) {
-        fold__linear_product(call, (size_t)call->rows * (size_t)inner, &input, init, output);
+    if (fold__rows_flatten(&input, lines, fold__shape_last(&call->in_shape[0])) &&
+        fold__rows_flatten(&output, lines, count) &&
+        (!has_start || fold__rows_flatten(&init, lines, count))) {
+        fold__linear_product(call, (size_t)call->rows * (size_t)lines, &input, init, output);
         return;
     }
     for (int row = 0; row < call->rows; row++) {
@@ -5716,7 +5726,7 @@ static void fold__linear_forward(const fold_op_call *call)
             ir.stride = count;
             ir.rows = NULL;
         }
-        fold__linear_product(call, (size_t)inner, &xr, ir, yr);
+        fold__linear_product(call, (size_t)lines, &xr, ir, yr);
     }
 }
 
@@ -5728,12 +5738,12 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
     fold__seg seg;
     fold__product product;
     seg.input = dy;
-    seg.inner = call->attr[3];
-    seg.weights = fold__weight_pack(engine, !call->attr[0]);
+    seg.inner = call->attr[FOLD__LINEAR_OUT];
+    seg.weights = fold__weight_pack(engine, !call->attr[FOLD__LINEAR_T]);
     product.rows = (int)rows;
     product.columns = to - from;
     product.n_seg = 1;
-    product.n_pack = engine->param[0]->shape.dim[call->attr[0] ? 1 : 0];
+    product.n_pack = engine->param[0]->shape.dim[call->attr[FOLD__LINEAR_T] ? 1 : 0];
     product.col = from;
     product.panel_stride = fold__pack_stride(engine->kernels, seg.inner, product.n_pack);
     product.seg = &seg;
@@ -5744,26 +5754,26 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
 
 static void fold__linear_backward(const fold_op_call *call)
 {
-    const int segments = call->n_in - call->attr[1], count = call->attr[3];
-    const int inner = fold__shape_size(&call->in_shape[0]) / fold__shape_last(&call->in_shape[0]);
-    if (call->attr[1] && !fold__absent(&call->din[segments])) /* the rows it started from */
+    const int segments = call->n_in - call->attr[FOLD__LINEAR_STARTS], count = call->attr[FOLD__LINEAR_OUT];
+    const int lines = fold__shape_lines(&call->in_shape[0]);
+    if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* the rows it started from */
         for (int row = 0; row < call->rows; row++)
             memcpy(fold_row(&call->din[segments], row), fold_row(&call->dout[0], row),
                    (size_t)fold__out_size(call) * sizeof(float));
-    for (int segment = 0, from = call->attr[2]; segment < segments; segment++) {
+    for (int segment = 0, from = call->attr[FOLD__LINEAR_ROW]; segment < segments; segment++) {
         const int width = fold__shape_last(&call->in_shape[segment]);
         fold_rows dx = call->din[segment], dy = call->dout[0];
         if (fold__absent(&dx)) {
             from += width;
             continue;
         }
-        if (fold__rows_flatten(&dx, inner, width) && fold__rows_flatten(&dy, inner, count)) {
-            fold__linear_dx(call, (size_t)call->rows * (size_t)inner, dy, dx, from, from + width);
+        if (fold__rows_flatten(&dx, lines, width) && fold__rows_flatten(&dy, lines, count)) {
+            fold__linear_dx(call, (size_t)call->rows * (size_t)lines, dy, dx, from, from + width);
         } else {
             for (int row = 0; row < call->rows; row++) {
                 const fold_rows dxr = { fold_row(&call->din[segment], row), width, NULL },
                                 dyr = { fold_row(&call->dout[0], row), count, NULL };
-                fold__linear_dx(call, (size_t)inner, dyr, dxr, from, from + width);
+                fold__linear_dx(call, (size_t)lines, dyr, dxr, from, from + width);
             }
         }
         from += width;
@@ -5790,10 +5800,10 @@ typedef struct fold__share {
 /* Where in W's gradient the rows of a segment of a linear op begin, in floats. */
 static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, int segment, size_t ldw)
 {
-    size_t row = (size_t)attr[2];
+    size_t row = (size_t)attr[FOLD__LINEAR_ROW];
     for (int before = 0; before < segment; before++)
         row += (size_t)fold__shape_last(&in_shape[before]);
-    return attr[0] ? row : row * ldw;
+    return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
 /* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains in
@@ -5804,21 +5814,21 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
 {
     const fold__engine *engine = fold__engine_of(call);
     const int width = fold__shape_last(&call->in_shape[segment]), length = share.to - share.from,
-              inner = fold__shape_size(&call->in_shape[0]) / fold__shape_last(&call->in_shape[0]);
-    const size_t ldw = (size_t)engine->param[0]->shape.dim[1], groups = inner == 1 ? 1 : rows;
-    acc += (size_t)share.from * (call->attr[0] ? ldw : 1);
+              lines = fold__shape_lines(&call->in_shape[0]);
+    const size_t ldw = (size_t)engine->param[0]->shape.dim[1], groups = lines == 1 ? 1 : rows;
+    acc += (size_t)share.from * (call->attr[FOLD__LINEAR_T] ? ldw : 1);
     for (size_t row = 0; row < groups; row++) {
         fold_rows xr = *input, dyr = *dy;
-        if (inner > 1) {
+        if (lines > 1) {
             xr.base = fold_row(input, (int)row);
             xr.stride = width;
             xr.rows = NULL;
             dyr.base = fold_row(dy, (int)row);
-            dyr.stride = call->attr[3];
+            dyr.stride = call->attr[FOLD__LINEAR_OUT];
             dyr.rows = NULL;
         }
-        const int count = inner > 1 ? inner : (int)rows;
-        if (call->attr[0])
+        const int count = lines > 1 ? lines : (int)rows;
+        if (call->attr[FOLD__LINEAR_T])
             engine->kernels->weight_grad(count, &dyr, length, &xr, width, acc, ldw, call->scratch);
         else
             engine->kernels->weight_grad(count, &xr, width, &dyr, length, acc, ldw, call->scratch);
@@ -5851,12 +5861,12 @@ static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, fl
     }
 }
 
-/* acc += some columns of every row (and inner row) of n columns, in order; dy begins at the first of them. */
-static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold_rows *dy, int inner,
+/* acc += some columns of every line of every row, in order; dy begins at the first of them. */
+static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold_rows *dy, int lines,
                            int count, fold__share share, float *acc)
 {
     for (size_t row = 0; row < rows; row++)
-        for (int line = 0; line < inner; line++) {
+        for (int line = 0; line < lines; line++) {
             float *to = acc + share.from;
             kernels->map[FOLD__MAP_add](to, to, fold_row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
                                         0, (size_t)(share.to - share.from), 1, NULL);
@@ -14905,8 +14915,7 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fol
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
     const int count = op->attr[3];
-    const int inner =
-        fold__shape_size(&program.shape[op->first_shape]) / fold__shape_last(&program.shape[op->first_shape]);
+    const int inner = fold__shape_lines(&program.shape[op->first_shape]);
     float *region = f->run->region + group->base, *sum = fold__use_sum(f, use);
     char *scratch = (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op), 16));
     size_t rows;
@@ -15420,7 +15429,7 @@ static void fold__eager_use_rows(fold_ctx *f, const fold__use *use, int head)
     const fold__body_op *op = program.op;
     const fold__share whole = { 0, op->attr[3] };
     float *total = fold__use_sum(f, use);
-    const int inner = fold__shape_size(&program.shape[0]) / fold__shape_last(&program.shape[0]);
+    const int inner = fold__shape_lines(&program.shape[0]);
     for (uint32_t call = 0; call < run->counts.calls; call++) {
         const uint32_t id = run->calls[call], first = f->first_edge[id];
         if (f->sig[id] != run->run_sig[use->run_sig].sig || !run->grad[id] ||
