@@ -12963,30 +12963,30 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t which)
         return 0;
     fold__renew_moved(f);
     group_sig = &run->group_sig[which];
-    fold__batch *level = run->batch + run->counts.batches - 1; /* chains begin at 1 */
+    fold__batch *level = run->batch + run->counts.batches; /* of chain 1, which is the shortest, and so on */
     run->counts.batches += levels;
-    for (uint32_t length = 1; length <= levels; length++) {
+    for (uint32_t at = 0; at < levels; at++) {
         const fold__batch empty = { which, 1, 0, 0, 0, 0, 0 };
-        level[length] = empty;
+        level[at] = empty;
     }
     for (uint32_t call = 0; call < group_sig->calls; call++) {
         const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-        level[run->chain[id]].count++;
+        level[run->chain[id] - 1].count++;
         if (group_sig->n_list)
-            level[run->chain[id]].elems += fold__elements_of(f, id);
+            level[run->chain[id] - 1].elems += fold__elements_of(f, id);
     }
-    for (uint32_t length = 1; length <= levels; length++) {
-        level[length].first = run->counts.order;
-        level[length].first_slot = group_sig->max_rows; /* rows so far, until the group is planned */
-        level[length].first_elem = group_sig->max_elems;
-        run->counts.order += level[length].count;
-        group_sig->max_rows += level[length].count;
-        group_sig->max_elems += level[length].elems;
-        level[length].count = level[length].elems = 0;
+    for (uint32_t at = 0; at < levels; at++) {
+        level[at].first = run->counts.order;
+        level[at].first_slot = group_sig->max_rows; /* rows so far, until the group is planned */
+        level[at].first_elem = group_sig->max_elems;
+        run->counts.order += level[at].count;
+        group_sig->max_rows += level[at].count;
+        group_sig->max_elems += level[at].elems;
+        level[at].count = level[at].elems = 0;
     }
     for (uint32_t call = 0; call < group_sig->calls; call++) {
         const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-        fold__batch *batch = &level[run->chain[id]];
+        fold__batch *batch = &level[run->chain[id] - 1];
         run->slot[id] = batch->first_slot + batch->count;
         run->elem_slot[id] = batch->first_elem + batch->elems;
         run->order[batch->first + batch->count++] = id;
