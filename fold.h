@@ -1195,7 +1195,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
      executor                              running a batch forward
      autodiff, gradients of values         running a batch backward
      autodiff, sums of uses                gradients of parameters and shared nodes
-     eager contexts                        the twin that runs each op when recorded: the oracle of tests
+     eager contexts                        each op runs when it is recorded: the oracle of tests
      plan cache                            plans kept by structure, and used again
      running                               fold_run, fold_backward, threads, reading values, statistics
      a pool of threads                     fold_pool
@@ -7958,7 +7958,7 @@ struct fold_ctx {
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
     uint32_t *trace_hash;  /* `place` in a tracer: of an op, what identifies it in its body */
     uint32_t *element_tag; /* `place` of a marker of list elements: what identifies it in its body */
-    uint32_t *twin;        /* `place` of the header of an eager call that merges: the call's first output */
+    uint32_t *header_call; /* `place` of the header of an eager call that merges: the call's first output */
     uint32_t n_keeps;
     uint32_t n_kept_grads;
     uint32_t twins_used;
@@ -8073,7 +8073,7 @@ static void fold__renew(fold_ctx *f)
 #define FOLD__RENEW(name, type, pointer) f->pointer = (type *)(void *)f->arrays[FOLD__ARRAY_##name].data;
     FOLD__ARRAYS(FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__NO_ARRAY, FOLD__NO_ARRAY)
 #undef FOLD__RENEW
-    f->trace_hash = f->element_tag = f->twin = f->place;
+    f->trace_hash = f->element_tag = f->header_call = f->place;
 }
 
 /* Bytes in use of the node and edge arrays, which fill their slack without asking. */
@@ -8220,8 +8220,8 @@ static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data
    and when idle signatures are forgotten. Calls: the context's data, op table, model. Must not know how calls
    are batched or run; a run is told only that signatures were forgotten. */
 
-/* A shape that is new to the context. Shapes of before, which stay, are no reason to run out of memory: there is
-   always room for the first of them, beside those that a recording adds. */
+/* A shape that is new to the context. Shapes of before, which stay, are no reason to run out of memory: there
+   is always room for the first of them, beside those that a recording adds. */
 enum { FOLD__FIRST_SHAPES = 64 };
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
@@ -10576,31 +10576,33 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
 {
     fold_ctx *tracer = m->tracer;
     const size_t nodes = tracer->n_nodes + 1, edges = tracer->n_edges, name = strlen(desc->name) + 1;
-    const size_t sizes[8] = { nodes * sizeof(fold__body_op),
-                              (edges + FOLD_MAX_OUT) * sizeof(fold__ref),
-                              (edges + nodes) * sizeof(fold_shape),
-                              nodes * sizeof(fold__value),
-                              nodes * sizeof(fold__trace_op),
-                              nodes * sizeof(uint32_t),
-                              desc->user_size + 1,
-                              name + nodes };
-    size_t at[9] = { 0 };
-    for (int i = 0; i < 8; i++)
-        at[i + 1] = at[i] + fold__round_up(sizes[i], FOLD__ALIGN);
-    char *block = (char *)m->arena.memory.alloc(at[8], FOLD__ALIGN, m->arena.memory.user);
+    enum { OPS, REFS, SHAPES, VALUES, TRACE, VALUE_OF, USER, NAME, LIVE, PARTS };
+    const size_t sizes[PARTS] = { nodes * sizeof(fold__body_op),
+                                  (edges + FOLD_MAX_OUT) * sizeof(fold__ref),
+                                  (edges + nodes) * sizeof(fold_shape),
+                                  nodes * sizeof(fold__value),
+                                  nodes * sizeof(fold__trace_op),
+                                  nodes * sizeof(uint32_t),
+                                  desc->user_size,
+                                  name,
+                                  nodes };
+    size_t at[PARTS + 1] = { 0 };
+    for (int part = 0; part < PARTS; part++)
+        at[part + 1] = at[part] + fold__round_up(sizes[part], FOLD__ALIGN);
+    char *block = (char *)m->arena.memory.alloc(at[PARTS], FOLD__ALIGN, m->arena.memory.user);
     if (!block) {
         fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory", desc->name);
         return 0;
     }
-    memset(block, 0, at[8]);
+    memset(block, 0, at[PARTS]);
     cell->memory = block;
-    cell->memory_size = at[8];
+    cell->memory_size = at[PARTS];
     cell->desc = *desc;
-    cell->name = (char *)memcpy(block + at[7], desc->name, name);
+    cell->name = (char *)memcpy(block + at[NAME], desc->name, name);
     cell->desc.name = cell->name;
     if (desc->user_size)
-        cell->desc.user = memcpy(block + at[6], desc->user, desc->user_size);
-    cell->trace = (fold__trace_op *)(void *)(block + at[4]);
+        cell->desc.user = memcpy(block + at[USER], desc->user, desc->user_size);
+    cell->trace = (fold__trace_op *)(void *)(block + at[TRACE]);
     cell->n_trace = (int)tracer->frame.ordinal;
     cell->max_of_list = tracer->frame.list_max;
     cell->program.n_in = desc->n_in;
@@ -10608,11 +10610,11 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
     cell->program.n_out = desc->n_out;
     cell->program.n_draws = (int)tracer->draws;
     cell->program.is_cell = 1;
-    fold__trace trace = { tracer, cell, out, (uint32_t *)(void *)(block + at[5]),
-                          (uint8_t *)block + at[7] + name };
+    fold__trace trace = { tracer, cell, out, (uint32_t *)(void *)(block + at[VALUE_OF]),
+                          (uint8_t *)block + at[LIVE] };
     fold__trace_live(&trace);
-    fold__compile(&trace, (fold__body_op *)(void *)block, (fold__ref *)(void *)(block + at[1]),
-                  (fold_shape *)(void *)(block + at[2]), (fold__value *)(void *)(block + at[3]));
+    fold__compile(&trace, (fold__body_op *)(void *)(block + at[OPS]), (fold__ref *)(void *)(block + at[REFS]),
+                  (fold_shape *)(void *)(block + at[SHAPES]), (fold__value *)(void *)(block + at[VALUES]));
     return 1;
 }
 
@@ -11073,7 +11075,7 @@ typedef struct fold__worker {
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD_MAX_IN], outer[FOLD_MAX_OUT];
     /* the call of an op being made */
-    fold__prepared prepared; /* of the eager twin and of sums */
+    fold__prepared prepared; /* of eager contexts and of sums */
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT], op_dout[FOLD_MAX_OUT], op_din[FOLD_MAX_IN + 1];
     uint32_t one_list[2]; /* eager: the one list */
     /* what it counts */
@@ -11313,7 +11315,7 @@ static int fold__node_arrays(fold_ctx *f)
 
 /* ==== room: what runs, and what gets a gradient =============================================
    Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put together
-   from contributions. The batched engine and its eager twin both follow it: these rules are the contract.
+   from contributions. Batched and eager contexts both follow it: these rules are the contract.
    Calls: what a run knows, signatures, model. Must not know batches and places; the one exception is
    fold__place_contributions, which numbers rows from where it is told.
 
@@ -15099,8 +15101,8 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== room: eager contexts ==================================================================
-   Owns: immediate mode, the twin that batched runs are held against: running each op when it is recorded, one
-   row at a time; running the bodies of cells op by op; gradients over the recording backwards. Shares op
+   Owns: immediate mode, which batched runs are held against: running each op when it is recorded, one row at
+   a time; running the bodies of cells op by op; gradients over the recording backwards. Shares op
    rows, kernels and the rules of gradients with the batched engine, but no schedules, slabs, tiles or stages.
    Calls: op table, recording, what a run knows, autodiff's rules. */
 
@@ -15256,13 +15258,13 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
         fold__append(f, FOLD__WINDOW, sig, 0, 0, f->sigs[sig].out_shape[0], draws ? fold__draw_base(f) : 0);
     const uint32_t twin = fold__find_twin(f, header);
     if (twin) {
-        const uint32_t made = f->twin[twin];
+        const uint32_t made = f->header_call[twin];
         f->draws += (uint64_t)draws;
         fold__unrecord(f, header);
         return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
     }
     const fold_node call = fold__eager_body(f, request, list);
-    f->twin[header] = call.id;
+    f->header_call[header] = call.id;
     return call;
 }
 
