@@ -42,8 +42,8 @@
      images; compute in anything but float32; differentiate twice.
 
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
-                       7 ops   8 running   9 optimisers   10 cells   11 layers   12 training   13 files
-                       14 looking inside   15 adding an op
+                       7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 training
+                       14 files   15 looking inside   16 adding an op
               private: after FOLD_IMPLEMENTATION; each room has a banner saying what it owns and may call.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
@@ -642,12 +642,51 @@ FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *
                                   const fold_node *list, int count);
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* output i of a call */
 
-FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);       /* in a body; empty: zeros */
-FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x);      /* empty: zeros */
-FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);       /* calls with an empty list are errors */
+/* ==== 11 lists =========================================================================== */
+/* A list is a node of n rows of one shape; n may be 0. Row-wise ops (all of section 7 but those over any number
+   of nodes), layers and calls of cells without a list take lists wherever they take nodes, work row by row and
+   give a list. Lists of one op have equal lengths, else it is an error; one row is not repeated. A node beside a
+   list is the same for every row. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape are
+   those of a row. What depends on no list stays one value, inside a cell too. Dropout draws once a call, and
+   its mask depends on the row's index.
+   Lists of all lengths batch together, without padding, and the bits of a row are those that it has as a
+   single node. What rows give to the gradient of a node beside them is summed in row order from zero; that is
+   one contribution. Weights sum all rows in record order, as they do for nodes.
+   Not with lists: fold_shared; the …_n ops and fold_call_list, which take nodes; lists of lists. In a cell's
+   body the reductions alone can be used, over the elements of the cell's own list.
+   fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows of
+   a window, and of fold_list_lookup, do not lie end to end: fold_read copies them. */
+
+/* n rows from the program, end to end; copied. */
+FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
+/* The same without a copy: the values must stay unchanged until fold_ctx_reset. */
+FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
+/* n rows of a table; `rows` is copied, and may name a row more than once. */
+FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
+/* Lists, and nodes as lists of one row, end to end: a copy. All rows have one shape; n is at least 1. */
+FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
+/* Row i as a node: a window. */
+FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
+/* How many rows; -1: x is no list. */
+FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
+
+/* Over the rows of a list or, in a body, over the elements of the cell's list: one value. Of no rows zeros;
+   the maximum of none is an error. attend: the sum of value weighted by softmax of score, which is [1]. */
+FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value);
 
-/* ==== 11 layers ========================================================================== */
+/* fold_pick, fold_softmax_xent and fold_hinge with an index for every row, copied: a list of [1]. */
+FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index);
+FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label);
+FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label);
+
+/* A call of a cell with a list, whose components are the rows of whole lists of one length: a node. */
+FOLD_API fold_node fold_call_lists(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+                                   const fold_node *lists);
+
+/* ==== 12 layers ========================================================================== */
 /* Plain structs of handles over the ops above. Every layer has _new, which adds its parameters to the
    model, and _apply, which records it. Parameters are named "name." and the names below, in upper case
    the weights, with FOLD_FOR_LINEAR, Glorot's initial values and a row for every input, in lower case the
@@ -808,7 +847,7 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x,
                                          const fold_state *children, int n);
 
-/* ==== 12 training ======================================================================== */
+/* ==== 13 training ======================================================================== */
 /* The usual loop, for programs that need no other: it does what its settings say and nothing else.
 
     fold_fit_desc d = fold_fit_desc_default();
@@ -876,7 +915,7 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void);
    files end it, and leave the values of the last step, or the best with keep_best. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 
-/* ==== 13 files =========================================================================== */
+/* ==== 14 files =========================================================================== */
 /* Parameters in files of the safetensors format (Hugging Face), which Python reads as
    safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's
    state, if saved, is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME
@@ -953,7 +992,7 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 /* Of its optimiser, those before a loaded state too. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 
-/* ==== 14 looking inside ================================================================== */
+/* ==== 15 looking inside ================================================================== */
 /* The calls below show the plan of the last run if nothing was recorded since, else the recording by
    depth (the batches policy `depth` would make, unless samples are cut into groups); of an eager context,
    which has no plan, always the recording; of an inference context what it ran, forward. They work in a
@@ -1016,7 +1055,7 @@ typedef struct fold_stats {
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
 
-/* ==== 15 adding an op ==================================================================== */
+/* ==== 16 adding an op ==================================================================== */
 /* Built-in ops are rows of the same table. An op's forward and backward see n rows at once. Here is one that
    rounds to multiples of a step, through which gradients pass as if it were not there:
 
@@ -7709,13 +7748,14 @@ FOLD_API void fold_grads_clear(fold_model *m)
     NODE(FIRST_EDGE, uint32_t, first_edge)   /* its operands end where those of the next node begin */    \
     NODE(SOURCE, uint32_t, source)           /* the value that it shows: its own or, a window, another */ \
     NODE(OFFSET, uint32_t, offset)           /* of a window in that value, in floats */                   \
-    NODE(SHAPE, uint32_t, shape)             /* index into `shapes` */                                    \
+    NODE(SHAPE, uint32_t, shape)             /* index into `shapes`; of a list, that of a row */          \
+    NODE(LENGTH, uint32_t, length)           /* of a list, how many rows; of a call, list elements */     \
     NODE(PLACE, uint32_t, place)             /* of its value in `data`, in 16 floats */                   \
     NODE(NODE_DATA, uint64_t, node_data)     /* by kind: see the accessors fold__node_… */              \
     NODE(VALUE_ROW, float *, value)          /* in a run: where a value that no op makes lies */          \
     NODE(CALLS, uint32_t, calls)             /* the nodes that are ops or calls of cells, in order */     \
     EDGE(EDGE_SOURCE, uint32_t, edge_source) /* the value that is read */                                 \
-    EDGE(EDGE_OFFSET, uint32_t, edge_offset) /* its first float that is read */                           \
+    EDGE(EDGE_OFFSET, uint32_t, edge_offset) /* see fold__edge_offset */                                  \
     KEEP(DATA, float, data)                  /* copied inputs, kept values and gradients */               \
     KEEP(PARAM_NODES, uint32_t, param_nodes) /* for every parameter its node, plain and shared */         \
     KEEP(TWINS, uint32_t, twins)             /* hash table of nodes: identical calls */                   \
@@ -7772,7 +7812,7 @@ enum {
     FOLD__PARAM,
     FOLD__ELEMS,
     FOLD__KIND_MASK = 7,
-    FOLD__ELEM = 8,    /* traced: one value per list element */
+    FOLD__ELEM = 8,    /* a list, a value a row; while a body is traced, a value per list element */
     FOLD__SHARED = 16, /* one value for all rows of a batch */
     FOLD__DONE = 32,   /* its value lies in the recording's data, at `place` */
     FOLD__KEEP = 64,   /* keep its value when it runs */
@@ -7857,6 +7897,7 @@ typedef struct fold__sig {
     uint32_t key, key_words, hash;
     uint32_t op;       /* or FOLD__CELL_OP | cell */
     uint32_t shared;   /* mask of shared inputs */
+    uint32_t by_rows;  /* mask of operands, as the op or cell has them, that are lists and taken row by row */
     uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
     uint32_t tag_op;   /* 1 + the op's ordinal in that body; else 0 */
     uint32_t first_op; /* its program, in the context's pools; a cell's is the model's */
@@ -7864,7 +7905,12 @@ typedef struct fold__sig {
     uint32_t first_shape;
     uint32_t first_value;
     uint32_t in_shape; /* key word of the first input's shape */
+    uint32_t n_refs, n_shapes; /* how long its program is, in the context's pools */
+    int n_ops, n_values;
     uint8_t n_in, n_list, n_out, is_cell;
+    uint8_t own_program; /* its program is in the context's pools: all but those of cells called without lists */
+    uint8_t out_lists;   /* mask of outputs that are lists */
+    uint8_t row_data;    /* each list element has data of its own: see fold__row_data */
     uint64_t differentiable; /* mask of fixed inputs, then list components */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
@@ -8050,6 +8096,23 @@ FOLD__INLINE uint32_t fold__barrier_first_output(const fold_ctx *f, uint32_t id)
     return id + 1 - ((uint32_t)f->node_data[id] & 255u);
 }
 
+/* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
+   whole: `offset` floats into each of its rows. */
+#define FOLD__WHOLE_LIST 0x80000000u
+FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
+{
+    return f->edge_offset[edge] & ~FOLD__WHOLE_LIST;
+}
+FOLD__INLINE int fold__edge_is_list(const fold_ctx *f, uint32_t edge)
+{
+    return f->edge_offset[edge] >> 31 != 0;
+}
+/* How many rows an operand has. */
+FOLD__INLINE uint32_t fold__edge_rows(const fold_ctx *f, uint32_t edge)
+{
+    return fold__edge_is_list(f, edge) ? f->length[f->edge_source[edge]] : 1;
+}
+
 /* The kind of a node, without its flags. */
 FOLD__INLINE uint32_t fold__kind_of(const fold_ctx *f, uint32_t id) { return f->kind[id] & FOLD__KIND_MASK; }
 
@@ -8203,6 +8266,26 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
     return 1;
 }
 
+/* The recording's data from a place on, which is in 16 floats. */
+static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data + (size_t)place * 16; }
+
+/* The table that a lookup reads, and which row of it a row of the lookup is. Those of a list lie in the
+   recording's data. */
+static fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
+{
+    return &fold__params(f->model)[fold__node_table(f, id)];
+}
+static uint32_t fold__table_row(const fold_ctx *f, uint32_t id, uint32_t row)
+{
+    const uint32_t one = fold__node_table_row(f, id);
+    return f->kind[id] & FOLD__ELEM ? (uint32_t)((const int *)(const void *)fold__at_place(f, one))[row] : one;
+}
+/* The data that each list element of a call has of its own. */
+static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
+{
+    return (const uint64_t *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+}
+
 /* Room for `floats` in the recording's data, aligned; its place (in 16 floats), or FOLD__NONE. */
 static uint32_t fold__place_data(fold_ctx *f, size_t floats)
 {
@@ -8213,7 +8296,6 @@ static uint32_t fold__place_data(fold_ctx *f, size_t floats)
     fold__renew(f);
     return (uint32_t)(at / 16);
 }
-static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data + (size_t)place * 16; }
 
 /* ==== room: signatures ======================================================================
    Owns: the shapes and signatures of a context: what tells calls apart, the program that a signature runs,
@@ -8247,7 +8329,23 @@ static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape 
     return fold__new_shape(f, shape, bucket);
 }
 static int fold__is_op(const fold_ctx *f, uint32_t id) { return fold__kind_of(f, id) == FOLD__OP; }
-static uint32_t fold__value_size(const fold_ctx *f, uint32_t id) { return f->shapes[f->shape[id]].size; }
+static int fold__is_list(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__ELEM) != 0; }
+static uint32_t fold__rows_of(const fold_ctx *f, uint32_t id)
+{
+    return fold__is_list(f, id) ? f->length[id] : 1;
+}
+/* How many floats a value has, and one row of it where it is a list. */
+static uint32_t fold__row_size(const fold_ctx *f, uint32_t id) { return f->shapes[f->shape[id]].size; }
+static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
+{
+    return fold__row_size(f, id) * fold__rows_of(f, id);
+}
+/* Where the row of a table lies that a lookup shows. */
+static float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
+{
+    return fold__values(f->model) + fold__lookup_table(f, id)->at +
+           (size_t)fold__table_row(f, id, row) * fold__row_size(f, id);
+}
 
 static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
 {
@@ -8263,12 +8361,16 @@ typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
     uint32_t elems[2], elems_offset[2];
+    const fold__operand *whole; /* or a whole list for each component */
+    uint32_t elements;          /* how many rows a component has */
 } fold__list;
 
 /* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
     int n_list, n_attr, has_params;
+    int row_data;     /* `data` is where each list element's own data lie: see fold__row_data */
+    uint32_t by_rows; /* mask of the operands that are the list's components, row by row; 0: none */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
@@ -8303,15 +8405,16 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
 /* The program of a signature. Pointers hold until the next recording call. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
-    if (sig->is_cell)
+    if (!sig->own_program)
         return fold__called_cell(f->model, sig->op)->program;
     fold__program program;
-    program.n_ops = 1;
-    program.n_refs = sig->n_in + sig->n_list;
-    program.n_values = program.n_out = sig->n_out;
+    program.n_ops = sig->n_ops;
+    program.n_refs = (int)sig->n_refs;
+    program.n_values = sig->n_values;
+    program.n_out = sig->n_out;
     program.n_in = sig->n_in;
     program.n_list = sig->n_list;
-    program.is_cell = 0;
+    program.is_cell = sig->is_cell;
     program.op = f->ops + sig->first_op;
     program.ref = f->refs + sig->first_ref;
     program.out = program.ref + program.n_refs;
@@ -8321,36 +8424,74 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     return program;
 }
 
-/* Makes the one-op program of a new signature. */
-static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request,
-                              const fold_shape *shape)
+/* Where in the list of a signature's inputs an operand stands that the op or cell has at a position: fixed
+   inputs come first, and behind them the components of its list. */
+static uint32_t fold__slot_of(const fold__sig *sig, uint32_t position)
 {
-    const int inputs = sig->n_in + sig->n_list;
-    if (!fold__need(f, FOLD__ARRAY_OPS, f->ops_used + 1, sizeof(fold__body_op)) ||
-        !fold__need(f, FOLD__ARRAY_REFS, f->refs_used + (uint32_t)(inputs + sig->n_out), sizeof(fold__ref)) ||
-        !fold__need(f, FOLD__ARRAY_OP_SHAPES, f->op_shapes_used + (uint32_t)(inputs + sig->n_out),
-                    sizeof(fold_shape)) ||
-        !fold__need(f, FOLD__ARRAY_VALUES, f->values_used + sig->n_out, sizeof(fold__value)))
+    uint32_t before = 0;
+    for (uint32_t other = 0; other < position && sig->by_rows; other++)
+        before += sig->by_rows >> other & 1;
+    if (!sig->by_rows)
+        return position;
+    return sig->by_rows >> position & 1 ? sig->n_in + before : position - before;
+}
+
+/* Room in the context's pools for the program of a new signature: so many ops, operands, shapes and values,
+   and its outputs. */
+static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, uint32_t n_refs, uint32_t n_shapes,
+                               int n_values)
+{
+    if (!fold__need(f, FOLD__ARRAY_OPS, f->ops_used + (uint32_t)n_ops, sizeof(fold__body_op)) ||
+        !fold__need(f, FOLD__ARRAY_REFS, f->refs_used + n_refs + sig->n_out, sizeof(fold__ref)) ||
+        !fold__need(f, FOLD__ARRAY_OP_SHAPES, f->op_shapes_used + n_shapes, sizeof(fold_shape)) ||
+        !fold__need(f, FOLD__ARRAY_VALUES, f->values_used + (uint32_t)n_values, sizeof(fold__value)))
         return 0;
+    sig->own_program = 1;
+    sig->n_ops = n_ops;
+    sig->n_refs = n_refs;
+    sig->n_shapes = n_shapes;
+    sig->n_values = n_values;
     sig->first_op = f->ops_used;
     sig->first_ref = f->refs_used;
     sig->first_shape = f->op_shapes_used;
     sig->first_value = f->values_used;
+    f->ops_used += (uint32_t)n_ops;
+    f->refs_used += n_refs + sig->n_out;
+    f->op_shapes_used += n_shapes;
+    f->values_used += (uint32_t)n_values;
+    return 1;
+}
+
+/* An operand of a program that is an input at a position of the op or cell. */
+static void fold__aim_ref(const fold__sig *sig, uint32_t position, fold__ref *ref)
+{
+    const uint32_t slot = fold__slot_of(sig, position);
+    ref->kind = slot < sig->n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
+    ref->index = slot < sig->n_in ? slot : slot - sig->n_in;
+}
+
+/* Makes the one-op program of a new signature, from the shapes of inputs and outputs as the op has them. */
+static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request,
+                              const fold_shape *shape)
+{
+    const int inputs = sig->n_in + sig->n_list, rows = sig->by_rows != 0;
+    const uint32_t all = (uint32_t)(inputs + sig->n_out);
+    if (!fold__place_program(f, sig, 1, (uint32_t)inputs, all, sig->n_out))
+        return 0;
     fold__body_op *op = f->ops + sig->first_op;
     memset(op, 0, sizeof *op);
     op->op = request->op;
     op->n_in = (uint8_t)inputs;
     op->n_out = sig->n_out;
+    op->elem = (uint8_t)rows;
     op->uses_dropout = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
     memcpy(op->attr, request->attr, sizeof op->attr);
     if (request->has_params)
         memcpy(op->param, request->param, sizeof op->param);
     fold__ref *ref = f->refs + sig->first_ref;
-    fold_shape *shapes = f->op_shapes + sig->first_shape;
     fold__value *value = f->values + sig->first_value;
     for (int input = 0; input < inputs; input++) {
-        ref[input].kind = sig->n_list ? FOLD__FROM_LIST : FOLD__FROM_INPUT;
-        ref[input].index = (uint32_t)input;
+        fold__aim_ref(sig, (uint32_t)input, &ref[input]);
         ref[input].offset = 0;
     }
     for (int output = 0; output < sig->n_out; output++) {
@@ -8359,14 +8500,42 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
         ref[inputs + output].offset = 0;
         value[output].size = (uint32_t)fold__shape_size(&shape[inputs + output]);
         value[output].op = 0;
-        value[output].elem = 0;
+        value[output].elem = (uint8_t)rows;
         value[output].passes = 1;
     }
-    memcpy(shapes, shape, (size_t)(inputs + sig->n_out) * sizeof *shapes);
-    f->ops_used++;
-    f->refs_used += (uint32_t)(inputs + sig->n_out);
-    f->op_shapes_used += (uint32_t)(inputs + sig->n_out);
-    f->values_used += sig->n_out;
+    memcpy(f->op_shapes + sig->first_shape, shape, all * sizeof *shape);
+    return 1;
+}
+
+/* Makes the program of a cell's call by lists: the cell's own, in which what depends on a list is made for
+   every row, and only that. */
+static int fold__spread_program(fold_ctx *f, fold__sig *sig)
+{
+    const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
+    uint32_t n_shapes = 0;
+    for (int op_index = 0; op_index < body->n_ops; op_index++)
+        n_shapes += (uint32_t)(body->op[op_index].n_in + body->op[op_index].n_out);
+    if (!fold__place_program(f, sig, body->n_ops, (uint32_t)body->n_refs, n_shapes, body->n_values))
+        return 0;
+    fold__body_op *ops = f->ops + sig->first_op;
+    fold__ref *refs = f->refs + sig->first_ref;
+    fold__value *values = f->values + sig->first_value;
+    memcpy(ops, body->op, (size_t)body->n_ops * sizeof *ops);
+    memcpy(refs, body->ref, (size_t)body->n_refs * sizeof *refs);
+    memcpy(refs + body->n_refs, body->out, sig->n_out * sizeof *refs);
+    memcpy(values, body->value, (size_t)body->n_values * sizeof *values);
+    memcpy(f->op_shapes + sig->first_shape, body->shape, n_shapes * sizeof(fold_shape));
+    for (int op_index = 0; op_index < body->n_ops; op_index++) {
+        fold__body_op *op = &ops[op_index];
+        for (uint32_t at = op->first_ref; at < op->first_ref + op->n_in; at++) {
+            if (refs[at].kind == FOLD__FROM_INPUT)
+                fold__aim_ref(sig, refs[at].index, &refs[at]);
+            op->elem |= refs[at].kind == FOLD__FROM_LIST ||
+                        (refs[at].kind == FOLD__FROM_VALUE && values[refs[at].index].elem);
+        }
+        for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++)
+            values[value].elem = op->elem;
+    }
     return 1;
 }
 
@@ -8435,36 +8604,45 @@ static int fold__check_cell_shapes(fold_ctx *f, const fold__cell_data *cell, con
     return 1;
 }
 
+/* Infers the output shapes of an op, checks them and makes its program; `shape` has those of the inputs. */
+static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, fold_shape *shape)
+{
+    const int inputs = sig->n_in + sig->n_list;
+    const fold__op_row *op = fold__op_of(f->model, request->op);
+    const char *wrong = op->def.infer(shape, inputs, request->attr, shape + inputs);
+    for (int output = 0; output < sig->n_out && !wrong; output++)
+        if (!fold__shape_ok(&shape[inputs + output]))
+            wrong = "the output would have no valid shape";
+    if (wrong) {
+        fold__fail_shapes(f, op->def.name, wrong, shape, inputs);
+        return 0;
+    }
+    return fold__make_program(f, sig, request, shape);
+}
+
 /* Infers the output shapes of a new signature and interns them; 0 with an error when they do not fit. */
 static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold__request *request,
                                         const uint32_t *in_shape)
 {
     fold_shape shape[FOLD_MAX_IN + FOLD_MAX_OUT];
-    const int inputs = sig->n_in + sig->n_list;
-    for (int input = 0; input < inputs; input++)
-        shape[input] = f->shapes[in_shape[input]].shape;
+    const uint32_t inputs = (uint32_t)sig->n_in + sig->n_list;
+    for (uint32_t input = 0; input < inputs; input++)
+        shape[input] = f->shapes[in_shape[fold__slot_of(sig, input)]].shape;
     memset(shape + inputs, 0, sizeof(fold_shape) * FOLD_MAX_OUT);
     if (sig->is_cell) {
         const fold__cell_data *cell = fold__called_cell(f->model, request->op);
-        if (!fold__check_cell_shapes(f, cell, shape, inputs))
+        if (!fold__check_cell_shapes(f, cell, shape, (int)inputs) ||
+            (sig->by_rows && !fold__spread_program(f, sig)))
             return 0;
         memcpy(shape + inputs, cell->out, sizeof(fold_shape) * sig->n_out);
-    } else {
-        const fold__op_row *op = fold__op_of(f->model, request->op);
-        const char *wrong = op->def.infer(shape, inputs, request->attr, shape + inputs);
-        for (int output = 0; output < sig->n_out && !wrong; output++)
-            if (!fold__shape_ok(&shape[inputs + output]))
-                wrong = "the output would have no valid shape";
-        if (wrong) {
-            fold__fail_shapes(f, op->def.name, wrong, shape, inputs);
-            return 0;
-        }
-        if (!fold__make_program(f, sig, request, shape))
-            return 0;
+    } else if (!fold__infer_op(f, sig, request, shape)) {
+        return 0;
     }
+    const fold__program program = fold__program_of(f, sig);
     sig->differentiable = fold__differentiable_inputs(f, sig);
     for (int output = 0; output < sig->n_out; output++) {
-        sig->out_shape[output] = fold__intern_shape(f, &shape[inputs + output]);
+        sig->out_lists |= (uint8_t)(program.value[program.out[output].index].elem << output);
+        sig->out_shape[output] = fold__intern_shape(f, &shape[inputs + (uint32_t)output]);
         if (sig->out_shape[output] == FOLD__NONE)
             return 0;
     }
@@ -8569,7 +8747,10 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     }
     if (mask)
         key[words++] = mask;
-    key[0] = request->op | request->n_in << 16 | (uint32_t)(mask != 0) << 30 |
+    if (request->by_rows)
+        key[words++] = request->by_rows;
+    key[0] = request->op | request->n_in << 16 | (uint32_t)(request->row_data != 0) << 28 |
+             (uint32_t)(request->by_rows != 0) << 29 | (uint32_t)(mask != 0) << 30 |
              (uint32_t)(f->frame.cell != 0) << 31;
     *shared = mask;
     return words;
@@ -8580,7 +8761,8 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
 {
     const uint32_t *word = f->keys + sig->key + 1;
     uint32_t differ = (sig->op ^ request->op) | (sig->n_in ^ request->n_in) |
-                      (sig->n_list ^ (uint32_t)request->n_list) | (sig->tag_cell ^ f->frame.tag);
+                      (sig->n_list ^ (uint32_t)request->n_list) | (sig->tag_cell ^ f->frame.tag) |
+                      (sig->by_rows ^ request->by_rows) | (sig->row_data ^ (uint32_t)request->row_data);
     uint32_t kinds = 0;
     if (differ || (sig->tag_cell && sig->tag_op != f->frame.ordinal + 1))
         return 0;
@@ -8612,7 +8794,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
 /* The signature of a request by its key, made when it is new; 0 on failure. */
 static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
 {
-    uint32_t key[16 + 3 * FOLD_MAX_IN], shared;
+    uint32_t key[17 + 3 * FOLD_MAX_IN], shared;
     const uint32_t count = fold__request_key(f, request, key, &shared);
     fold__sig signature;
     memset(&signature, 0, sizeof signature);
@@ -8624,6 +8806,8 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
                                                   : fold__op_of(f->model, request->op)->def.n_out);
     signature.in_shape = 1 + (uint32_t)request->n_attr + (request->has_params ? 2u : 0);
     signature.shared = shared;
+    signature.by_rows = request->by_rows;
+    signature.row_data = (uint8_t)request->row_data;
     if (f->frame.cell) {
         signature.tag_cell = f->frame.tag;
         signature.tag_op = f->frame.ordinal + 1;
@@ -8676,7 +8860,7 @@ static void fold__mark_sigs(fold_ctx *f)
 /* The word of a body's op's key that is its call's signature. */
 static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
 {
-    return f->keys + sig->key + sig->key_words - (sig->shared ? 3 : 2);
+    return f->keys + sig->key + sig->key_words - (sig->shared ? 3 : 2) - (sig->by_rows ? 1 : 0);
 }
 
 /* Moves `count` things of array `which` from place `from` down to `*to`; returns where they are now. */
@@ -8691,18 +8875,17 @@ static uint32_t fold__move_down(fold_ctx *f, int which, size_t size, uint32_t fr
     return at;
 }
 
-/* Moves the program of a signature, which is an op's. */
+/* Moves the program of a signature. */
 static void fold__move_program(fold_ctx *f, fold__sig *sig)
 {
-    const uint32_t inputs = (uint32_t)sig->n_in + sig->n_list, n_out = sig->n_out;
-    sig->first_op =
-        fold__move_down(f, FOLD__ARRAY_OPS, sizeof(fold__body_op), sig->first_op, 1, &f->ops_used);
-    sig->first_ref = fold__move_down(f, FOLD__ARRAY_REFS, sizeof(fold__ref), sig->first_ref, inputs + n_out,
-                                     &f->refs_used);
+    sig->first_op = fold__move_down(f, FOLD__ARRAY_OPS, sizeof(fold__body_op), sig->first_op,
+                                    (uint32_t)sig->n_ops, &f->ops_used);
+    sig->first_ref = fold__move_down(f, FOLD__ARRAY_REFS, sizeof(fold__ref), sig->first_ref,
+                                     sig->n_refs + sig->n_out, &f->refs_used);
     sig->first_shape = fold__move_down(f, FOLD__ARRAY_OP_SHAPES, sizeof(fold_shape), sig->first_shape,
-                                       inputs + n_out, &f->op_shapes_used);
-    sig->first_value =
-        fold__move_down(f, FOLD__ARRAY_VALUES, sizeof(fold__value), sig->first_value, n_out, &f->values_used);
+                                       sig->n_shapes, &f->op_shapes_used);
+    sig->first_value = fold__move_down(f, FOLD__ARRAY_VALUES, sizeof(fold__value), sig->first_value,
+                                       (uint32_t)sig->n_values, &f->values_used);
 }
 
 /* Gives the signatures that are marked new numbers, in the order they have. */
@@ -8736,7 +8919,7 @@ static void fold__move_sigs(fold_ctx *f)
         moved.key =
             fold__move_down(f, FOLD__ARRAY_KEYS, sizeof(uint32_t), moved.key, moved.key_words, &f->keys_used);
         moved.hash = fold__hash_words(f->keys + moved.key, moved.key_words);
-        if (!moved.is_cell)
+        if (moved.own_program)
             fold__move_program(f, &moved);
         sigs[++f->n_sigs] = moved;
     }
@@ -8836,6 +9019,18 @@ FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags
     return id;
 }
 
+/* Notes how many list elements a call has, and which of its outputs are lists of so many rows. */
+static void fold__set_length(fold_ctx *f, uint32_t id, uint32_t elements)
+{
+    const fold__sig *signature = fold__node_sig(f, id);
+    f->length[id] = elements;
+    for (uint32_t output = 0; signature->out_lists >> output; output++) {
+        f->length[id + output] = elements;
+        if (signature->out_lists >> output & 1)
+            f->kind[id + output] |= FOLD__ELEM;
+    }
+}
+
 static FOLD__NOINLINE int fold__grow(fold_ctx *f, uint32_t nodes, size_t edges)
 {
     return fold__grow_nodes(f, nodes) && fold__grow_edges(f, edges);
@@ -8874,8 +9069,21 @@ FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, 
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    operand->kind = (uint8_t)((f->kind[node.id] & FOLD__SHARED) | (f->kind[operand->source] & ~FOLD__SHARED));
+    const uint8_t own = FOLD__SHARED | FOLD__ELEM; /* of the window, where it is one */
+    operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
+}
+
+/* In a body: whether an operand stands for a value of every list element of the call. */
+static int fold__stands_for_elements(const fold_ctx *f, const fold__operand *operand)
+{
+    return (operand->kind & FOLD__KIND_MASK) == FOLD__ELEMS ||
+           (f->frame.tracing && (operand->kind & FOLD__ELEM));
+}
+/* Whether an operand is a list. */
+static int fold__is_list_operand(const fold_ctx *f, const fold__operand *operand)
+{
+    return !f->frame.tracing && (operand->kind & FOLD__ELEM);
 }
 
 static const fold_shape *fold__operand_shape(const fold_ctx *f, const fold__operand *operand)
@@ -8890,8 +9098,10 @@ static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_
     if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
     const uint8_t inherited = operand->kind & (FOLD__SHARED | FOLD__ELEM);
-    return fold__handle(f, fold__append(f, (uint8_t)(FOLD__WINDOW | flags | inherited), 0, operand->source,
-                                        operand->offset + offset, shape_index, 0));
+    const uint32_t id = fold__append(f, (uint8_t)(FOLD__WINDOW | flags | inherited), 0, operand->source,
+                                     operand->offset + offset, shape_index, 0);
+    f->length[id] = f->length[operand->source];
+    return fold__handle(f, id);
 }
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
@@ -8992,6 +9202,11 @@ static uint32_t *fold__use_node(const fold_ctx *f, uint32_t param)
 static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
                                uint32_t *source, uint32_t *offset)
 {
+    if (list->whole) {
+        *source = list->whole[component].source;
+        *offset = list->whole[component].offset | FOLD__WHOLE_LIST;
+        return;
+    }
     if (!list->first) {
         *source = list->elems[component] + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
         *offset = list->elems_offset[component];
@@ -9001,7 +9216,7 @@ static void fold__list_operand(const fold_ctx *f, const fold__list *list, int co
                             ? list->second[element].id
                             : list->first[element * list->step + (size_t)component].id;
     *source = f->source[id];
-    *offset = f->offset[id];
+    *offset = f->offset[id] | (fold__is_list(f, id) ? FOLD__WHOLE_LIST : 0);
     if (fold__kind_of(f, *source) == FOLD__PARAM)
         *source = fold__use_node(f, fold__node_param(f, *source))[1];
 }
@@ -9030,17 +9245,21 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 
 static void fold__trace_step(fold_ctx *f, const fold__request *request);
 
-/* Records an op or a call: the one way in. Null when it cannot. */
-static fold_node fold__record(fold_ctx *f, const fold__request *request)
+static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
+
+/* Records an op or a call. Null when it cannot. */
+static fold_node fold__record_request(fold_ctx *f, const fold__request *request)
 {
     const int body = f->frame.cell != 0, twins = f->dedupe && !body;
-    if (body && f->frame.ordinal < FOLD__TAG_BARRIER)
-        fold__trace_step(f, request);
     if (fold__broken(f) || (twins && !fold__twins_ready(f)) || !fold__room(f, 0, fold__n_operands(request)))
         return fold__null;
     const uint32_t edges = f->n_edges;
     const uint32_t kinds = fold__add_edges(f, request);
     const uint32_t per_element = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
+    if (per_element && !f->frame.tracing) {
+        f->n_edges = edges;
+        return fold__record_by_rows(f, request);
+    }
     uint32_t sig = kinds & FOLD__KINDS_MARKER ? 0 : fold__request_sig(f, request);
     if (sig &&
         !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures: it is asked for again */
@@ -9050,6 +9269,8 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
         return kinds & FOLD__KINDS_MARKER ? fold__record_elements(f, request) : fold__null;
     }
     const uint32_t id = fold__append_call(f, sig, (uint8_t)per_element, request->data);
+    if (request->n_list)
+        fold__set_length(f, id, request->list->elements);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
     if (twin)
         return fold__found_twin(f, id, twin);
@@ -9061,6 +9282,68 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
         return fold__handle(f, id);
     fold__eager_run(f, id);
     return fold__broken(f) ? fold__null : fold__handle(f, id);
+}
+
+/* The same for what a caller or a body asks for: the one way in. */
+static fold_node fold__record(fold_ctx *f, const fold__request *request)
+{
+    if (f->frame.cell && f->frame.ordinal < FOLD__TAG_BARRIER)
+        fold__trace_step(f, request);
+    return fold__record_request(f, request);
+}
+
+/* A request by rows: its fixed inputs, and behind them the lists, as components of its list. */
+typedef struct fold__row_request {
+    fold__request request;
+    fold__list list;
+    fold__operand operand[FOLD_MAX_IN + 1];
+} fold__row_request;
+
+/* Makes the request by rows of one whose inputs are lists, in part or all. */
+static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_request *made)
+{
+    const char *who = fold__request_name(f, request->op);
+    uint32_t fixed = 0, n_lists = 0;
+    int first = -1;
+    made->request = *request;
+    memset(&made->list, 0, sizeof made->list);
+    if (request->n_list) {
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list takes no list as an input", who);
+        return 0;
+    }
+    for (uint32_t input = 0; input < request->n_in; input++)
+        fixed += !(request->in[input].kind & FOLD__ELEM);
+    for (uint32_t input = 0, at = 0; input < request->n_in; input++) {
+        const fold__operand *operand = &request->in[input];
+        if (!(operand->kind & FOLD__ELEM)) {
+            made->operand[at++] = *operand;
+            continue;
+        }
+        const uint32_t rows = f->length[operand->source];
+        if (first >= 0 && rows != made->list.elements) {
+            fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length: input %d has %u rows, input %d has %u",
+                       who, first, (unsigned)made->list.elements, (int)input, (unsigned)rows);
+            return 0;
+        }
+        first = first < 0 ? (int)input : first;
+        made->list.elements = rows;
+        made->request.by_rows |= 1u << input;
+        made->request.list_shape[n_lists] = operand->shape;
+        made->operand[fixed + n_lists++] = *operand;
+    }
+    made->request.in = made->operand;
+    made->request.n_in = fixed;
+    made->request.n_list = (int)n_lists;
+    made->request.list = &made->list;
+    made->list.whole = made->operand + fixed;
+    made->list.count = 1;
+    return 1;
+}
+
+static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request)
+{
+    fold__row_request made;
+    return fold__by_rows(f, request, &made) ? fold__record_request(f, &made.request) : fold__null;
 }
 
 static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, uint64_t data)
@@ -9457,20 +9740,27 @@ static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *w
     return f->row_shape;
 }
 
+/* A table that may be looked into here; an error otherwise. */
+static const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param table, const char *who)
+{
+    const fold__param_data *param = fold__param_or_fail(f, table, who);
+    if (!param)
+        return NULL;
+    if (f->frame.cell)
+        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: look up outside and pass the node in", who);
+    else if (!(param->uses & FOLD_FOR_LOOKUP))
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was not made with FOLD_FOR_LOOKUP", who,
+                   param->name);
+    else
+        return param;
+    return NULL;
+}
+
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
 {
-    const fold__param_data *param = fold__param_or_fail(f, table, "lookup");
+    const fold__param_data *param = fold__table_or_fail(f, table, "lookup");
     if (!param)
         return fold__null;
-    if (f->frame.cell) {
-        fold__fail(f, FOLD_BAD_CELL, "lookup: not in a cell body: look up outside and pass the node in");
-        return fold__null;
-    }
-    if (!(param->uses & FOLD_FOR_LOOKUP)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "lookup: parameter '%s' was not made with FOLD_FOR_LOOKUP",
-                   param->name);
-        return fold__null;
-    }
     if (row < 0 || row >= param->shape.dim[0]) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, param->name,
                    param->shape.dim[0]);
@@ -9511,6 +9801,10 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
     fold__operand operand;
     if (!fold__operand_of(f, x, "shared", &operand))
         return fold__null;
+    if (fold__is_list_operand(f, &operand)) {
+        fold__fail(f, FOLD_BAD_SHAPE, "shared: a list cannot be a shared operand");
+        return fold__null;
+    }
     if (f->frame.cell || (operand.kind & FOLD__SHARED))
         return x;
     const fold_shape shape = *fold__operand_shape(f, &operand);
@@ -9519,10 +9813,6 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-static int fold__is_elem(const fold__operand *operand)
-{
-    return (operand->kind & FOLD__ELEM) || (operand->kind & FOLD__KIND_MASK) == FOLD__ELEMS;
-}
 
 /* A linear op over operands, which are the parts of concatenation `whole` unless that is 0; in a list cell,
    leading segments that do not depend on the element become an op of their own per call, which the elements'
@@ -9540,8 +9830,8 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
     memcpy(request.attr, attr, sizeof request.attr);
     memcpy(request.param, param, sizeof request.param);
     for (int i = 0; i < count; i++)
-        mixed |= fold__is_elem(&operand[i]);
-    while (mixed && leading < count && !fold__is_elem(&operand[leading]))
+        mixed |= fold__stands_for_elements(f, &operand[i]);
+    while (mixed && leading < count && !fold__stands_for_elements(f, &operand[leading]))
         leading++;
     if (leading && !attr[1]) {
         request.in = operand;
@@ -9575,13 +9865,19 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     const fold__sig *sig = fold__node_sig(f, concat);
     if (sig->shared || sig->out_shape[0] != operand[0].shape || f->shapes[operand[0].shape].shape.rank != 1)
         return count;
-    for (int part = 0; part < sig->n_in; part++) {
-        operand[part].source = f->edge_source[f->first_edge[concat] + (uint32_t)part];
-        operand[part].offset = f->edge_offset[f->first_edge[concat] + (uint32_t)part];
-        operand[part].shape = f->keys[sig->key + sig->in_shape + (uint32_t)part];
-        operand[part].kind = (uint8_t)(f->kind[operand[part].source] & ~FOLD__SHARED);
+    if (sig->by_rows && !f->frame.cell)
+        return count;
+    const int parts = sig->n_in + sig->n_list;
+    for (int part = 0; part < parts; part++) {
+        const uint32_t slot = fold__slot_of(sig, (uint32_t)part), edge = f->first_edge[concat] + slot;
+        operand[part].source = f->edge_source[edge];
+        operand[part].offset = fold__edge_offset(f, edge);
+        operand[part].shape = f->keys[sig->key + sig->in_shape + slot];
+        operand[part].kind = (uint8_t)(f->kind[operand[part].source] & ~(FOLD__SHARED | FOLD__ELEM));
+        if (fold__edge_is_list(f, edge) || f->frame.tracing)
+            operand[part].kind |= f->kind[operand[part].source] & FOLD__ELEM;
     }
-    return sig->n_in;
+    return parts;
 }
 
 /* Lets a product recorded over the parts of concatenation `whole` read them where they lie in that. */
@@ -10113,6 +10409,13 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
         fold__operand operand;
         if (!fold__operand_of(f, nodes[at * step], who, &operand))
             return 0;
+        if (fold__is_list_operand(f, &operand)) {
+            fold__fail(f, FOLD_BAD_SHAPE,
+                       "%s: it takes nodes, and element %d is a list: see fold_list_join, fold_list_sum and "
+                       "fold_call_lists",
+                       who, (int)at);
+            return 0;
+        }
         if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source))
             return 0;
         if (*shape == FOLD__NONE)
@@ -10173,6 +10476,7 @@ static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first,
     list.second = second;
     list.step = 1;
     list.count = (size_t)count;
+    list.elements = (uint32_t)count;
     request.op = op;
     request.list = &list;
     return fold__record(f, &request);
@@ -10205,6 +10509,235 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
     if (count && !value)
         return fold__missing(f, "attend_n");
     return fold__list_op(f, FOLD__OP_attend_n, score, value, count, &shape);
+}
+
+/* -- lists of rows --------------------------------------------------------------------------- */
+
+/* Whether a list may have so many rows of a shape, outside of bodies. */
+static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, int count)
+{
+    if (fold__broken(f) || !fold__count_ok(f, count, who))
+        return 0;
+    if (!fold__shape_ok(row)) {
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: a row's shape needs rank 1 to 4 and dimensions of at least 1", who);
+        return 0;
+    }
+    if (f->frame.cell) {
+        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: make the list outside and pass it in", who);
+        return 0;
+    }
+    if ((uint64_t)count * (uint64_t)fold__shape_size(row) >= FOLD__WHOLE_LIST) {
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: %d rows of %d values are more than a list can have", who, count,
+                   fold__shape_size(row));
+        return 0;
+    }
+    return 1;
+}
+
+/* Appends a list that no op makes. */
+static fold_node fold__append_list(fold_ctx *f, int kind, const fold_shape *row, int count, uint64_t data)
+{
+    const uint32_t shape = fold__intern_shape(f, row);
+    if (shape == FOLD__NONE || !fold__room(f, 1, 0))
+        return fold__null;
+    const uint32_t id = fold__append(f, (uint8_t)(kind | FOLD__ELEM), 0, 0, 0, shape, data);
+    f->length[id] = (uint32_t)count;
+    return fold__handle(f, id);
+}
+
+FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, fold_shape row)
+{
+    if (!fold__list_fits(f, "list_input", &row, count))
+        return fold__null;
+    if (count && !values)
+        return fold__missing(f, "list_input");
+    const uint32_t place =
+        fold__place_input(f, count ? values : NULL, (size_t)count * (size_t)fold__shape_size(&row));
+    const fold_node list = place == FOLD__NONE ? fold__null : fold__append_list(f, FOLD__INPUT, &row, count, 0);
+    if (list.id)
+        f->place[list.id] = place;
+    return list;
+}
+
+FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int count, fold_shape row)
+{
+    if (!fold__list_fits(f, "list_input_ref", &row, count))
+        return fold__null;
+    if (!count)
+        return fold_list_input(f, NULL, 0, row);
+    if (!values)
+        return fold__missing(f, "list_input_ref");
+    if (fold__own_place(f, values) != FOLD__ELSEWHERE) {
+        fold__fail(f, FOLD_BAD_ARGUMENT,
+                   "list_input_ref: the context's own values move: fold_list_input copies them");
+        return fold__null;
+    }
+    return fold__append_list(f, FOLD__REF, &row, count, (uint64_t)(uintptr_t)values);
+}
+
+/* Whether so many indices are given and in [0, end). */
+static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int count, int end)
+{
+    if (count && !index) {
+        fold__missing(f, who);
+        return 0;
+    }
+    for (int i = 0; i < count; i++)
+        if (index[i] < 0 || index[i] >= end) {
+            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of row %d is not in [0, %d)", who, index[i], i, end);
+            return 0;
+        }
+    return 1;
+}
+
+/* Copies indices into the recording's data; their place, or NONE. */
+static uint32_t fold__place_indices(fold_ctx *f, const int *index, int count)
+{
+    const uint32_t place = fold__place_data(f, (size_t)count);
+    if (place != FOLD__NONE && count)
+        memcpy(fold__at_place(f, place), index, (size_t)count * sizeof *index);
+    return place;
+}
+
+FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int count)
+{
+    const fold__param_data *param = fold__table_or_fail(f, table, "list_lookup");
+    if (!param)
+        return fold__null;
+    const uint32_t shape = fold__row_shape(f, table.id, &param->shape);
+    if (shape == FOLD__NONE)
+        return fold__null;
+    const fold_shape row = f->shapes[shape].shape;
+    if (!fold__list_fits(f, "list_lookup", &row, count) ||
+        !fold__indices_ok(f, "list_lookup", rows, count, param->shape.dim[0]))
+        return fold__null;
+    const uint32_t place = fold__place_indices(f, rows, count);
+    if (place == FOLD__NONE)
+        return fold__null;
+    return fold__append_list(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
+}
+
+/* A list among the operands of a call that takes one; an error otherwise. */
+static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
+{
+    if (!fold__operand_of(f, x, who, operand))
+        return 0;
+    if (f->frame.cell)
+        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body", who);
+    else if (!fold__is_list_operand(f, operand))
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: it takes a list, and this is a single value", who);
+    else
+        return 1;
+    return 0;
+}
+
+FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
+{
+    fold__list list;
+    fold__request request;
+    uint64_t rows = 0;
+    if (fold__broken(f) || !fold__count_ok(f, count, "list_join"))
+        return fold__null;
+    if (!x || !count) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "list_join: nothing to join: fold_list_input makes an empty list");
+        return fold__null;
+    }
+    fold__clear_request(&request);
+    memset(&list, 0, sizeof list);
+    for (int i = 0; i < count; i++) {
+        fold__operand operand;
+        if (!fold__operand_of(f, x[i], "list_join", &operand) ||
+            ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source)))
+            return fold__null;
+        rows += fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
+        request.list_shape[0] = i ? request.list_shape[0] : operand.shape;
+        if (operand.shape != request.list_shape[0]) {
+            const fold_shape both[2] = { f->shapes[request.list_shape[0]].shape,
+                                         f->shapes[operand.shape].shape };
+            fold__fail_shapes(f, "list_join", "the rows of a list must have one shape", both, 2);
+            return fold__null;
+        }
+    }
+    const fold_shape row = f->shapes[request.list_shape[0]].shape;
+    if (!fold__list_fits(f, "list_join", &row, rows > INT_MAX ? INT_MAX : (int)rows))
+        return fold__null;
+    list.first = x;
+    list.step = 1;
+    list.count = (size_t)count;
+    list.elements = (uint32_t)rows;
+    request.op = FOLD__OP_copy;
+    request.n_list = 1;
+    request.by_rows = 1;
+    request.list = &list;
+    return fold__record(f, &request);
+}
+
+FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
+{
+    fold__operand operand;
+    if (!fold__list_operand_of(f, x, "list_at", &operand))
+        return fold__null;
+    const uint32_t source = operand.source, width = fold__row_size(f, source);
+    if (i < 0 || (uint32_t)i >= f->length[source]) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "list_at: row %d of a list of %u", i, (unsigned)f->length[source]);
+        return fold__null;
+    }
+    const fold_shape shape = *fold__operand_shape(f, &operand);
+    operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
+    if (fold__kind_of(f, source) != FOLD__LOOKUP)
+        return fold__window(f, &operand, (uint32_t)i * width, &shape, 0);
+    if (!fold__room(f, 1, 0))
+        return fold__null;
+    operand.source =
+        fold__append(f, FOLD__LOOKUP, 0, 0, 0, f->shape[source],
+                     fold__lookup_data(fold__node_table(f, source), fold__table_row(f, source, (uint32_t)i)));
+    return fold__window(f, &operand, 0, &shape, 0);
+}
+
+FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
+{
+    fold__operand operand;
+    if (!fold__operand_of(f, x, "list_length", &operand) || !fold__is_list_operand(f, &operand))
+        return -1;
+    return (int)f->length[operand.source];
+}
+
+/* An op with an index into its input for every row. */
+static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, fold_node x, const int *index)
+{
+    const char *who = fold__op_table[op].def.name;
+    fold__operand operand;
+    fold__request request;
+    if (!fold__list_operand_of(f, x, who, &operand))
+        return fold__null;
+    const int rows = (int)f->length[operand.source];
+    if (!fold__indices_ok(f, who, index, rows, (int)f->shapes[operand.shape].size))
+        return fold__null;
+    const uint32_t place = fold__place_data(f, 2 * (size_t)rows);
+    if (place == FOLD__NONE)
+        return fold__null;
+    uint64_t *data = (uint64_t *)(void *)fold__at_place(f, place);
+    for (int row = 0; row < rows; row++)
+        data[row] = (uint64_t)index[row];
+    fold__clear_request(&request);
+    request.op = op;
+    request.in = &operand;
+    request.n_in = 1;
+    request.data = place;
+    request.row_data = 1;
+    return fold__record(f, &request);
+}
+FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index)
+{
+    return fold__list_indexed(f, FOLD__OP_pick, x, index);
+}
+FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label)
+{
+    return fold__list_indexed(f, FOLD__OP_softmax_xent, logits, label);
+}
+FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label)
+{
+    return fold__list_indexed(f, FOLD__OP_hinge, scores, label);
 }
 
 /* -- user ops -------------------------------------------------------------------------------- */
@@ -10278,6 +10811,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
         list.first = in;
         list.step = (size_t)desc->n_in;
         list.count = (size_t)(n_in / desc->n_in);
+        list.elements = (uint32_t)list.count;
         request.n_list = desc->n_in;
         request.list = &list;
         for (int component = 0; component < desc->n_in; component++) {
@@ -10370,6 +10904,33 @@ static void fold__trace_step(fold_ctx *f, const fold__request *request)
                    cell->name, (int)at, fold__request_name(f, request->op));
 }
 
+/* Aims a reduction at an operand: a whole list, or in a body what stands for the elements of the cell's list. */
+static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
+                         fold__request *request, fold__list *list)
+{
+    const int whole = fold__is_list_operand(f, operand);
+    const uint32_t rows = whole                ? f->length[operand->source]
+                          : f->frame.tracing ? 1
+                                               : f->frame.elements;
+    if (!whole && !fold__stands_for_elements(f, operand)) {
+        fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
+                   "%s: it takes a list or, in the body of a cell with a list, values of the list's elements",
+                   who);
+        return 0;
+    }
+    if (component && rows != list->elements) {
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows", who,
+                   (unsigned)list->elements, (unsigned)rows);
+        return 0;
+    }
+    list->elems[component] = operand->source;
+    list->elems_offset[component] = operand->offset;
+    list->elements = rows;
+    list->count = whole ? 1 : rows;
+    request->list_shape[component] = operand->shape;
+    return 1;
+}
+
 static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node node, const fold_node *second)
 {
     fold__operand operands[2];
@@ -10382,19 +10943,15 @@ static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node node, con
     fold__clear_request(&request);
     memset(&list, 0, sizeof list);
     request.n_list = second ? 2 : 1;
-    for (int component = 0; component < request.n_list; component++) {
-        if (!f->frame.cell || !fold__is_elem(&operands[component])) {
-            fold__fail(
-                f, FOLD_BAD_CELL,
-                "fold_list reductions take values of list elements, in the body of a cell with a list (%s)",
-                who);
+    for (int component = 0; component < request.n_list; component++)
+        if (!fold__reduced(f, who, &operands[component], component, &request, &list))
             return fold__null;
-        }
-        list.elems[component] = operands[component].source;
-        list.elems_offset[component] = operands[component].offset;
-        request.list_shape[component] = operands[component].shape;
+    if (fold__is_list_operand(f, &operands[0]))
+        list.whole = operands;
+    if (list.whole && op == FOLD__OP_max_n && !list.elements) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
+        return fold__null;
     }
-    list.count = f->frame.tracing ? 1 : f->frame.elements;
     if (op == FOLD__OP_max_n)
         f->frame.list_max = 1;
     request.op = op;
@@ -10427,13 +10984,13 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
             fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
         if (!fold__operand_of(f, out[output], name, &operand))
             return 0;
-        if (fold__is_elem(&operand)) {
+        if (fold__stands_for_elements(f, &operand)) {
             fold__fail(f, FOLD_BAD_CELL,
                        "cell '%s': output %d is one value per list element: reduce it first", name, output);
             return 0;
         }
         int copy = fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_BARRIER ||
-                   f->shapes[operand.shape].size != fold__value_size(f, operand.source);
+                   f->shapes[operand.shape].size != fold__row_size(f, operand.source);
         for (int earlier = 0; earlier < output; earlier++)
             copy |= f->source[out[earlier].id] == operand.source;
         if (!copy)
@@ -10481,7 +11038,7 @@ static void fold__trace_ref(const fold__trace *trace, uint32_t edge, fold__ref *
 {
     const fold_ctx *tracer = trace->tracer;
     const uint32_t source = tracer->edge_source[edge], n_in = (uint32_t)trace->cell->desc.n_in;
-    ref->offset = tracer->edge_offset[edge];
+    ref->offset = fold__edge_offset(tracer, edge);
     switch (fold__kind_of(tracer, source)) {
     case FOLD__INPUT:
         ref->kind = fold__node_ordinal(tracer, source) < n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
@@ -10719,18 +11276,32 @@ static void fold__cells_free(fold_model *m)
 
 /* -- calls ----------------------------------------------------------------------------------- */
 
-/* The operands of a call and the shapes of its list's components. */
-static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
-                            const fold_node *list, int count, fold__operand *operand, uint32_t *list_shape)
+/* The fixed inputs of a call. */
+static int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
+                              fold__operand *operand)
 {
-    if (!fold__count_ok(f, count, cell->name))
-        return 0;
     if (n_in != cell->desc.n_in) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", cell->name, cell->desc.n_in,
                    n_in);
         return 0;
     }
-    if ((n_in && !in) || (count && !list)) {
+    if (n_in && !in) {
+        fold__missing(f, cell->name);
+        return 0;
+    }
+    for (int input = 0; input < n_in; input++)
+        if (!fold__operand_of(f, in[input], cell->name, &operand[input]))
+            return 0;
+    return 1;
+}
+
+/* The operands of a call and the shapes of its list's components. */
+static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
+                            const fold_node *list, int count, fold__operand *operand, uint32_t *list_shape)
+{
+    if (!fold__count_ok(f, count, cell->name) || !fold__check_inputs(f, cell, in, n_in, operand))
+        return 0;
+    if (count && !list) {
         fold__missing(f, cell->name);
         return 0;
     }
@@ -10743,9 +11314,6 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
                    cell->name);
         return 0;
     }
-    for (int input = 0; input < n_in; input++)
-        if (!fold__operand_of(f, in[input], cell->name, &operand[input]))
-            return 0;
     for (int component = 0; component < cell->desc.n_list; component++) {
         list_shape[component] = count ? FOLD__NONE : fold__intern_shape(f, &cell->desc.list[component]);
         if (!fold__check_list(f, cell->name, list + component, (size_t)cell->desc.n_list, (size_t)count,
@@ -10810,19 +11378,42 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
 
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list);
 
+static const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell cell)
+{
+    if (fold__broken(f))
+        return NULL;
+    if (cell.id && cell.salt == f->model->salt && cell.id <= f->model->n_cells)
+        return &fold__cells(f->model)[cell.id - 1];
+    fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model");
+    return NULL;
+}
+
+/* Records a call whose operands are checked. */
+static fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold__operand *operands,
+                                   fold__request *request, const fold__list *list)
+{
+    const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
+    request->op = FOLD__CELL_OP | (cell.id - 1);
+    request->in = operands;
+    request->n_in = (uint32_t)callee->desc.n_in;
+    request->n_list = callee->desc.n_list;
+    request->list = request->n_list ? list : NULL;
+    if (f->eager)
+        return fold__eager_call(f, request, list);
+    request->data = callee->program.n_draws ? fold__draw_base(f) : 0;
+    f->draws += (uint64_t)callee->program.n_draws;
+    return fold__record(f, request);
+}
+
 static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                             const fold_node *items, int count)
 {
     fold__operand operands[FOLD_MAX_CELL_IN];
     fold__list list;
     fold__request request;
-    if (fold__broken(f))
+    const fold__cell_data *callee = fold__cell_or_fail(f, cell);
+    if (!callee)
         return fold__null;
-    if (!cell.id || cell.salt != f->model->salt || cell.id > f->model->n_cells) {
-        fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model");
-        return fold__null;
-    }
-    const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
     fold__clear_request(&request);
     if (!fold__check_call(f, callee, in, n_in, items, count, operands, request.list_shape))
         return fold__null;
@@ -10832,16 +11423,8 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
     list.first = items;
     list.step = (size_t)callee->desc.n_list;
     list.count = (size_t)count;
-    request.op = FOLD__CELL_OP | (cell.id - 1);
-    request.in = operands;
-    request.n_in = (uint32_t)n_in;
-    request.n_list = callee->desc.n_list;
-    request.list = request.n_list ? &list : NULL;
-    if (f->eager)
-        return fold__eager_call(f, &request, &list);
-    request.data = callee->program.n_draws ? fold__draw_base(f) : 0;
-    f->draws += (uint64_t)callee->program.n_draws;
-    return fold__record(f, &request);
+    list.elements = (uint32_t)count;
+    return fold__record_call(f, cell, operands, &request, &list);
 }
 
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in)
@@ -10852,6 +11435,52 @@ FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *
                                   const fold_node *list, int count)
 {
     return fold__call(f, cell, in, n_in, list, count);
+}
+
+/* The components of a call's list that are whole lists. */
+static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fold_node *lists,
+                             fold__operand *operand, fold__request *request, fold__list *list)
+{
+    if (!cell->desc.n_list || !lists) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': %s", cell->name,
+                   lists ? "it takes no list" : "a pointer is NULL");
+        return 0;
+    }
+    for (int component = 0; component < cell->desc.n_list; component++) {
+        if (!fold__list_operand_of(f, lists[component], cell->name, &operand[component]))
+            return 0;
+        const uint32_t rows = f->length[operand[component].source];
+        if (component && rows != list->elements) {
+            fold__fail(f, FOLD_BAD_SHAPE, "cell '%s': lists must have one length, and these have %u and %u rows",
+                       cell->name, (unsigned)list->elements, (unsigned)rows);
+            return 0;
+        }
+        list->elements = rows;
+        request->list_shape[component] = operand[component].shape;
+    }
+    if (list->elements || !cell->max_of_list)
+        return 1;
+    fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty", cell->name);
+    return 0;
+}
+
+FOLD_API fold_node fold_call_lists(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+                                   const fold_node *lists)
+{
+    fold__operand operands[FOLD_MAX_CELL_IN], components[FOLD_MAX_LIST];
+    fold__list list;
+    fold__request request;
+    const fold__cell_data *callee = fold__cell_or_fail(f, cell);
+    if (!callee)
+        return fold__null;
+    fold__clear_request(&request);
+    memset(&list, 0, sizeof list);
+    if (!fold__check_inputs(f, callee, in, n_in, operands) ||
+        !fold__check_lists(f, callee, lists, components, &request, &list))
+        return fold__null;
+    list.whole = components;
+    list.count = 1;
+    return fold__record_call(f, cell, operands, &request, &list);
 }
 
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
@@ -11077,7 +11706,8 @@ typedef struct fold__worker {
     /* the call of an op being made */
     fold__prepared prepared; /* of eager contexts and of sums */
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT], op_dout[FOLD_MAX_OUT], op_din[FOLD_MAX_IN + 1];
-    uint32_t one_list[2]; /* eager: the one list */
+    uint32_t one_list[2]; /* eager: the one list, */
+    uint64_t draw;        /* and the key of a random draw */
     /* what it counts */
     size_t kernel_calls, one_row_calls, events;
 } fold__worker;
@@ -11094,7 +11724,7 @@ typedef struct fold__counts {
 /* What tells one run's structure from another's, quickly. */
 typedef struct fold__identity {
     uint64_t hash;
-    uint32_t nodes, edges, found, roots, leaves, layout;
+    uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__identity;
 
@@ -11123,7 +11753,7 @@ typedef struct fold__identity {
     TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */ \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */      \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
-    TRAINING(uint32_t, contribution_floats, edges)
+    TRAINING(uint32_t, contribution_floats, edges) /* of one row of it */
 /* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
     ALL(uint32_t, maker, nodes) /* of a value: the signature in a group that makes it, and output */       \
@@ -11361,7 +11991,8 @@ FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8
 static uint32_t fold__barrier_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_BARRIER;
-    return tag > FOLD__TAG_BARRIER && input < (uint32_t)call->n_in + call->n_list ? input : FOLD__NONE;
+    return tag > FOLD__TAG_BARRIER && input < (uint32_t)call->n_in + call->n_list ? fold__slot_of(call, input)
+                                                                                  : FOLD__NONE;
 }
 
 /* Eager: a call needs all its inputs, however long its list is, as if it were one node. */
@@ -11409,7 +12040,7 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
     const fold__sig *sig = &f->sigs[f->sig[id]];
-    if ((run->state[id] & (FOLD__INNER | FOLD__HEAD)) || f->eager || fold__value_size(f, id) != 1)
+    if ((run->state[id] & (FOLD__INNER | FOLD__HEAD)) || f->eager || fold__row_size(f, id) != 1)
         return 0;
     if (sig->is_cell || sig->shared || !(fold__op_of(f->model, sig->op)->flags & FOLD__FLOW))
         return 0;
@@ -11419,7 +12050,7 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
         const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__DONE));
-        if (!runs && run->backward && fold__leaf_grad(f, f->edge_source[edge]))
+        if (fold__edge_is_list(f, edge) || (!runs && run->backward && fold__leaf_grad(f, f->edge_source[edge])))
             return 0;
     }
     return 1;
@@ -11443,24 +12074,24 @@ static int fold__head_runs(const fold_ctx *f)
     return 0;
 }
 
-/* The operands of a call, input by input: first fixed inputs, an edge each, then components of the list, an
-   edge for each element. */
+/* The operands of a call, input by input: first fixed inputs, an edge each, then components of the list. A
+   component is made of the rows of its edges: those of a whole list, or one. */
 typedef struct fold__slots {
     const fold_ctx *ctx;
     const fold__sig *sig;
-    uint32_t first_edge, elements;
+    uint32_t first_edge, edges; /* of one component */
 } fold__slots;
 FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
 {
     fold__slots slots = { f, &f->sigs[f->sig[id]], f->first_edge[id], 0 };
     if (slots.sig->n_list)
-        slots.elements = (f->first_edge[id + 1] - slots.first_edge - slots.sig->n_in) / slots.sig->n_list;
+        slots.edges = (f->first_edge[id + 1] - slots.first_edge - slots.sig->n_in) / slots.sig->n_list;
     return slots;
 }
 /* How many elements a call's list has. */
-static FOLD__NOINLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
+FOLD__INLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 {
-    return fold__slots_of(f, id).elements;
+    return f->sigs[f->sig[id]].n_list ? f->length[id] : 0;
 }
 static int fold__n_slots(const fold__slots *slots) { return slots->sig->n_in + slots->sig->n_list; }
 static uint32_t fold__slot_first(const fold__slots *slots, int slot)
@@ -11468,11 +12099,11 @@ static uint32_t fold__slot_first(const fold__slots *slots, int slot)
     return slots->first_edge +
            (slot < slots->sig->n_in
                 ? (uint32_t)slot
-                : slots->sig->n_in + ((uint32_t)slot - slots->sig->n_in) * slots->elements);
+                : slots->sig->n_in + ((uint32_t)slot - slots->sig->n_in) * slots->edges);
 }
 static uint32_t fold__slot_edges(const fold__slots *slots, int slot)
 {
-    return slot < slots->sig->n_in ? 1 : slots->elements;
+    return slot < slots->sig->n_in ? 1 : slots->edges;
 }
 static uint32_t fold__slot_floats(const fold__slots *slots, int slot)
 {
@@ -11489,7 +12120,7 @@ static FOLD__NOINLINE int fold__edge_passes(const fold_ctx *f, uint32_t id, uint
     const fold__slots slots = fold__slots_of(f, id);
     int slot = (int)(edge - slots.first_edge);
     if (slot >= slots.sig->n_in)
-        slot = slots.sig->n_in + (int)((edge - slots.first_edge - slots.sig->n_in) / slots.elements);
+        slot = slots.sig->n_in + (int)((edge - slots.first_edge - slots.sig->n_in) / slots.edges);
     return (int)(slots.sig->differentiable >> slot & 1);
 }
 
@@ -11719,7 +12350,15 @@ static int fold__slot_sends(const fold__slots *slots, int slot)
     return (slots->sig->differentiable >> slot & 1) && !fold__slot_shared(slots, slot);
 }
 
-/* Finds how the gradient of every value that needs one is put together. */
+/* Eager: whether a node is the copy of an element of a cell's list. Those of a whole list write all its rows. */
+static int fold__is_element_barrier(const fold_ctx *f, uint32_t id)
+{
+    const uint32_t tag = f->eager ? fold__node_sig(f, id)->tag_op : 0;
+    return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
+}
+
+/* Finds how the gradient of every value that needs one is put together. A reader of one row of a list sums with
+   others, which may read that row too. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -11738,16 +12377,31 @@ static void fold__gradient_modes(fold_ctx *f)
                 const uint32_t source = f->edge_source[edge];
                 if (!run->grad[source])
                     continue;
-                run->mode[source] = fold__note_part(run->mode[source], &run->part[source],
-                                                    &run->cover[source], f->edge_offset[edge], length);
+                if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
+                    run->mode[source] = fold__is_element_barrier(f, id) ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
+                    continue;
+                }
+                run->mode[source] =
+                    fold__note_part(run->mode[source], &run->part[source], &run->cover[source],
+                                    fold__edge_offset(f, edge), length);
             }
         }
     }
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (run->grad[id])
             run->mode[id] =
-                fold__settle_parts(run->mode[id], run->part[id], run->cover[id], fold__value_size(f, id));
+                fold__settle_parts(run->mode[id], run->part[id], run->cover[id], fold__row_size(f, id));
     run->mode[run->root] = FOLD__GRAD_ROOT;
+}
+
+/* How many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by row
+   contributes to a parameter once for every row, as the ops of a batched body do. */
+static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge)
+{
+    const fold__sig *sig = fold__node_sig(f, id);
+    if (sig->tag_cell && sig->by_rows && fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM)
+        return f->length[id];
+    return fold__edge_rows(f, edge);
 }
 
 /* Gives rows to the edges of a call that do not write in place: in units of 16 floats from *at on or, where
@@ -11769,7 +12423,7 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
                 continue;
             uint32_t *next = (run->state[source] & FOLD__LINKED) ? at_linked : at;
             run->contribution_at[edge] = *next;
-            *next += (length + 15) / 16;
+            *next += (length * fold__contribution_rows(f, id, edge) + 15) / 16;
             if (shared)
                 continue;
             run->contribution_floats[edge] = length;
@@ -12271,6 +12925,17 @@ static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
     return FOLD__NONE;
 }
 
+/* How many rows batches have of calls [from, to): a call that takes lists row by row has those. */
+static size_t fold__rows_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
+{
+    size_t rows = 0;
+    for (uint32_t call = from; call < to; call++) {
+        const uint32_t id = f->run->calls[call];
+        rows += fold__node_sig(f, id)->by_rows ? f->length[id] : 1;
+    }
+    return rows;
+}
+
 /* How many bytes calls [from, to) add to the working set of their group. */
 static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
 {
@@ -12337,6 +13002,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
 /* Levels of the group being cut. No order of its calls has fewer batches than `own` and than `deep`. */
 typedef struct fold__levels {
     uint32_t start;   /* the group's first call */
+    size_t rows;      /* of its units so far */
     uint32_t longest; /* the most calls of a unit */
     uint32_t counted; /* the first call that is not counted yet */
     uint32_t own;     /* the sum over signatures of the longest chain of their own calls */
@@ -12414,12 +13080,11 @@ static size_t fold__all_bytes(const fold_ctx *f)
    when the number of calls leaves it open: no chain is longer than the longest unit. */
 static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end, size_t rows)
 {
-    const size_t calls = end - levels->start;
-    if (calls >= (uint64_t)f->run->counts.run_sigs * levels->longest * rows)
+    if (levels->rows >= (uint64_t)f->run->counts.run_sigs * levels->longest * rows)
         return 1;
     for (; levels->counted < end; levels->counted++)
         fold__count_levels(f, f->run->calls[levels->counted], levels);
-    return calls >= (levels->own > levels->deep ? levels->own : levels->deep) * rows;
+    return levels->rows >= (levels->own > levels->deep ? levels->own : levels->deep) * rows;
 }
 
 /* Cuts the calls of samples into groups, and counts the units, which are samples whose ranges in the
@@ -12431,7 +13096,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 {
     fold__run *run = f->run;
     const int whole = fold__all_bytes(f) < budget;
-    fold__levels levels = { first_call, 0, first_call, 0, 0 };
+    fold__levels levels = { first_call, 0, 0, first_call, 0, 0 };
     int64_t left = (int64_t)budget; /* bytes of it */
     *units = 0;
     for (uint32_t unit = first_call, end; unit < end_call && !(whole && *units > 1); unit = end) {
@@ -12443,6 +13108,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
             continue;
         const int64_t bytes = (int64_t)fold__bytes_of_calls(f, unit, end);
         left -= bytes;
+        levels.rows += fold__rows_of_calls(f, unit, end);
         if (end - unit > levels.longest)
             levels.longest = end - unit;
         if (left > 0 || !fold__has_rows(f, &levels, end, rows))
@@ -12454,6 +13120,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
             run->run_sig[sig].levels = 0;
         levels.start = levels.counted = cut;
         levels.longest = levels.own = levels.deep = 0;
+        levels.rows = cut < end ? fold__rows_of_calls(f, cut, end) : 0;
         left = rows ? (int64_t)budget : left + (int64_t)budget;
     }
     return levels.start == end_call || fold__add_group(f, levels.start, end_call);
@@ -12708,9 +13375,9 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
             chain = fold__read_operand(&reader, *source, feeds);
             longest = chain > longest ? chain : longest;
         }
-        for (uint32_t component = 0, elements = n_list ? fold__elements_of(f, id) : 0; component < n_list;
+        for (uint32_t component = 0, edges = n_list ? fold__slots_of(f, id).edges : 0; component < n_list;
              component++, feeds += words)
-            for (const uint32_t *end = source + elements; source < end; source++) {
+            for (const uint32_t *end = source + edges; source < end; source++) {
                 chain = fold__read_operand(&reader, *source, feeds);
                 longest = chain > longest ? chain : longest;
             }
@@ -13480,7 +14147,8 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
     for (uint32_t output = 0; output < (uint32_t)program->n_out; output++)
         if (info[program->out[output].index].grad)
             fold__set_buffer(&buffer[fold__buffer_outer(program, output)],
-                             program->value[program->out[output].index].size, 0, FOLD__SLAB);
+                             program->value[program->out[output].index].size,
+                             program->value[program->out[output].index].elem, FOLD__SLAB);
 }
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
@@ -13911,7 +14579,9 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
         if (op->elem)
             while (worker->list[call + 1] <= at)
                 call++;
-        const uint64_t base = fold__node_op_data(f, worker->ids[op->elem ? call : at]);
+        const uint32_t id = worker->ids[op->elem ? call : at];
+        const uint64_t base = f->sigs[f->sig[id]].row_data ? fold__row_data(f, id)[at - worker->list[call]]
+                                                           : fold__node_op_data(f, id);
         data[i] = !random ? base
                           : fold__draw_key(base, worker->program.is_cell ? op->data : 0,
                                            op->elem ? at - worker->list[call] + 1 : 0);
@@ -14205,6 +14875,42 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     fold__plan_turns(f, worker);
 }
 
+/* Where a row lies of the list that an edge reads, or its one row. */
+FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
+{
+    const uint32_t source = f->edge_source[edge];
+    if (fold__kind_of(f, source) == FOLD__LOOKUP && fold__is_list(f, source))
+        return fold__looked_up_row(f, source, row) + fold__edge_offset(f, edge);
+    return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
+}
+
+/* Whether a component of all the batch's calls is whole lists that lie one behind the other, as those do that
+   one signature made: then pointers to rows are not needed. */
+static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int slot, fold_rows *rows)
+{
+    const float *expected = NULL;
+    rows->base = NULL;
+    rows->rows = NULL;
+    for (uint32_t call = 0; call < worker->batch.count; call++) {
+        const fold__slots slots = fold__slots_of(f, worker->ids[call]);
+        const uint32_t edge = fold__slot_first(&slots, slot), source = f->edge_source[edge];
+        if (slots.edges != 1 || !fold__edge_is_list(f, edge) || fold__kind_of(f, source) == FOLD__LOOKUP)
+            return 0;
+        if (!f->length[source])
+            continue;
+        float *from = fold__edge_row(f, edge, 0);
+        const ptrdiff_t stride = (ptrdiff_t)fold__row_size(f, source);
+        if (!rows->base) {
+            rows->base = from;
+            rows->stride = stride;
+        } else if (from != expected || stride != rows->stride) {
+            return 0;
+        }
+        expected = from + (size_t)f->length[source] * (size_t)stride;
+    }
+    return rows->base != NULL;
+}
+
 /* Finds where each call's elements begin within the batch, and the rows of every input. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 {
@@ -14235,11 +14941,13 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
             const uint32_t edge = f->first_edge[worker->ids[call]] + (uint32_t)slot;
             rows[call] = f->value[f->edge_source[edge]] + f->edge_offset[edge];
         }
+        if (slot >= worker->program.n_in && fold__in_one_piece(f, worker, slot, &worker->in[slot]))
+            continue;
         for (uint32_t call = 0; call < worker->batch.count && slot >= worker->program.n_in; call++) {
             const fold__slots slots = fold__slots_of(f, worker->ids[call]);
-            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + slots.elements; edge < end;
-                 edge++)
-                rows[at++] = f->value[f->edge_source[edge]] + f->edge_offset[edge];
+            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + slots.edges; edge < end; edge++)
+                for (uint32_t row = 0, edge_rows = fold__edge_rows(f, edge); row < edge_rows; row++)
+                    rows[at++] = fold__edge_row(f, edge, row);
         }
         worker->in[slot] = fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, sig, slot));
     }
@@ -14262,14 +14970,15 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
     for (int output = 0; output < worker->program.n_out; output++) {
         fold_rows rows;
         fold__buffer_rows(f, worker, fold__buffer_value(worker->program.out[output].index), &rows);
+        const int lists = worker->program.value[worker->program.out[output].index].elem;
         for (uint32_t call = 0; call < worker->batch.count; call++) {
             const uint32_t id = worker->ids[call] + (uint32_t)output;
-            f->value[id] = fold_row(&rows, (int)call);
+            f->value[id] = fold_row(&rows, (int)(lists ? worker->list[call] : call));
             if (!(run->state[id] & (FOLD__PERSIST | FOLD__LINKED)))
                 continue;
             float *to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
                                                          : run->region + (size_t)run->value_link[id] * 16;
-            memcpy(to, f->value[id], (size_t)rows.stride * sizeof *to);
+            memcpy(to, f->value[id], fold__value_size(f, id) * sizeof *to);
             f->value[id] = to;
         }
     }
@@ -14318,7 +15027,15 @@ static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__work
         return fold__trash(f, worker);
     if (shared || run->mode[source] == FOLD__GRAD_SUM)
         return fold__grad_area(f, source, group) + (size_t)run->contribution_at[edge] * 16;
-    return run->grad_row[source] + f->edge_offset[edge];
+    return run->grad_row[source] + fold__edge_offset(f, edge);
+}
+/* From one row of a list to the next, how many floats on an edge's contribution goes. */
+static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
+{
+    const uint32_t source = f->edge_source[edge];
+    if (!f->run->grad[source])
+        return 0; /* all to the row that nobody reads */
+    return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
 static void fold__clear_row(float *row, uint32_t count) { memset(row, 0, count * sizeof *row); }
@@ -14340,6 +15057,24 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
+/* Adds the contribution of an edge to a value's gradient: to all of it, to one place, or to the same place in
+   every row of a list. */
+static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from, int first)
+{
+    float *to = f->run->grad_row[id];
+    const uint32_t size = fold__value_size(f, id), floats = f->run->contribution_floats[edge];
+    const uint32_t offset = fold__edge_offset(f, edge), width = fold__row_size(f, id);
+    const uint32_t rows = fold__edge_rows(f, edge);
+    if (!fold__edge_is_list(f, edge) || floats == width) {
+        fold__add_part(f, to, size, offset, from, rows * floats, first);
+        return;
+    }
+    if (first)
+        fold__clear_row(to, size);
+    for (uint32_t row = 0; row < rows; row++)
+        fold__add_row(f, to + (size_t)row * width + offset, from + (size_t)row * floats, floats);
+}
+
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group);
 
 /* Completes the gradient of a recorded value once all its readers have run backward. */
@@ -14357,9 +15092,9 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     case FOLD__GRAD_SUM:
         for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE;
              edge = run->next_contribution[edge])
-            fold__add_part(f, row, size, f->edge_offset[edge],
-                           fold__grad_area(f, id, group) + (size_t)run->contribution_at[edge] * 16,
-                           run->contribution_floats[edge], edge == run->first_contribution[id]);
+            fold__add_contribution(f, id, edge,
+                                   fold__grad_area(f, id, group) + (size_t)run->contribution_at[edge] * 16,
+                                   edge == run->first_contribution[id]);
         break;
     default: break; /* written in place */
     }
@@ -14515,6 +15250,47 @@ static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, in
     fold__set_tile(worker, 0);
 }
 
+/* Completes the gradients of an output of the batch's calls, and finds their rows. */
+static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, const fold__group *group)
+{
+    const fold__value *value = &worker->program.value[worker->program.out[output].index];
+    const size_t count = value->elem ? worker->batch.elems : worker->batch.count;
+    float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
+    size_t at = 0;
+    for (uint32_t call = 0; call < worker->batch.count; call++) {
+        const uint32_t id = worker->ids[call] + (uint32_t)output;
+        const uint32_t of_call = value->elem ? f->length[id] : 1;
+        for (uint32_t row = 0; row < of_call; row++)
+            rows[at++] = f->run->grad_row[id] + (size_t)row * value->size;
+        if (worker->batch.stage)
+            fold__finish_gradient(f, worker, id, group);
+    }
+    worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
+}
+
+/* Finds where the batch's calls contribute to an input. */
+static void fold__begin_input(fold_ctx *f, fold__worker *worker, int slot, const fold__group *group)
+{
+    const fold__run *run = f->run;
+    const uint32_t size = fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot);
+    const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
+    float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
+    size_t at = 0;
+    for (uint32_t call = 0; call < worker->batch.count; call++) {
+        const fold__slots slots = fold__slots_of(f, worker->ids[call]);
+        const int shared = fold__slot_shared(&slots, slot);
+        for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
+             edge < end; edge++) {
+            const int given = run->grad[worker->ids[call]];
+            float *to = given ? fold__edge_dest(f, worker, edge, shared, group) : fold__trash(f, worker);
+            const size_t stride = given ? fold__dest_stride(f, edge, size) : 0;
+            for (uint32_t row = 0, edge_rows = fold__edge_rows(f, edge); row < edge_rows; row++)
+                rows[at++] = to + row * stride;
+        }
+    }
+    worker->dest[slot] = fold__tidy_rows(rows, count, (ptrdiff_t)size);
+}
+
 /* Finds the rows of gradients from outside and of contributions to inputs, and clears those of which not all
    parts are written. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
@@ -14524,38 +15300,19 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
     for (int output = 0; output < worker->program.n_out; output++) {
         worker->outer[output] = fold__no_rows;
-        if (!info[worker->program.out[output].index].grad)
-            continue;
-        float **rows = (float **)fold__scratch_array(worker, worker->batch.count, sizeof *rows);
-        for (uint32_t call = 0; call < worker->batch.count; call++) {
-            rows[call] = run->grad_row[worker->ids[call] + (uint32_t)output];
-            if (worker->batch.stage)
-                fold__finish_gradient(f, worker, worker->ids[call] + (uint32_t)output, group);
-        }
-        worker->outer[output] =
-            fold__tidy_rows(rows, worker->batch.count,
-                            (ptrdiff_t)worker->program.value[worker->program.out[output].index].size);
+        if (info[worker->program.out[output].index].grad)
+            fold__begin_output(f, worker, output, group);
     }
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
         worker->dest[slot] = fold__no_rows;
         if (!(worker->run_sig->slot_grad >> slot & 1) || !(sig->differentiable >> slot & 1))
             continue;
-        const uint32_t size = fold__input_floats(f, sig, slot);
         const int mode = info[worker->program.n_values + slot].mode;
-        const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
-        float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
-        size_t at = 0;
-        for (uint32_t call = 0; call < worker->batch.count; call++) {
-            const fold__slots slots = fold__slots_of(f, worker->ids[call]);
-            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
-                 edge < end; edge++)
-                rows[at++] = run->grad[worker->ids[call]]
-                                 ? fold__edge_dest(f, worker, edge, fold__slot_shared(&slots, slot), group)
-                                 : fold__trash(f, worker);
-        }
-        worker->dest[slot] = fold__tidy_rows(rows, count, (ptrdiff_t)size);
+        fold__begin_input(f, worker, slot, group);
         if (worker->batch.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS))
-            fold__clear_rows(&worker->dest[slot], count, size);
+            fold__clear_rows(&worker->dest[slot],
+                             slot < worker->program.n_in ? worker->batch.count : worker->batch.elems,
+                             fold__input_floats(f, sig, slot));
     }
     for (int value = 0; value < worker->program.n_values && worker->batch.stage; value++) {
         if (!info[value].grad || info[value].mode != FOLD__GRAD_SOME_PARTS)
@@ -14821,6 +15578,19 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
         fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
 }
 
+/* Where the row of an input lies that belongs to a list element of the call; of a fixed input, row 0. */
+static float *fold__slot_row(const fold_ctx *f, const fold__slots *slots, int slot, uint32_t element)
+{
+    uint32_t edge = fold__slot_first(slots, slot);
+    if (slots->edges == 1 || slot < slots->sig->n_in)
+        return fold__edge_row(f, edge, element);
+    for (uint32_t rows = fold__edge_rows(f, edge); element >= rows; rows = fold__edge_rows(f, edge)) {
+        element -= rows;
+        edge++;
+    }
+    return fold__edge_row(f, edge, element);
+}
+
 /* Lists the rows of an op's operand, or (operand -1) of its gradient, from a column on, in record order, for
    those calls of a signature in a group that need a gradient and the op. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
@@ -14850,24 +15620,23 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     for (uint32_t call = (uint32_t)at; call < group_sig->calls; call++) {
         const uint32_t id = ids[call];
         const fold__slots slots = fold__slots_of(f, id);
+        const uint32_t elements = fold__elements_of(f, id);
         const uint32_t count = !run->grad[id] ? 0
-                               : op->elem     ? slots.elements
-                               : for_elements ? slots.elements > 0
+                               : op->elem     ? elements
+                               : for_elements ? elements > 0
                                               : 1;
         for (uint32_t element = 0; element < count; element++) {
             float *row;
             if (outer >= 0)
-                row = run->grad_row[id + (uint32_t)outer];
+                row = run->grad_row[id + (uint32_t)outer] + (size_t)element * program->value[ref->index].size;
             else if (buffer)
                 row = fold__slab_row(buffer, region,
                                      buffer->elem ? run->elem_slot[id] + element : run->slot[id]);
             else if (ref->kind == FOLD__FROM_PARAM)
                 row = fold__values(f->model) + fold__params(f->model)[ref->index].at;
-            else {
-                const uint32_t edge = fold__slot_first(&slots, fold__ref_slot(program, ref)) +
-                                      (ref->kind == FOLD__FROM_LIST ? element : 0);
-                row = f->value[f->edge_source[edge]] + f->edge_offset[edge];
-            }
+            else
+                row = fold__slot_row(f, &slots, fold__ref_slot(program, ref),
+                                     ref->kind == FOLD__FROM_LIST ? element : 0);
             rows[at++] = row + offset;
         }
     }
@@ -14957,7 +15726,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
             const uint32_t edge = f->first_edge[run->calls_by_sig[group_sig->first_record + call]] + use->ref;
             if (!run->grad[run->calls_by_sig[group_sig->first_record + call]])
                 continue;
-            fold__add_row(f, sum + f->edge_offset[edge], fold__edge_dest(f, worker, edge, 1, group),
+            fold__add_row(f, sum + fold__edge_offset(f, edge), fold__edge_dest(f, worker, edge, 1, group),
                           fold__input_floats(f, &f->sigs[run->run_sig[use->run_sig].sig], (int)use->ref));
         }
     } else {
@@ -15021,54 +15790,50 @@ static void fold__commit_uses(fold_ctx *f)
 
 /* -- lookup tables --------------------------------------------------------------------------- */
 
-/* The table that a lookup reads, and the row. */
-static fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id, uint32_t *row)
-{
-    *row = fold__node_table_row(f, id);
-    return &fold__params(f->model)[fold__node_table(f, id)];
-}
-
-/* Adds the gradient of a lookup to the sum of its row of the table, which the first lookup begins. */
+/* Adds the gradient of a lookup to the sums of its rows of the table, which the first lookup of a row begins. */
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
-    uint32_t row;
-    const fold__param_data *param = fold__lookup_table(f, id, &row);
-    const uint32_t size = fold__value_size(f, id);
-    if (!fold__trainable(f->model, param))
-        return;
-    uint32_t *sum_place = &f->table_rows[param->touched_at + row];
-    if (!*sum_place) {
-        *sum_place = (uint32_t)(run->sums_used / 16) + 1;
-        run->sums_used += fold__round_up(size, 16);
-        fold__clear_row(run->sums + (size_t)(*sum_place - 1) * 16, size);
+    const fold__param_data *param = fold__lookup_table(f, id);
+    const uint32_t size = fold__row_size(f, id), rows = fold__rows_of(f, id);
+    for (uint32_t row = 0; row < rows && fold__trainable(f->model, param); row++) {
+        uint32_t *sum_place = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
+        if (!*sum_place) {
+            *sum_place = (uint32_t)(run->sums_used / 16) + 1;
+            run->sums_used += fold__round_up(size, 16);
+            fold__clear_row(run->sums + (size_t)(*sum_place - 1) * 16, size);
+        }
+        fold__add_row(f, run->sums + (size_t)(*sum_place - 1) * 16, run->grad_row[id] + (size_t)row * size,
+                      size);
     }
-    fold__add_row(f, run->sums + (size_t)(*sum_place - 1) * 16, run->grad_row[id], size);
+}
+
+/* Adds the sum of a looked-up row to the gradient of its table, where that was not done yet. */
+static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
+{
+    fold_model *m = f->model;
+    uint32_t *sum_place = &f->table_rows[param->touched_at + row];
+    if (!*sum_place)
+        return;
+    float *grads = fold__grads(m) + param->at + (size_t)row * size;
+    float *total = f->run->sums + (size_t)(*sum_place - 1) * 16;
+    if (param->grad_dense || fold__is_touched(m)[param->touched_at + row])
+        fold__add_row(f, grads, total, size);
+    else
+        memcpy(grads, total, size * sizeof *grads);
+    fold__touch_row(m, param, row);
+    *sum_place = 0;
 }
 
 /* Adds the sums of looked-up rows to the gradients of their tables. */
 static void fold__commit_lookups(fold_ctx *f)
 {
-    fold__run *run = f->run;
-    fold_model *m = f->model;
-    for (uint32_t leaf = 0; leaf < run->counts.leaves; leaf++) {
-        const uint32_t id = run->leaves[leaf];
-        uint32_t row;
-        if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__LOOKUP)
-            continue;
-        fold__param_data *param = fold__lookup_table(f, id, &row);
-        uint32_t *sum_place = &f->table_rows[param->touched_at + row];
-        if (!*sum_place)
-            continue;
-        const uint32_t size = fold__value_size(f, id);
-        float *grads = fold__grads(m) + param->at + (size_t)row * size;
-        float *total = run->sums + (size_t)(*sum_place - 1) * 16;
-        if (param->grad_dense || fold__is_touched(m)[param->touched_at + row])
-            fold__add_row(f, grads, total, size);
-        else
-            memcpy(grads, total, size * sizeof *grads);
-        fold__touch_row(m, param, row);
-        *sum_place = 0;
+    for (uint32_t leaf = 0; leaf < f->run->counts.leaves; leaf++) {
+        const uint32_t id = f->run->leaves[leaf];
+        const int is_lookup = fold__kind_of(f, id) == FOLD__LOOKUP;
+        for (uint32_t row = 0, rows = is_lookup ? fold__rows_of(f, id) : 0; row < rows; row++)
+            fold__commit_row(f, fold__lookup_table(f, id), fold__table_row(f, id, row),
+                             fold__row_size(f, id));
     }
 }
 
@@ -15089,7 +15854,7 @@ static int fold__reserve_sums(fold_ctx *f)
     const size_t had = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && run->grad[id] && (run->state[id] & FOLD__RUNS))
-            floats += fold__round_up(fold__value_size(f, id), 16);
+            floats += fold__round_up(fold__row_size(f, id), 16) * fold__rows_of(f, id);
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t));
     fold__renew_run(f);
@@ -15179,16 +15944,17 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fo
     for (int component = 0; component < cell->desc.n_list; component++) {
         const uint32_t shape = fold__intern_shape(f, &cell->desc.list[component]);
         const uint32_t tag = FOLD__TAG_BARRIER + (uint32_t)(cell->desc.n_in + component);
-        if (shape == FOLD__NONE || !fold__room(f, 1, 0))
+        const uint32_t whole = list->whole ? fold__barrier(f, tag, &list->whole[component], 0) : 0;
+        if (shape == FOLD__NONE || (list->whole && !whole) || !fold__room(f, 1, 0))
             return 0;
-        const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, list->count);
+        const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, list->elements);
         f->element_tag[marker] = tag + 1;
         body_in[cell->desc.n_in + component] = fold__handle(f, marker);
-        for (size_t element = 0; element < list->count; element++) {
-            fold__operand operand;
-            fold__list_operand(f, list, component, element, &operand.source, &operand.offset);
-            operand.shape = shape;
-            operand.kind = (uint8_t)(f->kind[operand.source] & ~FOLD__SHARED);
+        for (uint32_t element = 0; element < list->elements; element++) {
+            fold__operand operand = { whole, element * f->shapes[shape].size, shape, 0 };
+            if (!whole)
+                fold__list_operand(f, list, component, element, &operand.source, &operand.offset);
+            operand.kind = (uint8_t)(f->kind[operand.source] & ~(FOLD__SHARED | FOLD__ELEM));
             if (!fold__barrier(f, tag, &operand, 0))
                 return 0;
         }
@@ -15196,10 +15962,22 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fo
     return 1;
 }
 
+/* The signature that a call has in a batched context. */
+static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
+{
+    fold__row_request made;
+    uint32_t kinds = 0;
+    for (uint32_t input = 0; input < request->n_in; input++)
+        kinds |= request->in[input].kind;
+    if (!(kinds & FOLD__ELEM))
+        return fold__request_sig(f, request);
+    return fold__by_rows(f, request, &made) ? fold__request_sig(f, &made.request) : 0;
+}
+
 /* Runs the body of a cell now, op by op. The windows returned stand for the call's outputs. */
 static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, const fold__list *list)
 {
-    const uint32_t id = request->op & ~FOLD__CELL_OP, tag = fold__request_sig(f, request);
+    const uint32_t id = request->op & ~FOLD__CELL_OP, tag = fold__call_sig(f, request);
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     const uint32_t first_input = f->n_nodes + 1, cells = f->model->n_cells;
     fold_node body_in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
@@ -15210,7 +15988,7 @@ static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, con
     f->frame.cell = id + 1;
     f->frame.tag = tag;
     f->frame.ordinal = 0;
-    f->frame.elements = (uint32_t)list->count;
+    f->frame.elements = list->elements;
     if (fold__eager_inputs(f, cell, request->in, list, body_in))
         cell->desc.body(f, body_in, out, cell->desc.user);
     cell = fold__cell_after_body(f, id, cells);
@@ -15233,8 +16011,10 @@ static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, con
         return fold__null;
     uint32_t first = 0;
     for (int output = 0; output < cell->desc.n_out; output++) {
-        const uint32_t window = fold__append(f, FOLD__WINDOW, 0, barrier[output], 0,
-                                             f->shape[barrier[output]], (uint64_t)cell->desc.n_out);
+        const uint32_t window =
+            fold__append(f, (uint8_t)(FOLD__WINDOW | (f->kind[barrier[output]] & FOLD__ELEM)), 0,
+                         barrier[output], 0, f->shape[barrier[output]], (uint64_t)cell->desc.n_out);
+        f->length[window] = f->length[barrier[output]];
         if (!output)
             first = window;
     }
@@ -15250,7 +16030,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
         return fold__eager_body(f, request, list);
     if (!fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
         return fold__null;
-    const uint32_t sig = fold__request_sig(f, request);
+    const uint32_t sig = fold__call_sig(f, request);
     if (!sig)
         return fold__null;
     fold__add_edges(f, request);
@@ -15270,66 +16050,19 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
 
 /* -- ops ------------------------------------------------------------------------------------- */
 
-/* The address of a value that is there: an input, a parameter, or what was computed and kept. */
+/* The address of a value that is there: an input, a parameter, or what was computed and kept. The rows of a list
+   that was looked up have no address in common. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
     switch (fold__kind_of(f, id)) {
     case FOLD__REF: return fold__node_address(f, id);
     case FOLD__PARAM: return fold__values(m) + fold__params(m)[fold__node_param(f, id)].at;
-    case FOLD__LOOKUP: {
-        uint32_t row;
-        const fold__param_data *param = fold__lookup_table(f, id, &row);
-        return fold__values(m) + param->at + (size_t)row * fold__value_size(f, id);
-    }
+    case FOLD__LOOKUP: return fold__is_list(f, id) ? NULL : fold__looked_up_row(f, id, 0);
     case FOLD__WINDOW:
     case FOLD__ELEMS: return NULL;
     default: return fold__at_place(f, f->place[id]);
     }
-}
-
-/* The call of one recorded op: one row, its list's elements by pointers from `pointers` on. */
-static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program,
-                                          float ***pointers)
-{
-    fold__worker *worker = f->run->worker;
-    fold_op_call *call = &worker->prepared.call;
-    const fold__body_op *op = &program->op[0];
-    const fold__slots slots = fold__slots_of(f, id);
-    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
-    call->rows = 1;
-    call->data = &f->node_data[id];
-    call->list = (const int *)worker->one_list;
-    worker->one_list[0] = 0;
-    worker->one_list[1] = slots.elements;
-    for (int operand = 0; operand < op->n_in; operand++) {
-        const uint32_t first = fold__slot_first(&slots, operand);
-        worker->op_in[operand].stride = 0;
-        worker->op_in[operand].rows = operand < slots.sig->n_in ? NULL : *pointers;
-        worker->op_in[operand].base = operand < slots.sig->n_in
-                                          ? fold__address(f, f->edge_source[first]) + f->edge_offset[first]
-                                          : NULL;
-        for (uint32_t edge = 0; edge < slots.elements && operand >= slots.sig->n_in; edge++)
-            *(*pointers)++ = fold__address(f, f->edge_source[first + edge]) + f->edge_offset[first + edge];
-    }
-    for (int output = 0; output < op->n_out; output++) {
-        worker->op_out[output].base = fold__address(f, id + (uint32_t)output);
-        worker->op_out[output].stride = 0;
-        worker->op_out[output].rows = NULL;
-    }
-    return call;
-}
-
-/* Scratch for one op and `edges` pointers twice over; where the pointers begin. */
-static float **fold__eager_scratch(fold_ctx *f, const fold__program *program, size_t edges)
-{
-    const size_t floats = fold__round_up(fold__op_scratch(f, program, program->op), 16);
-    if (!fold__need(f, FOLD__ARRAY_SCRATCH, floats * sizeof(float) + 2 * edges * sizeof(float *), 1))
-        return NULL;
-    fold__renew(f);
-    f->run->worker = (fold__worker *)(void *)f->arrays[FOLD__ARRAY_WORKERS].data;
-    f->run->worker->scratch = (float *)(void *)f->arrays[FOLD__ARRAY_SCRATCH].data;
-    return (float **)(void *)(f->run->worker->scratch + floats);
 }
 
 static int fold__is_random(const fold_ctx *f, const fold__body_op *op)
@@ -15337,14 +16070,115 @@ static int fold__is_random(const fold_ctx *f, const fold__body_op *op)
     return (fold__op_of(f->model, op->op)->flags & FOLD__RANDOM) != 0;
 }
 
-static void fold__eager_run(fold_ctx *f, uint32_t id)
+/* Where a row lies of the list that an edge reads, or its one row. */
+static float *fold__eager_row(const fold_ctx *f, uint32_t edge, uint32_t row)
 {
+    const uint32_t source = f->edge_source[edge];
+    float *first = fold__address(f, source);
+    return fold__edge_offset(f, edge) + (first ? first + (size_t)row * fold__row_size(f, source)
+                                               : fold__looked_up_row(f, source, row));
+}
+
+/* Finds the rows of a call's inputs; those of lists by pointers, behind which the scratch left begins. */
+static float **fold__eager_inputs_of(fold_ctx *f, uint32_t id, float **pointers)
+{
+    fold__worker *worker = f->run->worker;
+    const fold__slots slots = fold__slots_of(f, id);
+    for (int slot = 0; slot < fold__n_slots(&slots); slot++) {
+        const uint32_t first = fold__slot_first(&slots, slot), end = first + fold__slot_edges(&slots, slot);
+        worker->in[slot] = fold__no_rows;
+        if (slot < slots.sig->n_in) {
+            worker->in[slot].base = fold__eager_row(f, first, 0);
+            continue;
+        }
+        worker->in[slot].rows = pointers;
+        for (uint32_t edge = first; edge < end; edge++)
+            for (uint32_t row = 0, rows = fold__edge_rows(f, edge); row < rows; row++)
+                *pointers++ = fold__eager_row(f, edge, row);
+    }
+    return pointers;
+}
+
+/* How often an op's kernel runs: once, or once for every row of the lists that it takes. */
+static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
+{
+    return fold__node_sig(f, id)->by_rows ? f->length[id] : 1;
+}
+
+/* One row of an input, or of contributions to it, as an op takes it; all of them where it takes a list. */
+static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
+{
+    if (!by_rows || fold__absent(rows))
+        return *rows;
+    const fold_rows one = { fold_row(rows, (int)row), 0, NULL };
+    return one;
+}
+
+/* The call of one recorded op, or of its nth row. The rows of its inputs are found already. */
+static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
+{
+    fold__worker *worker = f->run->worker;
+    fold_op_call *call = &worker->prepared.call;
+    const fold__body_op *op = &program->op[0];
     const fold__sig *sig = fold__node_sig(f, id);
-    const uint32_t n_out = sig->n_out;
-    for (uint32_t output = 0; output < n_out; output++) {
+    const int by_rows = sig->by_rows != 0;
+    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
+    call->rows = 1;
+    call->data = sig->row_data ? fold__row_data(f, id) + row : &f->node_data[id];
+    call->list = (const int *)worker->one_list;
+    worker->one_list[0] = 0;
+    worker->one_list[1] = fold__elements_of(f, id);
+    if (fold__is_random(f, op)) {
+        worker->draw = fold__draw_key(fold__node_op_data(f, id), 0, by_rows ? row + 1 : 0);
+        call->data = &worker->draw;
+    }
+    for (uint32_t operand = 0; operand < op->n_in; operand++)
+        worker->op_in[operand] =
+            fold__eager_part(&worker->in[fold__slot_of(sig, operand)], by_rows, row);
+    for (uint32_t output = 0; output < op->n_out; output++) {
+        worker->op_out[output].base =
+            fold__address(f, id + output) + (size_t)row * fold__row_size(f, id + output);
+        worker->op_out[output].stride = 0;
+        worker->op_out[output].rows = NULL;
+    }
+    return call;
+}
+
+/* The floats that an op of an eager context and its sums over rows take, and how many pointers to rows: to
+   those of its lists and of contributions to them. */
+static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
+{
+    size_t widest = 0;
+    for (int operand = 0; operand < program->op->n_in; operand++)
+        widest = fold__max_size(widest, fold__operand_floats(program, program->op, operand));
+    return fold__round_up(fold__op_scratch(f, program, program->op), 16) + fold__round_up(widest, 16);
+}
+static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
+{
+    return 2 * (size_t)fold__elements_of(f, id) * fold__node_sig(f, id)->n_list;
+}
+
+/* Scratch for one op; where pointers to rows begin. */
+static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
+{
+    const fold__program program = fold__program_of(f, fold__node_sig(f, id));
+    const size_t floats = fold__eager_floats(f, &program);
+    if (!fold__need(f, FOLD__ARRAY_SCRATCH,
+                    floats * sizeof(float) + fold__eager_pointers(f, id) * sizeof(float *), 1))
+        return NULL;
+    fold__renew(f);
+    f->run->worker = (fold__worker *)(void *)f->arrays[FOLD__ARRAY_WORKERS].data;
+    f->run->worker->scratch = (float *)(void *)f->arrays[FOLD__ARRAY_SCRATCH].data;
+    return (float **)(void *)(f->run->worker->scratch + floats);
+}
+
+/* Reserves the values of an op's outputs. */
+static int fold__eager_place(fold_ctx *f, uint32_t id)
+{
+    for (uint32_t output = 0, n_out = fold__node_sig(f, id)->n_out; output < n_out; output++) {
         const uint32_t place = fold__place_data(f, fold__value_size(f, id + output));
         if (place == FOLD__NONE)
-            return;
+            return 0;
         f->place[id + output] = place;
         f->kind[id + output] |= FOLD__DONE;
     }
@@ -15352,104 +16186,172 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
         f->any_done = 1;
         f->done_version = f->model->version;
     }
-    fold__program program = fold__program_of(f, fold__node_sig(f, id));
-    float **pointers = fold__eager_scratch(f, &program, f->first_edge[id + 1] - f->first_edge[id]);
+    return 1;
+}
+
+static void fold__eager_run(fold_ctx *f, uint32_t id)
+{
+    float **pointers = fold__eager_place(f, id) ? fold__eager_scratch(f, id) : NULL;
     if (!pointers)
         return;
-    program = fold__program_of(f, fold__node_sig(f, id));
+    const fold__program program = fold__program_of(f, fold__node_sig(f, id));
+    const int copies = fold__is_random(f, program.op) && !f->training;
     const fold__fp saved = fold__fp_enter();
-    fold_op_call *call = fold__eager_set_call(f, id, &program, &pointers);
-    uint64_t key = 0;
-    if (fold__is_random(f, program.op)) {
-        key = fold__draw_key(fold__node_op_data(f, id), 0, 0);
-        call->data = &key;
+    fold__eager_inputs_of(f, id, pointers);
+    for (uint32_t row = 0, times = fold__eager_times(f, id); row < times; row++) {
+        const fold_op_call *call = fold__eager_set_call(f, id, &program, row);
+        if (copies)
+            fold__copy_forward(call);
+        else
+            fold__op_of(f->model, program.op->op)->def.forward(call);
     }
-    if (key && !f->training)
-        fold__copy_forward(call);
-    else
-        fold__op_of(f->model, program.op->op)->def.forward(call);
     fold__fp_leave(saved);
 }
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
+/* Finds where an op's contributions to an input go; returns whether any does. Those to lists go to rows by
+   pointers. */
+static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointers)
 {
     fold__run *run = f->run;
     fold__worker *worker = run->worker;
-    const fold__program program = fold__program_of(f, fold__node_sig(f, id));
-    const fold__op_row *row = fold__op_of(f->model, program.op->op);
     const fold__slots slots = fold__slots_of(f, id);
-    float **pointers =
-        (float **)(void *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, program.op), 16));
-    if (!row->def.backward)
-        return;
-    fold_op_call *call = fold__eager_set_call(f, id, &program, &pointers);
-    uint64_t key = 0;
-    if (fold__is_random(f, program.op)) {
-        key = fold__draw_key(fold__node_op_data(f, id), 0, 0);
-        call->data = &key;
+    const uint32_t first = fold__slot_first(&slots, slot), end = first + fold__slot_edges(&slots, slot);
+    const uint32_t floats = fold__slot_floats(&slots, slot);
+    int wanted = 0;
+    worker->dest[slot] = fold__no_rows;
+    for (uint32_t edge = first; edge < end; edge++)
+        wanted |= run->grad[f->edge_source[edge]];
+    if (!wanted || !(slots.sig->differentiable >> slot & 1))
+        return 0;
+    if (slot < slots.sig->n_in) {
+        worker->dest[slot].base =
+            fold__edge_dest(f, worker, first, fold__slot_shared(&slots, slot), run->group);
+        if (fold__contribution_rows(f, id, first) > 1)
+            worker->dest[slot].stride = (ptrdiff_t)floats;
+        return 1;
     }
-    for (uint32_t output = 0; output < slots.sig->n_out; output++) {
-        worker->op_dout[output].base = run->grad_row[id + output];
-        worker->op_dout[output].stride = 0;
-        worker->op_dout[output].rows = NULL;
+    worker->dest[slot].rows = *pointers;
+    for (uint32_t edge = first; edge < end; edge++) {
+        float *to = fold__edge_dest(f, worker, edge, 0, run->group);
+        const size_t stride = fold__dest_stride(f, edge, floats);
+        for (uint32_t row = 0, rows = fold__edge_rows(f, edge); row < rows; row++)
+            *(*pointers)++ = to + row * stride;
     }
-    int any = 0;
-    for (int operand = 0; operand < program.op->n_in; operand++) {
-        const uint32_t first = fold__slot_first(&slots, operand);
-        int wanted = 0;
-        worker->op_din[operand] = fold__no_rows;
-        for (uint32_t edge = 0; edge < fold__slot_edges(&slots, operand); edge++)
-            wanted |= run->grad[f->edge_source[first + edge]];
-        if (!wanted || !(slots.sig->differentiable >> operand & 1))
-            continue;
-        any = 1;
-        const int shared = fold__slot_shared(&slots, operand);
-        if (operand < slots.sig->n_in) {
-            worker->op_din[operand].base = fold__edge_dest(f, worker, first, shared, run->group);
-            continue;
-        }
-        worker->op_din[operand].rows = pointers;
-        for (uint32_t edge = 0; edge < slots.elements; edge++)
-            *pointers++ = fold__edge_dest(f, worker, first + edge, 0, run->group);
+    return 1;
+}
+
+/* Whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row order,
+   as one contribution. A single row's is the contribution. */
+static int fold__eager_sums(const fold_ctx *f, uint32_t id, int slot)
+{
+    const fold__sig *sig = fold__node_sig(f, id);
+    return sig->by_rows && slot < sig->n_in && f->length[id] != 1 &&
+           !fold__absent(&f->run->worker->dest[slot]) && !f->run->worker->dest[slot].stride;
+}
+
+/* Runs an op backward for its nth row. */
+static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
+{
+    fold__worker *worker = f->run->worker;
+    const fold__sig *sig = fold__node_sig(f, id);
+    const int by_rows = sig->by_rows != 0;
+    fold_op_call *call = fold__eager_set_call(f, id, program, row);
+    for (uint32_t output = 0; output < sig->n_out; output++) {
+        const fold_rows one = { f->run->grad_row[id + output] + (size_t)row * fold__row_size(f, id + output), 0,
+                                NULL };
+        worker->op_dout[output] = one;
     }
-    if (any && key && !f->training)
+    float *apart = worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op), 16);
+    for (uint32_t operand = 0; operand < program->op->n_in; operand++)
+        worker->op_din[operand] =
+            fold__eager_part(&worker->dest[fold__slot_of(sig, operand)], by_rows, row);
+    for (uint32_t operand = 0; operand < program->op->n_in; operand++) /* sums take a pass of their own each */
+        if (fold__eager_sums(f, id, (int)fold__slot_of(sig, operand)))
+            worker->op_din[operand] = fold__no_rows;
+    if (fold__is_random(f, program->op) && !f->training)
         fold__copy_backward(call);
-    else if (any) {
-        if (program.op->op == FOLD__OP_linear)
-            fold__keep_back_pack(f->model, program.op->param[0]);
-        row->def.backward(call);
+    else
+        fold__op_of(f->model, program->op->op)->def.backward(call);
+    for (uint32_t operand = 0; operand < program->op->n_in; operand++) {
+        const int slot = (int)fold__slot_of(sig, operand);
+        if (!fold__eager_sums(f, id, slot))
+            continue;
+        for (uint32_t other = 0; other < program->op->n_in; other++)
+            worker->op_din[other] = fold__no_rows;
+        worker->op_din[operand].base = apart;
+        if (fold__is_random(f, program->op) && !f->training)
+            fold__copy_backward(call);
+        else
+            fold__op_of(f->model, program->op->op)->def.backward(call);
+        fold__add_row(f, worker->dest[slot].base, apart, fold__input_floats(f, sig, slot));
+    }
+}
+
+static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
+{
+    fold__worker *worker = f->run->worker;
+    const fold__sig *sig = fold__node_sig(f, id);
+    const fold__program program = fold__program_of(f, sig);
+    if (!fold__op_of(f->model, program.op->op)->def.backward)
+        return;
+    float **pointers = (float **)(void *)(worker->scratch + fold__eager_floats(f, &program));
+    pointers = fold__eager_inputs_of(f, id, pointers);
+    int any = 0;
+    for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
+        any |= fold__eager_dest(f, id, slot, &pointers);
+    if (!any)
+        return;
+    if (program.op->op == FOLD__OP_linear)
+        fold__keep_back_pack(f->model, program.op->param[0]);
+    for (int slot = 0; slot < sig->n_in; slot++)
+        if (fold__eager_sums(f, id, slot))
+            fold__clear_row(worker->dest[slot].base, fold__input_floats(f, sig, slot));
+    for (uint32_t row = 0, times = fold__eager_times(f, id); row < times; row++)
+        fold__eager_backward_row(f, id, &program, row);
+}
+
+/* Adds what one call gives to a use, row by row. */
+static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
+{
+    fold__run *run = f->run;
+    fold__worker *worker = run->worker;
+    const fold__program program = fold__program_in_run(f, use->run_sig);
+    const fold__body_op *op = program.op;
+    const fold__share whole = { 0, op->attr[3] };
+    const fold__sig *sig = fold__node_sig(f, id);
+    float *total = fold__use_sum(f, use);
+    const int inner = fold__shape_lines(&program.shape[0]);
+    const uint32_t edge = f->first_edge[id] + use->ref;
+    if (use->kind == FOLD__USE_SLOT) {
+        const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
+        const float *from = fold__edge_dest(f, worker, edge, 1, run->group);
+        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge); row < rows; row++)
+            fold__add_row(f, total + fold__edge_offset(f, edge), from + (size_t)row * floats, floats);
+        return;
+    }
+    fold__eager_inputs_of(f, id, (float **)(void *)(worker->scratch + fold__eager_floats(f, &program)));
+    for (uint32_t row = 0, times = fold__eager_times(f, id); row < times; row++) {
+        const fold_rows dy = { run->grad_row[id] + (size_t)row * fold__row_size(f, id), 0, NULL };
+        const fold_rows in =
+            fold__eager_part(&worker->in[fold__slot_of(sig, use->ref)], sig->by_rows != 0, row);
+        if (use->kind == FOLD__USE_BIAS)
+            fold__add_rows(f->model->kernels, 1, &dy, inner, op->attr[3], whole, total);
+        else
+            fold__weight_use(f, worker, &program, op, (int)use->ref, 1, &in, &dy, whole, total);
     }
 }
 
 /* A use's rows of the head or of all else, one at a time in record order. */
 static void fold__eager_use_rows(fold_ctx *f, const fold__use *use, int head)
 {
-    fold__run *run = f->run;
-    const fold__program program = fold__program_in_run(f, use->run_sig);
-    const fold__body_op *op = program.op;
-    const fold__share whole = { 0, op->attr[3] };
-    float *total = fold__use_sum(f, use);
-    const int inner = fold__shape_lines(&program.shape[0]);
+    const fold__run *run = f->run;
     for (uint32_t call = 0; call < run->counts.calls; call++) {
-        const uint32_t id = run->calls[call], first = f->first_edge[id];
-        if (f->sig[id] != run->run_sig[use->run_sig].sig || !run->grad[id] ||
-            ((run->state[id] & FOLD__HEAD) != 0) != head)
-            continue;
-        fold_rows dy = { run->grad_row[id], 0, NULL };
-        if (use->kind == FOLD__USE_SLOT) {
-            fold__add_row(f, total + f->edge_offset[first + use->ref],
-                          fold__edge_dest(f, run->worker, first + use->ref, 1, run->group),
-                          fold__input_floats(f, &f->sigs[f->sig[id]], (int)use->ref));
-        } else if (use->kind == FOLD__USE_BIAS) {
-            fold__add_rows(f->model->kernels, 1, &dy, inner, op->attr[3], whole, total);
-        } else {
-            const fold_rows input = {
-                fold__address(f, f->edge_source[first + use->ref]) + f->edge_offset[first + use->ref], 0, NULL
-            };
-            fold__weight_use(f, run->worker, &program, op, (int)use->ref, 1, &input, &dy, whole, total);
-        }
+        const uint32_t id = run->calls[call];
+        if (f->sig[id] == run->run_sig[use->run_sig].sig && run->grad[id] &&
+            ((run->state[id] & FOLD__HEAD) != 0) == head)
+            fold__eager_use_call(f, use, id);
     }
 }
 
@@ -15465,7 +16367,7 @@ static int fold__eager_reserve(fold_ctx *f)
 {
     fold__run *run = f->run;
     uint32_t rows = 0;
-    size_t at = 0, edges = 0, scratch = 0;
+    size_t at = 0, pointers = 0, scratch = 0;
     run->counts.groups = run->counts.leaves = 0;
     run->counts.tail = 0;
     if (!fold__add_group(f, 0, run->counts.calls))
@@ -15476,15 +16378,15 @@ static int fold__eager_reserve(fold_ctx *f)
         const fold__program program = fold__program_of(f, fold__node_sig(f, run->calls[call]));
         if (run->grad[run->calls[call]])
             fold__place_contributions(f, run->calls[call], &rows, &rows);
-        edges = fold__max_size(edges, f->first_edge[run->calls[call] + 1] - f->first_edge[run->calls[call]]);
-        scratch = fold__max_size(scratch, fold__round_up(fold__op_scratch(f, &program, program.op), 16));
+        pointers = fold__max_size(pointers, fold__eager_pointers(f, run->calls[call]));
+        scratch = fold__max_size(scratch, fold__eager_floats(f, &program));
     }
     at = (size_t)rows * 16;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (run->grad[id] && (run->state[fold__call_of(f, id)] & FOLD__RUNS))
             at += fold__round_up(fold__value_size(f, id), 16);
     int fits = fold__ask(f, FOLD__ARRAY_REGION, at + fold__widest(f), sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, scratch * sizeof(float) + 2 * edges * sizeof(float *), 1);
+    fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, scratch * sizeof(float) + pointers * sizeof(float *), 1);
     fits &= fold__reserve_sums(f);
     fold__renew_run(f);
     if (!fits)
@@ -15589,8 +16491,8 @@ typedef struct fold__extent {
     size_t bytes;
 } fold__extent;
 
-/* The arrays of a recording's structure, the first of which make the hash. One word for every leaf of a
-   parameter, and the roots, belong to the structure too. */
+/* The arrays of a recording's structure, the first of which make the hash. Words of leaves of parameters and of
+   lists, and the roots, belong to the structure too. */
 static void fold__structure(const fold_ctx *f, fold__extent extents[FOLD__STRUCTURE_PARTS])
 {
     const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
@@ -15611,6 +16513,16 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
         return 0;
     *param = kind == FOLD__LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
     return 1;
+}
+
+/* What else of a node belongs to the structure: which parameter it is a leaf of, and how long a list is.
+   Returns how many words. */
+static int fold__structure_words(const fold_ctx *f, uint32_t id, uint32_t words[2])
+{
+    int count = fold__leaf_param(f, id, words);
+    if (fold__is_list(f, id))
+        words[count++] = f->length[id];
+    return count;
 }
 
 /* The arrays of a plan beside those of nodes, as far as they are in use. */
@@ -15657,12 +16569,12 @@ static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, 
     const uint64_t mode = (uint64_t)(run->backward << 2 | run->changed << 1 | run->recompute);
     fold__identity identity = { 0, f->n_nodes,       f->n_edges, f->n_found, (uint32_t)n_roots,
                                 0, f->model->layout, mode };
-    uint32_t param;
+    uint32_t words[2];
     fold__structure(f, extents);
     for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if (fold__leaf_param(f, id, &param)) {
-            identity.hash = identity.hash * 31 + param;
-            identity.leaves++;
+        for (int word = 0, count = fold__structure_words(f, id, words); word < count; word++) {
+            identity.hash = identity.hash * 31 + words[word];
+            identity.words++;
         }
     for (size_t i = 0; i < n_roots; i++)
         identity.hash = identity.hash * 31 + f->source[roots[i].id];
@@ -15678,7 +16590,7 @@ static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, siz
                                   int write)
 {
     fold__extent extents[FOLD__STRUCTURE_PARTS];
-    uint32_t word, *to;
+    uint32_t words[2], *to;
     fold__structure(f, extents);
     for (int part = 0; part < FOLD__STRUCTURE_PARTS; at += fold__round_up(extents[part].bytes, 8), part++) {
         if (!extents[part].bytes)
@@ -15690,15 +16602,17 @@ static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, siz
     }
     to = (uint32_t *)(void *)at;
     for (uint32_t id = 1; id <= f->n_nodes + n_roots; id++) {
+        int count = 1;
         if (id > f->n_nodes)
-            word = f->source[roots[id - f->n_nodes - 1].id];
-        else if (!fold__leaf_param(f, id, &word))
-            continue;
-        if (write)
-            *to = word;
-        else if (*to != word)
-            return NULL;
-        to++;
+            words[0] = f->source[roots[id - f->n_nodes - 1].id];
+        else
+            count = fold__structure_words(f, id, words);
+        for (int word = 0; word < count; word++, to++) {
+            if (write)
+                *to = words[word];
+            else if (*to != words[word])
+                return NULL;
+        }
     }
     return (char *)(to + ((to - (uint32_t *)(void *)at) & 1));
 }
@@ -15778,7 +16692,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     fold__kept_plan kept = { run->identity,
                              ++plans->runs,
                              0,
-                             run->node_bytes + ((size_t)run->identity.leaves + n_roots + 1) / 2 * 8,
+                             run->node_bytes + ((size_t)run->identity.words + n_roots + 1) / 2 * 8,
                              run->node_bytes,
                              run->counts };
     fold__structure(f, structure);
@@ -15991,7 +16905,8 @@ static void fold__aim_gradients(fold_ctx *f, const fold__group *group)
                 const uint32_t call = run->calls_by_sig[group_sig->first_record + nth], id = call + output;
                 run->grad_row[id] = (run->state[id] & FOLD__LINKED) && run->grad[id]
                                         ? run->region + (size_t)run->grad_link[id] * 16
-                                        : fold__slab_row(buffer, run->region + group->base, run->slot[call]);
+                                        : fold__slab_row(buffer, run->region + group->base,
+                                                         buffer->elem ? run->elem_slot[call] : run->slot[call]);
             }
         }
     }
@@ -16505,6 +17420,9 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root)
         fold__fail(f, FOLD_BAD_STATE, "backward: the %s",
                    f->training ? "model was made for inference"
                                : "context was made for inference: set training in its fold_ctx_desc");
+    } else if (fold__is_list(f, root.id)) {
+        fold__fail(f, FOLD_BAD_SHAPE, "backward: the root must be a scalar, and is a list of %d rows",
+                   (int)f->length[root.id]);
     } else if (fold__value_size(f, root.id) != 1) {
         fold__fail_shapes(f, "backward", "the root must be a scalar", &f->shapes[f->shape[root.id]].shape, 1);
     } else {
@@ -16599,24 +17517,60 @@ static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return fold__readable(f, x, who, operand);
 }
 
-FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
+/* Where a row lies of a list that is there, or of a node its values. A node may be a row of a list. */
+static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
 {
-    fold__operand operand;
-    if (!fold__valuable(f, x, "value", &operand))
-        return NULL;
-    const uint32_t kind = f->kind[operand.source] & FOLD__KIND_MASK;
-    if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !(f->kind[operand.source] & FOLD__DONE)) {
+    const uint32_t source = operand->source, width = fold__row_size(f, source);
+    const float *first = fold__address(f, source);
+    if (first)
+        return first + (size_t)row * width + operand->offset;
+    if (operand->kind & FOLD__ELEM)
+        return fold__looked_up_row(f, source, row) + operand->offset;
+    return fold__looked_up_row(f, source, operand->offset / width) + operand->offset % width;
+}
+
+/* Whether a list's rows do not lie end to end: those of a window, and those that were looked up. */
+static int fold__is_scattered(const fold_ctx *f, const fold__operand *operand)
+{
+    return fold__is_list_operand(f, operand) && f->length[operand->source] > 1 &&
+           (!fold__address(f, operand->source) ||
+            f->shapes[operand->shape].size != fold__row_size(f, operand->source));
+}
+
+/* Whether values can be read; if not, tells why. */
+static int fold__has_values(fold_ctx *f, fold_node x, fold__operand *operand)
+{
+    if (!fold__valuable(f, x, "value", operand))
+        return 0;
+    const uint32_t kind = f->kind[operand->source] & FOLD__KIND_MASK;
+    if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !(f->kind[operand->source] & FOLD__DONE)) {
         fold__refuse(f, FOLD_BAD_STATE,
                      "value: node %u (%s) was not kept: make it a root, or fold_keep it before the run",
-                     (unsigned)x.id, fold__node_name(f, operand.source));
-        return NULL;
+                     (unsigned)x.id, fold__node_name(f, operand->source));
+        return 0;
     }
     if (kind == FOLD__ELEMS) {
         fold__refuse(f, FOLD_BAD_STATE, "value: node %u stands for all elements of a list", (unsigned)x.id);
-        return NULL;
+        return 0;
     }
     f->values_shown = 1;
-    return fold__address(f, operand.source) + operand.offset;
+    return 1;
+}
+
+FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
+{
+    fold__operand operand;
+    if (!fold__has_values(f, x, &operand))
+        return NULL;
+    if (fold__is_scattered(f, &operand)) {
+        fold__refuse(f, FOLD_BAD_STATE,
+                     "value: the rows of node %u (%s) do not lie end to end: fold_read copies them",
+                     (unsigned)x.id, fold__node_name(f, operand.source));
+        return NULL;
+    }
+    if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
+        return fold__values(f->model); /* of no rows: any address will do */
+    return fold__row_to_read(f, &operand, 0);
 }
 
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
@@ -16628,6 +17582,12 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
         const fold__kept_grad *kept = &f->kept_grads[at];
         if (kept->node == operand.source && kept->filled) {
             f->values_shown = 1;
+            if (fold__is_list(f, x.id) && f->shapes[operand.shape].size != fold__row_size(f, operand.source)) {
+                fold__refuse(f, FOLD_BAD_STATE,
+                             "grad: node %u is a window of a list's rows: ask for the gradient of the list",
+                             (unsigned)x.id);
+                return NULL;
+            }
             return fold__at_place(f, kept->place) + operand.offset;
         }
     }
@@ -16639,6 +17599,13 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 
 FOLD_API float fold_scalar(fold_ctx *f, fold_node x)
 {
+    fold__operand operand;
+    if (!fold__valuable(f, x, "scalar", &operand))
+        return (float)NAN;
+    if (fold__is_list_operand(f, &operand)) {
+        fold__refuse(f, FOLD_BAD_SHAPE, "scalar: node %u is a list", (unsigned)x.id);
+        return (float)NAN;
+    }
     const float *value = fold_value(f, x);
     return value ? value[0] : (float)NAN;
 }
@@ -16661,17 +17628,19 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float
     else if (count && (!x || !values))
         fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a pointer is NULL");
     for (int i = 0; i < count && !f->read_error.status; i++) {
-        const float *value = fold_value(f, x[i]);
-        if (!value)
+        fold__operand operand;
+        if (!fold__has_values(f, x[i], &operand))
             break;
-        const size_t floats = f->shapes[f->shape[x[i].id]].size;
+        const size_t floats = f->shapes[operand.shape].size;
         if (i && floats != size) {
             fold__refuse(f, FOLD_BAD_SHAPE, "read: x[%d] has %d values, those before it %d", i, (int)floats,
                          (int)size);
             break;
         }
         size = floats;
-        memcpy(values + (size_t)i * size, value, size * sizeof *values);
+        const uint32_t rows = fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
+        for (uint32_t row = 0; row < rows; row++, values += size)
+            memcpy(values, fold__row_to_read(f, &operand, row), size * sizeof *values);
     }
     return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
 }
