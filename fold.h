@@ -643,19 +643,19 @@ FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* output i of a call */
 
 /* ==== 11 lists =========================================================================== */
-/* A list is a node of n rows of one shape; n may be 0. Row-wise ops (all of section 7 but those over any number
-   of nodes), layers and calls of cells without a list take lists wherever they take nodes, work row by row and
-   give a list. Lists of one op have equal lengths, else it is an error; one row is not repeated. A node beside a
-   list is the same for every row. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape are
-   those of a row. What depends on no list stays one value, inside a cell too. Dropout draws once a call, and
-   its mask depends on the row's index.
+/* A list is a node of n rows of one shape; n may be 0. Row-wise ops (all of section 7 but those over any
+   number of nodes), layers and calls of cells without a list take lists wherever they take nodes, work row by
+   row and give a list. Lists of one op have equal lengths, else it is an error; one row is not repeated. A
+   node beside a list is the same for every row. Axes, softmax, norms, losses, fold_slice, fold_split and
+   fold_reshape are those of a row. What depends on no list stays one value, inside a cell too. Dropout draws
+   once a call, and its mask depends on the row's index.
    Lists of all lengths batch together, without padding, and the bits of a row are those that it has as a
    single node. What rows give to the gradient of a node beside them is summed in row order from zero; that is
    one contribution. Weights sum all rows in record order, as they do for nodes.
    Not with lists: fold_shared; the …_n ops and fold_call_list, which take nodes; lists of lists. In a cell's
    body the reductions alone can be used, over the elements of the cell's own list.
-   fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows of
-   a window, and of fold_list_lookup, do not lie end to end: fold_read copies them. */
+   fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows
+   of a window, and of fold_list_lookup, do not lie end to end: fold_read copies them. */
 
 /* n rows from the program, end to end; copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
@@ -7908,7 +7908,7 @@ typedef struct fold__sig {
     uint32_t n_refs, n_shapes; /* how long its program is, in the context's pools */
     int n_ops, n_values;
     uint8_t n_in, n_list, n_out, is_cell;
-    uint8_t own_program; /* its program is in the context's pools: all but those of cells called without lists */
+    uint8_t own_program; /* its program is in the context's pools, and not the cell's own */
     uint8_t out_lists;   /* mask of outputs that are lists */
     uint8_t row_data;    /* each list element has data of its own: see fold__row_data */
     uint64_t differentiable; /* mask of fixed inputs, then list components */
@@ -8278,7 +8278,9 @@ static fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
 static uint32_t fold__table_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const uint32_t one = fold__node_table_row(f, id);
-    return f->kind[id] & FOLD__ELEM ? (uint32_t)((const int *)(const void *)fold__at_place(f, one))[row] : one;
+    if (!(f->kind[id] & FOLD__ELEM))
+        return one;
+    return (uint32_t)((const int *)(const void *)fold__at_place(f, one))[row];
 }
 /* The data that each list element of a call has of its own. */
 static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
@@ -9321,8 +9323,9 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
         }
         const uint32_t rows = f->length[operand->source];
         if (first >= 0 && rows != made->list.elements) {
-            fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length: input %d has %u rows, input %d has %u",
-                       who, first, (unsigned)made->list.elements, (int)input, (unsigned)rows);
+            fold__fail(f, FOLD_BAD_SHAPE,
+                       "%s: lists must have one length: input %d has %u rows, input %d has %u", who, first,
+                       (unsigned)made->list.elements, (int)input, (unsigned)rows);
             return 0;
         }
         first = first < 0 ? (int)input : first;
@@ -10519,7 +10522,8 @@ static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, 
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return 0;
     if (!fold__shape_ok(row)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: a row's shape needs rank 1 to 4 and dimensions of at least 1", who);
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: a row's shape needs rank 1 to 4 and dimensions of at least 1",
+                   who);
         return 0;
     }
     if (f->frame.cell) {
@@ -10553,7 +10557,9 @@ FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, 
         return fold__missing(f, "list_input");
     const uint32_t place =
         fold__place_input(f, count ? values : NULL, (size_t)count * (size_t)fold__shape_size(&row));
-    const fold_node list = place == FOLD__NONE ? fold__null : fold__append_list(f, FOLD__INPUT, &row, count, 0);
+    if (place == FOLD__NONE)
+        return fold__null;
+    const fold_node list = fold__append_list(f, FOLD__INPUT, &row, count, 0);
     if (list.id)
         f->place[list.id] = place;
     return list;
@@ -10584,7 +10590,8 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int 
     }
     for (int i = 0; i < count; i++)
         if (index[i] < 0 || index[i] >= end) {
-            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of row %d is not in [0, %d)", who, index[i], i, end);
+            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of row %d is not in [0, %d)", who, index[i], i,
+                       end);
             return 0;
         }
     return 1;
@@ -10904,7 +10911,7 @@ static void fold__trace_step(fold_ctx *f, const fold__request *request)
                    cell->name, (int)at, fold__request_name(f, request->op));
 }
 
-/* Aims a reduction at an operand: a whole list, or in a body what stands for the elements of the cell's list. */
+/* Aims a reduction at a whole list or, in a body, at what stands for the elements of the cell's list. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -11299,16 +11306,18 @@ static int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, const fo
 static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                             const fold_node *list, int count, fold__operand *operand, uint32_t *list_shape)
 {
-    if (!fold__count_ok(f, count, cell->name) || !fold__check_inputs(f, cell, in, n_in, operand))
+    if (!fold__count_ok(f, count, cell->name))
         return 0;
-    if (count && !list) {
-        fold__missing(f, cell->name);
-        return 0;
-    }
     if (count && !cell->desc.n_list) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", cell->name);
         return 0;
     }
+    if (count && !list) {
+        fold__missing(f, cell->name);
+        return 0;
+    }
+    if (!fold__check_inputs(f, cell, in, n_in, operand))
+        return 0;
     if (!count && cell->max_of_list) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
                    cell->name);
@@ -11451,8 +11460,9 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
             return 0;
         const uint32_t rows = f->length[operand[component].source];
         if (component && rows != list->elements) {
-            fold__fail(f, FOLD_BAD_SHAPE, "cell '%s': lists must have one length, and these have %u and %u rows",
-                       cell->name, (unsigned)list->elements, (unsigned)rows);
+            fold__fail(f, FOLD_BAD_SHAPE,
+                       "cell '%s': lists must have one length, and these have %u and %u rows", cell->name,
+                       (unsigned)list->elements, (unsigned)rows);
             return 0;
         }
         list->elements = rows;
@@ -11460,7 +11470,8 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
     }
     if (list->elements || !cell->max_of_list)
         return 1;
-    fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty", cell->name);
+    fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
+               cell->name);
     return 0;
 }
 
@@ -12050,7 +12061,8 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
         const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__DONE));
-        if (fold__edge_is_list(f, edge) || (!runs && run->backward && fold__leaf_grad(f, f->edge_source[edge])))
+        const int leaf = !runs && run->backward && fold__leaf_grad(f, f->edge_source[edge]);
+        if (leaf || fold__edge_is_list(f, edge))
             return 0;
     }
     return 1;
@@ -12350,15 +12362,15 @@ static int fold__slot_sends(const fold__slots *slots, int slot)
     return (slots->sig->differentiable >> slot & 1) && !fold__slot_shared(slots, slot);
 }
 
-/* Eager: whether a node is the copy of an element of a cell's list. Those of a whole list write all its rows. */
+/* Eager: whether a node is the copy of an element of a cell's list. Those of a whole list write all of it. */
 static int fold__is_element_barrier(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = f->eager ? fold__node_sig(f, id)->tag_op : 0;
     return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
 }
 
-/* Finds how the gradient of every value that needs one is put together. A reader of one row of a list sums with
-   others, which may read that row too. */
+/* Finds how the gradient of every value that needs one is put together. What reads one row of a list is added
+   up with others, which may read that row too. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -15059,7 +15071,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
 
 /* Adds the contribution of an edge to a value's gradient: to all of it, to one place, or to the same place in
    every row of a list. */
-static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from, int first)
+static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
+                                   int first)
 {
     float *to = f->run->grad_row[id];
     const uint32_t size = fold__value_size(f, id), floats = f->run->contribution_floats[edge];
@@ -15790,7 +15803,8 @@ static void fold__commit_uses(fold_ctx *f)
 
 /* -- lookup tables --------------------------------------------------------------------------- */
 
-/* Adds the gradient of a lookup to the sums of its rows of the table, which the first lookup of a row begins. */
+/* Adds the gradient of a lookup to the sums of its rows of the table; the first lookup of a row begins one.
+   */
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -16050,8 +16064,8 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
 
 /* -- ops ------------------------------------------------------------------------------------- */
 
-/* The address of a value that is there: an input, a parameter, or what was computed and kept. The rows of a list
-   that was looked up have no address in common. */
+/* The address of a value that is there: an input, a parameter, or what was computed and kept. The rows of a
+   list that was looked up have no address in common. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
@@ -16115,7 +16129,8 @@ static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t r
 }
 
 /* The call of one recorded op, or of its nth row. The rows of its inputs are found already. */
-static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
+static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program,
+                                          uint32_t row)
 {
     fold__worker *worker = f->run->worker;
     fold_op_call *call = &worker->prepared.call;
@@ -16242,8 +16257,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointer
     return 1;
 }
 
-/* Whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row order,
-   as one contribution. A single row's is the contribution. */
+/* Whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row
+   order, as one contribution. A single row's is the contribution. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int slot)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16259,15 +16274,15 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
     const int by_rows = sig->by_rows != 0;
     fold_op_call *call = fold__eager_set_call(f, id, program, row);
     for (uint32_t output = 0; output < sig->n_out; output++) {
-        const fold_rows one = { f->run->grad_row[id + output] + (size_t)row * fold__row_size(f, id + output), 0,
-                                NULL };
-        worker->op_dout[output] = one;
+        worker->op_dout[output] = fold__no_rows;
+        worker->op_dout[output].base =
+            f->run->grad_row[id + output] + (size_t)row * fold__row_size(f, id + output);
     }
     float *apart = worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op), 16);
     for (uint32_t operand = 0; operand < program->op->n_in; operand++)
         worker->op_din[operand] =
             fold__eager_part(&worker->dest[fold__slot_of(sig, operand)], by_rows, row);
-    for (uint32_t operand = 0; operand < program->op->n_in; operand++) /* sums take a pass of their own each */
+    for (uint32_t operand = 0; operand < program->op->n_in; operand++) /* each sum takes a pass of its own */
         if (fold__eager_sums(f, id, (int)fold__slot_of(sig, operand)))
             worker->op_din[operand] = fold__no_rows;
     if (fold__is_random(f, program->op) && !f->training)
@@ -16491,8 +16506,8 @@ typedef struct fold__extent {
     size_t bytes;
 } fold__extent;
 
-/* The arrays of a recording's structure, the first of which make the hash. Words of leaves of parameters and of
-   lists, and the roots, belong to the structure too. */
+/* The arrays of a recording's structure, the first of which make the hash. Words of leaves of parameters and
+   of lists, and the roots, belong to the structure too. */
 static void fold__structure(const fold_ctx *f, fold__extent extents[FOLD__STRUCTURE_PARTS])
 {
     const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
@@ -16906,7 +16921,7 @@ static void fold__aim_gradients(fold_ctx *f, const fold__group *group)
                 run->grad_row[id] = (run->state[id] & FOLD__LINKED) && run->grad[id]
                                         ? run->region + (size_t)run->grad_link[id] * 16
                                         : fold__slab_row(buffer, run->region + group->base,
-                                                         buffer->elem ? run->elem_slot[call] : run->slot[call]);
+                                                         (buffer->elem ? run->elem_slot : run->slot)[call]);
             }
         }
     }
@@ -17582,13 +17597,13 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
         const fold__kept_grad *kept = &f->kept_grads[at];
         if (kept->node == operand.source && kept->filled) {
             f->values_shown = 1;
-            if (fold__is_list(f, x.id) && f->shapes[operand.shape].size != fold__row_size(f, operand.source)) {
-                fold__refuse(f, FOLD_BAD_STATE,
-                             "grad: node %u is a window of a list's rows: ask for the gradient of the list",
-                             (unsigned)x.id);
-                return NULL;
-            }
-            return fold__at_place(f, kept->place) + operand.offset;
+            if (!fold__is_list_operand(f, &operand) ||
+                f->shapes[operand.shape].size == fold__row_size(f, operand.source))
+                return fold__at_place(f, kept->place) + operand.offset;
+            fold__refuse(f, FOLD_BAD_STATE,
+                         "grad: node %u is a window of a list's rows: ask for the gradient of the list",
+                         (unsigned)x.id);
+            return NULL;
         }
     }
     fold__refuse(f, FOLD_BAD_STATE,

@@ -1754,7 +1754,7 @@ static const struct {
     ROW(list_empty, BAD_ARGUMENT, "'list_max'", "empty")
     ROW(out, BAD_ARGUMENT, "out", "output 2")
     ROW(out_negative, BAD_ARGUMENT, "out", "output -1")
-    ROW(list_sum, BAD_CELL, "list", "body")
+    ROW(list_sum, BAD_SHAPE, "list", "body")
 #undef ROW
 };
 

@@ -79,7 +79,7 @@ static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
 /* A body is traced before there are values: whoever asks for one is told. */
 static void in_a_traced_body(void)
 {
-    static const char *const says[MISTAKES] = { "run: ",   "backward: ",        "value: ",           "value: ",
+    static const char *const says[MISTAKES] = { "run: ",   "backward: ",        "value: ",           "scalar: ",
                                                 "value: ", "grad: ",            "fold_ctx_reset: ", "fold_dropout_seed: ",
                                                 "keep: ",  "keep_grad: ",
                                                 "'inner'", "" };
@@ -515,6 +515,16 @@ typedef struct given {
     X(NODE, fold_list_mean, (f, node)) \
     X(NODE, fold_list_max, (f, node)) \
     X(NODE, fold_list_attend, (f, node, node)) \
+    X(NODE, fold_list_input, (f, g->floats, g->n, shape)) \
+    X(NODE, fold_list_input_ref, (f, g->floats, g->n, shape)) \
+    X(NODE, fold_list_lookup, (f, param, g->ints, g->n)) \
+    X(NODE, fold_list_join, (f, g->nodes, g->n)) \
+    X(NODE, fold_list_at, (f, node, g->n)) \
+    X(VOID, fold_list_length, (f, node)) \
+    X(NODE, fold_list_pick, (f, node, g->ints)) \
+    X(NODE, fold_list_softmax_xent, (f, node, g->ints)) \
+    X(NODE, fold_list_hinge, (f, node, g->ints)) \
+    X(NODE, fold_call_lists, (f, cell, g->nodes, g->n, g->nodes)) \
     X(VOID, fold_dense_new, (m, g->name, g->n, g->n, FOLD_ACT_RELU)) \
     X(NODE, fold_dense_apply, (f, ZERO(fold_dense), node)) \
     X(VOID, fold_mlp_new, (m, g->name, g->ints, g->n, FOLD_ACT_RELU)) \

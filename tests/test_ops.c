@@ -1059,7 +1059,7 @@ static void test_bad_arguments(void)
     BAD(fold_reshape(f, n.foreign, fold_shape1(3)), BAD_HANDLE, "reshape", "another context");
     BAD(fold_call(f, no_cell, n.list, 2), BAD_HANDLE, "call", "cell");
     BAD(fold_op_apply(f, no_op, n.list, 2, attr, 0), BAD_HANDLE, "apply", "op");
-    BAD(fold_list_sum(f, n.v3), BAD_CELL, "list", "body");
+    BAD(fold_list_sum(f, n.v3), BAD_SHAPE, "list", "body");
     close_bad_calls(&n);
     fold_model_free(other);
 }
