@@ -38,8 +38,8 @@
     }
 
    DOES NOT
-     run on GPUs; read Python's models, only their weights; parse graphs from files; do convolutions or
-     images; compute in anything but float32; differentiate twice.
+     run on GPUs; read Python's models, only their weights; parse graphs from files; decode images;
+     compute in anything but float32; differentiate twice.
 
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 training
@@ -249,7 +249,9 @@ typedef enum fold_init {
 enum {
     FOLD_FOR_LINEAR = 1,   /* fold_linear: W is [inputs x outputs] */
     FOLD_FOR_LINEAR_T = 2, /* fold_linear_t: the parameter is [outputs x inputs], e.g. a tied embedding */
-    FOLD_FOR_LOOKUP = 4    /* fold_lookup: a sparse gradient: only touched rows are cleared and updated */
+    FOLD_FOR_LOOKUP = 4,   /* fold_lookup: a sparse gradient: only touched rows are cleared and updated */
+    FOLD_FOR_CONV = 8      /* fold_conv2d: the filter is [height x width x inputs x outputs]; fold_conv1d:
+                              [length x inputs x outputs] */
 };
 
 typedef struct fold_param_desc {
@@ -274,6 +276,8 @@ FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n);      
 FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
 /* Lookups; normal, deviation 0.1. */
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);
+/* The filter of a convolution, with FOLD_FOR_CONV, for which the shape is told; He's normal values. */
+FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
 FOLD_API int fold_param_is_null(fold_param p);
 /* Null when there is none. */
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name);
@@ -408,6 +412,36 @@ FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_pa
 /* [m,k] and [k,n] give [m,n]; [k] and [k,n] give [n]; [m,k] and [k] give [m]. */
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* equal shapes give [1] */
+
+/* Windows that move over a grid, [height x width x channels], or over a line, [length x channels]. Position i
+   of the output reads x from i stride - padding on. */
+
+/* y[i, j, o] = b[o] + the sum over u, v and c of
+       x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o],
+   x being zero beyond its borders; on lines the same without i and u. W is a filter, see FOLD_FOR_CONV; b
+   [outputs] or null. A filter of n taps reaches over r = (n - 1) dilation + 1, and of s values along an axis
+   (s + 2 padding - r) / stride + 1 are made, rounded down. Other borders, such as those of causal filters,
+   are zeros that fold_concat puts before x.
+   From PyTorch weights come by weight.permute(2, 3, 1, 0), those of Conv1d by weight.permute(2, 1, 0), those
+   of depthwise convolutions alike, and an image by image.permute(1, 2, 0). */
+typedef struct fold_conv_desc {
+    int stride;    /* 0: 1 */
+    int padding;   /* zeros on each side, fewer than the filter's reach; 0: none */
+    int dilation;  /* from one tap to the next; 0: 1 */
+    int depthwise; /* every channel has a filter of its own: W is [height x width x 1 x channels] */
+} fold_conv_desc;
+/* desc NULL: all zero. */
+FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
+                               const fold_conv_desc *desc);
+FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
+                               const fold_conv_desc *desc);
+/* The largest, or the mean, of windows of size values along each axis but the channels', channel by channel.
+   stride 0: size. Padding, less than size, is not counted in either. The gradient of a largest value goes to
+   the first that is. All of an axis: fold_mean, fold_amax. */
+FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
+FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
+FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
+FOLD_API fold_node fold_mean_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 
 FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);
@@ -1965,6 +1999,8 @@ typedef struct fold__kernels {
     /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j] */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch);
+    /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
+    void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
     fold__map_fn map[FOLD__MAP_COUNT];
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
@@ -4935,6 +4971,31 @@ FOLD__STRIDED(6, 2)
             FOLD__JOIN_LARGEST                                                                              \
     }
 
+/* ---- sums of products, column by column ---- */
+
+/* Two vectors of columns at a time: their chains run side by side. */
+FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left, const fold_rows *right,
+                                                 float *sum, size_t count)
+{
+    FOLD__NO_CONTRACT
+    size_t at = 0;
+    for (; at < count; at += 2 * FOLD__W) {
+        const size_t have0 = count - at < FOLD__W ? count - at : FOLD__W;
+        const size_t rest = count - at - have0, have1 = rest < FOLD__W ? rest : FOLD__W;
+        const FOLD__MASK tail0 = FOLD__TAIL(have0), tail1 = FOLD__TAIL(have1);
+        const size_t next = have1 ? at + FOLD__W : at;
+        FOLD__V total0 = FOLD__VLOAD_M(sum + at, tail0), total1 = FOLD__VLOAD_M(sum + next, tail1);
+        int row;
+        for (row = 0; row < rows; row++) {
+            const float *one = fold__at(left, row), *other = fold__at(right, row);
+            total0 = FOLD__VFMA(FOLD__VLOAD_M(one + at, tail0), FOLD__VLOAD_M(other + at, tail0), total0);
+            total1 = FOLD__VFMA(FOLD__VLOAD_M(one + next, tail1), FOLD__VLOAD_M(other + next, tail1), total1);
+        }
+        FOLD__VSTORE_M(sum + at, total0, tail0, have0);
+        FOLD__VSTORE_M(sum + next, total1, tail1, have1);
+    }
+}
+
 /* ---- which tiles there are ---- */
 
 #if FOLD__SIMD_PASS == 512
@@ -5124,6 +5185,7 @@ static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
                                                 FOLD__ISA(pack),
                                                 FOLD__ISA(product),
                                                 FOLD__ISA(weight_grad),
+                                                FOLD__ISA(add_products),
                                                 { FOLD__MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
                                                 FOLD__ISA(sum),
                                                 FOLD__ISA(dot),
@@ -5157,6 +5219,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__ISA(pack_cblas),
                                                 FOLD__ISA(product_cblas),
                                                 fold__weight_grad_sgemm,
+                                                FOLD__ISA(add_products),
                                                 { FOLD__MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
                                                 FOLD__ISA(sum),
                                                 FOLD__ISA(dot),
@@ -5242,8 +5305,8 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
    prologue); continuing one starts from the output's own rows. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
-    const struct fold__param_data *param[2]; /* linear: W and b (NULL when absent) */
-    const float *packs;                      /* of the model */
+    const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
+    const float *packs, *values;             /* of the model */
     int first_segment, end_segment;          /* linear: the segments to run now */
 } fold__engine;
 
@@ -5274,6 +5337,13 @@ typedef struct fold__param_data {
     int grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
+
+/* A weight as the matrix that its packs hold: a filter's taps and inputs are rows. */
+static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
+static int fold__matrix_rows(const fold__param_data *param)
+{
+    return (int)(param->size / (size_t)fold__matrix_columns(param));
+}
 
 enum {                       /* flags of an op row */
        FOLD__LIST = 1,       /* takes a list */
@@ -5826,8 +5896,9 @@ enum {
 
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__param_data *weight)
 {
-    const size_t forward = fold__scratch_floats(kernels, weight->shape.dim[0], weight->shape.dim[1]);
-    const size_t backward = fold__scratch_floats(kernels, weight->shape.dim[1], weight->shape.dim[0]);
+    const int rows = fold__matrix_rows(weight), columns = fold__matrix_columns(weight);
+    const size_t forward = fold__scratch_floats(kernels, rows, columns);
+    const size_t backward = fold__scratch_floats(kernels, columns, rows);
     return fold__max_size(forward, backward) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
 }
 
@@ -6924,6 +6995,555 @@ static void fold__hinge_backward(const fold_op_call *call)
     }
 }
 
+/* -- windows that move over a grid or a line ------------------------------------------------- */
+
+/* Convolutions and pools. A line is a grid one high. The orders of sums: an output of a filter that mixes
+   channels is a product of its patch of x, made as linear ops make theirs: from the bias on, over rows of
+   taps, taps and channels; with fewer than sixteen outputs each run of the patch (fold__runs) is a segment.
+   To the gradient of an element of x each position that reads it adds one product, in the order of positions.
+   The gradient of a weight is a chain over the positions of one sample after the other. Where channels stay
+   apart (depthwise filters, pools) outputs are chains over taps, and gradients of x over positions. */
+typedef struct fold__filter {
+    int height, width, channels; /* of x */
+    int tall, wide;              /* of the window, in taps */
+    int stride, dilation, above, left;
+    int lines, columns, outputs; /* of y */
+} fold__filter;
+
+/* Attributes of windows. Two numbers share one, the second in its upper half. */
+enum {
+    FOLD__FILTER_SIZE,    /* tall and wide */
+    FOLD__FILTER_STEPS,   /* stride and dilation */
+    FOLD__FILTER_PADDING, /* on lines none above */
+    FOLD__FILTER_OUT      /* outputs, 0 where channels stay apart */
+};
+enum { FOLD__FILTER_MOST = 32767 }; /* of each number */
+/* How many values a window makes of `size`, and what it reaches over. */
+static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
+static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
+{
+    return (size + 2 * padding - fold__window_reach(taps, filter->dilation)) / filter->stride + 1;
+}
+static fold__filter fold__filter_of(const fold_shape *in, const int32_t *attr)
+{
+    const int grid = in->rank == 3;
+    fold__filter filter;
+    filter.height = grid ? in->dim[0] : 1;
+    filter.width = in->dim[in->rank - 2];
+    filter.channels = in->dim[in->rank - 1];
+    filter.tall = attr[FOLD__FILTER_SIZE] & FOLD__FILTER_MOST;
+    filter.wide = attr[FOLD__FILTER_SIZE] >> 16;
+    filter.stride = attr[FOLD__FILTER_STEPS] & FOLD__FILTER_MOST;
+    filter.dilation = attr[FOLD__FILTER_STEPS] >> 16;
+    filter.above = grid ? attr[FOLD__FILTER_PADDING] : 0;
+    filter.left = attr[FOLD__FILTER_PADDING];
+    filter.outputs = attr[FOLD__FILTER_OUT] ? attr[FOLD__FILTER_OUT] : filter.channels;
+    filter.lines = fold__positions(&filter, filter.height, filter.above, filter.tall);
+    filter.columns = fold__positions(&filter, filter.width, filter.left, filter.wide);
+    return filter;
+}
+static const char *fold__infer_filter(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
+{
+    (void)count;
+    if (in[0].rank != 2 && in[0].rank != 3)
+        return "needs [height x width x channels] or [length x channels]";
+    const fold__filter filter = fold__filter_of(in, attr);
+    const int high = fold__window_reach(filter.tall, filter.dilation);
+    const int broad = fold__window_reach(filter.wide, filter.dilation);
+    if (filter.above >= high || filter.left >= broad)
+        return "the padding is no less than what a window reaches over";
+    if (filter.height + 2 * filter.above < high || filter.width + 2 * filter.left < broad)
+        return "a window reaches over more than there is, with padding";
+    *out = in[0];
+    out->dim[0] = in[0].rank == 3 ? filter.lines : filter.columns;
+    out->dim[in[0].rank - 2] = filter.columns;
+    out->dim[in[0].rank - 1] = filter.outputs;
+    return NULL;
+}
+
+/* The positions `first` to `first + count - 1` of one line at which a tap lies within x, and where the first
+   of them reads, in pixels. */
+typedef struct fold__tap {
+    int first, count;
+    size_t pixel;
+} fold__tap;
+static fold__tap fold__tap_of(const fold__filter *filter, int line, int from, int to, int tap)
+{
+    const int row = line * filter->stride + tap / filter->wide * filter->dilation - filter->above;
+    const int shift = tap % filter->wide * filter->dilation - filter->left;
+    fold__tap at = { 0, 0, 0 };
+    if (row < 0 || row >= filter->height || shift >= filter->width)
+        return at;
+    const int start = shift < 0 ? (-shift - 1) / filter->stride + 1 : 0;
+    const int end = (filter->width - 1 - shift) / filter->stride + 1;
+    at.first = start > from ? start : from;
+    at.count = (end < to ? end : to) - at.first;
+    at.pixel = (size_t)row * (size_t)filter->width + (size_t)(at.first * filter->stride + shift);
+    return at;
+}
+
+/* A map over the same channels of some pixels. */
+static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_rows out, fold_rows in_a,
+                             fold_rows in_b, fold_rows in_c, float scalar)
+{
+    const fold_rows all[4] = { out, in_a, in_b, in_c };
+    int dense = 1;
+    for (int which = 0; which < 4; which++)
+        dense &= all[which].stride == channels;
+    map(out.base, in_a.base, in_b.base, in_c.base, scalar, (size_t)channels * (size_t)(dense ? count : 1),
+        (size_t)(dense ? 1 : count), all);
+}
+/* Pixels of x from a tap on, and of y, or another array as wide, from a position of a line on. */
+static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
+{
+    const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
+                             (ptrdiff_t)filter->stride * filter->channels, NULL };
+    return rows;
+}
+static fold_rows fold__tap_out(const fold__filter *filter, const float *values, int line, int column)
+{
+    const size_t position = (size_t)line * (size_t)filter->columns + (size_t)column;
+    const fold_rows rows = { (float *)(uintptr_t)values + position * (size_t)filter->outputs, filter->outputs,
+                             NULL };
+    return rows;
+}
+
+/* -- depthwise filters */
+
+/* Of W or b, one row of values for all pixels. */
+static fold_rows fold__shared_row(const fold_op_call *call, int which, size_t at)
+{
+    const fold__engine *engine = fold__engine_of(call);
+    const fold_rows row = { (float *)(uintptr_t)(engine->values + engine->param[which]->at + at), 0, NULL };
+    return row;
+}
+static void fold__depthwise_forward(const fold_op_call *call, const fold__filter *filter, const float *in,
+                                    float *out)
+{
+    const fold__engine *engine = fold__engine_of(call);
+    const fold__kernels *kernels = engine->kernels;
+    for (int line = 0; line < filter->lines; line++) {
+        fold_rows to = fold__tap_out(filter, out, line, 0);
+        const fold_rows bias = engine->param[1] ? fold__shared_row(call, 1, 0) : to;
+        fold__map_pixels(kernels->map[engine->param[1] ? FOLD__MAP_copy : FOLD__MAP_fill], filter->columns,
+                         filter->channels, to, bias, to, to, 0);
+        for (int tap = 0; tap < filter->tall * filter->wide; tap++) {
+            const fold__tap at = fold__tap_of(filter, line, 0, filter->columns, tap);
+            const fold_rows weights = fold__shared_row(call, 0, (size_t)tap * (size_t)filter->channels);
+            to = fold__tap_out(filter, out, line, at.first);
+            if (at.count > 0)
+                fold__map_pixels(kernels->map[FOLD__MAP_addmul], at.count, filter->channels, to,
+                                 fold__tap_in(filter, in, &at), weights, to, 0);
+        }
+    }
+}
+static void fold__depthwise_dx(const fold_op_call *call, const fold__filter *filter, const float *dout,
+                               float *din)
+{
+    const fold__kernels *kernels = fold__engine_of(call)->kernels;
+    memset(din, 0, (size_t)fold__in_size(call, 0) * sizeof *din);
+    for (int line = 0; line < filter->lines; line++)
+        for (int tap = filter->tall * filter->wide - 1; tap >= 0; tap--) {
+            const fold__tap at = fold__tap_of(filter, line, 0, filter->columns, tap);
+            const fold_rows weights = fold__shared_row(call, 0, (size_t)tap * (size_t)filter->channels);
+            const fold_rows to = fold__tap_in(filter, din, &at);
+            if (at.count > 0)
+                fold__map_pixels(kernels->map[FOLD__MAP_addmul], at.count, filter->channels, to,
+                                 fold__tap_out(filter, dout, line, at.first), weights, to, 0);
+        }
+}
+static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__filter *filter, const float *in,
+                                        const float *dout, fold__share share, float *sum)
+{
+    for (int line = 0; line < filter->lines; line++)
+        for (int tap = 0; tap < filter->tall * filter->wide; tap++) {
+            const fold__tap at = fold__tap_of(filter, line, 0, filter->columns, tap);
+            fold_rows inputs = fold__tap_in(filter, in, &at);
+            const fold_rows grads = fold__tap_out(filter, dout, line, at.first);
+            inputs.base += share.from;
+            if (at.count > 0)
+                fold__engine_of(call)->kernels->add_products(at.count, &inputs, &grads,
+                                                             sum + tap * filter->channels + share.from,
+                                                             (size_t)(share.to - share.from));
+        }
+}
+
+/* -- filters that mix channels: products of patches, which are read where they lie */
+
+/* A patch is so many runs of floats that lie side by side. Short ones are copied, which makes them one. */
+typedef struct fold__runs {
+    int count, length, copied;
+} fold__runs;
+static fold__runs fold__runs_of(const fold__filter *filter)
+{
+    const int across = filter->dilation == 1 ? filter->wide : 1;
+    fold__runs runs = { filter->tall * filter->wide / across, across * filter->channels, 0 };
+    runs.copied = runs.count > 1 && runs.length < FOLD__LANES;
+    return runs;
+}
+
+/* x with its padding: rows `pitch` floats apart. */
+typedef struct fold__padded {
+    const float *values;
+    size_t pitch;
+} fold__padded;
+static size_t fold__padded_floats(const fold__filter *filter)
+{
+    const size_t width = (size_t)filter->width + 2 * (size_t)filter->left;
+    return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
+}
+static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
+{
+    const size_t line = (size_t)filter->width * (size_t)filter->channels;
+    const size_t left = (size_t)filter->left * (size_t)filter->channels;
+    const fold__padded padded = { filter->left ? scratch : in, line + 2 * left };
+    if (!filter->left)
+        return padded;
+    memset(scratch, 0, fold__padded_floats(filter) * sizeof *scratch);
+    for (int row = 0; row < filter->height; row++)
+        memcpy(scratch + (size_t)(row + filter->above) * padded.pitch + left, in + (size_t)row * line,
+               line * sizeof *in);
+    return padded;
+}
+
+enum {
+    FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
+};
+/* How many positions have their patches in scratch at a time. */
+static int fold__patch_rows(int length)
+{
+    const int rows = FOLD__FILTER_PATCHES / length / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
+    return rows < FOLD__TILE_ROWS ? FOLD__TILE_ROWS : rows > FOLD__FILTER_ROWS ? FOLD__FILTER_ROWS : rows;
+}
+
+/* A block's scratch: pointers to runs, then patches, then x with its padding. Products come behind. */
+typedef struct fold__filter_scratch {
+    float **pointers, *patches, *padded, *product;
+} fold__filter_scratch;
+static fold__filter_scratch fold__filter_scratch_of(const fold__filter *filter, float *scratch)
+{
+    const int length = filter->tall * filter->wide * filter->channels;
+    const size_t pointers = FOLD__TILE_SEGMENTS * FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
+    const size_t patches = (size_t)fold__patch_rows(length) * (size_t)length;
+    fold__filter_scratch parts;
+    parts.pointers = (float **)(void *)scratch;
+    parts.patches = scratch + pointers;
+    parts.padded = parts.patches + fold__round_up(patches, FOLD__LANES);
+    parts.product = parts.padded + fold__round_up(fold__padded_floats(filter), FOLD__LANES);
+    return parts;
+}
+/* What a convolution needs beside the scratch of its products. */
+static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
+{
+    const fold__filter filter = fold__filter_of(in, attr);
+    const size_t pointers = FOLD__TILE_SEGMENTS * FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
+    const size_t length = (size_t)filter.tall * (size_t)filter.wide * (size_t)filter.channels;
+    return pointers + (size_t)fold__patch_rows((int)length) * length + fold__padded_floats(&filter) +
+           2 * FOLD__LANES;
+}
+
+/* Where run `run` of the patch at a position begins. */
+static const float *fold__run_at(const fold__filter *filter, const fold__runs *runs,
+                                 const fold__padded *padded, int position, int run)
+{
+    const int across = runs->count / filter->tall; /* runs of a row of taps */
+    const int row = position / filter->columns * filter->stride + run / across * filter->dilation;
+    const int column = position % filter->columns * filter->stride + run % across * filter->dilation;
+    return padded->values + (size_t)row * padded->pitch + (size_t)column * (size_t)filter->channels;
+}
+/* Rows of pointers to a run of each patch from a position on. */
+static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs *runs,
+                                    const fold__padded *padded, int first, int count, int run,
+                                    float **pointers)
+{
+    const fold_rows rows = { NULL, 0, pointers };
+    const ptrdiff_t step = (ptrdiff_t)filter->stride * filter->channels;
+    int column = first % filter->columns;
+    const float *at = fold__run_at(filter, runs, padded, first, run);
+    for (int position = 0; position < count; position++, at += step, column++) {
+        if (column == filter->columns) {
+            column = 0;
+            at = fold__run_at(filter, runs, padded, first + position, run);
+        }
+        pointers[position] = (float *)(uintptr_t)at; /* only read */
+    }
+    return rows;
+}
+static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
+                               int first, int count, float *patches)
+{
+    for (int position = first; position < first + count; position++)
+        for (int run = 0; run < runs->count; run++, patches += runs->length)
+            memcpy(patches, fold__run_at(filter, runs, padded, position, run),
+                   (size_t)runs->length * sizeof *patches);
+}
+
+/* The product of the patches of some positions, from `init` on. */
+static void fold__conv_block(const fold_op_call *call, const fold__filter *filter, const fold__padded *padded,
+                             const fold__filter_scratch *scratch, int first, int count, fold_rows init,
+                             fold_rows output)
+{
+    const fold__engine *engine = fold__engine_of(call);
+    const float *pack = fold__weight_pack(engine, 0);
+    const fold__runs parts = fold__runs_of(filter);
+    const fold__runs whole = { 1, parts.count * parts.length, 0 }, *runs = parts.copied ? &whole : &parts;
+    fold__seg seg[FOLD__TILE_SEGMENTS];
+    fold__product product;
+    if (parts.copied)
+        fold__copy_patches(filter, &parts, padded, first, count, scratch->patches);
+    product.rows = count;
+    product.columns = filter->outputs;
+    product.n_pack = product.col = 0;
+    product.panel_stride =
+        fold__pack_stride(engine->kernels, fold__matrix_rows(engine->param[0]), filter->outputs);
+    product.seg = seg;
+    product.init = init;
+    product.output = output;
+    for (int run = 0; run < runs->count; run += product.n_seg) {
+        product.n_seg = runs->count - run < FOLD__TILE_SEGMENTS ? runs->count - run : FOLD__TILE_SEGMENTS;
+        for (int at = 0; at < product.n_seg; at++) {
+            const fold_rows copied = { scratch->patches, whole.length, NULL };
+            const size_t row = (size_t)(run + at) * (size_t)runs->length;
+            seg[at].inner = runs->length;
+            seg[at].weights = pack + fold__pack_row(engine->kernels, filter->outputs, row);
+            seg[at].input = parts.copied ? copied
+                                         : fold__point_at_run(filter, runs, padded, first, count, run + at,
+                                                              scratch->pointers + at * FOLD__FILTER_ROWS);
+        }
+        engine->kernels->product(&product, scratch->product);
+        product.init = output;
+    }
+}
+static void fold__dense_forward(const fold_op_call *call, const fold__filter *filter, const float *in,
+                                float *out)
+{
+    const fold__engine *engine = fold__engine_of(call);
+    const fold__filter_scratch scratch = fold__filter_scratch_of(filter, call->scratch);
+    const fold__padded padded = fold__pad(filter, in, scratch.padded);
+    const int positions = filter->lines * filter->columns,
+              most = fold__runs_of(filter).copied
+                         ? fold__patch_rows(filter->tall * filter->wide * filter->channels)
+                         : FOLD__FILTER_ROWS;
+    fold_rows init = { NULL, 0, NULL }, output = { out, filter->outputs, NULL };
+    if (engine->param[1])
+        init.base = (float *)(uintptr_t)(engine->packs + engine->param[1]->pack); /* never written through */
+    for (int first = 0; first < positions; first += most) {
+        const int count = positions - first < most ? positions - first : most;
+        output.base = out + (size_t)first * (size_t)filter->outputs;
+        fold__conv_block(call, filter, &padded, &scratch, first, count, init, output);
+    }
+}
+
+/* Adds the patches' gradients of some positions, `length` floats each, to the gradient of x. */
+static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
+                              int first, int count, float *din)
+{
+    const int taps = filter->tall * filter->wide, length = taps * filter->channels, end = first + count;
+    for (int line = first / filter->columns; line * filter->columns < end; line++) {
+        const int start = line * filter->columns, from = first > start ? first - start : 0,
+                  to = end - start < filter->columns ? end - start : filter->columns;
+        for (int tap = taps - 1; tap >= 0; tap--) { /* so positions come in order */
+            const fold__tap at = fold__tap_of(filter, line, from, to, tap);
+            const fold_rows sum = fold__tap_in(filter, din, &at);
+            const size_t row = (size_t)(start + at.first - first);
+            const fold_rows part = {
+                (float *)(uintptr_t)patches + row * (size_t)length + tap * filter->channels, length, NULL
+            };
+            if (at.count > 0)
+                fold__map_pixels(FOLD__MAP(call, add), at.count, filter->channels, sum, sum, part, part, 0);
+        }
+    }
+}
+static void fold__dense_dx(const fold_op_call *call, const fold__filter *filter, const float *dout,
+                           float *din)
+{
+    const fold__engine *engine = fold__engine_of(call);
+    const fold__filter_scratch scratch = fold__filter_scratch_of(filter, call->scratch);
+    const int positions = filter->lines * filter->columns, length = fold__matrix_rows(engine->param[0]),
+              most = fold__patch_rows(length);
+    fold__seg seg;
+    fold__product product;
+    memset(&product, 0, sizeof product);
+    seg.inner = filter->outputs;
+    seg.weights = fold__weight_pack(engine, 1);
+    product.n_seg = 1;
+    product.seg = &seg;
+    product.columns = length;
+    product.panel_stride = fold__pack_stride(engine->kernels, seg.inner, length);
+    product.output.base = scratch.patches;
+    product.output.stride = length;
+    memset(din, 0, (size_t)fold__in_size(call, 0) * sizeof *din);
+    for (int first = 0; first < positions; first += product.rows) {
+        product.rows = positions - first < most ? positions - first : most;
+        seg.input.base = (float *)(uintptr_t)dout + (size_t)first * (size_t)filter->outputs;
+        seg.input.stride = filter->outputs;
+        seg.input.rows = NULL;
+        engine->kernels->product(&product, scratch.product);
+        fold__add_patches(call, filter, scratch.patches, first, product.rows, din);
+    }
+}
+static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter *filter, const float *in,
+                                    const float *dout, fold__share share, float *sum)
+{
+    const fold__runs runs = fold__runs_of(filter);
+    const fold__filter_scratch scratch = fold__filter_scratch_of(filter, call->scratch);
+    const fold__padded padded = fold__pad(filter, in, scratch.padded);
+    const int positions = filter->lines * filter->columns, most = FOLD__FILTER_ROWS;
+    const size_t outputs = (size_t)filter->outputs;
+    for (int first = 0; first < positions; first += most) {
+        const int count = positions - first < most ? positions - first : most;
+        const fold_rows grads = { (float *)(uintptr_t)dout + (size_t)first * outputs, filter->outputs, NULL };
+        for (int run = 0; run < runs.count; run++) {
+            const fold_rows inputs =
+                fold__point_at_run(filter, &runs, &padded, first, count, run, scratch.pointers);
+            float *to = sum + (size_t)run * (size_t)runs.length * outputs + share.from;
+            fold__engine_of(call)->kernels->weight_grad(count, &inputs, runs.length, &grads,
+                                                        share.to - share.from, to, outputs, scratch.product);
+        }
+    }
+}
+
+static void fold__conv_forward(const fold_op_call *call)
+{
+    const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
+    for (int row = 0; row < call->rows; row++)
+        (call->attr[FOLD__FILTER_OUT] ? fold__dense_forward : fold__depthwise_forward)(
+            call, &filter, fold_row(&call->in[0], row), fold_row(&call->out[0], row));
+}
+static void fold__conv_backward(const fold_op_call *call)
+{
+    const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
+    for (int row = 0; row < call->rows && !fold__absent(&call->din[0]); row++)
+        (call->attr[FOLD__FILTER_OUT] ? fold__dense_dx : fold__depthwise_dx)(
+            call, &filter, fold_row(&call->dout[0], row), fold_row(&call->din[0], row));
+}
+/* acc continues as a chain over the positions of the rows in order; dy begins at the first of the columns. */
+static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
+                                   const fold_rows *dy, fold__share share, float *acc)
+{
+    const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
+    for (size_t row = 0; row < rows; row++)
+        (call->attr[FOLD__FILTER_OUT] ? fold__dense_weight_grad : fold__depthwise_weight_grad)(
+            call, &filter, fold_row(input, (int)row), fold_row(dy, (int)row), share, acc);
+}
+
+/* -- pools */
+
+static void fold__max_pool_forward(const fold_op_call *call)
+{
+    const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
+    for (int row = 0; row < call->rows; row++)
+        for (int line = 0; line < filter.lines; line++) {
+            const float *in = fold_row(&call->in[0], row);
+            float *out = fold_row(&call->out[0], row);
+            fold_rows to = fold__tap_out(&filter, out, line, 0);
+            fold__map_pixels(FOLD__MAP(call, fill), filter.columns, filter.channels, to, to, to, to,
+                             -(float)HUGE_VAL);
+            for (int tap = 0; tap < filter.tall * filter.wide; tap++) {
+                const fold__tap at = fold__tap_of(&filter, line, 0, filter.columns, tap);
+                to = fold__tap_out(&filter, out, line, at.first);
+                if (at.count > 0)
+                    fold__map_pixels(FOLD__MAP(call, max), at.count, filter.channels, to,
+                                     fold__tap_in(&filter, in, &at), to, to, 0);
+            }
+        }
+}
+/* A line's gradient rests in scratch and goes tap by tap to values that are no smaller than the largest. */
+static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
+{
+    const float *in = fold_row(&call->in[0], row), *out = fold_row(&call->out[0], row);
+    const float *dout = fold_row(&call->dout[0], row);
+    float *din = fold_row(&call->din[0], row);
+    const size_t floats = (size_t)filter->columns * (size_t)filter->channels;
+    float *rest = call->scratch, *passed = rest + floats;
+    memcpy(rest, fold__tap_out(filter, dout, line, 0).base, floats * sizeof *rest);
+    for (int tap = 0; tap < filter->tall * filter->wide; tap++) {
+        const fold__tap at = fold__tap_of(filter, line, 0, filter->columns, tap);
+        if (at.count <= 0)
+            continue;
+        const fold_rows values = fold__tap_in(filter, in, &at), sum = fold__tap_in(filter, din, &at);
+        const fold_rows largest = fold__tap_out(filter, out, line, at.first);
+        const fold_rows from = fold__tap_out(filter, rest, 0, at.first),
+                        part = fold__tap_out(filter, passed, 0, at.first);
+        fold__map_pixels(FOLD__MAP(call, d_min_b), at.count, filter->channels, part, from, values, largest,
+                         0);
+        fold__map_pixels(FOLD__MAP(call, d_min_a), at.count, filter->channels, from, from, values, largest,
+                         0);
+        fold__map_pixels(FOLD__MAP(call, add), at.count, filter->channels, sum, sum, part, part, 0);
+    }
+}
+static void fold__max_pool_backward(const fold_op_call *call)
+{
+    const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
+    for (int row = 0; row < call->rows; row++) {
+        memset(fold_row(&call->din[0], row), 0, (size_t)fold__in_size(call, 0) * sizeof(float));
+        for (int line = 0; line < filter.lines; line++)
+            fold__max_pool_line(call, &filter, row, line);
+    }
+}
+
+/* How many of `taps` from `start` on lie within `size` values. */
+static int fold__taps_within(int start, int taps, int size)
+{
+    const int from = start < 0 ? 0 : start, to = start + taps < size ? start + taps : size;
+    return to - from;
+}
+/* Divides the pixels of a line by what each window holds. */
+static void fold__divide_line(const fold_op_call *call, const fold__filter *filter, int line, fold_rows to,
+                              fold_rows from)
+{
+    const int stride = filter->stride;
+    const int tall = fold__taps_within(line * stride - filter->above, filter->tall, filter->height);
+    for (int column = 0, end; column < filter->columns; column = end) {
+        const int wide = fold__taps_within(column * stride - filter->left, filter->wide, filter->width);
+        for (end = column + 1; end < filter->columns; end++)
+            if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
+                break;
+        fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
+                         1.0f / (float)(tall * wide));
+        to.base += (end - column) * to.stride;
+        from.base += (end - column) * from.stride;
+    }
+}
+static void fold__mean_pool_forward(const fold_op_call *call)
+{
+    const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
+    for (int row = 0; row < call->rows; row++)
+        for (int line = 0; line < filter.lines; line++) {
+            const fold_rows to = fold__tap_out(&filter, fold_row(&call->out[0], row), line, 0);
+            fold__map_pixels(FOLD__MAP(call, fill), filter.columns, filter.channels, to, to, to, to, 0);
+            for (int tap = 0; tap < filter.tall * filter.wide; tap++) {
+                const fold__tap at = fold__tap_of(&filter, line, 0, filter.columns, tap);
+                const fold_rows sum = fold__tap_out(&filter, to.base, 0, at.first);
+                if (at.count > 0)
+                    fold__map_pixels(FOLD__MAP(call, add), at.count, filter.channels, sum, sum,
+                                     fold__tap_in(&filter, fold_row(&call->in[0], row), &at), sum, 0);
+            }
+            fold__divide_line(call, &filter, line, to, to);
+        }
+}
+static void fold__mean_pool_backward(const fold_op_call *call)
+{
+    const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
+    const fold_rows part = fold__tap_out(&filter, call->scratch, 0, 0);
+    for (int row = 0; row < call->rows; row++) {
+        const float *dout = fold_row(&call->dout[0], row);
+        float *din = fold_row(&call->din[0], row);
+        memset(din, 0, (size_t)fold__in_size(call, 0) * sizeof(float));
+        for (int line = 0; line < filter.lines; line++) {
+            fold__divide_line(call, &filter, line, part, fold__tap_out(&filter, dout, line, 0));
+            for (int tap = filter.tall * filter.wide - 1; tap >= 0; tap--) {
+                const fold__tap at = fold__tap_of(&filter, line, 0, filter.columns, tap);
+                const fold_rows sum = fold__tap_in(&filter, din, &at);
+                if (at.count > 0)
+                    fold__map_pixels(FOLD__MAP(call, add), at.count, filter.channels, sum, sum,
+                                     fold__tap_out(&filter, call->scratch, 0, at.first), sum, 0);
+            }
+        }
+    }
+}
+
 /* -- the table ------------------------------------------------------------------------------- */
 
 #define FOLD__IN FOLD_NEEDS_IN
@@ -6932,6 +7552,9 @@ static void fold__hinge_backward(const fold_op_call *call)
 #define FOLD__OPS(X)                                            \
     X(linear, -1, 4, FOLD__GEMM, FOLD__IN, linear)              \
     X(matmul, 2, 0, 0, FOLD__IN, matmul)                        \
+    X(conv, 1, 4, FOLD__GEMM, FOLD__IN, filter)                 \
+    X(max_pool, 1, 4, 0, FOLD__IN | FOLD__OUT, filter)          \
+    X(mean_pool, 1, 4, FOLD__FLOW, 0, filter)                   \
     X(dot, 2, 0, 0, FOLD__IN, to_scalar)                        \
     X(add, 2, 0, FOLD__FLOW, 0, broadcast)                      \
     X(sub, 2, 0, FOLD__FLOW, 0, broadcast)                      \
@@ -7366,25 +7989,34 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
 
 /* -- parameters ------------------------------------------------------------------------------ */
 
-/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. `which`: 1 the
- * weight, 2 its transpose. */
-static void fold__pack_part(fold_model *m, const fold__param_data *param, unsigned layouts, int first,
-                            int count)
+/* The packs of a weight: as it is, and its transpose. */
+enum { FOLD__PACK_DIRECT = 1, FOLD__PACK_TRANSPOSED = 2, FOLD__PACK_BOTH = 3 };
+/* Those that the forward passes of its uses read. */
+static int fold__forward_packs(unsigned uses)
 {
+    return ((uses & (FOLD_FOR_LINEAR | FOLD_FOR_CONV)) ? FOLD__PACK_DIRECT : 0) |
+           ((uses & FOLD_FOR_LINEAR_T) ? FOLD__PACK_TRANSPOSED : 0);
+}
+
+/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. first and count are
+   of the first axis. */
+static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
+{
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    const int deep = rows / param->shape.dim[0];
     const float *weights = fold__values(m) + param->at;
     float *packs = fold__packs(m);
     if (param->shape.rank == 1)
         memcpy(packs + param->pack + first, weights + first, (size_t)count * sizeof *weights);
-    else if ((layouts & 1) && param->pack != FOLD__NO_PACK)
-        m->kernels->pack(packs + param->pack, weights, param->shape.dim[0], param->shape.dim[1], 0, first,
-                         count);
-    if ((layouts & 2) && param->pack_t != FOLD__NO_PACK)
-        m->kernels->pack(packs + param->pack_t, weights, param->shape.dim[1], param->shape.dim[0], 1, first,
-                         count);
+    else if ((which & FOLD__PACK_DIRECT) && param->pack != FOLD__NO_PACK)
+        m->kernels->pack(packs + param->pack, weights, rows, columns, 0, first * deep, count * deep);
+    if ((which & FOLD__PACK_TRANSPOSED) && param->pack_t != FOLD__NO_PACK)
+        m->kernels->pack(packs + param->pack_t, weights, columns, rows, 1, first * deep, count * deep);
 }
 static void fold__refresh_rows(fold_model *m, const fold__param_data *param, int first, int count)
 {
-    fold__pack_part(m, param, param->back_idle ? param->uses : 3, first, count);
+    const int which = param->back_idle ? fold__forward_packs(param->uses) : FOLD__PACK_BOTH;
+    fold__pack_part(m, param, which, first, count);
 }
 static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
 {
@@ -7399,34 +8031,30 @@ static void fold__keep_back_pack(fold_model *m, uint32_t param)
     if (!data || !data->back_idle)
         return;
     data->back_idle = 0;
-    fold__pack_part(m, data, ~data->uses, 0, data->shape.dim[0]);
-}
-
-static int fold__wants_pack(const fold_model *m, unsigned uses, unsigned direct, unsigned other)
-{
-    return (uses & direct) || (!m->inference && (uses & other));
+    fold__pack_part(m, data, FOLD__PACK_BOTH & ~fold__forward_packs(data->uses), 0, data->shape.dim[0]);
 }
 
 /* Gives a new parameter the places of its packs, behind all others. Returns where the next would begin. */
 static size_t fold__place_packs(const fold_model *m, fold__param_data *param)
 {
-    const int *dim = param->shape.dim;
-    const unsigned uses = param->shape.rank == 2 ? param->uses : 0;
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    const int forward = fold__forward_packs(param->uses);
+    const int kept = forward && !m->inference ? FOLD__PACK_BOTH : forward;
     size_t packs = m->packs;
     param->pack = param->pack_t = FOLD__NO_PACK;
     if (param->shape.rank == 1) {
         param->pack = packs;
         packs += fold__round_up(param->size, FOLD__SPAN_ALIGN);
     }
-    if (fold__wants_pack(m, uses, FOLD_FOR_LINEAR, FOLD_FOR_LINEAR_T)) {
+    if (kept & FOLD__PACK_DIRECT) {
         param->pack = packs;
-        packs += fold__round_up(fold__pack_floats(m->kernels, dim[0], dim[1]), FOLD__SPAN_ALIGN);
+        packs += fold__round_up(fold__pack_floats(m->kernels, rows, columns), FOLD__SPAN_ALIGN);
     }
-    if (fold__wants_pack(m, uses, FOLD_FOR_LINEAR_T, FOLD_FOR_LINEAR)) {
+    if (kept & FOLD__PACK_TRANSPOSED) {
         param->pack_t = packs;
-        packs += fold__round_up(fold__pack_floats(m->kernels, dim[1], dim[0]), FOLD__SPAN_ALIGN);
+        packs += fold__round_up(fold__pack_floats(m->kernels, columns, rows), FOLD__SPAN_ALIGN);
     }
-    param->back_idle = !(uses & FOLD_FOR_LINEAR) != !(uses & FOLD_FOR_LINEAR_T);
+    param->back_idle = forward == FOLD__PACK_DIRECT || forward == FOLD__PACK_TRANSPOSED;
     return packs;
 }
 
@@ -7466,6 +8094,8 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
         return "there is a parameter of that name already";
     if ((desc->uses & (FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T)) && desc->shape.rank != 2)
         return "a weight of linear ops must have rank 2";
+    if ((desc->uses & FOLD_FOR_CONV) && desc->shape.rank < 3)
+        return "a filter must have rank 3 or 4";
     return NULL;
 }
 
@@ -7557,6 +8187,10 @@ FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int count)
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width)
 {
     return fold__param_simple(m, name, fold_shape2(rows, width), FOLD_INIT_NORMAL, 0.1f, FOLD_FOR_LOOKUP);
+}
+FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape)
+{
+    return fold__param_simple(m, name, shape, FOLD_INIT_HE, 1, FOLD_FOR_CONV);
 }
 
 FOLD_API int fold_param_is_null(fold_param param) { return !param.id; }
@@ -7836,6 +8470,19 @@ typedef struct fold__body_op {
     uint32_t param[2]; /* id, 0: none */
     uint64_t data;     /* constant data; of dropout: the ordinal of the draw */
 } fold__body_op;
+
+/* How many operands of an op meet its weight. Behind those of a linear op there may be the rows it starts
+   from. */
+static int fold__segments(const fold__body_op *op)
+{
+    return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
+}
+
+/* The shape of an op's first output, among the shapes of its program. */
+static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__body_op *op)
+{
+    return &shape[op->first_shape + op->n_in];
+}
 
 /* A value that an op of a program makes. */
 typedef struct fold__value {
@@ -10007,6 +10654,131 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     }
     return fold__op(f, FOLD__OP_matmul, in, 2, NULL, 0);
 }
+
+/* -- windows --------------------------------------------------------------------------------- */
+
+/* The attributes of a window. 0 with an error when a number is out of range or x has another rank. */
+static int fold__window_attr(fold_ctx *f, const char *who, const fold_shape *shape, int rank,
+                             const int size[2], const fold_conv_desc *desc, int32_t attr[4])
+{
+    const int stride = desc->stride ? desc->stride : 1, dilation = desc->dilation ? desc->dilation : 1;
+    const int given[5] = { size[0], size[1], stride, dilation, desc->padding };
+    fold_shape out;
+    for (int i = 0; i < 5; i++)
+        if (given[i] < (i < 4) || given[i] > FOLD__FILTER_MOST) {
+            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a size, stride, dilation or padding of %d is not in %d..%d",
+                       who, given[i], i < 4, FOLD__FILTER_MOST);
+            return 0;
+        }
+    attr[FOLD__FILTER_SIZE] = size[0] | size[1] << 16;
+    attr[FOLD__FILTER_STEPS] = stride | dilation << 16;
+    attr[FOLD__FILTER_PADDING] = desc->padding;
+    const char *wrong = shape->rank != rank + 1
+                            ? rank == 1 ? "takes [length x channels]" : "takes [height x width x channels]"
+                            : fold__infer_filter(shape, 1, attr, &out);
+    if (wrong)
+        fold__fail_shapes(f, who, wrong, shape, 1);
+    return !wrong;
+}
+
+/* Whether filter and bias fit each other and x. */
+static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *shape, int rank,
+                             const fold__param_data *filter, const fold__param_data *bias, int depthwise)
+{
+    const fold_shape both[2] = { *shape, filter->shape };
+    const int outputs = fold__matrix_columns(filter), channels = fold__shape_last(shape);
+    if (!(filter->uses & FOLD_FOR_CONV)) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_CONV in its uses", who,
+                   filter->name);
+        return 0;
+    }
+    if (filter->shape.rank != rank + 2) {
+        fold__fail_shapes(f, who,
+                          rank == 1 ? "the filter must be [length x inputs x outputs]"
+                                    : "the filter must be [height x width x inputs x outputs]",
+                          &filter->shape, 1);
+        return 0;
+    }
+    if (depthwise ? filter->shape.dim[rank] != 1 || outputs != channels
+                  : filter->shape.dim[rank] != channels) {
+        fold__fail_shapes(f, who,
+                          depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
+                                    : "the filter needs inputs as x has channels",
+                          both, 2);
+        return 0;
+    }
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs)) {
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], as %s has outputs", who, bias->name, outputs,
+                   filter->name);
+        return 0;
+    }
+    return 1;
+}
+
+static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
+                            const fold_conv_desc *given, const char *who, int rank)
+{
+    const fold_conv_desc zero = { 0, 0, 0, 0 }, *desc = given ? given : &zero;
+    const fold__param_data *filter = fold__param_or_fail(f, weight, who), *vector = NULL;
+    fold__operand operand;
+    fold__request request;
+    if (!filter || (bias.id && !(vector = fold__param_or_fail(f, bias, who))) ||
+        !fold__operand_of(f, x, who, &operand))
+        return fold__null;
+    const fold_shape shape = *fold__operand_shape(f, &operand);
+    const int size[2] = { rank == 1 ? 1 : filter->shape.dim[0], filter->shape.dim[rank - 1] };
+    fold__clear_request(&request);
+    if (!fold__filter_fits(f, who, &shape, rank, filter, vector, desc->depthwise) ||
+        !fold__window_attr(f, who, &shape, rank, size, desc, request.attr))
+        return fold__null;
+    operand.kind = (uint8_t)(operand.kind & ~FOLD__SHARED); /* a row like any other; a parameter by a copy */
+    if (fold__kind_of(f, operand.source) == FOLD__PARAM && !fold__copy_operand(f, &operand))
+        return fold__null;
+    request.op = FOLD__OP_conv;
+    request.in = &operand;
+    request.n_in = 1;
+    request.n_attr = 4;
+    request.attr[FOLD__FILTER_OUT] = desc->depthwise ? 0 : fold__matrix_columns(filter);
+    request.has_params = 1;
+    request.param[0] = weight.id;
+    request.param[1] = bias.id;
+    return fold__record(f, &request);
+}
+FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
+                               const fold_conv_desc *desc)
+{
+    return fold__conv(f, x, weight, bias, desc, "conv2d", 2);
+}
+FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
+                               const fold_conv_desc *desc)
+{
+    return fold__conv(f, x, weight, bias, desc, "conv1d", 1);
+}
+
+static fold_node fold__pool_of(fold_ctx *f, fold_node x, uint32_t op, const char *who, int rank, int size,
+                               int stride, int padding)
+{
+    const fold_conv_desc desc = { stride ? stride : size, padding, 1, 0 };
+    const int sizes[2] = { rank == 1 ? 1 : size, size };
+    fold__operand operand;
+    int32_t attr[4] = { 0, 0, 0, 0 };
+    if (!fold__operand_of(f, x, who, &operand))
+        return fold__null;
+    const fold_shape shape = *fold__operand_shape(f, &operand);
+    if (!fold__window_attr(f, who, &shape, rank, sizes, &desc, attr))
+        return fold__null;
+    return fold__op(f, op, &x, 1, attr, 0);
+}
+#define FOLD__POOL(name, op, rank)                                                              \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding) \
+    {                                                                                           \
+        return fold__pool_of(f, x, FOLD__OP_##op, #name, rank, size, stride, padding);          \
+    }
+FOLD__POOL(max_pool2d, max_pool, 2)
+FOLD__POOL(max_pool1d, max_pool, 1)
+FOLD__POOL(mean_pool2d, mean_pool, 2)
+FOLD__POOL(mean_pool1d, mean_pool, 1)
+#undef FOLD__POOL
 
 /* -- simple ops ------------------------------------------------------------------------------ */
 
@@ -12490,11 +13262,11 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
 {
     fold__value_info *info = f->run->info + run_sig->first_info;
     const fold__op_row *op_row = fold__op_of(f->model, op->op);
-    const int linear = op->op == FOLD__OP_linear, late = linear && fold__param_trains(f, op->param[0]);
-    const int reads_in = !linear && (op_row->def.needs & FOLD_NEEDS_IN);
+    const int late = fold__param_trains(f, op->param[0]);
+    const int reads_in = !op->param[0] && (op_row->def.needs & FOLD_NEEDS_IN);
     for (int operand = 0; operand < op->n_in && (reads_in || late); operand++) {
         const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
-        if (linear && op->attr[1] && operand == op->n_in - 1)
+        if (op->param[0] && operand >= fold__segments(op))
             continue; /* the rows it started from */
         if (ref->kind == FOLD__FROM_VALUE) {
             info[ref->index].back = 1;
@@ -12524,8 +13296,10 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     size_t floats = 64 + (size_t)fold__op_of(f->model, op->op)->def.scratch;
     for (int operand = 0; operand < op->n_in + op->n_out; operand++)
         floats += 2 * (size_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
-    if (op->op == FOLD__OP_linear)
+    if (op->param[0])
         floats += fold__linear_scratch(f->model->kernels, &fold__params(f->model)[op->param[0] - 1]);
+    if (op->op == FOLD__OP_conv)
+        floats += fold__conv_scratch(&program->shape[op->first_shape], op->attr);
     return floats;
 }
 
@@ -12579,8 +13353,8 @@ static void fold__mark_places(const fold_ctx *f, const fold__program *program, f
         for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++) {
             info[value].out = -1;
             info[value].brief = fold__runs_tiled(f, op) ? FOLD__PER_TILE : FOLD__PER_BATCH;
-            info[value].grad_late = op->op == FOLD__OP_linear && (fold__param_trains(f, op->param[0]) ||
-                                                                  fold__param_trains(f, op->param[1]));
+            info[value].grad_late =
+                fold__param_trains(f, op->param[0]) || fold__param_trains(f, op->param[1]);
         }
         for (uint32_t operand = op->first_ref; operand < op->first_ref + op->n_in; operand++)
             if (program->ref[operand].kind == FOLD__FROM_VALUE &&
@@ -14623,10 +15397,11 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     call->user = fold__op_of(f->model, op->op)->def.user;
     engine->kernels = f->model->kernels;
     engine->packs = fold__packs(f->model);
+    engine->values = fold__values(f->model);
     for (int i = 0; i < 2; i++)
         engine->param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
     engine->first_segment = 0;
-    engine->end_segment = op->n_in - op->attr[1];
+    engine->end_segment = fold__segments(op);
 }
 
 /* Completes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
@@ -15422,8 +16197,10 @@ static int fold__add_param_use(fold_ctx *f, uint32_t run_sig, uint32_t op, uint3
         const fold__program program = fold__program_in_run(f, run_sig);
         const fold_shape *in_shape = program.shape + program.op[op].first_shape;
         const size_t inner = (size_t)fold__shape_last(&in_shape[ref]), ldw = (size_t)data->shape.dim[1];
-        use.at = fold__segment_at(program.op[op].attr, in_shape, (int)ref, ldw);
-        use.size = program.op[op].attr[0] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner : inner * ldw;
+        if (program.op[op].op == FOLD__OP_linear) {
+            use.at = fold__segment_at(program.op[op].attr, in_shape, (int)ref, ldw);
+            use.size = program.op[op].attr[0] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner : inner * ldw;
+        }
     }
     return fold__add_use(f, use, elem);
 }
@@ -15467,7 +16244,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
         const fold__body_op op = program.op[op_index];
         if (!run->info[run->run_sig[run_sig].first_info + op.first_value].grad)
             continue;
-        for (uint32_t operand_index = 0; op.param[0] && operand_index < op.n_in - (uint32_t)op.attr[1];
+        for (uint32_t operand_index = 0; op.param[0] && operand_index < (uint32_t)fold__segments(&op);
              operand_index++)
             if (!fold__add_param_use(f, run_sig, op_index, operand_index, FOLD__USE_WEIGHT, op.param[0] - 1,
                                      op.elem))
@@ -15511,7 +16288,8 @@ static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
-    return use->kind == FOLD__USE_WEIGHT && !op->attr[0] && program.shape[op->first_shape].rank == 1;
+    return use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear && !op->attr[0] &&
+           program.shape[op->first_shape].rank == 1;
 }
 
 /* A signature's number in a group, or NONE. */
@@ -15665,25 +16443,34 @@ static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__prog
 {
     fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
     worker->kernel_calls++;
-    fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, share, sum);
+    if (op->op == FOLD__OP_conv)
+        fold__conv_weight_grad(&worker->prepared.call, rows, in, dy, share, sum);
+    else
+        fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, share, sum);
 }
 
 static void fold__eager_use(fold_ctx *f, const fold__use *use);
 
-/* The product whose weight or bias a use is of, or NULL. */
+/* The op whose weight or bias a use is of, or NULL. */
 static const fold__body_op *fold__op_of_use(const fold_ctx *f, const fold__use *use)
 {
     if (use->kind != FOLD__USE_WEIGHT && use->kind != FOLD__USE_BIAS)
         return NULL;
     return &fold__program_in_run(f, use->run_sig).op[use->op];
 }
-
-/* The columns of a use that make up its work from `from` to `to`, in whole vectors. A use without columns
-   counts as one. */
-static fold__share fold__share_of(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
+/* The shape of what that op makes, or [1]. */
+static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__body_op *op = fold__op_of_use(f, use);
-    const uint64_t count = op ? (uint64_t)op->attr[3] : 1, steps = (count + FOLD__LANES - 1) / FOLD__LANES;
+    return op ? *fold__made_shape(fold__program_in_run(f, use->run_sig).shape, op) : fold_shape1(1);
+}
+
+/* The columns of a use that make up its work from `from` to `to`, in whole vectors. */
+static fold__share fold__share_of(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
+{
+    const fold_shape shape = fold__shape_of_use(f, use);
+    const uint64_t count = (uint64_t)fold__shape_last(&shape);
+    const uint64_t steps = (count + FOLD__LANES - 1) / FOLD__LANES;
     const uint64_t from_step = steps * from / use->work * FOLD__LANES;
     const uint64_t to_step = steps * to / use->work * FOLD__LANES;
     const fold__share share = { (int)(from_step < count ? from_step : count),
@@ -15698,8 +16485,7 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fol
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
-    const int count = op->attr[3];
-    const int inner = fold__shape_lines(&program.shape[op->first_shape]);
+    const fold_shape *made = fold__made_shape(program.shape, op);
     float *region = f->run->region + group->base, *sum = fold__use_sum(f, use);
     char *scratch = (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op), 16));
     size_t rows;
@@ -15707,15 +16493,16 @@ static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fol
         fold__record_rows(f, group_sig, &program, op, -1, (uint32_t)share.from, region, &scratch, &rows);
     const fold_rows dy_rows = { NULL, 0, dy };
     if (use->kind == FOLD__USE_BIAS) {
-        fold__add_rows(f->model->kernels, rows, &dy_rows, inner, count, share, sum);
+        fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(made), fold__shape_last(made),
+                       share, sum);
         return;
     }
     float **in = fold__record_rows(f, group_sig, &program, op, (int)use->ref, 0, region, &scratch, &rows);
     if (use->sum == FOLD__SUM_BY_BLOCKS) {
         const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
         const int ldw = fold__params(f->model)[use->target].shape.dim[1];
-        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, count, sum, (size_t)ldw,
-                               worker->scratch);
+        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, fold__shape_last(made), sum,
+                               (size_t)ldw, worker->scratch);
         return;
     }
     const fold_rows in_rows = { NULL, 0, in };
@@ -16318,8 +17105,7 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         any |= fold__eager_dest(f, id, slot, &pointers);
     if (!any)
         return;
-    if (program.op->op == FOLD__OP_linear)
-        fold__keep_back_pack(f->model, program.op->param[0]);
+    fold__keep_back_pack(f->model, program.op->param[0]);
     for (int slot = 0; slot < sig->n_in; slot++)
         if (fold__eager_sums(f, id, slot))
             fold__clear_row(worker->dest[slot].base, fold__input_floats(f, sig, slot));
@@ -16334,10 +17120,10 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     fold__worker *worker = run->worker;
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = program.op;
-    const fold__share whole = { 0, op->attr[3] };
+    const fold_shape *made = fold__made_shape(program.shape, op);
+    const fold__share whole = { 0, fold__shape_last(made) };
     const fold__sig *sig = fold__node_sig(f, id);
     float *total = fold__use_sum(f, use);
-    const int inner = fold__shape_lines(&program.shape[0]);
     const uint32_t edge = f->first_edge[id] + use->ref;
     if (use->kind == FOLD__USE_SLOT) {
         const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
@@ -16352,7 +17138,7 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
         const fold_rows in =
             fold__eager_part(&worker->in[fold__slot_of(sig, use->ref)], sig->by_rows != 0, row);
         if (use->kind == FOLD__USE_BIAS)
-            fold__add_rows(f->model->kernels, 1, &dy, inner, op->attr[3], whole, total);
+            fold__add_rows(f->model->kernels, 1, &dy, fold__shape_lines(made), whole.to, whole, total);
         else
             fold__weight_use(f, worker, &program, op, (int)use->ref, 1, &in, &dy, whole, total);
     }
@@ -16874,8 +17660,8 @@ static void fold__ready_packs(fold_ctx *f)
         const fold__run_sig *run_sig = &f->run->run_sig[sig];
         const fold__program program = fold__program_of(f, &f->sigs[run_sig->sig]);
         for (int op_index = 0; op_index < program.n_ops; op_index++)
-            for (int operand = 0;
-                 operand < program.op[op_index].n_in && program.op[op_index].op == FOLD__OP_linear; operand++)
+            for (int operand = 0; operand < program.op[op_index].n_in && program.op[op_index].param[0];
+                 operand++)
                 if (fold__ref_wanted(f, run_sig, &program, &program.op[op_index], operand))
                     fold__keep_back_pack(f->model, program.op[op_index].param[0]);
     }
@@ -17081,7 +17867,8 @@ static uint64_t fold__use_work(const fold_ctx *f, const fold__use *use, uint32_t
         if (group_sig != FOLD__NONE)
             rows += op && op->elem ? run->group_sig[group_sig].elems : run->group_sig[group_sig].calls;
     }
-    return rows * use->size;
+    const fold_shape shape = fold__shape_of_use(f, use);
+    return rows * use->size * (uint64_t)fold__shape_lines(&shape);
 }
 
 /* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. All uses are laid

@@ -22,7 +22,7 @@
      r  input_ref                     s  one input shared by all samples     S  a shared op's result
      =  operand 0 once more           z  an input that gets no gradient      c  a condition, no gradient
      t  a distribution, no gradient   k  between 0 and 1, no gradient        n  its gradient is not asked for
-     W V E b  parameters, by handle: of linear, linear_t and lookup, a vector
+     W V E F b  parameters, by handle: of linear, linear_t, lookup and convolutions, a vector
      p q      parameters, by fold_use: as by default, and a table for lookups */
 
 enum { MAX_IN = 8, MAX_LIST = 40 };
@@ -203,6 +203,78 @@ static void reference_dot(const op_case *c, double *y)
     y[0] = 0;
     for (int i = 0; i < size_of(c, 0); i++) y[0] += input(c, 0)[i] * input(c, 1)[i];
 }
+
+/* Windows: attributes of conv are stride, padding, dilation and whether it is depthwise, of pools size, stride
+   and padding. Lines are grids one high, whose padding is none above. */
+typedef struct grid { int height, width, channels; } grid;
+static grid grid_of(const fold_shape *s)
+{
+    const int lines = s->rank == 2;
+    const grid g = { lines ? 1 : s->dim[0], s->dim[s->rank - 2], s->dim[s->rank - 1] };
+    return g;
+}
+static fold_node record_conv(fold_ctx *f, const op_case *c)
+{
+    const fold_param none = { 0, 0 }, b = c->n_in > 2 ? c->param[2] : none;
+    const fold_conv_desc desc = { c->attr[0], c->attr[1], c->attr[2], c->attr[3] };
+    const fold_conv_desc *given = c->attr[0] ? &desc : NULL;
+    return c->in[0].shape.rank == 2 ? fold_conv1d(f, X(0), c->param[1], b, given)
+                                    : fold_conv2d(f, X(0), c->param[1], b, given);
+}
+static void reference_conv(const op_case *c, double *y)
+{
+    const grid in = grid_of(&c->in[0].shape), out = grid_of(&c->out);
+    const int tall = in.height == 1 && c->in[1].shape.rank == 3 ? 1 : c->in[1].shape.dim[0];
+    const int wide = c->in[1].shape.dim[c->in[1].shape.rank - 3], depthwise = c->attr[3];
+    const int stride = c->attr[0] ? c->attr[0] : 1, dilation = c->attr[2] ? c->attr[2] : 1;
+    for (int i = 0; i < c->out_size; i++) {
+        const int o = i % out.channels, column = i / out.channels % out.width;
+        const int line = i / out.channels / out.width;
+        y[i] = c->n_in > 2 ? input(c, 2)[o] : 0;
+        for (int tap = 0; tap < tall * wide; tap++) {
+            const int row = line * stride + tap / wide * dilation - (c->in[0].shape.rank == 3 ? c->attr[1] : 0);
+            const int at = column * stride + tap % wide * dilation - c->attr[1];
+            if (row < 0 || row >= in.height || at < 0 || at >= in.width) continue;
+            const double *x = input(c, 0) + (row * in.width + at) * in.channels;
+            for (int k = 0; k < in.channels && !depthwise; k++)
+                y[i] += x[k] * input(c, 1)[(tap * in.channels + k) * out.channels + o];
+            if (depthwise) y[i] += x[o] * input(c, 1)[tap * in.channels + o];
+        }
+    }
+}
+static fold_node record_max_pool(fold_ctx *f, const op_case *c)
+{
+    return c->in[0].shape.rank == 2 ? fold_max_pool1d(f, X(0), c->attr[0], c->attr[1], c->attr[2])
+                                    : fold_max_pool2d(f, X(0), c->attr[0], c->attr[1], c->attr[2]);
+}
+static fold_node record_mean_pool(fold_ctx *f, const op_case *c)
+{
+    return c->in[0].shape.rank == 2 ? fold_mean_pool1d(f, X(0), c->attr[0], c->attr[1], c->attr[2])
+                                    : fold_mean_pool2d(f, X(0), c->attr[0], c->attr[1], c->attr[2]);
+}
+static void reference_pool(const op_case *c, double *y, int mean)
+{
+    const grid in = grid_of(&c->in[0].shape), out = grid_of(&c->out);
+    const int high = c->in[0].shape.rank == 3, stride = c->attr[1] ? c->attr[1] : c->attr[0];
+    for (int i = 0; i < c->out_size; i++) {
+        const int channel = i % out.channels, column = i / out.channels % out.width;
+        const int line = i / out.channels / out.width;
+        int n = 0;
+        y[i] = mean ? 0 : -1e300;
+        for (int u = 0; u < (high ? c->attr[0] : 1); u++)
+            for (int v = 0; v < c->attr[0]; v++) {
+                const int row = line * stride + u - (high ? c->attr[2] : 0);
+                const int at = column * stride + v - c->attr[2];
+                if (row < 0 || row >= in.height || at < 0 || at >= in.width) continue;
+                const double x = input(c, 0)[(row * in.width + at) * in.channels + channel];
+                y[i] = mean ? y[i] + x : fmax(y[i], x);
+                n++;
+            }
+        if (mean) y[i] /= n;
+    }
+}
+static void reference_max_pool(const op_case *c, double *y) { reference_pool(c, y, 0); }
+static void reference_mean_pool(const op_case *c, double *y) { reference_pool(c, y, 1); }
 
 /* Reductions. A value is seen as [outer][length][inner] around an axis. */
 typedef struct around { int outer, length, inner; } around;
@@ -652,6 +724,23 @@ SPECS(products, "3x4 4x5 -> 3x5", "4 4x5 -> 5", "3x4 4 -> 3", "1x1 1x1", "2x17 1
       "p3x4 4x5 -> 3x5", "3x4 q4x5 -> 3x5", "q3x4 4 -> 3")
 SPECS(dots, "1 1 -> 1", "7 7 -> 1", "16 16 -> 1", "17 17 -> 1", "100 100 -> 1", "3x5 3x5 -> 1", "9 =9 -> 1",
       "31 s31 -> 1", "5 p5 -> 1")
+SPECS(grids, "1x1x1 F1x1x1x1 -> 1x1x1", "3x3x1 F3x3x1x1 b1 -> 1x1x1", "5x4x3 F3x3x3x5 b5 -> 3x2x5",
+      "4x5x2 F3x3x2x17 b17 -> 4x5x17 @1,1", "6x5x16 F3x3x16x20 b20 -> 6x5x20 @1,1",
+      "6x5x20 F3x2x20x16 -> 6x6x16 @1,1", "7x6x5 F2x3x5x4 b4 -> 3x2x4 @2", "7x7x17 F3x3x17x3 b3 -> 4x4x3 @2,1",
+      "8x7x3 F3x3x3x18 b18 -> 4x3x18 @1,0,2", "5x6x16 F3x3x16x16 b16 -> 5x6x16 @1,2,2",
+      "9x8x2 F3x2x2x5 b5 -> 4x5x5 @2,2,3", "5x5x4 F3x3x4x6 b6 -> 3x3x6 @3,5,3",
+      "16x17x1 F5x5x1x8 b8 -> 12x13x8", "5x4x3 F5x4x3x7 b7 -> 1x1x7", "s5x4x3 F3x3x3x16 b16 -> 5x4x16 @1,1",
+      "n5x4x3 F3x3x3x5 b5 -> 3x2x5", "p3x3x2 F2x2x2x3 -> 2x2x3")
+SPECS(lines, "1x1 F1x1x1 -> 1x1", "9x1 F3x1x4 b4 -> 9x4 @1,1", "20x3 F5x3x17 b17 -> 8x17 @2",
+      "31x16 F3x16x16 b16 -> 27x16 @1,0,2", "300x2 F7x2x3 b3 -> 100x3 @3,3", "17x20 F1x20x33 b33 -> 17x33",
+      "12x7 F4x1x7 b7 -> 7x7 @2,2,1,1", "s9x3 F3x3x5 -> 7x5")
+SPECS(depthwise_grids, "5x6x1 F3x3x1x1 b1 -> 5x6x1 @1,1,1,1", "5x4x3 F3x3x1x3 -> 3x2x3 @1,0,1,1",
+      "5x6x17 F3x3x1x17 b17 -> 5x6x17 @1,1,1,1", "7x8x8 F3x2x1x8 b8 -> 4x5x8 @2,1,1,1",
+      "7x8x33 F2x3x1x33 b33 -> 5x4x33 @1,0,2,1", "6x5x16 F3x3x1x16 b16 -> 3x3x16 @2,2,2,1",
+      "s5x5x4 F3x3x1x4 b4 -> 5x5x4 @1,1,1,1")
+SPECS(pools, "1x1x1 @1", "4x6x3 -> 2x3x3 @2", "5x7x17 -> 2x3x17 @2", "5x6x8 -> 3x3x8 @3,2,1",
+      "7x5x16 -> 5x3x16 @3,1", "4x4x33 -> 4x4x33 @3,1,1", "9x1 -> 4x1 @2", "31x5 -> 11x5 @3,3,1",
+      "20x16 -> 10x16 @4,2,1", "8x9x2 -> 2x3x2 @1,4", "s4x4x3 -> 2x2x3 @2", "p4x6 -> 2x6 @2")
 SPECS(linears, "4 W4x3 -> 3", "3x4 W4x5 b5 -> 3x5", "20x17 W17x31 b31 -> 20x31", "2x3x4 W4x17 b17 -> 2x3x17",
       "3 5 W8x4 b4 -> 4", "3 =3 W6x4 b4 -> 4", "3 5 16 1 7 W32x17 b17 -> 17", "17 15 W32x100 b100 -> 100",
       "9*3 W27x4 b4 -> 4", "16*2 W32x20 b20 -> 20", "32*2 W64x20 b20 -> 20", "3 s5 W8x4 b4 -> 4",
@@ -740,6 +829,11 @@ static const op_row rows[] = {
     ROW(select, selects, -2, 2, 1e-5),
     ROW(matmul, products, -1, 1, 1e-5),
     ROW(dot, dots, -1, 1, 1e-5),
+    ROW(conv, grids, -1, 1, 2e-5),
+    ROW(conv, lines, -1, 1, 2e-5),
+    ROW(conv, depthwise_grids, -1, 1, 2e-5),
+    ROW(max_pool, pools, -2, 2, 1e-5),
+    ROW(mean_pool, pools, -2, 2, 1e-5),
     ROW(linear, linears, -1, 1, 2e-5),
     ROW(linear, concat_linears, -1, 1, 2e-5),
     ROW(linear, linears_in_steps, -1, 1, 2e-5),
@@ -792,9 +886,9 @@ static const op_row rows[] = {
 static float pool[POOL];
 static size_t pool_used;
 
-static int is_param(const operand *o) { return is(o, "WVEbpq"); }
+static int is_param(const operand *o) { return is(o, "WVEFbpq"); }
 static int is_used(const operand *o) { return is(o, "pq"); }
-static int is_common(const operand *o) { return is(o, "WVEbpqsS"); }
+static int is_common(const operand *o) { return is(o, "WVEFbpqsS"); }
 static int is_list(const operand *o) { return !o->count; }
 static int most_elements(const operand *o) { return o->count ? o->count : 20; }
 
@@ -897,7 +991,10 @@ static void add_params(op_case *c, fold_model *m)
         d.name = name;
         d.shape = o->shape;
         d.values = c->data[k][0];
-        d.uses = is(o, "V") ? FOLD_FOR_LINEAR_T : is(o, "Eq") ? FOLD_FOR_LOOKUP : 0;
+        d.uses = is(o, "V")    ? FOLD_FOR_LINEAR_T
+                 : is(o, "Eq") ? FOLD_FOR_LOOKUP
+                 : is(o, "F")  ? FOLD_FOR_CONV
+                               : 0;
         c->param[k] = fold_param_new(m, &d);
     }
     if (c->row->user) c->op = fold_op_new(m, c->row->user);

@@ -327,9 +327,10 @@ RECORD(at_least, fold_at_least(f, X(0), (float)c->attr[0]))
 RECORD(at_most, fold_at_most(f, X(0), (float)c->attr[0]))
 RECORD(amin_b, fold_amin(f, X(1), 0))
 RECORD(prod_b, fold_prod(f, fold_slice(f, X(1), 0, 0, 4), FOLD_ALL))
-RECORD(stopped, fold_mul(f, X(0), fold_stop_gradient(f, X(1))))
-
 enum { TIED = 5 };
+RECORD(stopped, fold_mul(f, X(0), fold_stop_gradient(f, X(1))))
+RECORD(windows, fold_max_pool1d(f, fold_reshape(f, X(0), fold_shape2(TIED, 1)), 3, 1, 1))
+
 static const float tied_a[TIED] = { 0, 1, 1, -1, 0 }, tied_b[TIED] = { 0, 1, 2, -1, -1 };
 typedef struct tie {
     const char *name;
@@ -348,6 +349,7 @@ static const tie ties[] = {
     { "leaky_relu", record_leaky_relu, 50, { 0.5f, 1, 1, 0.5f, 0.5f }, { 0 } },
     { "min", record_min, 0, { 0, 0, 1, 0, 0 }, { 1, 1, 0, 1, 1 } },
     { "max", record_max, 0, { 0, 0, 0, 0, 1 }, { 1, 1, 1, 1, 0 } },
+    { "max_pool1d", record_windows, 0, { 0, 3, 1, 0, 1 }, { 0 } },
     { "amax", record_amax, 0, { 0, 1, 0, 0, 0 }, { 0 } },
     { "amin", record_amin, 0, { 0, 0, 0, 1, 0 }, { 0 } },
     { "amin of two", record_amin_b, 0, { 0 }, { 0, 0, 0, 1, 0 } },
@@ -830,7 +832,7 @@ static void test_dropout(void)
 typedef struct bad_calls {
     fold_model *m;
     fold_ctx *f, *inference;
-    fold_param W, b, gain, table, theirs;
+    fold_param W, b, gain, table, theirs, line_filter, grid_filter; /* of 4 inputs and 3 outputs */
     fold_op mix;
     fold_cell cell, largest;
     fold_node v3, v4, m23, m34, k234, one, stale, foreign, list[2],
@@ -874,6 +876,8 @@ static void open_bad_calls(bad_calls *n, fold_model *other)
     n->b = fold_bias_new(n->m, "b", 3);
     n->gain = fold_gain_new(n->m, "gain", 3);
     n->table = fold_table_new(n->m, "words", 5, 3);
+    n->line_filter = fold_filter_new(n->m, "filter", fold_shape3(2, 4, 3));
+    n->grid_filter = fold_filter_new(n->m, "filter2", fold_shape4(2, 2, 4, 3));
     n->theirs = fold_bias_new(other, "theirs", 2);
     n->mix = fold_op_new(n->m, &mix);
     d.name = "pair";
@@ -922,6 +926,43 @@ static void expect(bad_calls *n, const char *call, fold_node result, fold_status
     record_nodes(n);
 }
 #define BAD(call, status, word, other) expect(&n, #call, call, FOLD_##status, word, other)
+
+static void test_bad_windows(void)
+{
+    enum { MOST = 32767 };
+    fold_model *other = fold_model_new(NULL);
+    bad_calls n;
+    open_bad_calls(&n, other);
+    fold_ctx *f = n.f;
+    const fold_param none = { 0, 0 };
+    const fold_conv_desc apart = { 0, 0, 0, 1 }, wide = { 0, 0, 4, 0 }, padded = { 0, 2, 0, 0 }, back = { -1, 0, 0, 0 },
+                         inside = { 0, -1, 0, 0 }, far = { 0, 0, MOST + 1, 0 };
+    BAD(fold_conv2d(f, n.m34, n.grid_filter, none, NULL), BAD_SHAPE, "conv2d: takes [height x width x channels]", "[3 x 4]");
+    BAD(fold_conv1d(f, n.k234, n.line_filter, none, NULL), BAD_SHAPE, "conv1d: takes [length x channels]", "[2 x 3 x 4]");
+    BAD(fold_conv2d(f, n.k234, n.line_filter, none, NULL), BAD_SHAPE, "conv2d: the filter must be [height", "[2 x 4 x 3]");
+    BAD(fold_conv1d(f, n.m34, n.grid_filter, none, NULL), BAD_SHAPE, "conv1d: the filter must be [length", "[2 x 2 x 4 x 3]");
+    BAD(fold_conv1d(f, n.m23, n.line_filter, none, NULL), BAD_SHAPE, "conv1d: the filter needs inputs", "[2 x 3], [2 x 4 x 3]");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, none, &apart), BAD_SHAPE, "depthwise filter needs 1 input", "[3 x 4], [2 x 4 x 3]");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, n.theirs, NULL), BAD_HANDLE, "conv1d", "parameter");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, n.W, NULL), BAD_SHAPE, "bias W must be [3]", "filter");
+    BAD(fold_conv1d(f, n.m34, n.W, none, NULL), BAD_ARGUMENT, "conv1d", "'W' was made without FOLD_FOR_CONV");
+    BAD(fold_conv1d(f, n.m34, none, none, NULL), BAD_HANDLE, "conv1d", "parameter");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &wide), BAD_SHAPE, "conv1d: a window reaches over more", "[3 x 4]");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &padded), BAD_SHAPE, "conv1d: the padding is no less", "[3 x 4]");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &back), BAD_ARGUMENT, "conv1d: a size, stride", "of -1 is not in 1..32767");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &inside), BAD_ARGUMENT, "padding of -1", "0..32767");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &far), BAD_ARGUMENT, "of 32768", "1..32767");
+    BAD(fold_max_pool2d(f, n.m34, 2, 0, 0), BAD_SHAPE, "max_pool2d: takes [height x width x channels]", "[3 x 4]");
+    BAD(fold_mean_pool1d(f, n.k234, 2, 0, 0), BAD_SHAPE, "mean_pool1d: takes [length x channels]", "[2 x 3 x 4]");
+    BAD(fold_mean_pool2d(f, n.k234, 3, 0, 0), BAD_SHAPE, "mean_pool2d: a window reaches over more", "[2 x 3 x 4]");
+    BAD(fold_max_pool1d(f, n.m34, 2, 0, 2), BAD_SHAPE, "max_pool1d: the padding is no less", "[3 x 4]");
+    BAD(fold_max_pool1d(f, n.m34, 0, 0, 0), BAD_ARGUMENT, "max_pool1d: a size", "of 0 is not in 1..32767");
+    BAD(fold_max_pool1d(f, n.m34, MOST + 1, 1, 0), BAD_ARGUMENT, "max_pool1d: a size", "of 32768");
+    BAD(fold_max_pool1d(f, n.m34, 2, -1, 0), BAD_ARGUMENT, "max_pool1d", "of -1");
+    BAD(fold_max_pool1d(f, n.stale, 2, 0, 0), BAD_HANDLE, "max_pool1d", "fold_ctx_reset");
+    close_bad_calls(&n);
+    fold_model_free(other);
+}
 
 static void test_bad_shapes(void)
 {
@@ -1102,6 +1143,7 @@ int main(int argc, char **argv)
     check_run("dropout", test_dropout);
     check_run("dropout in lists", test_list_dropout);
     check_run("bad shapes", test_bad_shapes);
+    check_run("bad windows", test_bad_windows);
     check_run("bad arguments", test_bad_arguments);
     check_run("bad runs", test_bad_runs);
     return check_finish();
