@@ -393,10 +393,11 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* a par
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
-/* Shapes are per sample. Element-wise ops of two values take equal shapes, or one of them [1], or one whose
-   shape equals the last axes of the other, which is repeated. Factors of fold_scale, terms of fold_shift,
-   rows, indices and labels are data: calls that differ in them alone batch together. All other numbers are
-   structure. */
+/* Shapes are per sample. The shapes of two values of an element-wise op meet from the last axis on; an axis
+   of 1, or one that is missing, repeats: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1]
+   with [4]. The gradient of what repeats is the sum over its repetitions, over the last axes that repeat
+   first, each as by fold_sum. Factors of fold_scale, terms of fold_shift, rows, indices and labels are data:
+   calls that differ in them alone batch together. All other numbers are structure. */
 
 /* y = concat(x…) W + b, W [inputs x outputs], b [outputs] or null. x [.., inputs] gives [.., outputs]. A
    concatenation feeding it is never copied: its parts are read in place. */
@@ -3600,8 +3601,8 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
      fused            0.89  0.86  2.60   2.34     1.82
      portable plain   1.17  0.93  2.67   2.34     1.77
    gelu: 3.2 ulp down to -10; from there on, where exp(-|z|) is subnormal and its error is multiplied by
-   x, 6.5. gelu_erf: 6.6, portable plain 7.9. silu: 3.2 down to -87; from there on, as for gelu, 52. elu: 0.95.
-   sin and cos within 2^18: 1.6. pow: 0.9 + |exponent| / 2, portable plain 1.3 + 0.8 |exponent|. */
+   x, 6.5. gelu_erf: 6.6, portable plain 7.9. silu: 3.2 down to -87; from there on, as for gelu, 52. elu:
+   0.95. sin and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n, as bits above the magic
  * number's. */
@@ -5379,52 +5380,111 @@ static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* One row of a map whose inputs may be smaller than its n outputs: of size 1, or a period of n. */
-static void fold__map_broadcast(fold__map_fn map, float *out, int count, const float *const in[3],
-                                const int size[3], float scalar)
+/* How operands repeat to the shape of an output: its axes in groups, along each of which an operand has all
+   values one behind the other, or (a bit of `repeats`) one that repeats. */
+typedef struct fold__spread {
+    int groups, length[FOLD_MAX_RANK];
+    unsigned repeats[FOLD_MAX_RANK];
+} fold__spread;
+/* Operands without a shape are of the output's. Shapes are compared from the last axis on. */
+static fold__spread fold__spread_to(const fold_shape *out, const fold_shape *const shape[3])
+{
+    fold__spread spread = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
+    for (int axis = 0; axis < out->rank; axis++) {
+        unsigned repeats = 0;
+        if (out->dim[axis] == 1)
+            continue;
+        for (int input = 0; input < 3; input++) {
+            if (!shape[input])
+                continue;
+            const int at = axis - (out->rank - shape[input]->rank);
+            if (at < 0 || shape[input]->dim[at] == 1)
+                repeats |= 1u << input;
+        }
+        spread.groups += !spread.groups || spread.repeats[spread.groups - 1] != repeats;
+        spread.repeats[spread.groups - 1] = repeats;
+        spread.length[spread.groups - 1] *= out->dim[axis];
+    }
+    spread.groups += !spread.groups; /* of one value */
+    return spread;
+}
+
+/* The last group of a row's map, where an operand is a line or one value. */
+static void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
+                           unsigned repeats, float scalar)
 {
     float filled[3][64];
-    int step = count, any_scalar = 0;
+    const float *from[3];
     for (int input = 0; input < 3; input++) {
-        if (!in[input] || size[input] == count)
+        from[input] = in[input];
+        if (!in[input] || !(repeats >> input & 1))
             continue;
-        if (size[input] > 1) {
-            step = size[input];
-            continue;
-        }
-        any_scalar = 1;
-        for (int copy = 0; copy < 64; copy++)
+        for (int copy = 0; copy < 64 && copy < length; copy++)
             filled[input][copy] = in[input][0];
+        from[input] = filled[input];
     }
-    for (int at = 0; at < count;) {
-        int end = step - at % step, length = any_scalar && end > 64 ? 64 : end;
-        const float *from[3];
+    for (int at = 0, part; at < length; at += part) {
+        part = repeats && length - at > 64 ? 64 : length - at;
+        map(out + at, from[0], from[1], from[2], scalar, (size_t)part, 1, NULL);
         for (int input = 0; input < 3; input++)
-            from[input] = !in[input]             ? NULL
-                          : size[input] == count ? in[input] + at
-                          : size[input] == 1     ? filled[input]
-                                                 : in[input] + at % size[input];
-        map(out + at, from[0], from[1], from[2], scalar, (size_t)length, 1, NULL);
-        at += length;
+            if (in[input] && !(repeats >> input & 1))
+                from[input] += part;
+    }
+}
+/* One row of a map whose operands may repeat. Where none does in the last group, that and the one before it
+   are one call. */
+static void fold__map_spread(fold__map_fn map, float *out, const float *const in[3],
+                             const fold__spread *spread, float scalar)
+{
+    const int last = spread->groups - 1, length = spread->length[last],
+              two = last > 0 && !spread->repeats[last], rows = two ? spread->length[last - 1] : 1;
+    int blocks = 1;
+    for (int group = 0; group < last - two; group++)
+        blocks *= spread->length[group];
+    for (int block = 0; block < blocks; block++, out += rows * length) {
+        const float *from[3];
+        fold_rows all[4] = { { out, length, NULL }, { out, length, NULL }, { out, length, NULL },
+                             { out, length, NULL } };
+        for (int input = 0; input < 3; input++) {
+            const int moves = two && !(spread->repeats[last - 1] >> input & 1);
+            ptrdiff_t at = 0, step = (spread->repeats[last] >> input & 1 ? 1 : length) * (moves ? rows : 1);
+            for (int group = last - two - 1, rest = block; group >= 0; rest /= spread->length[group--])
+                if (!(spread->repeats[group] >> input & 1)) {
+                    at += rest % spread->length[group] * step;
+                    step *= spread->length[group];
+                }
+            from[input] = in[input] ? in[input] + at : NULL;
+            all[input + 1].stride = in[input] && !moves ? 0 : length;
+        }
+        if (two)
+            map(out, from[0], from[1], from[2], scalar, (size_t)length, (size_t)rows, all);
+        else
+            fold__map_line(map, out, length, from, spread->repeats[last], scalar);
     }
 }
 
 /* y[r] = map(x0[r], x1[r], x2[r]) over all rows; rows of equal size are one call. */
-static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output, int count,
-                           const fold_rows *const in[3], const int size[3], float scalar)
+static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
+                           const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
                     *third = in[2] ? in[2] : output; /* what the map does not use must only be there */
-    const int same =
-        (!in[0] || size[0] == count) && (!in[1] || size[1] == count) && (!in[2] || size[2] == count);
-    for (int row = 0; !same && row < call->rows; row++) {
-        const float *const from[3] = { in[0] ? fold_row(first, row) : NULL,
-                                       in[1] ? fold_row(second, row) : NULL,
-                                       in[2] ? fold_row(third, row) : NULL };
-        fold__map_broadcast(map, fold_row(output, row), count, from, size, scalar);
-    }
-    if (!same || !call->rows)
+    const int count = fold__shape_size(&call->out_shape[0]);
+    int same = 1;
+    for (int input = 0; input < 3; input++)
+        same &= !shape[input] || fold__shape_size(shape[input]) == count;
+    if (!call->rows)
         return;
+    if (!same) {
+        const fold__spread spread = fold__spread_to(&call->out_shape[0], shape);
+        for (int row = 0; row < call->rows; row++) {
+            const float *const from[3] = { in[0] ? fold_row(first, row) : NULL,
+                                           in[1] ? fold_row(second, row) : NULL,
+                                           in[2] ? fold_row(third, row) : NULL };
+            fold__map_spread(map, fold_row(output, row), from, &spread, scalar);
+        }
+        return;
+    }
     const int spaced = !output->rows && !first->rows && !second->rows && !third->rows;
     if (call->rows == 1 || (spaced && output->stride == count && first->stride == count &&
                             second->stride == count && third->stride == count)) {
@@ -5450,15 +5510,14 @@ typedef struct fold__elementwise {
     const char *from[2];
 } fold__elementwise;
 
-static const fold_rows *fold__named_rows(const fold_op_call *call, char name, int count, const int in_size[2],
-                                         int *size)
+static const fold_rows *fold__named_rows(const fold_op_call *call, char name, const fold_shape **shape)
 {
-    *size = count;
+    *shape = NULL;
     if (name == 'g')
         return &call->dout[0];
     if (name == 'y')
         return &call->out[0];
-    *size = in_size[name - 'a'];
+    *shape = &call->in_shape[name - 'a'];
     return &call->in[name - 'a'];
 }
 
@@ -5466,9 +5525,8 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
 {
     const int two = call->n_in > 1;
     const fold_rows *const in[3] = { &call->in[0], two ? &call->in[1] : NULL, NULL };
-    const int size[3] = { fold__in_size(call, 0), two ? fold__in_size(call, 1) : 0, 0 };
-    fold__map_rows(call, fold__engine_of(call)->kernels->map[maps->map], &call->out[0], fold__out_size(call),
-                   in, size, scalar);
+    const fold_shape *const shape[3] = { &call->in_shape[0], two ? &call->in_shape[1] : NULL, NULL };
+    fold__map_rows(call, fold__engine_of(call)->kernels->map[maps->map], &call->out[0], in, shape, scalar);
 }
 
 /* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
@@ -5523,39 +5581,58 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* The gradient of a repeated operand: its full-size gradient summed over the repetitions. */
-static void fold__sum_repeats(const fold_op_call *call, float *din, int size, float *full, int count)
+/* The gradient of a repeated operand: its full-size gradient summed over the groups of axes along which it
+   repeats, the last first. There are two at most: of four axes, every other one. `full` has as much room
+   behind it. */
+static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
+                              const fold__spread *spread)
 {
-    const fold_rows repeats = { full, size, NULL };
-    if (size == 1)
-        din[0] = fold__sum(fold__engine_of(call)->kernels, full, (size_t)count);
-    else
-        fold__sum_rows(fold__engine_of(call)->kernels, din, (size_t)size, &repeats, 0, count / size);
+    size_t outer = size, inner = 1;
+    for (int group = spread->groups - 1; group >= 0; group--) {
+        const size_t length = (size_t)spread->length[group];
+        outer /= length;
+        if (!spread->repeats[group]) {
+            inner *= length;
+            continue;
+        }
+        float *to = size / length == own ? din : full + size;
+        for (size_t block = 0; block < outer; block++) {
+            const fold_rows repeats = { full + block * length * inner, (ptrdiff_t)inner, NULL };
+            if (inner == 1)
+                to[block] = fold__sum(kernels, repeats.base, length);
+            else
+                fold__sum_rows(kernels, to + block * inner, inner, &repeats, 0, (int)length);
+        }
+        full = to;
+        size /= length;
+    }
 }
 
 static void fold__elementwise_backward(const fold_op_call *call, const fold__elementwise *maps, float scalar)
 {
-    const int count = fold__out_size(call),
-              in_size[2] = { fold__in_size(call, 0), call->n_in > 1 ? fold__in_size(call, 1) : 0 };
+    const fold__kernels *kernels = fold__engine_of(call)->kernels;
+    const fold_shape *out = &call->out_shape[0];
     for (int input = 0; input < call->n_in; input++) {
         if (fold__absent(&call->din[input]))
             continue;
         const fold_rows *operands[3] = { NULL, NULL, NULL };
-        int size[3] = { 0, 0, 0 }, own = in_size[input];
-        fold__map_fn map = fold__engine_of(call)->kernels->map[maps->derivative[input]];
+        const fold_shape *shape[3] = { NULL, NULL, NULL }, *own = &call->in_shape[input];
+        fold__map_fn map = kernels->map[maps->derivative[input]];
         for (int operand = 0; maps->from[input][operand]; operand++)
-            operands[operand] =
-                fold__named_rows(call, maps->from[input][operand], count, in_size, &size[operand]);
-        if (own == count) {
-            fold__map_rows(call, map, &call->din[input], count, operands, size, scalar);
+            operands[operand] = fold__named_rows(call, maps->from[input][operand], &shape[operand]);
+        if (fold__shape_size(own) == fold__shape_size(out)) {
+            fold__map_rows(call, map, &call->din[input], operands, shape, scalar);
             continue;
         }
+        const fold_shape *const alone[3] = { own, NULL, NULL };
+        const fold__spread spread = fold__spread_to(out, shape), repeats = fold__spread_to(out, alone);
         for (int row = 0; row < call->rows; row++) {
             const float *from[3];
             for (int operand = 0; operand < 3; operand++)
                 from[operand] = operands[operand] ? fold_row(operands[operand], row) : NULL;
-            fold__map_broadcast(map, call->scratch, count, from, size, scalar);
-            fold__sum_repeats(call, fold_row(&call->din[input], row), own, call->scratch, count);
+            fold__map_spread(map, call->scratch, from, &spread, scalar);
+            fold__sum_repeats(kernels, fold_row(&call->din[input], row), (size_t)fold__shape_size(own),
+                              call->scratch, (size_t)fold__shape_size(out), &repeats);
         }
     }
 }
@@ -5641,32 +5718,23 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Whether `part` repeats to `whole`: it is [1] or equals the last axes. */
-static int fold__repeats_to(const fold_shape *part, const fold_shape *whole)
-{
-    if (part->rank == 1 && part->dim[0] == 1)
-        return 1;
-    if (part->rank > whole->rank)
-        return 0;
-    for (int axis = 1; axis <= part->rank; axis++)
-        if (part->dim[part->rank - axis] != whole->dim[whole->rank - axis])
-            return 0;
-    return 1;
-}
+/* Shapes meet from the last axis on; axes of 1, and missing ones, repeat. */
 static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
     (void)count;
     (void)attr;
-    if (fold__repeats_to(&in[1], &in[0])) {
-        out[0] = in[0];
-        return NULL;
+    const int longer = in[1].rank > in[0].rank;
+    const fold_shape *other = &in[!longer];
+    *out = in[longer];
+    for (int axis = 1; axis <= other->rank; axis++) {
+        int *dim = &out->dim[out->rank - axis];
+        const int of_other = other->dim[other->rank - axis];
+        if (*dim != of_other && *dim != 1 && of_other != 1)
+            return "shapes differ in an axis, counted from the last, that is 1 in neither";
+        *dim = *dim == 1 ? of_other : *dim;
     }
-    if (fold__repeats_to(&in[0], &in[1])) {
-        out[0] = in[1];
-        return NULL;
-    }
-    return "shapes differ, and neither is [1] or equals the last axes of the other";
+    return NULL;
 }
 
 static void fold__select_forward(const fold_op_call *call)

@@ -99,12 +99,24 @@ UNARY(sin, sin(x))
 UNARY(cos, cos(x))
 UNARY(floor, floor(x))
 
+/* Where the value of operand k is that belongs to element i of the output: axes of 1, and missing ones, repeat. */
+static int repeated(const op_case *c, int k, int i)
+{
+    const fold_shape *shape = &c->in[k].shape;
+    int at = 0;
+    for (int axis = c->out.rank - 1, own = shape->rank - 1, step = 1; axis >= 0 && own >= 0; axis--, own--) {
+        at += i % c->out.dim[axis] % shape->dim[own] * step;
+        step *= shape->dim[own];
+        i /= c->out.dim[axis];
+    }
+    return at;
+}
 #define BINARY(name, y)                                                                                   \
     RECORD(name, fold_##name(f, X(0), X(1)))                                                              \
     static void reference_##name(const op_case *c, double *out)                                           \
     {                                                                                                     \
         for (int i = 0; i < c->out_size; i++) {                                                           \
-            const double a = input(c, 0)[i % size_of(c, 0)], b = input(c, 1)[i % size_of(c, 1)];          \
+            const double a = input(c, 0)[repeated(c, 0, i)], b = input(c, 1)[repeated(c, 1, i)];          \
             out[i] = (y);                                                                                 \
         }                                                                                                 \
     }
@@ -708,7 +720,11 @@ SPECS(elements, "1", "5", "15", "16", "17", "31", "64", "100", "3x5", "2x3x4x2",
 SPECS(broadcast, "1 1", "7 7", "16 16", "100 100", "3x5 3x5", "2x3x4x5 2x3x4x5", "7 =7", "3x5 =3x5", "16 1",
       "100 1", "1 17 -> 17", "33x3 1", "3x5 5", "5 3x5 -> 3x5", "2x3x4 3x4", "2x3x17 17", "2x3x4x5 4x5",
       "4x1 1", "7 s7", "s5 3x5 -> 3x5", "6 S6", "1 s1", "s8 s8", "7 n7", "n7 7", "n3x5 5", "31 p31",
-      "p1 9 -> 9", "3x4 q3x4", "s8 p8", "1 1x1 -> 1x1", "1x1 1", "1x1 1x1x1 -> 1x1x1", "2x1 1x2x1 -> 1x2x1")
+      "p1 9 -> 9", "3x4 q3x4", "s8 p8", "1 1x1 -> 1x1", "1x1 1", "1x1 1x1x1 -> 1x1x1", "2x1 1x2x1 -> 1x2x1",
+      "3 1x1 -> 1x3", "2x3 1x1", "3x4 3x1", "3x1 3x4 -> 3x4", "3x1 4 -> 3x4", "4 3x1 -> 3x4", "1x5 3x1 -> 3x5",
+      "2x3x4 2x1x4", "2x1x4 3x1 -> 2x3x4", "2x1x4x1 3x1x5 -> 2x3x4x5", "1x3x1x5 2x1x4x1 -> 2x3x4x5",
+      "1x17 40x1 -> 40x17", "3x1 1x70 -> 3x70", "70x1 1x3 -> 70x3", "3x4 s3x1", "3x1 =3x1", "p3x4 3x1 -> 3x4", "3x1 n4 -> 3x4",
+      "600x1 1x2 -> 600x2")
 SPECS(last_axis_of, "1", "5", "16", "17", "100", "3x5", "2x3x17", "s5", "p16")
 SPECS(axes, "1 -> 1 @0", "7 -> 1 @0", "7 -> 1 @-1", "7 -> 1 @all", "100 -> 1 @0", "3x5 -> 5 @0", "3x5 -> 3 @1",
       "3x5 -> 1 @all", "3x5 -> 3 @-1", "2x3x4 -> 3x4 @0", "2x3x4 -> 2x4 @1", "2x3x4 -> 2x3 @2", "2x3x4 -> 1 @all", "2x3x4 -> 2x4 @-2",

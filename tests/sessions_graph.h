@@ -334,8 +334,11 @@ static void grow_binary(gen *g, int op)
     in[0] = soft(g, any(g, &g->s->structure), 4);
     const fold_shape shape = shape_of(g, in[0]);
     const fold_shape last = fold_shape1(shape.dim[shape.rank - 1]);
-    switch (below(g, 5)) {
+    fold_shape column = shape; /* an axis of 1 repeats */
+    column.dim[below(g, shape.rank)] = 1;
+    switch (below(g, 6)) {
     case 0: in[1] = of_shape(g, fold_shape1(1)); break;
+    case 3: in[1] = of_shape(g, column); break;
     case 1: in[1] = of_shape(g, last); break;
     case 2: in[1] = last.dim[0] == hidden ? use(g, below(g, 2) ? GAIN : BUFFER) : of_shape(g, shape); break;
     default: in[1] = of_shape(g, shape);
