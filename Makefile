@@ -29,7 +29,7 @@ test-all:
 sanitize:
 	@CC="$(CC)" CXX="$(CXX)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover" sh tests/run
 
-bench/bench: bench/bench.c bench/side.h bench/workloads.h bench/manual.h bench/gemm.h bench/peak.h fold.h
+bench/bench: bench/bench.c bench/side.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/peak.h fold.h
 	$(CC) $(CFLAGS) -o bench/bench bench/bench.c -lm -lpthread
 
 # All workloads, quickly. Options of its own: bench/bench --help

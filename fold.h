@@ -2235,24 +2235,25 @@ typedef void (*fold__tile_fn)(const fold__span *at);
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* A product out[r] = sum over t of left[r][t] right[t], each a chain in order of t: the rows of one tile,
-   some vectors of a row. Strides may be of any sign. With a ramp of 1, row r takes r steps more than row 0,
-   and `steps` are those of the last row. With one of -1, it begins r steps before the first that row 0 takes,
-   and `steps` are those of the last row again. */
+/* A product out[r] = sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count`
+   tiles, one below the other. Strides may be of any sign; `next` ones lead from tile to tile. With a ramp of
+   1, rows of a tile end one step after the other, with one of -1 they begin one step after the other from the
+   last on; `steps` are those of the last row, who takes all. */
 typedef struct fold__strided {
     const float *left, *right, *factor; /* factor: of a row, multiplied in at the end. NULL: 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
-    int steps, ramp, started; /* started: chains continue what is in out */
-    int last;                 /* columns of the last vector */
+    ptrdiff_t left_next, right_next, out_next;
+    int count, steps, ramp, started; /* started: chains continue what is in out */
+    int last;                        /* columns of the last vector */
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores, and in backward of slopes, that are weighed: `stride` floats apart, `count` of each, a
-   multiple of FOLD__LANES. largest and factor are of a row; rows of lanes are FOLD__LANES apart. Up to the
-   next multiple of FOLD__WEIGHED_ROWS, rows are read and written. */
+/* Rows of scores that are weighed, and in backward of slopes, `stride` floats apart. Row r has seen + r grow
+   of them, which are weighed together with what fills FOLD__LANES. largest and factor are of a row; rows of
+   lanes are FOLD__LANES apart. Up to the next multiple of FOLD__WEIGHED_ROWS, rows are read and written. */
 typedef struct fold__weighing {
-    int rows, count;
+    int rows, seen, grow;
     float scale;
     size_t stride;
     float *scores, *slopes, *lanes;
@@ -2260,6 +2261,7 @@ typedef struct fold__weighing {
 } fold__weighing;
 typedef void (*fold__weigh_fn)(const fold__weighing *with);
 typedef struct fold__weigher {
+    void (*fill)(const fold__weighing *with, float *scores, float value); /* what fills FOLD__LANES */
     fold__weigh_fn largest; /* lanes of the largest score */
     fold__weigh_fn exps;    /* scores become exp(scale (score - largest)); lanes of their sum */
     fold__weigh_fn weights; /* the same times factor; lanes of the sum of weight times slope */
@@ -2291,6 +2293,7 @@ typedef struct fold__tiles {
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
 } fold__tiles;
 
+static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
 
 /* Tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted: they
@@ -2692,50 +2695,57 @@ static void fold__attention_begin(fold__attention_head *at, const fold__tiles *t
 static void fold__attention_pack(const fold__tiles *tiles, float *panel, const fold_rows *input, int keys,
                                  ptrdiff_t col, int width)
 {
-    int first, line, part, row;
+    int first, line, row;
     for (first = 0; first < keys; first += FOLD__PANEL_KEYS, panel += FOLD__PANEL_KEYS * width) {
         const int left = keys - first < FOLD__PANEL_KEYS ? keys - first : FOLD__PANEL_KEYS;
-        for (line = 0; line < left; line += FOLD__LANES)
-            for (part = line; part < line + FOLD__LANES; part += 8) {
-                const float *src[8];
-                for (row = 0; row < 8; row++)
-                    src[row] = fold__at(input, first + (part + row < left ? part + row : left - 1)) + col;
-                if (tiles->mover.transpose_8)
-                    tiles->mover.transpose_8(panel + part, FOLD__PANEL_KEYS, src, width);
-                else {
-                    fold__transpose_4(panel + part, FOLD__PANEL_KEYS, src, width);
-                    fold__transpose_4(panel + part + 4, FOLD__PANEL_KEYS, src + 4, width);
-                }
+        const int padded = (int)fold__round_up((size_t)left, FOLD__LANES);
+        const float *from = input->base + first * input->stride + col;
+        for (line = 0; line < padded; line += 8) {
+            const float *src[8];
+            for (row = 0; row < 8; row++) {
+                src[row] = from;
+                from += line + row + 1 < left ? input->stride : 0;
             }
+            if (tiles->mover.transpose_8)
+                tiles->mover.transpose_8(panel + line, FOLD__PANEL_KEYS, src, width);
+            else {
+                fold__transpose_4(panel + line, FOLD__PANEL_KEYS, src, width);
+                fold__transpose_4(panel + line + 4, FOLD__PANEL_KEYS, src + 4, width);
+            }
+        }
     }
 }
 
-/* Rows of chains by columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0, whose steps
+/* Some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0, whose steps
    are given; with one of -1 it leaves out the first r of them. */
 static void fold__strided_run(const fold__tiles *tiles, const fold__strided *all, int rows, int columns)
 {
-    int row, height, column, vectors;
-    for (row = 0; row < rows; row += height) {
+    int row, height, count, column, vectors;
+    for (row = 0; row < rows; row += height * count) {
         fold__strided at = *all;
+        const int later = at.ramp < 0 ? row : 0;
         height = fold__tile_height(tiles->tallest, rows - row);
-        at.left += row * at.left_row;
+        for (count = 1; rows - row - height * count >= height; count++)
+            if (fold__tile_height(tiles->tallest, rows - row - height * count) != height)
+                break;
+        at.count = count;
+        at.left += row * at.left_row + later * at.left_step;
+        at.right += later * at.right_step;
         at.out += row * at.out_row;
-        if (at.factor)
-            at.factor += row;
-        if (at.ramp > 0)
-            at.steps += row + height - 1;
+        at.factor += at.factor ? row : 0;
+        at.steps += at.ramp > 0 ? row + height - 1 : -later;
+        at.left_next = height * (at.left_row + (at.ramp < 0 ? at.left_step : 0));
+        at.right_next = at.ramp < 0 ? height * at.right_step : 0;
+        at.out_next = height * at.out_row;
         if (at.ramp < 0) { /* from the row that leaves out most */
-            at.left += row * at.left_step + (height - 1) * at.left_row;
-            at.right += row * at.right_step;
+            at.left += (height - 1) * at.left_row;
             at.out += (height - 1) * at.out_row;
-            at.steps -= row;
             at.left_row = -at.left_row;
             at.out_row = -at.out_row;
         }
         for (column = 0; column < columns; column += vectors * tiles->vector) {
             const int left = (columns - column - 1) / tiles->vector + 1;
-            for (vectors = 8; vectors > left || !tiles->strided[height - 1][vectors - 1];)
-                vectors /= 2;
+            vectors = left >= 4 && tiles->strided[height - 1][3] ? 4 : left >= 2 ? 2 : 1;
             at.last = columns - column - (vectors - 1) * tiles->vector;
             if (at.last > tiles->vector)
                 at.last = tiles->vector;
@@ -2831,48 +2841,34 @@ static void fold__attention_set(float *values, float value, int count)
         values[at] = value;
 }
 
-/* What the rows do not see becomes `value`, as far as any of them is weighed. */
-static void fold__attention_fill(const fold__attention_head *at, float *scores, float value)
-{
-    float values[2 * FOLD__LANES];
-    int row;
-    fold__attention_set(values, value, 2 * FOLD__LANES);
-    for (row = 0; row < at->rows; row++)
-        memcpy(scores + (size_t)row * at->stride + fold__attention_seen(at->call, at->row + row), values,
-               sizeof values);
-}
-
-/* Weighs all rows of the block, a few at a time, as far as the last of them sees. */
-static void fold__attention_weigh(const fold__attention_head *at, fold__weigh_fn weigh)
+static fold__weighing fold__attention_weighing(const fold__attention_head *at)
 {
     fold__weighing with;
-    int row;
-    with.stride = at->stride;
+    with.rows = at->rows;
+    with.seen = fold__attention_seen(at->call, at->row);
+    with.grow = at->call->causal;
     with.scale = at->scale;
-    for (row = 0; row < at->rows; row += with.rows) {
-        with.rows = at->rows - row < FOLD__WEIGHED_ROWS ? at->rows - row : FOLD__WEIGHED_ROWS;
-        with.count = (int)fold__round_up(
-            (size_t)fold__attention_seen(at->call, at->row + row + with.rows - 1), FOLD__LANES);
-        with.scores = at->scores + (size_t)row * at->stride;
-        with.slopes = at->slopes + (size_t)row * at->stride;
-        with.largest = at->largest + row;
-        with.factor = at->factor + row;
-        with.lanes = at->lanes + row * FOLD__LANES;
-        weigh(&with);
-    }
+    with.stride = at->stride;
+    with.scores = at->scores;
+    with.slopes = at->slopes;
+    with.lanes = at->lanes;
+    with.largest = at->largest;
+    with.factor = at->factor;
+    return with;
 }
 
 /* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
 static void fold__attention_exps(const fold__attention_head *at, int head)
 {
     const fold__weigher *weigher = &at->tiles->weigher;
+    const fold__weighing with = fold__attention_weighing(at);
     const fold_rows *norms = &at->call->norms;
     int row;
-    fold__attention_fill(at, at->scores, -INFINITY);
-    fold__attention_weigh(at, weigher->largest);
+    weigher->fill(&with, at->scores, -INFINITY);
+    weigher->largest(&with);
     fold__attention_set(at->largest, -INFINITY, at->rows);
     weigher->join_largest(at->largest, at->lanes, at->rows);
-    fold__attention_weigh(at, weigher->exps);
+    weigher->exps(&with);
     fold__attention_set(at->factor, 0.0f, at->rows);
     at->tiles->add_lanes(at->factor, at->lanes, at->rows);
     for (row = 0; row < at->rows; row++) {
@@ -2889,19 +2885,20 @@ static void fold__attention_exps(const fold__attention_head *at, int head)
 static void fold__attention_slopes(const fold__attention_head *at, int head)
 {
     const fold__weigher *weigher = &at->tiles->weigher;
+    const fold__weighing with = fold__attention_weighing(at);
     const fold_rows *norms = &at->call->norms;
     int row;
-    fold__attention_fill(at, at->scores, -INFINITY);
-    fold__attention_fill(at, at->slopes, 0.0f);
+    weigher->fill(&with, at->scores, -INFINITY);
+    weigher->fill(&with, at->slopes, 0.0f);
     for (row = 0; row < at->rows; row++) {
         const float *norm = norms->base + (at->row + row) * norms->stride + 2 * head;
         at->largest[row] = norm[0];
         at->factor[row] = 1.0f / norm[1];
     }
-    fold__attention_weigh(at, weigher->weights);
+    weigher->weights(&with);
     fold__attention_set(at->factor, 0.0f, at->rows); /* from here on the mean of slopes */
     at->tiles->add_lanes(at->factor, at->lanes, at->rows);
-    fold__attention_weigh(at, weigher->slopes);
+    weigher->slopes(&with);
 }
 
 static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t col, int width)
@@ -4829,17 +4826,18 @@ FOLD__WEIGH_TURN(slopes, FOLD__TURN_SLOPES)
                                         factor##row, lanes##row);
 #define FOLD__WEIGH_ROW_END(row, name) \
     FOLD__ISA(lanes_store)(with->lanes + (line + row) * FOLD__LANES, &lanes##row);
-#define FOLD__WEIGH(ROWS, name, start)                                                                   \
-    FOLD__TARGET static void FOLD__ISA(weigh_##name)(const fold__weighing *with)                         \
-    {                                                                                                    \
-        FOLD__NO_CONTRACT                                                                                \
-        const FOLD__V scale = FOLD__VSET(with->scale);                                                   \
-        int line, at;                                                                                    \
-        for (line = 0; line < with->rows; line += ROWS) {                                                \
-            FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW, start) for (at = 0; at < with->count; at += FOLD__LANES){ \
-                FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_TURN, name)                                            \
-            } FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_END, name)                                               \
-        }                                                                                                \
+#define FOLD__WEIGH(ROWS, name, start)                                                             \
+    FOLD__TARGET static void FOLD__ISA(weigh_##name)(const fold__weighing *with)                   \
+    {                                                                                              \
+        FOLD__NO_CONTRACT                                                                          \
+        const FOLD__V scale = FOLD__VSET(with->scale);                                             \
+        int line, at;                                                                              \
+        for (line = 0; line < with->rows; line += ROWS) {                                          \
+            const int count = with->seen + (line + ROWS - 1) * with->grow;                         \
+            FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW, start) for (at = 0; at < count; at += FOLD__LANES){ \
+                FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_TURN, name)                                      \
+            } FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_END, name)                                         \
+        }                                                                                          \
     }
 #if FOLD__SIMD_PASS == 512
 #define FOLD__WEIGH_ALL(name, start) FOLD__WEIGH(4, name, start)
@@ -4853,6 +4851,27 @@ FOLD__WEIGH_ALL(exps, 0.0f)
 FOLD__WEIGH_ALL(weights, 0.0f)
 FOLD__WEIGH_ALL(slopes, 0.0f)
 
+/* As far as the last row is weighed that goes side by side with this one. */
+FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float *scores, float value)
+{
+    const FOLD__V values = FOLD__VSET(value);
+    int row, at;
+    for (row = 0; row < with->rows; row++, scores += with->stride) {
+        const int seen = with->seen + row * with->grow,
+                  end = seen + (FOLD__WEIGHED_ROWS - 1 - row % FOLD__WEIGHED_ROWS) * with->grow;
+        for (at = seen - seen % FOLD__LANES; at < end; at += FOLD__LANES) {
+            const FOLD__V first = FOLD__VSET((float)(seen - at));
+            float *to = scores + at;
+#define FOLD__PART(index)                                                                   \
+    FOLD__VSTORE(to + index * FOLD__W,                                                      \
+                 FOLD__VSEL(FOLD__VLT(FOLD__VLOAD(fold__numbers + index * FOLD__W), first), \
+                            FOLD__VLOAD(to + index * FOLD__W), values));
+            FOLD__PARTS(FOLD__PART)
+#undef FOLD__PART
+        }
+    }
+}
+
 /* ---- attention: tiles of chains ---- */
 
 /* The last vector of a row may be a part of one, of the right side too. */
@@ -4864,65 +4883,76 @@ FOLD__WEIGH_ALL(slopes, 0.0f)
 #define FOLD__STRIDED_LOAD(from, column)                                         \
     (FOLD__STRIDED_PART(column) ? FOLD__VLOAD_M((from) + column * FOLD__W, tail) \
                                 : FOLD__VLOAD((from) + column * FOLD__W))
-#define FOLD__STRIDED_LEFT(row, VECTORS)                      \
-    const float *inputs##row = at->left + row * at->left_row; \
-    float *out##row = at->out + row * at->out_row;
-#define FOLD__STRIDED_FROM(row, column) \
-    FOLD__V acc##row##column = at->started ? FOLD__STRIDED_LOAD(out##row, column) : FOLD__VZERO();
-#define FOLD__STRIDED_FROM_ROW(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__STRIDED_FROM, row)
-#define FOLD__STRIDED_RIGHT(row, column)                        \
+#define FOLD__STRIDED_LEFT(row, VECTORS) const float *inputs##row = left + row * at->left_row;
+#define FOLD__STRIDED_FROM(row, column) FOLD__V acc##row##column = FOLD__STRIDED_LOAD(from##row, column);
+#define FOLD__STRIDED_FROM_ROW(row, VECTORS)        \
+    const float *from##row = from + row * from_row; \
+    FOLD__COLS_##VECTORS(FOLD__STRIDED_FROM, row)
+#define FOLD__STRIDED_RIGHT(row, column) const FOLD__V weight##column = FOLD__STRIDED_LOAD(right, column);
+#define FOLD__STRIDED_KEEP(row, column)                         \
     FOLD__V weight##column = FOLD__STRIDED_LOAD(right, column); \
     FOLD__KEEP(weight##column)
 #define FOLD__STRIDED_CASE(row, VECTORS) \
     case row:                            \
         FOLD__ROW_OF(row, VECTORS) FOLD__FALL;
 #define FOLD__STRIDED_TIMES(row, column) acc##row##column = FOLD__VMUL(acc##row##column, factor##row);
-#define FOLD__STRIDED_TIMES_ROW(row, VECTORS)                    \
-    {                                                            \
-        const FOLD__V factor##row = FOLD__VSET(at->factor[row]); \
-        FOLD__COLS_##VECTORS(FOLD__STRIDED_TIMES, row)           \
+#define FOLD__STRIDED_TIMES_ROW(row, VECTORS)                \
+    {                                                        \
+        const FOLD__V factor##row = FOLD__VSET(factor[row]); \
+        FOLD__COLS_##VECTORS(FOLD__STRIDED_TIMES, row)       \
     }
 #define FOLD__STRIDED_TO(row, column)                                              \
     if (FOLD__STRIDED_PART(column))                                                \
         FOLD__VSTORE_M(out##row + column * FOLD__W, acc##row##column, tail, last); \
     else                                                                           \
         FOLD__VSTORE(out##row + column * FOLD__W, acc##row##column);
-#define FOLD__STRIDED_TO_ROW(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__STRIDED_TO, row)
+#define FOLD__STRIDED_TO_ROW(row, VECTORS)     \
+    float *out##row = out + row * at->out_row; \
+    FOLD__COLS_##VECTORS(FOLD__STRIDED_TO, row)
 
 /* The steps of a ramp, of rows from `first` on, come before or after those of all rows. */
-#define FOLD__STRIDED(ROWS, VECTORS)                                                                     \
-    FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)           \
-    {                                                                                                    \
-        FOLD__NO_CONTRACT                                                                                \
-        enum { vectors = VECTORS };                                                                      \
-        const int last = at->last;                                                                       \
-        const FOLD__MASK tail = FOLD__TAIL(last);                                                        \
-        const ptrdiff_t left_step = at->left_step, right_step = at->right_step;                          \
-        const float *right = at->right;                                                                  \
-        int steps = at->ramp ? at->steps - (ROWS - 1) : at->steps, first = ROWS - 1,                     \
-            ramp = at->ramp < 0 ? ROWS - 1 : 0;                                                          \
-        ptrdiff_t element = 0;                                                                           \
-        FOLD__ROWS_##ROWS(FOLD__STRIDED_LEFT, VECTORS)                                                   \
-            FOLD__ROWS_##ROWS(FOLD__STRIDED_FROM_ROW, VECTORS)(void) tail;                               \
-        for (;;) {                                                                                       \
-            for (; ramp > 0; ramp--, first += at->ramp, element += left_step, right += right_step) {     \
-                FOLD__COLS_##VECTORS(FOLD__STRIDED_RIGHT, ROWS) switch (first)                           \
-                {                                                                                        \
-                    FOLD__ROWS_##ROWS(FOLD__STRIDED_CASE, VECTORS) default : break;                      \
-                }                                                                                        \
-            }                                                                                            \
-            for (; steps > 0; steps--, element += left_step, right += right_step) {                      \
-                FOLD__COLS_##VECTORS(FOLD__STRIDED_RIGHT, ROWS) FOLD__ROWS_##ROWS(FOLD__ROW_OF, VECTORS) \
-            }                                                                                            \
-            if (at->ramp <= 0 || first != ROWS - 1 || ROWS == 1)                                         \
-                break;                                                                                   \
-            first = 1;                                                                                   \
-            ramp = ROWS - 1;                                                                             \
-        }                                                                                                \
-        if (at->factor) {                                                                                \
-            FOLD__ROWS_##ROWS(FOLD__STRIDED_TIMES_ROW, VECTORS)                                          \
-        }                                                                                                \
-        FOLD__ROWS_##ROWS(FOLD__STRIDED_TO_ROW, VECTORS)                                                 \
+#define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
+    FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
+    {                                                                                                       \
+        FOLD__NO_CONTRACT                                                                                   \
+        enum { vectors = VECTORS };                                                                         \
+        const int last = at->last;                                                                          \
+        const FOLD__MASK tail = FOLD__TAIL(last);                                                           \
+        const ptrdiff_t left_step = at->left_step, right_step = at->right_step;                             \
+        const float *left = at->left, *first_right = at->right, *factor = at->factor;                       \
+        float *out = at->out;                                                                               \
+        int tile, all = at->ramp ? at->steps - (ROWS - 1) : at->steps;                                      \
+        (void)tail;                                                                                         \
+        for (tile = 0; tile < at->count; tile++) {                                                          \
+            const float *right = first_right, *from = at->started ? out : fold__zeros;                      \
+            const ptrdiff_t from_row = at->started ? at->out_row : 0;                                       \
+            ptrdiff_t element = 0;                                                                          \
+            int steps = all, first = ROWS - 1, ramp = at->ramp < 0 ? ROWS - 1 : 0;                          \
+            FOLD__ROWS_##ROWS(FOLD__STRIDED_LEFT, VECTORS)                                                  \
+                FOLD__ROWS_##ROWS(FOLD__STRIDED_FROM_ROW, VECTORS) for (;;)                                 \
+            {                                                                                               \
+                for (; ramp > 0; ramp--, first += at->ramp, element += left_step, right += right_step) {    \
+                    FOLD__COLS_##VECTORS(FOLD__STRIDED_RIGHT, ROWS) switch (first)                          \
+                    {                                                                                       \
+                        FOLD__ROWS_##ROWS(FOLD__STRIDED_CASE, VECTORS) default : break;                     \
+                    }                                                                                       \
+                }                                                                                           \
+                for (; steps > 0; steps--, element += left_step, right += right_step) {                     \
+                    FOLD__COLS_##VECTORS(FOLD__STRIDED_KEEP, ROWS) FOLD__ROWS_##ROWS(FOLD__ROW_OF, VECTORS) \
+                }                                                                                           \
+                if (at->ramp <= 0 || first != ROWS - 1 || ROWS == 1)                                        \
+                    break;                                                                                  \
+                first = 1;                                                                                  \
+                ramp = ROWS - 1;                                                                            \
+            }                                                                                               \
+            if (factor) {                                                                                   \
+                FOLD__ROWS_##ROWS(FOLD__STRIDED_TIMES_ROW, VECTORS) factor += ROWS;                         \
+            }                                                                                               \
+            FOLD__ROWS_##ROWS(FOLD__STRIDED_TO_ROW, VECTORS) left += at->left_next;                         \
+            first_right += at->right_next;                                                                  \
+            out += at->out_next;                                                                            \
+            all += ROWS * at->ramp;                                                                         \
+        }                                                                                                   \
     }
 #define FOLD__STRIDED_AT(ROWS, VECTORS) FOLD__ISA(strided_##ROWS##_by_##VECTORS)
 
@@ -4966,10 +4996,10 @@ FOLD__STRIDED(6, 2)
 #define FOLD__STRIDED_LIST                                                                  \
     FOLD__STRIDED_ROW(1), FOLD__STRIDED_ROW(2), FOLD__STRIDED_ROW(3), FOLD__STRIDED_ROW(4), \
         { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, FOLD__STRIDED_ROW(6)
-#define FOLD__WEIGHER                                                                                       \
-    {                                                                                                       \
-        FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights), FOLD__ISA(weigh_slopes), \
-            FOLD__JOIN_LARGEST                                                                              \
+#define FOLD__WEIGHER                                                                                     \
+    {                                                                                                     \
+        FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights), \
+            FOLD__ISA(weigh_slopes), FOLD__JOIN_LARGEST                                                   \
     }
 
 /* ---- sums of products, column by column ---- */

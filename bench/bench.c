@@ -20,6 +20,7 @@
 #include "workloads.h"
 #include "side.h"
 #include "gemm.h"
+#include "attention.h"
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
@@ -116,7 +117,7 @@ static const char usage[] =
     "usage: bench [options]\n"
     "Without --workload all workloads run, in both modes.\n"
     "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, lattice, bilstm-tagger,\n"
-    "                        attention, gemm\n"
+    "                        attention, gemm, attention-kernels\n"
     "  --mode infer|train    --batch N    --threads N    --seconds S (default 1; of timing, for each line)\n"
     "  --schedule ratio|depth|agenda|eager|manual    --compare NAME: a second schedule, alternating batch by batch;\n"
     "                        manual: treelstm-* and chain only, batched level by level by hand\n"
@@ -212,6 +213,10 @@ int main(int argc, char **argv)
     }
     if (!o.workload || !strcmp(o.workload, "gemm")) {
         gemm_run(o.isa, o.seconds, o.json);
+        found++;
+    }
+    if (!o.workload || !strcmp(o.workload, "attention-kernels")) {
+        attend_run(o.isa, o.seconds, o.json);
         found++;
     }
     if (!found) die("no such workload (or it is not trained): ", o.workload ? o.workload : "");
