@@ -2277,8 +2277,8 @@ typedef struct fold__tiles {
     int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     int narrow_columns;                     /* of the widest narrow tile */
-    fold__narrow_fn narrow[FOLD__NARROW_ROWS]
-                          [5]; /* [rows - 1][columns - 1]: the lanes of element after element, row by row */
+    /* [rows - 1][columns - 1]: the lanes of element after element, row by row */
+    fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
     /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
      * multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
@@ -4956,46 +4956,6 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float
     }
 #define FOLD__STRIDED_AT(ROWS, VECTORS) FOLD__ISA(strided_##ROWS##_by_##VECTORS)
 
-#if FOLD__SIMD_PASS == 512
-FOLD__STRIDED(1, 1)
-FOLD__STRIDED(1, 2)
-FOLD__STRIDED(1, 4)
-FOLD__STRIDED(2, 1)
-FOLD__STRIDED(2, 2)
-FOLD__STRIDED(2, 4)
-FOLD__STRIDED(3, 1)
-FOLD__STRIDED(3, 2)
-FOLD__STRIDED(3, 4)
-FOLD__STRIDED(4, 1)
-FOLD__STRIDED(4, 2)
-FOLD__STRIDED(4, 4)
-FOLD__STRIDED(6, 1)
-FOLD__STRIDED(6, 2)
-FOLD__STRIDED(6, 4)
-#define FOLD__STRIDED_ROW(ROWS)                                                                            \
-    {                                                                                                      \
-        FOLD__STRIDED_AT(ROWS, 1), FOLD__STRIDED_AT(ROWS, 2), NULL, FOLD__STRIDED_AT(ROWS, 4), NULL, NULL, \
-            NULL, NULL                                                                                     \
-    }
-#else
-FOLD__STRIDED(1, 1)
-FOLD__STRIDED(1, 2)
-FOLD__STRIDED(2, 1)
-FOLD__STRIDED(2, 2)
-FOLD__STRIDED(3, 1)
-FOLD__STRIDED(3, 2)
-FOLD__STRIDED(4, 1)
-FOLD__STRIDED(4, 2)
-FOLD__STRIDED(6, 1)
-FOLD__STRIDED(6, 2)
-#define FOLD__STRIDED_ROW(ROWS)                                                                  \
-    {                                                                                            \
-        FOLD__STRIDED_AT(ROWS, 1), FOLD__STRIDED_AT(ROWS, 2), NULL, NULL, NULL, NULL, NULL, NULL \
-    }
-#endif
-#define FOLD__STRIDED_LIST                                                                  \
-    FOLD__STRIDED_ROW(1), FOLD__STRIDED_ROW(2), FOLD__STRIDED_ROW(3), FOLD__STRIDED_ROW(4), \
-        { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }, FOLD__STRIDED_ROW(6)
 #define FOLD__WEIGHER                                                                                     \
     {                                                                                                     \
         FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights), \
@@ -5029,150 +4989,133 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 
 /* ---- which tiles there are ---- */
 
+/* For each height, whether there is a tile of 1 to 8 vectors; of narrow tiles, of 1 to 8 columns. Before them,
+   in the order of fold__tiles: the narrowest, the tallest, and how many panels those of each height reach. */
 #if FOLD__SIMD_PASS == 512
-FOLD__TILE(1, 1)
-FOLD__TILE(1, 2)
-FOLD__TILE(1, 3)
-FOLD__TILE(1, 4)
-FOLD__TILE(1, 8)
-FOLD__TILE(2, 1)
-FOLD__TILE(2, 2)
-FOLD__TILE(2, 3)
-FOLD__TILE(2, 4)
-FOLD__TILE(2, 8)
-FOLD__TILE(3, 1)
-FOLD__TILE(3, 2) FOLD__TILE(3, 3) FOLD__TILE(3, 4) FOLD__TILE(4, 1) FOLD__TILE(4, 2) FOLD__TILE(4, 3)
-    FOLD__TILE(4, 4) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__TILE(6, 3) FOLD__TILE(6, 4) FOLD__NARROW(1, 1)
-        FOLD__NARROW(1, 2) FOLD__NARROW(1, 3) FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(3, 1)
-            FOLD__NARROW(3, 2) FOLD__NARROW(3, 3) FOLD__NARROW(3, 4) FOLD__NARROW(3, 5)
-#define FOLD__LIST                                                                                      \
-    1, 6, { 2, 2, 1, 1, 1, 1 },                                                                         \
-        { { FOLD__AT(1, 1), FOLD__AT(1, 2), FOLD__AT(1, 3), FOLD__AT(1, 4), NULL, NULL, NULL,           \
-            FOLD__AT(1, 8) },                                                                           \
-          { FOLD__AT(2, 1), FOLD__AT(2, 2), FOLD__AT(2, 3), FOLD__AT(2, 4), NULL, NULL, NULL,           \
-            FOLD__AT(2, 8) },                                                                           \
-          { FOLD__AT(3, 1), FOLD__AT(3, 2), FOLD__AT(3, 3), FOLD__AT(3, 4), NULL, NULL, NULL, NULL },   \
-          { FOLD__AT(4, 1), FOLD__AT(4, 2), FOLD__AT(4, 3), FOLD__AT(4, 4), NULL, NULL, NULL, NULL },   \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },                                           \
-          { FOLD__AT(6, 1), FOLD__AT(6, 2), FOLD__AT(6, 3), FOLD__AT(6, 4), NULL, NULL, NULL, NULL } }, \
-        5,                                                                                              \
-    {                                                                                                   \
-        { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2), FOLD__NARROW_AT(1, 3), FOLD__NARROW_AT(1, 4),   \
-          FOLD__NARROW_AT(1, 5) },                                                                      \
-            { NULL, NULL, NULL, NULL, NULL },                                                           \
-        {                                                                                               \
-            FOLD__NARROW_AT(3, 1), FOLD__NARROW_AT(3, 2), FOLD__NARROW_AT(3, 3), FOLD__NARROW_AT(3, 4), \
-                FOLD__NARROW_AT(3, 5)                                                                   \
-        }                                                                                               \
-    }
+#define FOLD__TILE_LIMITS 1, 6, { 2, 2, 1, 1, 1, 1 }
+#define FOLD__NARROW_COLUMNS 5
+#define FOLD__TILES(ROW, tile)           \
+    ROW(tile, 1, 1, 1, 1, 1, 0, 0, 0, 1) \
+    ROW(tile, 2, 1, 1, 1, 1, 0, 0, 0, 1) \
+    ROW(tile, 3, 1, 1, 1, 1, 0, 0, 0, 0) \
+    ROW(tile, 4, 1, 1, 1, 1, 0, 0, 0, 0) \
+    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 6, 1, 1, 1, 1, 0, 0, 0, 0)
+#define FOLD__NARROW_TILES(ROW, tile)    \
+    ROW(tile, 1, 1, 1, 1, 1, 1, 0, 0, 0) \
+    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 3, 1, 1, 1, 1, 1, 0, 0, 0) \
+    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0)
 #elif FOLD__SIMD_PASS == 256
-FOLD__TILE(1, 1)
-FOLD__TILE(1, 2)
-FOLD__TILE(1, 4)
-FOLD__TILE(1, 8)
-FOLD__TILE(2, 1)
-FOLD__TILE(2, 2)
-FOLD__TILE(2, 4)
-FOLD__TILE(3, 1)
-FOLD__TILE(3, 2)
-FOLD__TILE(3, 4)
-FOLD__TILE(4, 1)
-FOLD__TILE(4, 2) FOLD__TILE(6, 1) FOLD__TILE(6, 2) FOLD__NARROW(1, 1) FOLD__NARROW(1, 2) FOLD__NARROW(1, 3)
-    FOLD__NARROW(1, 4) FOLD__NARROW(1, 5) FOLD__NARROW(2, 1) FOLD__NARROW(2, 2) FOLD__NARROW(2, 3)
-        FOLD__NARROW(2, 4) FOLD__NARROW(2, 5) FOLD__NARROW(4, 1) FOLD__NARROW(4, 2)
-#define FOLD__LIST                                                                                        \
-    1, 6, { 4, 2, 2, 1, 1, 1 },                                                                           \
-        { { FOLD__AT(1, 1), FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) },     \
-          { FOLD__AT(2, 1), FOLD__AT(2, 2), NULL, FOLD__AT(2, 4), NULL, NULL, NULL, NULL },               \
-          { FOLD__AT(3, 1), FOLD__AT(3, 2), NULL, FOLD__AT(3, 4), NULL, NULL, NULL, NULL },               \
-          { FOLD__AT(4, 1), FOLD__AT(4, 2), NULL, NULL, NULL, NULL, NULL, NULL },                         \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },                                             \
-          { FOLD__AT(6, 1), FOLD__AT(6, 2), NULL, NULL, NULL, NULL, NULL, NULL } },                       \
-        5,                                                                                                \
-    {                                                                                                     \
-        { FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2), FOLD__NARROW_AT(1, 3), FOLD__NARROW_AT(1, 4),     \
-          FOLD__NARROW_AT(1, 5) },                                                                        \
-            { FOLD__NARROW_AT(2, 1), FOLD__NARROW_AT(2, 2), FOLD__NARROW_AT(2, 3), FOLD__NARROW_AT(2, 4), \
-              FOLD__NARROW_AT(2, 5) },                                                                    \
-            { NULL, NULL, NULL, NULL, NULL },                                                             \
-        {                                                                                                 \
-            FOLD__NARROW_AT(4, 1), FOLD__NARROW_AT(4, 2)                                                  \
-        }                                                                                                 \
-    }
+#define FOLD__TILE_LIMITS 1, 6, { 4, 2, 2, 1, 1, 1 }
+#define FOLD__NARROW_COLUMNS 5
+#define FOLD__TILES(ROW, tile)           \
+    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 1) \
+    ROW(tile, 2, 1, 1, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 3, 1, 1, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 6, 1, 1, 0, 0, 0, 0, 0, 0)
+#define FOLD__NARROW_TILES(ROW, tile)    \
+    ROW(tile, 1, 1, 1, 1, 1, 1, 0, 0, 0) \
+    ROW(tile, 2, 1, 1, 1, 1, 1, 0, 0, 0) \
+    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0)
 #elif FOLD__SIMD_PASS == 128
-FOLD__TILE(1, 4)
-FOLD__TILE(1, 8)
-FOLD__TILE(2, 4)
-FOLD__TILE(3, 4)
-FOLD__TILE(4, 4)
-FOLD__TILE(6, 4)
-FOLD__NARROW(1, 1)
-FOLD__NARROW(1, 2)
-#define FOLD__LIST                                                                \
-    4, 6, { 2, 1, 1, 1, 1, 1 },                                                   \
-        { { NULL, NULL, NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
-          { NULL, NULL, NULL, FOLD__AT(2, 4), NULL, NULL, NULL, NULL },           \
-          { NULL, NULL, NULL, FOLD__AT(3, 4), NULL, NULL, NULL, NULL },           \
-          { NULL, NULL, NULL, FOLD__AT(4, 4), NULL, NULL, NULL, NULL },           \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },                     \
-          { NULL, NULL, NULL, FOLD__AT(6, 4), NULL, NULL, NULL, NULL } },         \
-        2,                                                                        \
-    {                                                                             \
-        {                                                                         \
-            FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2)                          \
-        }                                                                         \
-    }
+#define FOLD__TILE_LIMITS 4, 6, { 2, 1, 1, 1, 1, 1 }
+#define FOLD__NARROW_COLUMNS 2
+#define FOLD__TILES(ROW, tile)           \
+    ROW(tile, 1, 0, 0, 0, 1, 0, 0, 0, 1) \
+    ROW(tile, 2, 0, 0, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 3, 0, 0, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 4, 0, 0, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 6, 0, 0, 0, 1, 0, 0, 0, 0)
+#define FOLD__NARROW_TILES(ROW, tile)    \
+    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0)
 #elif FOLD__GNU_VECTORS
-FOLD__TILE(1, 2)
-FOLD__TILE(1, 4)
-FOLD__TILE(1, 8)
-FOLD__TILE(2, 2)
-FOLD__TILE(4, 2)
-FOLD__NARROW(1, 1)
-FOLD__NARROW(1, 2)
-#define FOLD__LIST                                                                          \
-    2, 4, { 4, 1, 1, 1, 1, 1 },                                                             \
-        { { NULL, FOLD__AT(1, 2), NULL, FOLD__AT(1, 4), NULL, NULL, NULL, FOLD__AT(1, 8) }, \
-          { NULL, FOLD__AT(2, 2), NULL, NULL, NULL, NULL, NULL, NULL },                     \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },                               \
-          { NULL, FOLD__AT(4, 2), NULL, NULL, NULL, NULL, NULL, NULL },                     \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },                               \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL } },                             \
-        2,                                                                                  \
-    {                                                                                       \
-        {                                                                                   \
-            FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2)                                    \
-        }                                                                                   \
-    }
+#define FOLD__TILE_LIMITS 2, 4, { 4, 1, 1, 1, 1, 1 }
+#define FOLD__NARROW_COLUMNS 2
+#define FOLD__TILES(ROW, tile)           \
+    ROW(tile, 1, 0, 1, 0, 1, 0, 0, 0, 1) \
+    ROW(tile, 2, 0, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 4, 0, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
+#define FOLD__NARROW_TILES(ROW, tile)    \
+    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0)
 #else
-FOLD__TILE(1, 4)
-FOLD__NARROW(1, 1)
-FOLD__NARROW(1, 2)
-#define FOLD__LIST                                                      \
-    4, 1, { 1, 1, 1, 1, 1, 1 },                                         \
-        { { NULL, NULL, NULL, FOLD__AT(1, 4), NULL, NULL, NULL, NULL }, \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },           \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },           \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },           \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL },           \
-          { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL } },         \
-        2,                                                              \
-    {                                                                   \
-        {                                                               \
-            FOLD__NARROW_AT(1, 1), FOLD__NARROW_AT(1, 2)                \
-        }                                                               \
-    }
+#define FOLD__TILE_LIMITS 4, 1, { 1, 1, 1, 1, 1, 1 }
+#define FOLD__NARROW_COLUMNS 2
+#define FOLD__TILES(ROW, tile)           \
+    ROW(tile, 1, 0, 0, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
+#define FOLD__NARROW_TILES(ROW, tile)    \
+    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0)
+#endif
+#if FOLD__SIMD_PASS == 512
+#define FOLD__STRIDED_TILES(ROW, tile)   \
+    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 2, 1, 1, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 3, 1, 1, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 4, 1, 1, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 6, 1, 1, 0, 1, 0, 0, 0, 0)
+#else
+#define FOLD__STRIDED_TILES(ROW, tile)   \
+    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 3, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 6, 1, 1, 0, 0, 0, 0, 0, 0)
 #endif
 
-                static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
-                                                              FOLD__VPP,
-                                                              FOLD__LIST,
-                                                              FOLD__ADD_LANES,
-                                                              FOLD__FEW_MANY,
-                                                              FOLD__ISA(grad),
-                                                              { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 },
-                                                              FOLD__WEIGHER,
-                                                              { FOLD__STRIDED_LIST } };
+#define FOLD__MAKE_0(tile, rows, width)
+#define FOLD__MAKE_1(tile, rows, width) tile(rows, width)
+#define FOLD__MAKE_TILES(tile, rows, w1, w2, w3, w4, w5, w6, w7, w8)               \
+    FOLD__MAKE_##w1(tile, rows, 1) FOLD__MAKE_##w2(tile, rows, 2)                  \
+    FOLD__MAKE_##w3(tile, rows, 3) FOLD__MAKE_##w4(tile, rows, 4)                  \
+    FOLD__MAKE_##w5(tile, rows, 5) FOLD__MAKE_##w6(tile, rows, 6)                  \
+    FOLD__MAKE_##w7(tile, rows, 7) FOLD__MAKE_##w8(tile, rows, 8)
+#define FOLD__NAME_0(name, rows, width) NULL
+#define FOLD__NAME_1(name, rows, width) name(rows, width)
+#define FOLD__NAME_TILES(name, rows, w1, w2, w3, w4, w5, w6, w7, w8)               \
+    { FOLD__NAME_##w1(name, rows, 1), FOLD__NAME_##w2(name, rows, 2),              \
+      FOLD__NAME_##w3(name, rows, 3), FOLD__NAME_##w4(name, rows, 4),              \
+      FOLD__NAME_##w5(name, rows, 5), FOLD__NAME_##w6(name, rows, 6),              \
+      FOLD__NAME_##w7(name, rows, 7), FOLD__NAME_##w8(name, rows, 8) },
+
+FOLD__TILES(FOLD__MAKE_TILES, FOLD__TILE)
+FOLD__NARROW_TILES(FOLD__MAKE_TILES, FOLD__NARROW)
+FOLD__STRIDED_TILES(FOLD__MAKE_TILES, FOLD__STRIDED)
+
+static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
+                                              FOLD__VPP,
+                                              FOLD__TILE_LIMITS,
+                                              { FOLD__TILES(FOLD__NAME_TILES, FOLD__AT) },
+                                              FOLD__NARROW_COLUMNS,
+                                              { FOLD__NARROW_TILES(FOLD__NAME_TILES, FOLD__NARROW_AT) },
+                                              FOLD__ADD_LANES,
+                                              FOLD__FEW_MANY,
+                                              FOLD__ISA(grad),
+                                              { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 },
+                                              FOLD__WEIGHER,
+                                              { FOLD__STRIDED_TILES(FOLD__NAME_TILES, FOLD__STRIDED_AT) } };
 
 /* ---- the table ---- */
 
@@ -5311,14 +5254,16 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__KEEP
 #undef FOLD__ADD_LANES
 #undef FOLD__FEW_MANY
-#undef FOLD__LIST
 #undef FOLD__LIGHT
 #undef FOLD__LIGHT_ENTRY
 #undef FOLD__TRANSPOSE_8
 #undef FOLD__STRIDED_PART
-#undef FOLD__STRIDED_ROW
 #undef FOLD__WEIGH_ALL
-#undef FOLD__STRIDED_LIST
+#undef FOLD__TILE_LIMITS
+#undef FOLD__NARROW_COLUMNS
+#undef FOLD__TILES
+#undef FOLD__NARROW_TILES
+#undef FOLD__STRIDED_TILES
 #undef FOLD__WEIGHER
 #undef FOLD__JOIN_LARGEST
 
