@@ -8650,6 +8650,7 @@ typedef struct fold__event {
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
+    FOLD__KEPT_SHAPES = 64, /* so many a context in a block keeps over a reset */
     FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
     FOLD__MOST_ROWS = 64
 };
@@ -8709,7 +8710,6 @@ struct fold_ctx {
     /* signatures */
     uint32_t n_sigs;
     uint32_t n_shapes;
-    uint32_t shapes_before; /* this recording */
     uint32_t table_size; /* of the hash table */
     uint32_t keys_used;  /* how full the pools of keys and programs are */
     uint32_t ops_used;
@@ -8872,12 +8872,17 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* The size of a block that holds the context and all that was asked for since the reset. */
+/* The size of a block that holds the context and all that was asked for since the reset. Which of the shapes
+   known here this recording had is not counted, so there is room for all of them, beside those that a context
+   in the block keeps from recordings before. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
+    const size_t shapes = (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) *
+                          sizeof(fold__shape_entry);
     size_t bytes = fold__ctx_bytes() + f->lacking;
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
-        bytes += fold__round_up(fold__array_use(f, i), FOLD__ALIGN);
+        bytes += fold__round_up(
+            fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0), FOLD__ALIGN);
     return bytes;
 }
 
@@ -8994,13 +8999,11 @@ static uint32_t fold__place_data(fold_ctx *f, size_t floats)
    and when idle signatures are forgotten. Calls: the context's data, op table, model. Must not know how calls
    are batched or run; a run is told only that signatures were forgotten. */
 
-/* A shape that is new to the context. Shapes of before, which stay, are no reason to run out of memory: there
-   is always room for the first of them, beside those that a recording adds. */
-enum { FOLD__FIRST_SHAPES = 64 };
+/* A shape that is new to the context. */
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
-    const uint32_t count = f->n_shapes + 1, added = count - f->shapes_before;
-    if (!fold__need(f, FOLD__ARRAY_SHAPES, fold__max_size(count, FOLD__FIRST_SHAPES + added),
+    const uint32_t count = f->n_shapes + 1;
+    if (!fold__need(f, FOLD__ARRAY_SHAPES, fold__max_size(count, 2 * FOLD__KEPT_SHAPES),
                     sizeof(fold__shape_entry)))
         return FOLD__NONE;
     fold__renew(f);
@@ -10187,7 +10190,7 @@ static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fo
     f->run = fold__run_of(f);
     fold__apply_settings(f, settings);
     if (!fold__grow_nodes(f, 0) ||
-        !fold__need(f, FOLD__ARRAY_SHAPES, FOLD__FIRST_SHAPES, sizeof(fold__shape_entry)) ||
+        !fold__need(f, FOLD__ARRAY_SHAPES, 2 * FOLD__KEPT_SHAPES, sizeof(fold__shape_entry)) ||
         !fold__reserve_workers(f) || !fold__reserve_plans(f, settings->plan_cache_bytes) ||
         (f->trace_events &&
          !fold__need(f, FOLD__ARRAY_TRACE, f->trace_events * (size_t)f->threads, sizeof(fold__event)))) {
@@ -10235,7 +10238,7 @@ FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f ? f->model : NULL; }
 enum { FOLD__MAX_IDLE_SIGS = 8192 };
 static void fold__reset(fold_ctx *f)
 {
-    const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__FIRST_SHAPES;
+    const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
     if (f->n_sigs > FOLD__MAX_IDLE_SIGS ||
         (f->arena.block && failed)) /* structure that may never come again */
@@ -10243,9 +10246,8 @@ static void fold__reset(fold_ctx *f)
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
             f->arrays[i].need = 0;
-    f->shapes_before = f->n_shapes;
     f->arrays[FOLD__ARRAY_SHAPES].need =
-        fold__max_size(f->n_shapes, FOLD__FIRST_SHAPES) * sizeof(fold__shape_entry);
+        fold__max_size(f->n_shapes, 2 * FOLD__KEPT_SHAPES) * sizeof(fold__shape_entry);
     f->lacking = 0;
     if (!f->unusable)
         fold__clear_error(&f->error);
