@@ -702,6 +702,9 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
 /* Row i as a node: a window. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
+/* n rows by index, in any order, repeats too: a copy. Their gradients are summed in the order of `index`,
+   which is copied. */
+FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
 /* How many rows; -1: x is no list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 
@@ -711,6 +714,21 @@ FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value);
+
+/* The same for parts of a list, of which each gives a row: n rows, the j-th over the rows k with to[k] = j,
+   in the order of k. Of none it is zeros, the maximum too. `to` has an entry in [0, n) for every row of x,
+   and is copied. Edges of a graph send their values to nodes in this way. */
+FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int n);
+FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int n);
+FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int n);
+FOLD_API fold_node fold_list_attend_to(fold_ctx *f, fold_node score, fold_node value, const int *to, int n);
+
+/* Multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al. 2017). Head h
+   takes the h-th of `heads` equal parts of every row; the scores of its queries and keys are divided by the
+   root of their width. Who sees no key gets zeros. causal: row i sees the keys up to i + n - m, and nothing
+   of the others reaches it. q may be a single node, and so is the result then. */
+FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
+                                       int causal);
 
 /* fold_pick, fold_softmax_xent and fold_hinge with an index for every row, copied: a list of [1]. */
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index);
@@ -5284,6 +5302,8 @@ typedef struct fold__engine {
     const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
     const float *packs, *values;             /* of the model */
     int first_segment, end_segment;          /* linear: the segments to run now */
+    const int *lengths;                      /* ops over whole lists: how many rows each input has, */
+    const int *index;                        /* and indices, as the op has them */
 } fold__engine;
 
 /* The call of an op, complete but for its rows. Every call is part of one: built-in ops find the engine
@@ -5329,7 +5349,9 @@ enum {                       /* flags of an op row */
        FOLD__RANDOM = 16,    /* data is a dropout key */
        FOLD__NO_GRAD_1 = 32, /* input 1 (a target) gets no gradient */
        FOLD__NO_GRAD = 64,   /* no input gets a gradient */
-       FOLD__DATA = 128      /* reads per-row data */
+       FOLD__DATA = 128,     /* reads per-row data */
+       FOLD__WHOLE = 256,    /* takes whole lists, one call at a time */
+       FOLD__TWO = 512       /* has two outputs, the second of them for backward alone */
 };
 
 typedef struct fold__op_row {
@@ -6570,6 +6592,21 @@ static const char *fold__infer_list(const fold_shape *in, int count, const int32
     out[0] = in[0];
     return NULL;
 }
+static const char *fold__infer_attention(const fold_shape *in, int count, const int32_t *attr,
+                                         fold_shape *out)
+{
+    const int heads = attr[0];
+    (void)count;
+    if (in[0].rank != 1 || in[1].rank != 1 || in[2].rank != 1)
+        return "rows must be vectors";
+    if (in[0].dim[0] != in[1].dim[0])
+        return "rows of q and k must have one length";
+    if (in[0].dim[0] % heads || in[2].dim[0] % heads)
+        return "the number of heads does not divide the rows";
+    out[0] = in[2];
+    out[1] = fold_shape1(2 * heads);
+    return NULL;
+}
 static const char *fold__infer_attend(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
@@ -7589,6 +7626,69 @@ static void fold__mean_pool_backward(const fold_op_call *call)
 
 /* -- the table ------------------------------------------------------------------------------- */
 
+/* -- over whole lists ------------------------------------------------------------------------ */
+
+/* Rows by index. */
+static void fold__list_take_forward(const fold_op_call *call)
+{
+    const int *index = fold__engine_of(call)->index;
+    const size_t count = (size_t)fold__out_size(call);
+    for (int row = 0; row < call->rows; row++)
+        memcpy(fold_row(&call->out[0], row), fold_row(&call->in[0], index[row]), count * sizeof(float));
+}
+static void fold__list_take_backward(const fold_op_call *call)
+{
+    const fold__engine *engine = fold__engine_of(call);
+    const size_t count = (size_t)fold__out_size(call);
+    for (int row = 0; row < engine->lengths[0]; row++)
+        memset(fold_row(&call->din[0], row), 0, count * sizeof(float));
+    for (int row = 0; row < call->rows; row++) {
+        float *sum = fold_row(&call->din[0], engine->index[row]);
+        FOLD__MAP(call, add)(sum, sum, fold_row(&call->dout[0], row), NULL, 0, count, 1, NULL);
+    }
+}
+
+/* Multi-head attention: see fold_list_attention. The second output keeps what backward computes the weights
+   from again. */
+static fold__attention_call fold__attention_of(const fold_shape *shape, const int32_t *attr, int queries,
+                                               int keys)
+{
+    fold__attention_call attention;
+    memset(&attention, 0, sizeof attention);
+    attention.queries = queries;
+    attention.keys = keys;
+    attention.heads = attr[0];
+    attention.width = shape[0].dim[0] / attr[0];
+    attention.value_width = shape[2].dim[0] / attr[0];
+    attention.causal = attr[1];
+    return attention;
+}
+static fold__attention_call fold__attention_rows(const fold_op_call *call)
+{
+    const int *lengths = fold__engine_of(call)->lengths;
+    fold__attention_call attention = fold__attention_of(call->in_shape, call->attr, lengths[0], lengths[1]);
+    attention.query = call->in[0];
+    attention.key = call->in[1];
+    attention.value = call->in[2];
+    attention.out = call->out[0];
+    attention.norms = call->out[1];
+    return attention;
+}
+static void fold__list_attention_forward(const fold_op_call *call)
+{
+    const fold__attention_call attention = fold__attention_rows(call);
+    fold__engine_of(call)->kernels->attention_forward(&attention, 0, attention.heads, call->scratch);
+}
+static void fold__list_attention_backward(const fold_op_call *call)
+{
+    fold__attention_call attention = fold__attention_rows(call);
+    attention.d_out = call->dout[0];
+    attention.d_query = call->din[0];
+    attention.d_key = call->din[1];
+    attention.d_value = call->din[2];
+    fold__engine_of(call)->kernels->attention_backward(&attention, 0, attention.heads, call->scratch);
+}
+
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
 /* name, inputs, attributes, flags, what backward reads, shapes. CONTRIBUTING.md tells how to add an op. */
@@ -7651,6 +7751,8 @@ static void fold__mean_pool_backward(const fold_op_call *call)
     X(pick, 1, 0, FOLD__FLOW | FOLD__DATA, 0, to_scalar)        \
     X(select, 3, 0, 0, FOLD__IN, equal)                         \
     X(copy, 1, 0, FOLD__FLOW, 0, same)                          \
+    X(list_take, 1, 0, FOLD__WHOLE, 0, same)                         \
+    X(list_attention, 3, 2, FOLD__WHOLE | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
     X(stop, 1, 0, FOLD__NO_GRAD, 0, same)                       \
     X(softmax_xent, 1, 0, FOLD__DATA, FOLD__IN, loss)           \
     X(softmax_kl, 2, 0, FOLD__NO_GRAD_1, FOLD__IN, loss)        \
@@ -7668,8 +7770,8 @@ enum {
 
 static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
 #define FOLD__ROW(name, inputs, attrs, flags, needs, infer)                                   \
-    { { #name, inputs, 1, attrs, ((flags)&FOLD__LIST) != 0, 0, needs, 0, fold__infer_##infer, \
-        fold__##name##_forward, fold__##name##_backward, NULL },                              \
+    { { #name, inputs, (flags)&FOLD__TWO ? 2 : 1, attrs, ((flags)&FOLD__LIST) != 0, 0, needs, \
+        0, fold__infer_##infer, fold__##name##_forward, fold__##name##_backward, NULL },      \
       flags },
     FOLD__OPS(FOLD__ROW)
 #undef FOLD__ROW
@@ -8588,6 +8690,7 @@ typedef struct fold__sig {
     uint32_t op;       /* or FOLD__CELL_OP | cell */
     uint32_t shared;   /* mask of shared inputs */
     uint32_t by_rows;  /* mask of operands, as the op or cell has them, that are lists and taken row by row */
+    uint32_t whole;    /* mask of fixed inputs that are lists, which the op takes whole */
     uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
     uint32_t tag_op;   /* 1 + the op's ordinal in that body; else 0 */
     uint32_t first_op; /* its program, in the context's pools; a cell's is the model's */
@@ -9066,6 +9169,8 @@ typedef struct fold__request {
     int n_list, n_attr, has_params;
     int row_data;     /* `data` is where each list element's own data lie: see fold__row_data */
     uint32_t by_rows; /* mask of the operands that are the list's components, row by row; 0: none */
+    uint32_t whole;   /* mask of fixed inputs that the op takes as whole lists; it gives `rows` rows */
+    uint32_t rows;
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
@@ -9119,6 +9224,9 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     return program;
 }
 
+/* Whether calls of a signature have list elements: of their own list, or as rows of what they give. */
+static int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
+
 /* Where in the list of a signature's inputs an operand stands that the op or cell has at a position: fixed
    inputs come first, and behind them the components of its list. */
 static uint32_t fold__slot_of(const fold__sig *sig, uint32_t position)
@@ -9170,6 +9278,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
                               const fold_shape *shape)
 {
     const int inputs = sig->n_in + sig->n_list, rows = sig->by_rows != 0;
+    const int one_query = request->op == FOLD__OP_list_attention && !(sig->whole & 1);
+    const int gives_lists = rows || (sig->whole && !one_query);
     const uint32_t all = (uint32_t)(inputs + sig->n_out);
     if (!fold__place_program(f, sig, 1, (uint32_t)inputs, all, sig->n_out))
         return 0;
@@ -9195,7 +9305,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
         ref[inputs + output].offset = 0;
         value[output].size = (uint32_t)fold__shape_size(&shape[inputs + output]);
         value[output].op = 0;
-        value[output].elem = (uint8_t)rows;
+        value[output].elem = (uint8_t)gives_lists;
         value[output].passes = 1;
     }
     memcpy(f->op_shapes + sig->first_shape, shape, all * sizeof *shape);
@@ -9442,9 +9552,10 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     }
     if (mask)
         key[words++] = mask;
-    if (request->by_rows)
-        key[words++] = request->by_rows;
-    key[0] = request->op | request->n_in << 16 | (uint32_t)(request->row_data != 0) << 28 |
+    if (request->by_rows | request->whole)
+        key[words++] = request->by_rows | request->whole;
+    key[0] = request->op | request->n_in << 16 | (uint32_t)(request->whole != 0) << 27 |
+             (uint32_t)(request->row_data != 0) << 28 |
              (uint32_t)(request->by_rows != 0) << 29 | (uint32_t)(mask != 0) << 30 |
              (uint32_t)(f->frame.cell != 0) << 31;
     *shared = mask;
@@ -9457,7 +9568,8 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     const uint32_t *word = f->keys + sig->key + 1;
     uint32_t differ = (sig->op ^ request->op) | (sig->n_in ^ request->n_in) |
                       (sig->n_list ^ (uint32_t)request->n_list) | (sig->tag_cell ^ f->frame.tag) |
-                      (sig->by_rows ^ request->by_rows) | (sig->row_data ^ (uint32_t)request->row_data);
+                      (sig->by_rows ^ request->by_rows) | (sig->whole ^ request->whole) |
+                      (sig->row_data ^ (uint32_t)request->row_data);
     uint32_t kinds = 0;
     if (differ || (sig->tag_cell && sig->tag_op != f->frame.ordinal + 1))
         return 0;
@@ -9502,6 +9614,7 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     signature.in_shape = 1 + (uint32_t)request->n_attr + (request->has_params ? 2u : 0);
     signature.shared = shared;
     signature.by_rows = request->by_rows;
+    signature.whole = request->whole;
     signature.row_data = (uint8_t)request->row_data;
     if (f->frame.cell) {
         signature.tag_cell = f->frame.tag;
@@ -9555,7 +9668,7 @@ static void fold__mark_sigs(fold_ctx *f)
 /* The word of a body's op's key that is its call's signature. */
 static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
 {
-    return f->keys + sig->key + sig->key_words - (sig->shared ? 3 : 2) - (sig->by_rows ? 1 : 0);
+    return f->keys + sig->key + sig->key_words - (sig->shared ? 3 : 2) - (sig->by_rows | sig->whole ? 1 : 0);
 }
 
 /* Moves `count` things of array `which` from place `from` down to `*to`; returns where they are now. */
@@ -9929,6 +10042,7 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
         kinds |= 1u << (request->in[input].kind & (FOLD__KIND_MASK | FOLD__ELEM | FOLD__SHARED));
         f->edge_source[edge] = request->in[input].source;
         f->edge_offset[edge] = request->in[input].offset;
+        f->edge_offset[edge] |= (uint32_t)(request->in[input].kind & FOLD__ELEM) << 28; /* WHOLE_LIST */
     }
     for (int component = 0; component < request->n_list; component++)
         for (size_t element = 0; element < request->list->count; element++, edge++)
@@ -9951,7 +10065,7 @@ static fold_node fold__record_request(fold_ctx *f, const fold__request *request)
     const uint32_t edges = f->n_edges;
     const uint32_t kinds = fold__add_edges(f, request);
     const uint32_t per_element = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
-    if (per_element && !f->frame.tracing) {
+    if (per_element && !f->frame.tracing && !request->whole) {
         f->n_edges = edges;
         return fold__record_by_rows(f, request);
     }
@@ -9963,9 +10077,9 @@ static fold_node fold__record_request(fold_ctx *f, const fold__request *request)
         f->n_edges = edges;
         return kinds & FOLD__KINDS_MARKER ? fold__record_elements(f, request) : fold__null;
     }
-    const uint32_t id = fold__append_call(f, sig, (uint8_t)per_element, request->data);
-    if (request->n_list)
-        fold__set_length(f, id, request->list->elements);
+    const uint32_t id = fold__append_call(f, sig, (uint8_t)(request->whole ? 0 : per_element), request->data);
+    if (request->n_list | (int)request->whole)
+        fold__set_length(f, id, request->whole ? request->rows : request->list->elements);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
     if (twin)
         return fold__found_twin(f, id, twin);
@@ -11526,6 +11640,139 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
+/* A list that an op takes whole: at one address and stride. The rows of a lookup are copied. */
+static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
+{
+    if (!fold__list_operand_of(f, x, who, operand))
+        return 0;
+    if (fold__kind_of(f, operand->source) != FOLD__LOOKUP)
+        return 1;
+    return fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
+}
+
+/* Records an op over whole lists that gives so many rows. */
+static fold_node fold__record_whole(fold_ctx *f, uint32_t op, const fold__operand *in, uint32_t n_in,
+                                    const int32_t *attr, uint32_t rows, uint64_t data)
+{
+    fold__request request;
+    fold__clear_request(&request);
+    request.op = op;
+    request.in = in;
+    request.n_in = n_in;
+    request.n_attr = fold__op_table[op].def.n_attr;
+    request.rows = rows;
+    request.data = data;
+    for (int attribute = 0; attribute < request.n_attr; attribute++)
+        request.attr[attribute] = attr[attribute];
+    for (uint32_t input = 0; input < n_in; input++)
+        request.whole |= (uint32_t)((in[input].kind & FOLD__ELEM) != 0) << input;
+    return fold__record(f, &request);
+}
+
+FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, int count)
+{
+    fold__operand operand;
+    if (!fold__whole_operand_of(f, x, "list_take", &operand))
+        return fold__null;
+    const fold_shape row = *fold__operand_shape(f, &operand);
+    if (!fold__list_fits(f, "list_take", &row, count) ||
+        !fold__indices_ok(f, "list_take", index, count, (int)f->length[operand.source]))
+        return fold__null;
+    const uint32_t place = fold__place_indices(f, index, count);
+    if (place == FOLD__NONE)
+        return fold__null;
+    return fold__record_whole(f, FOLD__OP_list_take, &operand, 1, NULL, (uint32_t)count, place);
+}
+
+/* Places an index the other way round: the rows k in the order of to[k], and where those of each of `count`
+   targets begin. */
+static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
+{
+    const uint32_t place = fold__place_data(f, (size_t)rows + (size_t)count + 1);
+    if (place == FOLD__NONE)
+        return FOLD__NONE;
+    int *order = (int *)(void *)fold__at_place(f, place), *start = order + rows;
+    memset(start, 0, ((size_t)count + 1) * sizeof *start);
+    for (int row = 0; row < rows; row++)
+        start[to[row]]++;
+    for (int target = 0, at = 0; target <= count; target++) { /* where each ends, */
+        at += start[target];
+        start[target] = at;
+    }
+    for (int row = rows; row-- > 0;) /* and, filled from there, begins */
+        order[--start[to[row]]] = row;
+    return place;
+}
+
+static fold_node fold__list_to(fold_ctx *f, uint32_t op, const char *who, const fold_node *x, uint32_t n_in,
+                               const int *to, int count)
+{
+    fold__operand operand[2];
+    for (uint32_t input = 0; input < n_in; input++)
+        if (!fold__whole_operand_of(f, x[input], who, &operand[input]))
+            return fold__null;
+    const uint32_t rows = f->length[operand[0].source], last = f->length[operand[n_in - 1].source];
+    const fold_shape row = *fold__operand_shape(f, &operand[n_in - 1]);
+    if (rows != last) {
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows", who,
+                   (unsigned)rows, (unsigned)last);
+        return fold__null;
+    }
+    if (!fold__list_fits(f, who, &row, count) || !fold__indices_ok(f, who, to, (int)rows, count))
+        return fold__null;
+    const uint32_t place = fold__place_segments(f, to, (int)rows, count);
+    if (place == FOLD__NONE)
+        return fold__null;
+    return fold__record_whole(f, op, operand, n_in, NULL, (uint32_t)count, place);
+}
+FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int count)
+{
+    return fold__list_to(f, FOLD__OP_sum_n, "list_sum_to", &x, 1, to, count);
+}
+FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int count)
+{
+    return fold__list_to(f, FOLD__OP_mean_n, "list_mean_to", &x, 1, to, count);
+}
+FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int count)
+{
+    return fold__list_to(f, FOLD__OP_max_n, "list_max_to", &x, 1, to, count);
+}
+FOLD_API fold_node fold_list_attend_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
+                                       int count)
+{
+    const fold_node both[2] = { score, value };
+    return fold__list_to(f, FOLD__OP_attend_n, "list_attend_to", both, 2, to, count);
+}
+
+FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
+                                       int causal)
+{
+    static const char *const who = "list_attention";
+    const int32_t attr[2] = { heads, causal != 0 };
+    fold__operand operand[3];
+    if (!fold__operand_of(f, q, who, &operand[0]))
+        return fold__null;
+    const int single = !fold__is_list_operand(f, &operand[0]);
+    if ((!single && !fold__whole_operand_of(f, q, who, &operand[0])) ||
+        !fold__whole_operand_of(f, k, who, &operand[1]) || !fold__whole_operand_of(f, v, who, &operand[2]))
+        return fold__null;
+    const uint32_t keys = f->length[operand[1].source], values = f->length[operand[2].source];
+    if (keys != values) {
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must have one length, and they have %u and %u rows", who,
+                   (unsigned)keys, (unsigned)values);
+        return fold__null;
+    }
+    if (heads < 1) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d heads", who, heads);
+        return fold__null;
+    }
+    operand[0].kind = (uint8_t)(operand[0].kind & ~FOLD__SHARED);
+    if (fold__kind_of(f, operand[0].source) == FOLD__PARAM && !fold__copy_operand(f, &operand[0]))
+        return fold__null;
+    return fold__record_whole(f, FOLD__OP_list_attention, operand, 3, attr,
+                              single ? 1 : f->length[operand[0].source], 0);
+}
+
 /* An op with an index into its input for every row. */
 static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, fold_node x, const int *index)
 {
@@ -12397,6 +12644,7 @@ typedef struct fold__group_sig {
     uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
     uint64_t recurrent;  /* mask of inputs that come from the same component */
     uint8_t n_in, n_list, n_out;
+    uint8_t has_elements; /* see fold__has_elements */
     uint8_t cyclic;    /* 1: it feeds itself; 2: with other signatures */
     uint8_t hoisted;   /* it has a prologue */
     uint8_t read_late; /* weight gradients read its outputs */
@@ -12534,6 +12782,7 @@ typedef struct fold__worker {
     /* the call of an op being made */
     fold__prepared prepared; /* of eager contexts and of sums */
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT], op_dout[FOLD_MAX_OUT], op_din[FOLD_MAX_IN + 1];
+    int lengths[FOLD_MAX_IN]; /* of the lists that an op takes whole */
     uint32_t one_list[2]; /* eager: the one list, */
     uint64_t draw;        /* and the key of a random draw */
     /* what it counts */
@@ -12868,7 +13117,8 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
     const fold__sig *sig = &f->sigs[f->sig[id]];
-    if ((run->state[id] & (FOLD__INNER | FOLD__HEAD)) || f->eager || fold__row_size(f, id) != 1)
+    if ((run->state[id] & (FOLD__INNER | FOLD__HEAD)) || f->eager || fold__row_size(f, id) != 1 ||
+        fold__is_list(f, id))
         return 0;
     if (sig->is_cell || sig->shared || !(fold__op_of(f->model, sig->op)->flags & FOLD__FLOW))
         return 0;
@@ -12920,7 +13170,7 @@ FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
 /* How many elements a call's list has. */
 FOLD__INLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 {
-    return f->sigs[f->sig[id]].n_list ? f->length[id] : 0;
+    return fold__has_elements(&f->sigs[f->sig[id]]) ? f->length[id] : 0;
 }
 static int fold__n_slots(const fold__slots *slots) { return slots->sig->n_in + slots->sig->n_list; }
 static uint32_t fold__slot_first(const fold__slots *slots, int slot)
@@ -13348,6 +13598,25 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     return floats;
 }
 
+/* Bytes of scratch that a call of an op over whole lists takes beside that. */
+static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
+{
+    const fold__sig *sig = fold__node_sig(f, id);
+    if (!sig->whole)
+        return 0;
+    const fold__program program = fold__program_of(f, sig);
+    const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
+    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, forward and backward
+    */
+        return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
+    if (program.op->op != FOLD__OP_list_attention)
+        return 0;
+    const fold__attention_call attention = fold__attention_of(program.shape, program.op->attr, (int)rows,
+                                                              (int)fold__edge_rows(f, first + 1));
+    return fold__round_up(f->model->kernels->attention_floats(&attention, f->training) * sizeof(float),
+                          FOLD__ALIGN);
+}
+
 /* Measures the scratch that a batch takes: the most that an op takes, and how many arrays of pointers one op
    and the batch's inputs and outputs need. */
 static void fold__measure_scratch(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program)
@@ -13380,7 +13649,7 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
    when both are of calls or both of list elements. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
-    return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST));
+    return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__WHOLE));
 }
 static int fold__same_span(const fold_ctx *f, const fold__body_op *one, const fold__body_op *other)
 {
@@ -13633,7 +13902,7 @@ static int fold__collect(fold_ctx *f)
         run_sig->calls++;
         if (bears && !run_sig->first)
             run_sig->first = id;
-        if (!f->sigs[sig].n_list)
+        if (!fold__has_elements(&f->sigs[sig]))
             continue;
         const uint32_t elems = fold__elements_of(f, id);
         run_sig->elems += elems;
@@ -14103,6 +14372,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     group_sig->group = group;
     group_sig->n_in = sig->n_in;
     group_sig->n_list = sig->n_list;
+    group_sig->has_elements = (uint8_t)fold__has_elements(sig);
     group_sig->n_out = sig->n_out;
     run->run_sig[run_sig].group_sig = run->counts.group_sigs++;
     return 1;
@@ -14123,7 +14393,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         uint32_t *const maker = run->maker;
         fold__group_sig *group_sig = &run->group_sig[index];
         group_sig->calls++;
-        if (group_sig->n_list)
+        if (group_sig->has_elements)
             group_sig->elems += fold__elements_of(f, id);
         for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
             maker[id + output] = index << 3 | output;
@@ -14382,7 +14652,7 @@ static void fold__batch_call(fold_ctx *f, uint32_t id)
     fold__run *run = f->run;
     fold__batch *batch = &run->batch[run->counts.batches - 1];
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
-    const uint32_t elements = group_sig->n_list ? fold__elements_of(f, id) : 0;
+    const uint32_t elements = group_sig->has_elements ? fold__elements_of(f, id) : 0;
     if (!batch->count) {
         batch->first_slot = group_sig->max_rows; /* rows so far */
         batch->first_elem = group_sig->max_elems;
@@ -14490,7 +14760,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t which)
         run->slot[id] = batch->first_slot + batch->count;
         run->elem_slot[id] = batch->first_elem + batch->elems;
         run->order[batch->first + batch->count++] = id;
-        if (group_sig->n_list)
+        if (group_sig->has_elements)
             batch->elems += fold__elements_of(f, id);
     }
     return 1;
@@ -15153,6 +15423,10 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     }
     const size_t pointers = fold__size(run_sig->arrays, rows + elems + 1, 16 * (size_t)run_sig->arrays) *
                             sizeof(float *) / sizeof(float);
+    size_t whole = 0;
+    for (uint32_t nth = 0; nth < group_sig->calls && f->sigs[run_sig->sig].whole; nth++)
+        whole = fold__max_size(whole,
+                               fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t late =
         fold__size(3, (size_t)group_sig->calls + group_sig->elems + 16, 0) * sizeof(float *) / sizeof(float);
     group_sig->op_at = at;
@@ -15160,7 +15434,7 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     const size_t turns = (size_t)program->n_ops * sizeof(fold__turn) +
                          2 * (size_t)(program->n_refs + program->n_values) * sizeof(fold__spot);
     group_sig->free_at = group_sig->turn_at + fold__round_up(turns, FOLD__ALIGN) / sizeof(float);
-    return group_sig->free_at + fold__max_size(pointers, late);
+    return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
 /* Plans one scheduled group: buffers, lifetimes, offsets. */
@@ -15673,7 +15947,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t part
     const fold__run *run = f->run;
     const uint32_t from = (uint32_t)((uint64_t)batch->count * part / parts);
     const uint32_t to = (uint32_t)((uint64_t)batch->count * (part + 1) / parts);
-    if (run->group_sig[batch->group_sig].n_list) {
+    if (run->group_sig[batch->group_sig].has_elements) {
         const uint32_t end = to < batch->count ? run->elem_slot[run->order[batch->first + to]]
                                                : batch->first_elem + batch->elems;
         if (from < to)
@@ -15752,7 +16026,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
     fold__set_tile(worker, 0);
     worker->free = (char *)(worker->scratch + worker->group_sig->free_at);
     worker->list = NULL;
-    if (sig->n_list) {
+    if (fold__has_elements(sig)) {
         worker->list =
             (uint32_t *)fold__scratch_array(worker, (size_t)worker->batch.count + 1, sizeof *worker->list);
         for (uint32_t call = 0; call < worker->batch.count; call++)
@@ -15771,7 +16045,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
         }
         for (uint32_t call = 0; call < worker->batch.count && slot < worker->program.n_in; call++) {
             const uint32_t edge = f->first_edge[worker->ids[call]] + (uint32_t)slot;
-            rows[call] = f->value[f->edge_source[edge]] + f->edge_offset[edge];
+            rows[call] = f->value[f->edge_source[edge]] + fold__edge_offset(f, edge);
         }
         if (slot >= worker->program.n_in && fold__in_one_piece(f, worker, slot, &worker->in[slot]))
             continue;
@@ -15785,12 +16059,93 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
     }
 }
 
+/* -- ops over whole lists, one call at a time ------------------------------------------------- */
+
+/* An op over any number of rows, for each row of what it gives over those that an index tells: their order,
+   and behind it where those of each row begin. */
+static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
+                               void (*run)(const fold_op_call *), int backward)
+{
+    const int count = engine->lengths[0];
+    for (int operand = 0; operand < call->n_in; operand++) {
+        fold_rows *both[2] = { &worker->op_in[operand], &worker->op_din[operand] };
+        for (int which = 0; which <= backward; which++) {
+            if (fold__absent(both[which]))
+                continue;
+            float **rows = (float **)fold__scratch_array(worker, (size_t)count, sizeof *rows);
+            for (int row = 0; row < count; row++)
+                rows[row] = fold_row(both[which], engine->index[row]);
+            both[which]->base = NULL;
+            both[which]->rows = rows;
+        }
+    }
+    call->list = engine->index + count;
+    run(call);
+    for (int row = 0; row < call->rows && !backward; row++) /* of no rows zeros, the largest too */
+        if (call->list[row] == call->list[row + 1])
+            memset(fold_row(&call->out[0], row), 0,
+                   (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
+}
+
+/* Runs one call; where its rows lie is found. */
+static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__prepared *prepared,
+                            void (*run)(const fold_op_call *), int backward)
+{
+    fold_op_call *call = &prepared->call;
+    char *free = worker->free;
+    for (int operand = 0; operand < call->n_in; operand++)
+        worker->lengths[operand] = (int)fold__edge_rows(f, f->first_edge[id] + (uint32_t)operand);
+    prepared->engine.lengths = worker->lengths;
+    prepared->engine.index =
+        (const int *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+    call->rows = (int)f->length[id];
+    worker->kernel_calls++;
+    if (fold__op_of(f->model, fold__node_sig(f, id)->op)->flags & FOLD__LIST) {
+        fold__run_segments(worker, &prepared->engine, call, run, backward);
+    } else {
+        call->scratch = (float *)(void *)worker->free;
+        run(call);
+    }
+    worker->free = free;
+}
+
+/* Finds the rows of a call's inputs and outputs. */
+static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
+{
+    const uint32_t first = f->first_edge[worker->ids[call]];
+    for (uint32_t operand = 0; operand < (uint32_t)worker->program.n_in; operand++) {
+        worker->op_in[operand].base = fold__edge_row(f, first + operand, 0);
+        worker->op_in[operand].stride = (ptrdiff_t)fold__row_size(f, f->edge_source[first + operand]);
+        worker->op_in[operand].rows = NULL;
+    }
+    for (uint32_t output = 0; output < (uint32_t)worker->program.n_out; output++) {
+        fold_rows *rows = &worker->op_out[output];
+        fold__buffer_rows(f, worker, fold__buffer_value(output), rows);
+        const uint32_t row = worker->program.value[output].elem ? worker->list[call] : call;
+        rows->base += (ptrdiff_t)row * rows->stride;
+    }
+}
+
+static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
+{
+    fold__turn *turn = &worker->turn[0];
+    for (uint32_t call = 0; call < worker->batch.count; call++) {
+        const uint32_t id = worker->ids[call];
+        fold__aim_whole(f, worker, call);
+        fold__run_whole(f, worker, id, &turn->prepared, turn->run, 0);
+    }
+}
+
 /* Runs a batch forward, and copies out the values that stay readable or cross between groups. */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     fold__run *run = f->run;
     fold__begin_batch(f, worker);
-    for (int op_index = 0; op_index < worker->program.n_ops; op_index = worker->turn[op_index].end) {
+    const int whole = f->sigs[worker->run_sig->sig].whole != 0;
+    if (whole)
+        fold__forward_whole(f, worker);
+    for (int op_index = 0; op_index < worker->program.n_ops && !whole;
+         op_index = worker->turn[op_index].end) {
         if (worker->turn[op_index].tiled)
             fold__forward_span(f, worker, op_index, worker->turn[op_index].end);
         else
@@ -16117,7 +16472,8 @@ static void fold__begin_input(fold_ctx *f, fold__worker *worker, int slot, const
             const int given = run->grad[worker->ids[call]];
             float *to = given ? fold__edge_dest(f, worker, edge, shared, group) : fold__trash(f, worker);
             const size_t stride = given ? fold__dest_stride(f, edge, size) : 0;
-            for (uint32_t row = 0, edge_rows = fold__edge_rows(f, edge); row < edge_rows; row++)
+            const uint32_t edge_rows = slot < worker->program.n_in ? 1 : fold__edge_rows(f, edge);
+            for (uint32_t row = 0; row < edge_rows; row++)
                 rows[at++] = to + row * stride;
         }
     }
@@ -16182,13 +16538,53 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
+/* Finds the rows of the gradients of a call's outputs, and of contributions to its inputs. Returns whether
+   any input wants one. */
+static int fold__aim_whole_back(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
+{
+    const fold__run *run = f->run;
+    const fold__sig *sig = fold__node_sig(f, id);
+    const uint32_t first = f->first_edge[id];
+    int any = 0;
+    for (uint32_t output = 0; output < sig->n_out; output++) {
+        worker->op_dout[output].base = run->grad_row[id + output];
+        worker->op_dout[output].stride = (ptrdiff_t)fold__row_size(f, id + output);
+        worker->op_dout[output].rows = NULL;
+    }
+    for (uint32_t operand = 0; operand < sig->n_in; operand++) {
+        worker->op_din[operand] = fold__no_rows;
+        if (!run->grad[f->edge_source[first + operand]] || !(sig->differentiable >> operand & 1))
+            continue;
+        worker->op_din[operand].base = fold__edge_dest(f, worker, first + operand, 0, group);
+        worker->op_din[operand].stride =
+            (ptrdiff_t)fold__dest_stride(f, first + operand, fold__input_floats(f, sig, (int)operand));
+        any = 1;
+    }
+    return any;
+}
+
+static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__group *group)
+{
+    fold__turn *turn = &worker->turn[0];
+    for (uint32_t call = 0; call < worker->batch.count; call++) {
+        const uint32_t id = worker->ids[call];
+        if (!f->run->grad[id] || !fold__aim_whole_back(f, worker, id, group))
+            continue;
+        fold__aim_whole(f, worker, call);
+        fold__run_whole(f, worker, id, &turn->prepared, turn->run_back, 1);
+    }
+}
+
 static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     if (!fold__gives_grad(f, worker))
         return;
     fold__begin_batch(f, worker);
     fold__begin_backward(f, worker, group);
-    for (int last = worker->program.n_ops, first; last > 0; last = first) {
+    const int whole = f->sigs[worker->run_sig->sig].whole != 0;
+    if (whole)
+        fold__backward_whole(f, worker, group);
+    for (int last = worker->program.n_ops, first; last > 0 && !whole; last = first) {
         first = worker->turn[last - 1].first;
         if (worker->turn[first].tiled)
             fold__backward_span(f, worker, first, last);
@@ -17002,7 +17398,8 @@ static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program
 }
 static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
 {
-    return 2 * (size_t)fold__elements_of(f, id) * fold__node_sig(f, id)->n_list;
+    return 2 * (size_t)fold__elements_of(f, id) * fold__node_sig(f, id)->n_list +
+           fold__whole_bytes(f, id) / sizeof(float *);
 }
 
 /* Scratch for one op; where pointers to rows begin. */
@@ -17036,6 +17433,29 @@ static int fold__eager_place(fold_ctx *f, uint32_t id)
     return 1;
 }
 
+/* Runs an op over whole lists. Those of its rows are found that backward has of its own. */
+static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
+                              int backward)
+{
+    fold__worker *worker = f->run->worker;
+    const fold__op_row *row = fold__op_of(f->model, program->op->op);
+    const uint32_t first = f->first_edge[id];
+    fold__prepare(f, worker, program->op, program->shape, worker->scratch, &worker->prepared);
+    for (uint32_t operand = 0; operand < program->op->n_in; operand++) {
+        worker->op_in[operand].base = fold__eager_row(f, first + operand, 0);
+        worker->op_in[operand].stride = (ptrdiff_t)fold__row_size(f, f->edge_source[first + operand]);
+        worker->op_in[operand].rows = NULL;
+    }
+    for (uint32_t output = 0; output < program->op->n_out; output++) {
+        worker->op_out[output].base = fold__address(f, id + output);
+        worker->op_out[output].stride = (ptrdiff_t)fold__row_size(f, id + output);
+        worker->op_out[output].rows = NULL;
+    }
+    worker->free = (char *)pointers;
+    fold__run_whole(f, worker, id, &worker->prepared, backward ? row->def.backward : row->def.forward,
+                    backward);
+}
+
 static void fold__eager_run(fold_ctx *f, uint32_t id)
 {
     float **pointers = fold__eager_place(f, id) ? fold__eager_scratch(f, id) : NULL;
@@ -17044,6 +17464,11 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
     const int copies = fold__is_random(f, program.op) && !f->training;
     const fold__fp saved = fold__fp_enter();
+    if (fold__node_sig(f, id)->whole) {
+        fold__eager_whole(f, id, &program, pointers, 0);
+        fold__fp_leave(saved);
+        return;
+    }
     fold__eager_inputs_of(f, id, pointers);
     for (uint32_t row = 0, times = fold__eager_times(f, id); row < times; row++) {
         const fold_op_call *call = fold__eager_set_call(f, id, &program, row);
@@ -17144,6 +17569,11 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
     if (!fold__op_of(f->model, program.op->op)->def.backward)
         return;
     float **pointers = (float **)(void *)(worker->scratch + fold__eager_floats(f, &program));
+    if (sig->whole) {
+        if (fold__aim_whole_back(f, worker, id, f->run->group))
+            fold__eager_whole(f, id, &program, pointers, 1);
+        return;
+    }
     pointers = fold__eager_inputs_of(f, id, pointers);
     int any = 0;
     for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
@@ -18364,6 +18794,8 @@ static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return fold__readable(f, x, who, operand);
 }
 
+static const float fold__no_values[1] = { 0 };
+
 /* Where a row lies of a list that is there, or of a node its values. A node may be a row of a list. */
 static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
 {
@@ -18416,7 +18848,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
         return NULL;
     }
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
-        return fold__values(f->model); /* of no rows: any address will do */
+        return fold__no_values; /* of no rows: any address will do */
     return fold__row_to_read(f, &operand, 0);
 }
 

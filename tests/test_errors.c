@@ -521,6 +521,12 @@ typedef struct given {
     X(NODE, fold_list_join, (f, g->nodes, g->n)) \
     X(NODE, fold_list_at, (f, node, g->n)) \
     X(VOID, fold_list_length, (f, node)) \
+    X(NODE, fold_list_take, (f, node, g->ints, g->n)) \
+    X(NODE, fold_list_sum_to, (f, node, g->ints, g->n)) \
+    X(NODE, fold_list_mean_to, (f, node, g->ints, g->n)) \
+    X(NODE, fold_list_max_to, (f, node, g->ints, g->n)) \
+    X(NODE, fold_list_attend_to, (f, node, node, g->ints, g->n)) \
+    X(NODE, fold_list_attention, (f, node, node, node, g->n, g->n)) \
     X(NODE, fold_list_pick, (f, node, g->ints)) \
     X(NODE, fold_list_softmax_xent, (f, node, g->ints)) \
     X(NODE, fold_list_hinge, (f, node, g->ints)) \
