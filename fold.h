@@ -325,7 +325,7 @@ typedef struct fold_ctx_desc {
                                and child-sum cells multiply a looked-up word once for all its occurrences.
                                Gradients are summed in another order than without, to the same bits in all
                                contexts with it. It pays where samples have much in common and cells are
-                               wide, costs 20 to 40 ns a node and splits batches: measure both */
+                               wide, costs some 15 ns a node and splits batches: measure both */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
                                groups whose working set is about this. 0: FOLD_GROUP_BYTES (1 MiB), or more
@@ -1419,6 +1419,21 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 #define FOLD__FALL
 #endif
 
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
+#define FOLD__INLINE static inline __attribute__((always_inline, unused))
+#define FOLD__NOINLINE __attribute__((noinline))
+#define FOLD__PREFETCH(address) __builtin_prefetch(address)
+#elif defined(_MSC_VER)
+#define FOLD__INLINE static __forceinline
+#define FOLD__NOINLINE __declspec(noinline)
+#else
+#define FOLD__INLINE static inline
+#define FOLD__NOINLINE
+#endif
+#ifndef FOLD__PREFETCH
+#define FOLD__PREFETCH(address) (void)(address)
+#endif
+
 #define FOLD__NONE 0xffffffffu
 #define FOLD__ALIGN 64u
 #define FOLD__PAGE 4096u
@@ -1729,12 +1744,14 @@ static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_sh
     return fold__min_size(at, size - 1);
 }
 
-FOLD_API float *fold_row(const fold_rows *rows, int row)
+/* Row `row` of rows that may be absent: NULL then. */
+FOLD__INLINE float *fold__row(const fold_rows *rows, int row)
 {
-    if (rows && rows->rows)
+    if (rows->rows)
         return rows->rows[row];
-    return rows && rows->base ? rows->base + (ptrdiff_t)row * rows->stride : NULL;
+    return rows->base ? rows->base + (ptrdiff_t)row * rows->stride : NULL;
 }
+FOLD_API float *fold_row(const fold_rows *rows, int row) { return rows ? fold__row(rows, row) : NULL; }
 static const fold_rows fold__no_rows = { NULL, 0, NULL };
 static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->rows; }
 
@@ -1753,21 +1770,6 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #pragma GCC push_options
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#endif
-
-#if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
-#define FOLD__INLINE static inline __attribute__((always_inline, unused))
-#define FOLD__NOINLINE __attribute__((noinline))
-#define FOLD__PREFETCH(address) __builtin_prefetch(address)
-#elif defined(_MSC_VER)
-#define FOLD__INLINE static __forceinline
-#define FOLD__NOINLINE __declspec(noinline)
-#else
-#define FOLD__INLINE static inline
-#define FOLD__NOINLINE
-#endif
-#ifndef FOLD__PREFETCH
-#define FOLD__PREFETCH(address) (void)(address)
 #endif
 
 #if (defined(__x86_64__) || defined(_M_X64)) && \
@@ -5475,22 +5477,22 @@ static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fol
     if (!same) {
         const fold__spread spread = fold__spread_to(&call->out_shape[0], shape);
         for (int row = 0; row < call->rows; row++) {
-            const float *const from[3] = { in[0] ? fold_row(first, row) : NULL,
-                                           in[1] ? fold_row(second, row) : NULL,
-                                           in[2] ? fold_row(third, row) : NULL };
-            fold__map_spread(map, fold_row(output, row), from, &spread, scalar);
+            const float *const from[3] = { in[0] ? fold__row(first, row) : NULL,
+                                           in[1] ? fold__row(second, row) : NULL,
+                                           in[2] ? fold__row(third, row) : NULL };
+            fold__map_spread(map, fold__row(output, row), from, &spread, scalar);
         }
         return;
     }
     const int spaced = !output->rows && !first->rows && !second->rows && !third->rows;
     if (call->rows == 1 || (spaced && output->stride == count && first->stride == count &&
                             second->stride == count && third->stride == count)) {
-        map(fold_row(output, 0), fold_row(first, 0), fold_row(second, 0), fold_row(third, 0), scalar,
+        map(fold__row(output, 0), fold__row(first, 0), fold__row(second, 0), fold__row(third, 0), scalar,
             (size_t)call->rows * (size_t)count, 1, NULL);
         return;
     }
     const fold_rows all[4] = { *output, *first, *second, *third };
-    map(fold_row(output, 0), fold_row(first, 0), fold_row(second, 0), fold_row(third, 0), scalar,
+    map(fold__row(output, 0), fold__row(first, 0), fold__row(second, 0), fold__row(third, 0), scalar,
         (size_t)count, (size_t)call->rows, all);
 }
 
@@ -5552,7 +5554,7 @@ static void fold__sum_chain(const fold__kernels *kernels, float *total, size_t s
 {
     kernels->map[FOLD__MAP_fill](total, NULL, NULL, NULL, 0, size, 1, NULL);
     for (int row = first; row < first + count; row++)
-        kernels->map[FOLD__MAP_add](total, total, fold_row(input, row) + at, NULL, 0, size, 1, NULL);
+        kernels->map[FOLD__MAP_add](total, total, fold__row(input, row) + at, NULL, 0, size, 1, NULL);
 }
 static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                             size_t at, int first, int count)
@@ -5626,9 +5628,9 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
         for (int row = 0; row < call->rows; row++) {
             const float *from[3];
             for (int operand = 0; operand < 3; operand++)
-                from[operand] = operands[operand] ? fold_row(operands[operand], row) : NULL;
+                from[operand] = operands[operand] ? fold__row(operands[operand], row) : NULL;
             fold__map_spread(map, call->scratch, from, &spread, scalar);
-            fold__sum_repeats(kernels, fold_row(&call->din[input], row), (size_t)fold__shape_size(own),
+            fold__sum_repeats(kernels, fold__row(&call->din[input], row), (size_t)fold__shape_size(own),
                               call->scratch, (size_t)fold__shape_size(out), &repeats);
         }
     }
@@ -5687,7 +5689,7 @@ static void fold__scalar_rows(const fold_op_call *call, fold__map_fn map, const 
 {
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++)
-        map(fold_row(output, row), fold_row(input, row), NULL, NULL,
+        map(fold__row(output, row), fold__row(input, row), NULL, NULL,
             fold__data_float(call->data[row * call->data_step]), count, 1, NULL);
 }
 static void fold__scale_forward(const fold_op_call *call)
@@ -5738,9 +5740,9 @@ static void fold__select_forward(const fold_op_call *call)
 {
     const int count = fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
-        const float *condition = fold_row(&call->in[0], row), *left = fold_row(&call->in[1], row),
-                    *right = fold_row(&call->in[2], row);
-        float *out = fold_row(&call->out[0], row);
+        const float *condition = fold__row(&call->in[0], row), *left = fold__row(&call->in[1], row),
+                    *right = fold__row(&call->in[2], row);
+        float *out = fold__row(&call->out[0], row);
         for (int element = 0; element < count; element++)
             out[element] = condition[element] > 0 ? left[element] : right[element];
     }
@@ -5752,8 +5754,8 @@ static void fold__select_backward(const fold_op_call *call)
         if (fold__absent(&call->din[side]))
             continue;
         for (int row = 0; row < call->rows; row++) {
-            const float *condition = fold_row(&call->in[0], row), *dout = fold_row(&call->dout[0], row);
-            float *din = fold_row(&call->din[side], row);
+            const float *condition = fold__row(&call->in[0], row), *dout = fold__row(&call->dout[0], row);
+            float *din = fold__row(&call->din[side], row);
             for (int element = 0; element < count; element++)
                 din[element] = side && (condition[element] > 0) == (side == 1) ? dout[element] : 0;
         }
@@ -5778,8 +5780,8 @@ static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output
     const uint64_t limit = (uint64_t)((double)rate * 4294967296.0);
     for (int row = 0; row < call->rows; row++) {
         const uint64_t key = call->data[row * call->data_step];
-        const float *from = fold_row(input, row);
-        float *to = fold_row(output, row);
+        const float *from = fold__row(input, row);
+        float *to = fold__row(output, row);
         for (int element = 0; element < count; element++)
             to[element] = (fold__mix64(key + (uint64_t)element * UINT64_C(0x9e3779b97f4a7c15)) >> 32) < limit
                               ? 0
@@ -5893,10 +5895,10 @@ static void fold__linear_forward(const fold_op_call *call)
         return;
     }
     for (int row = 0; row < call->rows; row++) {
-        fold_rows xr = { fold_row(&call->in[0], row), fold__shape_last(&call->in_shape[0]), NULL },
-                  yr = { fold_row(&call->out[0], row), count, NULL }, ir = init;
+        fold_rows xr = { fold__row(&call->in[0], row), fold__shape_last(&call->in_shape[0]), NULL },
+                  yr = { fold__row(&call->out[0], row), count, NULL }, ir = init;
         if (has_start) {
-            ir.base = fold_row(&call->in[call->n_in - 1], row);
+            ir.base = fold__row(&call->in[call->n_in - 1], row);
             ir.stride = count;
             ir.rows = NULL;
         }
@@ -5932,7 +5934,7 @@ static void fold__linear_backward(const fold_op_call *call)
     const int lines = fold__shape_lines(&call->in_shape[0]);
     if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* the rows it started from */
         for (int row = 0; row < call->rows; row++)
-            memcpy(fold_row(&call->din[segments], row), fold_row(&call->dout[0], row),
+            memcpy(fold__row(&call->din[segments], row), fold__row(&call->dout[0], row),
                    (size_t)fold__out_size(call) * sizeof(float));
     for (int segment = 0, from = call->attr[FOLD__LINEAR_ROW]; segment < segments; segment++) {
         const int width = fold__shape_last(&call->in_shape[segment]);
@@ -5945,8 +5947,8 @@ static void fold__linear_backward(const fold_op_call *call)
             fold__linear_dx(call, (size_t)call->rows * (size_t)lines, dy, dx, from, from + width);
         } else {
             for (int row = 0; row < call->rows; row++) {
-                const fold_rows dxr = { fold_row(&call->din[segment], row), width, NULL },
-                                dyr = { fold_row(&call->dout[0], row), count, NULL };
+                const fold_rows dxr = { fold__row(&call->din[segment], row), width, NULL },
+                                dyr = { fold__row(&call->dout[0], row), count, NULL };
                 fold__linear_dx(call, (size_t)lines, dyr, dxr, from, from + width);
             }
         }
@@ -5995,10 +5997,10 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
     for (size_t row = 0; row < groups; row++) {
         fold_rows xr = *input, dyr = *dy;
         if (lines > 1) {
-            xr.base = fold_row(input, (int)row);
+            xr.base = fold__row(input, (int)row);
             xr.stride = width;
             xr.rows = NULL;
-            dyr.base = fold_row(dy, (int)row);
+            dyr.base = fold__row(dy, (int)row);
             dyr.stride = call->attr[FOLD__LINEAR_OUT];
             dyr.rows = NULL;
         }
@@ -6043,7 +6045,7 @@ static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold
     for (size_t row = 0; row < rows; row++)
         for (int line = 0; line < lines; line++) {
             float *to = acc + share.from;
-            kernels->map[FOLD__MAP_add](to, to, fold_row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
+            kernels->map[FOLD__MAP_add](to, to, fold__row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
                                         0, (size_t)(share.to - share.from), 1, NULL);
         }
 }
@@ -6105,10 +6107,10 @@ static void fold__matmul_forward(const fold_op_call *call)
     int rows, inner, columns;
     fold__matmul_sizes(call, &rows, &inner, &columns);
     for (int row = 0; row < call->rows; row++) {
-        fold__matrix left = { fold_row(&call->in[0], row), inner, 1 },
-                     right = { fold_row(&call->in[1], row), columns, 1 };
+        fold__matrix left = { fold__row(&call->in[0], row), inner, 1 },
+                     right = { fold__row(&call->in[1], row), columns, 1 };
         fold__small_product(fold__engine_of(call)->kernels, rows, inner, columns, left, right,
-                            fold_row(&call->out[0], row), call->scratch);
+                            fold__row(&call->out[0], row), call->scratch);
     }
 }
 static void fold__matmul_backward(const fold_op_call *call)
@@ -6116,16 +6118,16 @@ static void fold__matmul_backward(const fold_op_call *call)
     int rows, inner, columns;
     fold__matmul_sizes(call, &rows, &inner, &columns);
     for (int row = 0; row < call->rows; row++) {
-        const float *dout = fold_row(&call->dout[0], row);
+        const float *dout = fold__row(&call->dout[0], row);
         if (!fold__absent(&call->din[0])) {
-            fold__matrix dy = { dout, columns, 1 }, bt = { fold_row(&call->in[1], row), 1, columns };
+            fold__matrix dy = { dout, columns, 1 }, bt = { fold__row(&call->in[1], row), 1, columns };
             fold__small_product(fold__engine_of(call)->kernels, rows, columns, inner, dy, bt,
-                                fold_row(&call->din[0], row), call->scratch);
+                                fold__row(&call->din[0], row), call->scratch);
         }
         if (!fold__absent(&call->din[1])) {
-            fold__matrix at = { fold_row(&call->in[0], row), 1, inner }, dy = { dout, columns, 1 };
+            fold__matrix at = { fold__row(&call->in[0], row), 1, inner }, dy = { dout, columns, 1 };
             fold__small_product(fold__engine_of(call)->kernels, inner, rows, columns, at, dy,
-                                fold_row(&call->din[1], row), call->scratch);
+                                fold__row(&call->din[1], row), call->scratch);
         }
     }
 }
@@ -6149,8 +6151,8 @@ static void fold__dot_forward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++)
-        fold_row(&call->out[0], row)[0] = fold__engine_of(call)->kernels->dot(
-            fold_row(&call->in[0], row), fold_row(&call->in[1], row), count);
+        fold__row(&call->out[0], row)[0] = fold__engine_of(call)->kernels->dot(
+            fold__row(&call->in[0], row), fold__row(&call->in[1], row), count);
 }
 static void fold__dot_backward(const fold_op_call *call)
 {
@@ -6158,8 +6160,8 @@ static void fold__dot_backward(const fold_op_call *call)
     for (int input = 0; input < 2; input++)
         for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++)
             FOLD__MAP(call, scale)
-    (fold_row(&call->din[input], row), fold_row(&call->in[1 - input], row), NULL, NULL,
-     fold_row(&call->dout[0], row)[0], count, 1, NULL);
+    (fold__row(&call->din[input], row), fold__row(&call->in[1 - input], row), NULL, NULL,
+     fold__row(&call->dout[0], row)[0], count, 1, NULL);
 }
 static const char *fold__infer_to_scalar(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
@@ -6235,7 +6237,7 @@ typedef struct fold__lines {
 } fold__lines;
 static float *fold__part_of(const fold_rows *rows, int row, size_t at)
 {
-    float *values = fold_row(rows, row);
+    float *values = fold__row(rows, row);
     return values ? values + at : NULL;
 }
 static void fold__each_lines(const fold_op_call *call, int backward, void (*over)(const fold__lines *lines))
@@ -6278,8 +6280,8 @@ static void fold__sum_axis_grad(const fold_op_call *call, int mean)
     const size_t inner = (size_t)axis.inner;
     const float factor = mean ? 1.0f / (float)axis.length : 1.0f;
     for (int row = 0; row < call->rows; row++) {
-        const float *dout = fold_row(&call->dout[0], row);
-        float *din = fold_row(&call->din[0], row);
+        const float *dout = fold__row(&call->dout[0], row);
+        float *din = fold__row(&call->din[0], row);
         for (int output = 0; output < axis.outer; output++, dout += inner)
             for (int repeat = 0; repeat < axis.length; repeat++, din += inner)
                 FOLD__MAP(call, scale)(din, dout, NULL, NULL, factor, inner, 1, NULL);
@@ -6450,8 +6452,8 @@ static void fold__softmax_forward(const fold_op_call *call)
                  lines = (size_t)fold__out_size(call) / count;
     for (int row = 0; row < call->rows; row++)
         for (size_t line = 0; line < lines; line++)
-            fold__softmax_row(fold__engine_of(call)->kernels, fold_row(&call->out[0], row) + line * count,
-                              fold_row(&call->in[0], row) + line * count, count);
+            fold__softmax_row(fold__engine_of(call)->kernels, fold__row(&call->out[0], row) + line * count,
+                              fold__row(&call->in[0], row) + line * count, count);
 }
 static void fold__softmax_backward(const fold_op_call *call)
 {
@@ -6459,9 +6461,9 @@ static void fold__softmax_backward(const fold_op_call *call)
                  lines = (size_t)fold__out_size(call) / count;
     for (int row = 0; row < call->rows; row++)
         for (size_t line = 0; line < lines; line++) {
-            const float *dout = fold_row(&call->dout[0], row) + line * count,
-                        *out = fold_row(&call->out[0], row) + line * count;
-            float *din = fold_row(&call->din[0], row) + line * count;
+            const float *dout = fold__row(&call->dout[0], row) + line * count,
+                        *out = fold__row(&call->out[0], row) + line * count;
+            float *din = fold__row(&call->din[0], row) + line * count;
             FOLD__MAP(call, shift)
             (din, dout, NULL, NULL, -fold__engine_of(call)->kernels->dot(dout, out, count), count, 1, NULL);
             FOLD__MAP(call, mul)(din, din, out, NULL, 0, count, 1, NULL);
@@ -6473,10 +6475,10 @@ static void fold__log_softmax_forward(const fold_op_call *call)
                  lines = (size_t)fold__out_size(call) / count;
     for (int row = 0; row < call->rows; row++)
         for (size_t line = 0; line < lines; line++) {
-            const float *in = fold_row(&call->in[0], row) + line * count;
+            const float *in = fold__row(&call->in[0], row) + line * count;
             const float log_sum = fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, count);
             FOLD__MAP(call, shift)
-            (fold_row(&call->out[0], row) + line * count, in, NULL, NULL, -log_sum, count, 1, NULL);
+            (fold__row(&call->out[0], row) + line * count, in, NULL, NULL, -log_sum, count, 1, NULL);
         }
 }
 static void fold__log_softmax_backward(const fold_op_call *call)
@@ -6485,12 +6487,12 @@ static void fold__log_softmax_backward(const fold_op_call *call)
                  lines = (size_t)fold__out_size(call) / count;
     for (int row = 0; row < call->rows; row++)
         for (size_t line = 0; line < lines; line++) {
-            const float *dout = fold_row(&call->dout[0], row) + line * count,
-                        *out = fold_row(&call->out[0], row) + line * count;
+            const float *dout = fold__row(&call->dout[0], row) + line * count,
+                        *out = fold__row(&call->out[0], row) + line * count;
             const float sum = fold__sum(fold__engine_of(call)->kernels, dout, count);
             FOLD__MAP(call, exp)(call->scratch, out, NULL, NULL, 0, count, 1, NULL);
             FOLD__MAP(call, axpy)
-            (fold_row(&call->din[0], row) + line * count, call->scratch, NULL, dout, -sum, count, 1, NULL);
+            (fold__row(&call->din[0], row) + line * count, call->scratch, NULL, dout, -sum, count, 1, NULL);
         }
 }
 
@@ -6528,11 +6530,11 @@ static void fold__layer_norm_forward(const fold_op_call *call)
                  lines = (size_t)fold__out_size(call) / count;
     for (int row = 0; row < call->rows; row++)
         for (size_t line = 0; line < lines; line++) {
-            float *out = fold_row(&call->out[0], row) + line * count;
-            const float *gain = fold_row(&call->in[1], row);
-            fold__standardise(call, out, fold_row(&call->in[0], row) + line * count, count);
+            float *out = fold__row(&call->out[0], row) + line * count;
+            const float *gain = fold__row(&call->in[1], row);
+            fold__standardise(call, out, fold__row(&call->in[0], row) + line * count, count);
             if (fold__centred(call))
-                FOLD__MAP(call, addmul)(out, out, gain, fold_row(&call->in[2], row), 0, count, 1, NULL);
+                FOLD__MAP(call, addmul)(out, out, gain, fold__row(&call->in[2], row), 0, count, 1, NULL);
             else
                 FOLD__MAP(call, mul)(out, out, gain, NULL, 0, count, 1, NULL);
         }
@@ -6559,24 +6561,24 @@ static void fold__layer_norm_backward(const fold_op_call *call)
     for (int row = 0; row < call->rows; row++) {
         for (int input = 1; input < call->n_in; input++)
             if (!fold__absent(&call->din[input]))
-                memset(fold_row(&call->din[input], row), 0, count * sizeof(float));
+                memset(fold__row(&call->din[input], row), 0, count * sizeof(float));
         for (size_t line = 0; line < lines; line++) {
-            const float *dout = fold_row(&call->dout[0], row) + line * count;
+            const float *dout = fold__row(&call->dout[0], row) + line * count;
             const float inverse =
-                fold__standardise(call, target, fold_row(&call->in[0], row) + line * count, count);
+                fold__standardise(call, target, fold__row(&call->in[0], row) + line * count, count);
             if (!fold__absent(&call->din[1])) {
-                float *dgain = fold_row(&call->din[1], row);
+                float *dgain = fold__row(&call->din[1], row);
                 FOLD__MAP(call, mul)(work, dout, target, NULL, 0, count, 1, NULL);
                 FOLD__MAP(call, add)(dgain, dgain, work, NULL, 0, count, 1, NULL);
             }
             if (fold__centred(call) && !fold__absent(&call->din[2])) {
-                float *dbias = fold_row(&call->din[2], row);
+                float *dbias = fold__row(&call->din[2], row);
                 FOLD__MAP(call, add)(dbias, dbias, dout, NULL, 0, count, 1, NULL);
             }
             if (fold__absent(&call->din[0]))
                 continue;
-            FOLD__MAP(call, mul)(work, dout, fold_row(&call->in[1], row), NULL, 0, count, 1, NULL);
-            fold__norm_line_grad(call, fold_row(&call->din[0], row) + line * count, target, work, inverse,
+            FOLD__MAP(call, mul)(work, dout, fold__row(&call->in[1], row), NULL, 0, count, 1, NULL);
+            fold__norm_line_grad(call, fold__row(&call->din[0], row) + line * count, target, work, inverse,
                                  count);
         }
     }
@@ -6621,7 +6623,7 @@ static void fold__list_total(const fold_op_call *call, int mean)
     FOLD__NO_CONTRACT
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
-        float *out = fold_row(&call->out[0], row);
+        float *out = fold__row(&call->out[0], row);
         const int first = call->list[row], last = call->list[row + 1];
         fold__sum_rows(fold__engine_of(call)->kernels, out, count, &call->in[0], first, last - first);
         if (mean && last > first)
@@ -6634,7 +6636,7 @@ static void fold__list_total_grad(const fold_op_call *call, int mean)
     for (int row = 0; row < call->rows; row++)
         for (int element = call->list[row]; element < call->list[row + 1]; element++)
             FOLD__MAP(call, scale)
-    (fold_row(&call->din[0], element), fold_row(&call->dout[0], row), NULL, NULL,
+    (fold__row(&call->din[0], element), fold__row(&call->dout[0], row), NULL, NULL,
      mean ? 1.0f / (float)(call->list[row + 1] - call->list[row]) : 1.0f, count, 1, NULL);
 }
 static void fold__sum_n_forward(const fold_op_call *call) { fold__list_total(call, 0); }
@@ -6645,13 +6647,13 @@ static void fold__max_n_forward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
-        float *out = fold_row(&call->out[0], row);
+        float *out = fold__row(&call->out[0], row);
         for (int element = call->list[row]; element < call->list[row + 1]; element++) {
             if (element == call->list[row])
-                FOLD__MAP(call, copy)(out, fold_row(&call->in[0], element), NULL, NULL, 0, count, 1, NULL);
+                FOLD__MAP(call, copy)(out, fold__row(&call->in[0], element), NULL, NULL, 0, count, 1, NULL);
             else
                 FOLD__MAP(call, max)
-            (out, fold_row(&call->in[0], element), out, NULL, 0, count, 1,
+            (out, fold__row(&call->in[0], element), out, NULL, 0, count, 1,
              NULL); /* a later one wins only when larger */
         }
     }
@@ -6660,12 +6662,12 @@ static void fold__max_n_backward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
-        const float *out = fold_row(&call->out[0], row), *dout = fold_row(&call->dout[0], row);
+        const float *out = fold__row(&call->out[0], row), *dout = fold__row(&call->dout[0], row);
         for (size_t column = 0; column < count; column++) {
             int found = 0;
             for (int element = call->list[row]; element < call->list[row + 1]; element++) {
-                const int here = !found && fold_row(&call->in[0], element)[column] == out[column];
-                fold_row(&call->din[0], element)[column] = here ? dout[column] : 0;
+                const int here = !found && fold__row(&call->in[0], element)[column] == out[column];
+                fold__row(&call->din[0], element)[column] = here ? dout[column] : 0;
                 found |= here;
             }
         }
@@ -6686,7 +6688,7 @@ static void fold__attend_load(const fold_op_call *call, fold__attention *over, i
     over->first = first;
     over->end = last - first < room ? last : first + room;
     for (int element = first; element < over->end; element++)
-        over->exps[element - first] = fold_row(&call->in[0], element)[0] - over->largest;
+        over->exps[element - first] = fold__row(&call->in[0], element)[0] - over->largest;
     FOLD__MAP(call, exp)
     (over->exps, over->exps, NULL, NULL, 0, (size_t)(over->end - first), 1, NULL);
 }
@@ -6698,7 +6700,7 @@ static void fold__attend_begin(const fold_op_call *call, fold__attention *over, 
     over->sum = 0;
     over->first = over->end = first;
     for (int element = first; element < last; element++) {
-        const float score = fold_row(&call->in[0], element)[0];
+        const float score = fold__row(&call->in[0], element)[0];
         over->largest = score > over->largest ? score : over->largest;
     }
     for (int element = first; element < last; element++) {
@@ -6719,13 +6721,13 @@ static void fold__attend_n_forward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
-        float *out = fold_row(&call->out[0], row);
+        float *out = fold__row(&call->out[0], row);
         fold__attention over;
         fold__attend_begin(call, &over, row);
         FOLD__MAP(call, fill)(out, NULL, NULL, NULL, 0, count, 1, NULL);
         for (int element = call->list[row]; element < call->list[row + 1]; element++)
             FOLD__MAP(call, axpy)
-        (out, fold_row(&call->in[1], element), NULL, out, fold__attend_weight(call, &over, row, element),
+        (out, fold__row(&call->in[1], element), NULL, out, fold__attend_weight(call, &over, row, element),
          count, 1, NULL);
     }
 }
@@ -6734,20 +6736,20 @@ static void fold__attend_n_backward(const fold_op_call *call)
     FOLD__NO_CONTRACT
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
-        const float *out = fold_row(&call->out[0], row), *dout = fold_row(&call->dout[0], row);
+        const float *out = fold__row(&call->out[0], row), *dout = fold__row(&call->dout[0], row);
         const float mean = fold__engine_of(call)->kernels->dot(dout, out, count);
         fold__attention over;
         fold__attend_begin(call, &over, row);
         for (int element = call->list[row]; element < call->list[row + 1]; element++) {
             const float share = fold__attend_weight(call, &over, row, element);
             if (!fold__absent(&call->din[0]))
-                fold_row(&call->din[0], element)[0] =
+                fold__row(&call->din[0], element)[0] =
                     share *
-                    (fold__engine_of(call)->kernels->dot(dout, fold_row(&call->in[1], element), count) -
+                    (fold__engine_of(call)->kernels->dot(dout, fold__row(&call->in[1], element), count) -
                      mean);
             if (!fold__absent(&call->din[1]))
                 FOLD__MAP(call, scale)
-                (fold_row(&call->din[1], element), dout, NULL, NULL, share, count, 1, NULL);
+                (fold__row(&call->din[1], element), dout, NULL, NULL, share, count, 1, NULL);
         }
     }
 }
@@ -6791,13 +6793,14 @@ static void fold__concat_forward(const fold_op_call *call)
 {
     for (int input = 0; input < call->n_in; input++)
         for (int row = 0; row < call->rows; row++)
-            fold__concat_part(call, fold_row(&call->out[0], row), fold_row(&call->in[input], row), input, 0);
+            fold__concat_part(call, fold__row(&call->out[0], row), fold__row(&call->in[input], row), input,
+                              0);
 }
 static void fold__concat_backward(const fold_op_call *call)
 {
     for (int input = 0; input < call->n_in; input++)
         for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++)
-            fold__concat_part(call, fold_row(&call->dout[0], row), fold_row(&call->din[input], row), input,
+            fold__concat_part(call, fold__row(&call->dout[0], row), fold__row(&call->din[input], row), input,
                               1);
 }
 
@@ -6827,13 +6830,13 @@ static void fold__slice_lines(const fold_op_call *call, float *whole, float *par
 static void fold__slice_forward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
-        fold__slice_lines(call, fold_row(&call->in[0], row), fold_row(&call->out[0], row), 0);
+        fold__slice_lines(call, fold__row(&call->in[0], row), fold__row(&call->out[0], row), 0);
 }
 static void fold__slice_backward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++) {
-        memset(fold_row(&call->din[0], row), 0, (size_t)fold__in_size(call, 0) * sizeof(float));
-        fold__slice_lines(call, fold_row(&call->din[0], row), fold_row(&call->dout[0], row), 1);
+        memset(fold__row(&call->din[0], row), 0, (size_t)fold__in_size(call, 0) * sizeof(float));
+        fold__slice_lines(call, fold__row(&call->din[0], row), fold__row(&call->dout[0], row), 1);
     }
 }
 
@@ -6877,26 +6880,26 @@ static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, const 
 static void fold__transpose_forward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
-        fold__swap_axes(&call->in_shape[0], call->attr, fold_row(&call->in[0], row),
-                        fold_row(&call->out[0], row));
+        fold__swap_axes(&call->in_shape[0], call->attr, fold__row(&call->in[0], row),
+                        fold__row(&call->out[0], row));
 }
 static void fold__transpose_backward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
-        fold__swap_axes(&call->out_shape[0], call->attr, fold_row(&call->dout[0], row),
-                        fold_row(&call->din[0], row));
+        fold__swap_axes(&call->out_shape[0], call->attr, fold__row(&call->dout[0], row),
+                        fold__row(&call->din[0], row));
 }
 
 static void fold__pick_forward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
-        fold_row(&call->out[0], row)[0] = fold_row(&call->in[0], row)[call->data[row * call->data_step]];
+        fold__row(&call->out[0], row)[0] = fold__row(&call->in[0], row)[call->data[row * call->data_step]];
 }
 static void fold__pick_backward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++) {
-        memset(fold_row(&call->din[0], row), 0, (size_t)fold__in_size(call, 0) * sizeof(float));
-        fold_row(&call->din[0], row)[call->data[row * call->data_step]] = fold_row(&call->dout[0], row)[0];
+        memset(fold__row(&call->din[0], row), 0, (size_t)fold__in_size(call, 0) * sizeof(float));
+        fold__row(&call->din[0], row)[call->data[row * call->data_step]] = fold__row(&call->dout[0], row)[0];
     }
 }
 
@@ -6913,8 +6916,8 @@ static void fold__softmax_xent_forward(const fold_op_call *call)
     FOLD__NO_CONTRACT
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        const float *in = fold_row(&call->in[0], row);
-        fold_row(&call->out[0], row)[0] =
+        const float *in = fold__row(&call->in[0], row);
+        fold__row(&call->out[0], row)[0] =
             fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, count) -
             in[call->data[row * call->data_step]];
     }
@@ -6924,10 +6927,10 @@ static void fold__softmax_xent_backward(const fold_op_call *call)
     FOLD__NO_CONTRACT
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        float *din = fold_row(&call->din[0], row);
-        fold__softmax_row(fold__engine_of(call)->kernels, din, fold_row(&call->in[0], row), count);
+        float *din = fold__row(&call->din[0], row);
+        fold__softmax_row(fold__engine_of(call)->kernels, din, fold__row(&call->in[0], row), count);
         din[call->data[row * call->data_step]] -= 1.0f;
-        FOLD__MAP(call, scale)(din, din, NULL, NULL, fold_row(&call->dout[0], row)[0], count, 1, NULL);
+        FOLD__MAP(call, scale)(din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count, 1, NULL);
     }
 }
 static void fold__softmax_kl_forward(const fold_op_call *call)
@@ -6935,7 +6938,7 @@ static void fold__softmax_kl_forward(const fold_op_call *call)
     FOLD__NO_CONTRACT
     const int count = fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        const float *in = fold_row(&call->in[0], row), *target = fold_row(&call->in[1], row);
+        const float *in = fold__row(&call->in[0], row), *target = fold__row(&call->in[1], row);
         const float log_sum =
             fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, (size_t)count);
         FOLD__MAP(call, log)(call->scratch, target, NULL, NULL, 0, (size_t)count, 1, NULL);
@@ -6943,7 +6946,7 @@ static void fold__softmax_kl_forward(const fold_op_call *call)
         for (int class_index = 0; class_index < count; class_index++)
             if (target[class_index] > 0)
                 loss += target[class_index] * (call->scratch[class_index] - (in[class_index] - log_sum));
-        fold_row(&call->out[0], row)[0] = loss;
+        fold__row(&call->out[0], row)[0] = loss;
     }
 }
 static void fold__softmax_kl_backward(const fold_op_call *call)
@@ -6951,9 +6954,9 @@ static void fold__softmax_kl_backward(const fold_op_call *call)
     FOLD__NO_CONTRACT
     const int count = fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        const float *target = fold_row(&call->in[1], row), dout = fold_row(&call->dout[0], row)[0];
-        float *din = fold_row(&call->din[0], row);
-        fold__softmax_row(fold__engine_of(call)->kernels, din, fold_row(&call->in[0], row), (size_t)count);
+        const float *target = fold__row(&call->in[1], row), dout = fold__row(&call->dout[0], row)[0];
+        float *din = fold__row(&call->din[0], row);
+        fold__softmax_row(fold__engine_of(call)->kernels, din, fold__row(&call->in[0], row), (size_t)count);
         const float total = fold__sum(fold__engine_of(call)->kernels, target, (size_t)count);
         for (int class_index = 0; class_index < count; class_index++)
             din[class_index] = (din[class_index] * total - target[class_index]) * dout;
@@ -6964,9 +6967,9 @@ static void fold__bce_forward(const fold_op_call *call)
     FOLD__NO_CONTRACT
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        const float *in = fold_row(&call->in[0], row), *target = fold_row(&call->in[1], row);
+        const float *in = fold__row(&call->in[0], row), *target = fold__row(&call->in[1], row);
         FOLD__MAP(call, softplus)(call->scratch, in, NULL, NULL, 0, count, 1, NULL);
-        fold_row(&call->out[0], row)[0] = fold__sum(fold__engine_of(call)->kernels, call->scratch, count) -
+        fold__row(&call->out[0], row)[0] = fold__sum(fold__engine_of(call)->kernels, call->scratch, count) -
                                           fold__engine_of(call)->kernels->dot(in, target, count);
     }
 }
@@ -6974,10 +6977,10 @@ static void fold__bce_backward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        float *din = fold_row(&call->din[0], row);
-        FOLD__MAP(call, sigmoid)(din, fold_row(&call->in[0], row), NULL, NULL, 0, count, 1, NULL);
-        FOLD__MAP(call, sub)(din, din, fold_row(&call->in[1], row), NULL, 0, count, 1, NULL);
-        FOLD__MAP(call, scale)(din, din, NULL, NULL, fold_row(&call->dout[0], row)[0], count, 1, NULL);
+        float *din = fold__row(&call->din[0], row);
+        FOLD__MAP(call, sigmoid)(din, fold__row(&call->in[0], row), NULL, NULL, 0, count, 1, NULL);
+        FOLD__MAP(call, sub)(din, din, fold__row(&call->in[1], row), NULL, 0, count, 1, NULL);
+        FOLD__MAP(call, scale)(din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count, 1, NULL);
     }
 }
 static void fold__squared_error_forward(const fold_op_call *call)
@@ -6985,8 +6988,8 @@ static void fold__squared_error_forward(const fold_op_call *call)
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
         FOLD__MAP(call, sub)
-        (call->scratch, fold_row(&call->in[0], row), fold_row(&call->in[1], row), NULL, 0, count, 1, NULL);
-        fold_row(&call->out[0], row)[0] =
+        (call->scratch, fold__row(&call->in[0], row), fold__row(&call->in[1], row), NULL, 0, count, 1, NULL);
+        fold__row(&call->out[0], row)[0] =
             fold__engine_of(call)->kernels->dot(call->scratch, call->scratch, count);
     }
 }
@@ -6997,14 +7000,14 @@ static void fold__difference_backward(const fold_op_call *call,
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int input = 0; input < 2; input++)
         for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++) {
-            float *din = fold_row(&call->din[input], row);
+            float *din = fold__row(&call->din[input], row);
             FOLD__MAP(call, sub)
-            (call->scratch, fold_row(&call->in[0], row), fold_row(&call->in[1], row), NULL, 0, count, 1,
+            (call->scratch, fold__row(&call->in[0], row), fold__row(&call->in[1], row), NULL, 0, count, 1,
              NULL);
             slope(call, count, call->scratch);
             FOLD__MAP(call, scale)
             (din, call->scratch, NULL, NULL,
-             input ? -fold_row(&call->dout[0], row)[0] : fold_row(&call->dout[0], row)[0], count, 1, NULL);
+             input ? -fold__row(&call->dout[0], row)[0] : fold__row(&call->dout[0], row)[0], count, 1, NULL);
         }
 }
 static void fold__squared_slope(const fold_op_call *call, size_t count, float *din)
@@ -7021,14 +7024,14 @@ static void fold__huber_forward(const fold_op_call *call)
     const int count = fold__in_size(call, 0);
     const float delta = fold__attr_float(call->attr[0]);
     for (int row = 0; row < call->rows; row++) {
-        const float *left = fold_row(&call->in[0], row), *right = fold_row(&call->in[1], row);
+        const float *left = fold__row(&call->in[0], row), *right = fold__row(&call->in[1], row);
         for (int element = 0; element < count; element++) {
             const float difference = left[element] - right[element],
                         size = difference < 0 ? -difference : difference;
             call->scratch[element] =
                 size <= delta ? 0.5f * difference * difference : delta * (size - 0.5f * delta);
         }
-        fold_row(&call->out[0], row)[0] =
+        fold__row(&call->out[0], row)[0] =
             fold__sum(fold__engine_of(call)->kernels, call->scratch, (size_t)count);
     }
 }
@@ -7047,7 +7050,7 @@ static void fold__hinge_forward(const fold_op_call *call)
     FOLD__NO_CONTRACT
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        const float *in = fold_row(&call->in[0], row);
+        const float *in = fold__row(&call->in[0], row);
         const size_t label = (size_t)call->data[row * call->data_step];
         float loss = 0;
         for (size_t class_index = 0; class_index < count; class_index++) {
@@ -7055,7 +7058,7 @@ static void fold__hinge_forward(const fold_op_call *call)
             if (class_index != label && margin > 0)
                 loss += margin;
         }
-        fold_row(&call->out[0], row)[0] = loss;
+        fold__row(&call->out[0], row)[0] = loss;
     }
 }
 static void fold__hinge_backward(const fold_op_call *call)
@@ -7063,9 +7066,9 @@ static void fold__hinge_backward(const fold_op_call *call)
     FOLD__NO_CONTRACT
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        const float *in = fold_row(&call->in[0], row), dout = fold_row(&call->dout[0], row)[0];
+        const float *in = fold__row(&call->in[0], row), dout = fold__row(&call->dout[0], row)[0];
         const size_t label = (size_t)call->data[row * call->data_step];
-        float *din = fold_row(&call->din[0], row), violations = 0;
+        float *din = fold__row(&call->din[0], row), violations = 0;
         for (size_t class_index = 0; class_index < count; class_index++) {
             const int counts = class_index != label && 1.0f + in[class_index] - in[label] > 0;
             din[class_index] = counts ? dout : 0;
@@ -7489,14 +7492,14 @@ static void fold__conv_forward(const fold_op_call *call)
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (int row = 0; row < call->rows; row++)
         (call->attr[FOLD__FILTER_OUT] ? fold__dense_forward : fold__depthwise_forward)(
-            call, &filter, fold_row(&call->in[0], row), fold_row(&call->out[0], row));
+            call, &filter, fold__row(&call->in[0], row), fold__row(&call->out[0], row));
 }
 static void fold__conv_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (int row = 0; row < call->rows && !fold__absent(&call->din[0]); row++)
         (call->attr[FOLD__FILTER_OUT] ? fold__dense_dx : fold__depthwise_dx)(
-            call, &filter, fold_row(&call->dout[0], row), fold_row(&call->din[0], row));
+            call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 /* acc continues as a chain over the positions of the rows in order; dy begins at the first of the columns. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
@@ -7505,7 +7508,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (size_t row = 0; row < rows; row++)
         (call->attr[FOLD__FILTER_OUT] ? fold__dense_weight_grad : fold__depthwise_weight_grad)(
-            call, &filter, fold_row(input, (int)row), fold_row(dy, (int)row), share, acc);
+            call, &filter, fold__row(input, (int)row), fold__row(dy, (int)row), share, acc);
 }
 
 /* -- pools */
@@ -7515,8 +7518,8 @@ static void fold__max_pool_forward(const fold_op_call *call)
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (int row = 0; row < call->rows; row++)
         for (int line = 0; line < filter.lines; line++) {
-            const float *in = fold_row(&call->in[0], row);
-            float *out = fold_row(&call->out[0], row);
+            const float *in = fold__row(&call->in[0], row);
+            float *out = fold__row(&call->out[0], row);
             fold_rows to = fold__tap_out(&filter, out, line, 0);
             fold__map_pixels(FOLD__MAP(call, fill), filter.columns, filter.channels, to, to, to, to,
                              -(float)HUGE_VAL);
@@ -7532,9 +7535,9 @@ static void fold__max_pool_forward(const fold_op_call *call)
 /* A line's gradient rests in scratch and goes tap by tap to values that are no smaller than the largest. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
-    const float *in = fold_row(&call->in[0], row), *out = fold_row(&call->out[0], row);
-    const float *dout = fold_row(&call->dout[0], row);
-    float *din = fold_row(&call->din[0], row);
+    const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
+    const float *dout = fold__row(&call->dout[0], row);
+    float *din = fold__row(&call->din[0], row);
     const size_t floats = (size_t)filter->columns * (size_t)filter->channels;
     float *rest = call->scratch, *passed = rest + floats;
     memcpy(rest, fold__tap_out(filter, dout, line, 0).base, floats * sizeof *rest);
@@ -7557,7 +7560,7 @@ static void fold__max_pool_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (int row = 0; row < call->rows; row++) {
-        memset(fold_row(&call->din[0], row), 0, (size_t)fold__in_size(call, 0) * sizeof(float));
+        memset(fold__row(&call->din[0], row), 0, (size_t)fold__in_size(call, 0) * sizeof(float));
         for (int line = 0; line < filter.lines; line++)
             fold__max_pool_line(call, &filter, row, line);
     }
@@ -7591,14 +7594,14 @@ static void fold__mean_pool_forward(const fold_op_call *call)
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (int row = 0; row < call->rows; row++)
         for (int line = 0; line < filter.lines; line++) {
-            const fold_rows to = fold__tap_out(&filter, fold_row(&call->out[0], row), line, 0);
+            const fold_rows to = fold__tap_out(&filter, fold__row(&call->out[0], row), line, 0);
             fold__map_pixels(FOLD__MAP(call, fill), filter.columns, filter.channels, to, to, to, to, 0);
             for (int tap = 0; tap < filter.tall * filter.wide; tap++) {
                 const fold__tap at = fold__tap_of(&filter, line, 0, filter.columns, tap);
                 const fold_rows sum = fold__tap_out(&filter, to.base, 0, at.first);
                 if (at.count > 0)
                     fold__map_pixels(FOLD__MAP(call, add), at.count, filter.channels, sum, sum,
-                                     fold__tap_in(&filter, fold_row(&call->in[0], row), &at), sum, 0);
+                                     fold__tap_in(&filter, fold__row(&call->in[0], row), &at), sum, 0);
             }
             fold__divide_line(call, &filter, line, to, to);
         }
@@ -7608,8 +7611,8 @@ static void fold__mean_pool_backward(const fold_op_call *call)
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     const fold_rows part = fold__tap_out(&filter, call->scratch, 0, 0);
     for (int row = 0; row < call->rows; row++) {
-        const float *dout = fold_row(&call->dout[0], row);
-        float *din = fold_row(&call->din[0], row);
+        const float *dout = fold__row(&call->dout[0], row);
+        float *din = fold__row(&call->din[0], row);
         memset(din, 0, (size_t)fold__in_size(call, 0) * sizeof(float));
         for (int line = 0; line < filter.lines; line++) {
             fold__divide_line(call, &filter, line, part, fold__tap_out(&filter, dout, line, 0));
@@ -7634,17 +7637,17 @@ static void fold__list_take_forward(const fold_op_call *call)
     const int *index = fold__engine_of(call)->index;
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++)
-        memcpy(fold_row(&call->out[0], row), fold_row(&call->in[0], index[row]), count * sizeof(float));
+        memcpy(fold__row(&call->out[0], row), fold__row(&call->in[0], index[row]), count * sizeof(float));
 }
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < engine->lengths[0]; row++)
-        memset(fold_row(&call->din[0], row), 0, count * sizeof(float));
+        memset(fold__row(&call->din[0], row), 0, count * sizeof(float));
     for (int row = 0; row < call->rows; row++) {
-        float *sum = fold_row(&call->din[0], engine->index[row]);
-        FOLD__MAP(call, add)(sum, sum, fold_row(&call->dout[0], row), NULL, 0, count, 1, NULL);
+        float *sum = fold__row(&call->din[0], engine->index[row]);
+        FOLD__MAP(call, add)(sum, sum, fold__row(&call->dout[0], row), NULL, 0, count, 1, NULL);
     }
 }
 
@@ -8538,6 +8541,7 @@ FOLD_API void fold_grads_clear(fold_model *m)
     KEEP(DATA, float, data)                  /* copied inputs, kept values and gradients */               \
     KEEP(PARAM_NODES, uint32_t, param_nodes) /* for every parameter its node, plain and shared */         \
     KEEP(TWINS, uint32_t, twins)             /* hash table of nodes: identical calls */                   \
+    KEEP(READERS, uint32_t, readers)         /* with dedupe: the first call whose last operand a node is */ \
     KEEP(FOUND, fold__found, found)          /* ranges of nodes that samples share by merging */          \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads)                                                         \
     KEEP(STEPS, fold_node, steps)        /* of an unrolled layer while it is recorded */                  \
@@ -8803,6 +8807,8 @@ struct fold_ctx {
     uint32_t n_kept_grads;
     uint32_t twins_used;
     uint32_t twins_size;
+    uint32_t readers_size;
+    uint64_t word_cells; /* with dedupe: which cells were given words, by their ids modulo 64 */
     uint32_t n_found;
     int kept_concats;      /* some gradient is kept of a concatenation */
     uint32_t done_version; /* of the model, when kept values were computed */
@@ -9915,26 +9921,58 @@ static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request);
 
-/* With the dedupe flag: the earlier node that is the same call with the same operands and data, or 0. */
+/* Whether two nodes are the same call with the same operands and data, or the same leaf. */
+static int fold__is_twin(const fold_ctx *f, uint32_t left, uint32_t right)
+{
+    const uint32_t left_edge = f->first_edge[left], right_edge = f->first_edge[right];
+    const uint32_t count = f->first_edge[right + 1] - right_edge;
+    if (f->sig[left] != f->sig[right] || f->node_data[left] != f->node_data[right] ||
+        fold__kind_of(f, left) != fold__kind_of(f, right) || f->shape[left] != f->shape[right] ||
+        fold__is_list(f, left) != fold__is_list(f, right) ||
+        f->first_edge[left + 1] - left_edge != count)
+        return 0;
+    uint32_t differ = 0;
+    for (uint32_t edge = 0; edge < count; edge++)
+        differ |= (f->edge_source[left_edge + edge] ^ f->edge_source[right_edge + edge]) |
+                  (f->edge_offset[left_edge + edge] ^ f->edge_offset[right_edge + edge]);
+    return !differ;
+}
+
+/* The operand of a call that was recorded last; 0: it has none. */
+static uint32_t fold__last_operand(const fold_ctx *f, uint32_t id)
+{
+    uint32_t last = 0;
+    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
+        last = f->edge_source[edge] > last ? f->edge_source[edge] : last;
+    return last;
+}
+
+static uint32_t fold__twin_hash(const fold_ctx *f, uint32_t id)
+{
+    const uint32_t first = f->first_edge[id], count = f->first_edge[id + 1] - first;
+    return (fold__hash_words(f->edge_source + first, count) * 31u +
+            fold__hash_words(f->edge_offset + first, count) + f->sig[id] * 0x9e3779b1u +
+            fold__kind_of(f, id)) ^
+           (uint32_t)fold__mix64(f->node_data[id]);
+}
+
+/* With the dedupe flag: the earlier node that is the same call with the same operands and data, or 0. Most
+   calls are the first that read their last operand, so that none before them can be the same: those are only
+   noted with the operand. The others, and leaves, are found in a hash table. */
 static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
 {
-    uint32_t *table = f->twins;
-    const uint32_t mask = f->twins_size - 1;
-    const uint32_t first = f->first_edge[id], count = f->n_edges - first, kind = fold__kind_of(f, id);
-    uint32_t hash = fold__hash_words(f->edge_source + first, count) * 31u +
-                    fold__hash_words(f->edge_offset + first, count) + f->sig[id] * 0x9e3779b1u + kind;
-    hash ^= (uint32_t)fold__mix64(f->node_data[id]);
-    for (hash &= mask; table[hash]; hash = (hash + 1) & mask) {
-        const uint32_t twin = table[hash], twin_first = f->first_edge[twin];
-        if (f->sig[twin] == f->sig[id] && f->node_data[twin] == f->node_data[id] &&
-            fold__kind_of(f, twin) == kind && f->shape[twin] == f->shape[id] &&
-            f->first_edge[twin + 1] - twin_first == count &&
-            (!count ||
-             (!memcmp(f->edge_source + twin_first, f->edge_source + first, count * sizeof *f->edge_source) &&
-              !memcmp(f->edge_offset + twin_first, f->edge_offset + first, count * sizeof *f->edge_offset))))
-            return twin;
+    const uint32_t last = fold__last_operand(f, id), mask = f->twins_size - 1;
+    if (last && !f->readers[last]) {
+        f->readers[last] = id;
+        return 0;
     }
-    table[hash] = id;
+    if (last && fold__is_twin(f, f->readers[last], id))
+        return f->readers[last];
+    uint32_t at = fold__twin_hash(f, id) & mask;
+    for (; f->twins[at]; at = (at + 1) & mask)
+        if (fold__is_twin(f, f->twins[at], id))
+            return f->twins[at];
+    f->twins[at] = id;
     f->twins_used++;
     return 0;
 }
@@ -9945,30 +9983,40 @@ static void fold__fill_twins(fold_ctx *f, uint32_t size)
     f->twins_size = size;
     f->twins_used = 0;
     memset(f->twins, 0, size * sizeof(uint32_t));
-    const uint32_t edges = f->n_edges;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        const uint32_t kind = fold__kind_of(f, id);
         if (f->sig[id] && fold__node_sig(f, id)->tag_cell)
             continue;
-        if (kind != FOLD__OP && kind != FOLD__LOOKUP && !f->sig[id])
-            continue;
-        f->n_edges = f->first_edge[id + 1];
-        fold__find_twin(f, id);
+        if (f->sig[id] || fold__kind_of(f, id) == FOLD__LOOKUP)
+            fold__find_twin(f, id);
     }
-    f->n_edges = edges;
 }
 
-/* The table of twins is at most half full. */
-static int fold__twins_ready(fold_ctx *f)
+static FOLD__NOINLINE int fold__grow_twins(fold_ctx *f)
 {
-    if (f->twins_used * 2 < f->twins_size)
-        return 1;
     const uint32_t size = f->twins_size ? f->twins_size * 2 : (uint32_t)FOLD__LEAST_TWINS;
     if (!fold__need(f, FOLD__ARRAY_TWINS, size, sizeof(uint32_t)))
         return 0;
     fold__renew(f);
     fold__fill_twins(f, size);
     return 1;
+}
+static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
+{
+    const uint32_t old = f->readers_size;
+    const uint32_t size = fold__table_for(FOLD__LEAST_TWINS, f->n_nodes / 2 + 1);
+    if (!fold__need(f, FOLD__ARRAY_READERS, size, sizeof(uint32_t)))
+        return 0;
+    fold__renew(f);
+    memset(f->readers + old, 0, (size - old) * sizeof(uint32_t));
+    f->readers_size = size;
+    return 1;
+}
+
+/* Makes room for one more twin: the table is at most half full, and every node can have a reader. */
+FOLD__INLINE int fold__twins_ready(fold_ctx *f)
+{
+    return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
+           (f->twins_used * 2 < f->twins_size || fold__grow_twins(f));
 }
 
 /* Nodes [first, last] of the recording that were found when they were asked for again, most often by another
@@ -10375,7 +10423,8 @@ static void fold__reset(fold_ctx *f)
     memset(&f->frame, 0, sizeof f->frame);
     if (f->dedupe && f->twins)
         memset(f->twins, 0, f->twins_size * sizeof(uint32_t));
-    f->twins_used = 0;
+    f->twins_used = f->readers_size = 0;
+    f->word_cells = 0;
     if (f->param_nodes)
         memset(f->param_nodes, 0, f->arrays[FOLD__ARRAY_PARAM_NODES].capacity);
     fold__new_epoch(f);
@@ -10530,10 +10579,12 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
 
 static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, const char *who)
 {
-    fold__param_data *data = f ? fold__param_of(f->model, param) : NULL;
-    if (!data && !fold__broken(f))
+    if (fold__broken(f))
+        return NULL;
+    fold__param_data *data = fold__param_of(f->model, param);
+    if (!data)
         fold__fail(f, FOLD_BAD_HANDLE, "%s: not a parameter of this context's model", who);
-    return fold__broken(f) ? NULL : data;
+    return data;
 }
 
 /* The shape of a table's rows, remembered until another table is looked into. */
@@ -12749,9 +12800,9 @@ typedef struct fold__turn {
     uint8_t forward, backward, tiled;
     uint8_t for_elements; /* only list elements need it */
     uint8_t is_list;      /* it takes a list of elements for each row */
-    uint8_t data;         /* it reads data of each row */
     uint8_t finishes;     /* mask of outputs whose gradients are put together before */
     const fold__op_row *op;
+    const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
     void (*run)(const fold_op_call *call);
     void (*run_back)(const fold_op_call *call);
     fold__spot *in, *out, *dout, *din; /* its operands, results and their gradients */
@@ -13193,33 +13244,44 @@ static int fold__slot_shared(const fold__slots *slots, int slot)
     return slot < slots->sig->n_in && (slots->sig->shared >> slot & 1);
 }
 
-/* Whether a call passes gradients by one of its edges. */
-static FOLD__NOINLINE int fold__edge_passes(const fold_ctx *f, uint32_t id, uint32_t edge)
+/* Whether a call passes some of its operands no gradient. */
+static int fold__stops_some(const fold_ctx *f, uint32_t id)
+{
+    const fold__sig *sig = fold__node_sig(f, id);
+    return sig->differentiable != (1ull << (sig->n_in + sig->n_list)) - 1;
+}
+
+/* Marks what gets a gradient from such a call. */
+static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
 {
     const fold__slots slots = fold__slots_of(f, id);
-    int slot = (int)(edge - slots.first_edge);
-    if (slot >= slots.sig->n_in)
-        slot = slots.sig->n_in + (int)((edge - slots.first_edge - slots.sig->n_in) / slots.edges);
-    return (int)(slots.sig->differentiable >> slot & 1);
+    for (int slot = 0; slot < fold__n_slots(&slots); slot++) {
+        const uint32_t first = fold__slot_first(&slots, slot);
+        for (uint32_t edge = 0; edge < fold__slot_edges(&slots, slot); edge++)
+            if (slots.sig->differentiable >> slot & 1)
+                fold__need_value(f, f->edge_source[first + edge], FOLD__BEARS);
+    }
 }
 
 /* Marks what a running call reads, and notes it as the last reader outside the tail where it is. */
 static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
-    const fold__sig *sig = &f->sigs[f->sig[id]];
-    const int some_stop = run->backward && sig->differentiable != (1ull << (sig->n_in + sig->n_list)) - 1;
+    const int some_stop = run->backward && fold__stops_some(f, id);
     const int tail = fold__is_tail(f, id);
-    const uint8_t how = run->state[id] & FOLD__PASSED, marks = (uint8_t)(tail ? how : how | FOLD__INNER);
+    const uint8_t how = run->state[id] & (some_stop ? FOLD__PASSED & ~FOLD__BEARS : FOLD__PASSED);
+    const uint8_t marks = (uint8_t)(tail ? how : how | FOLD__INNER);
+    const uint32_t reader = tail ? 0 : id;
+    if (some_stop && (run->state[id] & FOLD__BEARS))
+        fold__mark_passed(f, id);
     if (tail) {
         run->state[id] |= FOLD__TAIL;
         run->counts.tail = 1;
     }
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
-        const uint8_t lost = some_stop && !fold__edge_passes(f, id, edge) ? FOLD__BEARS : 0;
-        const uint32_t from = fold__need_value(f, f->edge_source[edge], marks & (uint8_t)~lost);
-        if (!tail && run->reach[from] < id)
-            run->reach[from] = id;
+        const uint32_t from = fold__need_value(f, f->edge_source[edge], marks);
+        if (run->reach[from] < reader)
+            run->reach[from] = reader;
     }
 }
 
@@ -13236,15 +13298,16 @@ static void fold__mark_head(fold_ctx *f, uint32_t id)
 /* Marks a call as its outputs are marked; its last reader is the last of theirs. */
 static void fold__gather_outputs(const fold_ctx *f, uint32_t id)
 {
-    fold__run *run = f->run;
+    uint8_t *state = f->run->state;
+    uint32_t *reach = f->run->reach;
     const uint32_t end = id + f->sigs[f->sig[id]].n_out;
     for (uint32_t out_id = id + 1; out_id < end; out_id++) {
-        run->state[id] |= run->state[out_id];
-        if (run->reach[out_id] > run->reach[id])
-            run->reach[id] = run->reach[out_id];
+        state[id] |= state[out_id];
+        if (reach[out_id] > reach[id])
+            reach[id] = reach[out_id];
     }
-    for (uint32_t out_id = id + 1; out_id < end && (run->state[id] & FOLD__HEAD); out_id++)
-        run->state[out_id] |= FOLD__HEAD; /* all of a call, or nothing */
+    for (uint32_t out_id = id + 1; out_id < end && (state[id] & FOLD__HEAD); out_id++)
+        state[out_id] |= FOLD__HEAD; /* all of a call, or nothing */
 }
 
 /* Lets a value that this run makes stay readable. */
@@ -15595,7 +15658,7 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     for (size_t i = 0; i < count; i++) {
         while (worker->list[call + 1] <= row + i)
             call++;
-        to[i] = fold_row(rows, (int)call) + offset;
+        to[i] = fold__row(rows, (int)call) + offset;
     }
     rows->base = NULL;
     rows->stride = 0;
@@ -15624,13 +15687,13 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
 /* The rows of a spot, `count` of them from the tile's first on. */
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
-    if (spot->moves == FOLD__OTHERWISE) {
+    if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE)) {
+        rows->base = spot->base + worker->at[spot->moves] * spot->stride;
+        rows->stride = spot->stride;
+        rows->rows = NULL;
+    } else {
         fold__other_rows(worker, spot, count, rows);
-        return;
     }
-    rows->base = spot->base + worker->at[spot->moves] * spot->stride;
-    rows->stride = spot->stride;
-    rows->rows = NULL;
 }
 static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t index, fold_rows *rows)
 {
@@ -15735,8 +15798,8 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker
                         &worker->op_in[operand]);
     for (int output = 0; output < call->n_out; output++)
         fold__spot_rows(worker, &turn->out[output], count, &worker->op_out[output]);
-    if (turn->data)
-        fold__gather_data(f, worker, &worker->program.op[op_index], worker->row, count, call);
+    if (turn->gathers)
+        fold__gather_data(f, worker, turn->gathers, worker->row, count, call);
     worker->kernel_calls++;
     return call;
 }
@@ -15927,8 +15990,9 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         turn->tiled = (uint8_t)fold__runs_tiled(f, op);
         turn->is_list = (op_row->flags & FOLD__LIST) != 0;
         turn->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
-        turn->data = (op_row->flags & FOLD__RANDOM) ||
-                     (!worker->program.is_cell && (op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA)));
+        const int has_data = op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA);
+        turn->gathers =
+            (op_row->flags & FOLD__RANDOM) || (has_data && !worker->program.is_cell) ? op : NULL;
         fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at,
                       &turn->prepared);
         turn->forward = (uint8_t)fold__stage_part(f, worker, op, turn);
@@ -16074,7 +16138,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                 continue;
             float **rows = (float **)fold__scratch_array(worker, (size_t)count, sizeof *rows);
             for (int row = 0; row < count; row++)
-                rows[row] = fold_row(both[which], engine->index[row]);
+                rows[row] = fold__row(both[which], engine->index[row]);
             both[which]->base = NULL;
             both[which]->rows = rows;
         }
@@ -16083,7 +16147,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     run(call);
     for (int row = 0; row < call->rows && !backward; row++) /* of no rows zeros, the largest too */
         if (call->list[row] == call->list[row + 1])
-            memset(fold_row(&call->out[0], row), 0,
+            memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
@@ -16160,7 +16224,7 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
         const int lists = worker->program.value[worker->program.out[output].index].elem;
         for (uint32_t call = 0; call < worker->batch.count; call++) {
             const uint32_t id = worker->ids[call] + (uint32_t)output;
-            f->value[id] = fold_row(&rows, (int)(lists ? worker->list[call] : call));
+            f->value[id] = fold__row(&rows, (int)(lists ? worker->list[call] : call));
             if (!(run->state[id] & (FOLD__PERSIST | FOLD__LINKED)))
                 continue;
             float *to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
@@ -16307,28 +16371,19 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
 static void fold__clear_rows(const fold_rows *to, size_t count, uint32_t size)
 {
     for (size_t i = 0; i < count; i++)
-        fold__clear_row(fold_row(to, (int)i), size);
+        fold__clear_row(fold__row(to, (int)i), size);
 }
 static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t offset,
                             const fold_rows *from, uint32_t size, int first, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        fold__add_part(f, fold_row(to, (int)i), width, offset, fold_row(from, (int)i), size, first);
+        fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Whether an operand reads an input or (slot -1) a value of the program. */
-static int fold__reads(const fold__program *program, const fold__ref *ref, int slot, uint32_t value)
-{
-    switch (ref->kind) {
-    case FOLD__FROM_VALUE: return slot < 0 && ref->index == value;
-    case FOLD__FROM_PARAM: return 0;
-    default: return fold__ref_slot(program, ref) == slot;
-    }
-}
-/* Adds up what ops from one on contribute to an input or (slot -1) a value of the program, in trace order.
-   Returns whether there is anything. */
-static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, int slot, uint32_t value,
-                                   const fold_rows *to, uint32_t width, size_t count)
+/* Adds up what ops from one on contribute to an input or a value of the program, whichever `kind` and `index`
+   of their operands tell, in trace order. Returns whether there is anything. */
+static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
+                                   uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
     const fold__program *program = &worker->program;
     int any = 0;
@@ -16337,7 +16392,7 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
             const fold__body_op *op = &program->op[op_index];
             const uint32_t at = op->first_ref + (uint32_t)operand;
             const fold__ref *ref = &program->ref[at];
-            if (!fold__reads(program, ref, slot, value) ||
+            if (ref->index != index || ref->kind != kind ||
                 !fold__ref_wanted(f, worker->run_sig, program, op, operand))
                 continue;
             fold_rows part;
@@ -16362,8 +16417,8 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
         fold__clear_rows(&to, count, size);
         return;
     }
-    const int first = !fold__add_contributions(f, worker, (int)worker->program.value[value].op + 1, -1, value,
-                                               &to, size, count);
+    const int first = !fold__add_contributions(f, worker, (int)worker->program.value[value].op + 1,
+                                               FOLD__FROM_VALUE, value, &to, size, count);
     if (info->out < 0)
         return;
     part = worker->outer[info->out];
@@ -16383,14 +16438,14 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     fold__spot_rows(worker, &dest, worker->batch.count, &to);
     fold__buffer_rows(f, worker, fold__buffer_spread(&worker->program, at), &from);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
-        float *row = fold_row(&to, (int)call);
+        float *row = fold__row(&to, (int)call);
         const uint32_t count = worker->list[call + 1] - worker->list[call];
         if (count == 1)
-            memcpy(row, fold_row(&from, (int)worker->list[call]), size * sizeof *row); /* -0 stays */
+            memcpy(row, fold__row(&from, (int)worker->list[call]), size * sizeof *row); /* -0 stays */
         else
             fold__clear_row(row, size);
         for (uint32_t element = worker->list[call]; element < worker->list[call + 1] && count > 1; element++)
-            fold__add_row(f, row, fold_row(&from, (int)element), size);
+            fold__add_row(f, row, fold__row(&from, (int)element), size);
     }
     worker->free = free;
 }
@@ -16523,9 +16578,11 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
         if (fold__absent(&worker->dest[slot]) || inputs[slot].mode != FOLD__GRAD_SUM ||
             (worker->batch.stage == 0) != in_prologue)
             continue;
-        const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
-        fold__add_contributions(f, worker, 0, slot, 0, &worker->dest[slot], fold__input_floats(f, sig, slot),
-                                count);
+        const int component = slot - worker->program.n_in;
+        fold__add_contributions(f, worker, 0, component < 0 ? FOLD__FROM_INPUT : FOLD__FROM_LIST,
+                                (uint32_t)(component < 0 ? slot : component), &worker->dest[slot],
+                                fold__input_floats(f, sig, slot),
+                                component < 0 ? worker->batch.count : worker->batch.elems);
     }
 }
 
@@ -17352,7 +17409,7 @@ static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t r
 {
     if (!by_rows || fold__absent(rows))
         return *rows;
-    const fold_rows one = { fold_row(rows, (int)row), 0, NULL };
+    const fold_rows one = { fold__row(rows, (int)row), 0, NULL };
     return one;
 }
 
@@ -19364,12 +19421,18 @@ static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int
 
 static const fold_state fold__no_state = { { 0, 0 }, { 0, 0 } };
 
-/* Whether a layer is there. */
-static int fold__layer_there(fold_ctx *f, const void *layer, const char *who)
+static FOLD__NOINLINE void fold__no_layer(fold_ctx *f, const char *who)
 {
-    if (!layer && !fold__broken(f))
+    if (!fold__broken(f))
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the layer is NULL", who);
-    return !fold__broken(f);
+}
+/* Whether a layer is there; if not, an error. */
+FOLD__INLINE int fold__layer_there(fold_ctx *f, const void *layer, const char *who)
+{
+    if (FOLD__LIKELY(layer != NULL))
+        return 1;
+    fold__no_layer(f, who);
+    return 0;
 }
 
 /* Whether what a layer says of itself is what its maker can have left. */
@@ -19524,15 +19587,21 @@ static void fold__set_projection(fold_model *m, fold_cell cell, fold_cell projec
 }
 
 /* Where identical calls become one, a word's product is a call of its own: one for all its occurrences,
- * whatever states they meet. NULL: the cell is called with x itself. */
-static const fold__projection *fold__projection_for(const fold_ctx *f, fold_cell cell, fold_node x)
+   whatever states they meet. A cell that was given a word is given products from then on, so that all its
+   calls can share batches. NULL: the cell is called with x itself. */
+static const fold__projection *fold__projection_for(fold_ctx *f, fold_cell cell, fold_node x)
 {
-    if (!f || !f->dedupe || cell.salt != f->model->salt || !cell.id || cell.id > f->model->n_cells)
+    if (!f || !f->dedupe || f->frame.cell || cell.salt != f->model->salt || !cell.id ||
+        cell.id > f->model->n_cells)
         return NULL;
-    const fold__projection *projection = &fold__cells(f->model)[cell.id - 1].projection;
-    if (!projection->cell.id || !x.id || x.id > f->n_nodes)
+    const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
+    const uint64_t bit = 1ull << cell.id % 64;
+    if (!callee->projection.cell.id || !x.id || x.id > f->n_nodes ||
+        !fold__shape_same(&f->shapes[f->shape[x.id]].shape, &callee->desc.in[0]))
         return NULL;
-    return fold__kind_of(f, f->source[x.id]) == FOLD__LOOKUP ? projection : NULL;
+    if (fold__kind_of(f, f->source[x.id]) == FOLD__LOOKUP)
+        f->word_cells |= bit;
+    return f->word_cells & bit ? &callee->projection : NULL;
 }
 
 static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)

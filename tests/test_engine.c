@@ -1221,6 +1221,87 @@ static void merged_products(void)
     fold_model_free(n.m);
 }
 
+/* A call is found again among all that read the same operands last, however many there are, and no other is. */
+static void merged_exactly(void)
+{
+    enum { MANY = 700 };
+    static fold_node other[MANY], sum[MANY], part[MANY];
+    net n;
+    net_new(&n);
+    const fold_param many = fold_table_new(n.m, "many", MANY, 2 * H);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.dedupe = 1;
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        for (int again = 0; again < 2; again++) { /* a reset forgets what was read */
+            fold_ctx_reset(f);
+            for (int i = 0; i < MANY; i++) other[i] = fold_tanh(f, fold_lookup(f, many, i));
+            const fold_node last = fold_zeros(f, fold_shape1(2 * H));
+            for (int i = 0; i < MANY; i++) {
+                sum[i] = fold_add(f, other[i], last);
+                part[i] = fold_relu(f, fold_slice(f, other[i], 0, i % H, H));
+            }
+            for (int i = 0; i < MANY; i++) {
+                CHECK_INT(fold_add(f, other[i], last).id, sum[i].id);
+                CHECK_INT(fold_tanh(f, fold_lookup(f, many, i)).id, other[i].id);
+                CHECK_INT(fold_relu(f, fold_slice(f, other[i], 0, i % H, H)).id, part[i].id);
+                CHECK(i == 0 || sum[i].id != sum[i - 1].id);
+                CHECK(fold_relu(f, fold_slice(f, other[i], 0, i % H + 1, H)).id != part[i].id);
+                CHECK(fold_sub(f, other[i], last).id != sum[i].id);
+                CHECK(fold_add(f, last, other[i]).id != sum[i].id);
+            }
+            CHECK_SAYS(!fold_ctx_status(f), "%s", fold_ctx_message(f));
+        }
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
+/* A layer that reads words is given products of all its inputs, so that its steps share batches; a word must have the
+   width that the layer takes. */
+static fold_node words_and_others(fold_ctx *f, const net *n, int others)
+{
+    const float x[H] = { 0.5f, -1, 2 };
+    fold_node end[8];
+    for (int i = 0; i < 8; i++) {
+        fold_state s = fold_recurrent_zeros(f, &n->lstm);
+        for (int t = 0; t < 5; t++)
+            s = fold_recurrent_apply(f, &n->lstm, others && (i + t) % 3 == 1 ? fold_input(f, x, H) : word(f, n, (i + t) % 4), s);
+        end[i] = s.h;
+    }
+    return fold_sum(f, fold_sum_n(f, end, 8), FOLD_ALL);
+}
+static void merged_words_and_others(void)
+{
+    net n;
+    int batches[2];
+    net_new(&n);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.dedupe = 1;
+    for (int others = 0; others < 2; others++) {
+        float value[2];
+        for (int eager = 0; eager < 2; eager++) {
+            d.eager = eager;
+            fold_ctx *f = fold_ctx_new(n.m, &d);
+            const fold_node root = words_and_others(f, &n, others);
+            CHECK_SAYS(!fold_run(f, &root, 1), "%s", fold_ctx_message(f));
+            value[eager] = fold_scalar(f, root);
+            if (!eager) batches[others] = fold_ctx_stats(f).batches;
+            fold_ctx_free(f);
+        }
+        CHECK_BITS(&value[0], &value[1], 1);
+    }
+    CHECK_SAYS(batches[1] <= batches[0] + 1, "%d batches, words alone %d", batches[1], batches[0]);
+    const fold_param narrow = fold_table_new(n.m, "narrow", 3, H - 1);
+    d.eager = 0;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    CHECK(fold_node_is_null(fold_recurrent_apply(f, &n.lstm, fold_lookup(f, narrow, 1), fold_recurrent_zeros(f, &n.lstm)).h));
+    CHECK_INT(fold_ctx_status(f), FOLD_BAD_SHAPE);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 /* Every output of a merged call can be a shared operand, or a window of it, of calls in samples' groups. */
 static fold_node on_shared(fold_ctx *f, const net *n, int which)
 {
@@ -2208,6 +2289,8 @@ int main(int argc, char **argv)
         { "engine: merged calls", merged_calls },
         { "engine: merged calls and kept plans", merged_plans },
         { "engine: merged products", merged_products },
+        { "engine: merged calls, exactly", merged_exactly },
+        { "engine: merged words and other inputs", merged_words_and_others },
         { "engine: merged calls as shared operands", merged_shared },
         { "engine: merged calls in a block", merged_in_a_block },
         { "engine: a recurrent layer of one's own", own_recurrent },
