@@ -5010,7 +5010,8 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 /* ---- which tiles there are ---- */
 
 /* For each height, whether there is a tile of 1 to 8 vectors; of narrow tiles, of 1 to 8 columns. Before
-   them, in the order of fold__tiles: the narrowest, the tallest, and how many panels those of each height reach. */
+   them, in the order of fold__tiles: the narrowest, the tallest, and how many panels those of each height
+   reach. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__TILE_LIMITS 1, 6, { 2, 2, 1, 1, 1, 1 }
 #define FOLD__NARROW_COLUMNS 5
