@@ -10726,8 +10726,8 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     const fold__sig *sig = fold__node_sig(f, concat);
     if (sig->shared || sig->out_shape[0] != operand[0].shape || f->shapes[operand[0].shape].shape.rank != 1)
         return count;
-    if (sig->by_rows && !f->frame.cell)
-        return count;
+    if (sig->by_rows && sig->n_in && !f->frame.cell)
+        return count; /* fold__read_whole could not make a list of the node beside the lists */
     const int parts = sig->n_in + sig->n_list;
     for (int part = 0; part < parts; part++) {
         const uint32_t slot = fold__slot_of(sig, (uint32_t)part), edge = f->first_edge[concat] + slot;
@@ -10747,9 +10747,9 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     const fold__sig *sig = fold__node_sig(f, id);
     const uint32_t *shape = f->keys + sig->key + sig->in_shape;
     uint32_t offset = 0;
-    for (uint32_t part = 0; part < sig->n_in; part++) {
+    for (uint32_t part = 0; part < (uint32_t)sig->n_in + sig->n_list; part++) {
         f->edge_source[f->first_edge[id] + part] = whole;
-        f->edge_offset[f->first_edge[id] + part] = offset;
+        f->edge_offset[f->first_edge[id] + part] = sig->by_rows ? offset | FOLD__WHOLE_LIST : offset;
         offset += f->shapes[shape[part]].size;
     }
     f->node_data[id] = 0;
