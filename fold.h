@@ -410,7 +410,8 @@ FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fol
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 /* y = x Wᵀ + b, W [outputs x inputs]. */
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b);
-/* [m,k] and [k,n] give [m,n]; [k] and [k,n] give [n]; [m,k] and [k] give [m]. */
+/* [m,k] and [k,n] give [m,n]; [k] and [k,n] give [n]; [m,k] and [k] give [m]; [b,m,k] and [b,k,n] give
+   [b,m,n]. */
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* equal shapes give [1] */
 
@@ -6051,100 +6052,154 @@ static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold
         }
 }
 
-/* A strided matrix: element (i, j) at p[i * row + j * column]. */
+/* A matrix of one sample, row-major [rows x columns]. */
 typedef struct fold__matrix {
-    const float *values;
-    ptrdiff_t row, column;
+    float *values;
+    int rows, columns;
 } fold__matrix;
 
-/* Y = A B for the small matrices of one sample. Wide outputs: one chain over k per element. Narrow ones: 16
-   interleaved chains, as everywhere. scratch: (m + n) * k floats. */
-static void fold__small_product(const fold__kernels *kernels, int rows, int inner, int columns,
-                                fold__matrix left, fold__matrix right, float *out, float *scratch)
+/* Below so many rows a product of two values reads the right one in place: packing it would take as long. */
+enum { FOLD__FEW_ROWS = 4 };
+
+/* to = left right, or left rightᵀ: the sums of linear ops without bias. */
+static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
+                                 int transposed, float *to, float *scratch)
 {
-    if (columns >= 16) {
-        if (right.column != 1) {
-            for (int element = 0; element < inner; element++)
-                for (int column = 0; column < columns; column++)
-                    scratch[element * columns + column] =
-                        right.values[element * right.row + column * right.column];
-            right.values = scratch;
-            right.row = columns;
-        }
-        for (int row = 0; row < rows; row++) {
-            kernels->map[FOLD__MAP_fill](out + (size_t)row * (size_t)columns, NULL, NULL, NULL, 0,
-                                         (size_t)columns, 1, NULL);
-            for (int element = 0; element < inner; element++)
-                kernels->map[FOLD__MAP_axpy](
-                    out + (size_t)row * (size_t)columns, right.values + element * right.row, NULL,
-                    out + (size_t)row * (size_t)columns, left.values[row * left.row + element * left.column],
-                    (size_t)columns, 1, NULL);
-        }
+    const int columns = transposed ? right.rows : right.columns;
+    fold__seg seg;
+    fold__product product;
+    memset(&product, 0, sizeof product);
+    product.rows = left.rows;
+    product.columns = columns;
+    product.n_seg = 1;
+    product.seg = &seg;
+    product.panel_stride = fold__pack_stride(kernels, left.columns, columns);
+    product.output.base = to;
+    product.output.stride = columns;
+    seg.input.base = left.values;
+    seg.input.stride = left.columns;
+    seg.input.rows = NULL;
+    seg.inner = left.columns;
+    seg.weights = scratch;
+    kernels->pack(scratch, right.values, left.columns, columns, transposed, 0,
+                  transposed ? columns : left.columns);
+    kernels->product(&product, scratch + fold__round_up(fold__pack_floats(kernels, left.columns, columns),
+                                                        FOLD__LANES));
+}
+/* to = left right of few rows, to the same bits. */
+static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
+                                      float *to)
+{
+    const size_t columns = (size_t)right.columns;
+    memset(to, 0, (size_t)left.rows * columns * sizeof *to);
+    for (int row = 0; row < left.rows; row++, to += columns)
+        for (int element = 0; element < left.columns; element++)
+            kernels->map[FOLD__MAP_axpy](to, right.values + (size_t)element * columns, NULL, to,
+                                         left.values[row * left.columns + element], columns, 1, NULL);
+}
+/* to = leftᵀ right, as a product with the transpose of left. */
+static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
+                                            fold__matrix right, float *to, float *scratch)
+{
+    const fold_rows input = { left.values, left.columns, NULL };
+    const fold_rows grads = { right.values, right.columns, NULL };
+    const fold__matrix turned = { scratch, left.columns, left.rows };
+    if (right.columns >= FOLD__LANES) {
+        memset(to, 0, (size_t)left.columns * (size_t)right.columns * sizeof *to);
+        kernels->weight_grad(left.rows, &input, left.columns, &grads, right.columns, to,
+                             (size_t)right.columns, scratch);
         return;
     }
-    float *right_columns = scratch, *left_row = scratch + (size_t)columns * (size_t)inner;
-    for (int column = 0; column < columns; column++)
-        for (int element = 0; element < inner; element++)
-            right_columns[column * inner + element] =
-                right.values[element * right.row + column * right.column];
-    for (int row = 0; row < rows; row++) {
-        for (int element = 0; element < inner; element++)
-            left_row[element] = left.values[row * left.row + element * left.column];
-        for (int column = 0; column < columns; column++)
-            out[row * columns + column] =
-                kernels->dot(left_row, right_columns + column * inner, (size_t)inner);
-    }
+    for (int column = 0; column < left.columns; column++)
+        for (int row = 0; row < left.rows; row++)
+            turned.values[column * left.rows + row] = left.values[row * left.columns + column];
+    scratch += fold__round_up((size_t)left.rows * (size_t)left.columns, FOLD__LANES);
+    fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-static void fold__matmul_sizes(const fold_op_call *call, int *rows, int *inner, int *columns)
+/* The factors of one product: matrices, or a vector on one side. `count`: products of a sample, one behind
+   the other. */
+typedef struct fold__factors {
+    fold__matrix left, right;
+    int count;
+} fold__factors;
+static fold__factors fold__factors_of(const fold_shape *in)
 {
-    const fold_shape *left = &call->in_shape[0], *right = &call->in_shape[1];
-    *rows = left->rank == 2 ? left->dim[0] : 1;
-    *inner = fold__shape_last(left);
-    *columns = right->rank == 2 ? right->dim[1] : 1;
+    fold__factors factors;
+    factors.count = in[0].rank == 3 ? in[0].dim[0] : 1;
+    factors.left.values = factors.right.values = NULL;
+    factors.left.rows = in[0].rank == 1 ? 1 : in[0].dim[in[0].rank - 2];
+    factors.left.columns = factors.right.rows = fold__shape_last(&in[0]);
+    factors.right.columns = in[1].rank == 1 ? 1 : fold__shape_last(&in[1]);
+    return factors;
+}
+static size_t fold__matmul_scratch(const fold__kernels *kernels, const fold_shape *in)
+{
+    const fold__factors factors = fold__factors_of(in);
+    const int rows = factors.left.rows, inner = factors.right.rows, columns = factors.right.columns;
+    const size_t forward =
+        fold__pack_floats(kernels, inner, columns) + fold__scratch_floats(kernels, inner, columns);
+    const size_t left =
+        fold__pack_floats(kernels, columns, inner) + fold__scratch_floats(kernels, columns, inner);
+    const size_t right = fold__pack_floats(kernels, rows, columns) +
+                         fold__scratch_floats(kernels, rows, columns) + (size_t)rows * (size_t)inner;
+    return fold__max_size(forward, fold__max_size(left, right)) + 2 * FOLD__LANES;
 }
 static void fold__matmul_forward(const fold_op_call *call)
 {
-    int rows, inner, columns;
-    fold__matmul_sizes(call, &rows, &inner, &columns);
-    for (int row = 0; row < call->rows; row++) {
-        fold__matrix left = { fold__row(&call->in[0], row), inner, 1 },
-                     right = { fold__row(&call->in[1], row), columns, 1 };
-        fold__small_product(fold__engine_of(call)->kernels, rows, inner, columns, left, right,
-                            fold__row(&call->out[0], row), call->scratch);
-    }
+    fold__factors factors = fold__factors_of(call->in_shape);
+    const fold__kernels *kernels = fold__engine_of(call)->kernels;
+    const size_t left = (size_t)factors.left.rows * (size_t)factors.left.columns,
+                 right = (size_t)factors.right.rows * (size_t)factors.right.columns,
+                 out = (size_t)factors.left.rows * (size_t)factors.right.columns;
+    for (int row = 0; row < call->rows; row++)
+        for (int at = 0; at < factors.count; at++) {
+            float *to = fold__row(&call->out[0], row) + (size_t)at * out;
+            factors.left.values = fold__row(&call->in[0], row) + (size_t)at * left;
+            factors.right.values = fold__row(&call->in[1], row) + (size_t)at * right;
+            if (factors.left.rows < FOLD__FEW_ROWS && factors.right.columns >= FOLD__LANES)
+                fold__matrix_rows_product(kernels, factors.left, factors.right, to);
+            else
+                fold__matrix_product(kernels, factors.left, factors.right, 0, to, call->scratch);
+        }
 }
 static void fold__matmul_backward(const fold_op_call *call)
 {
-    int rows, inner, columns;
-    fold__matmul_sizes(call, &rows, &inner, &columns);
-    for (int row = 0; row < call->rows; row++) {
-        const float *dout = fold__row(&call->dout[0], row);
-        if (!fold__absent(&call->din[0])) {
-            fold__matrix dy = { dout, columns, 1 }, bt = { fold__row(&call->in[1], row), 1, columns };
-            fold__small_product(fold__engine_of(call)->kernels, rows, columns, inner, dy, bt,
-                                fold__row(&call->din[0], row), call->scratch);
+    fold__factors factors = fold__factors_of(call->in_shape);
+    const fold__kernels *kernels = fold__engine_of(call)->kernels;
+    const size_t left = (size_t)factors.left.rows * (size_t)factors.left.columns,
+                 right = (size_t)factors.right.rows * (size_t)factors.right.columns;
+    fold__matrix grad = { NULL, factors.left.rows, factors.right.columns };
+    for (int row = 0; row < call->rows; row++)
+        for (int at = 0; at < factors.count; at++) {
+            grad.values = fold__row(&call->dout[0], row) + (size_t)(at * grad.rows) * (size_t)grad.columns;
+            factors.left.values = fold__row(&call->in[0], row) + (size_t)at * left;
+            factors.right.values = fold__row(&call->in[1], row) + (size_t)at * right;
+            if (!fold__absent(&call->din[0]))
+                fold__matrix_product(kernels, grad, factors.right, 1,
+                                     fold__row(&call->din[0], row) + (size_t)at * left, call->scratch);
+            if (!fold__absent(&call->din[1]))
+                fold__matrix_transposed_product(kernels, factors.left, grad,
+                                                fold__row(&call->din[1], row) + (size_t)at * right,
+                                                call->scratch);
         }
-        if (!fold__absent(&call->din[1])) {
-            fold__matrix at = { fold__row(&call->in[0], row), 1, inner }, dy = { dout, columns, 1 };
-            fold__small_product(fold__engine_of(call)->kernels, inner, rows, columns, at, dy,
-                                fold__row(&call->din[1], row), call->scratch);
-        }
-    }
 }
 static const char *fold__infer_matmul(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     (void)attr;
     const fold_shape *left = &in[0], *right = &in[1];
-    if (left->rank > 2 || right->rank > 2 || (left->rank == 1 && right->rank == 1))
-        return "needs a matrix and a matrix or vector";
-    if (fold__shape_last(left) != right->dim[0])
+    const int several = left->rank == 3 && right->rank == 3;
+    if (several ? left->dim[0] != right->dim[0]
+                : left->rank > 2 || right->rank > 2 || (left->rank == 1 && right->rank == 1))
+        return "needs a matrix and a matrix or vector, or as many matrices as matrices";
+    if (fold__shape_last(left) != right->dim[right->rank > 1 ? right->rank - 2 : 0])
         return "the inner dimensions differ";
-    if (left->rank == 2 && right->rank == 2)
-        *out = fold_shape2(left->dim[0], right->dim[1]);
+    *out = *left;
+    if (right->rank > 1)
+        out->dim[left->rank - 1] = fold__shape_last(right);
     else
-        *out = fold_shape1(left->rank == 2 ? left->dim[0] : right->dim[1]);
+        *out = fold_shape1(left->dim[0]);
     return NULL;
 }
 
@@ -13659,6 +13714,8 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
         floats += fold__linear_scratch(f->model->kernels, &fold__params(f->model)[op->param[0] - 1]);
     if (op->op == FOLD__OP_conv)
         floats += fold__conv_scratch(&program->shape[op->first_shape], op->attr);
+    if (op->op == FOLD__OP_matmul)
+        floats += fold__matmul_scratch(f->model->kernels, &program->shape[op->first_shape]);
     return floats;
 }
 

@@ -201,12 +201,13 @@ static void reference_linear(const op_case *c, double *y)
 RECORD(matmul, fold_matmul(f, X(0), X(1)))
 static void reference_matmul(const op_case *c, double *y)
 {
-    const int inner = c->in[1].shape.dim[0], n = size_of(c, 1) / inner, rows = size_of(c, 0) / inner;
+    const int count = c->in[0].shape.rank == 3 ? c->in[0].shape.dim[0] : 1, inner = last_axis(&c->in[0].shape);
+    const int n = size_of(c, 1) / inner / count, rows = size_of(c, 0) / inner;
     for (int r = 0; r < rows; r++)
         for (int j = 0; j < n; j++) {
             y[r * n + j] = 0;
             for (int i = 0; i < inner; i++)
-                y[r * n + j] += input(c, 0)[r * inner + i] * input(c, 1)[i * n + j];
+                y[r * n + j] += input(c, 0)[r * inner + i] * input(c, 1)[(r / (rows / count) * inner + i) * n + j];
         }
 }
 RECORD(dot, fold_dot(f, X(0), X(1)))
@@ -737,7 +738,9 @@ SPECS(few, "1 -> 1 @0", "7 -> 1 @all", "3x5 -> 5 @0", "3x5 -> 3 @-1", "2x3x4 -> 
 SPECS(products, "3x4 4x5 -> 3x5", "4 4x5 -> 5", "3x4 4 -> 3", "1x1 1x1", "2x17 17x16 -> 2x16",
       "16x5 5x31 -> 16x31", "7x15 15x1 -> 7x1", "20x33 33x20 -> 20x20", "4x4 =4x4", "3x4 s4x5 -> 3x5",
       "s3x4 4x5 -> 3x5", "s3x4 4 -> 3", "3x4 p4x5 -> 3x5", "4 p4x5 -> 5", "s3x4 p4x5 -> 3x5",
-      "p3x4 4x5 -> 3x5", "3x4 q4x5 -> 3x5", "q3x4 4 -> 3")
+      "p3x4 4x5 -> 3x5", "3x4 q4x5 -> 3x5", "q3x4 4 -> 3",
+      "3x70 70x65 -> 3x65", "70 70x65 -> 65", "13x7 7x130 -> 13x130", "20x17 17 -> 20", "2x3x4 2x4x5 -> 2x3x5",
+      "3x5x7 3x7x17 -> 3x5x17", "1x2x3 1x3x16 -> 1x2x16", "s2x5x4 2x4x3 -> 2x5x3", "2x4x4 =2x4x4")
 SPECS(dots, "1 1 -> 1", "7 7 -> 1", "16 16 -> 1", "17 17 -> 1", "100 100 -> 1", "3x5 3x5 -> 1", "9 =9 -> 1",
       "31 s31 -> 1", "5 p5 -> 1")
 SPECS(grids, "1x1x1 F1x1x1x1 -> 1x1x1", "3x3x1 F3x3x1x1 b1 -> 1x1x1", "5x4x3 F3x3x3x5 b5 -> 3x2x5",

@@ -25,6 +25,8 @@ enum { LINES = 3, TABLE_ROWS = 40, CUBE_ROWS = 6, SCALAR_ROWS = 9, TIED_ROWS = 3
     X(CUBES, new_param(n, CUBES, "cubes", fold_shape3(6, 3, hidden), FOLD_FOR_LOOKUP, 0, 2))                 \
     X(SCALARS, new_param(n, SCALARS, "scalars", fold_shape1(9), FOLD_FOR_LOOKUP, 0, 0))                      \
     X(MATRIX, new_param(n, MATRIX, "matrix", fold_shape2(3, hidden), FOLD_FOR_LINEAR, 0, 1))                 \
+    X(FILTER, new_param(n, FILTER, "filter", fold_shape3(3, hidden, hidden), FOLD_FOR_CONV, 0, 1))           \
+    X(APART, new_param(n, APART, "apart", fold_shape3(2, 1, hidden), FOLD_FOR_CONV, 0, 0))                   \
     X(B_HIDDEN, new_param(n, B_HIDDEN, "b_hidden", fold_shape1(hidden), 0, 0, 2))                            \
     X(B_OUTPUT, new_param(n, B_OUTPUT, "b_output", fold_shape1(output), 0, 0, 0))                            \
     X(B_WIDE, new_param(n, B_WIDE, "b_wide", fold_shape1(wide), 0, 0, 1))                                    \
@@ -355,6 +357,13 @@ static void call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in
     for (int i = 0; i < n_out; i++) out[i] = fold_out(f, y, i);
 }
 )
+CODE(conv,
+static fold_node conv(fold_ctx *f, fold_node x, fold_param W, fold_param b, int stride) {
+    const int apart = fold_param_shape(fold_ctx_model(f), W).dim[1] == 1;
+    const fold_conv_desc desc = { stride, 1, 0, apart };
+    return fold_conv1d(f, x, W, b, &desc);
+}
+)
 CODE(state,
 static fold_state state(const fold_node *in, int n) {
     fold_state s = { { 0, 0 }, { 0, 0 } };
@@ -564,7 +573,7 @@ static void load(fold_model *m, int at, int with_state) {
 #define PIECE_LIST(X)                                                                                   \
     X(net) X(describe) X(new_model) X(new_param) X(new_cell) X(new_mlp) X(mix_cell) X(windows_cell)     \
     X(matrices_cell) X(nest_cell) X(loss_cell) X(unused_cell) X(list_linear_cell)                       \
-    X(list_attend_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_list) X(state) X(put)         \
+    X(list_attend_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_list) X(conv) X(state) X(put)         \
     X(unroll) X(tree_inner) X(child_sum) X(stub) X(loops) X(backwards) X(new_context)                   \
     X(size_of_node) X(keep) X(keep_grads) X(run) X(look_values) X(look_grads) X(look_params) X(sgd)     \
     X(adagrad) X(rmsprop) X(adam) X(clip) X(write_values) X(write_grads) X(file) X(file_size)           \

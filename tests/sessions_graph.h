@@ -33,6 +33,9 @@
     X(linear_then, out[0] = fold_linear_then(f, fold_linear_first(f, in[0], W, b), in[1], W))                \
     X(linear_t, out[0] = fold_linear_t(f, in[0], W, b))                                                      \
     X(matmul, out[0] = fold_matmul(f, in[0], in[1]))                                                         \
+    X(conv, out[0] = conv(f, in[0], W, b, i2))                                                               \
+    X(max_pool, out[0] = fold_max_pool1d(f, in[0], 2, 1, i0))                                                \
+    X(mean_pool, out[0] = fold_mean_pool1d(f, in[0], 2, 1, i0))                                              \
     X(scale, out[0] = fold_scale(f, in[0], x))                                                               \
     X(shift, out[0] = fold_shift(f, in[0], x))                                                               \
     X(leaky_relu, out[0] = fold_leaky_relu(f, in[0], x))                                                     \
@@ -465,6 +468,18 @@ static void grow_matmul(gen *g)
     emit(g, OP_matmul, row[k][2], 8 * bound_of(g, in[0]) * bound_of(g, in[1]), 2, in);
 }
 
+/* Lines of three: a filter with a value of padding on either side, or a pool. */
+static void grow_windows(gen *g, int op)
+{
+    const int v = of_shape(g, fold_shape2(3, hidden)), pool = op != OP_conv;
+    const int apart = below(g, 2), stride = 1 + below(g, 2), padding = below(g, 2);
+    const int length = pool ? 2 + 2 * padding : (apart ? 3 : 2) / stride + 1;
+    emit_with(g, op, fold_shape2(length, hidden), pool ? bound_of(g, v) : 30, v,
+              pool ? padding : apart ? APART : FILTER, 0);
+    g->last->i[1] = apart ? -1 : B_HIDDEN;
+    g->last->i[2] = stride;
+}
+
 static void grow_list(gen *g, int op)
 {
     const fold_shape shape = shape_of(g, any(g, &g->s->structure));
@@ -708,6 +723,9 @@ static void grow(gen *g)
     case OP_linear_n: grow_linear(g, op); break;
     case OP_linear_t: grow_linear_t(g); break;
     case OP_matmul: grow_matmul(g); break;
+    case OP_conv:
+    case OP_max_pool:
+    case OP_mean_pool: grow_windows(g, op); break;
     case OP_scale: emit_with(g, op, s, bound_of(g, v), v, 0, random_float(&g->s->data, -1, 1)); break;
     case OP_shift: emit_with(g, op, s, bound_of(g, v) + 1, v, 0, random_float(&g->s->data, -1, 1)); break;
     case OP_leaky_relu: emit_with(g, op, s, bound_of(g, v), v, 0, below(g, 2) ? 0.1f : 0.3f); break;

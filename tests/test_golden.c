@@ -18,6 +18,8 @@
 
 #define GOLDEN_FUSED UINT64_C(0x580270a266fb9a54)
 #define GOLDEN_PLAIN UINT64_C(0xd944c0f3367fed06)
+#define WINDOWS_FUSED UINT64_C(0x21835169bcc7afbe)
+#define WINDOWS_PLAIN UINT64_C(0x3c1685113d373555)
 
 enum { WORDS = 40, IN = 12, H = 18, TIED = 21, CLASSES = 5, SAMPLES = 9, STEPS = 3, RULES = 6 };
 
@@ -191,21 +193,27 @@ static void last_first(int n, fold_task *task, void *user, void *pool)
     while (n-- > 0) task(n, user);
 }
 
-/* Trains a new model for a few steps, hashing all there is to see. */
 enum { BATCHED, EAGER, THREADS, MODES };
-static void train(const char *isa, int rule, int mode)
+static fold_ctx_desc ctx_of(int mode)
 {
-    net n;
-    int count;
-    fold_model_desc desc = fold_model_desc_default();
     fold_ctx_desc training = fold_ctx_desc_default();
-    desc.isa = isa;
-    desc.seed = 5;
     training.training = 1;
     training.eager = mode == EAGER;
     training.threads = mode == THREADS ? 3 : 1;
     training.parallel_for = last_first;
     training.plan_cache_bytes = mode == THREADS ? 1u << 16 : 0;
+    return training;
+}
+
+/* Trains a new model for a few steps, hashing all there is to see. */
+static void train(const char *isa, int rule, int mode)
+{
+    net n;
+    int count;
+    fold_model_desc desc = fold_model_desc_default();
+    fold_ctx_desc training = ctx_of(mode);
+    desc.isa = isa;
+    desc.seed = 5;
     training.schedule = (fold_schedule)(rule % FOLD_SCHEDULE_COUNT);
     training.group_bytes = rule % 2 ? 1u << 14 : SIZE_MAX;
     fold_model *m = fold_model_new(&desc);
@@ -241,6 +249,71 @@ static void train(const char *isa, int rule, int mode)
     }
     fold_ctx_free(f);
     fold_model_free(m);
+}
+
+/* Convolutions, pools and products of values, of grids and lines. */
+typedef struct window_net {
+    fold_param mixed, apart, line, bias;
+} window_net;
+static fold_node window_loss(fold_ctx *f, const window_net *n)
+{
+    enum { HEIGHT = 9, WIDTH = 7, CHANNELS = 3 };
+    const fold_param none = { 0, 0 };
+    const fold_conv_desc same = { 0, 1, 0, 0 }, depthwise = { 0, 1, 0, 1 }, dilated = { 2, 2, 2, 0 };
+    float x[HEIGHT * WIDTH * CHANNELS];
+    for (int i = 0; i < HEIGHT * WIDTH * CHANNELS; i++) x[i] = draw();
+    const fold_node grid = fold_input_shaped(f, x, fold_shape3(HEIGHT, WIDTH, CHANNELS));
+    const fold_node seen = fold_relu(f, fold_conv2d(f, grid, n->mixed, n->bias, &same));
+    const fold_node small = fold_max_pool2d(f, seen, 2, 0, 0); /* [4 x 3 x 20] */
+    const fold_node apart = fold_tanh(f, fold_conv2d(f, small, n->apart, none, &depthwise));
+    const fold_node line = fold_reshape(f, apart, fold_shape2(12, 20));
+    const fold_node along = fold_mean_pool1d(f, fold_conv1d(f, line, n->line, none, &dilated), 3, 2, 1);
+    const fold_node wide = fold_matmul(f, fold_transpose(f, line, 0, 1), line);
+    const fold_node left = fold_reshape(f, small, fold_shape3(2, 5, 24));
+    const fold_node right = fold_reshape(f, apart, fold_shape3(2, 24, 5));
+    fold_node part[3];
+    part[0] = fold_sum(f, fold_square(f, along), FOLD_ALL);
+    part[1] = fold_mean(f, fold_square(f, wide), FOLD_ALL);
+    part[2] = fold_mean(f, fold_square(f, fold_matmul(f, left, right)), FOLD_ALL);
+    return fold_sum_n(f, part, 3);
+}
+static void train_windows(const char *isa, int mode)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    const fold_ctx_desc training = ctx_of(mode);
+    int count;
+    desc.isa = isa;
+    fold_model *m = fold_model_new(&desc);
+    window_net n;
+    n.mixed = fold_filter_new(m, "mixed", fold_shape4(3, 3, 3, 20));
+    n.apart = fold_filter_new(m, "apart", fold_shape4(3, 3, 1, 20));
+    n.line = fold_filter_new(m, "line", fold_shape3(3, 20, 6));
+    n.bias = fold_bias_new(m, "bias", 20);
+    fold_ctx *f = fold_ctx_new(m, &training);
+    hash = UINT64_C(0xcbf29ce484222325);
+    rng.state = 7;
+    for (int t = 0; t < STEPS; t++) {
+        fold_node loss[SAMPLES], total;
+        fold_ctx_reset(f);
+        for (int i = 0; i < SAMPLES; i++) loss[i] = window_loss(f, &n);
+        total = fold_mean_n(f, loss, SAMPLES);
+        if (!CHECK_SAYS(!fold_backward(f, total), "%s", fold_ctx_message(f))) break;
+        hash_floats(fold_value(f, total), 1);
+        const float *grads = fold_model_grads(m, &count);
+        hash_floats(grads, (size_t)count);
+        CHECK_INT(step(m, 0), FOLD_OK);
+        hash_floats(fold_model_values(m, &count), (size_t)count);
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+static void golden_windows(const char *isa, uint64_t want)
+{
+    for (int mode = 0; mode < MODES; mode++) {
+        train_windows(isa, mode);
+        CHECK_SAYS(hash == want, "windows, %s, mode %d: 0x%016llx, want 0x%016llx", isa, mode,
+                   (unsigned long long)hash, (unsigned long long)want);
+    }
 }
 
 /* Every element-wise op on values at the edges: zeros, denormals, infinities, NaN and large arguments. */
@@ -350,8 +423,10 @@ int main(int argc, char **argv)
         if (!there || !check_begin(kernel_set[i])) continue;
 #ifdef FOLD_REPRODUCIBLE
         golden(kernel_set[i], GOLDEN_FUSED);
+        golden_windows(kernel_set[i], WINDOWS_FUSED);
 #else
         golden(kernel_set[i], i ? GOLDEN_FUSED : GOLDEN_PLAIN);
+        golden_windows(kernel_set[i], i ? WINDOWS_FUSED : WINDOWS_PLAIN);
 #endif
         check_end();
     }

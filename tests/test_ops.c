@@ -988,6 +988,9 @@ static void test_bad_shapes(void)
     BAD(fold_matmul(f, n.m23, n.m23), BAD_SHAPE, "matmul", "[2 x 3], [2 x 3]");
     BAD(fold_matmul(f, n.v3, n.v3), BAD_SHAPE, "matmul", "[3], [3]");
     BAD(fold_matmul(f, n.k234, n.v4), BAD_SHAPE, "matmul", "[2 x 3 x 4], [4]");
+    BAD(fold_matmul(f, n.k234, n.m34), BAD_SHAPE, "matmul: needs a matrix", "[2 x 3 x 4], [3 x 4]");
+    BAD(fold_matmul(f, n.k234, n.k234), BAD_SHAPE, "matmul: the inner dimensions", "[2 x 3 x 4], [2 x 3 x 4]");
+    BAD(fold_matmul(f, n.k234, fold_zeros(f, fold_shape3(3, 4, 2))), BAD_SHAPE, "as many matrices", "[3 x 4 x 2]");
     BAD(fold_dot(f, n.v3, n.v4), BAD_SHAPE, "dot", "[3], [4]");
     BAD(fold_add(f, n.v3, n.v4), BAD_SHAPE, "add", "[3], [4]");
     BAD(fold_sub(f, n.m23, n.m34), BAD_SHAPE, "sub", "[2 x 3], [3 x 4]");
