@@ -12752,10 +12752,10 @@ typedef struct fold__group_sig {
     uint64_t recurrent;  /* mask of inputs that come from the same component */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
-    uint8_t cyclic;    /* 1: it feeds itself; 2: with other signatures */
-    uint8_t hoisted;   /* it has a prologue */
-    uint8_t read_late; /* weight gradients read its outputs */
-    uint8_t cleared;   /* mask of outputs whose gradients are cleared before any backward */
+    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
+    uint8_t has_prologue; /* stage 0 runs something of it */
+    uint8_t read_late;    /* weight gradients read its outputs */
+    uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
     size_t op_at;      /* where in scratch, behind its brief buffers, an op's own floats begin, */
     size_t turn_at;    /* then turns of ops with where their operands lie, */
     size_t free_at;    /* and then pointers to rows */
@@ -12940,7 +12940,7 @@ typedef struct fold__identity {
     TRAINING(uint32_t, contribution_floats, edges) /* of one row of it */
 /* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
-    ALL(uint32_t, maker, nodes) /* of a value: the signature in a group that makes it, and output */       \
+    ALL(uint32_t, maker, nodes) /* of a value: the signature in a group that makes it */                   \
     ALL(uint32_t, part, nodes)  /* the size of the parts that contributions cover; see `cover` */          \
     SAME(uint32_t, last_contribution, part)    /* then: the last edge of those that are added up for it */ \
     ALL(uint32_t, gathered, 6 * calls + edges) /* calls of signatures that feed each other, and more */    \
@@ -14433,7 +14433,7 @@ static void fold__mark_links(fold_ctx *f)
             for (uint32_t edge = f->first_edge[run->calls[call]]; edge < f->first_edge[run->calls[call] + 1];
                  edge++) {
                 const uint32_t source = f->edge_source[edge], made = run->maker[source];
-                if (made != FOLD__NONE ? run->group_sig[made >> 3].group != group
+                if (made != FOLD__NONE ? run->group_sig[made].group != group
                                        : (run->state[source] & FOLD__HEAD) != 0)
                     run->state[source] |= FOLD__LINKED;
             }
@@ -14477,7 +14477,7 @@ static void fold__list_leaves(fold_ctx *f)
 /* The signature in its group that makes a value. */
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
-    return &f->run->group_sig[f->run->maker[id] >> 3];
+    return &f->run->group_sig[f->run->maker[id]];
 }
 
 static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
@@ -14499,7 +14499,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures as they come, and notes the signature and output that make each value. */
+/* Lists the group's signatures as they come, and notes which of them makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -14517,7 +14517,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         if (group_sig->has_elements)
             group_sig->elems += fold__elements_of(f, id);
         for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
-            maker[id + output] = index << 3 | output;
+            maker[id + output] = index;
     }
     for (uint32_t call = first_call; call < end_call && run->backward; call++) {
         fold__group_sig *group_sig = fold__group_sig_of(f, run->calls[call]);
@@ -14560,7 +14560,7 @@ typedef struct fold__reader {
    reader's own calls that ends at the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t *feeds)
 {
-    const uint32_t made = reader->maker[source], from = (made >> 3) - reader->first_sig;
+    const uint32_t made = reader->maker[source], from = made - reader->first_sig;
     if (reader->leaf_group && made == FOLD__NONE)
         reader->leaf_group[source] = reader->group;
     if (from >= reader->n_sigs)
@@ -14703,9 +14703,9 @@ static void fold__sort_signatures(fold_ctx *f, uint32_t which)
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
         run->group_sig[group->first_sig + run->group_sig[sig].bit].of_bit = sig;
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
-        const uint32_t id = run->calls[call], sorted_at = run->group_sig[run->maker[id] >> 3].of_bit;
+        const uint32_t id = run->calls[call], sorted_at = run->group_sig[run->maker[id]].of_bit;
         for (uint32_t output = 0; output < run->group_sig[sorted_at].n_out; output++)
-            run->maker[id + output] = sorted_at << 3 | output;
+            run->maker[id + output] = sorted_at;
     }
 }
 
@@ -14753,7 +14753,7 @@ static int fold__find_components(fold_ctx *f, uint32_t group)
    signatures the policy chooses. Calls: signatures of a group. Sees calls, operands and signatures, never
    floats. */
 
-static int fold__add_batch(fold_ctx *f, uint32_t group_sig, uint32_t stage)
+static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t stage)
 {
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + 1, sizeof(fold__batch)))
@@ -14761,7 +14761,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t group_sig, uint32_t stage)
     fold__renew_moved(f);
     fold__batch *batch = &run->batch[run->counts.batches++];
     memset(batch, 0, sizeof *batch);
-    batch->group_sig = group_sig;
+    batch->group_sig = sig;
     batch->stage = stage;
     batch->first = run->counts.order;
     return 1;
@@ -14793,7 +14793,7 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, 
     fold__run *run = f->run;
     uint32_t count = 0;
     for (uint32_t call = run->group[group].first_call; call < run->group[group].end_call; call++) {
-        const uint32_t id = run->calls[call], maker = run->maker[id] >> 3;
+        const uint32_t id = run->calls[call], maker = run->maker[id];
         if (maker - first >= last - first)
             continue;
         for (uint32_t out_id = id, end = id + run->group_sig[maker].n_out; out_id < end; out_id++)
@@ -14822,10 +14822,10 @@ static int fold__chains_of_component(fold_ctx *f, uint32_t count, uint32_t first
     fold__chains *longest = (fold__chains *)(void *)f->planning;
     for (uint32_t block = first; block < last; block += 16)
         for (uint32_t call = 0; call < count; call++) {
-            const uint32_t id = calls[call], maker = run->maker[id] >> 3;
+            const uint32_t id = calls[call], maker = run->maker[id];
             fold__chains all = { { 0 } };
             for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
-                if ((run->maker[f->edge_source[edge]] >> 3) - first >= last - first)
+                if (run->maker[f->edge_source[edge]] - first >= last - first)
                     continue;
                 const int16_t *source = longest[run->gathered_at[f->edge_source[edge]]].of;
                 for (int lane = 0; lane < 16; lane++)
@@ -14845,19 +14845,19 @@ static int fold__chains_of_component(fold_ctx *f, uint32_t count, uint32_t first
 }
 
 /* Makes the batches of a signature that is a component of its own: one per level of its chain. */
-static int fold__batch_by_chain(fold_ctx *f, uint32_t which)
+static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
-    fold__group_sig *group_sig = &run->group_sig[which];
+    fold__group_sig *group_sig = &run->group_sig[sig];
     const uint32_t levels = group_sig->chain;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + levels, sizeof(fold__batch)))
         return 0;
     fold__renew_moved(f);
-    group_sig = &run->group_sig[which];
-    fold__batch *level = run->batch + run->counts.batches; /* of chain 1, which is the shortest, and so on */
+    group_sig = &run->group_sig[sig];
+    fold__batch *level = run->batch + run->counts.batches; /* of chains of 1, then of 2 */
     run->counts.batches += levels;
     for (uint32_t at = 0; at < levels; at++) {
-        const fold__batch empty = { which, 1, 0, 0, 0, 0, 0 };
+        const fold__batch empty = { sig, 1, 0, 0, 0, 0, 0 };
         level[at] = empty;
     }
     for (uint32_t call = 0; call < group_sig->calls; call++) {
@@ -14919,25 +14919,26 @@ static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_si
                               const fold__program *program, uint32_t value)
 {
     const fold__body_op *op = &program->op[program->value[value].op];
-    return group_sig->hoisted &&
+    return group_sig->has_prologue &&
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
 /* Begins a prologue where it pays: a signature that feeds itself in small batches first runs the products
    that do not depend on the recursion, for all its calls at once. Larger batches would gain nothing by it. */
-enum { FOLD__HOIST_ROWS = 8 };
-static int fold__plan_prologue(fold_ctx *f, uint32_t which)
+enum { FOLD__PROLOGUE_ROWS = 8 };
+static int fold__plan_prologue(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
-    fold__group_sig *group_sig = &run->group_sig[which];
-    if (!group_sig->cyclic || group_sig->chain < 2 || group_sig->calls / group_sig->chain >= FOLD__HOIST_ROWS)
+    fold__group_sig *group_sig = &run->group_sig[sig];
+    if (!group_sig->cyclic || group_sig->chain < 2 ||
+        group_sig->calls / group_sig->chain >= FOLD__PROLOGUE_ROWS)
         return 1;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    for (int op_index = 0; op_index < program.n_ops && !group_sig->hoisted && program.is_cell; op_index++)
-        group_sig->hoisted = program.op[op_index].op == FOLD__OP_linear &&
-                             (fold__in_prologue(f, group_sig, &program.op[op_index]) ||
-                              fold__leading_segments(f, group_sig, &program, &program.op[op_index]));
-    return !group_sig->hoisted || fold__add_batch(f, which, 0);
+    for (int i = 0; i < program.n_ops && !group_sig->has_prologue && program.is_cell; i++)
+        group_sig->has_prologue = program.op[i].op == FOLD__OP_linear &&
+                                  (fold__in_prologue(f, group_sig, &program.op[i]) ||
+                                   fold__leading_segments(f, group_sig, &program, &program.op[i]));
+    return !group_sig->has_prologue || fold__add_batch(f, sig, 0);
 }
 
 /* Gives each prologue its calls: all those of its signature, in the order of their rows. */
@@ -14984,7 +14985,7 @@ typedef struct fold__greedy {
 /* Puts a call into the queue of its signature. */
 static void fold__make_ready(fold_ctx *f, fold__greedy *greedy, const uint32_t *calls, uint32_t call)
 {
-    fold__ready *ready = &greedy->queue[(f->run->maker[calls[call]] >> 3) - greedy->first_sig];
+    fold__ready *ready = &greedy->queue[f->run->maker[calls[call]] - greedy->first_sig];
     greedy->next[call] = FOLD__NONE;
     if (ready->ready++)
         greedy->next[ready->tail] = call;
@@ -14996,7 +14997,7 @@ static void fold__make_ready(fold_ctx *f, fold__greedy *greedy, const uint32_t *
 /* The index of the gathered call that makes an operand, or NONE. */
 static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *greedy, uint32_t source)
 {
-    return (f->run->maker[source] >> 3) - greedy->first_sig < greedy->n_sigs ? f->run->gathered_at[source]
+    return f->run->maker[source] - greedy->first_sig < greedy->n_sigs ? f->run->gathered_at[source]
                                                                              : FOLD__NONE;
 }
 
@@ -15057,7 +15058,7 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
         greedy->first_reader[call] = greedy->first_reader[call - 1];
     greedy->first_reader[0] = 0;
     for (uint32_t call = 0; call < count; call++) {
-        fold__ready *ready = &greedy->queue[(run->maker[calls[call]] >> 3) - first_sig];
+        fold__ready *ready = &greedy->queue[run->maker[calls[call]] - first_sig];
         ready->pending++;
         greedy->counts[ready->counts + run->chain[calls[call]]]++;
         if (!greedy->missing[call])
@@ -15072,7 +15073,7 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, const uint32_
 {
     memset(depth, 0, count * sizeof *depth);
     for (uint32_t call = 0; call < count; call++) {
-        greedy->queue[(f->run->maker[calls[call]] >> 3) - greedy->first_sig].depths += depth[call];
+        greedy->queue[f->run->maker[calls[call]] - greedy->first_sig].depths += depth[call];
         for (uint32_t reader = greedy->first_reader[call]; reader < greedy->first_reader[call + 1]; reader++)
             if (depth[greedy->readers[reader]] < depth[call] + 1)
                 depth[greedy->readers[reader]] = depth[call] + 1;
@@ -15156,7 +15157,7 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         const uint32_t id = run->calls[call];
         uint32_t level = 0;
         for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
-            if ((run->maker[f->edge_source[edge]] >> 3) - group->first_sig <
+            if (run->maker[f->edge_source[edge]] - group->first_sig <
                     group->end_sig - group->first_sig &&
                 depth[f->edge_source[edge]] + 1 > level)
                 level = depth[f->edge_source[edge]] + 1;
@@ -15180,12 +15181,12 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         }
     for (uint32_t at = 0; at < n_calls; at++)
         run->sorted_depth[sorted[at]] = depth[sorted[at]];
-    for (uint32_t at = 0; at < n_calls; at++) {
-        const uint32_t id = run->gathered[at], group_sig = run->maker[id] >> 3;
-        const int same = at > 0 && run->batch[run->counts.batches - 1].group_sig == group_sig &&
-                         run->chain[0] == run->sorted_depth[id];
-        run->chain[0] = run->sorted_depth[id]; /* node 0 is no node: the depth of the batch begun last */
-        if (!same && !fold__add_batch(f, group_sig, 1))
+    for (uint32_t at = 0, level = 0; at < n_calls; at++) {
+        const uint32_t id = run->gathered[at], sig = run->maker[id];
+        const int same = at > 0 && run->batch[run->counts.batches - 1].group_sig == sig &&
+                         level == run->sorted_depth[id];
+        level = run->sorted_depth[id];
+        if (!same && !fold__add_batch(f, sig, 1))
             return 0;
         fold__batch_call(f, id);
     }
@@ -15292,9 +15293,9 @@ static uint32_t fold__buffer_spread(const fold__program *program, uint32_t ref)
 {
     return fold__buffer_outer(program, (uint32_t)program->n_out) + ref;
 }
-static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t group_sig)
+static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
 {
-    const fold__program program = fold__program_in_run(f, f->run->group_sig[group_sig].run_sig);
+    const fold__program program = fold__program_in_run(f, f->run->group_sig[sig].run_sig);
     return f->run->backward ? fold__buffer_spread(&program, program.n_list ? (uint32_t)program.n_refs : 0)
                             : (uint32_t)program.n_values;
 }
@@ -15356,7 +15357,7 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
                                  ? 0
                                  : info[program->n_values + fold__ref_slot(program, ref)].mode;
             const int spans =
-                is_value ? fold__spans_stages(f, group_sig, program, ref->index) : group_sig->hoisted;
+                is_value ? fold__spans_stages(f, group_sig, program, ref->index) : group_sig->has_prologue;
             const int brief = is_value ? (int)info[ref->index].brief : (int)FOLD__PER_BATCH;
             if (ref->kind == FOLD__FROM_PARAM)
                 fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, op->elem, FOLD__SLAB);
@@ -15409,8 +15410,8 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].first_info;
     const uint32_t end = 2 * times->count;
-    const uint32_t back0 = fold__time_backward(times, last);
-    const uint32_t back1 = fold__time_backward(times, first);
+    const uint32_t back_begin = fold__time_backward(times, last);
+    const uint32_t back_end = fold__time_backward(times, first);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
         const int late = info[value].grad_late;
         fold__live(&buffer[fold__buffer_value(value)], fold__time_forward(times, first),
@@ -15418,14 +15419,14 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
         if (!run->backward)
             continue;
         if (info[value].back)
-            fold__live(&buffer[fold__buffer_value(value)], back1, info[value].late ? end : back1);
-        fold__live(&buffer[fold__buffer_grad(program, value)], back0, late ? end : back1);
+            fold__live(&buffer[fold__buffer_value(value)], back_end, info[value].late ? end : back_end);
+        fold__live(&buffer[fold__buffer_grad(program, value)], back_begin, late ? end : back_end);
         if (info[value].out >= 0)
-            fold__live(&buffer[fold__buffer_outer(program, (uint32_t)info[value].out)], back0,
-                       late && fold__grad_is_outer(&info[value]) ? end : back1);
+            fold__live(&buffer[fold__buffer_outer(program, (uint32_t)info[value].out)], back_begin,
+                       late && fold__grad_is_outer(&info[value]) ? end : back_end);
     }
     for (uint32_t ref_index = 0; ref_index < (uint32_t)program->n_refs && run->backward; ref_index++)
-        fold__live(&buffer[fold__buffer_part(program, ref_index)], back0, end);
+        fold__live(&buffer[fold__buffer_part(program, ref_index)], back_begin, end);
 }
 
 /* Notes when the outputs of signatures are read: by any batch of those they feed, which lie between that
@@ -15926,7 +15927,7 @@ static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const
                             fold__turn *turn)
 {
     fold__engine *engine = &turn->prepared.engine;
-    if (!worker->group_sig->hoisted)
+    if (!worker->group_sig->has_prologue)
         return 1;
     if (fold__in_prologue(f, worker->group_sig, op))
         return worker->batch.stage == 0;
@@ -15946,7 +15947,7 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
     turn->backward = turn->forward && f->run->backward && info->grad;
     if (!turn->backward)
         return;
-    const int finishes = !worker->group_sig->hoisted ||
+    const int finishes = !worker->group_sig->has_prologue ||
                          (worker->batch.stage == 0) == fold__in_prologue(f, worker->group_sig, op);
     for (int output = 0; output < op->n_out && finishes; output++)
         if (info[output].mode == FOLD__GRAD_ZERO || info[output].mode == FOLD__GRAD_SUM)
@@ -16632,7 +16633,8 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
     const fold__value_info *inputs = f->run->info + worker->run_sig->first_info + worker->program.n_values;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
-        const int in_prologue = worker->group_sig->hoisted && !(worker->group_sig->recurrent >> slot & 1);
+        const int in_prologue =
+            worker->group_sig->has_prologue && !(worker->group_sig->recurrent >> slot & 1);
         if (fold__absent(&worker->dest[slot]) || inputs[slot].mode != FOLD__GRAD_SUM ||
             (worker->batch.stage == 0) != in_prologue)
             continue;
@@ -18451,11 +18453,11 @@ static uint64_t fold__use_work(const fold_ctx *f, const fold__use *use, uint32_t
     const fold__body_op *op = fold__op_of_use(f, use);
     uint64_t rows = 0;
     for (uint32_t group = first; group < last; group++) {
-        const uint32_t group_sig = fold__adds_up(run, use, group)
-                                       ? fold__sig_in_group(f, use->run_sig, &run->group[group])
-                                       : FOLD__NONE;
-        if (group_sig != FOLD__NONE)
-            rows += op && op->elem ? run->group_sig[group_sig].elems : run->group_sig[group_sig].calls;
+        const uint32_t sig = fold__adds_up(run, use, group)
+                                 ? fold__sig_in_group(f, use->run_sig, &run->group[group])
+                                 : FOLD__NONE;
+        if (sig != FOLD__NONE)
+            rows += op && op->elem ? run->group_sig[sig].elems : run->group_sig[sig].calls;
     }
     const fold_shape shape = fold__shape_of_use(f, use);
     return rows * use->size * (uint64_t)fold__shape_lines(&shape);
