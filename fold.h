@@ -1160,6 +1160,7 @@ typedef struct fold_op_call {
     const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
     const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of each
                                                 input */
+    const int *lengths;                      /* ops with is_whole: how many rows each input has */
     const fold_rows *in, *out;               /* inputs and outputs */
     const fold_rows *dout;                   /* backward: gradients of the outputs */
     const fold_rows *din;                    /* backward: write (do not add) the contribution to each
@@ -1182,6 +1183,8 @@ typedef struct fold_op_desc {
     int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of
                                    one output only */
     int is_list;                /* takes a list, gives one value; its batches mix all lengths */
+    int is_whole;               /* takes lists whole, and nodes beside them, one call at a time: see
+                                   fold_op_apply_whole. At most 31 inputs */
     int one_row;                /* has no batched path: called with one row at a time (and reported) */
     unsigned needs;             /* FOLD_NEEDS_… */
     int scratch;                /* floats */
@@ -1198,6 +1201,12 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
    components). */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
+/* Records an op of yours with is_whole, for losses over sequences, attention of your own and the like. Its
+   outputs are lists of `rows` rows, or nodes where rows is -1. It is called once for every call recorded,
+   with `rows` rows in out and dout and lengths[i] rows in in[i] and din[i], where backward writes all of
+   them; infer gives shapes of rows. Not in a cell's body. */
+FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
+                                       const int32_t *attr, uint64_t data, int rows);
 
 #ifdef __cplusplus
 }
@@ -5306,8 +5315,7 @@ typedef struct fold__engine {
     const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
     const float *packs, *values;             /* of the model */
     int first_segment, end_segment;          /* linear: the segments to run now */
-    const int *lengths;                      /* ops over whole lists: how many rows each input has, */
-    const int *index;                        /* and indices, as the op has them */
+    const int *index;                        /* ops over whole lists: indices, as the op has them */
 } fold__engine;
 
 /* The call of an op, complete but for its rows. Every call is part of one: built-in ops find the engine
@@ -5354,7 +5362,7 @@ enum {                       /* flags of an op row */
        FOLD__NO_GRAD_1 = 32, /* input 1 (a target) gets no gradient */
        FOLD__NO_GRAD = 64,   /* no input gets a gradient */
        FOLD__DATA = 128,     /* reads per-row data */
-       FOLD__WHOLE = 256,    /* takes whole lists, one call at a time */
+       FOLD__OVER_LISTS = 256, /* takes whole lists, one call at a time */
        FOLD__TWO = 512       /* has two outputs, the second of them for backward alone */
 };
 
@@ -7699,7 +7707,7 @@ static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
     const size_t count = (size_t)fold__out_size(call);
-    for (int row = 0; row < engine->lengths[0]; row++)
+    for (int row = 0; row < call->lengths[0]; row++)
         memset(fold__row(&call->din[0], row), 0, count * sizeof(float));
     for (int row = 0; row < call->rows; row++) {
         float *sum = fold__row(&call->din[0], engine->index[row]);
@@ -7724,8 +7732,8 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
 }
 static fold__attention_call fold__attention_rows(const fold_op_call *call)
 {
-    const int *lengths = fold__engine_of(call)->lengths;
-    fold__attention_call attention = fold__attention_of(call->in_shape, call->attr, lengths[0], lengths[1]);
+    fold__attention_call attention =
+        fold__attention_of(call->in_shape, call->attr, call->lengths[0], call->lengths[1]);
     attention.query = call->in[0];
     attention.key = call->in[1];
     attention.value = call->in[2];
@@ -7810,8 +7818,8 @@ static void fold__list_attention_backward(const fold_op_call *call)
     X(pick, 1, 0, FOLD__FLOW | FOLD__DATA, 0, to_scalar)        \
     X(select, 3, 0, 0, FOLD__IN, equal)                         \
     X(copy, 1, 0, FOLD__FLOW, 0, same)                          \
-    X(list_take, 1, 0, FOLD__WHOLE, 0, same)                         \
-    X(list_attention, 3, 2, FOLD__WHOLE | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
+    X(list_take, 1, 0, FOLD__OVER_LISTS, 0, same)                         \
+    X(list_attention, 3, 2, FOLD__OVER_LISTS | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
     X(stop, 1, 0, FOLD__NO_GRAD, 0, same)                       \
     X(softmax_xent, 1, 0, FOLD__DATA, FOLD__IN, loss)           \
     X(softmax_kl, 2, 0, FOLD__NO_GRAD_1, FOLD__IN, loss)        \
@@ -7829,8 +7837,9 @@ enum {
 
 static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
 #define FOLD__ROW(name, inputs, attrs, flags, needs, infer)                                   \
-    { { #name, inputs, (flags)&FOLD__TWO ? 2 : 1, attrs, ((flags)&FOLD__LIST) != 0, 0, needs, \
-        0, fold__infer_##infer, fold__##name##_forward, fold__##name##_backward, NULL },      \
+    { { #name, inputs, (flags)&FOLD__TWO ? 2 : 1, attrs, ((flags)&FOLD__LIST) != 0,           \
+        ((flags)&FOLD__OVER_LISTS) != 0, 0, needs, 0, fold__infer_##infer,                    \
+        fold__##name##_forward, fold__##name##_backward, NULL },                              \
       flags },
     FOLD__OPS(FOLD__ROW)
 #undef FOLD__ROW
@@ -9225,14 +9234,18 @@ typedef struct fold__list {
     uint32_t elements;          /* how many rows a component has */
 } fold__list;
 
+#define FOLD__TAKES_WHOLE 0x80000000u
+
 /* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
     int n_list, n_attr, has_params;
     int row_data;     /* `data` is where each list element's own data lie: see fold__row_data */
     uint32_t by_rows; /* mask of the operands that are the list's components, row by row; 0: none */
-    uint32_t whole;   /* mask of fixed inputs that the op takes as whole lists; it gives `rows` rows */
+    uint32_t whole;   /* mask of fixed inputs that the op takes as whole lists, and FOLD__TAKES_WHOLE; it
+                         gives a list of `rows` rows or, with rows 1, a single value */
     uint32_t rows;
+    int gives_list;
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
@@ -9340,8 +9353,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
                               const fold_shape *shape)
 {
     const int inputs = sig->n_in + sig->n_list, rows = sig->by_rows != 0;
-    const int one_query = request->op == FOLD__OP_list_attention && !(sig->whole & 1);
-    const int gives_lists = rows || (sig->whole && !one_query);
+    const int gives_lists = rows || (sig->whole && request->gives_list);
     const uint32_t all = (uint32_t)(inputs + sig->n_out);
     if (!fold__place_program(f, sig, 1, (uint32_t)inputs, all, sig->n_out))
         return 0;
@@ -9616,7 +9628,8 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
         key[words++] = mask;
     if (request->by_rows | request->whole)
         key[words++] = request->by_rows | request->whole;
-    key[0] = request->op | request->n_in << 16 | (uint32_t)(request->whole != 0) << 27 |
+    key[0] = request->op | request->n_in << 16 | (uint32_t)request->gives_list << 26 |
+             (uint32_t)(request->whole != 0) << 27 |
              (uint32_t)(request->row_data != 0) << 28 |
              (uint32_t)(request->by_rows != 0) << 29 | (uint32_t)(mask != 0) << 30 |
              (uint32_t)(f->frame.cell != 0) << 31;
@@ -9631,6 +9644,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     uint32_t differ = (sig->op ^ request->op) | (sig->n_in ^ request->n_in) |
                       (sig->n_list ^ (uint32_t)request->n_list) | (sig->tag_cell ^ f->frame.tag) |
                       (sig->by_rows ^ request->by_rows) | (sig->whole ^ request->whole) |
+                      (request->whole && request->gives_list != (sig->out_lists != 0)) |
                       (sig->row_data ^ (uint32_t)request->row_data);
     uint32_t kinds = 0;
     if (differ || (sig->tag_cell && sig->tag_op != f->frame.ordinal + 1))
@@ -10182,7 +10196,7 @@ static fold_node fold__record_request(fold_ctx *f, const fold__request *request)
         return kinds & FOLD__KINDS_MARKER ? fold__record_elements(f, request) : fold__null;
     }
     const uint32_t id = fold__append_call(f, sig, (uint8_t)(request->whole ? 0 : per_element), request->data);
-    if (request->n_list | (int)request->whole)
+    if (request->n_list || request->whole)
         fold__set_length(f, id, request->whole ? request->rows : request->list->elements);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
     if (twin)
@@ -11757,18 +11771,28 @@ static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fol
     return fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
 }
 
-/* Records an op over whole lists that gives so many rows. */
+/* Makes a single value beside whole lists one of the call's own: it is not shared, and a parameter's is a
+   copy. */
+static int fold__own_operand(fold_ctx *f, fold__operand *operand)
+{
+    operand->kind = (uint8_t)(operand->kind & ~FOLD__SHARED);
+    return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_operand(f, operand);
+}
+
+/* Records an op over whole lists that gives so many rows; -1: a single value. */
 static fold_node fold__record_whole(fold_ctx *f, uint32_t op, const fold__operand *in, uint32_t n_in,
-                                    const int32_t *attr, uint32_t rows, uint64_t data)
+                                    const int32_t *attr, int rows, uint64_t data)
 {
     fold__request request;
     fold__clear_request(&request);
     request.op = op;
     request.in = in;
     request.n_in = n_in;
-    request.n_attr = fold__op_table[op].def.n_attr;
-    request.rows = rows;
+    request.n_attr = fold__op_of(f->model, op)->def.n_attr;
+    request.rows = rows < 0 ? 1 : (uint32_t)rows;
+    request.gives_list = rows >= 0;
     request.data = data;
+    request.whole = FOLD__TAKES_WHOLE;
     for (int attribute = 0; attribute < request.n_attr; attribute++)
         request.attr[attribute] = attr[attribute];
     for (uint32_t input = 0; input < n_in; input++)
@@ -11788,7 +11812,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     const uint32_t place = fold__place_indices(f, index, count);
     if (place == FOLD__NONE)
         return fold__null;
-    return fold__record_whole(f, FOLD__OP_list_take, &operand, 1, NULL, (uint32_t)count, place);
+    return fold__record_whole(f, FOLD__OP_list_take, &operand, 1, NULL, count, place);
 }
 
 /* Places an index the other way round: the rows k in the order of to[k], and where those of each of `count`
@@ -11830,7 +11854,7 @@ static fold_node fold__list_to(fold_ctx *f, uint32_t op, const char *who, const 
     const uint32_t place = fold__place_segments(f, to, (int)rows, count);
     if (place == FOLD__NONE)
         return fold__null;
-    return fold__record_whole(f, op, operand, n_in, NULL, (uint32_t)count, place);
+    return fold__record_whole(f, op, operand, n_in, NULL, count, place);
 }
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int count)
 {
@@ -11873,11 +11897,10 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d heads", who, heads);
         return fold__null;
     }
-    operand[0].kind = (uint8_t)(operand[0].kind & ~FOLD__SHARED);
-    if (fold__kind_of(f, operand[0].source) == FOLD__PARAM && !fold__copy_operand(f, &operand[0]))
+    if (single && !fold__own_operand(f, &operand[0]))
         return fold__null;
     return fold__record_whole(f, FOLD__OP_list_attention, operand, 3, attr,
-                              single ? 1 : f->length[operand[0].source], 0);
+                              single ? -1 : (int)f->length[operand[0].source], 0);
 }
 
 /* An op with an index into its input for every row. */
@@ -11931,7 +11954,7 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
                     desc->n_in < -1 || desc->n_in > FOLD_MAX_IN || desc->n_out < 1 ||
                     desc->n_out > FOLD_MAX_OUT || desc->n_attr < 0 || desc->n_attr > 4 ||
                     (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1)) ||
-                    desc->scratch < 0;
+                    (desc->is_whole && (desc->is_list || desc->n_in == FOLD_MAX_IN)) || desc->scratch < 0;
     if (bad) {
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
                          "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 to %d "
@@ -11948,9 +11971,62 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
     fold__op_row *row = fold__user_ops(m) + m->n_ops++;
     row->def = *desc;
     row->def.name = name;
-    row->flags = (desc->is_list ? (unsigned)FOLD__LIST : 0) | (desc->one_row ? (unsigned)FOLD__ONE_ROW : 0);
+    row->flags = (desc->is_list ? (unsigned)FOLD__LIST : 0) |
+                 (desc->is_whole ? (unsigned)FOLD__OVER_LISTS : 0) |
+                 (desc->one_row ? (unsigned)FOLD__ONE_ROW : 0);
     const fold_op op = { m->n_ops, m->salt };
     return op;
+}
+
+/* The op of a handle, and its number, when it can be applied to so many inputs. */
+static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
+                                            const int32_t *attr, uint32_t *number)
+{
+    if (fold__broken(f))
+        return NULL;
+    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) {
+        fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model");
+        return NULL;
+    }
+    *number = FOLD__OP_COUNT + op.id - 1;
+    const fold_op_desc *desc = &fold__op_of(f->model, *number)->def;
+    if (!in || (desc->n_attr && !attr)) {
+        fold__missing(f, desc->name);
+        return NULL;
+    }
+    if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
+                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in)) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in);
+        return NULL;
+    }
+    return desc;
+}
+
+FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
+                                       const int32_t *attr, uint64_t data, int rows)
+{
+    fold__operand operands[FOLD_MAX_IN];
+    uint32_t number;
+    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &number);
+    if (!desc)
+        return fold__null;
+    if (!desc->is_whole || n_in >= FOLD_MAX_IN || rows < -1 || f->frame.cell) {
+        fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_ARGUMENT, "%s: %s", desc->name,
+                   f->frame.cell    ? "not in a cell body"
+                   : desc->is_whole ? "it takes at most 31 inputs, and gives -1, 0 or more rows"
+                                    : "it was made without is_whole");
+        return fold__null;
+    }
+    for (int input = 0; input < n_in; input++) {
+        if (!fold__operand_of(f, in[input], desc->name, &operands[input]))
+            return fold__null;
+        const int fine = fold__is_list_operand(f, &operands[input])
+                             ? fold__whole_operand_of(f, in[input], desc->name, &operands[input])
+                             : fold__own_operand(f, &operands[input]);
+        if (!fine)
+            return fold__null;
+    }
+    return fold__record_whole(f, number, operands, (uint32_t)n_in, attr, rows, data);
 }
 
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
@@ -11959,22 +12035,16 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
     fold__operand operands[FOLD_MAX_IN];
     fold__list list;
     fold__request request;
-    if (fold__broken(f))
+    uint32_t number;
+    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &number);
+    if (!desc)
         return fold__null;
-    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) {
-        fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model");
+    if (desc->is_whole) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it takes lists whole: see fold_op_apply_whole", desc->name);
         return fold__null;
     }
     fold__clear_request(&request);
-    request.op = FOLD__OP_COUNT + op.id - 1;
-    const fold_op_desc *desc = &fold__op_of(f->model, request.op)->def;
-    if (!in || (desc->n_attr && !attr))
-        return fold__missing(f, desc->name);
-    if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
-                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in);
-        return fold__null;
-    }
+    request.op = number;
     request.n_attr = desc->n_attr;
     request.data = data;
     for (int attribute = 0; attribute < desc->n_attr; attribute++)
@@ -13770,7 +13840,7 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
    when both are of calls or both of list elements. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
-    return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__WHOLE));
+    return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
 }
 static int fold__same_span(const fold_ctx *f, const fold__body_op *one, const fold__body_op *other)
 {
@@ -16189,7 +16259,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
-    const int count = engine->lengths[0];
+    const int count = call->lengths[0];
     for (int operand = 0; operand < call->n_in; operand++) {
         fold_rows *both[2] = { &worker->op_in[operand], &worker->op_din[operand] };
         for (int which = 0; which <= backward; which++) {
@@ -16218,17 +16288,21 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     char *free = worker->free;
     for (int operand = 0; operand < call->n_in; operand++)
         worker->lengths[operand] = (int)fold__edge_rows(f, f->first_edge[id] + (uint32_t)operand);
-    prepared->engine.lengths = worker->lengths;
+    const uint32_t op = fold__node_sig(f, id)->op;
     prepared->engine.index =
-        (const int *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+        op < FOLD__OP_COUNT
+            ? (const int *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id))
+            : NULL;
+    call->lengths = worker->lengths;
     call->rows = (int)f->length[id];
+    call->data = &f->node_data[id];
     worker->kernel_calls++;
-    if (fold__op_of(f->model, fold__node_sig(f, id)->op)->flags & FOLD__LIST) {
-        fold__run_segments(worker, &prepared->engine, call, run, backward);
-    } else {
+    if (op == FOLD__OP_list_attention)
         call->scratch = (float *)(void *)worker->free;
+    if (fold__op_of(f->model, op)->flags & FOLD__LIST)
+        fold__run_segments(worker, &prepared->engine, call, run, backward);
+    else
         run(call);
-    }
     worker->free = free;
 }
 

@@ -575,7 +575,8 @@ typedef struct given {
     X(VOID, fold_row, (ZERO(fold_rows), g->n)) \
     X(VOID, fold_op_desc_default, ()) \
     X(HANDLE, fold_op_new, (m, ZERO(fold_op_desc))) \
-    X(NODE, fold_op_apply, (f, op, g->nodes, g->n, g->ints, 1))
+    X(NODE, fold_op_apply, (f, op, g->nodes, g->n, g->ints, 1)) \
+    X(NODE, fold_op_apply_whole, (f, op, g->nodes, g->n, g->ints, 1, g->n))
 static const char *const calls_elsewhere[] = { "fold_pool_new", "fold_pool_free", "fold_pool_for" };
 
 static int silent_writer(const void *bytes, size_t n, void *user)
