@@ -2296,7 +2296,8 @@ typedef struct fold__weigher {
     fold__weigh_fn exps;    /* scores become exp(scale (score - largest)); lanes of their sum */
     fold__weigh_fn weights; /* the same times factor; lanes of the sum of weight times slope */
     fold__weigh_fn slopes;  /* slopes become weight (slope - factor) scale */
-    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
+    void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
 } fold__weigher;
 
 /* What the drivers below need to know of an instruction set. */
@@ -2864,13 +2865,6 @@ static void fold__attention_spread(const fold__attention_head *at, const float *
     fold__strided_run(at->tiles, &product, at->rows, width);
 }
 
-static void fold__attention_set(float *values, float value, int count)
-{
-    int at;
-    for (at = 0; at < count; at++)
-        values[at] = value;
-}
-
 static fold__weighing fold__attention_weighing(const fold__attention_head *at)
 {
     fold__weighing with;
@@ -2893,22 +2887,19 @@ static void fold__attention_exps(const fold__attention_head *at, int head)
     const fold__weigher *weigher = &at->tiles->weigher;
     const fold__weighing with = fold__attention_weighing(at);
     const fold_rows *norms = &at->call->norms;
+    float *norm = norms->base ? norms->base + at->row * norms->stride + 2 * head : NULL;
     int row;
     weigher->fill(&with, at->scores, -INFINITY);
     weigher->largest(&with);
-    fold__attention_set(at->largest, -INFINITY, at->rows);
     weigher->join_largest(at->largest, at->lanes, at->rows);
     weigher->exps(&with);
-    fold__attention_set(at->factor, 0.0f, at->rows);
+    memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor);
     at->tiles->add_lanes(at->factor, at->lanes, at->rows);
-    for (row = 0; row < at->rows; row++) {
-        if (norms->base) {
-            float *norm = norms->base + (at->row + row) * norms->stride + 2 * head;
-            norm[0] = at->largest[row];
-            norm[1] = at->factor[row];
-        }
-        at->factor[row] = 1.0f / at->factor[row];
+    for (row = 0; norm && row < at->rows; row++, norm += norms->stride) {
+        norm[0] = at->largest[row];
+        norm[1] = at->factor[row];
     }
+    weigher->invert(at->factor, at->rows);
 }
 
 /* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
@@ -2917,16 +2908,17 @@ static void fold__attention_slopes(const fold__attention_head *at, int head)
     const fold__weigher *weigher = &at->tiles->weigher;
     const fold__weighing with = fold__attention_weighing(at);
     const fold_rows *norms = &at->call->norms;
+    const float *norm = norms->base + at->row * norms->stride + 2 * head;
     int row;
     weigher->fill(&with, at->scores, -INFINITY);
     weigher->fill(&with, at->slopes, 0.0f);
-    for (row = 0; row < at->rows; row++) {
-        const float *norm = norms->base + (at->row + row) * norms->stride + 2 * head;
+    for (row = 0; row < at->rows; row++, norm += norms->stride) {
         at->largest[row] = norm[0];
-        at->factor[row] = 1.0f / norm[1];
+        at->factor[row] = norm[1];
     }
+    weigher->invert(at->factor, at->rows);
     weigher->weights(&with);
-    fold__attention_set(at->factor, 0.0f, at->rows); /* from here on the mean of slopes */
+    memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor); /* from here on the mean of slopes */
     at->tiles->add_lanes(at->factor, at->lanes, at->rows);
     weigher->slopes(&with);
 }
@@ -4648,7 +4640,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__FOUR(JOIN, element)                                   \
     JOIN(_mm256_permute2f128_ps(low##element, high##element, 0x20), \
          _mm256_permute2f128_ps(low##element, high##element, 0x31))
-#define FOLD__JOIN_LANES(name, JOIN)                                                                \
+#define FOLD__JOIN_LANES(name, JOIN, started)                                                       \
     FOLD__TARGET static void fold__##name##__avx2(float *total, const float *lanes, int count)      \
     {                                                                                               \
         int at;                                                                                     \
@@ -4666,11 +4658,11 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
                 JOIN(_mm256_shuffle_ps(four2, four3, 0x44), _mm256_shuffle_ps(four2, four3, 0xee)); \
             const __m256 one =                                                                      \
                 JOIN(_mm256_shuffle_ps(two01, two23, 0x88), _mm256_shuffle_ps(two01, two23, 0xdd)); \
-            FOLD__VSTORE(total + at, JOIN(FOLD__VLOAD(total + at), one));                           \
+            FOLD__VSTORE(total + at, started ? JOIN(FOLD__VLOAD(total + at), one) : one);           \
         }                                                                                           \
     }
-FOLD__JOIN_LANES(add_lanes, _mm256_add_ps)
-FOLD__JOIN_LANES(join_largest, _mm256_max_ps)
+FOLD__JOIN_LANES(add_lanes, _mm256_add_ps, 1)
+FOLD__JOIN_LANES(join_largest, _mm256_max_ps, 0)
 #undef FOLD__EIGHT
 #undef FOLD__FOUR
 #endif
@@ -4685,9 +4677,11 @@ static void FOLD__ISA(add_lanes)(float *total, const float *lanes, int count)
 static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int count)
 {
     int element, lane;
-    for (element = 0; element < count; element++, lanes += FOLD__LANES)
-        for (lane = 0; lane < FOLD__LANES; lane++)
+    for (element = 0; element < count; element++, lanes += FOLD__LANES) {
+        largest[element] = lanes[0];
+        for (lane = 1; lane < FOLD__LANES; lane++)
             largest[element] = lanes[lane] > largest[element] ? lanes[lane] : largest[element];
+    }
 }
 #define FOLD__ADD_LANES FOLD__ISA(add_lanes)
 #define FOLD__JOIN_LARGEST FOLD__ISA(join_largest)
@@ -4885,12 +4879,14 @@ FOLD__WEIGH_ALL(slopes, 0.0f)
 FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
-    int row, at;
-    for (row = 0; row < with->rows; row++, scores += with->stride) {
-        const int seen = with->seen + row * with->grow,
-                  end = seen + (FOLD__WEIGHED_ROWS - 1 - row % FOLD__WEIGHED_ROWS) * with->grow;
-        for (at = seen - seen % FOLD__LANES; at < end; at += FOLD__LANES) {
-            const FOLD__V first = FOLD__VSET((float)(seen - at));
+    unsigned row, seen = (unsigned)with->seen, at;
+    if (!with->grow && seen % FOLD__LANES == 0)
+        return;
+    for (row = 0; row < (unsigned)with->rows; row++, scores += with->stride, seen += (unsigned)with->grow) {
+        const unsigned later = FOLD__WEIGHED_ROWS - 1 - row % FOLD__WEIGHED_ROWS,
+                       end = with->grow ? seen + later : seen;
+        for (at = seen / FOLD__LANES * FOLD__LANES; at < end; at += FOLD__LANES) {
+            const FOLD__V first = FOLD__VSET((float)((int)seen - (int)at));
             float *to = scores + at;
 #define FOLD__PART(index)                                                                   \
     FOLD__VSTORE(to + index * FOLD__W,                                                      \
@@ -4900,6 +4896,13 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float
 #undef FOLD__PART
         }
     }
+}
+
+FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
+{
+    int at;
+    for (at = 0; at < count; at += FOLD__W)
+        FOLD__VSTORE(values + at, FOLD__VDIV(FOLD__VSET(1.0f), FOLD__VLOAD(values + at)));
 }
 
 /* ---- attention: tiles of chains ---- */
@@ -4989,7 +4992,7 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float
 #define FOLD__WEIGHER                                                                                     \
     {                                                                                                     \
         FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights), \
-            FOLD__ISA(weigh_slopes), FOLD__JOIN_LARGEST                                                   \
+            FOLD__ISA(weigh_slopes), FOLD__JOIN_LARGEST, FOLD__ISA(weigh_invert)                          \
     }
 
 /* ---- sums of products, column by column ---- */
