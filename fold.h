@@ -1901,6 +1901,7 @@ typedef struct fold__attention_call {
     int causal;  /* row i sees keys up to i + keys - queries, else all */
     float scale; /* of scores. 0: 1 / sqrt(width) */
     fold_rows query, key, value;
+    const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
     fold_rows out;   /* written by forward; backward does not read it */
     fold_rows norms; /* [queries x 2 heads]: a head's largest score and its sum of exps, by forward for
                         backward. Base NULL in forward: not kept */
@@ -2042,6 +2043,10 @@ typedef struct fold__kernels {
     /* Heads first..last-1, with attention_floats of scratch. Threads that share a call out by heads
        write nothing in common. */
     size_t (*attention_floats)(const fold__attention_call *call, int backward);
+    /* Keys that grow by and by, as forward takes them: `count` rows of keys from the first-th on, of `heads`
+       parts of `width` floats, go to their panels, which have room for whole FOLD__PANEL_KEYS keys. */
+    void (*attention_append)(float *panels, const fold_rows *keys, int first, int count, int heads,
+                             int width);
     void (*attention_forward)(const fold__attention_call *call, int first, int last, float *scratch);
     void (*attention_backward)(const fold__attention_call *call, int first, int last, float *scratch);
 } fold__kernels;
@@ -2685,7 +2690,9 @@ typedef struct fold__attention_head {
     float scale;
     int row, rows; /* of the block */
     size_t stride; /* floats between rows of scores, with room to fill beyond the last key */
-    float *key_panels, *value_panels, *scores, *slopes, *lanes, *largest, *factor;
+    const float *key_panels; /* of the head */
+    size_t key_next;         /* floats to its next panel */
+    float *packed_keys, *packed_values, *scores, *slopes, *lanes, *largest, *factor;
 } fold__attention_head;
 
 static size_t fold__attention_stride(const fold__attention_call *call)
@@ -2713,13 +2720,40 @@ static void fold__attention_begin(fold__attention_head *at, const fold__tiles *t
     at->scale = call->scale != 0.0f ? call->scale : 1.0f / sqrtf((float)call->width);
     at->row = at->rows = 0;
     at->stride = fold__attention_stride(call);
+    at->packed_keys = scratch;
     at->key_panels = scratch;
-    at->value_panels = at->key_panels + keys * (size_t)call->width;
-    at->scores = at->value_panels + (backward ? keys * (size_t)call->value_width : 0);
+    at->key_next = (size_t)call->width * FOLD__PANEL_KEYS;
+    if (call->key_panels && !backward) {
+        at->key_panels = call->key_panels + (size_t)head * at->key_next;
+        at->key_next *= (size_t)call->heads;
+    }
+    at->packed_values = at->packed_keys + keys * (size_t)call->width;
+    at->scores = at->packed_values + (backward ? keys * (size_t)call->value_width : 0);
     at->slopes = at->scores + FOLD__QUERY_BLOCK * at->stride;
     at->lanes = at->slopes + (backward ? FOLD__QUERY_BLOCK * at->stride : 0);
     at->largest = at->lanes + FOLD__QUERY_BLOCK * FOLD__LANES;
     at->factor = at->largest + FOLD__QUERY_BLOCK;
+}
+
+/* Panels of keys of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of every
+   FOLD__LANES keys clears the others. */
+static void fold__attention_append(float *panels, const fold_rows *keys, int first, int count, int heads,
+                                   int width)
+{
+    const size_t size = (size_t)width * FOLD__PANEL_KEYS;
+    int key, head, column;
+    for (key = first; key < first + count; key++) {
+        const float *from = keys->base + (key - first) * keys->stride;
+        for (head = 0; head < heads; head++, from += width) {
+            float *to = panels + ((size_t)(key / FOLD__PANEL_KEYS) * (size_t)heads + (size_t)head) * size +
+                        key % FOLD__PANEL_KEYS;
+            for (column = 0; column < width; column++, to += FOLD__PANEL_KEYS) {
+                if (key % FOLD__LANES == 0)
+                    memset(to, 0, FOLD__LANES * sizeof *to);
+                *to = from[column];
+            }
+        }
+    }
 }
 
 /* A head's columns of all keys or values as panels. */
@@ -2789,7 +2823,7 @@ static void fold__strided_run(const fold__tiles *tiles, const fold__strided *all
 
 /* to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
-                                   const float *panels, int width, float *to)
+                                   const float *panels, size_t next, int width, float *to)
 {
     const fold__attention_call *call = at->call;
     const int last = fold__attention_seen(call, at->row + at->rows - 1);
@@ -2812,7 +2846,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
             if (columns > FOLD__PANEL_KEYS)
                 columns = FOLD__PANEL_KEYS;
             product.left = input->base + (at->row + row) * input->stride + col;
-            product.right = panels + (size_t)first * (size_t)width;
+            product.right = panels + (size_t)(first / FOLD__PANEL_KEYS) * next;
             product.out = to + (size_t)row * at->stride + first;
             fold__strided_run(at->tiles, &product, rows, (int)fold__round_up((size_t)columns, FOLD__LANES));
         }
@@ -2939,11 +2973,12 @@ static void fold__attention_forward(const fold__tiles *tiles, const fold__attent
     at.row = fold__attention_blind(call);
     fold__attention_clear(&call->out, at.row, at.v_col, call->value_width);
     fold__attention_clear(&call->norms, at.row, 2 * head, 2);
-    if (at.row < call->queries)
-        fold__attention_pack(tiles, at.key_panels, &call->key, call->keys, at.q_col, call->width);
+    if (at.row < call->queries && !call->key_panels)
+        fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
     for (; at.row < call->queries; at.row += at.rows) {
         at.rows = fold__attention_block(call, call->queries - at.row);
-        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, call->width, at.scores);
+        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
+                               at.scores);
         fold__attention_exps(&at, head);
         fold__attention_sums(&at, at.scores, &call->value, at.v_col, call->value_width, &call->out,
                              at.factor);
@@ -2963,12 +2998,14 @@ static void fold__attention_backward(const fold__tiles *tiles, const fold__atten
         fold__attention_clear(&call->d_value, call->keys, at.v_col, call->value_width);
         return;
     }
-    fold__attention_pack(tiles, at.key_panels, &call->key, call->keys, at.q_col, call->width);
-    fold__attention_pack(tiles, at.value_panels, &call->value, call->keys, at.v_col, call->value_width);
+    fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
+    fold__attention_pack(tiles, at.packed_values, &call->value, call->keys, at.v_col, call->value_width);
     for (at.row = blind; at.row < call->queries; at.row += at.rows) {
         at.rows = fold__attention_block(call, call->queries - at.row);
-        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, call->width, at.scores);
-        fold__attention_scores(&at, &call->d_out, at.v_col, at.value_panels, call->value_width, at.slopes);
+        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
+                               at.scores);
+        fold__attention_scores(&at, &call->d_out, at.v_col, at.packed_values,
+                               (size_t)call->value_width * FOLD__PANEL_KEYS, call->value_width, at.slopes);
         fold__attention_slopes(&at, head);
         if (call->d_value.base)
             fold__attention_spread(&at, at.scores, &call->d_out, at.v_col, call->value_width, &call->d_value);
@@ -5201,6 +5238,7 @@ static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
                                                 FOLD__ISA(exp_sum),
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) },
                                                 fold__attention_floats,
+                                                fold__attention_append,
                                                 FOLD__ISA(attention_forward),
                                                 FOLD__ISA(attention_backward) };
 
@@ -5235,6 +5273,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__ISA(exp_sum),
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) },
                                                 fold__attention_floats,
+                                                fold__attention_append,
                                                 FOLD__ISA(attention_forward),
                                                 FOLD__ISA(attention_backward) };
 #endif

@@ -6,12 +6,12 @@ typedef struct attend_shape {
     const char *name;
     int lists, least, most; /* lengths are spread evenly from least to most */
     int heads, width, causal;
-    int decoding;           /* one query a call, of each length from least to most: no backward */
+    int decoding;           /* 1: one query a call, of each length from least to most, no backward; 2: keys kept as panels */
 } attend_shape;
 static const attend_shape attend_shapes[] = {
     { "64 of 5..40, 4 x 32", 64, 5, 40, 4, 32, 0, 0 },     { "the same, causal", 64, 5, 40, 4, 32, 1, 0 },
     { "16 of 64..512, 8 x 64", 16, 64, 512, 8, 64, 0, 0 }, { "the same, causal", 16, 64, 512, 8, 64, 1, 0 },
-    { "decoding 512, 8 x 64", 512, 1, 512, 8, 64, 0, 1 },
+    { "decoding 512, 8 x 64", 512, 1, 512, 8, 64, 0, 1 },  { "the same, keys in panels", 512, 1, 512, 8, 64, 0, 2 },
 };
 
 /* The operands of all lists of a shape, end to end; of decoding, one list that grows. */
@@ -19,8 +19,8 @@ typedef struct attend {
     const fold__kernels *k;
     const attend_shape *shape;
     size_t rows, width;
-    float *blocks[8], *norms, *scratch; /* at multiples of 64 bytes */
-    char *taken[10]; int n_taken;
+    float *blocks[8], *norms, *scratch, *panels; /* at multiples of 64 bytes */
+    char *taken[11]; int n_taken;
 } attend;
 
 static int attend_length(const attend_shape *s, int list) { return s->least + list * (s->most - s->least) / (s->lists - 1); }
@@ -38,6 +38,7 @@ static fold__attention_call attend_call(const attend *a, int list, size_t row)
     for (int i = 0; i < 8; i++) rows[i]->base = a->blocks[i] + row * a->width, rows[i]->stride = (ptrdiff_t)a->width;
     call.norms.base = a->norms + row * 2 * (size_t)call.heads;
     call.norms.stride = 2 * call.heads;
+    if (a->shape->decoding == 2) call.key_panels = a->panels;
     return call;
 }
 
@@ -57,6 +58,11 @@ static double attend_once(const attend *a, int backward, double *best)
     int part = 0;
     for (int list = 0; list < a->shape->lists; list++) {
         const fold__attention_call call = attend_call(a, list, row);
+        if (call.key_panels) {
+            fold_rows key = call.key;
+            key.base += (call.keys - 1) * key.stride;
+            a->k->attention_append(a->panels, &key, call.keys - 1, 1, call.heads, call.width);
+        }
         (backward ? a->k->attention_backward : a->k->attention_forward)(&call, 0, call.heads, a->scratch);
         if (!a->shape->decoding) row += (size_t)call.keys;
         pairs += attend_pairs(a->shape, list);
@@ -87,6 +93,7 @@ static void attend_open(attend *a, const attend_shape *shape)
     for (int list = 0; list < shape->lists; list++) a->rows += (size_t)attend_length(shape, list);
     for (int block = 0; block < 8; block++) a->blocks[block] = attend_floats(a, a->rows * a->width);
     a->norms = attend_floats(a, a->rows * 2 * (size_t)shape->heads);
+    a->panels = attend_floats(a, (size_t)(shape->most + 63) / 64 * 64 * a->width);
     const fold__attention_call largest = attend_call(a, shape->lists - 1, 0);
     a->scratch = attend_floats(a, a->k->attention_floats(&largest, 1));
 }
@@ -95,7 +102,7 @@ static void attend_line(const attend *a, const double *best, double peak, int js
 {
     double pairs = 0;
     for (int list = 0; list < a->shape->lists; list++) pairs += attend_pairs(a->shape, list);
-    for (int way = 0; way < 2 - a->shape->decoding; way++) {
+    for (int way = 0; way < (a->shape->decoding ? 1 : 2); way++) {
         const double rate = (way ? 10 : 4) * pairs / best[way];
         if (json)
             printf("{\"workload\":\"attention-kernels\",\"shape\":\"%s\",\"causal\":%d,\"product\":\"%s\",\"isa\":\"%s\",\"threads\":1,"

@@ -622,6 +622,19 @@ static void attention_poison(attention *a)
         }
 }
 
+/* The keys as panels, appended in parts. */
+static float *attention_panels(const fold__kernels *f, const fold__attention_call *c)
+{
+    float *panels = floats(((size_t)c->keys + 63) / 64 * 64 * (size_t)(c->heads * c->width));
+    for (int first = 0, count; first < c->keys; first += count) {
+        fold_rows keys = c->key;
+        count = 1 + below(c->keys - first);
+        keys.base += first * keys.stride;
+        f->attention_append(panels, &keys, first, count, c->heads, c->width);
+    }
+    return panels;
+}
+
 /* Both in parts of the heads, each with scratch of its own that holds anything. */
 static void attention_run(const fold__kernels *f, const fold__attention_call *c, int backward)
 {
@@ -652,10 +665,12 @@ static void test_attention(const fold__kernels *f, int tries)
         const int queries = attention_size(), keys = below(3) ? queries : attention_size(), heads = 1 + below(below(4) ? 2 : 8);
         const int width = widths[below(n_widths)], value_width = below(2) ? width : widths[below(n_widths)];
         attention want = attention_new(queries, keys, heads, width, value_width, below(2)), got;
+        float *panels = NULL;
         if (below(3) == 0) want.call.scale = 0.25f + (float)below(100) / 16.0f;
         if (below(4) == 0) attention_poison(&want);
         got = attention_copy(&want);
         forward_reference(f, &want.call);
+        if (below(4) == 0) got.call.key_panels = panels = attention_panels(f, &got.call);
         attention_run(f, &got.call, 0);
         attention_compare(f, &got, &want, want.call.causal ? "causal attention" : "attention");
         if (below(4) == 0) { want.call.d_query.base = got.call.d_query.base = NULL; }
@@ -664,7 +679,7 @@ static void test_attention(const fold__kernels *f, int tries)
         backward_reference(f, &want.call);
         attention_run(f, &got.call, 1);
         attention_compare(f, &got, &want, want.call.causal ? "causal attention, backward" : "attention, backward");
-        attention_free(&want); attention_free(&got);
+        attention_free(&want); attention_free(&got); free(panels);
     }
 }
 
