@@ -10805,17 +10805,17 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
         mixed |= fold__stands_for_elements(f, &operand[i]);
     while (mixed && leading < count && !fold__stands_for_elements(f, &operand[leading]))
         leading++;
-    if (leading && !attr[1]) {
+    if (leading && !attr[FOLD__LINEAR_STARTS]) {
         request.in = operand;
         request.n_in = (uint32_t)leading;
         const fold_node start = fold__record(f, &request);
         for (int i = 0; i < leading; i++)
-            request.attr[2] += fold__shape_last(fold__operand_shape(f, &operand[i]));
+            request.attr[FOLD__LINEAR_ROW] += fold__shape_last(fold__operand_shape(f, &operand[i]));
         memmove(operand, operand + leading, (size_t)(count - leading) * sizeof *operand);
         count -= leading;
         if (!fold__operand_of(f, start, "linear", &operand[count++]))
             return fold__null;
-        request.attr[1] = 1;
+        request.attr[FOLD__LINEAR_STARTS] = 1;
         request.param[1] = 0;
     }
     request.in = operand;
@@ -15014,7 +15014,7 @@ static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *grou
 {
     const fold__value_info *info = f->run->info + f->run->run_sig[group_sig->run_sig].first_info;
     int count = 0;
-    if (op->op != FOLD__OP_linear || op->attr[1])
+    if (op->op != FOLD__OP_linear || op->attr[FOLD__LINEAR_STARTS])
         return 0;
     for (; count < op->n_in; count++) {
         const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)count];
@@ -16066,7 +16066,7 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
             turn->finishes |= (uint8_t)(1u << output);
     for (int operand = 0; operand < op->n_in; operand++) {
         const int outside =
-            op->op == FOLD__OP_linear && operand < op->n_in - op->attr[1] &&
+            op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
             (operand < turn->prepared.engine.first_segment || operand >= turn->prepared.engine.end_segment);
         if (outside || !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
             continue;
@@ -16873,7 +16873,8 @@ static int fold__add_param_use(fold_ctx *f, uint32_t run_sig, uint32_t op, uint3
         const size_t inner = (size_t)fold__shape_last(&in_shape[ref]), ldw = (size_t)data->shape.dim[1];
         if (program.op[op].op == FOLD__OP_linear) {
             use.at = fold__segment_at(program.op[op].attr, in_shape, (int)ref, ldw);
-            use.size = program.op[op].attr[0] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner : inner * ldw;
+            use.size = program.op[op].attr[FOLD__LINEAR_T] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner
+                                                           : inner * ldw;
         }
     }
     return fold__add_use(f, use, elem);
@@ -16962,7 +16963,7 @@ static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
-    return use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear && !op->attr[0] &&
+    return use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear && !op->attr[FOLD__LINEAR_T] &&
            program.shape[op->first_shape].rank == 1;
 }
 
