@@ -378,6 +378,7 @@ typedef struct given {
     X(HANDLE, fold_weight_new, (m, g->name, g->n, g->n)) \
     X(HANDLE, fold_bias_new, (m, g->name, g->n)) \
     X(HANDLE, fold_gain_new, (m, g->name, g->n)) \
+    X(HANDLE, fold_filter_new, (m, g->name, shape)) \
     X(HANDLE, fold_table_new, (m, g->name, g->n, g->n)) \
     X(HANDLE, fold_param_find, (m, g->name)) \
     X(NUMBER, fold_param_count, (m)) \
@@ -418,6 +419,12 @@ typedef struct given {
     X(NODE, fold_linear_first, (f, node, param, param)) \
     X(NODE, fold_linear_then, (f, node, node, param)) \
     X(NODE, fold_linear_t, (f, node, param, param)) \
+    X(NODE, fold_conv2d, (f, node, param, param, ZERO(fold_conv_desc))) \
+    X(NODE, fold_conv1d, (f, node, param, param, ZERO(fold_conv_desc))) \
+    X(NODE, fold_max_pool2d, (f, node, g->n, g->n, g->n)) \
+    X(NODE, fold_max_pool1d, (f, node, g->n, g->n, g->n)) \
+    X(NODE, fold_mean_pool2d, (f, node, g->n, g->n, g->n)) \
+    X(NODE, fold_mean_pool1d, (f, node, g->n, g->n, g->n)) \
     X(NODE, fold_matmul, (f, node, node)) \
     X(NODE, fold_dot, (f, node, node)) \
     X(NODE, fold_add, (f, node, node)) \
