@@ -349,9 +349,8 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 
 #ifdef FOLD_USE_THREADS
 /* A pool of POSIX threads (link with -pthread) for fold_ctx_desc: parallel_for = fold_pool_for, pool =
-   fold_pool_new(n). n
-   counts the caller's own thread, which works too; 1 to 64. One context at a time may run on a pool. NULL
-   when there are no threads to be had. */
+   fold_pool_new(n). n counts the caller's own thread, which works too; 1 to 64. One context at a time may
+   run on a pool. NULL when there are no threads to be had. */
 typedef struct fold_pool fold_pool;
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
