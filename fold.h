@@ -5427,6 +5427,12 @@ static int32_t fold__float_attr(float value)
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) (fold__engine_of(call)->kernels->map[FOLD__MAP_##name])
+/* One row of a map. */
+FOLD__INLINE void fold__map_row(const fold_op_call *call, enum fold__map map, float *out, const float *in_a,
+                                const float *in_b, const float *in_c, float scalar, size_t count)
+{
+    fold__engine_of(call)->kernels->map[map](out, in_a, in_b, in_c, scalar, count, 1, NULL);
+}
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
@@ -6264,9 +6270,9 @@ static void fold__dot_backward(const fold_op_call *call)
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int input = 0; input < 2; input++)
         for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++)
-            FOLD__MAP(call, scale)
-    (fold__row(&call->din[input], row), fold__row(&call->in[1 - input], row), NULL, NULL,
-     fold__row(&call->dout[0], row)[0], count, 1, NULL);
+            fold__map_row(call, FOLD__MAP_scale, fold__row(&call->din[input], row),
+                          fold__row(&call->in[1 - input], row), NULL, NULL, fold__row(&call->dout[0], row)[0],
+                          count);
 }
 static const char *fold__infer_to_scalar(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
@@ -6389,7 +6395,7 @@ static void fold__sum_axis_grad(const fold_op_call *call, int mean)
         float *din = fold__row(&call->din[0], row);
         for (int output = 0; output < axis.outer; output++, dout += inner)
             for (int repeat = 0; repeat < axis.length; repeat++, din += inner)
-                FOLD__MAP(call, scale)(din, dout, NULL, NULL, factor, inner, 1, NULL);
+                fold__map_row(call, FOLD__MAP_scale, din, dout, NULL, NULL, factor, inner);
     }
 }
 static void fold__sum_forward(const fold_op_call *call) { fold__each_lines(call, 0, fold__sum_over); }
@@ -6569,9 +6575,9 @@ static void fold__softmax_backward(const fold_op_call *call)
             const float *dout = fold__row(&call->dout[0], row) + line * count,
                         *out = fold__row(&call->out[0], row) + line * count;
             float *din = fold__row(&call->din[0], row) + line * count;
-            FOLD__MAP(call, shift)
-            (din, dout, NULL, NULL, -fold__engine_of(call)->kernels->dot(dout, out, count), count, 1, NULL);
-            FOLD__MAP(call, mul)(din, din, out, NULL, 0, count, 1, NULL);
+            fold__map_row(call, FOLD__MAP_shift, din, dout, NULL, NULL,
+                          -fold__engine_of(call)->kernels->dot(dout, out, count), count);
+            fold__map_row(call, FOLD__MAP_mul, din, din, out, NULL, 0, count);
         }
 }
 static void fold__log_softmax_forward(const fold_op_call *call)
@@ -6582,8 +6588,8 @@ static void fold__log_softmax_forward(const fold_op_call *call)
         for (size_t line = 0; line < lines; line++) {
             const float *in = fold__row(&call->in[0], row) + line * count;
             const float log_sum = fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, count);
-            FOLD__MAP(call, shift)
-            (fold__row(&call->out[0], row) + line * count, in, NULL, NULL, -log_sum, count, 1, NULL);
+            fold__map_row(call, FOLD__MAP_shift, fold__row(&call->out[0], row) + line * count, in, NULL, NULL,
+                          -log_sum, count);
         }
 }
 static void fold__log_softmax_backward(const fold_op_call *call)
@@ -6595,9 +6601,9 @@ static void fold__log_softmax_backward(const fold_op_call *call)
             const float *dout = fold__row(&call->dout[0], row) + line * count,
                         *out = fold__row(&call->out[0], row) + line * count;
             const float sum = fold__sum(fold__engine_of(call)->kernels, dout, count);
-            FOLD__MAP(call, exp)(call->scratch, out, NULL, NULL, 0, count, 1, NULL);
-            FOLD__MAP(call, axpy)
-            (fold__row(&call->din[0], row) + line * count, call->scratch, NULL, dout, -sum, count, 1, NULL);
+            fold__map_row(call, FOLD__MAP_exp, call->scratch, out, NULL, NULL, 0, count);
+            fold__map_row(call, FOLD__MAP_axpy, fold__row(&call->din[0], row) + line * count, call->scratch,
+                          NULL, dout, -sum, count);
         }
 }
 
@@ -6639,9 +6645,9 @@ static void fold__layer_norm_forward(const fold_op_call *call)
             const float *gain = fold__row(&call->in[1], row);
             fold__standardise(call, out, fold__row(&call->in[0], row) + line * count, count);
             if (fold__centred(call))
-                FOLD__MAP(call, addmul)(out, out, gain, fold__row(&call->in[2], row), 0, count, 1, NULL);
+                fold__map_row(call, FOLD__MAP_addmul, out, out, gain, fold__row(&call->in[2], row), 0, count);
             else
-                FOLD__MAP(call, mul)(out, out, gain, NULL, 0, count, 1, NULL);
+                fold__map_row(call, FOLD__MAP_mul, out, out, gain, NULL, 0, count);
         }
 }
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
@@ -6673,16 +6679,16 @@ static void fold__layer_norm_backward(const fold_op_call *call)
                 fold__standardise(call, target, fold__row(&call->in[0], row) + line * count, count);
             if (!fold__absent(&call->din[1])) {
                 float *dgain = fold__row(&call->din[1], row);
-                FOLD__MAP(call, mul)(work, dout, target, NULL, 0, count, 1, NULL);
-                FOLD__MAP(call, add)(dgain, dgain, work, NULL, 0, count, 1, NULL);
+                fold__map_row(call, FOLD__MAP_mul, work, dout, target, NULL, 0, count);
+                fold__map_row(call, FOLD__MAP_add, dgain, dgain, work, NULL, 0, count);
             }
             if (fold__centred(call) && !fold__absent(&call->din[2])) {
                 float *dbias = fold__row(&call->din[2], row);
-                FOLD__MAP(call, add)(dbias, dbias, dout, NULL, 0, count, 1, NULL);
+                fold__map_row(call, FOLD__MAP_add, dbias, dbias, dout, NULL, 0, count);
             }
             if (fold__absent(&call->din[0]))
                 continue;
-            FOLD__MAP(call, mul)(work, dout, fold__row(&call->in[1], row), NULL, 0, count, 1, NULL);
+            fold__map_row(call, FOLD__MAP_mul, work, dout, fold__row(&call->in[1], row), NULL, 0, count);
             fold__norm_line_grad(call, fold__row(&call->din[0], row) + line * count, target, work, inverse,
                                  count);
         }
@@ -6732,7 +6738,7 @@ static void fold__list_total(const fold_op_call *call, int mean)
         const int first = call->list[row], last = call->list[row + 1];
         fold__sum_rows(fold__engine_of(call)->kernels, out, count, &call->in[0], first, last - first);
         if (mean && last > first)
-            FOLD__MAP(call, scale)(out, out, NULL, NULL, 1.0f / (float)(last - first), count, 1, NULL);
+            fold__map_row(call, FOLD__MAP_scale, out, out, NULL, NULL, 1.0f / (float)(last - first), count);
     }
 }
 static void fold__list_total_grad(const fold_op_call *call, int mean)
@@ -6740,9 +6746,9 @@ static void fold__list_total_grad(const fold_op_call *call, int mean)
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++)
         for (int element = call->list[row]; element < call->list[row + 1]; element++)
-            FOLD__MAP(call, scale)
-    (fold__row(&call->din[0], element), fold__row(&call->dout[0], row), NULL, NULL,
-     mean ? 1.0f / (float)(call->list[row + 1] - call->list[row]) : 1.0f, count, 1, NULL);
+            fold__map_row(call, FOLD__MAP_scale, fold__row(&call->din[0], element),
+                          fold__row(&call->dout[0], row), NULL, NULL,
+                          mean ? 1.0f / (float)(call->list[row + 1] - call->list[row]) : 1.0f, count);
 }
 static void fold__sum_n_forward(const fold_op_call *call) { fold__list_total(call, 0); }
 static void fold__sum_n_backward(const fold_op_call *call) { fold__list_total_grad(call, 0); }
@@ -6755,11 +6761,11 @@ static void fold__max_n_forward(const fold_op_call *call)
         float *out = fold__row(&call->out[0], row);
         for (int element = call->list[row]; element < call->list[row + 1]; element++) {
             if (element == call->list[row])
-                FOLD__MAP(call, copy)(out, fold__row(&call->in[0], element), NULL, NULL, 0, count, 1, NULL);
+                fold__map_row(call, FOLD__MAP_copy, out, fold__row(&call->in[0], element), NULL, NULL, 0,
+                              count);
             else
-                FOLD__MAP(call, max)
-            (out, fold__row(&call->in[0], element), out, NULL, 0, count, 1,
-             NULL); /* a later one wins only when larger */
+                fold__map_row(call, FOLD__MAP_max, out, fold__row(&call->in[0], element), out, NULL, 0,
+                              count); /* a later one wins only when larger */
         }
     }
 }
@@ -6794,8 +6800,7 @@ static void fold__attend_load(const fold_op_call *call, fold__attention *over, i
     over->end = last - first < room ? last : first + room;
     for (int element = first; element < over->end; element++)
         over->exps[element - first] = fold__row(&call->in[0], element)[0] - over->largest;
-    FOLD__MAP(call, exp)
-    (over->exps, over->exps, NULL, NULL, 0, (size_t)(over->end - first), 1, NULL);
+    fold__map_row(call, FOLD__MAP_exp, over->exps, over->exps, NULL, NULL, 0, (size_t)(over->end - first));
 }
 static void fold__attend_begin(const fold_op_call *call, fold__attention *over, int row)
 {
@@ -6829,11 +6834,10 @@ static void fold__attend_n_forward(const fold_op_call *call)
         float *out = fold__row(&call->out[0], row);
         fold__attention over;
         fold__attend_begin(call, &over, row);
-        FOLD__MAP(call, fill)(out, NULL, NULL, NULL, 0, count, 1, NULL);
+        fold__map_row(call, FOLD__MAP_fill, out, NULL, NULL, NULL, 0, count);
         for (int element = call->list[row]; element < call->list[row + 1]; element++)
-            FOLD__MAP(call, axpy)
-        (out, fold__row(&call->in[1], element), NULL, out, fold__attend_weight(call, &over, row, element),
-         count, 1, NULL);
+            fold__map_row(call, FOLD__MAP_axpy, out, fold__row(&call->in[1], element), NULL, out,
+                          fold__attend_weight(call, &over, row, element), count);
     }
 }
 static void fold__attend_n_backward(const fold_op_call *call)
@@ -6853,8 +6857,8 @@ static void fold__attend_n_backward(const fold_op_call *call)
                     (fold__engine_of(call)->kernels->dot(dout, fold__row(&call->in[1], element), count) -
                      mean);
             if (!fold__absent(&call->din[1]))
-                FOLD__MAP(call, scale)
-                (fold__row(&call->din[1], element), dout, NULL, NULL, share, count, 1, NULL);
+                fold__map_row(call, FOLD__MAP_scale, fold__row(&call->din[1], element), dout, NULL, NULL,
+                              share, count);
         }
     }
 }
@@ -7035,7 +7039,7 @@ static void fold__softmax_xent_backward(const fold_op_call *call)
         float *din = fold__row(&call->din[0], row);
         fold__softmax_row(fold__engine_of(call)->kernels, din, fold__row(&call->in[0], row), count);
         din[call->data[row * call->data_step]] -= 1.0f;
-        FOLD__MAP(call, scale)(din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count, 1, NULL);
+        fold__map_row(call, FOLD__MAP_scale, din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count);
     }
 }
 static void fold__softmax_kl_forward(const fold_op_call *call)
@@ -7046,7 +7050,7 @@ static void fold__softmax_kl_forward(const fold_op_call *call)
         const float *in = fold__row(&call->in[0], row), *target = fold__row(&call->in[1], row);
         const float log_sum =
             fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, (size_t)count);
-        FOLD__MAP(call, log)(call->scratch, target, NULL, NULL, 0, (size_t)count, 1, NULL);
+        fold__map_row(call, FOLD__MAP_log, call->scratch, target, NULL, NULL, 0, (size_t)count);
         float loss = 0;
         for (int class_index = 0; class_index < count; class_index++)
             if (target[class_index] > 0)
@@ -7073,7 +7077,7 @@ static void fold__bce_forward(const fold_op_call *call)
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
         const float *in = fold__row(&call->in[0], row), *target = fold__row(&call->in[1], row);
-        FOLD__MAP(call, softplus)(call->scratch, in, NULL, NULL, 0, count, 1, NULL);
+        fold__map_row(call, FOLD__MAP_softplus, call->scratch, in, NULL, NULL, 0, count);
         fold__row(&call->out[0], row)[0] = fold__sum(fold__engine_of(call)->kernels, call->scratch, count) -
                                           fold__engine_of(call)->kernels->dot(in, target, count);
     }
@@ -7083,17 +7087,17 @@ static void fold__bce_backward(const fold_op_call *call)
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
         float *din = fold__row(&call->din[0], row);
-        FOLD__MAP(call, sigmoid)(din, fold__row(&call->in[0], row), NULL, NULL, 0, count, 1, NULL);
-        FOLD__MAP(call, sub)(din, din, fold__row(&call->in[1], row), NULL, 0, count, 1, NULL);
-        FOLD__MAP(call, scale)(din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count, 1, NULL);
+        fold__map_row(call, FOLD__MAP_sigmoid, din, fold__row(&call->in[0], row), NULL, NULL, 0, count);
+        fold__map_row(call, FOLD__MAP_sub, din, din, fold__row(&call->in[1], row), NULL, 0, count);
+        fold__map_row(call, FOLD__MAP_scale, din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count);
     }
 }
 static void fold__squared_error_forward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        FOLD__MAP(call, sub)
-        (call->scratch, fold__row(&call->in[0], row), fold__row(&call->in[1], row), NULL, 0, count, 1, NULL);
+        fold__map_row(call, FOLD__MAP_sub, call->scratch, fold__row(&call->in[0], row),
+                      fold__row(&call->in[1], row), NULL, 0, count);
         fold__row(&call->out[0], row)[0] =
             fold__engine_of(call)->kernels->dot(call->scratch, call->scratch, count);
     }
@@ -7106,18 +7110,17 @@ static void fold__difference_backward(const fold_op_call *call,
     for (int input = 0; input < 2; input++)
         for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++) {
             float *din = fold__row(&call->din[input], row);
-            FOLD__MAP(call, sub)
-            (call->scratch, fold__row(&call->in[0], row), fold__row(&call->in[1], row), NULL, 0, count, 1,
-             NULL);
+            fold__map_row(call, FOLD__MAP_sub, call->scratch, fold__row(&call->in[0], row),
+                          fold__row(&call->in[1], row), NULL, 0, count);
             slope(call, count, call->scratch);
-            FOLD__MAP(call, scale)
-            (din, call->scratch, NULL, NULL,
-             input ? -fold__row(&call->dout[0], row)[0] : fold__row(&call->dout[0], row)[0], count, 1, NULL);
+            fold__map_row(call, FOLD__MAP_scale, din, call->scratch, NULL, NULL,
+                          input ? -fold__row(&call->dout[0], row)[0] : fold__row(&call->dout[0], row)[0],
+                          count);
         }
 }
 static void fold__squared_slope(const fold_op_call *call, size_t count, float *din)
 {
-    FOLD__MAP(call, scale)(din, din, NULL, NULL, 2.0f, count, 1, NULL);
+    fold__map_row(call, FOLD__MAP_scale, din, din, NULL, NULL, 2.0f, count);
 }
 static void fold__squared_error_backward(const fold_op_call *call)
 {
@@ -7752,7 +7755,7 @@ static void fold__list_take_backward(const fold_op_call *call)
         memset(fold__row(&call->din[0], row), 0, count * sizeof(float));
     for (int row = 0; row < call->rows; row++) {
         float *sum = fold__row(&call->din[0], engine->index[row]);
-        FOLD__MAP(call, add)(sum, sum, fold__row(&call->dout[0], row), NULL, 0, count, 1, NULL);
+        fold__map_row(call, FOLD__MAP_add, sum, sum, fold__row(&call->dout[0], row), NULL, 0, count);
     }
 }
 
