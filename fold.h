@@ -166,9 +166,9 @@ typedef struct fold_model fold_model;  /* parameters, cells, ops: outlives every
 typedef struct fold_ctx fold_ctx;      /* one recording and its execution */
 
 /* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset.
-   The epoch is a 32-bit salt that changes with every reset and differs between contexts: a stale or
-   foreign handle is caught but for one in about four thousand million. */
-typedef struct fold_node { uint32_t id, epoch; } fold_node;
+   Salts of nodes change with every reset and differ between contexts, those of others differ between models:
+   a stale or foreign handle is caught but for one in about four thousand million. */
+typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
 typedef struct fold_op { uint32_t id, salt; } fold_op;
@@ -8896,7 +8896,7 @@ struct fold_ctx {
     void *pool;
 
     /* the recording */
-    uint32_t epoch; /* what its handles have */
+    uint32_t salt; /* that of its handles */
     uint64_t resets;
     uint64_t seed;    /* of dropout, from the last fold_dropout_seed on */
     uint64_t draws;   /* of dropout since then, also over resets; of a body that is traced, its own */
@@ -9915,7 +9915,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
 {
     fold_node node;
     node.id = id;
-    node.epoch = f->epoch;
+    node.salt = f->salt;
     return node;
 }
 
@@ -9983,7 +9983,7 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const 
  * already. */
 FOLD__INLINE int fold__is_live(fold_ctx *f, fold_node node, const char *who)
 {
-    if (FOLD__LIKELY(f && node.epoch == f->epoch && node.id - 1 < f->n_nodes && !fold__broken(f)))
+    if (FOLD__LIKELY(f && node.salt == f->salt && node.id - 1 < f->n_nodes && !fold__broken(f)))
         return 1;
     fold__bad_operand(f, node, who);
     return 0;
@@ -10356,11 +10356,11 @@ static fold_node fold__op(fold_ctx *f, uint32_t op, const fold_node *in, int cou
 
 FOLD__ZEROS_BY_DEFAULT(fold_ctx_desc)
 
-static void fold__new_epoch(fold_ctx *f)
+static void fold__new_salt(fold_ctx *f)
 {
     do
-        f->epoch = (uint32_t)fold__mix64((uint64_t)(uintptr_t)f * UINT64_C(0x9e3779b97f4a7c15) + ++f->resets);
-    while (!f->epoch);
+        f->salt = (uint32_t)fold__mix64((uint64_t)(uintptr_t)f * UINT64_C(0x9e3779b97f4a7c15) + ++f->resets);
+    while (!f->salt);
 }
 
 static struct fold__run *fold__run_of(fold_ctx *f);
@@ -10541,7 +10541,7 @@ static void fold__reset(fold_ctx *f)
     f->word_cells = 0;
     if (f->param_nodes)
         memset(f->param_nodes, 0, f->arrays[FOLD__ARRAY_PARAM_NODES].capacity);
-    fold__new_epoch(f);
+    fold__new_salt(f);
 }
 
 /* Whether a cell's body is being recorded, where `who` has no place: an error. */
@@ -13088,7 +13088,7 @@ typedef struct fold__run {
     fold__identity identity; /* of the run, when the context keeps plans */
     size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
     size_t replayed; /* where those lie in the array of plans when an earlier plan is used again; else 0 */
-    uint32_t shown_epoch;              /* the recording whose plan this is; 0: no plan is whole */
+    uint32_t shown_salt;               /* the recording whose plan this is; 0: no plan is whole */
     uint32_t shown_nodes, shown_edges; /* how long that recording was */
 
     /* sums of the uses of parameters and shared nodes */
@@ -13213,7 +13213,7 @@ static void fold__forget_runs(fold_ctx *f)
         f->arrays[FOLD__ARRAY_INFO].need = 0;
     f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
-    f->run->shown_epoch = 0;
+    f->run->shown_salt = 0;
     f->run->replayed = 0;
     for (int thread = 0; thread < f->threads; thread++)
         worker[thread].events = 0;
@@ -18858,7 +18858,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
 {
     fold__run *run = f->run;
     const uint64_t start = fold__now(f);
-    run->shown_epoch = 0;
+    run->shown_salt = 0;
     run->began = start;
     run->backward = backward;
     run->root = backward ? f->source[roots[0].id] : 0;
@@ -18884,7 +18884,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     fold__execute(f);
     fold__mark_done(f);
     fold__note_stats(f);
-    run->shown_epoch = f->epoch;
+    run->shown_salt = f->salt;
     run->shown_nodes = f->n_nodes;
     run->shown_edges = f->n_edges;
     f->stats.schedule_ns = planned - start;
@@ -19010,7 +19010,7 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
         return 0;
     if (!x.id)
         fold__refuse(f, FOLD_BAD_ARGUMENT, "%s: the node is null", who);
-    else if (x.epoch != f->epoch || x.id > f->n_nodes)
+    else if (x.salt != f->salt || x.id > f->n_nodes)
         fold__refuse(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
     else
         return fold__operand_of(f, x, who, operand);
@@ -20681,7 +20681,7 @@ static int fold__view_make(fold_ctx *f, fold__view *view)
     memset(view, 0, sizeof *view);
     view->ctx = f;
     view->planned =
-        run->shown_epoch == f->epoch && run->shown_nodes == f->n_nodes && run->shown_edges == f->n_edges;
+        run->shown_salt == f->salt && run->shown_nodes == f->n_nodes && run->shown_edges == f->n_edges;
     fold__carve_view(view, &carver);
     f->pinned++;
     const int fits = fold__need(f, FOLD__ARRAY_LOOK, carver.at, 1);
@@ -21545,7 +21545,7 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
     const fold__event *event = f->trace;
     fold__text text;
     size_t dropped = 0;
-    const int ran = f->trace_events && run->shown_epoch == f->epoch;
+    const int ran = f->trace_events && run->shown_salt == f->salt;
     fold__text_start(&text, write, user, FOLD__QUOTE_JSON);
     fold__put(&text,
               "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":"
