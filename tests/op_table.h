@@ -616,9 +616,9 @@ static void powers_backward(const fold_op_call *c)
             dx[i] = 2 * x[i] * ds[i] + 3 * x[i] * x[i] * dc[i];
     }
 }
-static const fold_op_desc powers = { "powers", 1, 2, 0, 0, 0, FOLD_NEEDS_IN, 0, infer_first,
+static const fold_op_desc powers = { "powers", 1, 2, 0, 0, 0, 0, FOLD_NEEDS_IN, 0, infer_first,
                                     powers_forward, powers_backward, NULL };
-static const fold_op_desc powers_one_row = { "powers_one_row", 1, 2, 0, 0, 1, FOLD_NEEDS_IN, 0, infer_first,
+static const fold_op_desc powers_one_row = { "powers_one_row", 1, 2, 0, 0, 0, 1, FOLD_NEEDS_IN, 0, infer_first,
                                             powers_forward, powers_backward, NULL };
 static fold_node record_powers(fold_ctx *f, const op_case *c)
 {
@@ -652,7 +652,7 @@ static void mix_backward(const fold_op_call *c)
                     (k ? (float)-c->attr[1] * *(const float *)c->user : (float)c->attr[0]) *
                     fold_row(&c->dout[0], r)[i];
 }
-static const fold_op_desc mix = { "mix", 2, 1, 2, 0, 0, 0, 128, infer_first, mix_forward, mix_backward,
+static const fold_op_desc mix = { "mix", 2, 1, 2, 0, 0, 0, 0, 128, infer_first, mix_forward, mix_backward,
                                   &mix_share };
 static fold_node record_mix(fold_ctx *f, const op_case *c)
 {
@@ -673,7 +673,7 @@ static void twice_forward(const fold_op_call *c)
         for (int i = 0; i < floats_of(&c->in_shape[0]); i++)
             fold_row(&c->out[0], r)[i] = 2 * fold_row(&c->in[0], r)[i];
 }
-static const fold_op_desc twice = { "twice", 1, 1, 0, 0, 0, 0, 0, infer_first, twice_forward, NULL, NULL };
+static const fold_op_desc twice = { "twice", 1, 1, 0, 0, 0, 0, 0, 0, infer_first, twice_forward, NULL, NULL };
 static void reference_twice(const op_case *c, double *y)
 {
     for (int i = 0; i < c->out_size; i++) y[i] = 2 * input(c, 0)[i];
@@ -699,7 +699,7 @@ static void pairs_backward(const fold_op_call *c)
                 for (int i = 0; i < floats_of(&c->out_shape[0]); i++)
                     fold_row(&c->din[k], e)[i] = fold_row(&c->dout[0], r)[i] * fold_row(&c->in[1 - k], e)[i];
 }
-static const fold_op_desc pairs = { "pairs", 2, 1, 0, 1, 0, FOLD_NEEDS_IN, 0, infer_first,
+static const fold_op_desc pairs = { "pairs", 2, 1, 0, 1, 0, 0, FOLD_NEEDS_IN, 0, infer_first,
                                    pairs_forward, pairs_backward, NULL };
 static fold_node record_pairs(fold_ctx *f, const op_case *c)
 {
