@@ -8802,8 +8802,8 @@ typedef struct fold__sig {
     uint32_t key, key_words, hash;
     uint32_t op;       /* or FOLD__CELL_OP | cell */
     uint32_t shared;   /* mask of shared inputs */
-    uint32_t by_rows;  /* mask of operands, as the op or cell has them, that are lists and taken row by row */
-    uint32_t whole;    /* mask of fixed inputs that are lists, which the op takes whole */
+    uint32_t lists;    /* mask of operands, as the op or cell has them, that are lists */
+    uint32_t form;     /* how they are taken: FOLD__ROW_BY_ROW … */
     uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
     uint32_t tag_op;   /* 1 + the op's ordinal in that body; else 0 */
     uint32_t first_op; /* its program, in the context's pools; a cell's is the model's */
@@ -8816,7 +8816,6 @@ typedef struct fold__sig {
     uint8_t n_in, n_list, n_out, is_cell;
     uint8_t own_program; /* its program is in the context's pools, and not the cell's own */
     uint8_t out_lists;   /* mask of outputs that are lists */
-    uint8_t row_data;    /* each list element has data of its own: see fold__row_data */
     uint64_t differentiable; /* mask of fixed inputs, then list components */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
@@ -9184,11 +9183,11 @@ static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data
 
 /* The table that a lookup reads, and which row of it a row of the lookup is. Those of a list lie in the
    recording's data. */
-static fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
+FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
 {
     return &fold__params(f->model)[fold__node_table(f, id)];
 }
-static uint32_t fold__table_row(const fold_ctx *f, uint32_t id, uint32_t row)
+FOLD__INLINE uint32_t fold__table_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const uint32_t one = fold__node_table_row(f, id);
     if (!(f->kind[id] & FOLD__ELEM))
@@ -9254,7 +9253,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 /* Where the row of a table lies that a lookup shows. */
-static float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
+FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     return fold__values(f->model) + fold__lookup_table(f, id)->at +
            (size_t)fold__table_row(f, id, row) * fold__row_size(f, id);
@@ -9278,18 +9277,21 @@ typedef struct fold__list {
     uint32_t elements;          /* how many rows a component has */
 } fold__list;
 
-#define FOLD__TAKES_WHOLE 0x80000000u
+/* How an op or cell takes lists, and what it makes of them. */
+enum {
+    FOLD__ROW_BY_ROW = 1,   /* row by row, as the components of a list: it gives lists */
+    FOLD__WHOLE_IN = 2,  /* whole, as fixed inputs */
+    FOLD__WHOLE_OUT = 4, /* and then gives lists too */
+    FOLD__ROW_DATA = 8   /* `data` is where the data lie that each row has of its own: see fold__row_data */
+};
 
 /* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
     int n_list, n_attr, has_params;
-    int row_data;     /* `data` is where each list element's own data lie: see fold__row_data */
-    uint32_t by_rows; /* mask of the operands that are the list's components, row by row; 0: none */
-    uint32_t whole;   /* mask of fixed inputs that the op takes as whole lists, and FOLD__TAKES_WHOLE; it
-                         gives a list of `rows` rows or, with rows 1, a single value */
-    uint32_t rows;
-    int gives_list;
+    uint32_t lists; /* mask of the operands that are lists, beside the components of a list */
+    uint32_t form;  /* how they are taken: FOLD__ROW_BY_ROW … */
+    uint32_t rows;  /* WHOLE: how many it gives; of a single value 1 */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
@@ -9344,18 +9346,22 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
 }
 
 /* Whether calls of a signature have list elements: of their own list, or as rows of what they give. */
-static int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
+FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
+
+/* Whether a signature's calls take lists row by row; whether they take them whole. */
+FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->form & FOLD__ROW_BY_ROW) != 0; }
+FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->form & FOLD__WHOLE_IN) != 0; }
 
 /* Where in the list of a signature's inputs an operand stands that the op or cell has at a position: fixed
    inputs come first, and behind them the components of its list. */
 static uint32_t fold__slot_of(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
-    for (uint32_t other = 0; other < position && sig->by_rows; other++)
-        before += sig->by_rows >> other & 1;
-    if (!sig->by_rows)
+    if (!fold__is_by_rows(sig))
         return position;
-    return sig->by_rows >> position & 1 ? sig->n_in + before : position - before;
+    for (uint32_t other = 0; other < position; other++)
+        before += sig->lists >> other & 1;
+    return sig->lists >> position & 1 ? sig->n_in + before : position - before;
 }
 
 /* Room in the context's pools for the program of a new signature: so many ops, operands, shapes and values,
@@ -9396,8 +9402,8 @@ static void fold__aim_ref(const fold__sig *sig, uint32_t position, fold__ref *re
 static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request,
                               const fold_shape *shape)
 {
-    const int inputs = sig->n_in + sig->n_list, rows = sig->by_rows != 0;
-    const int gives_lists = rows || (sig->whole && request->gives_list);
+    const int inputs = sig->n_in + sig->n_list, rows = fold__is_by_rows(sig);
+    const int gives_lists = (sig->form & (FOLD__ROW_BY_ROW | FOLD__WHOLE_OUT)) != 0;
     const uint32_t all = (uint32_t)(inputs + sig->n_out);
     if (!fold__place_program(f, sig, 1, (uint32_t)inputs, all, sig->n_out))
         return 0;
@@ -9555,7 +9561,7 @@ static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold_
     if (sig->is_cell) {
         const fold__cell_data *cell = fold__called_cell(f->model, request->op);
         if (!fold__check_cell_shapes(f, cell, shape, (int)inputs) ||
-            (sig->by_rows && !fold__spread_program(f, sig)))
+            (fold__is_by_rows(sig) && !fold__spread_program(f, sig)))
             return 0;
         memcpy(shape + inputs, cell->out, sizeof(fold_shape) * sig->n_out);
     } else if (!fold__infer_op(f, sig, request, shape)) {
@@ -9670,12 +9676,9 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     }
     if (mask)
         key[words++] = mask;
-    if (request->by_rows | request->whole)
-        key[words++] = request->by_rows | request->whole;
-    key[0] = request->op | request->n_in << 16 | (uint32_t)request->gives_list << 26 |
-             (uint32_t)(request->whole != 0) << 27 |
-             (uint32_t)(request->row_data != 0) << 28 |
-             (uint32_t)(request->by_rows != 0) << 29 | (uint32_t)(mask != 0) << 30 |
+    if (request->form)
+        key[words++] = request->lists;
+    key[0] = request->op | request->n_in << 16 | request->form << 26 | (uint32_t)(mask != 0) << 30 |
              (uint32_t)(f->frame.cell != 0) << 31;
     *shared = mask;
     return words;
@@ -9687,9 +9690,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     const uint32_t *word = f->keys + sig->key + 1;
     uint32_t differ = (sig->op ^ request->op) | (sig->n_in ^ request->n_in) |
                       (sig->n_list ^ (uint32_t)request->n_list) | (sig->tag_cell ^ f->frame.tag) |
-                      (sig->by_rows ^ request->by_rows) | (sig->whole ^ request->whole) |
-                      (request->whole && request->gives_list != (sig->out_lists != 0)) |
-                      (sig->row_data ^ (uint32_t)request->row_data);
+                      (sig->lists ^ request->lists) | (sig->form ^ request->form);
     uint32_t kinds = 0;
     if (differ || (sig->tag_cell && sig->tag_op != f->frame.ordinal + 1))
         return 0;
@@ -9733,9 +9734,8 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
                                                   : fold__op_of(f->model, request->op)->def.n_out);
     signature.in_shape = 1 + (uint32_t)request->n_attr + (request->has_params ? 2u : 0);
     signature.shared = shared;
-    signature.by_rows = request->by_rows;
-    signature.whole = request->whole;
-    signature.row_data = (uint8_t)request->row_data;
+    signature.lists = request->lists;
+    signature.form = request->form;
     if (f->frame.cell) {
         signature.tag_cell = f->frame.tag;
         signature.tag_op = f->frame.ordinal + 1;
@@ -9788,7 +9788,7 @@ static void fold__mark_sigs(fold_ctx *f)
 /* The word of a body's op's key that is its call's signature. */
 static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
 {
-    return f->keys + sig->key + sig->key_words - (sig->shared ? 3 : 2) - (sig->by_rows | sig->whole ? 1 : 0);
+    return f->keys + sig->key + sig->key_words - (sig->shared ? 3 : 2) - (sig->form ? 1 : 0);
 }
 
 /* Moves `count` things of array `which` from place `from` down to `*to`; returns where they are now. */
@@ -10201,10 +10201,11 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
     for (uint32_t input = 0; input < request->n_in; input++, edge++) {
-        kinds |= 1u << (request->in[input].kind & (FOLD__KIND_MASK | FOLD__ELEM | FOLD__SHARED));
-        f->edge_source[edge] = request->in[input].source;
-        f->edge_offset[edge] = request->in[input].offset;
-        f->edge_offset[edge] |= (uint32_t)(request->in[input].kind & FOLD__ELEM) << 28; /* WHOLE_LIST */
+        const fold__operand *operand = &request->in[input];
+        const uint32_t kind = operand->kind & (FOLD__KIND_MASK | FOLD__ELEM | FOLD__SHARED);
+        kinds |= 1u << kind;
+        f->edge_source[edge] = operand->source;
+        f->edge_offset[edge] = operand->offset | (kind & FOLD__ELEM) << 28; /* FOLD__WHOLE_LIST */
     }
     for (int component = 0; component < request->n_list; component++)
         for (size_t element = 0; element < request->list->count; element++, edge++)
@@ -10219,7 +10220,7 @@ static void fold__trace_step(fold_ctx *f, const fold__request *request);
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
 /* Records an op or a call. Null when it cannot. */
-static fold_node fold__record_request(fold_ctx *f, const fold__request *request)
+FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *request)
 {
     const int body = f->frame.cell != 0, twins = f->dedupe && !body;
     if (fold__broken(f) || (twins && !fold__twins_ready(f)) || !fold__room(f, 0, fold__n_operands(request)))
@@ -10227,7 +10228,7 @@ static fold_node fold__record_request(fold_ctx *f, const fold__request *request)
     const uint32_t edges = f->n_edges;
     const uint32_t kinds = fold__add_edges(f, request);
     const uint32_t per_element = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
-    if (per_element && !f->frame.tracing && !request->whole) {
+    if (per_element && !f->frame.tracing && !(request->form & FOLD__WHOLE_IN)) {
         f->n_edges = edges;
         return fold__record_by_rows(f, request);
     }
@@ -10239,9 +10240,10 @@ static fold_node fold__record_request(fold_ctx *f, const fold__request *request)
         f->n_edges = edges;
         return kinds & FOLD__KINDS_MARKER ? fold__record_elements(f, request) : fold__null;
     }
-    const uint32_t id = fold__append_call(f, sig, (uint8_t)(request->whole ? 0 : per_element), request->data);
-    if (request->n_list || request->whole)
-        fold__set_length(f, id, request->whole ? request->rows : request->list->elements);
+    const uint8_t flags = (uint8_t)(f->frame.tracing ? per_element : 0);
+    const uint32_t id = fold__append_call(f, sig, flags, request->data);
+    if (request->n_list || request->form)
+        fold__set_length(f, id, request->n_list ? request->list->elements : request->rows);
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
     if (twin)
         return fold__found_twin(f, id, twin);
@@ -10299,10 +10301,11 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
         }
         first = first < 0 ? (int)input : first;
         made->list.elements = rows;
-        made->request.by_rows |= 1u << input;
+        made->request.lists |= 1u << input;
         made->request.list_shape[n_lists] = operand->shape;
         made->operand[fixed + n_lists++] = *operand;
     }
+    made->request.form |= FOLD__ROW_BY_ROW;
     made->request.in = made->operand;
     made->request.n_in = fixed;
     made->request.n_list = (int)n_lists;
@@ -10715,7 +10718,7 @@ static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *w
 }
 
 /* A table that may be looked into here; an error otherwise. */
-static const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param table, const char *who)
+FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param table, const char *who)
 {
     const fold__param_data *param = fold__param_or_fail(f, table, who);
     if (!param)
@@ -10839,7 +10842,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     const fold__sig *sig = fold__node_sig(f, concat);
     if (sig->shared || sig->out_shape[0] != operand[0].shape || f->shapes[operand[0].shape].shape.rank != 1)
         return count;
-    if (sig->by_rows && sig->n_in && !f->frame.cell)
+    if (fold__is_by_rows(sig) && sig->n_in && !f->frame.cell)
         return count; /* fold__read_whole could not make a list of the node beside the lists */
     const int parts = sig->n_in + sig->n_list;
     for (int part = 0; part < parts; part++) {
@@ -10862,7 +10865,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     uint32_t offset = 0;
     for (uint32_t part = 0; part < (uint32_t)sig->n_in + sig->n_list; part++) {
         f->edge_source[f->first_edge[id] + part] = whole;
-        f->edge_offset[f->first_edge[id] + part] = sig->by_rows ? offset | FOLD__WHOLE_LIST : offset;
+        f->edge_offset[f->first_edge[id] + part] = fold__is_by_rows(sig) ? offset | FOLD__WHOLE_LIST : offset;
         offset += f->shapes[shape[part]].size;
     }
     f->node_data[id] = 0;
@@ -11493,7 +11496,7 @@ static int fold__copy_param(fold_ctx *f, uint32_t source)
     return 1;
 }
 
-static int fold__count_ok(fold_ctx *f, int count, const char *who)
+FOLD__INLINE int fold__count_ok(fold_ctx *f, int count, const char *who)
 {
     if (count < 0)
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a count of %d", who, count);
@@ -11770,7 +11773,8 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
     list.elements = (uint32_t)rows;
     request.op = FOLD__OP_copy;
     request.n_list = 1;
-    request.by_rows = 1;
+    request.lists = 1;
+    request.form = FOLD__ROW_BY_ROW;
     request.list = &list;
     return fold__record(f, &request);
 }
@@ -11834,13 +11838,12 @@ static fold_node fold__record_whole(fold_ctx *f, uint32_t op, const fold__operan
     request.n_in = n_in;
     request.n_attr = fold__op_of(f->model, op)->def.n_attr;
     request.rows = rows < 0 ? 1 : (uint32_t)rows;
-    request.gives_list = rows >= 0;
     request.data = data;
-    request.whole = FOLD__TAKES_WHOLE;
+    request.form = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
     for (int attribute = 0; attribute < request.n_attr; attribute++)
         request.attr[attribute] = attr[attribute];
     for (uint32_t input = 0; input < n_in; input++)
-        request.whole |= (uint32_t)((in[input].kind & FOLD__ELEM) != 0) << input;
+        request.lists |= (uint32_t)((in[input].kind & FOLD__ELEM) != 0) << input;
     return fold__record(f, &request);
 }
 
@@ -11969,7 +11972,7 @@ static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, fold_node x, const
     request.in = &operand;
     request.n_in = 1;
     request.data = place;
-    request.row_data = 1;
+    request.form = FOLD__ROW_DATA;
     return fold__record(f, &request);
 }
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index)
@@ -12569,7 +12572,7 @@ static void fold__cells_free(fold_model *m)
 /* -- calls ----------------------------------------------------------------------------------- */
 
 /* The fixed inputs of a call. */
-static int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
+FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                               fold__operand *operand)
 {
     if (n_in != cell->desc.n_in) {
@@ -12672,7 +12675,7 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
 
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list);
 
-static const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell cell)
+FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell cell)
 {
     if (fold__broken(f))
         return NULL;
@@ -12683,7 +12686,7 @@ static const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell cell)
 }
 
 /* Records a call whose operands are checked. */
-static fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold__operand *operands,
+FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold__operand *operands,
                                    fold__request *request, const fold__list *list)
 {
     const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
@@ -12713,11 +12716,13 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
         return fold__null;
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, operands);
-    memset(&list, 0, sizeof list);
-    list.first = items;
-    list.step = (size_t)callee->desc.n_list;
-    list.count = (size_t)count;
-    list.elements = (uint32_t)count;
+    if (callee->desc.n_list || f->eager) {
+        memset(&list, 0, sizeof list);
+        list.first = items;
+        list.step = (size_t)callee->desc.n_list;
+        list.count = (size_t)count;
+        list.elements = (uint32_t)count;
+    }
     return fold__record_call(f, cell, operands, &request, &list);
 }
 
@@ -13711,7 +13716,7 @@ static void fold__gradient_modes(fold_ctx *f)
 static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge)
 {
     const fold__sig *sig = fold__node_sig(f, id);
-    if (sig->tag_cell && sig->by_rows && fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM)
+    if (sig->tag_cell && fold__is_by_rows(sig) && fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM)
         return f->length[id];
     return fold__edge_rows(f, edge);
 }
@@ -13837,7 +13842,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
 static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
-    if (!sig->whole)
+    if (!fold__is_whole(sig))
         return 0;
     const fold__program program = fold__program_of(f, sig);
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
@@ -14266,7 +14271,7 @@ static size_t fold__rows_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
     size_t rows = 0;
     for (uint32_t call = from; call < to; call++) {
         const uint32_t id = f->run->calls[call];
-        rows += fold__node_sig(f, id)->by_rows ? f->length[id] : 1;
+        rows += fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
     }
     return rows;
 }
@@ -15660,7 +15665,7 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     const size_t pointers = fold__size(run_sig->arrays, rows + elems + 1, 16 * (size_t)run_sig->arrays) *
                             sizeof(float *) / sizeof(float);
     size_t whole = 0;
-    for (uint32_t nth = 0; nth < group_sig->calls && f->sigs[run_sig->sig].whole; nth++)
+    for (uint32_t nth = 0; nth < group_sig->calls && fold__is_whole(&f->sigs[run_sig->sig]); nth++)
         whole = fold__max_size(whole,
                                fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t late =
@@ -15921,8 +15926,8 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
             while (worker->list[call + 1] <= at)
                 call++;
         const uint32_t id = worker->ids[op->elem ? call : at];
-        const uint64_t base = f->sigs[f->sig[id]].row_data ? fold__row_data(f, id)[at - worker->list[call]]
-                                                           : fold__node_op_data(f, id);
+        const uint64_t base = (f->sigs[f->sig[id]].form & FOLD__ROW_DATA) ? fold__row_data(f, id)[at -
+                                                           worker->list[call]] : fold__node_op_data(f, id);
         data[i] = !random ? base
                           : fold__draw_key(base, worker->program.is_cell ? op->data : 0,
                                            op->elem ? at - worker->list[call] + 1 : 0);
@@ -16382,7 +16387,7 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     fold__run *run = f->run;
     fold__begin_batch(f, worker);
-    const int whole = f->sigs[worker->run_sig->sig].whole != 0;
+    const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
         fold__forward_whole(f, worker);
     for (int op_index = 0; op_index < worker->program.n_ops && !whole;
@@ -16816,7 +16821,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
         return;
     fold__begin_batch(f, worker);
     fold__begin_backward(f, worker, group);
-    const int whole = f->sigs[worker->run_sig->sig].whole != 0;
+    const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
         fold__backward_whole(f, worker, group);
     for (int last = worker->program.n_ops, first; last > 0 && !whole; last = first) {
@@ -17580,7 +17585,7 @@ static float **fold__eager_inputs_of(fold_ctx *f, uint32_t id, float **pointers)
 /* How often an op's kernel runs: once, or once for every row of the lists that it takes. */
 static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
 {
-    return fold__node_sig(f, id)->by_rows ? f->length[id] : 1;
+    return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
 /* One row of an input, or of contributions to it, as an op takes it; all of them where it takes a list. */
@@ -17600,10 +17605,10 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     fold_op_call *call = &worker->prepared.call;
     const fold__body_op *op = &program->op[0];
     const fold__sig *sig = fold__node_sig(f, id);
-    const int by_rows = sig->by_rows != 0;
+    const int by_rows = fold__is_by_rows(sig);
     fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
     call->rows = 1;
-    call->data = sig->row_data ? fold__row_data(f, id) + row : &f->node_data[id];
+    call->data = sig->form & FOLD__ROW_DATA ? fold__row_data(f, id) + row : &f->node_data[id];
     call->list = (const int *)worker->one_list;
     worker->one_list[0] = 0;
     worker->one_list[1] = fold__elements_of(f, id);
@@ -17700,7 +17705,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
     const int copies = fold__is_random(f, program.op) && !f->training;
     const fold__fp saved = fold__fp_enter();
-    if (fold__node_sig(f, id)->whole) {
+    if (fold__is_whole(fold__node_sig(f, id))) {
         fold__eager_whole(f, id, &program, pointers, 0);
         fold__fp_leave(saved);
         return;
@@ -17755,7 +17760,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointer
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int slot)
 {
     const fold__sig *sig = fold__node_sig(f, id);
-    return sig->by_rows && slot < sig->n_in && f->length[id] != 1 &&
+    return fold__is_by_rows(sig) && slot < sig->n_in && f->length[id] != 1 &&
            !fold__absent(&f->run->worker->dest[slot]) && !f->run->worker->dest[slot].stride;
 }
 
@@ -17764,7 +17769,7 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
 {
     fold__worker *worker = f->run->worker;
     const fold__sig *sig = fold__node_sig(f, id);
-    const int by_rows = sig->by_rows != 0;
+    const int by_rows = fold__is_by_rows(sig);
     fold_op_call *call = fold__eager_set_call(f, id, program, row);
     for (uint32_t output = 0; output < sig->n_out; output++) {
         worker->op_dout[output] = fold__no_rows;
@@ -17805,7 +17810,7 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
     if (!fold__op_of(f->model, program.op->op)->def.backward)
         return;
     float **pointers = (float **)(void *)(worker->scratch + fold__eager_floats(f, &program));
-    if (sig->whole) {
+    if (fold__is_whole(sig)) {
         if (fold__aim_whole_back(f, worker, id, f->run->group))
             fold__eager_whole(f, id, &program, pointers, 1);
         return;
@@ -17847,7 +17852,7 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     for (uint32_t row = 0, times = fold__eager_times(f, id); row < times; row++) {
         const fold_rows dy = { run->grad_row[id] + (size_t)row * fold__row_size(f, id), 0, NULL };
         const fold_rows in =
-            fold__eager_part(&worker->in[fold__slot_of(sig, use->ref)], sig->by_rows != 0, row);
+            fold__eager_part(&worker->in[fold__slot_of(sig, use->ref)], fold__is_by_rows(sig), row);
         if (use->kind == FOLD__USE_BIAS)
             fold__add_rows(f->model->kernels, 1, &dy, fold__shape_lines(made), whole.to, whole, total);
         else
