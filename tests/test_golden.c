@@ -20,6 +20,8 @@
 #define GOLDEN_PLAIN UINT64_C(0xd944c0f3367fed06)
 #define WINDOWS_FUSED UINT64_C(0x21835169bcc7afbe)
 #define WINDOWS_PLAIN UINT64_C(0x3c1685113d373555)
+#define GOLDEN_OPS_FUSED UINT64_C(0x9930306ff6f9600f)
+#define GOLDEN_OPS_PLAIN UINT64_C(0xac05da82979b7b69)
 
 enum { WORDS = 40, IN = 12, H = 18, TIED = 21, CLASSES = 5, SAMPLES = 9, STEPS = 3, RULES = 6 };
 
@@ -343,6 +345,78 @@ static void edges(const char *isa)
     fold_model_free(m);
 }
 
+/* Ops that the training does not use, forward and backward. Far out, their values alone. */
+static int record_more(fold_ctx *f, fold_node x, fold_param gain, fold_node *y)
+{
+    const fold_node column = fold_slice(f, x, -1, -2, 1);
+    int n = 0;
+    y[n++] = fold_sin(f, x);
+    y[n++] = fold_cos(f, x);
+    y[n++] = fold_silu(f, x);
+    y[n++] = fold_gelu_erf(f, x);
+    y[n++] = fold_elu(f, x, 0.75f);
+    y[n++] = fold_pow(f, x, 3);
+    y[n++] = fold_pow(f, fold_softplus(f, x), -1.7f);
+    y[n++] = fold_floor(f, x);
+    y[n++] = fold_clip(f, x, -0.5f, 0.25f);
+    y[n++] = fold_amin(f, x, 0);
+    y[n++] = fold_variance(f, x, -1);
+    y[n++] = fold_variance(f, x, FOLD_ALL);
+    y[n++] = fold_logsumexp(f, x, 0);
+    y[n++] = fold_prod(f, x, 1);
+    y[n++] = fold_cumsum(f, x, 0);
+    y[n++] = fold_rms_norm(f, x, gain, 0);
+    y[n++] = fold_mul(f, x, column);
+    return n;
+}
+static void more_ops(const char *isa, int eager)
+{
+    enum { ROWS = 5, COLUMNS = 6, N = ROWS * COLUMNS };
+    float x[N], far[N];
+    fold_node y[20], term[20];
+    fold_model_desc model = fold_model_desc_default();
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    model.isa = isa;
+    desc.training = 1;
+    desc.eager = eager;
+    fold_model *m = fold_model_new(&model);
+    const fold_param gain = fold_gain_new(m, "gain", COLUMNS);
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    rng.state = 99;
+    for (int i = 0; i < N; i++) {
+        x[i] = 2 * draw();
+        far[i] = i % 3 ? x[i] * (float)(1 << i % 20) : x[i] / (float)(1 << i % 20);
+    }
+    for (int i = 0; i < 2; i++) {
+        fold_ctx_reset(f);
+        const fold_node in = fold_input_shaped(f, i ? far : x, fold_shape2(ROWS, COLUMNS));
+        const int n = record_more(f, in, gain, y);
+        fold_keep_grad(f, in);
+        for (int k = 0; k < n; k++) {
+            fold_keep(f, y[k]);
+            term[k] = fold_sum(f, fold_square(f, y[k]), FOLD_ALL);
+        }
+        CHECK_SAYS(!fold_backward(f, fold_sum_n(f, term, n)), "%s", fold_ctx_message(f));
+        for (int k = 0; k < n; k++) {
+            const fold_shape shape = fold_node_shape(f, y[k]);
+            hash_floats(fold_value(f, y[k]), (size_t)(shape.dim[0] * (shape.rank > 1 ? shape.dim[1] : 1)));
+        }
+        if (!i) hash_floats(fold_grad(f, in), N);
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+static void golden_ops(const char *isa, uint64_t want)
+{
+    for (int eager = 0; eager < 2; eager++) {
+        hash = UINT64_C(0xcbf29ce484222325);
+        more_ops(isa, eager);
+        if (check.verbose) printf("%s, more ops: 0x%016llx\n", isa, (unsigned long long)hash);
+        CHECK_SAYS(hash == want, "%s, more ops%s: 0x%016llx, want 0x%016llx", isa, eager ? ", eager" : "", (unsigned long long)hash,
+                   (unsigned long long)want);
+    }
+}
+
 /* What a host may ask of the processor: to round elsewhere, and to flush what is subnormal, as a program does that is
    linked with -ffast-math. Not all can be had everywhere. */
 enum { HOST_NEAREST, HOST_UP, HOST_DOWN, HOST_TO_ZERO, HOST_FLUSHES, HOST_MODES };
@@ -424,9 +498,11 @@ int main(int argc, char **argv)
 #ifdef FOLD_REPRODUCIBLE
         golden(kernel_set[i], GOLDEN_FUSED);
         golden_windows(kernel_set[i], WINDOWS_FUSED);
+        golden_ops(kernel_set[i], GOLDEN_OPS_FUSED);
 #else
         golden(kernel_set[i], i ? GOLDEN_FUSED : GOLDEN_PLAIN);
         golden_windows(kernel_set[i], i ? WINDOWS_FUSED : WINDOWS_PLAIN);
+        golden_ops(kernel_set[i], i ? GOLDEN_OPS_FUSED : GOLDEN_OPS_PLAIN);
 #endif
         check_end();
     }
