@@ -39,7 +39,8 @@
 
    DOES NOT
      run on GPUs; read Python's models, only their weights; parse graphs from files; decode images;
-     compute in anything but float32; differentiate twice.
+     compute in anything but float32; differentiate twice; normalise over samples (batch norm), because
+     batching never changes a result.
 
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 training
@@ -1265,6 +1266,9 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
                                                show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
      a node becomes one with its twin          fold__find_twin
      a cell's body is traced                   fold__trace_body, made a program by fold__compile
+     lists are taken row by row                fold__by_rows makes the request of it, fold__spread_program the
+                                               program of a cell; whole: fold__record_whole, fold__run_whole
+     attention is computed                     fold__attention_forward and fold__attention_backward
      an array of a context is declared         FOLD__ARRAYS
      errors get their text                     fold__fail, fold__model_fail; written by fold__fail_v
 
@@ -1321,7 +1325,9 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
      known       what a context remembers of a signature from run to run (fold__known): its analyses
      analysis    what a program needs when certain inputs get gradients (fold__analysis)
      info        what a run knows of one value, input or operand of a program (fold__value_info)
-     list        the elements that a call takes in any number; elements of all calls lie end to end
+     list        the elements that a call takes in any number; elements of all calls lie end to end. A value
+                 of n rows, too: taken row by row its rows are the elements of the call
+     whole       of an operand: all rows of a list, at one address and stride, by one edge
      chain       calls of one signature of which each reads the one before; no schedule has fewer batches
      component   signatures of a group that feed each other in a circle, or one that feeds none before it
      stage       0: a cell's prologue, what depends on no recursion and runs first for all calls; 1: the rest
