@@ -8639,55 +8639,55 @@ FOLD_API void fold_grads_clear(fold_model *m)
      KEEP   what stays when the array grows: a member of the context
      BRIEF  what need not stay when the array grows: a member of the context
      RUN    a member of the run; RUN_BRIEF: and what it holds need not stay */
-#define FOLD__ARRAYS(NODE, EDGE, KEEP, BRIEF, RUN, RUN_BRIEF)                                             \
-    NODE(SIG, uint32_t, sig)                 /* of a call: its signature */                               \
-    NODE(KIND, uint8_t, kind)                /* what the node is, and flags */                            \
-    NODE(FIRST_EDGE, uint32_t, first_edge)   /* its operands end where those of the next node begin */    \
-    NODE(SOURCE, uint32_t, source)           /* the value that it shows: its own or, a window, another */ \
-    NODE(OFFSET, uint32_t, offset)           /* of a window in that value, in floats */                   \
-    NODE(SHAPE, uint32_t, shape)             /* index into `shapes`; of a list, that of a row */          \
-    NODE(LENGTH, uint32_t, length)           /* of a list, how many rows; of a call, list elements */     \
-    NODE(PLACE, uint32_t, place)             /* of its value in `data`, in 16 floats */                   \
-    NODE(NODE_DATA, uint64_t, node_data)     /* by kind: see the accessors fold__node_… */              \
-    NODE(VALUE_ROW, float *, value)          /* in a run: where a value that no op makes lies */          \
-    NODE(CALLS, uint32_t, calls)             /* the nodes that are ops or calls of cells, in order */     \
-    EDGE(EDGE_SOURCE, uint32_t, edge_source) /* the value that is read */                                 \
-    EDGE(EDGE_OFFSET, uint32_t, edge_offset) /* see fold__edge_offset */                                  \
-    KEEP(DATA, float, data)                  /* copied inputs, kept values and gradients */               \
-    KEEP(PARAM_NODES, uint32_t, param_nodes) /* for every parameter its node, plain and shared */         \
-    KEEP(TWINS, uint32_t, twins)             /* hash table of nodes: identical calls */                   \
-    KEEP(READERS, uint32_t, readers)         /* with dedupe: the first call whose last operand a node is */ \
-    KEEP(FOUND, fold__found, found)          /* ranges of nodes that samples share by merging */          \
-    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads)                                                         \
-    KEEP(STEPS, fold_node, steps)        /* of an unrolled layer while it is recorded */                  \
-    KEEP(SIGS, fold__sig, sigs)          /* signatures; 0 is none */                                      \
-    KEEP(SIG_TABLE, uint32_t, sig_table) /* hash table of signatures */                                   \
-    KEEP(KEYS, uint32_t, keys)           /* words that tell signatures apart */                           \
-    KEEP(SHAPES, fold__shape_entry, shapes)                                                               \
-    KEEP(OPS, fold__body_op, ops)             /* of the programs of signatures that are one op */         \
-    KEEP(REFS, fold__ref, refs)               /* their operands */                                        \
-    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* and shapes */                                            \
-    KEEP(VALUES, fold__value, values)         /* and values */                                            \
-    RUN_BRIEF(NODE_ARRAYS, char, node_arrays) /* what a run knows of nodes: see FOLD__RUN_NODE_ARRAYS */  \
-    RUN(KNOWN, fold__known, known)            /* of every signature of the context */                     \
-    RUN(ANALYSES, fold__analysis, analysis)                                                               \
-    RUN(RUN_SIGS, fold__run_sig, run_sig)       /* signatures of this run */                              \
-    RUN(INFO, fold__value_info, info)           /* of values, inputs and operands of their programs */    \
-    RUN(BATCHES, fold__batch, batch)            /* in the order in which they run */                      \
-    RUN(GROUPS, fold__group, group)             /* of samples; the head first, the tail last */           \
-    RUN(GROUP_SIGS, fold__group_sig, group_sig) /* signatures of groups, group by group */                \
-    RUN(BUFFERS, fold__buffer, buffer)          /* of signatures of groups */                             \
-    RUN(USES, fold__use, use)                   /* of parameters and shared nodes */                      \
-    KEEP(PLANS, char, plans)                    /* kept plans: see the plan cache */                      \
-    RUN(WORKERS, fold__worker, worker)          /* one for every thread */                                \
-    BRIEF(PLANNING, char, planning)             /* what one step of planning needs */                     \
-    BRIEF(FEEDS, uint64_t, feeds)               /* which signature feeds which: see fold__group_sig */    \
-    RUN_BRIEF(REGION, float, region)            /* values and gradients of groups */                      \
-    RUN_BRIEF(SCRATCH, float, scratch)          /* of workers */                                          \
-    RUN_BRIEF(SUMS, float, sums)                /* of the uses of parameters */                           \
-    KEEP(TABLE_ROWS, uint32_t, table_rows)      /* rows of tables that this run's lookups touch */        \
-    KEEP(LOOK, char, look)                      /* while something is printed */                          \
-    KEEP(TRACE, fold__event, trace)             /* events of batches, in equal parts for every worker */
+#define FOLD__ARRAYS(NODE, EDGE, KEEP, BRIEF, RUN, RUN_BRIEF)                                                \
+    NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
+    NODE(KIND, uint8_t, kind)                 /* what the node is, and flags */                              \
+    NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
+    NODE(SOURCE, uint32_t, source)            /* the value that it shows: its own or, a window, another */   \
+    NODE(OFFSET, uint32_t, offset)            /* where a window begins in that value, in floats */           \
+    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`: of a list, the shape of a row */       \
+    NODE(LENGTH, uint32_t, length)            /* how many rows a list has, how many list elements a call */  \
+    NODE(PLACE, uint32_t, place)              /* where its value lies in `data`, in 16 floats */             \
+    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see the accessors fold__node_… */                  \
+    NODE(VALUE_ROW, float *, value)           /* in a run: where a value that no op makes lies */            \
+    NODE(CALLS, uint32_t, calls)              /* the nodes that are ops or calls of cells, in order */       \
+    EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the value that is read */                                   \
+    EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                    \
+    KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                 \
+    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for every parameter its node, plain and shared */           \
+    KEEP(TWINS, uint32_t, twins)              /* hash table of nodes, for identical calls */                 \
+    KEEP(READERS, uint32_t, readers)          /* with dedupe: the first call whose last operand a node is */ \
+    KEEP(FOUND, fold__found, found)           /* ranges of nodes that samples share by merging */            \
+    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* the gradients that fold_keep_grad asks for */           \
+    KEEP(STEPS, fold_node, steps)             /* the steps of an unrolled layer while it is recorded */      \
+    KEEP(SIGS, fold__sig, sigs)               /* the signatures; number 0 is none */                         \
+    KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
+    KEEP(KEYS, uint32_t, keys)                /* the words that tell them apart */                           \
+    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes of nodes, each once */                           \
+    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures that are one op */               \
+    KEEP(REFS, fold__ref, refs)               /* the operands of those programs */                           \
+    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* their shapes */                                             \
+    KEEP(VALUES, fold__value, values)         /* their values */                                             \
+    RUN_BRIEF(NODE_ARRAYS, char, node_arrays) /* what a run knows of nodes: see FOLD__RUN_NODE_ARRAYS */     \
+    RUN(KNOWN, fold__known, known)            /* what is known of every signature */                         \
+    RUN(ANALYSES, fold__analysis, analysis)   /* what those need that get gradients */                       \
+    RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
+    RUN(INFO, fold__value_info, info)         /* the values, inputs and operands of their programs */        \
+    RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
+    RUN(GROUPS, fold__group, group)           /* the groups of samples; the head first, the tail last */     \
+    RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures of groups, group by group */               \
+    RUN(BUFFERS, fold__buffer, buffer)        /* the buffers of signatures of groups */                      \
+    RUN(USES, fold__use, use)                 /* the uses of parameters and shared nodes */                  \
+    KEEP(PLANS, char, plans)                  /* the kept plans: see the plan cache */                       \
+    RUN(WORKERS, fold__worker, worker)        /* a worker for every thread */                                \
+    BRIEF(PLANNING, char, planning)           /* what one step of planning needs */                          \
+    BRIEF(FEEDS, uint64_t, feeds)             /* which signature feeds which: see fold__group_sig */         \
+    RUN_BRIEF(REGION, float, region)          /* the values and gradients of groups */                       \
+    RUN_BRIEF(SCRATCH, float, scratch)        /* the scratch of workers */                                   \
+    RUN_BRIEF(SUMS, float, sums)              /* the sums of the uses of parameters */                       \
+    KEEP(TABLE_ROWS, uint32_t, table_rows)    /* the rows of tables that lookups of this run touch */        \
+    KEEP(LOOK, char, look)                    /* what is needed while something is printed */                \
+    KEEP(TRACE, fold__event, trace)           /* the events of batches, in equal parts for every worker */
 
 #define FOLD__NO_ARRAY(name, type, pointer)
 enum {
