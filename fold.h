@@ -7393,8 +7393,9 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
     const size_t left = (size_t)filter->left * (size_t)filter->channels;
-    const fold__padded padded = { filter->left ? scratch : in, line + 2 * left };
-    if (!filter->left)
+    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copying patches reads past x */
+    const fold__padded padded = { in_place ? in : scratch, line + 2 * left };
+    if (in_place)
         return padded;
     memset(scratch, 0, fold__padded_floats(filter) * sizeof *scratch);
     for (int row = 0; row < filter->height; row++)
@@ -7426,7 +7427,7 @@ static fold__filter_scratch fold__filter_scratch_of(const fold__filter *filter, 
     fold__filter_scratch parts;
     parts.pointers = (float **)(void *)scratch;
     parts.patches = scratch + pointers;
-    parts.padded = parts.patches + fold__round_up(patches, FOLD__LANES);
+    parts.padded = parts.patches + fold__round_up(patches, FOLD__LANES) + FOLD__LANES;
     parts.product = parts.padded + fold__round_up(fold__padded_floats(filter), FOLD__LANES);
     return parts;
 }
@@ -7437,7 +7438,7 @@ static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
     const size_t pointers = FOLD__TILE_SEGMENTS * FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
     const size_t length = (size_t)filter.tall * (size_t)filter.wide * (size_t)filter.channels;
     return pointers + (size_t)fold__patch_rows((int)length) * length + fold__padded_floats(&filter) +
-           2 * FOLD__LANES;
+           3 * FOLD__LANES;
 }
 
 /* Where run `run` of the patch at a position begins. */
@@ -7467,13 +7468,22 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     }
     return rows;
 }
+/* Copies patches one behind the other, run by run, FOLD__LANES floats of each: more than a run has, and what
+   comes next is written over the rest. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
-    for (int position = first; position < first + count; position++)
-        for (int run = 0; run < runs->count; run++, patches += runs->length)
-            memcpy(patches, fold__run_at(filter, runs, padded, position, run),
-                   (size_t)runs->length * sizeof *patches);
+    const int across = runs->count / filter->tall;
+    const size_t down = (size_t)filter->dilation * padded->pitch;
+    const size_t right = (size_t)filter->dilation * (size_t)filter->channels;
+    for (int position = first; position < first + count; position++) {
+        const float *line = fold__run_at(filter, runs, padded, position, 0);
+        for (int row = 0; row < filter->tall; row++, line += down) {
+            const float *at = line;
+            for (int run = 0; run < across; run++, at += right, patches += runs->length)
+                memcpy(patches, at, FOLD__LANES * sizeof *patches);
+        }
+    }
 }
 
 /* The product of the patches of some positions, from `init` on. */
