@@ -1771,9 +1771,9 @@ static const fold_rows fold__no_rows = { NULL, 0, NULL };
 static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->rows; }
 
 /* ==== room: kernels =========================================================================
-   Owns everything that touches many floats: packed weights, products, weight gradients, element-wise maps and
-   reductions, once per instruction set behind one table of functions. Calls: configuration. Sees pointers and
-   sizes; must not know ops and nodes.
+   Owns everything that touches many floats: packed weights, products, weight gradients, element-wise maps,
+   reductions, heads of attention, once per instruction set behind one table of functions. Calls:
+   configuration. Sees pointers and sizes; must not know ops and nodes.
 
    Every element of a product is one chain of fused multiply-adds in an order fixed by (K, N) alone, so a
    row's bits depend neither on the rows beside it nor on the instruction set. The part written against vector
@@ -4839,19 +4839,21 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VSET(-87.0f)), FOLD__VZERO(), p);
 }
 
-/* What is done with FOLD__LANES scores of a row, in `here`, `score` being one vector of them and `lane` the
-   lanes' vector. */
+/* What is done with FOLD__LANES scores of a row and as many slopes: body(index) for every vector of them. */
+/* clang-format off */
 #define FOLD__WEIGH_TURN(name, body)                                                                         \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(turn_##name)(float *scores, float *slopes, FOLD__V scale,    \
                                                              FOLD__V lowered, FOLD__V factor, FOLD__L lanes) \
     {                                                                                                        \
-        FOLD__NO_CONTRACT(void) slopes;                                                                      \
+        FOLD__NO_CONTRACT                                                                                    \
+        (void)slopes;                                                                                        \
         (void)scale;                                                                                         \
         (void)lowered;                                                                                       \
         (void)factor;                                                                                        \
         FOLD__PARTS(body)                                                                                    \
         return lanes;                                                                                        \
     }
+/* clang-format on */
 #define FOLD__SCORE(index) FOLD__VLOAD(scores + index * FOLD__W)
 #define FOLD__SLOPE(index) FOLD__VLOAD(slopes + index * FOLD__W)
 #define FOLD__SHARE(index) FOLD__ISA(exp_share)(FOLD__VFMA(FOLD__SCORE(index), scale, lowered))
@@ -4880,7 +4882,7 @@ FOLD__WEIGH_TURN(exps, FOLD__TURN_EXPS)
 FOLD__WEIGH_TURN(weights, FOLD__TURN_WEIGHTS)
 FOLD__WEIGH_TURN(slopes, FOLD__TURN_SLOPES)
 
-/* Rows go side by side, so that four vectors at least are under way. */
+/* Rows go side by side, so that four vectors at least are under way (eight are not faster). */
 #define FOLD__WEIGH_ROW(row, start)                                                                    \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
@@ -4940,12 +4942,17 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float
     }
 }
 
+#if FOLD__SIMD_PASS == 512
+#define FOLD__INVERT fold__weigh_invert__avx2 /* its vectors are those of the sums just stored */
+#else
 FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 {
     int at;
     for (at = 0; at < count; at += FOLD__W)
         FOLD__VSTORE(values + at, FOLD__VDIV(FOLD__VSET(1.0f), FOLD__VLOAD(values + at)));
 }
+#define FOLD__INVERT FOLD__ISA(weigh_invert)
+#endif
 
 /* ---- attention: tiles of chains ---- */
 
@@ -5034,7 +5041,7 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 #define FOLD__WEIGHER                                                                                     \
     {                                                                                                     \
         FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights), \
-            FOLD__ISA(weigh_slopes), FOLD__JOIN_LARGEST, FOLD__ISA(weigh_invert)                          \
+            FOLD__ISA(weigh_slopes), FOLD__JOIN_LARGEST, FOLD__INVERT                                     \
     }
 
 /* ---- sums of products, column by column ---- */
@@ -5344,6 +5351,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__STRIDED_TILES
 #undef FOLD__WEIGHER
 #undef FOLD__JOIN_LARGEST
+#undef FOLD__INVERT
 
 #endif /* FOLD__SIMD_PASS */
 
