@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm hello hello_shared listops mnist mpi_sick notebook plan shift_reduce treelstm_sick treelstm_sst
+EXAMPLES = char_lm hello hello_shared listops mnist molecules mpi_sick notebook plan shift_reduce transformer treelstm_sick treelstm_sst
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 

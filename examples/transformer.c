@@ -1,0 +1,590 @@
+/* transformer: an encoder (Vaswani et al. 2017) over uneven sentences, trained from nothing, without padding.
+
+     cc -O2 -o transformer examples/transformer.c -lm && ./transformer
+     ./transformer --data DIR
+
+   A sentence is a list of words and runs as one: word and position vectors, two blocks of attention and feed-forward
+   layers that are normed first, the mean over the words, a class. A block is a cell, attention, and a cell: five nodes,
+   however long the sentence is.
+
+   Without data it makes sentences of 4 to 48 words. Three of them are names, each there once, and the class is the
+   order of the three, one of six. Every bag of words occurs as often with each order, so whoever does not see where
+   words stand is right in one of six cases. With data it reads the Stanford Sentiment Treebank (Socher et al. 2013)
+   as DIR/sst/{train,dev,test}.txt: the words of each sentence and its class, one of five; phrases are not used.
+
+   The epoch that is best on the dev sentences is kept and tested. Then three things are measured, in batches of 64:
+   - Sentences a second as they are, and padded: the same weights, but each sentence is as long as the longest of its
+     batch, and what fills it up is computed like any other word, attention included. No mask is applied, which would
+     come on top, so the answers of the padded form are good for nothing but its time.
+   - What part of a training step's time attention takes, forward and backward: from the trace of the batches
+     (fold_ctx_print_trace), which tells the time of each batch and of scheduling.
+   - Whether a sentence has the same bits in a batch as alone in an eager context.
+   Seconds are processor time. */
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#define DATA_IMPLEMENTATION
+#include "data.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifdef _WIN32
+#include <io.h>
+#define isatty _isatty
+#else
+#include <unistd.h>
+#endif
+
+enum {
+    UNKNOWN = 0,                /* the word that stands for all words seen less than twice, and that pads */
+    NAMES = 3, FILLERS = 60, SHORTEST = 4, LONGEST = 48,                 /* of generated sentences */
+    MOST_CLASSES = 6, MOST_BLOCKS = 8, TRAIN_BATCH = 32, BATCH = 64
+};
+static const float dropout_rate = 0.1f, learning_rate = 0.001f;
+static const double warm_up = 0.05;        /* the part of the training in which the rate rises, to fall thereafter */
+
+typedef struct options {
+    const char *data; uint64_t seed; int epochs, limit, width, heads, blocks; double seconds;
+} options;
+
+static void fail(const char *what, const char *detail)
+{
+    fprintf(stderr, "transformer: %s%s\n", what, detail);
+    exit(1);
+}
+
+static double seconds_since(clock_t start) { return (double)(clock() - start) / CLOCKS_PER_SEC; }
+
+/* ---- sentences ----------------------------------------------------------------------------- */
+
+typedef struct sentence { const int *words; int length, label; } sentence;
+typedef struct corpus { sentence *sentences; int count; int *words; size_t n_words; } corpus;
+typedef struct dataset { corpus train, dev, test; int classes, words, longest; } dataset;
+
+static corpus new_corpus(size_t sentences, size_t words)
+{
+    corpus c = { NULL, 0, NULL, 0 };
+    c.sentences = (sentence *)malloc(sentences * sizeof *c.sentences);
+    c.words = (int *)malloc(words * sizeof *c.words);
+    if (!c.sentences || !c.words) fail("out of memory", "");
+    return c;
+}
+
+/* Closes a sentence whose words are at the end of the corpus. */
+static void add_sentence(dataset *d, corpus *c, int length, int label)
+{
+    sentence *s = &c->sentences[c->count++];
+    s->words = c->words + c->n_words;
+    s->length = length;
+    s->label = label;
+    c->n_words += (size_t)length;
+    if (length > d->longest) d->longest = length;
+}
+
+static void generate_sentence(uint64_t *random, dataset *d, corpus *c)
+{
+    const int length = SHORTEST + (int)data_random_below(random, LONGEST - SHORTEST + 1);
+    int *words = c->words + c->n_words, place[NAMES];
+    for (int i = 0; i < length; i++) words[i] = 1 + NAMES + (int)data_random_below(random, FILLERS);
+    for (int name = 0; name < NAMES; name++) {
+        do place[name] = (int)data_random_below(random, (size_t)length);
+        while (words[place[name]] <= NAMES);
+        words[place[name]] = 1 + name;
+    }
+    const int before_first = (place[1] < place[0]) + (place[2] < place[0]);
+    add_sentence(d, c, length, 2 * before_first + (place[2] < place[1]));
+}
+
+static void generate_corpus(uint64_t *random, dataset *d, corpus *c, int count)
+{
+    *c = new_corpus((size_t)count, (size_t)count * LONGEST);
+    for (int i = 0; i < count; i++) generate_sentence(random, d, c);
+}
+
+/* The leaves of each tree, which stand in order, and the class of its root. */
+static void read_corpus(const char *dir, const char *name, int limit, int add, data_vocab *v, dataset *d, corpus *c)
+{
+    const data_ptb desc = { { add, UNKNOWN, 1, 0 }, 5, 2, (size_t)limit };
+    data_trees trees;
+    data_set set;
+    data_error e;
+    char path[1024];
+    memset(&trees, 0, sizeof trees);
+    memset(&set, 0, sizeof set);
+    memset(&e, 0, sizeof e);
+    data_path(path, sizeof path, dir, name);
+    if (data_load_trees(&set, &trees, &desc, v, path, &e)) fail(e.text, "");
+    *c = new_corpus(set.count, trees.n_nodes);
+    for (size_t i = 0; i < set.count; i++) {
+        const int32_t *tree = data_ints(&set, 0, i, NULL);
+        int length = 0;
+        for (int32_t k = tree[0]; k <= tree[1]; k++) {
+            const data_node *p = &trees.nodes[k];
+            if (p->child < 0) c->words[c->n_words + (size_t)length++] = v->words[p->word].count > 1 ? p->word : UNKNOWN;
+        }
+        add_sentence(d, c, length, data_ints(&set, 1, i, NULL)[0]);
+    }
+    data_trees_free(&trees);
+    data_set_free(&set);
+}
+
+/* Fills d and returns where it came from. A folder asked for must be there; FOLD_DATA may lack this one. */
+static const char *load_data(const options *o, dataset *d)
+{
+    const char *dir = o->data ? o->data : getenv("FOLD_DATA");
+    char path[1024];
+    uint64_t random = o->seed;
+    memset(d, 0, sizeof *d);
+    if (o->data || (dir && *dir && data_path(path, sizeof path, dir, "sst/train.txt"))) {
+        data_vocab v;
+        memset(&v, 0, sizeof v);
+        data_vocab_add(&v, " ", 1); /* UNKNOWN; no word of a file holds a space */
+        read_corpus(dir, "sst/train.txt", o->limit, 1, &v, d, &d->train);
+        read_corpus(dir, "sst/dev.txt", 0, 0, &v, d, &d->dev);
+        read_corpus(dir, "sst/test.txt", 0, 0, &v, d, &d->test);
+        d->classes = 5;
+        d->words = (int)v.n_words;
+        data_vocab_free(&v);
+        return "sst";
+    }
+    generate_corpus(&random, d, &d->train, o->limit ? o->limit : 4000);
+    generate_corpus(&random, d, &d->dev, 300);
+    generate_corpus(&random, d, &d->test, 600);
+    d->classes = 6;
+    d->words = 1 + NAMES + FILLERS;
+    return "generated";
+}
+
+static void free_corpus(corpus *c)
+{
+    free(c->sentences);
+    free(c->words);
+}
+
+/* ---- the network --------------------------------------------------------------------------- */
+
+typedef struct norm { fold_param gain, bias; } norm;
+typedef struct block {
+    norm before_attention, before_feed;
+    fold_dense qkv, joined;              /* queries, keys and values side by side; what all heads found */
+    fold_mlp feed;
+    fold_cell first, second;             /* before attention, and after it */
+} block;
+typedef struct net {
+    fold_param words, positions;
+    block stack[MOST_BLOCKS];
+    int blocks, heads;
+    norm last;
+    fold_dense label;
+    int *order;                          /* 0, 1, …: the positions of the words of the longest sentence */
+} net;
+
+static norm new_norm(fold_model *m, const char *name, int width)
+{
+    char text[64];
+    norm n;
+    snprintf(text, sizeof text, "%s.gain", name);
+    n.gain = fold_gain_new(m, text, width);
+    snprintf(text, sizeof text, "%s.bias", name);
+    n.bias = fold_bias_new(m, text, width);
+    return n;
+}
+
+/* in: a word's vector. out: its query, key and value. */
+static void first_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const block *b = (const block *)user;
+    const fold_node x = fold_layer_norm(f, in[0], b->before_attention.gain, b->before_attention.bias);
+    fold_split(f, fold_dense_apply(f, &b->qkv, x), 3, out);
+}
+
+/* in: a word's vector, and what attention gave for it. out: the vector after this block. */
+static void second_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const block *b = (const block *)user;
+    const fold_node found = fold_dropout(f, fold_dense_apply(f, &b->joined, in[1]), dropout_rate);
+    const fold_node x = fold_add(f, in[0], found);
+    const fold_node feed = fold_mlp_apply(f, &b->feed, fold_layer_norm(f, x, b->before_feed.gain, b->before_feed.bias));
+    out[0] = fold_add(f, x, fold_dropout(f, feed, dropout_rate));
+}
+
+static fold_cell new_cell(fold_model *m, const char *name, fold_cell_body *body, const block *b, int n_in, int n_out,
+                          int width)
+{
+    fold_cell_desc cell = fold_cell_desc_default();
+    cell.name = name;
+    cell.body = body;
+    cell.user = b;
+    cell.user_size = sizeof *b;
+    cell.n_in = n_in;
+    for (int i = 0; i < n_in; i++) cell.in[i] = fold_shape1(width);
+    cell.n_out = n_out;
+    return fold_cell_new(m, &cell);
+}
+
+static block new_block(fold_model *m, int number, int width)
+{
+    static const char *const parts[] = { "attention_norm", "qkv", "joined", "feed_norm", "feed" };
+    const int sizes[] = { width, 4 * width, width };
+    char name[5][32];
+    block b;
+    memset(&b, 0, sizeof b);
+    for (int i = 0; i < 5; i++) snprintf(name[i], sizeof name[i], "%d.%s", number, parts[i]);
+    b.before_attention = new_norm(m, name[0], width);
+    b.qkv = fold_dense_new(m, name[1], width, 3 * width, FOLD_ACT_LINEAR);
+    b.joined = fold_dense_new(m, name[2], width, width, FOLD_ACT_LINEAR);
+    b.before_feed = new_norm(m, name[3], width);
+    b.feed = fold_mlp_new(m, name[4], sizes, 2, FOLD_ACT_GELU);
+    b.first = new_cell(m, "first", first_body, &b, 1, 3, width);
+    b.second = new_cell(m, "second", second_body, &b, 2, 1, width);
+    return b;
+}
+
+static net new_net(fold_model *m, const options *o, const dataset *d)
+{
+    net n;
+    memset(&n, 0, sizeof n);
+    n.words = fold_table_new(m, "words", d->words, o->width);
+    n.positions = fold_table_new(m, "positions", d->longest, o->width);
+    n.blocks = o->blocks;
+    n.heads = o->heads;
+    for (int i = 0; i < n.blocks; i++) n.stack[i] = new_block(m, i, o->width);
+    n.last = new_norm(m, "last", o->width);
+    n.label = fold_dense_new(m, "label", o->width, d->classes, FOLD_ACT_LINEAR);
+    n.order = (int *)malloc((size_t)d->longest * sizeof *n.order);
+    if (!n.order) fail("out of memory", "");
+    for (int i = 0; i < d->longest; i++) n.order[i] = i;
+    return n;
+}
+
+/* Records a sentence; returns its logits. */
+static fold_node record(fold_ctx *f, const net *n, const int *words, int length)
+{
+    const fold_node word = fold_list_lookup(f, n->words, words, length);
+    fold_node x = fold_add(f, word, fold_list_lookup(f, n->positions, n->order, length));
+    x = fold_dropout(f, x, dropout_rate);
+    for (int i = 0; i < n->blocks; i++) {
+        const fold_node c = fold_call(f, n->stack[i].first, &x, 1);
+        const fold_node q = fold_out(f, c, 0), k = fold_out(f, c, 1), v = fold_out(f, c, 2);
+        const fold_node in[2] = { x, fold_list_attention(f, q, k, v, n->heads, 0) };
+        x = fold_call(f, n->stack[i].second, in, 2);
+    }
+    x = fold_list_mean(f, fold_layer_norm(f, x, n->last.gain, n->last.bias));
+    return fold_dense_apply(f, &n->label, x);
+}
+
+/* ---- training and testing ------------------------------------------------------------------ */
+
+typedef struct trainer {
+    const options *o; const dataset *data;
+    fold_model *model; net n;
+    fold_ctx *training, *inference, *eager;
+    fold_adam adam;
+    float *logits, *alone; int *padded;   /* of all test or dev sentences; the words of a padded one */
+} trainer;
+
+/* Nanoseconds of processor time, for the contexts. */
+static uint64_t nanoseconds(void *user)
+{
+    (void)user;
+    return (uint64_t)clock() * (uint64_t)(1000000000 / CLOCKS_PER_SEC);
+}
+
+static int smaller(int a, int b) { return a < b ? a : b; }
+
+/* The same words, and UNKNOWN up to a length. */
+static const int *pad(trainer *t, const sentence *s, int length)
+{
+    for (int i = 0; i < length; i++) t->padded[i] = i < s->length ? s->words[i] : UNKNOWN;
+    return t->padded;
+}
+
+/* The logits of all sentences of a corpus, `batch` of them in each run. */
+static void predict(trainer *t, fold_ctx *f, const corpus *c, int batch, int padded, float *logits)
+{
+    fold_node roots[BATCH];
+    for (int at = 0; at < c->count; at += batch) {
+        const int count = smaller(batch, c->count - at);
+        int longest = 0;
+        for (int i = 0; i < count; i++)
+            if (c->sentences[at + i].length > longest) longest = c->sentences[at + i].length;
+        fold_ctx_reset(f);
+        for (int i = 0; i < count; i++) {
+            const sentence *s = &c->sentences[at + i];
+            roots[i] = padded ? record(f, &t->n, pad(t, s, longest), longest) : record(f, &t->n, s->words, s->length);
+        }
+        if (fold_run(f, roots, count) || fold_read(f, roots, count, logits + at * t->data->classes))
+            fail(fold_ctx_message(f), "");
+    }
+}
+
+static double evaluate(trainer *t, const corpus *c)
+{
+    const int classes = t->data->classes;
+    int right = 0;
+    predict(t, t->inference, c, BATCH, 0, t->logits);
+    for (int i = 0; i < c->count; i++) {
+        const float *logits = t->logits + i * classes;
+        int best = 0;
+        for (int k = 1; k < classes; k++)
+            if (logits[k] > logits[best]) best = k;
+        right += best == c->sentences[i].label;
+    }
+    return 100.0 * right / c->count;
+}
+
+static fold_node loss_of(fold_ctx *f, int sample, void *user)
+{
+    const trainer *t = (const trainer *)user;
+    const sentence *s = &t->data->train.sentences[sample];
+    return fold_softmax_xent(f, record(f, &t->n, s->words, s->length), s->label);
+}
+
+static double dev_accuracy(fold_model *m, void *user)
+{
+    trainer *t = (trainer *)user;
+    (void)m;
+    return evaluate(t, &t->data->dev);
+}
+
+/* Sets the rate of the next step: it rises, then falls to zero. */
+static int progress(const fold_fit_report *report, void *user)
+{
+    trainer *t = (trainer *)user;
+    const double epochs = report->epoch + (double)report->trained / t->data->train.count;
+    const double done = epochs / t->o->epochs;
+    t->adam.rate = learning_rate * (float)(done < warm_up ? done / warm_up : (1 - done) / (1 - warm_up));
+    if (report->epoch_end)
+        printf("epoch %d: loss %.3f, %.2f %% of the dev sentences\n", report->epoch + 1, report->loss, report->metric);
+    else if (isatty(2))
+        fprintf(stderr, "\repoch %d: %d of %d sentences \r", report->epoch + 1, report->trained, t->data->train.count);
+    fflush(stdout);
+    return 0;
+}
+
+static fold_fit_report train(trainer *t)
+{
+    fold_fit_desc fit = fold_fit_desc_default();
+    fold_fit_report report;
+    t->adam = fold_adam_default();
+    t->adam.rate = learning_rate / 100;
+    fit.ctx = t->training;
+    fit.samples = t->data->train.count;
+    fit.loss = loss_of;
+    fit.metric = dev_accuracy;
+    fit.progress = progress;
+    fit.user = t;
+    fit.batch = TRAIN_BATCH;
+    fit.epochs = t->o->epochs;
+    fit.seed = t->o->seed;
+    fit.adam = &t->adam;
+    fit.clip = 1;
+    fit.keep_best = 1;
+    if (fold_fit(&fit, &report)) fail(fold_ctx_message(t->training), "");
+    return report;
+}
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+typedef struct text { char *bytes; size_t size, room; } text;
+
+static int collect(const void *bytes, size_t size, void *user)
+{
+    text *all = (text *)user;
+    if (all->size + size + 1 > all->room) {
+        all->room = 2 * (all->size + size + 1);
+        all->bytes = (char *)realloc(all->bytes, all->room);
+        if (!all->bytes) fail("out of memory", "");
+    }
+    memcpy(all->bytes + all->size, bytes, size);
+    all->size += size;
+    all->bytes[all->size] = 0;
+    return 0;
+}
+
+/* What part of the traced time of the last run attention took. An event is a line of the trace. */
+static double attention_part(const fold_ctx *f)
+{
+    text trace = { NULL, 0, 0 };
+    double all = 0, attention = 0;
+    if (fold_ctx_print_trace(f, collect, &trace)) fail("no trace", "");
+    for (char *line = strtok(trace.bytes, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *time = strstr(line, "\"dur\":");
+        if (!time) continue;
+        const double microseconds = strtod(time + 6, NULL);
+        all += microseconds;
+        if (strstr(line, "\"name\":\"list_attention")) attention += microseconds;
+    }
+    free(trace.bytes);
+    return all > 0 ? attention / all : 0;
+}
+
+/* Attention's share of the time of training steps, of which the first only warms up; in per cent. */
+static double attention_share(trainer *t)
+{
+    const corpus *c = &t->data->train;
+    fold_node losses[BATCH];
+    fold_ctx *f = t->training;
+    double sum = 0;
+    int runs = 0;
+    for (int at = 0; at < c->count && runs < 11; at += BATCH) {
+        const int count = smaller(BATCH, c->count - at);
+        fold_ctx_reset(f);
+        for (int i = 0; i < count; i++) losses[i] = loss_of(f, at + i, t);
+        if (fold_backward(f, fold_mean_n(f, losses, count))) fail(fold_ctx_message(f), "");
+        if (runs++) sum += attention_part(f);
+    }
+    fold_grads_clear(t->model);
+    return runs > 1 ? 100 * sum / (runs - 1) : 100 * attention_part(f);
+}
+
+/* Test sentences a second as they are, and padded, in turn, for so many seconds each. */
+static void speeds(trainer *t, double *plain, double *padded)
+{
+    const corpus *c = &t->data->test;
+    double seconds[2] = { 0, 0 };
+    int passes = 0;
+    do {
+        for (int form = 0; form < 2; form++) {
+            const clock_t start = clock();
+            predict(t, t->inference, c, BATCH, form, t->logits);
+            seconds[form] += seconds_since(start);
+        }
+        passes++;
+    } while (seconds[0] < t->o->seconds);
+    *plain = seconds[0] > 0 ? passes * (double)c->count / seconds[0] : 0;
+    *padded = seconds[1] > 0 ? passes * (double)c->count / seconds[1] : 0;
+}
+
+/* Rows computed for a sentence's words in padded batches of the test sentences, beside the words there are. */
+static double padded_words(const corpus *c)
+{
+    double rows = 0;
+    for (int at = 0; at < c->count; at += BATCH) {
+        const int count = smaller(BATCH, c->count - at);
+        int longest = 0;
+        for (int i = 0; i < count; i++)
+            if (c->sentences[at + i].length > longest) longest = c->sentences[at + i].length;
+        rows += (double)count * longest;
+    }
+    return rows / (double)c->n_words;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+static void start(trainer *t, const options *o, const dataset *d)
+{
+    fold_model_desc model = fold_model_desc_default();
+    fold_ctx_desc training = fold_ctx_desc_default(), eager = fold_ctx_desc_default();
+    const int most = d->dev.count > d->test.count ? d->dev.count : d->test.count;
+    memset(t, 0, sizeof *t);
+    model.seed = o->seed;
+    training.training = 1;
+    training.clock = nanoseconds;
+    training.trace_bytes = 1 << 20;
+    eager.eager = 1;
+    t->o = o;
+    t->data = d;
+    t->model = fold_model_new(&model);
+    if (!t->model) fail("out of memory", "");
+    t->n = new_net(t->model, o, d);
+    if (fold_model_status(t->model)) fail(fold_model_message(t->model), "");
+    t->training = fold_ctx_new(t->model, &training);
+    t->inference = fold_ctx_new(t->model, NULL);
+    t->eager = fold_ctx_new(t->model, &eager);
+    t->logits = (float *)malloc((size_t)most * MOST_CLASSES * sizeof *t->logits);
+    t->alone = (float *)malloc((size_t)most * MOST_CLASSES * sizeof *t->alone);
+    t->padded = (int *)malloc((size_t)d->longest * sizeof *t->padded);
+    if (!t->training || !t->inference || !t->eager || !t->logits || !t->alone || !t->padded) fail("out of memory", "");
+}
+
+static void finish(trainer *t)
+{
+    free(t->logits);
+    free(t->alone);
+    free(t->padded);
+    free(t->n.order);
+    fold_ctx_free(t->eager);
+    fold_ctx_free(t->inference);
+    fold_ctx_free(t->training);
+    fold_model_free(t->model);
+}
+
+/* Trains, tests and measures; returns whether sentences alone gave the same bits. */
+static int run(trainer *t, const char *data_name)
+{
+    const corpus *c = &t->data->test;
+    const fold_fit_report report = train(t);
+    const double accuracy = evaluate(t, c), share = attention_share(t);
+    double plain, padded;
+    predict(t, t->eager, c, 1, 0, t->alone);
+    const size_t size = (size_t)c->count * (size_t)t->data->classes * sizeof *t->logits;
+    const int identical = !memcmp(t->logits, t->alone, size);
+    speeds(t, &plain, &padded);
+    printf("%.2f %% of the test sentences; alone: %s bits\n", accuracy, identical ? "the same" : "OTHER");
+    printf("%.0f sentences/s, padded %.0f: it computes %.2f times as many words\n", plain, padded, padded_words(c));
+    printf("training %.0f sentences/s, of which attention takes %.1f %% of the time\n", report.per_second, share);
+    printf("RESULT transformer accuracy=%.2f infer_per_s=%.0f train_per_s=%.0f padded_infer_per_s=%.0f "
+           "attention_share=%.1f identical=%d data=%s\n", accuracy, plain, report.per_second, padded, share, identical,
+           data_name);
+    return identical;
+}
+
+static const char usage[] =
+    "usage: transformer [--data DIR] [--seed N] [--epochs N] [--limit N] [--width N] [--heads N] [--blocks N]\n"
+    "                   [--seconds S]\n"
+    "Trains a transformer encoder on sentences of uneven lengths, without padding.\n"
+    "  --data DIR   reads DIR/sst/{train,dev,test}.txt; default $FOLD_DATA, and without it generated sentences\n"
+    "  --seed N     of weights, order, dropout and generated sentences; default 1\n"
+    "  --epochs N   default 12\n"
+    "  --limit N    use only N training sentences\n"
+    "  --width N    of a word's vector, 4 N within feed-forward layers; default 64\n"
+    "  --heads N    of attention, a divisor of the width; default 4\n"
+    "  --blocks N   of attention and feed-forward layer, 1 to 8; default 2\n"
+    "  --seconds S  time the test sentences for so long; default 2\n";
+
+static double number(int argc, char **argv, int i, double low, double high)
+{
+    char *end = NULL;
+    const double x = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
+    if (i + 1 < argc && end != argv[i + 1] && !*end && x >= low && x <= high) return x;
+    fprintf(stderr, "transformer: %s needs a number from %g to %g\n", argv[i], low, high);
+    exit(1);
+}
+
+static options parse_options(int argc, char **argv)
+{
+    options o = { NULL, 1, 12, 0, 64, 4, 2, 2 };
+    for (int i = 1; i < argc; i += 2) {
+        if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
+        if (!strcmp(argv[i], "--data") && i + 1 < argc) o.data = argv[i + 1];
+        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)number(argc, argv, i, 0, INT_MAX);
+        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)number(argc, argv, i, 1, 1000);
+        else if (!strcmp(argv[i], "--limit")) o.limit = (int)number(argc, argv, i, 1, 1e6);
+        else if (!strcmp(argv[i], "--width")) o.width = (int)number(argc, argv, i, 1, 4096);
+        else if (!strcmp(argv[i], "--heads")) o.heads = (int)number(argc, argv, i, 1, 4096);
+        else if (!strcmp(argv[i], "--blocks")) o.blocks = (int)number(argc, argv, i, 1, MOST_BLOCKS);
+        else if (!strcmp(argv[i], "--seconds")) o.seconds = number(argc, argv, i, 0, 1e6);
+        else { fputs(usage, stderr); exit(1); }
+    }
+    if (o.width % o.heads) fail("--heads must divide --width", "");
+    return o;
+}
+
+int main(int argc, char **argv)
+{
+    const options o = parse_options(argc, argv);
+    dataset data;
+    trainer t;
+    const char *data_name = load_data(&o, &data);
+    printf("%d training, %d dev and %d test sentences, %d words\n", data.train.count, data.dev.count, data.test.count,
+           data.words);
+    start(&t, &o, &data);
+    const int identical = run(&t, data_name);
+    finish(&t);
+    free_corpus(&data.train);
+    free_corpus(&data.dev);
+    free_corpus(&data.test);
+    return !identical;
+}
