@@ -190,6 +190,22 @@ static void test_weight_grad(const fold__kernels *f, int tries)
     }
 }
 
+static void test_add_products(const fold__kernels *f)
+{
+    for (int n = 1; n < 70; n++) {
+        const int m = below(20);
+        matrix left = make(m, n, below(2)), right = make(m, n, below(2));
+        float *sum = floats((size_t)n), *expect = floats((size_t)n);
+        for (int i = 0; i < n; i++) {
+            expect[i] = sum[i];
+            for (int r = 0; r < m; r++) expect[i] = ma(f, fold__at(&left.r, r)[i], fold__at(&right.r, r)[i], expect[i]);
+        }
+        f->add_products(m, &left.r, &right.r, sum, (size_t)n);
+        for (int i = 0; i < n; i++) check(same(expect[i], sum[i]), "add_products", f->name, m, n, i);
+        drop(&left); drop(&right); free(sum); free(expect);
+    }
+}
+
 static float special(void)
 {
     static const float s[] = { 0.0f,   -0.0f,  1.0f,    -1.0f,   1e-45f, -1e-45f, 1e-38f, 88.7228f,
@@ -851,6 +867,7 @@ static void test_set(const fold__kernels *f, int share)
     RUN(test_product(f, 2500 / share));
     RUN(test_weight_grad(f, 200 / share));
     if (!strcmp(f->name, "cblas")) return; /* the rest is another set's */
+    RUN(test_add_products(f));
     RUN(test_maps(f));
     RUN(test_map_rows(f));
     RUN(test_reductions(f));
