@@ -115,7 +115,7 @@ static void generate(const options *o, dataset *d)
    not there. */
 static int *read_column(const char *dir, const char *name, int columns, int column, int needed, int *count)
 {
-    const char *slash = strrchr(dir, '/'), *dataset_name = slash ? slash + 1 : dir;
+    int end = (int)strlen(dir), begin;
     const data_field skipped = { NULL, 0, DATA_INT, 1, { 1 }, NULL, NULL, 0 };
     data_field fields[2] = { skipped, skipped };
     const data_csv desc = { ',', 0, fields, columns };
@@ -125,7 +125,9 @@ static int *read_column(const char *dir, const char *name, int columns, int colu
     memset(&set, 0, sizeof set);
     memset(&e, 0, sizeof e);
     fields[column].name = "column";
-    snprintf(file, sizeof file, "%s_%s.txt", dataset_name, name);
+    while (end > 0 && dir[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && dir[begin - 1] != '/';) begin--;
+    snprintf(file, sizeof file, "%.*s_%s.txt", end - begin, dir + begin, name);
     if (!data_path(path, sizeof path, dir, file) && !needed) return NULL;
     if (data_load_csv(&set, &desc, path, &e)) fail(e.text, "");
     if (*count && set.count != (size_t)*count) fail(path, ": other rows than the file it belongs to");
