@@ -10857,23 +10857,28 @@ static int fold__is_concat(const fold_ctx *f, uint32_t id)
     return fold__is_op(f, id) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. */
+/* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. Of a list
+   that has nodes beside lists the parts are windows: fold__read_whole could not make lists of the nodes. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
-    const uint32_t concat = operand[0].source;
-    if (count != 1 || !fold__is_concat(f, concat) || (operand[0].kind & FOLD__SHARED))
+    const fold__operand whole = operand[0];
+    if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__SHARED))
         return count;
-    const fold__sig *sig = fold__node_sig(f, concat);
-    if (sig->shared || sig->out_shape[0] != operand[0].shape || f->shapes[operand[0].shape].shape.rank != 1)
+    const fold__sig *sig = fold__node_sig(f, whole.source);
+    if (sig->shared || sig->out_shape[0] != whole.shape || f->shapes[whole.shape].shape.rank != 1)
         return count;
-    if (fold__is_by_rows(sig) && sig->n_in && !f->frame.cell)
-        return count; /* fold__read_whole could not make a list of the node beside the lists */
-    const int parts = sig->n_in + sig->n_list;
+    const int parts = sig->n_in + sig->n_list, windows = fold__is_by_rows(sig) && sig->n_in && !f->frame.cell;
+    uint32_t at = whole.offset;
     for (int part = 0; part < parts; part++) {
-        const uint32_t slot = fold__slot_of(sig, (uint32_t)part), edge = f->first_edge[concat] + slot;
+        const uint32_t slot = fold__slot_of(sig, (uint32_t)part), edge = f->first_edge[whole.source] + slot;
+        operand[part] = whole;
+        operand[part].offset = at;
+        operand[part].shape = f->keys[sig->key + sig->in_shape + slot];
+        at += f->shapes[operand[part].shape].size;
+        if (windows)
+            continue;
         operand[part].source = f->edge_source[edge];
         operand[part].offset = fold__edge_offset(f, edge);
-        operand[part].shape = f->keys[sig->key + sig->in_shape + slot];
         operand[part].kind = (uint8_t)(f->kind[operand[part].source] & ~(FOLD__SHARED | FOLD__ELEM));
         if (fold__edge_is_list(f, edge) || f->frame.tracing)
             operand[part].kind |= f->kind[operand[part].source] & FOLD__ELEM;
@@ -13691,15 +13696,16 @@ static int fold__slot_sends(const fold__slots *slots, int slot)
     return (slots->sig->differentiable >> slot & 1) && !fold__slot_shared(slots, slot);
 }
 
-/* Eager: whether a node is the copy of an element of a cell's list. Those of a whole list write all of it. */
-static int fold__is_element_barrier(const fold_ctx *f, uint32_t id)
+/* Eager: whether a node is the copy of an input of a cell, or of an element of its list. */
+static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
 {
-    const uint32_t tag = f->eager ? fold__node_sig(f, id)->tag_op : 0;
+    const uint32_t tag = f->eager && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
     return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
 }
 
 /* Finds how the gradient of every value that needs one is put together. What reads one row of a list is added
-   up with others, which may read that row too. */
+   up with others, which may read that row too; but of an eager cell's copy of a whole list each row is read by
+   the copy of one element. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -13719,7 +13725,8 @@ static void fold__gradient_modes(fold_ctx *f)
                 if (!run->grad[source])
                     continue;
                 if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
-                    run->mode[source] = fold__is_element_barrier(f, id) ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
+                    const int copied = fold__is_input_barrier(f, source) && fold__is_input_barrier(f, id);
+                    run->mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
                     continue;
                 }
                 run->mode[source] =
@@ -17763,9 +17770,12 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointer
     if (!wanted || !(slots.sig->differentiable >> slot & 1))
         return 0;
     if (slot < slots.sig->n_in) {
+        const uint32_t rows = fold__contribution_rows(f, id, first);
+        if (!rows)
+            return 0; /* it has no place */
         worker->dest[slot].base =
             fold__edge_dest(f, worker, first, fold__slot_shared(&slots, slot), run->group);
-        if (fold__contribution_rows(f, id, first) > 1)
+        if (rows > 1)
             worker->dest[slot].stride = (ptrdiff_t)floats;
         return 1;
     }
@@ -17788,41 +17798,48 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int slot)
            !fold__absent(&f->run->worker->dest[slot]) && !f->run->worker->dest[slot].stride;
 }
 
-/* Runs an op backward for its nth row. */
+/* Runs an op backward for one row, as the worker's call says. */
+static void fold__eager_backward_call(const fold_ctx *f, const fold__program *program)
+{
+    const fold_op_call *call = &f->run->worker->prepared.call;
+    if (fold__is_random(f, program->op) && !f->training)
+        fold__copy_backward(call);
+    else
+        fold__op_of(f->model, program->op->op)->def.backward(call);
+}
+
+/* Runs an op backward for its nth row: for what goes to rows of its own, then once for each sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
     const fold__sig *sig = fold__node_sig(f, id);
-    const int by_rows = fold__is_by_rows(sig);
-    fold_op_call *call = fold__eager_set_call(f, id, program, row);
+    const uint32_t n_in = program->op->n_in;
+    int apart = 0;
+    fold__eager_set_call(f, id, program, row);
     for (uint32_t output = 0; output < sig->n_out; output++) {
         worker->op_dout[output] = fold__no_rows;
         worker->op_dout[output].base =
             f->run->grad_row[id + output] + (size_t)row * fold__row_size(f, id + output);
     }
-    float *apart = worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op), 16);
-    for (uint32_t operand = 0; operand < program->op->n_in; operand++)
-        worker->op_din[operand] =
-            fold__eager_part(&worker->dest[fold__slot_of(sig, operand)], by_rows, row);
-    for (uint32_t operand = 0; operand < program->op->n_in; operand++) /* each sum takes a pass of its own */
-        if (fold__eager_sums(f, id, (int)fold__slot_of(sig, operand)))
-            worker->op_din[operand] = fold__no_rows;
-    if (fold__is_random(f, program->op) && !f->training)
-        fold__copy_backward(call);
-    else
-        fold__op_of(f->model, program->op->op)->def.backward(call);
-    for (uint32_t operand = 0; operand < program->op->n_in; operand++) {
+    for (uint32_t operand = 0; operand < n_in; operand++) {
+        const int slot = (int)fold__slot_of(sig, operand);
+        worker->op_din[operand] = fold__eager_sums(f, id, slot)
+                                      ? fold__no_rows
+                                      : fold__eager_part(&worker->dest[slot], fold__is_by_rows(sig), row);
+        apart |= !fold__absent(&worker->op_din[operand]);
+    }
+    if (apart)
+        fold__eager_backward_call(f, program);
+    float *one_row = worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op), 16);
+    for (uint32_t operand = 0; operand < n_in; operand++) {
         const int slot = (int)fold__slot_of(sig, operand);
         if (!fold__eager_sums(f, id, slot))
             continue;
-        for (uint32_t other = 0; other < program->op->n_in; other++)
+        for (uint32_t other = 0; other < n_in; other++)
             worker->op_din[other] = fold__no_rows;
-        worker->op_din[operand].base = apart;
-        if (fold__is_random(f, program->op) && !f->training)
-            fold__copy_backward(call);
-        else
-            fold__op_of(f->model, program->op->op)->def.backward(call);
-        fold__add_row(f, worker->dest[slot].base, apart, fold__input_floats(f, sig, slot));
+        worker->op_din[operand].base = one_row;
+        fold__eager_backward_call(f, program);
+        fold__add_row(f, worker->dest[slot].base, one_row, fold__input_floats(f, sig, slot));
     }
 }
 

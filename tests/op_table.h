@@ -1081,17 +1081,21 @@ static fold_node record_case(fold_ctx *f, const op_case *c, int how)
     return how & IN_CELL ? call_cell(f, c) : c->row->record(f, c);
 }
 
-/* Records element x of an operand; the node its gradient arrives at goes to *leaf. With WINDOWS it is part of
-   an op's result, one float past its start. */
+/* A flat value (or list of them) as part of an op's result, one float past its start, in the operand's shape. */
+static fold_node in_a_window(fold_ctx *f, const operand *o, fold_node flat)
+{
+    const float border = 9;
+    const fold_node wide[3] = { fold_constant(f, border), flat, fold_constant(f, border) };
+    return fold_reshape(f, fold_slice(f, fold_concat(f, wide, 3, 0), 0, 1, o->size), o->shape);
+}
+
+/* Records element x of an operand; the node its gradient arrives at goes to *leaf. */
 static fold_node record_operand(fold_ctx *f, const operand *o, const float *x, int how, fold_node *leaf)
 {
     fold_node y;
     if (how & WINDOWS) {
-        const float border = 9;
-        const fold_node wide[3] = { fold_constant(f, border), fold_input(f, x, o->size),
-                                    fold_constant(f, border) };
-        *leaf = wide[1];
-        y = fold_reshape(f, fold_slice(f, fold_concat(f, wide, 3, 0), 0, 1, o->size), o->shape);
+        *leaf = fold_input(f, x, o->size);
+        y = in_a_window(f, o, *leaf);
     } else {
         *leaf = y = is(o, "r") ? fold_input_ref(f, x, o->shape)
             : o->shape.rank == 1 ? fold_input(f, x, o->size) : fold_input_shaped(f, x, o->shape);

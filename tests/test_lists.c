@@ -1,0 +1,917 @@
+/* test_lists.c - lists as values: where they come from, windows and rows of them, nodes beside them, reductions,
+   cells mapped over them, recurrence; in all settings against the eager context, and against single nodes.
+       cc -O2 -o test_lists tests/test_lists.c -lm && ./test_lists */
+
+#define FOLD__SHARED_WORK 500 /* small batches, too */
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+#include "scenes.h"
+#include <time.h>
+
+/* -- scenes: sources, windows, rows ----------------------------------------------------------------------- */
+
+static int least(int n, int least_of) { return n < least_of ? least_of : n; }
+static const fold_shape vector = { 1, { WIDTH, 0, 0, 0 } };
+
+static fold_node words_of(play *p, int n)
+{
+    int row[MAX_ROWS];
+    for (int i = 0; i < n; i++) row[i] = random_below(&p->random, WORDS);
+    return fold_list_lookup(p->f, p->n->words, row, n);
+}
+
+static fold_node sources(play *p)
+{
+    fold_ctx *f = p->f;
+    const int n = p->size;
+    fold_node list[MAX_ROWS], x[6];
+    int row[MAX_ROWS];
+    for (int i = 0; i < n; i++) row[i] = (i * i + p->sample) % WORDS;
+    x[0] = see(p, some_list(p, n));
+    x[1] = see(p, fold_list_input_ref(f, p->fixed, n, vector));
+    x[2] = words_of(p, n);
+    x[3] = see(p, fold_reshape(f, fold_list_lookup(f, p->n->table, row, n), vector));
+    for (int i = 0; i <= n; i++) list[i] = i % 3 ? some_node(p) : fold_tanh(f, some_node(p));
+    x[4] = see(p, fold_list_join(f, list, n + 1));
+    const fold_node parts[5] = { x[4], list[0], x[0], some_list(p, 0), x[1] };
+    x[5] = see(p, fold_list_join(f, parts, 5));
+    CHECK_INT(fold_list_length(f, x[5]), 3 * n + 2);
+    for (int i = 0; i < 6; i++) x[i] = see(p, fold_sigmoid(f, x[i]));
+    return totals(p, x, 6);
+}
+
+/* A list of nodes gives them their gradients beside other readers; rows of it are nodes again. */
+static fold_node nodes_and_back(play *p)
+{
+    fold_ctx *f = p->f;
+    const int n = p->size + 1;
+    fold_node list[MAX_ROWS], x[4];
+    for (int i = 0; i < n; i++) list[i] = see(p, fold_tanh(f, some_node(p)));
+    list[n - 1] = list[0]; /* one node twice */
+    x[0] = see(p, fold_square(f, fold_list_join(f, list, n)));
+    for (int i = 0; i < n; i++) list[i] = fold_mul(f, list[i], fold_list_at(f, x[0], n - 1 - i));
+    x[1] = see(p, fold_list_join(f, list, n));
+    x[2] = see(p, fold_list_at(f, x[1], n / 2));
+    x[3] = list[n - 1];
+    return totals(p, x, 4);
+}
+
+static fold_node windows(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, fold_tanh(f, rows_of(p, p->size, fold_shape2(4, WIDTH)))); /* readers of parts that overlap */
+    fold_node part[4], y[6];
+    fold_split(f, x, 4, part);
+    const fold_node low = fold_slice(f, x, 0, 0, 3), high = see(p, fold_slice(f, x, 0, 1, 3));
+    for (int i = 0; i < 4; i++) part[i] = fold_reshape(f, part[i], vector);
+    y[0] = see(p, fold_mul(f, low, high));
+    y[1] = fold_add(f, part[0], part[3]);
+    y[2] = see(p, fold_linear(f, part[1], p->n->W, p->n->b));
+    y[3] = fold_slice(f, part[2], 0, 2, 3);
+    y[4] = fold_slice(f, x, 1, 2, 2);
+    y[5] = fold_square(f, fold_slice(f, fold_slice(f, part[2], 0, 1, 4), 0, 1, 2));
+    return totals(p, y, 6);
+}
+
+/* One row, the same row twice, and all rows by at, beside readers of the whole. */
+static fold_node rows_by_at(play *p)
+{
+    fold_ctx *f = p->f;
+    const int n = least(p->size, 1);
+    const fold_node x = see(p, fold_gelu(f, some_list(p, n)));
+    fold_node row[MAX_ROWS], y[6];
+    for (int i = 0; i < n; i++) row[i] = fold_scale(f, fold_list_at(f, x, i), (float)(i + 1));
+    y[0] = see(p, fold_sum_n(f, row, n));
+    y[1] = see(p, fold_exp(f, x));
+    y[2] = see(p, fold_list_at(f, x, n - 1));
+    y[3] = fold_slice(f, fold_list_at(f, x, n - 1), 0, 1, 3);
+    y[4] = see(p, fold_linear(f, fold_list_at(f, x, n / 2), p->n->W, p->n->none));
+    y[5] = see(p, fold_list_at(f, y[1], 0));
+    return totals(p, y, 6);
+}
+
+/* Only rows of a list are read, and not all of them: the others have a gradient of zeros. */
+static fold_node some_rows_only(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, fold_tanh(f, some_list(p, p->size + 3)));
+    return total(p, fold_mul(f, fold_list_at(f, x, 1), fold_list_at(f, x, p->size + 1)));
+}
+
+static fold_node contributions(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, fold_tanh(f, some_list(p, p->size + 1)));
+    const fold_node z = see(p, fold_mul(f, x, x)), both = fold_add(f, z, x);
+    fold_node y[5];
+    y[0] = see(p, fold_linear(f, x, p->n->W, p->n->b));
+    y[1] = see(p, fold_softmax(f, both));
+    y[2] = fold_list_at(f, both, p->size);
+    y[3] = fold_list_mean(f, z);
+    y[4] = see(p, fold_div(f, x, fold_shift(f, z, 1.5f)));
+    return totals(p, y, 5);
+}
+
+/* -- nodes beside lists ------------------------------------------------------------------------------------- */
+
+static fold_node beside(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, fold_tanh(f, some_list(p, p->size))), a = see(p, fold_tanh(f, some_node(p)));
+    const fold_node parts[3] = { a, x, a };
+    fold_node y[9];
+    y[0] = see(p, fold_sub(f, a, x));
+    y[1] = see(p, fold_sub(f, x, a));
+    y[2] = fold_mul(f, fold_sum(f, a, 0), x);
+    y[3] = see(p, fold_div(f, a, fold_shift(f, fold_square(f, x), 1)));
+    y[4] = fold_concat(f, parts, 3, 0);
+    y[5] = see(p, fold_linear_n(f, parts, 2, p->n->U, p->n->b));
+    y[6] = fold_linear_n(f, parts + 1, 2, p->n->U, p->n->none);
+    y[7] = fold_select(f, x, a, fold_square(f, x));
+    y[8] = fold_dot(f, x, a);
+    return totals(p, y, 9);
+}
+
+/* Products read the parts of a concatenation, of lists and of nodes beside them, whose gradient may be kept. */
+static fold_node concatenations(play *p)
+{
+    fold_ctx *f = p->f;
+    const net *n = p->n;
+    const fold_node x = fold_tanh(f, some_list(p, p->size)), a = see(p, fold_tanh(f, some_node(p)));
+    const fold_node pair[3][2] = { { x, fold_square(f, x) }, { a, x }, { x, a } };
+    fold_node y[6];
+    for (int i = 0; i < 6; i++) {
+        const fold_node both = fold_concat(f, pair[i % 3], 2, 0);
+        y[i] = see(p, fold_linear(f, i < 3 ? both : see(p, both), n->U, n->b));
+    }
+    return totals(p, y, 6);
+}
+
+/* Rows of many shapes, and matrices beside them; a shared value and a parameter. */
+static fold_node products(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, fold_tanh(f, rows_of(p, p->size, fold_shape2(2, 3)))), v = some_list(p, p->size);
+    const fold_node node = fold_tanh(f, some_node(p)), small = fold_slice(f, node, 0, 0, 3);
+    fold_node y[7];
+    y[0] = see(p, fold_matmul(f, x, fold_reshape(f, node, fold_shape2(3, 2))));
+    y[1] = see(p, fold_matmul(f, fold_reshape(f, node, fold_shape2(2, 3)), fold_transpose(f, x, 0, 1)));
+    y[2] = fold_matmul(f, v, fold_use(f, p->n->matrix));
+    y[3] = see(p, fold_matmul(f, x, small));
+    y[4] = fold_add(f, v, fold_shared(f, fold_tanh(f, fold_use(f, p->n->gain))));
+    y[5] = see(p, fold_sub(f, fold_use(f, p->n->gain), v));
+    y[6] = fold_amax(f, x, 1);
+    return totals(p, y, 7);
+}
+
+/* What depends on no list stays one value, beside lists of two lengths. */
+static fold_node two_lengths(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node a = see(p, fold_linear(f, some_node(p), p->n->W, p->n->b));
+    const fold_node x = see(p, fold_mul(f, some_list(p, p->size), a)), y = see(p, fold_mul(f, a, some_list(p, 4)));
+    const fold_node parts[2] = { fold_list_sum(f, x), fold_list_mean(f, y) };
+    CHECK_INT(fold_list_length(f, a), -1);
+    CHECK_INT(fold_list_length(f, parts[0]), -1);
+    return totals(p, parts, 2);
+}
+
+/* A list that all samples read. */
+static fold_node shared_list(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, fold_mul(f, p->common, some_node(p)));
+    const fold_node y[3] = { x, fold_linear(f, p->common, p->n->W, p->n->b), fold_list_at(f, p->common, p->sample % 5) };
+    return totals(p, y, 3);
+}
+
+/* -- reductions ------------------------------------------------------------------------------------------------ */
+
+static fold_node reductions(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, fold_tanh(f, some_list(p, p->size))), score = fold_dot(f, x, some_node(p));
+    fold_node y[5];
+    y[0] = see(p, fold_list_sum(f, x));
+    y[1] = see(p, fold_list_mean(f, fold_square(f, x)));
+    y[2] = see(p, fold_list_attend(f, score, x));
+    y[3] = see(p, fold_list_max(f, fold_list_join(f, y, 3)));
+    y[4] = p->size ? see(p, fold_list_max(f, fold_neg(f, x))) : y[0];
+    return totals(p, y, 5);
+}
+
+/* -- layers and cells -------------------------------------------------------------------------------------------- */
+
+static fold_node layers(play *p)
+{
+    fold_ctx *f = p->f;
+    const net *n = p->n;
+    fold_state s;
+    fold_node y[6];
+    const fold_node x = see(p, some_list(p, p->size));
+    y[0] = see(p, fold_mlp_apply(f, &n->mlp, x));
+    y[1] = see(p, fold_layer_norm(f, fold_add(f, x, y[0]), n->gain, n->bias));
+    s.h = fold_tanh(f, y[1]);
+    s.c = fold_input(f, p->fixed, WIDTH);
+    s = fold_recurrent_apply(f, &n->lstm, x, s);
+    y[2] = see(p, s.h);
+    y[3] = see(p, s.c);
+    y[4] = fold_log_softmax(f, fold_linear(f, s.h, n->V, n->none));
+    y[5] = fold_softmax_xent(f, fold_linear(f, y[1], n->V, n->none), p->sample % CLASSES);
+    return totals(p, y, 6);
+}
+
+static fold_node cells(play *p)
+{
+    fold_ctx *f = p->f;
+    const net *n = p->n;
+    const fold_node x = see(p, some_list(p, p->size)), both[2] = { x, fold_tanh(f, some_list(p, p->size)) };
+    fold_node y[8];
+    y[0] = see(p, fold_call(f, n->gate, &x, 1));
+    const fold_node halves = fold_call(f, n->halves, both, 2), swapped[2] = { y[0], fold_out(f, halves, 0) };
+    for (int i = 0; i < 3; i++) y[1 + i] = i ? see(p, fold_out(f, halves, i)) : fold_out(f, halves, i);
+    const fold_node nested = fold_call(f, n->nested, swapped, 2);
+    y[4] = see(p, fold_out(f, nested, 0));
+    y[5] = see(p, fold_slice(f, fold_out(f, nested, 1), 0, 2, 4));
+    y[6] = fold_out(f, fold_call(f, n->halves, swapped, 2), 1); /* the other outputs are not used */
+    y[7] = fold_list_sum(f, y[5]);
+    return totals(p, y, 8);
+}
+
+/* A node beside a list in a call: first, second, and outputs that depend on no list. */
+static fold_node cells_beside(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, some_list(p, p->size)), a = see(p, fold_tanh(f, some_node(p)));
+    const fold_node first[2] = { a, x }, second[2] = { x, a }, neither[2] = { a, fold_sigmoid(f, a) };
+    const fold_node call[3] = { fold_call(f, p->n->apart, first, 2), fold_call(f, p->n->apart, second, 2),
+                                fold_call(f, p->n->apart, neither, 2) };
+    fold_node y[12];
+    for (int i = 0; i < 12; i++) y[i] = i % 5 ? fold_out(f, call[i / 4], i % 4) : see(p, fold_out(f, call[i / 4], i % 4));
+    CHECK_INT(fold_list_length(f, y[0]), -1); /* of the first call, of the node alone */
+    CHECK_INT(fold_list_length(f, y[1]), p->size);
+    CHECK_INT(fold_list_length(f, y[2]), p->size);
+    CHECK_INT(fold_list_length(f, y[3]), -1);
+    CHECK_INT(fold_list_length(f, y[4]), p->size);
+    CHECK_INT(fold_list_length(f, y[5]), -1);
+    CHECK_INT(fold_list_length(f, y[10]), -1);
+    return totals(p, y, 12);
+}
+
+static fold_node dropouts(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, some_list(p, p->size)), a = fold_tanh(f, some_node(p));
+    const fold_node both[2] = { x, a }, first[2] = { a, x };
+    fold_node y[4];
+    y[0] = see(p, fold_dropout(f, x, 0.5f));
+    y[1] = see(p, fold_dropout(f, fold_mul(f, y[0], x), 0.25f));
+    y[2] = see(p, fold_call(f, p->n->drops, both, 2));
+    y[3] = see(p, fold_call(f, p->n->drops, first, 2));
+    return totals(p, y, 4);
+}
+
+/* A cell's list as whole lists, and as nodes, in one recording. */
+static fold_node whole_lists(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node query = see(p, fold_tanh(f, some_node(p)));
+    const fold_node lists[2] = { see(p, some_list(p, p->size)), see(p, fold_tanh(f, some_list(p, p->size))) };
+    fold_node element[2 * MAX_ROWS], y[4];
+    const int n = p->size < 5 ? p->size : 5;
+    for (int i = 0; i < n; i++) {
+        element[2 * i] = fold_list_at(f, lists[1], i);
+        element[2 * i + 1] = some_node(p);
+    }
+    const fold_node whole = fold_call_lists(f, p->n->neighbours, &query, 1, lists);
+    const fold_node single = fold_call_list(f, p->n->neighbours, &query, 1, element, n);
+    CHECK_INT(fold_list_length(f, whole), -1);
+    for (int i = 0; i < 4; i++) y[i] = see(p, fold_out(f, i < 2 ? whole : single, i % 2));
+    return totals(p, y, 4);
+}
+
+/* A GRU mapped over agents, frame by frame, in one recording. */
+static fold_node frames(play *p)
+{
+    fold_ctx *f = p->f;
+    fold_state s = { { 0, 0 }, { 0, 0 } };
+    fold_node y[FRAMES];
+    s.h = some_list(p, p->size);
+    for (int t = 0; t < FRAMES; t++) {
+        const fold_node seen = fold_add(f, some_list(p, p->size), fold_list_mean(f, s.h)); /* all agents see their mean */
+        s = fold_recurrent_apply(f, &p->n->gru, seen, s);
+        y[t] = t % 2 ? s.h : see(p, s.h);
+    }
+    return totals(p, y, FRAMES);
+}
+
+/* Agents come and go. */
+static fold_node changing_frames(play *p)
+{
+    fold_ctx *f = p->f;
+    fold_state s = { { 0, 0 }, { 0, 0 } };
+    fold_node y[FRAMES], parts[2];
+    s.h = some_list(p, p->size);
+    for (int t = 0; t < FRAMES; t++) {
+        s = fold_recurrent_apply(f, &p->n->gru, some_list(p, p->size + t), s);
+        y[t] = see(p, s.h);
+        parts[0] = s.h;
+        parts[1] = some_node(p);
+        s.h = see(p, fold_list_join(f, parts, 2));
+    }
+    return totals(p, y, FRAMES);
+}
+
+/* No rows, in all places. */
+static fold_node nothing_at_all(play *p)
+{
+    fold_ctx *f = p->f;
+    const net *n = p->n;
+    const fold_node x = see(p, some_list(p, 0)), w = see(p, fold_list_lookup(f, n->words, NULL, 0)), a = some_node(p);
+    const fold_node joined[2] = { x, w }, pair[2] = { x, a }, lists[2] = { x, w };
+    const fold_node more[3] = { x, some_list(p, p->size), w };
+    fold_node y[9];
+    y[0] = see(p, fold_linear(f, fold_tanh(f, x), n->W, n->b));
+    y[1] = see(p, fold_mul(f, y[0], a));
+    y[2] = see(p, fold_list_join(f, joined, 2));
+    y[3] = see(p, fold_list_sum(f, y[2]));
+    y[4] = see(p, fold_list_mean(f, fold_layer_norm(f, w, n->gain, n->bias)));
+    y[5] = see(p, fold_list_attend(f, fold_dot(f, x, a), w));
+    y[6] = see(p, fold_out(f, fold_call(f, n->halves, pair, 2), 0));
+    y[7] = see(p, fold_out(f, fold_call_lists(f, n->neighbours, &a, 1, lists), 0));
+    y[8] = see(p, fold_tanh(f, fold_list_join(f, more, 3)));
+    return totals(p, y, 9);
+}
+
+static fold_node stacks(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, fold_tanh(f, some_list(p, p->size))), parts[3] = { x, some_node(p), fold_square(f, x) };
+    fold_node y[WIDTH + 1], all[3];
+    y[WIDTH] = see(p, fold_stack(f, parts, 3));
+    fold_unstack(f, y[WIDTH], 3, all);
+    all[0] = fold_mul(f, all[0], all[2]);
+    fold_unstack(f, all[0], WIDTH, y);
+    return totals(p, y, WIDTH + 1);
+}
+
+/* Sequences of lists: the steps of an unrolled layer are frames. */
+static fold_node unrolled(play *p)
+{
+    fold_node x[FRAMES], y[FRAMES + 1];
+    fold_state begin = { { 0, 0 }, { 0, 0 } };
+    for (int t = 0; t < FRAMES; t++) x[t] = t % 2 ? some_node(p) : some_list(p, p->size);
+    begin.h = fold_tanh(p->f, some_list(p, p->size));
+    y[FRAMES] = see(p, fold_unroll(p->f, &p->n->gru, x, FRAMES, &begin, y).h);
+    for (int t = 0; t < FRAMES; t++) y[t] = see(p, y[t]);
+    return totals(p, y, FRAMES);
+}
+
+/* Gradients end where they are told to. */
+static fold_node stopped(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = see(p, some_list(p, p->size)), w = words_of(p, p->size);
+    const fold_node y[3] = { fold_mul(f, x, fold_stop_gradient(f, w)), fold_stop_gradient(f, fold_mul(f, x, w)),
+                             fold_bce(f, x, fold_sigmoid(f, w)) };
+    return totals(p, y, 3);
+}
+
+/* -- lists against single nodes --------------------------------------------------------------------------------- */
+
+enum { MOST_ROWS = 300, SLOTS = 12, TWIN_FLOATS = 1 << 17 };
+static const int twin_lengths[] = { 0, 1, 2, 17, 31, 33, MOST_ROWS };
+enum { TWIN_LENGTHS = sizeof twin_lengths / sizeof *twin_lengths };
+
+/* One of two recordings of the same rows: as lists, or as single nodes. What is to be compared goes to a slot: a
+   list, or its rows. */
+typedef struct twin {
+    fold_ctx *f;
+    const net *n;
+    int single, rows, slot, losses;
+    fold_node noted[SLOTS][MOST_ROWS], loss[MOST_ROWS];
+} twin;
+enum { ALL_ROWS = -1 };
+
+static const float *twin_data(int part)
+{
+    static float x[4][MOST_ROWS * WIDTH];
+    check_random r = { (uint64_t)part + 3 };
+    random_fill(&r, x[part], MOST_ROWS * WIDTH, -1, 1);
+    return x[part];
+}
+
+static fold_node note(twin *t, int row, fold_node x)
+{
+    fold_keep(t->f, x);
+    fold_keep_grad(t->f, x);
+    return t->noted[t->slot++][row < 0 ? 0 : row] = x;
+}
+
+/* A row of the data, or all of them. */
+static fold_node twin_input(twin *t, int part, int row)
+{
+    const float *x = twin_data(part);
+    return note(t, row, row < 0 ? fold_list_input(t->f, x, t->rows, vector) : fold_input(t->f, x + row * WIDTH, WIDTH));
+}
+static fold_node twin_lookup(twin *t, int row)
+{
+    int index[MOST_ROWS];
+    for (int i = 0; i < t->rows; i++) index[i] = i * i % WORDS;
+    return row < 0 ? fold_list_lookup(t->f, t->n->words, index, t->rows) : fold_lookup(t->f, t->n->words, index[row]);
+}
+static void twin_loss(twin *t, int row, fold_node y)
+{
+    const fold_node square = fold_dot(t->f, y, y);
+    t->loss[t->losses++] = row < 0 ? fold_list_sum(t->f, square) : square;
+}
+
+static void twin_gru(twin *t, int row)
+{
+    fold_state s = { { 0, 0 }, { 0, 0 } };
+    s.h = twin_input(t, 0, row);
+    for (int frame = 1; frame < 4; frame++) s = fold_recurrent_apply(t->f, &t->n->gru, twin_input(t, frame, row), s);
+    twin_loss(t, row, note(t, row, s.h));
+}
+
+static void twin_cell(twin *t, int row)
+{
+    const fold_node in[2] = { twin_input(t, 0, row), twin_input(t, 1, row) };
+    const fold_node call = fold_call(t->f, t->n->nested, in, 2);
+    const fold_node a = note(t, row, fold_out(t->f, call, 0)), b = note(t, row, fold_out(t->f, call, 1));
+    twin_loss(t, row, fold_mul(t->f, a, fold_slice(t->f, b, 0, 1, WIDTH)));
+}
+
+static void twin_words(twin *t, int row)
+{
+    const fold_node x = note(t, row, twin_lookup(t, row));
+    twin_loss(t, row, note(t, row, fold_mul(t->f, fold_linear(t->f, x, t->n->W, t->n->b), x)));
+}
+
+static void twin_mlp(twin *t, int row)
+{
+    const fold_node x = twin_input(t, 0, row);
+    twin_loss(t, row, note(t, row, fold_add(t->f, fold_mlp_apply(t->f, &t->n->mlp, x), fold_gelu(t->f, x))));
+}
+
+/* The reductions over rows: of a list, or of n nodes. */
+static void twin_reductions(twin *t, int row)
+{
+    fold_node x[MOST_ROWS], s[MOST_ROWS], y[4];
+    fold_ctx *f = t->f;
+    const int n = t->single ? t->rows : 1;
+    for (int i = 0; i < n; i++, t->slot -= t->single ? 2 : 0) {
+        x[i] = fold_tanh(f, twin_input(t, 0, t->single ? i : ALL_ROWS));
+        s[i] = note(t, t->single ? i : ALL_ROWS, fold_sum(f, x[i], 0));
+    }
+    t->slot = 2;
+    y[0] = t->single ? fold_sum_n_shaped(f, x, n, vector) : fold_list_sum(f, x[0]);
+    y[1] = !t->single ? fold_list_mean(f, x[0]) : n ? fold_mean_n(f, x, n) : fold_zeros(f, vector);
+    y[2] = t->single ? fold_attend_n_shaped(f, s, x, n, vector) : fold_list_attend(f, s[0], x[0]);
+    y[3] = !t->rows ? y[0] : t->single ? fold_max_n(f, x, n) : fold_list_max(f, x[0]);
+    for (int i = 0; i < 4; i++) note(t, ALL_ROWS, y[i]);
+    t->loss[t->losses++] = fold_dot(f, y[0], y[1]);
+    t->loss[t->losses++] = fold_dot(f, y[2], y[3]);
+    (void)row;
+}
+
+/* A cell of a list with whole lists, and with nodes. */
+static void twin_call_lists(twin *t, int row)
+{
+    fold_node x[2 * MOST_ROWS];
+    fold_ctx *f = t->f;
+    const fold_node query = fold_input(f, twin_data(2), WIDTH);
+    const int n = t->single ? t->rows : 1;
+    for (int i = 0; i < n; i++, t->slot -= t->single ? 2 : 0)
+        for (int part = 0; part < 2; part++) x[2 * i + part] = twin_input(t, part, t->single ? i : ALL_ROWS);
+    t->slot = 2;
+    note(t, ALL_ROWS, query);
+    const fold_node call = t->single ? fold_call_list(f, t->n->neighbours, &query, 1, x, n)
+                                     : fold_call_lists(f, t->n->neighbours, &query, 1, x);
+    for (int i = 0; i < 2; i++) t->loss[t->losses++] = fold_dot(f, query, note(t, ALL_ROWS, fold_out(f, call, i)));
+    (void)row;
+}
+
+static const struct {
+    const char *name;
+    void (*record)(twin *t, int row);
+    int per_row, listed; /* listed: slots with a row for each row of the data */
+    int reordered;       /* lists use a weight in another order: frame by frame */
+} twins[] = {
+    { "gru", twin_gru, 1, SLOTS, 1 }, { "nested cells", twin_cell, 1, SLOTS, 0 }, { "lookups", twin_words, 1, SLOTS, 0 },
+    { "mlp", twin_mlp, 1, SLOTS, 0 }, { "reductions", twin_reductions, 0, 2, 0 }, { "lists of cells", twin_call_lists, 0, 2, 0 },
+};
+
+/* Values and gradients of all slots, row by row, and from *params on the parameters' gradients; how many floats. */
+static int run_twin(fold_ctx *f, const net *n, int which, int rows, int single, float *to, int *params)
+{
+    static twin t;
+    int at = 0, count;
+    memset(&t, 0, offsetof(twin, noted));
+    t.f = f;
+    t.n = n;
+    t.rows = rows;
+    t.single = single;
+    fold_ctx_reset(f);
+    fold_grads_clear(n->m);
+    for (int row = 0; row < (single && twins[which].per_row ? rows : 1); row++) {
+        t.slot = 0;
+        twins[which].record(&t, single && twins[which].per_row ? row : ALL_ROWS);
+    }
+    if (single && !rows && twins[which].per_row) return 0;
+    const fold_node root = fold_sum_n(f, t.loss, t.losses);
+    if (!CHECK_SAYS(!fold_backward(f, root), "%s: %s", twins[which].name, fold_ctx_message(f))) return 0;
+    for (int slot = 0; slot < t.slot; slot++) {
+        const int listed = slot < twins[which].listed, nodes = single && listed ? rows : 1;
+        for (int i = 0; i < 2 * nodes; i++) {
+            const fold_node x = t.noted[slot][i / 2];
+            const int length = fold_list_length(f, x), size = fold_node_shape(f, x).dim[0];
+            const int all = (listed ? rows : 1) * size, n_floats = (length < 0 ? 1 : length) * size;
+            float *place = to + at + i % 2 * all + i / 2 * size;
+            const float *grad = i % 2 ? fold_grad(f, x) : NULL;
+            if (!CHECK_SAYS(i % 2 ? grad != NULL : !fold_read(f, &x, 1, place), "%s, slot %d: %s", twins[which].name, slot,
+                            fold_ctx_message(f))) return 0;
+            if (grad) memcpy(place, grad, (size_t)n_floats * sizeof *to);
+        }
+        at += 2 * (listed ? rows : 1) * fold_node_shape(f, t.noted[slot][0]).dim[0];
+    }
+    const float *grads = fold_model_grads(n->m, &count);
+    memcpy(to + at, grads, (size_t)count * sizeof *to);
+    *params = at;
+    return at + count;
+}
+
+static void lists_are_rows(void)
+{
+    static float want[TWIN_FLOATS], got[TWIN_FLOATS];
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    const setting plain = { "ratio", FOLD_SCHEDULE_RATIO, 0, 0, 0, 0, 0 }, eager = { "eager", FOLD_SCHEDULE_RATIO, 0, 0, 0, 1, 0 };
+    fold_ctx *f[2] = { open_setting(n.m, &plain, 1), open_setting(n.m, &eager, 1) };
+    for (int which = 0; which < (int)(sizeof twins / sizeof *twins); which++)
+        for (int k = 0; k < TWIN_LENGTHS; k++) {
+            int params = 0;
+            const int count = run_twin(f[0], &n, which, twin_lengths[k], 1, want, &params);
+            for (int i = 0; i < 2 && count; i++) {
+                CHECK_INT(run_twin(f[i], &n, which, twin_lengths[k], 0, got, &params), count);
+                const int exact = twins[which].reordered ? params : count;
+                for (int at = exact; at < count; at++) CHECK_NEAR(got[at], want[at], 1e-5 * (1 + fabs((double)want[at])));
+                if (!CHECK_BITS(got, want, exact)) printf("    %s, %d rows, eager %d\n", twins[which].name, twin_lengths[k], i);
+            }
+        }
+    fold_ctx_free(f[0]);
+    fold_ctx_free(f[1]);
+    fold_model_free(n.m);
+}
+
+/* Training steps: a list of words, some of them repeated, is n lookups. */
+static void lookups_train(void)
+{
+    static float want[TWIN_FLOATS];
+    const fold_adam adam = { 0.1f, 0, 0, 0, 0.01f, 0 };
+    for (int single = 1; single >= 0; single--) {
+        net n;
+        int count;
+        net_open(&n, fold_model_new(NULL));
+        const setting plain = { "ratio", FOLD_SCHEDULE_RATIO, 0, 0, 0, 0, 0 };
+        fold_ctx *f = open_setting(n.m, &plain, 1);
+        for (int step = 0; step < 4; step++) {
+            static float shown_floats[TWIN_FLOATS];
+            int params;
+            run_twin(f, &n, 2, 5, single, shown_floats, &params); /* rows 0 1 4 9 5: others are not touched */
+            CHECK_INT(fold_adam_step(n.m, &adam), FOLD_OK);
+        }
+        const float *values = fold_model_values(n.m, &count);
+        if (single) memcpy(want, values, (size_t)count * sizeof *want);
+        else CHECK_BITS(values, want, count);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
+/* -- what the engine makes of lists ---------------------------------------------------------------------------------- */
+
+/* A list is one node whatever its length, and lists of all lengths are one batch. */
+static void one_node(void)
+{
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    fold_stats s[2];
+    for (int mixed = 0; mixed < 2; mixed++) {
+        const setting whole = { "one group", FOLD_SCHEDULE_RATIO, SIZE_MAX, 0, 0, 0, 0 };
+        fold_ctx *f = open_setting(n.m, &whole, 1);
+        fold_node loss[21];
+        for (int i = 0; i < 21; i++) {
+            const fold_node x = fold_list_input(f, twin_data(0), mixed ? i * 8 % 21 : 10, vector);
+            const fold_node y = fold_call(f, n.gate, &x, 1);
+            loss[i] = fold_list_sum(f, fold_dot(f, y, fold_layer_norm(f, x, n.gain, n.bias)));
+        }
+        CHECK_INT(fold_backward(f, fold_sum_n(f, loss, 21)), FOLD_OK);
+        s[mixed] = fold_ctx_stats(f);
+        fold_ctx_free(f);
+        fold_grads_clear(n.m);
+    }
+    CHECK_INT(s[1].nodes, s[0].nodes);
+    CHECK_SAYS(s[0].nodes <= 21 * 6 + 2, "%d nodes", s[0].nodes);
+    CHECK_INT(s[1].batches, s[0].batches);
+    CHECK_INT(s[1].batches, 5); /* gate, layer_norm, dot, list_sum, sum_n */
+    CHECK_INT(s[1].kernel_calls, s[0].kernel_calls);
+    fold_model_free(n.m);
+}
+
+/* Groups are cut by rows, not by nodes. */
+static void groups_count_rows(void)
+{
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    fold_stats s[2];
+    for (int large = 0; large < 2; large++) {
+        const setting budget = { "64 KB", FOLD_SCHEDULE_RATIO, 1 << 16, 0, 0, 0, 0 };
+        fold_ctx *f = open_setting(n.m, &budget, 1);
+        fold_node loss[32];
+        for (int i = 0; i < 32; i++) {
+            const fold_node x = fold_list_input(f, twin_data(0), large ? MOST_ROWS : 2, vector);
+            loss[i] = fold_list_sum(f, fold_sum(f, fold_mlp_apply(f, &n.mlp, x), 0));
+        }
+        CHECK_INT(fold_backward(f, fold_sum_n(f, loss, 32)), FOLD_OK);
+        s[large] = fold_ctx_stats(f);
+        fold_ctx_free(f);
+        fold_grads_clear(n.m);
+    }
+    CHECK_SAYS(s[0].groups <= 4, "%d groups of lists of 2", s[0].groups);
+    CHECK_SAYS(s[1].groups >= 16, "%d groups of lists of %d", s[1].groups, MOST_ROWS);
+    fold_model_free(n.m);
+}
+
+/* Plans replay where lengths are the same, whatever the data, rows and indices are. */
+static fold_node record_plan(fold_ctx *f, const net *n, int data, int length, fold_node *shown_node)
+{
+    fold_node loss[3];
+    int row[MOST_ROWS];
+    for (int i = 0; i < 3; i++) {
+        const int rows = length + 2 * i;
+        for (int k = 0; k < rows; k++) row[k] = (k * (data + 2) + i) % WORDS;
+        const fold_node x = fold_list_input(f, twin_data(data), rows, vector), w = fold_list_lookup(f, n->words, row, rows);
+        const fold_node both[2] = { fold_mul(f, x, w), fold_tanh(f, x) };
+        const fold_node all = fold_scale(f, fold_list_join(f, both, 2), (float)(data + 1));
+        loss[i] = fold_list_sum(f, fold_dot(f, all, fold_linear(f, all, n->W, n->b)));
+    }
+    fold_keep(f, loss[1]);
+    *shown_node = loss[1];
+    return fold_sum_n(f, loss, 3);
+}
+static void plans(void)
+{
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    const setting kept = { "plans", FOLD_SCHEDULE_RATIO, 0, 1 << 20, 0, 0, 0 }, eager = { "eager", FOLD_SCHEDULE_RATIO, 0, 0, 0, 1, 0 };
+    static const struct { int data, length, hits; } run[] = { { 0, 3, 0 }, { 1, 3, 0 }, { 2, 3, 1 }, { 0, 4, 1 }, { 1, 0, 1 }, { 2, 4, 1 }, { 0, 3, 2 }, { 1, 4, 3 } };
+    fold_ctx *f = open_setting(n.m, &kept, 1), *twin_of = open_setting(n.m, &eager, 1);
+    for (int i = 0; i < (int)(sizeof run / sizeof *run); i++) {
+        fold_node shown_node[2];
+        int count;
+        static float want[TWIN_FLOATS];
+        fold_ctx_reset(f);
+        fold_ctx_reset(twin_of);
+        fold_grads_clear(n.m);
+        CHECK_INT(fold_backward(twin_of, record_plan(twin_of, &n, run[i].data, run[i].length, &shown_node[0])), FOLD_OK);
+        const float *grads = fold_model_grads(n.m, &count);
+        memcpy(want, grads, (size_t)count * sizeof *want);
+        fold_grads_clear(n.m);
+        CHECK_INT(fold_backward(f, record_plan(f, &n, run[i].data, run[i].length, &shown_node[1])), FOLD_OK);
+        CHECK_BITS(fold_model_grads(n.m, NULL), want, count);
+        CHECK(fold_scalar(f, shown_node[1]) == fold_scalar(twin_of, shown_node[0]));
+        CHECK_SAYS(fold_ctx_stats(f).plan_hits == run[i].hits, "run %d: %d plans replayed", i, fold_ctx_stats(f).plan_hits);
+    }
+    fold_ctx_free(f);
+    fold_ctx_free(twin_of);
+    fold_model_free(n.m);
+}
+
+/* Calls of lists that differ in length, rows or data are not taken for equal. */
+static void merged_calls(void)
+{
+    static const int row[2][4] = { { 1, 2, 3, 2 }, { 1, 2, 3, 4 } };
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    const setting merging = { "merging", FOLD_SCHEDULE_RATIO, 0, 0, 0, 0, 1 };
+    fold_ctx *f = open_setting(n.m, &merging, 0);
+    fold_node y[5];
+    for (int i = 0; i < 5; i++) {
+        const fold_node w = fold_list_lookup(f, n.words, row[i == 4], i == 3 ? 3 : 4);
+        y[i] = fold_linear(f, w, i == 2 ? n.W : n.matrix, n.none);
+        fold_keep(f, y[i]);
+    }
+    CHECK_INT(fold_run(f, y, 5), FOLD_OK);
+    for (int i = 0; i < 4; i++) CHECK(i == 0 || y[i].id != y[i + 1].id);
+    CHECK_BITS(fold_value(f, y[3]), fold_value(f, y[0]), 3 * 3);
+    CHECK_BITS(fold_value(f, y[4]), fold_value(f, y[0]), 3 * 3);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* A call draws once: what comes after it has the masks it has after a single node. Rows have masks of their own, by
+   their index: a shorter list has those of a longer one's first rows. */
+static void dropout_masks(void)
+{
+    enum { ROWS = 9, N = 40 };
+    static float ones[ROWS * N];
+    fold_model *m = fold_model_new(NULL);
+    for (int i = 0; i < ROWS * N; i++) ones[i] = 1;
+    for (int eager = 0; eager < 2; eager++) {
+        const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, eager, 0 };
+        fold_ctx *f = open_setting(m, &s, 1);
+        fold_node y[6];
+        for (int i = 0; i < 3; i++) {
+            fold_dropout_seed(f, 7);
+            const fold_node x = i < 2 ? fold_list_input(f, ones, i ? 4 : ROWS, fold_shape1(N)) : fold_input(f, ones, N);
+            y[i] = fold_dropout(f, x, 0.5f);
+            y[3 + i] = fold_dropout(f, fold_input(f, ones, N), 0.5f);
+        }
+        for (int i = 0; i < 6; i++) fold_keep(f, y[i]);
+        CHECK_INT(fold_run(f, y, 6), FOLD_OK);
+        const float *mask = fold_value(f, y[0]);
+        for (int i = 0; i < ROWS * N; i++) CHECK(mask[i] == 0 || mask[i] == 2);
+        for (int i = 0; i < ROWS; i++)
+            for (int k = 0; k < i; k++) CHECK(memcmp(mask + i * N, mask + k * N, N * sizeof *mask) != 0);
+        CHECK_BITS(fold_value(f, y[1]), mask, 4 * N);
+        CHECK_BITS(fold_value(f, y[4]), fold_value(f, y[3]), N);
+        CHECK_BITS(fold_value(f, y[5]), fold_value(f, y[3]), N);
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
+/* -- running and reading --------------------------------------------------------------------------------------------- */
+
+static void reading(void)
+{
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    for (int eager = 0; eager < 2; eager++) {
+        const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, eager, 0 };
+        fold_ctx *f = open_setting(n.m, &s, 1);
+        const float *x = twin_data(0);
+        const fold_node list = fold_neg(f, fold_list_input(f, x, 3, vector)), node = fold_neg(f, fold_input(f, x, WIDTH));
+        const fold_node none = fold_neg(f, fold_list_input(f, NULL, 0, vector)), all[4] = { list, none, node, list };
+        const fold_node null = { 0, 0 };
+        float got[7 * WIDTH];
+        for (int i = 0; i < 3; i++) {
+            fold_keep(f, all[i]);
+            fold_keep_grad(f, all[i]);
+        }
+        const fold_node parts[3] = { fold_list_sum(f, list), fold_list_sum(f, none), node };
+        CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_sum_n(f, parts, 3), 0)), "%s", fold_ctx_message(f));
+        CHECK_INT(fold_list_length(f, list), 3);
+        CHECK_INT(fold_list_length(f, none), 0);
+        CHECK_INT(fold_list_length(f, node), -1);
+        CHECK_INT(fold_list_length(f, null), -1);
+        CHECK_INT(fold_list_length(NULL, list), -1);
+        CHECK_INT(fold_node_shape(f, list).rank, 1);
+        CHECK_INT(fold_node_shape(f, none).dim[0], WIDTH);
+        CHECK(fold_value(f, none) != NULL);
+        CHECK(fold_grad(f, none) != NULL);
+        CHECK_INT((uintptr_t)fold_value(f, list) % 64, 0u);
+        CHECK_INT(fold_read(f, all, 4, got), FOLD_OK);
+        for (int i = 0; i < 7 * WIDTH; i++) CHECK(got[i] == -x[i - (i < 3 * WIDTH ? 0 : i < 4 * WIDTH ? 3 : 4) * WIDTH]);
+        for (int i = 0; i < 3 * WIDTH; i++) CHECK(fold_grad(f, list)[i] == 1);
+        CHECK(isnan(fold_scalar(f, list)));
+        CHECK_TEXT(fold_ctx_message(f), "list");
+        CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        CHECK(fold_backward(f, fold_sum(f, list, 0)) != FOLD_OK);
+        CHECK_TEXT(fold_ctx_message(f), "list");
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
+/* More is recorded on top of what ran, with gradients of both runs. */
+static void on_top(void)
+{
+    static float want[2][4 * MOST_ROWS * WIDTH], want_grads[TWIN_FLOATS];
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    for (int way = 0; way < 6; way++) {
+        const setting s = { "", (fold_schedule)(way % 3), way > 3 ? 1 : 0, 0, 0, way == 0, 0 };
+        fold_ctx *f = open_setting(n.m, &s, 1);
+        fold_node x[2], y[2];
+        int count;
+        fold_grads_clear(n.m);
+        for (int run = 0; run < 2; run++) {
+            x[run] = run ? y[0] : fold_list_input(f, twin_data(0), 23, vector);
+            y[run] = fold_tanh(f, fold_linear(f, x[run], n.W, n.b));
+            fold_keep(f, y[run]);
+            fold_keep_grad(f, x[run]);
+            if (!run) fold_keep_grad(f, y[0]);
+            const fold_node row = fold_list_at(f, y[run], 3);
+            const fold_node parts[2] = { fold_sum(f, row, 0), fold_list_sum(f, fold_sum(f, fold_square(f, y[run]), 0)) };
+            CHECK_SAYS(!fold_backward(f, fold_sum_n(f, parts, 2)), "%s", fold_ctx_message(f));
+            for (int k = 0; k <= run; k++) {
+                const float *g = fold_grad(f, x[k]), *v = fold_value(f, y[k]);
+                if (!CHECK_SAYS(g && v, "%s", fold_ctx_message(f))) continue;
+                float *to = want[run] + 2 * k * 23 * WIDTH;
+                if (!way) memcpy(to, g, 23 * WIDTH * sizeof *g);
+                if (!way) memcpy(to + 23 * WIDTH, v, 23 * WIDTH * sizeof *v);
+                CHECK_BITS(g, to, 23 * WIDTH);
+                CHECK_BITS(v, to + 23 * WIDTH, 23 * WIDTH);
+            }
+        }
+        const float *grads = fold_model_grads(n.m, &count);
+        if (!way) memcpy(want_grads, grads, (size_t)count * sizeof *grads);
+        CHECK_BITS(grads, want_grads, count);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
+/* -- many ---------------------------------------------------------------------------------------------------------- */
+
+/* A loss over many lists of a row, or one list of many rows; its gradient is 2 x. */
+static void many(const net *n, int lists, int rows, int training, fold_stats *s)
+{
+    static float x[1 << 20];
+    static fold_node loss[100000];
+    const setting plain = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, 0, 0 };
+    fold_ctx *f = open_setting(n->m, &plain, training);
+    for (int i = 0; i < lists * rows; i++) x[i] = (float)(i % 7 - 3);
+    fold_node first = { 0, 0 };
+    for (int i = 0; i < lists; i++) {
+        const fold_node in = fold_list_input_ref(f, x + i * rows, rows, fold_shape1(1));
+        if (!i) first = in;
+        loss[i] = fold_list_sum(f, fold_square(f, in));
+    }
+    if (training) fold_keep_grad(f, first);
+    const fold_node root = fold_sum_n(f, loss, lists);
+    CHECK_SAYS(!(training ? fold_backward(f, root) : fold_run(f, &root, 1)), "%s", fold_ctx_message(f));
+    double want = 0;
+    for (int i = 0; i < lists * rows; i++) want += (double)x[i] * (double)x[i];
+    CHECK_NEAR(fold_scalar(f, root), want, want * 1e-6);
+    for (int i = 0; i < rows && training; i += 997) CHECK(fold_grad(f, first)[i] == 2 * x[i]);
+    *s = fold_ctx_stats(f);
+    fold_ctx_free(f);
+}
+
+/* Memory, kernel calls and time grow as the rows do: ten times, where squares would grow a hundred times. */
+static void linear_growth(void)
+{
+    static const int sizes[2][2][2] = { { { 10000, 1 }, { 100000, 1 } }, { { 1, 100000 }, { 1, 1000000 } } };
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    for (int way = 0; way < 4; way++) {
+        fold_stats s[2];
+        double seconds[2];
+        for (int large = 0; large < 2; large++) {
+            const int *size = sizes[way % 2][large];
+            const clock_t start = clock();
+            many(&n, size[0], size[1], way / 2, &s[large]);
+            seconds[large] = (double)(clock() - start) / CLOCKS_PER_SEC;
+        }
+        CHECK_SAYS(seconds[1] < 40 * seconds[0] + 0.2, "way %d: %g and %g seconds", way, seconds[0], seconds[1]);
+        CHECK_SAYS(s[1].peak_bytes < 14 * s[0].peak_bytes, "way %d: %zu and %zu bytes", way, s[0].peak_bytes, s[1].peak_bytes);
+        CHECK_SAYS(s[1].kernel_calls <= 14 * s[0].kernel_calls, "way %d: %d and %d calls", way, s[0].kernel_calls, s[1].kernel_calls);
+        const size_t rows = way % 2 ? 1000000 : 100000, each = s[1].peak_bytes / rows;
+        CHECK_SAYS(each <= (way % 2 ? 128u : 1500u), "way %d: %zu bytes a row", way, each);
+    }
+    fold_model_free(n.m);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(argc, argv);
+    skip_missing_kernel_sets();
+    check_scene("lists: sources", sources);
+    check_scene("lists: nodes and back", nodes_and_back);
+    check_scene("lists: windows", windows);
+    check_scene("lists: rows by at", rows_by_at);
+    check_scene("lists: some rows only", some_rows_only);
+    check_scene("lists: contributions", contributions);
+    check_scene("lists: nodes beside", beside);
+    check_scene("lists: concatenations", concatenations);
+    check_scene("lists: products", products);
+    check_scene("lists: two lengths", two_lengths);
+    check_scene("lists: one that all samples read", shared_list);
+    check_scene("lists: reductions", reductions);
+    check_scene("lists: layers", layers);
+    check_scene("lists: cells", cells);
+    check_scene("lists: cells, nodes beside", cells_beside);
+    check_scene("lists: dropout", dropouts);
+    check_scene("lists: whole lists of cells", whole_lists);
+    check_scene("lists: frames", frames);
+    check_scene("lists: changing frames", changing_frames);
+    check_scene("lists: no rows", nothing_at_all);
+    check_scene("lists: stacks", stacks);
+    check_scene("lists: unrolled", unrolled);
+    check_scene("lists: stopped gradients", stopped);
+    check_run("lists: as single nodes", lists_are_rows);
+    check_run("lists: lookups train", lookups_train);
+    check_run("lists: one node", one_node);
+    check_run("lists: groups count rows", groups_count_rows);
+    check_run("lists: plans", plans);
+    check_run("lists: merged calls", merged_calls);
+    check_run("lists: dropout masks", dropout_masks);
+    check_run("lists: reading", reading);
+    check_run("lists: on top", on_top);
+    check_run("lists: many", linear_growth);
+    return check_finish();
+}
