@@ -5160,7 +5160,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 6, 1, 1, 0, 1, 0, 0, 0, 0)
 #else
 #define FOLD__STRIDED_TILES(ROW, tile)   \
-    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
     ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 3, 1, 1, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0) \
