@@ -1,0 +1,496 @@
+/* test_lists_index.c - lists that read lists by index: rows taken, sums and attention to rows of another list,
+   multi-head attention, an index of its own for every row. In all settings against the eager context; against plain
+   loops in double precision, gradients by central differences of these.
+       cc -O2 -o test_lists_index tests/test_lists_index.c -lm && ./test_lists_index */
+
+#define FOLD__SHARED_WORK 500 /* small batches, too */
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+#include "scenes.h"
+
+static const fold_shape vector = { 1, { WIDTH, 0, 0, 0 } };
+
+/* -- scenes ------------------------------------------------------------------------------------------------------ */
+
+/* n indices below `end`; of nothing none. */
+static int some_indices(play *p, int *index, int n, int end)
+{
+    for (int i = 0; i < n && end; i++) index[i] = random_below(&p->random, end);
+    return end ? n : 0;
+}
+
+static fold_node takes(play *p)
+{
+    fold_ctx *f = p->f;
+    const int n = p->size;
+    int index[MAX_ROWS];
+    fold_node y[6];
+    const fold_node x = see(p, fold_tanh(f, some_list(p, n)));
+    for (int i = 0; i < n; i++) index[i] = n - 1 - i;
+    y[0] = see(p, fold_square(f, fold_list_take(f, x, index, n))); /* reversed */
+    y[1] = see(p, fold_list_take(f, x, index, some_indices(p, index, n + 5, n))); /* unsorted, repeated, some never */
+    y[2] = see(p, fold_list_take(f, x, index, 0));
+    for (int i = 0; i < 9; i++) index[i] = 0;
+    y[3] = n ? see(p, fold_list_take(f, fold_slice(f, x, 0, 1, 3), index, 9)) : x; /* one row of a window, nine times */
+    y[4] = fold_mul(f, fold_list_take(f, fold_gelu(f, y[1]), index, some_indices(p, index, 3, n)), some_node(p));
+    y[5] = fold_gelu(f, x);
+    return totals(p, y, 6);
+}
+
+/* One list to another: unsorted, with rows that nothing goes to, with none at all. */
+static fold_node sums_to(play *p)
+{
+    fold_ctx *f = p->f;
+    const int n = p->size;
+    int to[MAX_ROWS];
+    fold_node y[10];
+    const fold_node x = see(p, fold_tanh(f, some_list(p, n))), score = see(p, fold_dot(f, x, some_node(p)));
+    some_indices(p, to, n, 4);
+    for (int i = 0; i < 2; i++) {
+        y[5 * i] = see(p, fold_list_sum_to(f, x, to, 6));
+        y[5 * i + 1] = see(p, fold_list_mean_to(f, x, to, 6));
+        y[5 * i + 2] = see(p, fold_list_max_to(f, x, to, 6));
+        y[5 * i + 3] = see(p, fold_list_attend_to(f, score, x, to, 6));
+        y[5 * i + 4] = fold_list_sum_to(f, fold_slice(f, x, 0, 2, 3), to, 6);
+        for (int k = 0; k < n; k++) to[k] = 5; /* then all to one */
+    }
+    return totals(p, y, 10);
+}
+
+static fold_node attention(play *p)
+{
+    fold_ctx *f = p->f;
+    const int n = p->size;
+    const fold_node x = see(p, fold_tanh(f, some_list(p, n))), other = see(p, fold_tanh(f, some_list(p, 5)));
+    const fold_node none = some_list(p, 0), q = fold_linear(f, x, p->n->W, p->n->none), k = fold_linear(f, x, p->n->W, p->n->b);
+    const fold_node one = see(p, fold_tanh(f, some_node(p))), values = fold_matmul(f, x, fold_use(f, p->n->matrix));
+    fold_node y[11];
+    y[0] = see(p, fold_list_attention(f, x, x, x, 1, 0));             /* one list in three places */
+    y[1] = see(p, fold_list_attention(f, q, k, x, 2, 0));
+    y[2] = see(p, fold_list_attention(f, q, k, values, 3, 1));        /* causal, and narrower values */
+    y[3] = see(p, fold_list_attention(f, q, other, fold_square(f, other), 6, 0));
+    y[4] = see(p, fold_list_attention(f, x, other, other, 2, 1));     /* causal with other lengths: some see nothing */
+    y[5] = see(p, fold_list_attention(f, other, x, x, 3, 1));
+    y[6] = see(p, fold_list_attention(f, one, x, x, 2, 0));           /* one query: one node */
+    y[7] = see(p, fold_list_attention(f, x, none, none, 2, 0));       /* no keys: zeros */
+    y[8] = see(p, fold_list_attention(f, one, none, none, 1, 1));
+    y[9] = see(p, fold_list_attention(f, none, x, x, 1, 0));
+    y[10] = see(p, fold_list_attention(f, one, x, x, 1, 1));
+    CHECK_INT(fold_list_length(f, y[6]), -1);
+    CHECK_INT(fold_list_length(f, y[9]), 0);
+    return totals(p, y, 11);
+}
+
+/* Windows of one projection as queries, keys and values, as a transformer has them, two layers of it. */
+static fold_node transformer(play *p)
+{
+    fold_ctx *f = p->f;
+    const net *n = p->n;
+    fold_node part[2];
+    fold_node x = see(p, some_list(p, p->size));
+    for (int layer = 0; layer < 2; layer++) {
+        const fold_node norm = fold_layer_norm(f, x, n->gain, n->bias), wide[2] = { norm, fold_tanh(f, x) };
+        fold_split(f, fold_concat(f, wide, 2, 0), 2, part);
+        const fold_node mixed = fold_list_attention(f, part[0], part[1], fold_slice(f, part[0], 0, 0, WIDTH), 2, layer);
+        x = see(p, fold_add(f, x, fold_linear(f, mixed, n->W, n->b)));
+        x = fold_add(f, x, fold_mlp_apply(f, &n->mlp, x));
+    }
+    return total(p, x);
+}
+
+/* Messages along the edges of a graph: a GIN layer, and a layer of attention. */
+static fold_node graph_layers(play *p)
+{
+    fold_ctx *f = p->f;
+    const net *n = p->n;
+    int from[MAX_ROWS], to[MAX_ROWS];
+    const int nodes = p->size, edges = nodes ? nodes + 3 : 0;
+    fold_node h = see(p, some_list(p, nodes));
+    for (int i = 0; i < edges; i++) {
+        from[i] = random_below(&p->random, nodes);
+        to[i] = random_below(&p->random, nodes);
+    }
+    h = fold_mlp_apply(f, &n->mlp, fold_add(f, h, fold_list_sum_to(f, fold_list_take(f, h, from, edges), to, nodes)));
+    const fold_node z = see(p, fold_linear(f, h, n->W, n->none)), source = fold_list_take(f, z, from, edges);
+    const fold_node ends[2] = { source, fold_list_take(f, z, to, edges) };
+    const fold_node score = fold_leaky_relu(f, fold_sum(f, fold_linear_n(f, ends, 2, n->U, n->none), 0), 0.2f);
+    h = see(p, fold_list_attend_to(f, score, source, to, nodes));
+    return total(p, h);
+}
+
+static fold_node labels(play *p)
+{
+    fold_ctx *f = p->f;
+    int index[MAX_ROWS], label[MAX_ROWS];
+    const fold_node x = see(p, fold_tanh(f, some_list(p, p->size))), logits = fold_linear(f, x, p->n->V, p->n->none);
+    some_indices(p, index, p->size, WIDTH);
+    some_indices(p, label, p->size, CLASSES);
+    const fold_node y[3] = { see(p, fold_list_pick(f, x, index)), see(p, fold_list_softmax_xent(f, logits, label)), x };
+    return totals(p, y, 3);
+}
+
+/* -- against plain loops in double precision ------------------------------------------------------------------------ */
+
+enum indexed { TAKE, SUM_TO, MEAN_TO, MAX_TO, ATTEND_TO, ATTENTION, PICK, XENT };
+static const char *const indexed_name[] = { "take", "sum_to", "mean_to", "max_to", "attend_to", "attention", "pick", "xent" };
+enum { MOST_INPUTS = 3, MOST_FLOATS = 1 << 13, MOST_INDICES = 700, MAX_PROBES = 150 };
+
+/* rows: of the inputs (those of an attention's keys; queries: of the others, ONE_QUERY for a node); width: of the rows
+   (of queries and keys); to: rows of the result, where an index names them; index: how it is chosen. */
+enum { ONE_QUERY = -1 };
+enum order { RANDOM, REVERSED, REPEATED, FIRST_ONLY };
+typedef struct problem {
+    enum indexed op;
+    int rows, width, to, order, queries, heads, causal, values;
+    int index[MOST_INDICES], indices;
+    int n_in, size[MOST_INPUTS], out_rows, out_width;
+} problem;
+
+static const problem problems[] = {
+    { TAKE, 9, 5, 14, RANDOM }, { TAKE, 9, 5, 9, REVERSED }, { TAKE, 4, 17, 40, REPEATED }, { TAKE, 9, 5, 0, RANDOM },
+    { TAKE, 1, 1, 33, FIRST_ONLY }, { TAKE, 300, 20, 400, RANDOM },
+    { SUM_TO, 9, 5, 4, RANDOM }, { SUM_TO, 9, 5, 30, REVERSED }, { SUM_TO, 0, 5, 3, RANDOM }, { SUM_TO, 40, 16, 1, FIRST_ONLY },
+    { SUM_TO, 300, 7, 20, RANDOM }, { SUM_TO, 0, 5, 0, RANDOM },
+    { MEAN_TO, 9, 5, 4, RANDOM }, { MEAN_TO, 50, 3, 70, REPEATED }, { MEAN_TO, 0, 5, 3, RANDOM }, { MEAN_TO, 300, 1, 2, RANDOM },
+    { MAX_TO, 9, 5, 4, RANDOM }, { MAX_TO, 50, 3, 70, REPEATED }, { MAX_TO, 0, 5, 3, RANDOM }, { MAX_TO, 300, 17, 2, RANDOM },
+    { ATTEND_TO, 9, 5, 4, RANDOM }, { ATTEND_TO, 50, 3, 70, REPEATED }, { ATTEND_TO, 0, 5, 3, RANDOM },
+    { ATTEND_TO, 300, 17, 2, RANDOM }, { ATTEND_TO, 33, 1, 1, FIRST_ONLY },
+    { ATTENTION, 7, 6, 0, 0, 7, 1, 0, 6 }, { ATTENTION, 7, 6, 0, 0, 7, 2, 1, 6 }, { ATTENTION, 7, 6, 0, 0, 4, 3, 1, 9 },
+    { ATTENTION, 4, 6, 0, 0, 7, 2, 1, 4 }, { ATTENTION, 130, 16, 0, 0, 20, 4, 0, 12 }, { ATTENTION, 70, 5, 0, 0, 75, 1, 1, 5 },
+    { ATTENTION, 33, 64, 0, 0, 17, 2, 0, 32 }, { ATTENTION, 9, 6, 0, 0, ONE_QUERY, 2, 0, 6 },
+    { ATTENTION, 9, 6, 0, 0, ONE_QUERY, 1, 1, 3 }, { ATTENTION, 0, 6, 0, 0, 3, 2, 0, 6 }, { ATTENTION, 0, 6, 0, 0, ONE_QUERY, 2, 1, 6 },
+    { ATTENTION, 5, 6, 0, 0, 0, 2, 0, 6 }, { ATTENTION, 1, 1, 0, 0, 1, 1, 1, 1 },
+    { PICK, 9, 5, 0, RANDOM }, { PICK, 0, 5, 0, RANDOM }, { PICK, 300, 1, 0, RANDOM }, { PICK, 40, 33, 0, RANDOM },
+    { XENT, 9, 5, 0, RANDOM }, { XENT, 0, 5, 0, RANDOM }, { XENT, 1, 17, 0, RANDOM }, { XENT, 40, 33, 0, RANDOM },
+};
+
+static int queries_of(const problem *p) { return p->queries == ONE_QUERY ? 1 : p->queries; }
+
+/* Sizes of inputs and result, and the index. */
+static void set_up(problem *p)
+{
+    check_random r = { 77 };
+    const int by_row = p->op == PICK || p->op == XENT, end = p->op == TAKE ? p->rows : by_row ? p->width : p->to;
+    p->n_in = p->op == ATTENTION ? 3 : p->op == ATTEND_TO ? 2 : 1;
+    p->size[p->n_in - 1] = p->rows * (p->op == ATTENTION ? p->values : p->width);
+    if (p->op == ATTEND_TO) p->size[0] = p->rows;
+    if (p->op == ATTENTION) p->size[0] = queries_of(p) * p->width;
+    if (p->op == ATTENTION) p->size[1] = p->rows * p->width;
+    p->out_rows = p->op == ATTENTION ? queries_of(p) : by_row ? p->rows : p->to;
+    p->out_width = p->op == ATTENTION ? p->values : by_row ? 1 : p->width;
+    p->indices = p->op == TAKE ? p->to : p->rows;
+    for (int i = 0; i < p->indices && end; i++)
+        p->index[i] = p->order == REVERSED     ? (end - 1 - i % end)
+                      : p->order == REPEATED   ? i % 7 % end * (end > 40 ? 9 : 1)
+                      : p->order == FIRST_ONLY ? 0
+                                               : random_below(&r, end);
+}
+
+static fold_node record_indexed(fold_ctx *f, const problem *p, const fold_node *in)
+{
+    switch (p->op) {
+    case TAKE: return fold_list_take(f, in[0], p->index, p->indices);
+    case SUM_TO: return fold_list_sum_to(f, in[0], p->index, p->to);
+    case MEAN_TO: return fold_list_mean_to(f, in[0], p->index, p->to);
+    case MAX_TO: return fold_list_max_to(f, in[0], p->index, p->to);
+    case ATTEND_TO: return fold_list_attend_to(f, in[0], in[1], p->index, p->to);
+    case ATTENTION: return fold_list_attention(f, in[0], in[1], in[2], p->heads, p->causal);
+    case PICK: return fold_list_pick(f, in[0], p->index);
+    default: return fold_list_softmax_xent(f, in[0], p->index);
+    }
+}
+
+/* y = the sum over k of weight[k] row[k], weights being the softmax of n scores. */
+static void softmax_sum(const double *score, const double *const *row, int n, int width, double *y)
+{
+    double sum = 0;
+    for (int i = 0; i < width; i++) y[i] = 0;
+    for (int k = 0; k < n; k++) sum += exp(score[k] - score[0]);
+    for (int k = 0; k < n * width; k++) y[k % width] += exp(score[k / width] - score[0]) / sum * row[k / width][k % width];
+}
+
+static void reference_attention(const problem *p, double *const *in, double *y)
+{
+    static double score[MOST_INDICES];
+    static const double *row[MOST_INDICES];
+    const int m = queries_of(p), d = p->width / p->heads, e = p->values / p->heads;
+    for (int i = 0; i < m * p->heads; i++) {
+        const int q = i / p->heads, head = i % p->heads, seen = p->causal ? q + p->rows - m + 1 : p->rows;
+        const int n = seen < 0 ? 0 : seen;
+        for (int k = 0; k < n; k++) {
+            score[k] = 0;
+            for (int j = 0; j < d; j++) score[k] += in[0][q * p->width + head * d + j] * in[1][k * p->width + head * d + j];
+            score[k] /= sqrt((double)d);
+            row[k] = in[2] + k * p->values + head * e;
+        }
+        softmax_sum(score, row, n, e, y + q * p->values + head * e);
+    }
+}
+
+/* Row j of …_to. */
+static void reference_to(const problem *p, double *const *in, int j, double *y)
+{
+    static double score[MOST_INDICES];
+    static const double *row[MOST_INDICES];
+    int n = 0;
+    for (int k = 0; k < p->rows; k++) {
+        if (p->index[k] != j) continue;
+        score[n] = p->op == ATTEND_TO ? in[0][k] : 0;
+        row[n++] = in[p->n_in - 1] + k * p->width;
+    }
+    softmax_sum(score, row, n, p->width, y);
+    for (int i = 0; i < p->width && n; i++) {
+        if (p->op == SUM_TO) y[i] *= n;
+        for (int k = 0; k < n && p->op == MAX_TO; k++) y[i] = k ? fmax(y[i], row[k][i]) : row[0][i];
+    }
+}
+
+static void reference_of(const problem *p, double *const *in, double *y)
+{
+    const int w = p->width;
+    if (p->op == ATTENTION) reference_attention(p, in, y);
+    for (int i = 0; i < p->out_rows && p->op != ATTENTION; i++) {
+        if (p->op == TAKE) memcpy(y + i * w, in[0] + p->index[i] * w, (size_t)w * sizeof *y);
+        else if (p->op == PICK) y[i] = in[0][i * w + p->index[i]];
+        else if (p->op != XENT) reference_to(p, in, i, y + i * w);
+        else {
+            y[i] = -in[0][i * w + p->index[i]];
+            double sum = 0;
+            for (int k = 0; k < w; k++) sum += exp(in[0][i * w + k]);
+            y[i] += log(sum);
+        }
+    }
+}
+
+static float problem_data[MOST_INPUTS][MOST_FLOATS], problem_weight[MOST_FLOATS];
+static double problem_in[MOST_INPUTS][MOST_FLOATS];
+
+static double reference_loss(const problem *p)
+{
+    static double y[MOST_FLOATS];
+    double *in[MOST_INPUTS] = { problem_in[0], problem_in[1], problem_in[2] }, sum = 0;
+    reference_of(p, in, y);
+    for (int i = 0; i < p->out_rows * p->out_width; i++) sum += y[i] * (double)problem_weight[i];
+    return sum;
+}
+
+static void compare_values(const problem *p, const char *where, const float *got)
+{
+    static double y[MOST_FLOATS];
+    double *in[MOST_INPUTS] = { problem_in[0], problem_in[1], problem_in[2] };
+    reference_of(p, in, y);
+    for (int i = 0; i < p->out_rows * p->out_width; i++)
+        CHECK_SAYS(fabs((double)got[i] - y[i]) <= 1e-5 * (1 + fabs(y[i])), "%s: value %d is %.9g, want %.9g", where, i,
+                   (double)got[i], y[i]);
+}
+
+static void compare_gradient(const problem *p, const char *where, int k, const float *got)
+{
+    const double h = 1e-5;
+    for (int i = 0; i < p->size[k]; i += 1 + p->size[k] / MAX_PROBES) {
+        double *x = &problem_in[k][i];
+        const double before = *x;
+        *x = before + h;
+        const double above = reference_loss(p);
+        *x = before - h;
+        const double want = (above - reference_loss(p)) / (2 * h);
+        *x = before;
+        CHECK_SAYS(fabs((double)got[i] - want) <= 2e-5 * (1 + fabs(want)), "%s: gradient %d of input %d is %.9g, want %.9g",
+                   where, i, k, (double)got[i], want);
+    }
+}
+
+/* The gradient of a taken row is exactly the sum of its uses' in the order of the index, from zero. */
+static void exact_take(const problem *p, const char *where, const float *got)
+{
+    for (int i = 0; i < p->size[0]; i++) {
+        float sum = 0;
+        for (int k = 0; k < p->indices; k++)
+            if (p->index[k] == i / p->width) sum = sum + problem_weight[k * p->width + i % p->width];
+        CHECK_SAYS(got[i] == sum, "%s: gradient %d is %.9g, by the rule %.9g", where, i, (double)got[i], (double)sum);
+    }
+}
+
+static void fill_problem(const problem *p)
+{
+    check_random r = { 31 };
+    for (int k = 0; k < p->n_in; k++) {
+        if (!CHECK(p->size[k] <= MOST_FLOATS)) exit(1);
+        random_fill(&r, problem_data[k], (size_t)p->size[k], -2, 2);
+        for (int i = 0; i < p->size[k]; i++) problem_in[k][i] = (double)problem_data[k][i];
+    }
+    random_fill(&r, problem_weight, (size_t)(p->out_rows * p->out_width), -1, 1);
+}
+
+static void run_problem(const problem *p, fold_ctx *f, const char *where)
+{
+    fold_node in[MOST_INPUTS];
+    const int node = p->op == ATTENTION && p->queries == ONE_QUERY;
+    fold_ctx_reset(f);
+    for (int k = 0; k < p->n_in; k++) {
+        const int rows = k == 0 && p->op == ATTENTION ? queries_of(p) : p->rows;
+        const int width = p->op == ATTEND_TO && k == 0 ? 1 : p->op == ATTENTION && k == 2 ? p->values : p->width;
+        in[k] = node && k == 0 ? fold_input(f, problem_data[k], width)
+                               : fold_list_input(f, problem_data[k], rows, fold_shape1(width));
+        fold_keep_grad(f, in[k]);
+    }
+    const fold_node y = record_indexed(f, p, in), row = fold_input(f, problem_weight, p->out_width);
+    const fold_node weight = node ? row : fold_list_input(f, problem_weight, p->out_rows, fold_shape1(p->out_width));
+    const fold_node loss = fold_dot(f, y, weight);
+    fold_keep(f, y);
+    CHECK_INT(fold_list_length(f, y), node ? -1 : p->out_rows);
+    if (!CHECK_SAYS(!fold_backward(f, node ? loss : fold_list_sum(f, loss)), "%s: %s", where, fold_ctx_message(f))) return;
+    compare_values(p, where, fold_value(f, y));
+    for (int k = 0; k < p->n_in; k++) {
+        const float *g = fold_grad(f, in[k]);
+        if (!CHECK_SAYS(g, "%s: %s", where, fold_ctx_message(f))) continue;
+        compare_gradient(p, where, k, g);
+        if (p->op == TAKE) exact_take(p, where, g);
+    }
+}
+
+static void against_references(void)
+{
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        static problem p;
+        char where[120];
+        p = problems[i];
+        set_up(&p);
+        fill_problem(&p);
+        for (int k = 0; k < KERNEL_SETS * 2; k++) {
+            fold_model *m = kernel_set_model(kernel_set[k / 2]);
+            const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, k % 2, 0 };
+            if (!m) continue;
+            fold_ctx *f = open_setting(m, &s, 1);
+            snprintf(where, sizeof where, "%s of %d rows of %d, problem %d, %s%s", indexed_name[p.op], p.rows, p.width, (int)i,
+                     kernel_set[k / 2], k % 2 ? ", eager" : "");
+            run_problem(&p, f, where);
+            fold_ctx_free(f);
+            fold_model_free(m);
+        }
+    }
+}
+
+/* -- …_to against the ops over nodes, bit for bit --------------------------------------------------------------------- */
+
+enum { NODES = 90, GOALS = 5 };
+
+static fold_node goal_of_nodes(fold_ctx *f, int op, const fold_node *score, const fold_node *x, int n)
+{
+    switch (n ? op : 3) {
+    case 0: return fold_sum_n(f, x, n);
+    case 1: return fold_mean_n(f, x, n);
+    case 2: return fold_max_n(f, x, n);
+    default: return fold_attend_n_shaped(f, score, x, n, vector);
+    }
+}
+
+/* Values and gradients of all rows; the rows that go to goal 3 are none, to goal 0 most. */
+static void run_goals(fold_ctx *f, int op, int listed, float *to)
+{
+    static float data[NODES * (WIDTH + 1)];
+    int goal[NODES];
+    check_random r = { 13 };
+    fold_node x[NODES], s[NODES], some_x[NODES], some_s[NODES], y[GOALS], loss[GOALS];
+    random_fill(&r, data, NODES * (WIDTH + 1), -2, 2);
+    for (int k = 0; k < NODES; k++) goal[k] = random_below(&r, 3) ? 0 : random_below(&r, GOALS) % 3 + (k % 9 == 4 ? 2 : 0);
+    for (int k = 0; k < NODES; k++) goal[k] = goal[k] == 3 ? 4 : goal[k];
+    fold_ctx_reset(f);
+    for (int k = 0; k < (listed ? 1 : NODES); k++) {
+        x[k] = listed ? fold_list_input(f, data, NODES, vector) : fold_input(f, data + k * WIDTH, WIDTH);
+        s[k] = listed ? fold_list_input(f, data + NODES * WIDTH, NODES, fold_shape1(1)) : fold_input(f, data + NODES * WIDTH + k, 1);
+        fold_keep_grad(f, x[k]);
+        fold_keep_grad(f, s[k]);
+    }
+    fold_node all = { 0, 0 };
+    if (listed) all = op == 0 ? fold_list_sum_to(f, x[0], goal, GOALS) : op == 1 ? fold_list_mean_to(f, x[0], goal, GOALS)
+                      : op == 2 ? fold_list_max_to(f, x[0], goal, GOALS) : fold_list_attend_to(f, s[0], x[0], goal, GOALS);
+    for (int j = 0; j < GOALS; j++) {
+        int n = 0;
+        for (int k = 0; k < NODES && !listed; k++) {
+            if (goal[k] != j) continue;
+            some_x[n] = x[k];
+            some_s[n++] = s[k];
+        }
+        y[j] = listed ? fold_list_at(f, all, j) : goal_of_nodes(f, op, some_s, some_x, n);
+        fold_keep(f, y[j]);
+        loss[j] = fold_dot(f, y[j], y[j]);
+    }
+    CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, GOALS)), "%s", fold_ctx_message(f));
+    fold_read(f, y, GOALS, to);
+    to += GOALS * WIDTH;
+    for (int k = 0; k < (listed ? 1 : NODES); k++) {
+        const float *dx = fold_grad(f, x[k]), *ds = op == 3 ? fold_grad(f, s[k]) : NULL;
+        const size_t rows = listed ? NODES : 1;
+        if (!CHECK_SAYS(dx && (ds || op < 3), "%s", fold_ctx_message(f))) continue;
+        memcpy(to + k * WIDTH, dx, rows * WIDTH * sizeof *to);
+        if (ds) memcpy(to + NODES * WIDTH + k, ds, rows * sizeof *to);
+    }
+}
+
+static void goals_are_nodes(void)
+{
+    enum { FLOATS = GOALS * WIDTH + NODES * (WIDTH + 1) };
+    fold_model *m = fold_model_new(NULL);
+    for (int op = 0; op < 4; op++) {
+        static float want[FLOATS], got[FLOATS];
+        for (int eager = 0; eager < 2; eager++) {
+            const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, eager, 0 };
+            fold_ctx *f = open_setting(m, &s, 1);
+            if (!eager) run_goals(f, op, 0, want);
+            run_goals(f, op, 1, got);
+            if (!CHECK_BITS(got, want, FLOATS)) printf("    op %d, eager %d\n", op, eager);
+            fold_ctx_free(f);
+        }
+    }
+    fold_model_free(m);
+}
+
+/* Plans replay with other indices, not with other lengths of them. */
+static void plans_of_indices(void)
+{
+    static const struct { int n, seed, hits; } run[] = { { 8, 1, 0 }, { 8, 2, 0 }, { 9, 2, 0 }, { 8, 3, 1 }, { 0, 1, 1 }, { 0, 2, 1 } };
+    fold_model *m = fold_model_new(NULL);
+    const setting kept = { "", FOLD_SCHEDULE_RATIO, 0, 1 << 18, 0, 0, 0 }, eager = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, 1, 0 };
+    fold_ctx *f[2] = { open_setting(m, &kept, 1), open_setting(m, &eager, 1) };
+    for (int i = 0; i < (int)(sizeof run / sizeof *run); i++) {
+        float x[2][7 * WIDTH];
+        for (int k = 0; k < 2; k++) {
+            check_random r = { (uint64_t)run[i].seed };
+            int index[9], to[9];
+            for (int j = 0; j < 9; j++) index[j] = random_below(&r, 7);
+            for (int j = 0; j < 9; j++) to[j] = random_below(&r, 4);
+            random_fill(&r, x[k], 7 * WIDTH, -1, 1);
+            fold_ctx_reset(f[k]);
+            const fold_node in = fold_list_input(f[k], x[k], 7, vector), taken = fold_list_take(f[k], in, index, run[i].n);
+            const fold_node sum = fold_list_sum_to(f[k], taken, to, 4), picked = fold_list_pick(f[k], taken, to);
+            fold_keep_grad(f[k], in);
+            const fold_node parts[2] = { fold_list_sum(f[k], fold_dot(f[k], sum, sum)), fold_list_sum(f[k], picked) };
+            CHECK_SAYS(!fold_backward(f[k], fold_sum_n(f[k], parts, 2)), "%s", fold_ctx_message(f[k]));
+            const float *g = fold_grad(f[k], in);
+            if (CHECK(g != NULL)) memcpy(x[k], g, sizeof x[k]);
+        }
+        CHECK_BITS(x[0], x[1], 7 * WIDTH);
+        CHECK_SAYS(fold_ctx_stats(f[0]).plan_hits == run[i].hits, "run %d: %d plans replayed", i, fold_ctx_stats(f[0]).plan_hits);
+    }
+    fold_ctx_free(f[0]);
+    fold_ctx_free(f[1]);
+    fold_model_free(m);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(argc, argv);
+    skip_missing_kernel_sets();
+    check_scene("lists by index: take", takes);
+    check_scene("lists by index: to", sums_to);
+    check_scene("lists by index: attention", attention);
+    check_scene("lists by index: transformer", transformer);
+    check_scene("lists by index: graphs", graph_layers);
+    check_scene("lists by index: labels", labels);
+    check_run("lists by index: against references", against_references);
+    check_run("lists by index: goals as nodes", goals_are_nodes);
+    check_run("lists by index: plans", plans_of_indices);
+    return check_finish();
+}
