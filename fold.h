@@ -13704,8 +13704,8 @@ static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
 }
 
 /* Finds how the gradient of every value that needs one is put together. What reads one row of a list is added
-   up with others, which may read that row too. But each row of an eager cell's copy of a whole list is read by
-   the copy of one element alone. */
+   up with others, which may read that row too. But each row of an eager cell's copy of a whole list is read
+   by the copy of one element alone. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;

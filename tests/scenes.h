@@ -24,6 +24,7 @@ typedef struct net {
     fold_cell gate, halves, apart, drops, neighbours, nested;
     fold_recurrent gru, lstm;
     fold_mlp mlp;
+    fold_op decay;
 } net;
 
 /* x: a gate over x. */
@@ -73,6 +74,34 @@ static void nested_body(fold_ctx *f, const fold_node *in, fold_node *out, const 
     out[1] = fold_concat2(f, fold_out(f, call, 1), fold_out(f, call, 2));
 }
 
+/* An op of one's own over a whole list x and a node a beside it: y[r] = x[r] + a y[r - 1]. */
+static const char *decay_infer(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out)
+{
+    (void)n_in;
+    (void)attr;
+    out[0] = in[0];
+    return in[1].dim[0] == 1 ? NULL : "a must be [1]";
+}
+static void decay_forward(const fold_op_call *c)
+{
+    const float a = fold_row(&c->in[1], 0)[0];
+    for (int r = 0; r < c->rows; r++)
+        for (int i = 0; i < c->in_shape[0].dim[0]; i++)
+            fold_row(&c->out[0], r)[i] = fold_row(&c->in[0], r)[i] + (r ? a * fold_row(&c->out[0], r - 1)[i] : 0);
+}
+static void decay_backward(const fold_op_call *c)
+{
+    const float a = fold_row(&c->in[1], 0)[0];
+    float sum[WIDTH] = { 0 }, of_a = 0;
+    for (int r = c->rows; r-- > 0;)
+        for (int i = 0; i < c->in_shape[0].dim[0]; i++) {
+            sum[i] = fold_row(&c->dout[0], r)[i] + a * sum[i];
+            if (r) of_a += sum[i] * fold_row(&c->out[0], r - 1)[i];
+            if (c->din[0].base) fold_row(&c->din[0], r)[i] = sum[i];
+        }
+    if (c->din[1].base) fold_row(&c->din[1], 0)[0] = of_a;
+}
+
 static fold_cell new_cell(const net *n, const char *name, fold_cell_body *body, int n_in, int n_list, int n_out)
 {
     fold_cell_desc d = fold_cell_desc_default();
@@ -112,6 +141,15 @@ static void net_open(net *n, fold_model *m)
     n->b = filled(m, "b", fold_shape1(WIDTH), 0);
     n->gain = filled(m, "gain", fold_shape1(WIDTH), 0);
     n->bias = filled(m, "bias", fold_shape1(WIDTH), 0);
+    fold_op_desc decay = fold_op_desc_default();
+    decay.name = "decay";
+    decay.n_in = 2;
+    decay.n_out = decay.is_whole = 1;
+    decay.needs = FOLD_NEEDS_IN | FOLD_NEEDS_OUT;
+    decay.infer = decay_infer;
+    decay.forward = decay_forward;
+    decay.backward = decay_backward;
+    n->decay = fold_op_new(m, &decay);
     n->gate = new_cell(n, "gate", gate_body, 1, 0, 1);
     n->halves = new_cell(n, "halves", halves_body, 2, 0, 3);
     n->apart = new_cell(n, "apart", apart_body, 2, 0, 4);

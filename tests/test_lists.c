@@ -188,6 +188,22 @@ static fold_node shared_list(play *p)
 
 /* -- reductions ------------------------------------------------------------------------------------------------ */
 
+/* Ops of one's own over whole lists: of an input, a window and looked-up rows; beside a node and a parameter. */
+static fold_node own_ops(play *p)
+{
+    fold_ctx *f = p->f;
+    const fold_node x = some_list(p, p->size), a = see(p, fold_sigmoid(f, fold_pick(f, some_node(p), 0)));
+    fold_node in[2] = { fold_tanh(f, x), a }, y[4];
+    y[0] = see(p, fold_op_apply_whole(f, p->n->decay, in, 2, NULL, 0, p->size));
+    in[0] = words_of(p, p->size);
+    y[1] = see(p, fold_op_apply_whole(f, p->n->decay, in, 2, NULL, 0, p->size));
+    in[0] = fold_slice(f, y[0], 0, 1, 3);
+    in[1] = fold_slice(f, fold_use(f, p->n->bias), 0, 2, 1);
+    y[2] = see(p, fold_op_apply_whole(f, p->n->decay, in, 2, NULL, 0, p->size));
+    y[3] = see(p, fold_add(f, y[0], y[1]));
+    return totals(p, y, 4);
+}
+
 static fold_node reductions(play *p)
 {
     fold_ctx *f = p->f;
@@ -892,6 +908,7 @@ int main(int argc, char **argv)
     check_scene("lists: two lengths", two_lengths);
     check_scene("lists: one that all samples read", shared_list);
     check_scene("lists: reductions", reductions);
+    check_scene("lists: ops of one's own", own_ops);
     check_scene("lists: layers", layers);
     check_scene("lists: cells", cells);
     check_scene("lists: cells, nodes beside", cells_beside);
