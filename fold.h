@@ -7423,6 +7423,12 @@ static int fold__patch_rows(int length)
     return rows < FOLD__TILE_ROWS ? FOLD__TILE_ROWS : rows > FOLD__FILTER_ROWS ? FOLD__FILTER_ROWS : rows;
 }
 
+/* The floats that pointers to the taps of a block of positions take. */
+static size_t fold__filter_pointers(void)
+{
+    return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
+}
+
 /* A block's scratch: pointers to runs, then patches, then x with its padding. Products come behind. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
@@ -7430,7 +7436,7 @@ typedef struct fold__filter_scratch {
 static fold__filter_scratch fold__filter_scratch_of(const fold__filter *filter, float *scratch)
 {
     const int length = filter->tall * filter->wide * filter->channels;
-    const size_t pointers = FOLD__TILE_SEGMENTS * FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
+    const size_t pointers = fold__filter_pointers();
     const size_t patches = (size_t)fold__patch_rows(length) * (size_t)length;
     fold__filter_scratch parts;
     parts.pointers = (float **)(void *)scratch;
@@ -7443,7 +7449,7 @@ static fold__filter_scratch fold__filter_scratch_of(const fold__filter *filter, 
 static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
 {
     const fold__filter filter = fold__filter_of(in, attr);
-    const size_t pointers = FOLD__TILE_SEGMENTS * FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
+    const size_t pointers = fold__filter_pointers();
     const size_t length = (size_t)filter.tall * (size_t)filter.wide * (size_t)filter.channels;
     return pointers + (size_t)fold__patch_rows((int)length) * length + fold__padded_floats(&filter) +
            3 * FOLD__LANES;
