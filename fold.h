@@ -11689,8 +11689,8 @@ FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, 
         return fold__null;
     if (count && !values)
         return fold__missing(f, "list_input");
-    const uint32_t place =
-        fold__place_input(f, count ? values : NULL, (size_t)count * (size_t)fold__shape_size(&row));
+    const size_t size = (size_t)count * (size_t)fold__shape_size(&row);
+    const uint32_t place = fold__place_input(f, count ? values : NULL, fold__max_size(size, 1));
     if (place == FOLD__NONE)
         return fold__null;
     const fold_node list = fold__append_list(f, FOLD__INPUT, &row, count, 0);
@@ -11734,7 +11734,7 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int 
 /* Copies indices into the recording's data; their place, or NONE. */
 static uint32_t fold__place_indices(fold_ctx *f, const int *index, int count)
 {
-    const uint32_t place = fold__place_data(f, (size_t)count);
+    const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
     if (place != FOLD__NONE && count)
         memcpy(fold__at_place(f, place), index, (size_t)count * sizeof *index);
     return place;
@@ -11800,7 +11800,11 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
         }
     }
     const fold_shape row = f->shapes[request.list_shape[0]].shape;
-    if (!fold__list_fits(f, "list_join", &row, rows > INT_MAX ? INT_MAX : (int)rows))
+    if (rows > INT_MAX) {
+        fold__fail(f, FOLD_BAD_SHAPE, "list_join: %.0f rows are more than a list can have", (double)rows);
+        return fold__null;
+    }
+    if (!fold__list_fits(f, "list_join", &row, (int)rows))
         return fold__null;
     list.first = x;
     list.step = 1;
@@ -15019,7 +15023,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
     for (uint32_t call = 0; call < group_sig->calls; call++) {
         const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
         level[run->chain[id] - 1].count++;
-        if (group_sig->n_list)
+        if (group_sig->has_elements)
             level[run->chain[id] - 1].elems += fold__elements_of(f, id);
     }
     for (uint32_t at = 0; at < levels; at++) {
@@ -17972,6 +17976,17 @@ static int fold__eager_reserve(fold_ctx *f)
     return 1;
 }
 
+/* Adds the gradients of the lookups of the head, or of all others, to the sums of their rows. */
+static void fold__eager_lookups(fold_ctx *f, uint8_t head)
+{
+    const fold__run *run = f->run;
+    for (uint32_t i = 0; i < run->counts.leaves; i++) {
+        const uint32_t id = run->leaves[i];
+        if (fold__kind_of(f, id) == FOLD__LOOKUP && (run->state[id] & FOLD__HEAD) == head)
+            fold__accumulate_lookup(f, id);
+    }
+}
+
 static int fold__eager_backward(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -17991,11 +18006,10 @@ static int fold__eager_backward(fold_ctx *f)
     for (uint32_t use = 0; use < run->n_uses; use++)
         if (!run->use[use].is_node)
             fold__eager_use(f, &run->use[use]);
-    for (uint32_t i = 0; i < run->counts.leaves; i++) {
+    for (uint32_t i = 0; i < run->counts.leaves; i++)
         fold__finish_gradient(f, run->worker, run->leaves[i], run->group);
-        if (fold__kind_of(f, run->leaves[i]) == FOLD__LOOKUP)
-            fold__accumulate_lookup(f, run->leaves[i]);
-    }
+    fold__eager_lookups(f, 0);
+    fold__eager_lookups(f, FOLD__HEAD);
     fold__commit_uses(f);
     fold__commit_lookups(f);
     fold__fp_leave(saved);
