@@ -304,6 +304,7 @@ static void list_mean_cell(fold_cell_desc *d) {
 typedef struct cell_row {
     fold_cell_desc d;
     fold_shape out[3];
+    int needs[3]; /* of each output: a bit for every input that it depends on */
     float bound;
     const char *code;
 } cell_row;
@@ -321,6 +322,13 @@ static void describe_cell(int at, describe *cell, const char *code, float bound,
     cells[at].code = code;
 }
 
+static void describe_needs(int at, int a, int b, int c)
+{
+    cells[at].needs[0] = a;
+    cells[at].needs[1] = b;
+    cells[at].needs[2] = c;
+}
+
 static void describe_cells(void)
 {
     const fold_shape one = fold_shape1(1), vector = fold_shape1(hidden), matrix = fold_shape2(3, hidden);
@@ -330,6 +338,12 @@ static void describe_cells(void)
     describe_cell(NEST, nest_cell, nest_cell_code, 40, vector, one, one);
     describe_cell(LOSS, loss_cell, loss_cell_code, 12, one, one, one);
     describe_cell(UNUSED, unused_cell, unused_cell_code, 20, vector, fold_shape1(30), vector);
+    describe_needs(MIX, 3, 2, 5);
+    describe_needs(WINDOWS, 1, 1, 1);
+    describe_needs(MATRICES, 3, 3, 0);
+    describe_needs(NEST, 3, 1, 0);
+    describe_needs(LOSS, 1, 0, 0);
+    describe_needs(UNUSED, 1, 2, 2);
     describe_cell(LIST_LINEAR, list_linear_cell, list_linear_cell_code, 99, vector, one, one);
     describe_cell(LIST_ATTEND, list_attend_cell, list_attend_cell_code, 99, vector, fold_shape1(hidden / 2),
                   one);
@@ -362,6 +376,12 @@ static fold_node conv(fold_ctx *f, fold_node x, fold_param W, fold_param b, int 
     const int apart = fold_param_shape(fold_ctx_model(f), W).dim[1] == 1;
     const fold_conv_desc desc = { stride, 1, 0, apart };
     return fold_conv1d(f, x, W, b, &desc);
+}
+)
+CODE(call_lists,
+static void call_lists(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, fold_node *out, int n_out) {
+    const fold_node y = fold_call_lists(f, cell, in, n_in, in + n_in);
+    for (int i = 0; i < n_out; i++) out[i] = fold_out(f, y, i);
 }
 )
 CODE(state,
@@ -401,10 +421,10 @@ static void child_sum(fold_ctx *f, const fold_child_sum *t, const fold_node *in,
 }
 )
 CODE(stub,
-static fold_node stub(fold_ctx *f, fold_shape shape) {
-    float x[4096];
-    for (int i = 0; i < 4096; i++) x[i] = 0.25f * (float)(i % 5 - 1);
-    return fold_input_shaped(f, x, shape);
+static fold_node stub(fold_ctx *f, fold_shape shape, int rows) {
+    float x[16384];
+    for (int i = 0; i < 16384; i++) x[i] = 0.25f * (float)(i % 5 - 1);
+    return rows < 0 ? fold_input_shaped(f, x, shape) : fold_list_input(f, x, rows, shape);
 }
 )
 
@@ -436,7 +456,8 @@ static fold_ctx *new_context(const net *n, int eager, int training, int dedupe, 
 CODE(size_of_node,
 static size_t size_of_node(fold_ctx *f, fold_node x) {
     const fold_shape s = fold_node_shape(f, x);
-    size_t n = 1;
+    const int rows = fold_list_length(f, x);
+    size_t n = rows < 0 ? 1 : (size_t)rows;
     for (int i = 0; i < s.rank; i++) n *= (size_t)s.dim[i];
     return n;
 }
@@ -460,7 +481,7 @@ static void run(fold_ctx *f, const fold_node *v, const int *list, int n) {
 )
 CODE(look_values,
 static void look_values(fold_ctx *f, const fold_node *v, const int *list, int n) {
-    float x[4096];
+    float x[16384];
     for (int i = 0; i < n; i++) {
         const size_t size = size_of_node(f, v[list[i]]);
         if (i % 2) look("value", list[i], fold_value(f, v[list[i]]), size);
@@ -573,7 +594,7 @@ static void load(fold_model *m, int at, int with_state) {
 #define PIECE_LIST(X)                                                                                   \
     X(net) X(describe) X(new_model) X(new_param) X(new_cell) X(new_mlp) X(mix_cell) X(windows_cell)     \
     X(matrices_cell) X(nest_cell) X(loss_cell) X(unused_cell) X(list_linear_cell)                       \
-    X(list_attend_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_list) X(conv) X(state) X(put)         \
+    X(list_attend_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_list) X(call_lists) X(conv) X(state) X(put)         \
     X(unroll) X(tree_inner) X(child_sum) X(stub) X(loops) X(backwards) X(new_context)                   \
     X(size_of_node) X(keep) X(keep_grads) X(run) X(look_values) X(look_grads) X(look_params) X(sgd)     \
     X(adagrad) X(rmsprop) X(adam) X(clip) X(write_values) X(write_grads) X(file) X(file_size)           \

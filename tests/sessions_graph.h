@@ -16,8 +16,8 @@
 #define LISTS(X) X(sum_n) X(mean_n) X(max_n)
 
 /* What an item does. The words that are not C here are of the item: in and count, its operands; out and outs,
-   its values; W, b, cell, layer, i0, i1, x, key, data and shape, its attributes. Printed as C they are
-   replaced. */
+   its values; W, b, cell, layer, i0, i1, x, key, data, index, shape and rows (of a list), its attributes. Printed
+   as C they are replaced. */
 #define OTHERS(X)                                                                                            \
     X(input, out[0] = fold_input(f, data, size))                                                             \
     X(input_shaped, out[0] = fold_input_shaped(f, data, shape))                                              \
@@ -70,7 +70,26 @@
     X(rnn_stack, fold_rnn_stack_apply(f, &n->stack, in, count, NULL, out, NULL))                             \
     X(tree_lstm_leaf, put(fold_tree_lstm_apply_leaf(f, &n->tree, in[0]), out, outs))                         \
     X(tree_lstm_inner, tree_inner(f, &n->tree, in, out))                                                     \
-    X(child_sum_node, child_sum(f, &n->child_sum, in, count, out))
+    X(child_sum_node, child_sum(f, &n->child_sum, in, count, out))                                           \
+    X(list_input, out[0] = fold_list_input(f, data, rows, shape))                                            \
+    X(list_input_ref, out[0] = fold_list_input_ref(f, data, rows, shape))                                    \
+    X(list_lookup, out[0] = fold_list_lookup(f, W, index, rows))                                             \
+    X(list, out[0] = fold_list_join(f, in, count))                                                              \
+    X(list_join, out[0] = fold_list_join(f, in, count))                                                      \
+    X(list_at, out[0] = fold_list_at(f, in[0], i0))                                                          \
+    X(list_take, out[0] = fold_list_take(f, in[0], index, rows))                                             \
+    X(list_sum, out[0] = fold_list_sum(f, in[0]))                                                            \
+    X(list_mean, out[0] = fold_list_mean(f, in[0]))                                                          \
+    X(list_max, out[0] = fold_list_max(f, in[0]))                                                            \
+    X(list_attend, out[0] = fold_list_attend(f, in[0], in[1]))                                               \
+    X(list_sum_to, out[0] = fold_list_sum_to(f, in[0], index, rows))                                         \
+    X(list_mean_to, out[0] = fold_list_mean_to(f, in[0], index, rows))                                       \
+    X(list_max_to, out[0] = fold_list_max_to(f, in[0], index, rows))                                         \
+    X(list_attend_to, out[0] = fold_list_attend_to(f, in[0], in[1], index, rows))                            \
+    X(list_attention, out[0] = fold_list_attention(f, in[0], in[1], in[2], i0, i1))                          \
+    X(list_pick, out[0] = fold_list_pick(f, in[0], index))                                                   \
+    X(list_softmax_xent, out[0] = fold_list_softmax_xent(f, in[0], index))                                   \
+    X(call_lists, call_lists(f, cell, in, fixed, out, outs))
 
 #define ONE(name, limit, factor, term) CASE(name, out[0] = fold_##name(f, in[0]))
 #define TWO(name) CASE(name, out[0] = fold_##name(f, in[0], in[1]))
@@ -96,22 +115,28 @@ static const struct { float limit, factor, term; } unary_bound[] = {
 
 enum {
     MAX_ITEMS = 6000, MAX_VALUES = 9000, MAX_OPERANDS = 20000, MAX_DATA = 60000, MAX_SAMPLES = 40,
-    MAX_OWN = 1000, MAX_LIST = 256
+    MAX_OWN = 1000, MAX_LIST = 256, MAX_INDICES = 40000, MAX_JOINED = 24
 };
 enum { KEEP = 1, KEEP_GRAD = 2 };
 /* How shrinking left an item: as it was; its values are inputs; its value is operand k (ALIAS + k). */
 enum { MADE, STUBBED, ALIAS };
 
-typedef struct item { int op, in0, n_in, out0, n_out, i[3], at_data, mode; float x; uint64_t key; } item;
-typedef struct value { fold_shape shape; float bound; int item, uses, is_param, keep; } value;
+typedef struct item {
+    int op, in0, n_in, out0, n_out, i[3], at_data, at_index, n_indices, mode;
+    float x;
+    uint64_t key;
+} item;
+/* list: 0 of a node, else a number; lists of one number have as many rows. */
+typedef struct value { fold_shape shape; float bound; int item, uses, is_param, keep, list, rows; } value;
 typedef struct graph {
-    int n_items, n_values, n_operands, n_data, root, n_losses, interleaved, full;
+    int n_items, n_values, n_operands, n_data, n_indices, root, n_losses, interleaved, full;
     int cut;                 /* items that may be recorded, and run, before the others */
     int losses[MAX_SAMPLES]; /* scalars besides the root */
     item items[MAX_ITEMS];
     value values[MAX_VALUES];
     int operands[MAX_OPERANDS];
     float data[MAX_DATA];
+    int indices[MAX_INDICES];
 } graph;
 
 /* -- playing an item ---------------------------------------------------------------------------------- */
@@ -124,6 +149,10 @@ static int size_of(fold_shape s)
     return n;
 }
 
+/* Rows of a value: 1 of a node. */
+static int rows_of(const value *v) { return v->list ? v->rows : 1; }
+static int is_call(int op) { return op == OP_call || op == OP_call_list || op == OP_call_lists; }
+
 /* Ops with attributes have them under names of their own, so that `statement` reads like the program it
  * prints. */
 static void play_item(fold_ctx *f, const net *n, const graph *g, const item *t, const fold_node *in,
@@ -131,7 +160,7 @@ static void play_item(fold_ctx *f, const net *n, const graph *g, const item *t, 
 {
     static const fold_param none = { 0, 0 };
     const int i0 = t->i[0], i1 = t->i[1], i2 = t->i[2], outs = t->n_out, count = t->n_in,
-              at = t->op == OP_call || t->op == OP_call_list ? i0 : 0;
+              at = is_call(t->op) ? i0 : 0, rows = g->values[t->out0].rows;
     const fold_shape shape = g->values[t->out0].shape;
     const int size = shape.dim[0], fixed = cells[at].d.n_in,
               elements = cells[at].d.n_list ? (count - fixed) / cells[at].d.n_list : 0;
@@ -139,6 +168,7 @@ static void play_item(fold_ctx *f, const net *n, const graph *g, const item *t, 
     const fold_cell cell = n->cell[at];
     const fold_recurrent *layer = &n->recurrent[i0 < 0 ? 0 : i0 % RECURRENT];
     const float *data = g->data + t->at_data, x = t->x;
+    const int *index = g->indices + t->at_index;
     const uint64_t key = t->key;
     switch (t->op) {
 #define CASE(name, ...) \
@@ -152,9 +182,11 @@ static void play_item(fold_ctx *f, const net *n, const graph *g, const item *t, 
 
 /* Two streams of random numbers per sample: samples that share the first have one structure (so that there
    is something to batch), but for list lengths and sizes of trees, which come from the second. */
+enum { BASE_LISTS = 3 };
 typedef struct sample {
     check_random structure, data;
     int own[MAX_OWN], n, steps;
+    int lists[BASE_LISTS]; /* numbers of lists whose rows were drawn for the sample; the first has some */
 } sample;
 typedef struct gen {
     graph *to;
@@ -162,7 +194,12 @@ typedef struct gen {
     check_random random;                          /* of the whole recording */
     int n_samples, globals[4], sharing, crossing; /* share values with all samples, use other samples' */
     item *last;
+    int lists;                                    /* which lists may be operands of what grows */
+    int made;                                     /* the list that outputs of the last item are, or 0 */
+    int n_lists, list_rows[MAX_VALUES], list_least[MAX_VALUES]; /* by number; least: whatever the data */
 } gen;
+/* No lists; one of any number, which then is the only one. */
+enum { NODES = -1, ANY_LIST = 0 };
 
 static int below(gen *g, int n) { return random_below(&g->s->structure, n); }
 static int data_below(gen *g, int n) { return random_below(&g->s->data, n); }
@@ -180,6 +217,8 @@ static int add_output(gen *g, fold_shape shape, float bound)
     memset(v, 0, sizeof *v);
     v->shape = shape;
     v->bound = bound;
+    v->list = g->made;
+    v->rows = g->made ? g->list_rows[g->made] : -1;
     v->item = p->n_items - 1;
     g->last->n_out++;
     if (g->s->n < MAX_OWN)
@@ -198,9 +237,11 @@ static item *add_item(gen *g, int op, int n, const int *in)
     t->n_in = n;
     t->out0 = p->n_values;
     t->i[1] = -1;
+    g->made = 0;
     for (int i = 0; i < n; i++) {
         p->operands[p->n_operands++] = in[i];
         p->values[in[i]].uses++;
+        g->made = p->values[in[i]].list ? p->values[in[i]].list : g->made;
     }
     p->full |= p->n_items > MAX_ITEMS / 2 || p->n_operands > MAX_OPERANDS / 2;
     return g->last = t;
@@ -209,6 +250,13 @@ static item *add_item(gen *g, int op, int n, const int *in)
 static int emit(gen *g, int op, fold_shape shape, float bound, int n, const int *in)
 {
     add_item(g, op, n, in);
+    return add_output(g, shape, bound);
+}
+/* The same, where the result is no list of the operands' rows: another list, or a node (0). */
+static int emit_as(gen *g, int op, int list, fold_shape shape, float bound, int n, const int *in)
+{
+    add_item(g, op, n, in);
+    g->made = list;
     return add_output(g, shape, bound);
 }
 static int emit_with(gen *g, int op, fold_shape shape, float bound, int v, int i0, float x)
@@ -231,12 +279,59 @@ static void add_data(gen *g, int n)
     p->full |= p->n_data > MAX_DATA / 2;
 }
 
+static int new_list(gen *g, int rows, int least)
+{
+    g->to->full |= g->n_lists > MAX_VALUES / 2;
+    g->list_rows[++g->n_lists] = rows;
+    g->list_least[g->n_lists] = least;
+    return g->n_lists;
+}
+static int list_of(const gen *g, int v) { return g->to->values[v].list; }
+static int may_have(const gen *g, int v) /* the value as an operand of what grows */
+{
+    return !list_of(g, v) || g->lists == ANY_LIST || g->lists == list_of(g, v);
+}
+static int take_operand(gen *g, int v)
+{
+    if (list_of(g, v))
+        g->lists = list_of(g, v);
+    return v;
+}
+
+static void add_indices(gen *g, int n, int end)
+{
+    graph *p = g->to;
+    g->last->at_index = p->n_indices;
+    g->last->n_indices = n;
+    for (int i = 0; i < n; i++)
+        p->indices[p->n_indices++] = data_below(g, end);
+    p->full |= p->n_indices > MAX_INDICES / 2;
+}
+
+static int list_source(gen *g, fold_shape shape, int list)
+{
+    const int rows = g->list_rows[list], way = below(g, 4);
+    if (way < 2 && same_shape(shape, fold_shape1(hidden))) {
+        const int y = emit_as(g, OP_list_lookup, list, shape, 0.3f, 0, NULL);
+        g->last->i[0] = TIED;
+        add_indices(g, rows, TIED_ROWS);
+        return take_operand(g, y);
+    }
+    const int y = emit_as(g, way % 2 ? OP_list_input : OP_list_input_ref, list, shape, 1, 0, NULL);
+    add_data(g, rows * size_of(shape));
+    return take_operand(g, y);
+}
+
 static int source(gen *g, fold_shape shape)
 {
-    static const int table[][2] = { { TABLE, 40 }, { CUBES, 6 }, { SCALARS, 9 }, { TIED, 30 } };
+    static const int table[][2] = { { TABLE, 40 }, { CUBES, 6 }, { SCALARS, 9 }, { TABLE, 40 } };
     const fold_shape row[4] = { fold_shape1(hidden), fold_shape2(3, hidden), fold_shape1(1),
                                 fold_shape1(hidden) };
     int op = OP_input_shaped;
+    if (g->lists > 0 && below(g, 2))
+        return list_source(g, shape, g->lists);
+    if (g->lists == ANY_LIST && !below(g, 5))
+        return list_source(g, shape, g->s->lists[below(g, BASE_LISTS)]);
     for (int i = below(g, 4), end = i + 4; i < end; i++) {
         if (!same_shape(shape, row[i % 4]) || !below(g, 3))
             continue;
@@ -269,7 +364,7 @@ static int use(gen *g, int param)
 
 /* Some value: mostly a recent one, or one of the sample's first (many consumers), a shared one, or another
    sample's where the recording crosses samples. */
-static int any(gen *g, check_random *r)
+static int any_of_all(gen *g, check_random *r)
 {
     const sample *s = g->s;
     const int way = random_below(r, 100);
@@ -288,6 +383,17 @@ static int any(gen *g, check_random *r)
     return s->own[random_below(r, s->n)];
 }
 
+static int any(gen *g, check_random *r) /* that may be an operand */
+{
+    for (int i = 0; i < 6; i++) {
+        const int v = any_of_all(g, r);
+        if (may_have(g, v))
+            return v;
+    }
+    return source(g, fold_shape1(hidden));
+}
+static int some_operand(gen *g) { return take_operand(g, any(g, &g->s->structure)); }
+
 static int soft(gen *g, int v, float limit) /* v, squashed when it may exceed the limit */
 {
     return bound_of(g, v) <= limit ? v : emit(g, OP_tanh, shape_of(g, v), 1, 1, &v);
@@ -302,7 +408,7 @@ static int of_shape_by(gen *g, fold_shape shape, check_random *r)
     for (int i = 0; i < 8; i++) {
         const int v = any(g, r);
         if (same_shape(shape_of(g, v), shape))
-            return soft(g, v, 4);
+            return soft(g, take_operand(g, v), 4);
     }
     return source(g, shape);
 }
@@ -325,7 +431,7 @@ static int list_length(gen *g, int least)
 
 static void grow_unary(gen *g, int op)
 {
-    int v = any(g, &g->s->structure);
+    int v = some_operand(g);
     v = unary_bound[op].limit > 0 ? soft(g, v, unary_bound[op].limit) : positive(g, v);
     emit(g, op, shape_of(g, v), unary_bound[op].factor * bound_of(g, v) + unary_bound[op].term, 1, &v);
 }
@@ -334,7 +440,7 @@ static void grow_unary(gen *g, int op)
 static void grow_binary(gen *g, int op)
 {
     int in[2];
-    in[0] = soft(g, any(g, &g->s->structure), 4);
+    in[0] = soft(g, some_operand(g), 4);
     const fold_shape shape = shape_of(g, in[0]);
     const fold_shape last = fold_shape1(shape.dim[shape.rank - 1]);
     fold_shape column = shape; /* an axis of 1 repeats */
@@ -482,6 +588,7 @@ static void grow_windows(gen *g, int op)
 
 static void grow_list(gen *g, int op)
 {
+    g->lists = NODES;
     const fold_shape shape = shape_of(g, any(g, &g->s->structure));
     const int attend = op == OP_attend_n || op == OP_attend_n_shaped;
     const int shaped = op == OP_sum_n_shaped || op == OP_attend_n_shaped;
@@ -496,7 +603,7 @@ static void grow_list(gen *g, int op)
 static void grow_concat(gen *g, int op)
 {
     int in[5];
-    in[0] = soft(g, any(g, &g->s->structure), 4);
+    in[0] = soft(g, some_operand(g), 4);
     fold_shape shape = shape_of(g, in[0]);
     const int n = op == OP_concat2 ? 2 : 1 + below(g, 5), axis = op == OP_concat2 ? 0 : below(g, shape.rank);
     for (int i = 1; i < n; i++) {
@@ -512,7 +619,7 @@ static void grow_concat(gen *g, int op)
 static void grow_stack(gen *g)
 {
     int in[4], list = 1 + below(g, 4);
-    in[0] = soft(g, any(g, &g->s->structure), 4);
+    in[0] = soft(g, some_operand(g), 4);
     fold_shape shape = shape_of(g, in[0]);
     if (shape.rank > 2 || size_of(shape) > 50)
         return;
@@ -526,7 +633,7 @@ static void grow_stack(gen *g)
 
 static void grow_unstack(gen *g)
 {
-    const int v = any(g, &g->s->structure);
+    const int v = some_operand(g);
     fold_shape shape = shape_of(g, v);
     const int parts = shape.dim[0];
     if (parts > 8)
@@ -545,7 +652,7 @@ static void grow_unstack(gen *g)
 /* Windows and copies of parts; windows of parameters are parameters. */
 static void grow_part(gen *g, int op)
 {
-    const int v = any(g, &g->s->structure);
+    const int v = some_operand(g);
     fold_shape s = shape_of(g, v);
     const float bound = bound_of(g, v);
     int axis = below(g, s.rank), parts = 2 + below(g, 4), y;
@@ -589,15 +696,20 @@ static void grow_call(gen *g, int list)
     int c = below(g, CELLS), in[64], n = 0;
     while (!cells[c].d.n_list != !list)
         c = (c + 1) % CELLS;
+    g->lists = list ? NODES : g->lists;
     for (; n < cells[c].d.n_in; n++)
         in[n] = soft(g, of_shape(g, cells[c].d.in[n]), 3);
     const int count = list ? list_length(g, c == LIST_MAX ? 1 : 0) : 0, width = cells[c].d.n_list;
     for (int k = 0; k < width; k++)
         fill_list(g, cells[c].d.list[k], count, in + n + k, width);
-    emit(g, list ? OP_call_list : OP_call, cells[c].out[0], cells[c].bound, n + count * width, in);
+    add_item(g, list ? OP_call_list : OP_call, n + count * width, in);
     g->last->i[0] = c;
-    for (int i = 1; i < cells[c].d.n_out; i++)
+    for (int i = 0; i < cells[c].d.n_out; i++) { /* what depends on no list is none */
+        g->made = 0;
+        for (int k = 0; k < n && !list; k++)
+            g->made = cells[c].needs[i] >> k & 1 && list_of(g, in[k]) ? list_of(g, in[k]) : g->made;
         add_output(g, cells[c].out[i], cells[c].bound);
+    }
 }
 
 /* A state is the value h; c is the next value. */
@@ -630,13 +742,20 @@ static void grow_unroll(gen *g, int op)
     int in[8];
     for (int i = 0; i < length; i++)
         in[i] = of_shape_by(g, fold_shape1(hidden), &g->s->data);
-    emit(g, op, shape, 1, length, in);
+    add_item(g, op, length, in);
+    const int reverse = below(g, 2), list = g->made;
     g->last->i[0] = kind;
-    g->last->i[1] = below(g, 2);
-    for (int i = 1; i < length; i++)
+    g->last->i[1] = reverse;
+    for (int i = 0; i < length; i++) { /* an output is a list from the first one among the inputs on */
+        int seen = stacked && list;
+        for (int k = reverse ? i : 0; k < (reverse ? length : i + 1); k++)
+            seen |= list_of(g, in[k]) != 0;
+        g->made = seen ? list : 0;
         add_output(g, shape, 1);
+    }
     if (stacked)
         return;
+    g->made = list;
     add_output(g, shape, 1);
     if (kind == LSTM)
         add_output(g, shape, (float)length);
@@ -660,6 +779,7 @@ static void grow_bush(gen *g) /* nodes with any number of children */
 {
     int h[8], parent[8];
     const int n = 1 + data_below(g, 8);
+    g->lists = NODES; /* children are elements of a list */
     for (int i = 0; i < n; i++)
         parent[i] = i ? data_below(g, i) : -1;
     for (int i = n - 1; i >= 0; i--) {
@@ -683,9 +803,168 @@ static void grow_dense(gen *g, int op)
     emit_with(g, op, fold_shape1(hidden), 20, x, below(g, 5), 0);
 }
 
+/* A list of a shape: of one number, or of any (ANY_LIST). */
+static int some_list(gen *g, fold_shape shape, int list)
+{
+    g->lists = list;
+    for (int i = 0; i < 12; i++) {
+        const int v = any(g, &g->s->structure);
+        if (list_of(g, v) && same_shape(shape_of(g, v), shape))
+            return soft(g, take_operand(g, v), 4);
+    }
+    return list_source(g, shape, list == ANY_LIST ? g->s->lists[below(g, BASE_LISTS)] : list);
+}
+
+/* A shape of rows: that of a list that is there, or another. */
+static fold_shape row_shape(gen *g)
+{
+    const fold_shape shape[3] = { fold_shape1(hidden), fold_shape2(3, hidden), fold_shape1(1) };
+    const int way = below(g, 6);
+    g->lists = ANY_LIST;
+    const fold_shape found = shape_of(g, any(g, &g->s->structure));
+    return way < 3 ? shape[way] : found;
+}
+
+/* Lists and nodes end to end; x is the first of them. */
+static int join(gen *g, int x, int more)
+{
+    const fold_shape shape = shape_of(g, x);
+    int in[4] = { x, 0, 0, 0 }, n = 1, rows = list_of(g, x) ? rows_of(&g->to->values[x]) : 1;
+    float bound = bound_of(g, x);
+    for (; n <= more; n++) {
+        g->lists = n == more ? NODES : ANY_LIST;
+        in[n] = of_shape(g, shape);
+        rows += rows_of(&g->to->values[in[n]]);
+        bound = bound_of(g, in[n]) > bound ? bound_of(g, in[n]) : bound;
+    }
+    if (rows > MAX_JOINED)
+        return list_source(g, shape, g->s->lists[0]);
+    return emit_as(g, OP_list_join, new_list(g, rows, 1), shape, bound, n, in);
+}
+static int not_empty(gen *g, int x) { return g->list_least[list_of(g, x)] ? x : join(g, x, 1); }
+
+static void grow_list_of_nodes(gen *g)
+{
+    const fold_shape shape = row_shape(g);
+    int in[8];
+    const int n = 1 + data_below(g, 5);
+    g->lists = NODES;
+    fill_list(g, shape, n, in, 1);
+    emit_as(g, OP_list, new_list(g, n, 1), shape, 4, n, in);
+}
+
+static void grow_at_or_take(gen *g, int op, int x)
+{
+    if (op == OP_list_at) {
+        x = not_empty(g, x);
+        emit_as(g, op, 0, shape_of(g, x), bound_of(g, x), 1, &x);
+        g->last->i[0] = data_below(g, g->to->values[x].rows);
+        return;
+    }
+    const int rows = g->to->values[x].rows, n = rows ? data_below(g, 8) : 0;
+    emit_as(g, op, new_list(g, n, 0), shape_of(g, x), bound_of(g, x), 1, &x);
+    add_indices(g, n, rows);
+}
+
+static void grow_rows_reduced(gen *g, int op, int x)
+{
+    int in[2] = { op == OP_list_max ? not_empty(g, x) : x, 0 };
+    const float rows = op == OP_list_sum ? (float)g->to->values[x].rows + 1 : 1;
+    if (op != OP_list_attend) {
+        emit_as(g, op, 0, shape_of(g, in[0]), bound_of(g, in[0]) * rows, 1, in);
+        return;
+    }
+    in[1] = x;
+    in[0] = some_list(g, fold_shape1(1), list_of(g, x));
+    emit_as(g, op, 0, shape_of(g, x), bound_of(g, x), 2, in);
+}
+
+static void grow_to(gen *g, int op, int x)
+{
+    const int attend = op == OP_list_attend_to, rows = g->to->values[x].rows, n = (rows > 0) + data_below(g, 6);
+    int in[2] = { attend ? some_list(g, fold_shape1(1), list_of(g, x)) : x, x };
+    const float factor = op == OP_list_sum_to ? (float)rows + 1 : 1;
+    emit_as(g, op, new_list(g, n, 0), shape_of(g, x), bound_of(g, x) * factor, 1 + attend, in);
+    add_indices(g, rows, n);
+}
+
+static void grow_attention(gen *g)
+{
+    const int heads = 1 + below(g, 2), narrow = heads == 1 && below(g, 2), self = !below(g, 3);
+    int in[3];
+    in[1] = some_list(g, fold_shape1(hidden), ANY_LIST);
+    in[2] = some_list(g, fold_shape1(narrow ? piece : hidden), list_of(g, in[1]));
+    g->lists = below(g, 2) ? ANY_LIST : NODES;
+    in[0] = self ? in[1] : of_shape(g, fold_shape1(hidden));
+    emit_as(g, OP_list_attention, list_of(g, in[0]), shape_of(g, in[2]), bound_of(g, in[2]), 3, in);
+    g->last->i[0] = heads;
+    g->last->i[1] = below(g, 2);
+}
+
+static void grow_row_indexed(gen *g, int op, int x)
+{
+    const int size = size_of(shape_of(g, x));
+    if (op == OP_list_softmax_xent && shape_of(g, x).rank > 1)
+        return;
+    x = soft(g, x, 9);
+    emit(g, op, fold_shape1(1), 20.0f * (float)size, 1, &x);
+    add_indices(g, g->to->values[x].rows, size);
+}
+
+/* A cell's list as whole lists. */
+static void grow_call_lists(gen *g)
+{
+    int c = below(g, CELLS), in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], n = 0;
+    while (!cells[c].d.n_list)
+        c = (c + 1) % CELLS;
+    g->lists = NODES;
+    for (; n < cells[c].d.n_in; n++)
+        in[n] = soft(g, of_shape(g, cells[c].d.in[n]), 3);
+    for (int k = 0; k < cells[c].d.n_list; k++) {
+        in[n] = some_list(g, cells[c].d.list[k], k ? list_of(g, in[n - 1]) : ANY_LIST);
+        in[n] = c == LIST_MAX ? not_empty(g, in[n]) : in[n];
+        n++;
+    }
+    for (int i = 0; i < cells[c].d.n_out; i++)
+        if (i) add_output(g, cells[c].out[i], cells[c].bound);
+        else emit_as(g, OP_call_lists, 0, cells[c].out[0], cells[c].bound, n, in);
+    g->last->i[0] = c;
+}
+
+static void grow_lists(gen *g, int op)
+{
+    const int x = op == OP_list || op == OP_list_attention || op == OP_call_lists
+                      ? 0 : some_list(g, row_shape(g), ANY_LIST);
+    switch (op) {
+    case OP_list: grow_list_of_nodes(g); break;
+    case OP_list_join: join(g, x, 1 + below(g, 3)); break;
+    case OP_list_at:
+    case OP_list_take: grow_at_or_take(g, op, x); break;
+    case OP_list_sum:
+    case OP_list_mean:
+    case OP_list_max:
+    case OP_list_attend: grow_rows_reduced(g, op, x); break;
+    case OP_list_sum_to:
+    case OP_list_mean_to:
+    case OP_list_max_to:
+    case OP_list_attend_to: grow_to(g, op, x); break;
+    case OP_list_attention: grow_attention(g); break;
+    case OP_list_pick:
+    case OP_list_softmax_xent: grow_row_indexed(g, op, x); break;
+    case OP_call_lists: grow_call_lists(g); break;
+    default: break; /* sources appear where they are needed */
+    }
+}
+
 static void grow(gen *g)
 {
-    const int op = below(g, OPS), v = any(g, &g->s->structure);
+    const int op = below(g, OPS);
+    if (op >= OP_list_input) {
+        grow_lists(g, op);
+        return;
+    }
+    g->lists = below(g, 2) ? ANY_LIST : NODES;
+    const int v = some_operand(g);
     const fold_shape s = shape_of(g, v);
     int in[3] = { v, 0, 0 };
     if (op < OP_add) {
@@ -774,21 +1053,31 @@ static void grow(gen *g)
     }
 }
 
+static int rows_to_one(gen *g, int v)
+{
+    const int op = below(g, 2) ? OP_list_sum : OP_list_mean;
+    return emit_as(g, op, 0, shape_of(g, v), bound_of(g, v) * ((float)g->to->values[v].rows + 1), 1, &v);
+}
+
 /* One scalar that depends on v. */
 static int to_scalar(gen *g, int v)
 {
     static const int ways[] = { OP_sum, OP_mean, OP_amax,         OP_dot,   OP_squared_error, OP_huber,
                                 OP_bce, OP_pick, OP_softmax_xent, OP_hinge, OP_softmax_kl };
-    const int way = ways[below(g, shape_of(g, v).rank == 1 ? 11 : 8)];
+    const int way = ways[below(g, shape_of(g, v).rank == 1 ? 11 : 8)], first = below(g, 2);
+    if (list_of(g, v) && first)
+        v = rows_to_one(g, v);
+    g->lists = list_of(g, v) ? list_of(g, v) : NODES;
     switch (way) {
     case OP_sum:
     case OP_mean:
-    case OP_amax: return grow_reduce(g, way, v, FOLD_ALL);
+    case OP_amax: v = grow_reduce(g, way, v, FOLD_ALL); break;
     case OP_pick:
     case OP_softmax_xent:
-    case OP_hinge: return grow_indexed(g, way, v);
-    default: return grow_pair(g, way, v);
+    case OP_hinge: v = grow_indexed(g, way, v); break;
+    default: v = grow_pair(g, way, v);
     }
+    return list_of(g, v) ? rows_to_one(g, v) : v;
 }
 
 /* A sample's loss: most values that nothing uses yet, each made a scalar, summed or averaged. */
@@ -801,6 +1090,7 @@ static int sample_loss(gen *g)
     for (int i = 0; i < n; i++)
         if (bound_of(g, list[i]) > 20)
             list[i] = soft(g, list[i], 20);
+    g->lists = NODES;
     if (!n)
         list[n++] = source(g, fold_shape1(1));
     const int y = emit(g, below(g, 2) ? OP_sum_n : OP_mean_n, fold_shape1(1), 20.0f * (float)n, n, list);
@@ -813,6 +1103,7 @@ static int total_loss(gen *g, int *loss, int n)
 {
     const fold_shape one = fold_shape1(1);
     const int way = data_below(g, 6);
+    g->lists = NODES;
     int in[2 * MAX_SAMPLES], root;
     for (int i = 0; i < n; i++) {
         if (way == 2 || way == 3)
@@ -850,6 +1141,7 @@ static void add_globals(gen *g)
 {
     const fold_shape shape[4] = { fold_shape1(hidden), fold_shape2(3, hidden), fold_shape1(1),
                                   fold_shape1(hidden) };
+    g->lists = NODES;
     for (int i = 0; i < 4; i++) {
         int x = use(g, i == 1 ? MATRIX : GAIN);
         x = i % 3 ? source(g, shape[i]) : emit(g, OP_tanh, shape[i], 1, 1, &x);
@@ -896,6 +1188,8 @@ static void start_samples(gen *g, const limits *l, check_random *r)
         s->structure.state = l->structure * 977 + (uint64_t)i % (uint64_t)templates * 7919;
         s->data.state = l->data * 31337 + (uint64_t)i * 104729;
         s->steps = l->steps;
+        for (int k = 0; k < BASE_LISTS; k++)
+            s->lists[k] = new_list(g, !k + random_below(&s->data, 6), !k);
     }
 }
 
@@ -903,8 +1197,9 @@ static void graph_make(gen *g, graph *p, const limits *l)
 {
     int loss[MAX_SAMPLES], left, done = 0;
     check_random r = { l->structure * 0x9e3779b97f4a7c15u };
-    p->n_items = p->n_values = p->n_operands = p->n_data = p->full = p->n_losses = p->cut = 0;
+    p->n_items = p->n_values = p->n_operands = p->n_data = p->n_indices = p->full = p->n_losses = p->cut = 0;
     g->to = p;
+    g->n_lists = 0;
     start_samples(g, l, &r);
     g->random = r;
     g->s = &g->samples[0];

@@ -33,7 +33,7 @@ static fold_node takes(play *p)
     y[2] = see(p, fold_list_take(f, x, index, 0));
     for (int i = 0; i < 9; i++) index[i] = 0;
     y[3] = n ? see(p, fold_list_take(f, fold_slice(f, x, 0, 1, 3), index, 9)) : x; /* one row of a window, nine times */
-    y[4] = fold_mul(f, fold_list_take(f, fold_gelu(f, y[1]), index, some_indices(p, index, 3, n)), some_node(p));
+    y[4] = fold_mul(f, fold_list_take(f, y[1], index, some_indices(p, index, 3, n)), some_node(p));
     y[5] = fold_gelu(f, x);
     return totals(p, y, 6);
 }
@@ -149,7 +149,7 @@ typedef struct problem {
 
 static const problem problems[] = {
     { TAKE, 9, 5, 14, RANDOM }, { TAKE, 9, 5, 9, REVERSED }, { TAKE, 4, 17, 40, REPEATED }, { TAKE, 9, 5, 0, RANDOM },
-    { TAKE, 1, 1, 33, FIRST_ONLY }, { TAKE, 300, 20, 400, RANDOM },
+    { TAKE, 0, 3, 0, RANDOM }, { TAKE, 1, 1, 33, FIRST_ONLY }, { TAKE, 300, 20, 400, RANDOM },
     { SUM_TO, 9, 5, 4, RANDOM }, { SUM_TO, 9, 5, 30, REVERSED }, { SUM_TO, 0, 5, 3, RANDOM }, { SUM_TO, 40, 16, 1, FIRST_ONLY },
     { SUM_TO, 300, 7, 20, RANDOM }, { SUM_TO, 0, 5, 0, RANDOM },
     { MEAN_TO, 9, 5, 4, RANDOM }, { MEAN_TO, 50, 3, 70, REPEATED }, { MEAN_TO, 0, 5, 3, RANDOM }, { MEAN_TO, 300, 1, 2, RANDOM },

@@ -504,8 +504,8 @@ static void item_words(words *w, const session *s, int graph, const item *t)
 {
     static const char *const names[3] = { "in[0]", "in[1]", "in[2]" };
     const struct graph *g = &s->graph[graph];
-    const int i0 = t->i[0], i1 = t->i[1], is_call = t->op == OP_call || t->op == OP_call_list;
-    const int fixed = is_call ? cells[i0].d.n_in : 0, n_list = is_call ? cells[i0].d.n_list : 0;
+    const int i0 = t->i[0], i1 = t->i[1], calls = is_call(t->op);
+    const int fixed = calls ? cells[i0].d.n_in : 0, n_list = calls ? cells[i0].d.n_list : 0;
     const char *code = op_code[t->op];
     char shape[120];
     w->n = 0;
@@ -531,13 +531,24 @@ static void item_words(words *w, const session *s, int graph, const item *t)
         add_word(w, "b", "none");
     else
         add_word(w, "b", "n->param[%s]", param_text[i1 % PARAMS]);
-    if (is_call)
+    if (calls)
         add_word(w, "cell", "n->cell[%s]", cell_text[i0]);
     if (has_word(code, "layer", 0))
         add_word(w, "layer", "&n->recurrent[%s]", layer_text[i0]);
     add_word(w, "size", "%d", t->n_out ? g->values[t->out0].shape.dim[0] : 0);
     print_shape(shape, sizeof shape, g->values[t->out0].shape);
     add_word(w, "shape", "%s", shape);
+    add_word(w, "rows", "%d", g->values[t->out0].rows);
+}
+
+/* How many floats of data an item has; one that nothing reads for a list without rows. */
+static int data_of(const graph *g, const item *t)
+{
+    const char *code = op_code[t->op];
+    const value *v = &g->values[t->out0];
+    if (!has_word(code, "data", 0) && !has_word(code, "data", 1))
+        return 0;
+    return v->list && !v->rows ? 1 : rows_of(v) * size_of(v->shape);
 }
 
 static void print_item(const session *s, int graph, const item *t)
@@ -545,21 +556,21 @@ static void print_item(const session *s, int graph, const item *t)
     static words w;
     const struct graph *g = &s->graph[graph];
     const char *code = op_code[t->op];
-    const int block = has_word(code, "in", 0),
-              data = t->mode == MADE && (has_word(code, "data", 0) || has_word(code, "data", 1));
+    const int block = has_word(code, "in", 0), data = t->mode == MADE ? data_of(g, t) : 0,
+              index = t->mode == MADE && has_word(code, "index", 0);
     fprintf(print_to, "    ");
     if (t->mode == STUBBED) {
         char shape[120];
         for (int i = 0; i < t->n_out; i++) {
             print_shape(shape, sizeof shape, g->values[t->out0 + i].shape);
-            fprintf(print_to, "v[%d] = stub(f, %s);%s", left[graph].number[t->out0 + i], shape,
-                    i + 1 < t->n_out ? " " : "");
+            fprintf(print_to, "v[%d] = stub(f, %s, %d);%s", left[graph].number[t->out0 + i], shape,
+                    g->values[t->out0 + i].rows, i + 1 < t->n_out ? " " : "");
         }
         fprintf(print_to, "\n");
         return;
     }
     item_words(&w, s, graph, t);
-    if (block || data)
+    if (block || data || index)
         fprintf(print_to, "{ ");
     if (block)
         fprintf(print_to, "const fold_node in[] = { ");
@@ -570,15 +581,21 @@ static void print_item(const session *s, int graph, const item *t)
         fprintf(print_to, "%s }; ", t->n_in ? "" : "{ 0, 0 }");
     if (data)
         fprintf(print_to, "static const float data[] = { ");
-    for (int i = 0; data && i < size_of(g->values[t->out0].shape); i++) {
+    for (int i = 0; i < data; i++) {
         if (i)
             fprintf(print_to, ", ");
         print_float(print_to, g->data[t->at_data + i]);
     }
     if (data)
         fprintf(print_to, " }; ");
+    if (index)
+        fprintf(print_to, "static const int index[] = { %s", t->n_indices ? "" : "0");
+    for (int i = 0; i < t->n_indices && index; i++)
+        fprintf(print_to, "%s%d", i ? ", " : "", g->indices[t->at_index + i]);
+    if (index)
+        fprintf(print_to, " }; ");
     print_code(print_to, code, &w);
-    fprintf(print_to, ";%s\n", block || data ? " }" : "");
+    fprintf(print_to, ";%s\n", block || data || index ? " }" : "");
 }
 
 /* The fault that the test of shrinking looks for: after a step of Adagrad batched contexts scale by a little
@@ -609,7 +626,7 @@ static void play_items(fold_ctx *f, const net *n, const session *s, int graph, i
             continue;
         }
         for (int i = 0; i < t->n_out && t->mode == STUBBED; i++)
-            v[t->out0 + i] = stub(f, g->values[t->out0 + i].shape);
+            v[t->out0 + i] = stub(f, g->values[t->out0 + i].shape, g->values[t->out0 + i].rows);
         if (t->mode == STUBBED)
             continue;
         for (int i = 0; i < t->n_in; i++)
@@ -1249,6 +1266,10 @@ static int stub_items(session *s, int at, int n)
     }
     return changed;
 }
+static int same_kind(const graph *g, int a, int b)
+{
+    return same_shape(g->values[a].shape, g->values[b].shape) && g->values[a].list == g->values[b].list;
+}
 static int bypass_items(session *s, int at, int n)
 {
     graph *g = graph_of_item(s, &at);
@@ -1256,7 +1277,7 @@ static int bypass_items(session *s, int at, int n)
     if (n > 1 || t->mode != MADE || t->n_out != 1)
         return 0;
     for (int i = 0; i < t->n_in; i++) {
-        if (!same_shape(g->values[g->operands[t->in0 + i]].shape, g->values[t->out0].shape))
+        if (!same_kind(g, g->operands[t->in0 + i], t->out0))
             continue;
         t->mode = ALIAS + i;
         g->values[t->out0].keep = 0;
@@ -1284,8 +1305,7 @@ static int same_operand(session *s, int at, int n)
     if (n > 1 || t->mode != MADE)
         return 0;
     for (int o = t->in0; o < at; o++) {
-        if (g->operands[o] == g->operands[at] ||
-            !same_shape(g->values[g->operands[o]].shape, g->values[g->operands[at]].shape))
+        if (g->operands[o] == g->operands[at] || !same_kind(g, g->operands[o], g->operands[at]))
             continue;
         g->operands[at] = g->operands[o];
         return 1;
@@ -1335,13 +1355,56 @@ static int halve_list(session *s, int at, int n)
     return changed;
 }
 
-static int count_kept(const session *s)
+/* Two changes for each value. */
+static int count_values(const session *s)
 {
     int n = 0;
     for (int i = 0; i < s->n_graphs; i++)
         n += s->graph[i].n_values;
     return 2 * n;
 }
+
+/* Rows of lists: all lists of one number have half of theirs, or one less; what is made of them follows. */
+static void set_rows(graph *g, int list, int rows)
+{
+    for (int v = 0; v < g->n_values; v++)
+        if (g->values[v].list == list)
+            g->values[v].rows = rows;
+}
+static void follow_rows(graph *g, int list)
+{
+    for (int k = 0; k < g->n_items; k++) {
+        item *t = &g->items[k];
+        const value *in = t->n_in ? &g->values[g->operands[t->in0]] : NULL;
+        int rows = 0;
+        if (t->mode != MADE || !t->n_out)
+            continue;
+        if (t->op == OP_list && g->values[t->out0].list == list)
+            t->n_in = g->values[t->out0].rows;
+        for (int i = 0; i < t->n_in && t->op == OP_list_join; i++)
+            rows += rows_of(&g->values[g->operands[t->in0 + i]]);
+        if (t->op == OP_list_join)
+            set_rows(g, g->values[t->out0].list, rows);
+        if (t->op == OP_list_at && in->rows > 0 && t->i[0] >= in->rows)
+            t->i[0] = in->rows - 1;
+        for (int i = 0; i < t->n_indices && t->op == OP_list_take && in->rows > 0; i++)
+            g->indices[t->at_index + i] %= in->rows;
+    }
+}
+static int fewer_rows(session *s, int at, int n)
+{
+    int i = 0, v = at / 2;
+    while (v >= s->graph[i].n_values)
+        v -= s->graph[i++].n_values;
+    graph *g = &s->graph[i];
+    const int list = g->values[v].list, rows = g->values[v].rows;
+    if (n > 1 || !list || rows < (at % 2 ? 1 : 2))
+        return 0;
+    set_rows(g, list, at % 2 ? rows - 1 : rows / 2);
+    follow_rows(g, list);
+    return 1;
+}
+
 static int drop_kept(session *s, int at, int n)
 {
     int changed = 0;
@@ -1454,11 +1517,11 @@ static int plain_data(session *s, int at, int n)
 {
     graph *g = graph_of_item(s, &at);
     const item *t = &g->items[at];
+    const int size = data_of(g, t);
     int changed = 0;
-    if (n > 1 || t->mode != MADE ||
-        (!has_word(op_code[t->op], "data", 0) && !has_word(op_code[t->op], "data", 1)))
+    if (n > 1 || t->mode != MADE)
         return 0;
-    for (int i = 0; i < size_of(g->values[t->out0].shape); i++) {
+    for (int i = 0; i < size; i++) {
         changed |= g->data[t->at_data + i] < 1 || g->data[t->at_data + i] > 1;
         g->data[t->at_data + i] = 1;
     }
@@ -1468,7 +1531,7 @@ static int plain_data(session *s, int at, int n)
 static const shrinker shrinkers[] = {
     { "steps", count_steps, drop_steps },
     { "items", count_items, stub_items },
-    { "kept", count_kept, drop_kept },
+    { "kept", count_values, drop_kept },
     { "merged contexts", count_merges, merge_contexts },
     { "contexts", count_contexts, drop_context },
     { "settings", count_settings, plain_setting },
@@ -1476,6 +1539,7 @@ static const shrinker shrinkers[] = {
     { "halved lists", count_items, halve_list },
     { "lists", count_items, shorten_list },
     { "fronts of lists", count_items, shorten_front },
+    { "rows", count_values, fewer_rows },
     { "bypassed items", count_items, bypass_items },
     { "operands", count_operands, same_operand },
     { "details of steps", count_roots, plain_step },
