@@ -313,8 +313,9 @@ static int list_source(gen *g, fold_shape shape, int list)
     const int rows = g->list_rows[list], way = below(g, 4);
     if (way < 2 && same_shape(shape, fold_shape1(hidden))) {
         const int y = emit_as(g, OP_list_lookup, list, shape, 0.3f, 0, NULL);
-        g->last->i[0] = TIED;
-        add_indices(g, rows, TIED_ROWS);
+        const int tied = below(g, 2);
+        g->last->i[0] = tied ? TIED : TABLE;
+        add_indices(g, rows, tied ? TIED_ROWS : 40);
         return take_operand(g, y);
     }
     const int y = emit_as(g, way % 2 ? OP_list_input : OP_list_input_ref, list, shape, 1, 0, NULL);
@@ -324,7 +325,7 @@ static int list_source(gen *g, fold_shape shape, int list)
 
 static int source(gen *g, fold_shape shape)
 {
-    static const int table[][2] = { { TABLE, 40 }, { CUBES, 6 }, { SCALARS, 9 }, { TABLE, 40 } };
+    static const int table[][2] = { { TABLE, 40 }, { CUBES, 6 }, { SCALARS, 9 }, { TIED, TIED_ROWS } };
     const fold_shape row[4] = { fold_shape1(hidden), fold_shape2(3, hidden), fold_shape1(1),
                                 fold_shape1(hidden) };
     int op = OP_input_shaped;
