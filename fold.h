@@ -6722,16 +6722,13 @@ static const char *fold__infer_list(const fold_shape *in, int count, const int32
 static const char *fold__infer_attention(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
-    const int heads = attr[0];
     (void)count;
     if (in[0].rank != 1 || in[1].rank != 1 || in[2].rank != 1)
         return "rows must be vectors";
     if (in[0].dim[0] != in[1].dim[0])
         return "rows of q and k must have one length";
-    if (in[0].dim[0] % heads || in[2].dim[0] % heads)
-        return "the number of heads does not divide the rows";
     out[0] = in[2];
-    out[1] = fold_shape1(2 * heads);
+    out[1] = fold_shape1(2 * attr[0]);
     return NULL;
 }
 static const char *fold__infer_attend(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
@@ -10325,8 +10322,8 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
         const uint32_t rows = f->length[operand->source];
         if (first >= 0 && rows != made->list.elements) {
             fold__fail(f, FOLD_BAD_SHAPE,
-                       "%s: lists must have one length: input %d has %u rows, input %d has %u", who, first,
-                       (unsigned)made->list.elements, (int)input, (unsigned)rows);
+                       "%s: lists must have one length, and inputs %d and %d have %u and %u rows", who, first,
+                       (int)input, (unsigned)made->list.elements, (unsigned)rows);
             return 0;
         }
         first = first < 0 ? (int)input : first;
@@ -11779,10 +11776,12 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
     uint64_t rows = 0;
     if (fold__broken(f) || !fold__count_ok(f, count, "list_join"))
         return fold__null;
-    if (!x || !count) {
+    if (!count) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "list_join: nothing to join: fold_list_input makes an empty list");
         return fold__null;
     }
+    if (!x)
+        return fold__missing(f, "list_join");
     fold__clear_request(&request);
     memset(&list, 0, sizeof list);
     for (int i = 0; i < count; i++) {
@@ -11825,7 +11824,8 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
         return fold__null;
     const uint32_t source = operand.source, width = fold__row_size(f, source);
     if (i < 0 || (uint32_t)i >= f->length[source]) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "list_at: row %d of a list of %u", i, (unsigned)f->length[source]);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %u rows", i,
+                   (unsigned)f->length[source]);
         return fold__null;
     }
     const fold_shape shape = *fold__operand_shape(f, &operand);
@@ -11979,8 +11979,11 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                    (unsigned)keys, (unsigned)values);
         return fold__null;
     }
-    if (heads < 1) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d heads", who, heads);
+    const int width = (int)f->shapes[operand[0].shape].size,
+              value_width = (int)f->shapes[operand[2].shape].size;
+    if (heads < 1 || width % heads || value_width % heads) {
+        fold__fail(f, heads < 1 ? FOLD_BAD_ARGUMENT : FOLD_BAD_SHAPE,
+                   "%s: %d heads do not divide rows of %d and %d values", who, heads, width, value_width);
         return fold__null;
     }
     if (single && !fold__own_operand(f, &operand[0]))
@@ -11990,9 +11993,8 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
 }
 
 /* An op with an index into its input for every row. */
-static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, fold_node x, const int *index)
+static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, const char *who, fold_node x, const int *index)
 {
-    const char *who = fold__op_table[op].def.name;
     fold__operand operand;
     fold__request request;
     if (!fold__list_operand_of(f, x, who, &operand))
@@ -12016,15 +12018,15 @@ static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, fold_node x, const
 }
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index)
 {
-    return fold__list_indexed(f, FOLD__OP_pick, x, index);
+    return fold__list_indexed(f, FOLD__OP_pick, "list_pick", x, index);
 }
 FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label)
 {
-    return fold__list_indexed(f, FOLD__OP_softmax_xent, logits, label);
+    return fold__list_indexed(f, FOLD__OP_softmax_xent, "list_softmax_xent", logits, label);
 }
 FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label)
 {
-    return fold__list_indexed(f, FOLD__OP_hinge, scores, label);
+    return fold__list_indexed(f, FOLD__OP_hinge, "list_hinge", scores, label);
 }
 
 /* -- user ops -------------------------------------------------------------------------------- */
@@ -12265,12 +12267,12 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
     return 1;
 }
 
-static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node node, const fold_node *second)
+static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, const char *who, fold_node node,
+                                   const fold_node *second)
 {
     fold__operand operands[2];
     fold__list list;
     fold__request request;
-    const char *who = fold__op_table[op].def.name;
     if (!fold__operand_of(f, node, who, &operands[0]) ||
         (second && !fold__operand_of(f, *second, who, &operands[1])))
         return fold__null;
@@ -12294,19 +12296,19 @@ static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, fold_node node, con
 }
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_sum_n, value, NULL);
+    return fold__list_reduce(f, FOLD__OP_sum_n, "list_sum", value, NULL);
 }
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_mean_n, value, NULL);
+    return fold__list_reduce(f, FOLD__OP_mean_n, "list_mean", value, NULL);
 }
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_max_n, value, NULL);
+    return fold__list_reduce(f, FOLD__OP_max_n, "list_max", value, NULL);
 }
 FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_attend_n, score, &value);
+    return fold__list_reduce(f, FOLD__OP_attend_n, "list_attend", score, &value);
 }
 
 /* Makes every output a whole value of the body, each its own: copies those that are not. */
