@@ -9368,7 +9368,7 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     program.out = program.ref + program.n_refs;
     program.shape = f->op_shapes + sig->first_shape;
     program.value = f->values + sig->first_value;
-    program.n_draws = program.op->uses_dropout;
+    program.n_draws = 0; /* calls draw what their cell tells */
     return program;
 }
 
@@ -9974,6 +9974,26 @@ FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags
     return id;
 }
 
+/* How many list elements a request has, or rows of what it gives. */
+static uint32_t fold__elements_in(const fold__request *request)
+{
+    return request->n_list ? request->list->elements : request->rows;
+}
+
+/* Whether the lists that a request gives have as few values as a list can have. */
+static int fold__results_fit(fold_ctx *f, const fold__request *request, const fold__sig *sig)
+{
+    for (uint32_t output = 0; sig->out_lists >> output; output++) {
+        const uint32_t size = f->shapes[sig->out_shape[output]].size, rows = fold__elements_in(request);
+        if (!(sig->out_lists >> output & 1) || (uint64_t)rows * size < FOLD__WHOLE_LIST)
+            continue;
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: %u rows of %u values are more than a list can have",
+                   fold__request_name(f, request->op), (unsigned)rows, (unsigned)size);
+        return 0;
+    }
+    return 1;
+}
+
 /* Notes how many list elements a call has, and which of its outputs are lists of so many rows. */
 static void fold__set_length(fold_ctx *f, uint32_t id, uint32_t elements)
 {
@@ -10070,7 +10090,7 @@ static int fold__is_twin(const fold_ctx *f, uint32_t left, uint32_t right)
     if (f->sig[left] != f->sig[right] || f->node_data[left] != f->node_data[right] ||
         fold__kind_of(f, left) != fold__kind_of(f, right) || f->shape[left] != f->shape[right] ||
         fold__is_list(f, left) != fold__is_list(f, right) ||
-        f->first_edge[left + 1] - left_edge != count)
+        fold__rows_of(f, left) != fold__rows_of(f, right) || f->first_edge[left + 1] - left_edge != count)
         return 0;
     uint32_t differ = 0;
     for (uint32_t edge = 0; edge < count; edge++)
@@ -10127,7 +10147,7 @@ static void fold__fill_twins(fold_ctx *f, uint32_t size)
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         if (f->sig[id] && fold__node_sig(f, id)->tag_cell)
             continue;
-        if (f->sig[id] || fold__kind_of(f, id) == FOLD__LOOKUP)
+        if (f->sig[id] || (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__is_list(f, id)))
             fold__find_twin(f, id);
     }
 }
@@ -10267,10 +10287,14 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         f->n_edges = edges;
         return kinds & FOLD__KINDS_MARKER ? fold__record_elements(f, request) : fold__null;
     }
+    if ((request->n_list || request->form) && !fold__results_fit(f, request, &f->sigs[sig])) {
+        f->n_edges = edges;
+        return fold__null;
+    }
     const uint8_t flags = (uint8_t)(f->frame.tracing ? per_element : 0);
     const uint32_t id = fold__append_call(f, sig, flags, request->data);
     if (request->n_list || request->form)
-        fold__set_length(f, id, request->n_list ? request->list->elements : request->rows);
+        fold__set_length(f, id, fold__elements_in(request));
     const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
     if (twin)
         return fold__found_twin(f, id, twin);
@@ -10867,6 +10891,8 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     const fold__operand whole = operand[0];
     if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__SHARED))
         return count;
+    if (((f->kind[whole.source] ^ whole.kind) & FOLD__ELEM) && !f->frame.tracing)
+        return count; /* one row of a concatenated list */
     const fold__sig *sig = fold__node_sig(f, whole.source);
     if (sig->shared || sig->out_shape[0] != whole.shape || f->shapes[whole.shape].shape.rank != 1)
         return count;
@@ -11830,14 +11856,7 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
     }
     const fold_shape shape = *fold__operand_shape(f, &operand);
     operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
-    if (fold__kind_of(f, source) != FOLD__LOOKUP)
-        return fold__window(f, &operand, (uint32_t)i * width, &shape, 0);
-    if (!fold__room(f, 1, 0))
-        return fold__null;
-    operand.source =
-        fold__append(f, FOLD__LOOKUP, 0, 0, 0, f->shape[source],
-                     fold__lookup_data(fold__node_table(f, source), fold__table_row(f, source, (uint32_t)i)));
-    return fold__window(f, &operand, 0, &shape, 0);
+    return fold__window(f, &operand, (uint32_t)i * width, &shape, 0);
 }
 
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
@@ -12042,11 +12061,13 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
                     desc->n_in < -1 || desc->n_in > FOLD_MAX_IN || desc->n_out < 1 ||
                     desc->n_out > FOLD_MAX_OUT || desc->n_attr < 0 || desc->n_attr > 4 ||
                     (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1)) ||
-                    (desc->is_whole && (desc->is_list || desc->n_in == FOLD_MAX_IN)) || desc->scratch < 0;
+                    (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN)) ||
+                    desc->scratch < 0;
     if (bad) {
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
                          "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 to %d "
-                         "outputs (list ops 1), at most 4 attributes, no negative scratch",
+                         "outputs (list ops 1), at most 4 attributes, no negative scratch; is_whole goes with
+                         neither " "is_list nor one_row, and with 31 inputs at most",
                          desc && desc->name ? desc->name : "", FOLD_MAX_IN, FOLD_MAX_OUT);
         return none;
     }
@@ -12783,7 +12804,7 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
 {
     if (!cell->desc.n_list || !lists) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': %s", cell->name,
-                   lists ? "it takes no list" : "a pointer is NULL");
+                   cell->desc.n_list ? "a pointer is NULL" : "it takes no list");
         return 0;
     }
     for (int component = 0; component < cell->desc.n_list; component++) {
@@ -16266,12 +16287,22 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     fold__plan_turns(f, worker);
 }
 
+/* Where a row lies of a list that was looked up: an edge reads all of them, or one. */
+static float *fold__looked_up_edge(const fold_ctx *f, uint32_t edge, uint32_t row)
+{
+    const uint32_t source = f->edge_source[edge], width = fold__row_size(f, source);
+    const uint32_t offset = fold__edge_offset(f, edge);
+    if (fold__edge_is_list(f, edge))
+        return fold__looked_up_row(f, source, row) + offset;
+    return fold__looked_up_row(f, source, offset / width) + offset % width;
+}
+
 /* Where a row lies of the list that an edge reads, or its one row. */
 FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
 {
     const uint32_t source = f->edge_source[edge];
-    if (fold__kind_of(f, source) == FOLD__LOOKUP && fold__is_list(f, source))
-        return fold__looked_up_row(f, source, row) + fold__edge_offset(f, edge);
+    if (!f->value[source])
+        return fold__looked_up_edge(f, edge, row);
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
@@ -16325,12 +16356,12 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
         worker->in[slot] = fold__no_rows;
         if (slot < worker->program.n_in && (sig->shared >> slot & 1)) {
             const uint32_t edge = f->first_edge[worker->ids[0]] + (uint32_t)slot;
-            worker->in[slot].base = f->value[f->edge_source[edge]] + f->edge_offset[edge];
+            worker->in[slot].base = fold__edge_row(f, edge, 0);
             continue;
         }
         for (uint32_t call = 0; call < worker->batch.count && slot < worker->program.n_in; call++) {
             const uint32_t edge = f->first_edge[worker->ids[call]] + (uint32_t)slot;
-            rows[call] = f->value[f->edge_source[edge]] + fold__edge_offset(f, edge);
+            rows[call] = fold__edge_row(f, edge, 0);
         }
         if (slot >= worker->program.n_in && fold__in_one_piece(f, worker, slot, &worker->in[slot]))
             continue;
@@ -17094,19 +17125,6 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
         fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
 }
 
-/* Where the row of an input lies that belongs to a list element of the call; of a fixed input, row 0. */
-static float *fold__slot_row(const fold_ctx *f, const fold__slots *slots, int slot, uint32_t element)
-{
-    uint32_t edge = fold__slot_first(slots, slot);
-    if (slots->edges == 1 || slot < slots->sig->n_in)
-        return fold__edge_row(f, edge, element);
-    for (uint32_t rows = fold__edge_rows(f, edge); element >= rows; rows = fold__edge_rows(f, edge)) {
-        element -= rows;
-        edge++;
-    }
-    return fold__edge_row(f, edge, element);
-}
-
 /* Lists the rows of an op's operand, or (operand -1) of its gradient, from a column on, in record order, for
    those calls of a signature in a group that need a gradient and the op. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
@@ -17137,6 +17155,8 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
         const uint32_t id = ids[call];
         const fold__slots slots = fold__slots_of(f, id);
         const uint32_t elements = fold__elements_of(f, id);
+        const int by_input = ref->kind == FOLD__FROM_INPUT || ref->kind == FOLD__FROM_LIST;
+        uint32_t edge = by_input ? fold__slot_first(&slots, fold__ref_slot(program, ref)) : 0, nth = 0;
         const uint32_t count = !run->grad[id] ? 0
                                : op->elem     ? elements
                                : for_elements ? elements > 0
@@ -17150,9 +17170,11 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
                                      buffer->elem ? run->elem_slot[id] + element : run->slot[id]);
             else if (ref->kind == FOLD__FROM_PARAM)
                 row = fold__values(f->model) + fold__params(f->model)[ref->index].at;
-            else
-                row = fold__slot_row(f, &slots, fold__ref_slot(program, ref),
-                                     ref->kind == FOLD__FROM_LIST ? element : 0);
+            else {
+                for (; ref->kind == FOLD__FROM_LIST && nth >= fold__edge_rows(f, edge); nth = 0)
+                    edge++;
+                row = fold__edge_row(f, edge, ref->kind == FOLD__FROM_LIST ? nth++ : 0);
+            }
             rows[at++] = row + offset;
         }
     }
@@ -17601,8 +17623,9 @@ static float *fold__eager_row(const fold_ctx *f, uint32_t edge, uint32_t row)
 {
     const uint32_t source = f->edge_source[edge];
     float *first = fold__address(f, source);
-    return fold__edge_offset(f, edge) + (first ? first + (size_t)row * fold__row_size(f, source)
-                                               : fold__looked_up_row(f, source, row));
+    if (!first)
+        return fold__looked_up_edge(f, edge, row);
+    return first + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
 /* Finds the rows of a call's inputs; those of lists by pointers, behind which the scratch left begins. */
@@ -18594,10 +18617,11 @@ static void fold__run_shared(int lane, void *user)
 #endif
 static int fold__worth_sharing(const fold_ctx *f, const fold__batch *batch)
 {
-    const fold__program program = fold__program_in_run(f, f->run->group_sig[batch->group_sig].run_sig);
-    return (size_t)(batch->count + batch->elems) *
-               (fold__weight_floats(f, &program) +
-                f->run->run_sig[f->run->group_sig[batch->group_sig].run_sig].row_floats) >=
+    const uint32_t run_sig = f->run->group_sig[batch->group_sig].run_sig;
+    const fold__program program = fold__program_in_run(f, run_sig);
+    const size_t weights = fold__weight_floats(f, &program);
+    return batch->count * (weights + f->run->run_sig[run_sig].row_floats) +
+               batch->elems * (weights + f->run->run_sig[run_sig].elem_floats) >=
            FOLD__SHARED_WORK;
 }
 

@@ -892,6 +892,41 @@ static void linear_growth(void)
     fold_model_free(n.m);
 }
 
+/* Rows by at, of a concatenation and of looked-up rows, are nodes; merging tells lists of different lengths apart,
+   and ends however many lists are looked up. */
+static void rows_are_nodes(void)
+{
+    static const float data[12 * WIDTH] = { 0 };
+    static const int row[3] = { 4, 2, 4 };
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    for (int way = 0; way < 4; way++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = way & 1;
+        d.dedupe = way >> 1;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        const fold_node x = fold_list_lookup(f, n.words, row, 3), at = fold_list_at(f, x, 1), v = fold_input(f, data, 1);
+        const fold_node parts[2] = { fold_list_input(f, data, 4, vector), fold_list_input(f, data, 4, vector) };
+        const fold_node joined = fold_concat(f, parts, 2, 0), one = fold_linear(f, fold_list_at(f, joined, 3), n.U, n.none);
+        CHECK_INT(fold_list_length(f, one), -1);
+        fold_node in[2] = { x, v };
+        CHECK_INT(fold_list_length(f, fold_op_apply_whole(f, n.decay, in, 2, NULL, 0, 2)), 2);
+        CHECK_INT(fold_list_length(f, fold_op_apply_whole(f, n.decay, in, 2, NULL, 0, 3)), 3);
+        fold_keep_grad(f, x);
+        const fold_node sums[3] = { fold_list_sum(f, x), at, one };
+        const fold_node total = fold_add(f, fold_sum(f, fold_sum_n(f, sums, 2), FOLD_ALL), fold_sum(f, sums[2], FOLD_ALL));
+        CHECK_INT(fold_backward(f, total), FOLD_OK);
+        for (int i = 0; i < 3 * WIDTH; i++) CHECK(fold_grad(f, x)[i] == (i / WIDTH == 1 ? 2.0f : 1.0f));
+        fold_grads_clear(n.m);
+        fold_ctx_reset(f);
+        for (int i = 0; i < 2000; i++) CHECK(fold_list_length(f, fold_list_lookup(f, n.words, row, 2)) == 2);
+        CHECK(!fold_node_is_null(fold_tanh(f, fold_lookup(f, n.words, 1))));
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -921,6 +956,7 @@ int main(int argc, char **argv)
     check_scene("lists: unrolled", unrolled);
     check_scene("lists: stopped gradients", stopped);
     check_run("lists: as single nodes", lists_are_rows);
+    check_run("lists: rows are nodes", rows_are_nodes);
     check_run("lists: lookups train", lookups_train);
     check_run("lists: one node", one_node);
     check_run("lists: groups count rows", groups_count_rows);

@@ -203,6 +203,8 @@ static void too_many_rows(void)
     for (int i = 0; i < 3; i++) three[i] = fold_list_input_ref(f, data, half, fold_shape1(1));
     CHECK_INT(fold_list_length(f, three[0]), half);
     BAD(fold_list_join(f, three, 3), BAD_SHAPE, "list_join", "rows");
+    three[0] = fold_list_input_ref(f, data, half, fold_shape1(1));
+    BAD(fold_add(f, three[0], x.v), BAD_SHAPE, "add", "more than a list can have");
     close_mistakes(&x);
 }
 
