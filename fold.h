@@ -12066,8 +12066,8 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
     if (bad) {
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
                          "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 to %d "
-                         "outputs (list ops 1), at most 4 attributes, no negative scratch; is_whole with neither "
-                         "is_list nor one_row, and at most 31 inputs",
+                         "outputs (list ops 1), at most 4 attributes, no negative scratch; is_whole with "
+                         "neither is_list nor one_row, and at most 31 inputs",
                          desc && desc->name ? desc->name : "", FOLD_MAX_IN, FOLD_MAX_OUT);
         return none;
     }
