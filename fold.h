@@ -10058,7 +10058,7 @@ static int fold__stands_for_elements(const fold_ctx *f, const fold__operand *ope
 /* Whether an operand is a list. */
 static int fold__is_list_operand(const fold_ctx *f, const fold__operand *operand)
 {
-    return !f->frame.tracing && (operand->kind & FOLD__ELEM);
+    return !f->frame.tracing && (operand->kind & FOLD__ELEM) != 0;
 }
 
 static const fold_shape *fold__operand_shape(const fold_ctx *f, const fold__operand *operand)
@@ -17483,12 +17483,15 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               const fold__list *list, fold_node *body_in)
 {
-    for (int input = 0; input < cell->desc.n_in; input++) {
-        body_in[input] =
-            fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + (uint32_t)input, &in[input], 0));
-        if (!body_in[input].id)
-            return 0;
-    }
+    for (int lists = 0; lists < 2; lists++) /* lists come last, as they do among a batched call's operands */
+        for (int input = 0; input < cell->desc.n_in; input++) {
+            if (fold__is_list_operand(f, &in[input]) != lists)
+                continue;
+            body_in[input] =
+                fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + (uint32_t)input, &in[input], 0));
+            if (!body_in[input].id)
+                return 0;
+        }
     for (int component = 0; component < cell->desc.n_list; component++) {
         const uint32_t shape = fold__intern_shape(f, &cell->desc.list[component]);
         const uint32_t tag = FOLD__TAG_BARRIER + (uint32_t)(cell->desc.n_in + component);
