@@ -13775,12 +13775,15 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
+/* Eager: whether a signature is of an op in a cell's body that takes lists row by row. */
+static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
+
 /* How many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by row
    contributes to a parameter once for every row, as the ops of a batched body do. */
 static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge)
 {
     const fold__sig *sig = fold__node_sig(f, id);
-    if (sig->tag_cell && fold__is_by_rows(sig) && fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM)
+    if (fold__is_of_rows(sig) && fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM)
         return f->length[id];
     return fold__edge_rows(f, edge);
 }
@@ -16974,7 +16977,8 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
         if (!run->grad[source] || !run->grad[run->run_sig[run_sig].first])
             continue;
         if ((f->kind[source] & FOLD__KIND_MASK) == FOLD__PARAM) {
-            if (!fold__add_param_use(f, run_sig, 0, operand, FOLD__USE_SLOT, fold__node_param(f, source), 0))
+            if (!fold__add_param_use(f, run_sig, 0, operand, FOLD__USE_SLOT, fold__node_param(f, source),
+                                     fold__is_of_rows(&sig)))
                 return 0;
         } else {
             const fold__use use = { run_sig,
