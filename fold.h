@@ -21042,7 +21042,6 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
     const fold_ctx *f = view->ctx;
     size_t inputs = 0;
     const char *before = "leaves: ";
-    uint32_t param;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         inputs += kind == FOLD__INPUT || kind == FOLD__REF;
@@ -21055,8 +21054,8 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
     for (uint32_t param_index = 0; param_index < f->model->n_params; param_index++) {
         size_t rows = 0;
         for (uint32_t id = 1; id <= f->n_nodes; id++)
-            rows += fold__leaf_param(f, id, &param) && param == param_index &&
-                    fold__kind_of(f, id) == FOLD__LOOKUP;
+            if (fold__kind_of(f, id) == FOLD__LOOKUP && fold__node_table(f, id) == param_index)
+                rows += fold__rows_of(f, id);
         if (!rows)
             continue;
         fold__put(text, "%s", before);
@@ -21282,7 +21281,9 @@ static void fold__put_leaf(fold__text *text, const fold_ctx *f, uint32_t id, int
 {
     const uint32_t kind = fold__kind_of(f, id);
     fold__put_name(text, fold__maker_of(f, id).name, characters);
-    if (kind != FOLD__PARAM)
+    if (kind == FOLD__LOOKUP && fold__is_list(f, id))
+        fold__put(text, ", %lu rows", (unsigned long)fold__rows_of(f, id));
+    else if (kind != FOLD__PARAM)
         fold__put(text, " %lu", (unsigned long)(kind == FOLD__LOOKUP ? fold__node_table_row(f, id) : id));
 }
 

@@ -892,6 +892,32 @@ static void linear_growth(void)
     fold_model_free(n.m);
 }
 
+/* Pictures and prints tell how many rows are looked up. */
+static char printed[1 << 14];
+static int to_text(const void *bytes, size_t size, void *user)
+{
+    (void)user;
+    strncat(printed, (const char *)bytes, size < sizeof printed - strlen(printed) - 1 ? size : 0);
+    return 0;
+}
+static void printing(void)
+{
+    static const int row[3] = { 4, 2, 4 };
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    fold_ctx *f = fold_ctx_new(n.m, NULL);
+    const fold_node y = fold_list_sum(f, fold_tanh(f, fold_list_lookup(f, n.words, row, 3)));
+    CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+    fold_ctx_print(f, to_text, NULL);
+    CHECK_TEXT(printed, "leaves: 3 rows of words");
+    CHECK_TEXT(printed, "3 in lists");
+    printed[0] = 0;
+    fold_ctx_print_dot(f, to_text, NULL);
+    CHECK_TEXT(printed, "words, 3 rows");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 /* Rows by at, of a concatenation and of looked-up rows, are nodes; merging tells lists of different lengths apart,
    and ends however many lists are looked up. */
 static void rows_are_nodes(void)
@@ -957,6 +983,7 @@ int main(int argc, char **argv)
     check_scene("lists: stopped gradients", stopped);
     check_run("lists: as single nodes", lists_are_rows);
     check_run("lists: rows are nodes", rows_are_nodes);
+    check_run("lists: printing", printing);
     check_run("lists: lookups train", lookups_train);
     check_run("lists: one node", one_node);
     check_run("lists: groups count rows", groups_count_rows);
