@@ -689,7 +689,9 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* output i of
    single node. What rows give to the gradient of a node beside them is summed in row order from zero; that is
    one contribution. Weights sum all rows in record order, as they do for nodes.
    Not with lists: fold_shared; the …_n ops and fold_call_list, which take nodes; lists of lists. In a cell's
-   body the reductions alone can be used, over the elements of the cell's own list.
+   body the reductions alone can be used, over the elements of the cell's own list. fold_ctx_desc.dedupe does
+   not merge calls with indices of their own (fold_list_lookup, fold_list_take, …_to, fold_list_pick and so
+   on), and one call runs on one thread, however long its lists are: threads share out calls.
    fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows
    of a window, and of fold_list_lookup, do not lie end to end: fold_read copies them. */
 
