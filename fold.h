@@ -8781,7 +8781,7 @@ typedef struct fold__value {
 
 /* What a signature runs: one op, or a cell's body. Everything after recording sees only programs. */
 typedef struct fold__program {
-    int n_ops, n_refs, n_values, n_in, n_list, n_out, n_draws, is_cell;
+    int n_ops, n_refs, n_values, n_in, n_list, n_out, is_cell;
     const fold__body_op *op;
     const fold__ref *ref;
     const fold_shape *shape;
@@ -8809,7 +8809,8 @@ typedef struct fold__cell_data {
     fold_cell_desc desc;
     fold__program program;
     fold__trace_op *trace;
-    int n_trace, n_values_out;
+    int n_trace;
+    int n_draws; /* of dropout, in one call */
     fold_shape out[FOLD_MAX_OUT];
     int max_of_list; /* an empty list is an error */
     fold__projection projection;
@@ -9287,6 +9288,14 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
     return fold__values(f->model) + fold__lookup_table(f, id)->at +
            (size_t)fold__table_row(f, id, row) * fold__row_size(f, id);
 }
+/* The same for what reads a list that was looked up, `offset` floats into it: all of its rows, of which this
+   is the nth, or one, which the offset tells. */
+static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
+{
+    const uint32_t width = fold__row_size(f, id);
+    return all ? fold__looked_up_row(f, id, nth) + offset
+               : fold__looked_up_row(f, id, offset / width) + offset % width;
+}
 
 static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
 {
@@ -9308,10 +9317,10 @@ typedef struct fold__list {
 
 /* How an op or cell takes lists, and what it makes of them. */
 enum {
-    FOLD__ROW_BY_ROW = 1,   /* row by row, as the components of a list: it gives lists */
-    FOLD__WHOLE_IN = 2,  /* whole, as fixed inputs */
-    FOLD__WHOLE_OUT = 4, /* and then gives lists too */
-    FOLD__ROW_DATA = 8   /* `data` is where the data lie that each row has of its own: see fold__row_data */
+    FOLD__ROW_BY_ROW = 1, /* it takes them row by row, as the components of a list, and gives lists */
+    FOLD__WHOLE_IN = 2,   /* it takes them whole, as fixed inputs, */
+    FOLD__WHOLE_OUT = 4,  /* and what it then gives are lists, too */
+    FOLD__ROW_DATA = 8    /* each row has data of its own, and `data` says where: see fold__row_data */
 };
 
 /* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
@@ -9320,7 +9329,7 @@ typedef struct fold__request {
     int n_list, n_attr, has_params;
     uint32_t lists; /* mask of the operands that are lists, beside the components of a list */
     uint32_t form;  /* how they are taken: FOLD__ROW_BY_ROW … */
-    uint32_t rows;  /* WHOLE: how many it gives; of a single value 1 */
+    uint32_t rows;  /* of what an op over whole lists gives; 1 where that is a single value */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
@@ -9370,7 +9379,6 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     program.out = program.ref + program.n_refs;
     program.shape = f->op_shapes + sig->first_shape;
     program.value = f->values + sig->first_value;
-    program.n_draws = 0; /* calls draw what their cell tells */
     return program;
 }
 
@@ -11675,7 +11683,7 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
 
 /* -- lists of rows --------------------------------------------------------------------------- */
 
-/* Whether a list may have so many rows of a shape, outside of bodies. */
+/* Whether a list of so many rows of this shape can be recorded here; an error otherwise. */
 static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, int count)
 {
     if (fold__broken(f) || !fold__count_ok(f, count, who))
@@ -11912,8 +11920,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     fold__operand operand;
     if (!fold__whole_operand_of(f, x, "list_take", &operand))
         return fold__null;
-    const fold_shape row = *fold__operand_shape(f, &operand);
-    if (!fold__list_fits(f, "list_take", &row, count) ||
+    if (!fold__count_ok(f, count, "list_take") ||
         !fold__indices_ok(f, "list_take", index, count, (int)f->length[operand.source]))
         return fold__null;
     const uint32_t place = fold__place_indices(f, index, count);
@@ -11950,13 +11957,12 @@ static fold_node fold__list_to(fold_ctx *f, uint32_t op, const char *who, const 
         if (!fold__whole_operand_of(f, x[input], who, &operand[input]))
             return fold__null;
     const uint32_t rows = f->length[operand[0].source], last = f->length[operand[n_in - 1].source];
-    const fold_shape row = *fold__operand_shape(f, &operand[n_in - 1]);
     if (rows != last) {
         fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows", who,
                    (unsigned)rows, (unsigned)last);
         return fold__null;
     }
-    if (!fold__list_fits(f, who, &row, count) || !fold__indices_ok(f, who, to, (int)rows, count))
+    if (!fold__count_ok(f, count, who) || !fold__indices_ok(f, who, to, (int)rows, count))
         return fold__null;
     const uint32_t place = fold__place_segments(f, to, (int)rows, count);
     if (place == FOLD__NONE)
@@ -12524,7 +12530,7 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
     cell->program.n_in = desc->n_in;
     cell->program.n_list = desc->n_list;
     cell->program.n_out = desc->n_out;
-    cell->program.n_draws = (int)tracer->draws;
+    cell->n_draws = (int)tracer->draws;
     cell->program.is_cell = 1;
     fold__trace trace = { tracer, cell, out, (uint32_t *)(void *)(block + at[VALUE_OF]),
                           (uint8_t *)block + at[LIVE] };
@@ -12761,8 +12767,8 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     request->list = request->n_list ? list : NULL;
     if (f->eager)
         return fold__eager_call(f, request, list);
-    request->data = callee->program.n_draws ? fold__draw_base(f) : 0;
-    f->draws += (uint64_t)callee->program.n_draws;
+    request->data = callee->n_draws ? fold__draw_base(f) : 0;
+    f->draws += (uint64_t)callee->n_draws;
     return fold__record(f, request);
 }
 
@@ -16292,22 +16298,13 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     fold__plan_turns(f, worker);
 }
 
-/* Where a row lies of a list that was looked up: an edge reads all of them, or one. */
-static float *fold__looked_up_edge(const fold_ctx *f, uint32_t edge, uint32_t row)
-{
-    const uint32_t source = f->edge_source[edge], width = fold__row_size(f, source);
-    const uint32_t offset = fold__edge_offset(f, edge);
-    if (fold__edge_is_list(f, edge))
-        return fold__looked_up_row(f, source, row) + offset;
-    return fold__looked_up_row(f, source, offset / width) + offset % width;
-}
-
 /* Where a row lies of the list that an edge reads, or its one row. */
 FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
 {
     const uint32_t source = f->edge_source[edge];
     if (!f->value[source])
-        return fold__looked_up_edge(f, edge, row);
+        return fold__looked_up_part(f, source, fold__edge_offset(f, edge), fold__edge_is_list(f, edge),
+                                    row);
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
@@ -16408,7 +16405,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call; where its rows lie is found. */
+/* Runs one call. Where the rows of its inputs and outputs lie was found before. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__prepared *prepared,
                             void (*run)(const fold_op_call *), int backward)
 {
@@ -17582,7 +17579,7 @@ static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, con
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list)
 {
     const uint32_t id = request->op & ~FOLD__CELL_OP;
-    const int draws = fold__cells(f->model)[id].program.n_draws;
+    const int draws = fold__cells(f->model)[id].n_draws;
     if (!f->dedupe)
         return fold__eager_body(f, request, list);
     if (!fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
@@ -17633,7 +17630,8 @@ static float *fold__eager_row(const fold_ctx *f, uint32_t edge, uint32_t row)
     const uint32_t source = f->edge_source[edge];
     float *first = fold__address(f, source);
     if (!first)
-        return fold__looked_up_edge(f, edge, row);
+        return fold__looked_up_part(f, source, fold__edge_offset(f, edge), fold__edge_is_list(f, edge),
+                                    row);
     return first + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
@@ -17749,7 +17747,8 @@ static int fold__eager_place(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists. Those of its rows are found that backward has of its own. */
+/* Runs an op over whole lists, forward or backward. Backward finds the rows of gradients before
+   (fold__aim_whole_back). */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -19140,9 +19139,7 @@ static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *op
     const float *first = fold__address(f, source);
     if (first)
         return first + (size_t)row * width + operand->offset;
-    if (operand->kind & FOLD__ELEM)
-        return fold__looked_up_row(f, source, row) + operand->offset;
-    return fold__looked_up_row(f, source, operand->offset / width) + operand->offset % width;
+    return fold__looked_up_part(f, source, operand->offset, (operand->kind & FOLD__ELEM) != 0, row);
 }
 
 /* Whether a list's rows do not lie end to end: those of a window, and those that were looked up. */
