@@ -44,7 +44,7 @@
 
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 training
-                       14 files   15 looking inside   16 adding an op
+                       14 files   15 looking inside   16 adding an op   17 chance and choice
               private: after FOLD_IMPLEMENTATION; each room has a banner saying what it owns and may call.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
@@ -561,6 +561,17 @@ FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);
 /* The sum over j != label of max(0, 1 + scores[j] - scores[label]) (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
+
+/* For policies (section 17 draws from them). The log-probability of choice k is fold_pick(f,
+   fold_log_softmax(f, logits), k), and of lists by fold_list_pick. These are made of ops above. */
+/* -sum p log p of p = softmax(logits) over the last axis, which disappears. What cannot be chosen has a logit
+   of -1e9f, say: an infinite one makes NaN. */
+FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
+/* Of x under independent normal distributions, s being the logarithms of their deviations: the sum of
+   -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. Gives [1]; s may be [1], for all. */
+FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
+/* The sum of s + log(2 pi e) / 2. */
+FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* ==== 8 running ========================================================================== */
 
@@ -1210,6 +1221,38 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                        const int32_t *attr, uint64_t data, int rows);
 
+/* ==== 17 chance and choice =============================================================== */
+/* Random numbers that are a function of (key, draw, element) alone, as those of fold_dropout are, and the
+   same on every machine: splitmix64's finaliser of a counter (Steele et al. 2014). They are no secret to
+   anybody. A generator is two numbers. Copy it to draw the same again, set `draw` to go anywhere; zeros are a
+   generator like any other. Give everything that draws in its own time (each environment, each episode) a
+   generator of its own, and results do not depend on the order in which they are simulated. A call makes one
+   draw, but for fold_random_shuffle. Without a generator there are zeros. */
+typedef struct fold_random { uint64_t key, draw; } fold_random;
+
+/* One for every pair of numbers, such as a seed and an episode. Begins with draw 0. */
+FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream);
+FOLD_API uint64_t fold_random_bits(fold_random *r);    /* 64 of them */
+FOLD_API float fold_random_uniform(fold_random *r);    /* in [0, 1), a multiple of 2^-24 */
+FOLD_API float fold_random_normal(fold_random *r);     /* mean 0, deviation 1 (Box and Muller 1958) */
+FOLD_API int fold_random_below(fold_random *r, int n); /* 0 to n - 1; 0 for n < 1 */
+/* Puts n items in any order (Fisher and Yates), in n - 1 draws. */
+FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
+/* values[i] = mean[i] + deviation[i] times a normal number. mean NULL: zeros, deviation NULL: ones. */
+FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
+                                   float *values);
+/* An index with the probabilities softmax(logits), by Gumbel's maximum (Maddison et al. 2014); what cannot be
+   chosen may be -infinity. And one with probabilities in proportion to weights, which are not negative.
+   -1: there is nothing to choose, or a value is NaN or otherwise no logit or weight. */
+FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
+FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
+
+/* The index of the first largest value, passing over NaN; -1: there is none. */
+FOLD_API int fold_argmax(const float *values, int n);
+/* Those of the k largest, the largest first, of equal ones the first first; returns how many: the fewer of k
+   and the values that are not NaN. */
+FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
+
 #ifdef __cplusplus
 }
 #endif
@@ -1285,6 +1328,7 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
      kernels                               products, maps, reductions, packs: what ops call
      kernels, once per instruction set     the same kernels in vector macros, compiled once for each
      op table                              every built-in op: forward, backward, shapes; FOLD__OPS
+     random numbers                        generators, what is drawn with them; the largest of some values
      model                                 parameters, their packs, initial values, touched rows
      the context's data                    the context's struct, its arrays, kinds of nodes
      signatures                            what makes two calls batchable, and their programs
@@ -7970,10 +8014,233 @@ static int fold__differentiable(const fold__op_row *op, int input)
     return !((op->flags & FOLD__NO_GRAD_1) && input == 1);
 }
 
+/* ==== room: random numbers ===================================================================
+   Owns: generators, what is drawn with them, the largest of some values. Calls: kernels (the processor's
+   settings). Must not know models. */
+
+/* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
+#define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
+#define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
+static uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
+{
+    return fold__mix64(base + (draw + 1) * FOLD__DRAW_STEP + element * FOLD__ELEMENT_STEP);
+}
+static uint64_t fold__random_element(const fold_random *random, int element)
+{
+    return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
+}
+
+FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream)
+{
+    const fold_random random = { seed ^ fold__mix64(stream), 0 };
+    return random;
+}
+FOLD_API uint64_t fold_random_bits(fold_random *random)
+{
+    const uint64_t bits = random ? fold__random_element(random, 0) : 0;
+    if (random)
+        random->draw++;
+    return bits;
+}
+static double fold__unit(uint64_t bits) { return (double)(bits >> 11) / 9007199254740992.0; }
+
+FOLD_API float fold_random_uniform(fold_random *random)
+{
+    return (float)(fold_random_bits(random) >> 40) / 16777216.0f;
+}
+FOLD_API int fold_random_below(fold_random *random, int n)
+{
+    const uint64_t bits = fold_random_bits(random);
+    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* 2^-33 from equal chances at most */
+}
+FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
+{
+    for (int i = n; items && random && i > 1; i--) {
+        const int chosen = fold_random_below(random, i), item = items[chosen];
+        items[chosen] = items[i - 1];
+        items[i - 1] = item;
+    }
+}
+
+/* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
+   logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
+static double fold__minus_2_log(double value)
+{
+    FOLD__NO_CONTRACT
+    uint64_t bits, exponent;
+    double mantissa, ratio, square;
+    double series = 1.0 / 11;
+    memcpy(&bits, &value, sizeof bits);
+    /* the mantissa comes to lie in sqrt(1/2) .. sqrt(2) */
+    exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
+    bits -= (exponent - 1023) << 52;
+    memcpy(&mantissa, &bits, sizeof mantissa);
+    ratio = (mantissa - 1) / (mantissa + 1);
+    square = ratio * ratio;
+    series = series * square + 1.0 / 9;
+    series = series * square + 1.0 / 7;
+    series = series * square + 1.0 / 5;
+    series = series * square + 1.0 / 3;
+    series = series * square + 1;
+    return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
+}
+
+/* Of an angle within an eighth of a turn either side of 0. */
+static void fold__sine_cosine(double angle, double *sine, double *cosine)
+{
+    FOLD__NO_CONTRACT
+    const double square = angle * angle;
+    double odd = 1.0 / 362880;
+    double even = -1.0 / 3628800;
+    odd = odd * square - 1.0 / 5040;
+    odd = odd * square + 1.0 / 120;
+    odd = odd * square - 1.0 / 6;
+    even = even * square + 1.0 / 40320;
+    even = even * square - 1.0 / 720;
+    even = even * square + 1.0 / 24;
+    even = even * square - 0.5;
+    *sine = (odd * square + 1) * angle;
+    *cosine = even * square + 1;
+}
+
+/* Two normal values of 64 random bits by the method of Box and Muller (1958). Plain arithmetic alone: they
+   are the same on every platform. The angle is one of an eighth of a turn either side of the axis; a bit each
+   turns it by half and exchanges the two values. */
+static void fold__normals(uint64_t bits, float scale, float out[2])
+{
+    FOLD__NO_CONTRACT
+    const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
+    const double angle = ((double)(uint32_t)(bits & 0x3fffffffu) + 0.5 - 536870912.0) *
+                         (1.57079632679489661923 / 1073741824.0);
+    const int turned = bits >> 31 & 1;
+    const int exchanged = bits >> 30 & 1;
+    double sine, cosine;
+    fold__sine_cosine(angle, &sine, &cosine);
+    out[exchanged] = scale * (float)(radius * cosine * (turned ? -1 : 1));
+    out[!exchanged] = scale * (float)(radius * sine);
+}
+
+/* Not inlined, or a compiler could move what it computes out of where the processor's settings are ours. */
+FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
+                                          const float *deviation, int count, float *values)
+{
+    FOLD__NO_CONTRACT
+    float two[2];
+    for (int i = 0; i < count; i++) {
+        if (!(i & 1))
+            fold__normals(fold__random_element(random, i / 2), 1, two);
+        values[i] = (deviation ? deviation[i] : 1) * two[i & 1];
+        if (mean)
+            values[i] += mean[i];
+    }
+}
+FOLD_API void fold_random_gaussian(fold_random *random, const float *mean, const float *deviation, int n,
+                                   float *values)
+{
+    const fold__fp saved = fold__fp_enter();
+    if (values && random)
+        fold__gaussian(random, mean, deviation, n, values);
+    fold__fp_leave(saved);
+    if (random)
+        random->draw++;
+}
+FOLD_API float fold_random_normal(fold_random *random)
+{
+    float value = 0;
+    fold_random_gaussian(random, NULL, NULL, 1, &value);
+    return value;
+}
+
+/* The index of the largest of logit + Gumbel's number, which is -log(-log(uniform)). */
+FOLD__NOINLINE static int fold__gumbel_max(const fold_random *random, const float *logits, int count)
+{
+    FOLD__NO_CONTRACT
+    int best = -1;
+    double most = 0;
+    for (int i = 0; i < count; i++) {
+        if (logits[i] != logits[i])
+            return -1;
+        if (logits[i] < -FLT_MAX)
+            continue;
+        const double uniform =
+            ((double)(fold__random_element(random, i) >> 12) + 0.5) / 4503599627370496.0;
+        const double score = (double)logits[i] + 0.5 * fold__minus_2_log(0.5 * fold__minus_2_log(uniform));
+        if (best >= 0 && score <= most)
+            continue;
+        best = i;
+        most = score;
+    }
+    return best;
+}
+FOLD_API int fold_random_softmax(fold_random *random, const float *logits, int n)
+{
+    const fold__fp saved = fold__fp_enter();
+    const int chosen = random && logits ? fold__gumbel_max(random, logits, n) : -1;
+    fold__fp_leave(saved);
+    if (random)
+        random->draw++;
+    return chosen;
+}
+
+/* The last index whose weights before it leave something of the point on the line of all weights. */
+FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
+{
+    FOLD__NO_CONTRACT
+    int chosen = -1;
+    double sum = 0;
+    for (int i = 0; i < count; i++) {
+        if (!(weights[i] >= 0 && weights[i] <= FLT_MAX))
+            return -1;
+        sum += (double)weights[i];
+    }
+    double left = fold__unit(fold__random_element(random, 0)) * sum;
+    for (int i = 0; i < count && left >= 0; i++) {
+        left -= (double)weights[i];
+        if (weights[i] > 0)
+            chosen = i;
+    }
+    return chosen;
+}
+FOLD_API int fold_random_weighted(fold_random *random, const float *weights, int n)
+{
+    const fold__fp saved = fold__fp_enter();
+    const int chosen = random && weights ? fold__weighted(random, weights, n) : -1;
+    fold__fp_leave(saved);
+    if (random)
+        random->draw++;
+    return chosen;
+}
+
+FOLD_API int fold_argmax(const float *values, int n)
+{
+    int best = -1;
+    fold_top_k(values, n, 1, &best);
+    return best;
+}
+FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
+{
+    int found = 0;
+    for (int i = 0; values && index && k > 0 && i < n; i++) {
+        int at = found;
+        if (values[i] != values[i])
+            continue;
+        while (at > 0 && values[i] > values[index[at - 1]])
+            at--;
+        if (at == k)
+            continue;
+        found += found < k;
+        for (int later = found - 1; later > at; later--)
+            index[later] = index[later - 1];
+        index[at] = i;
+    }
+    return found;
+}
+
 /* ==== room: model ===========================================================================
    Owns: the model and its parameters: values, gradients, the optimiser's state and packed weights, each in
    one span. The arrays of cells and user ops are here, what is in them belongs to the rooms of cells and of
-   recording the ops. Calls: kernels, op table, shapes, arena, errors. Must not know recordings. */
+   recording the ops. Calls: random numbers, kernels, op table, shapes, arena, errors. Must not know
+   recordings. */
 
 enum { /* arrays of a model */
        FOLD__M_PARAMS,
@@ -8146,69 +8413,6 @@ static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-typedef struct fold__random {
-    uint64_t state;
-} fold__random; /* splitmix64 (Steele et al. 2014) */
-static uint64_t fold__random_next(fold__random *random)
-{
-    return fold__mix64(random->state += UINT64_C(0x9e3779b97f4a7c15));
-}
-static double fold__random_unit(fold__random *random)
-{
-    return (double)(fold__random_next(random) >> 11) / 9007199254740992.0;
-}
-
-/* -2 log(value) for a value in (0, 1], to about 11 digits. The value is mantissa * 2^exponent, and the
-   logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
-static double fold__minus_2_log(double value)
-{
-    FOLD__NO_CONTRACT
-    uint64_t bits, exponent;
-    double mantissa, ratio, square;
-    double series = 1.0 / 11;
-    memcpy(&bits, &value, sizeof bits);
-    /* the mantissa comes to lie in sqrt(1/2) .. sqrt(2) */
-    exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
-    bits -= (exponent - 1023) << 52;
-    memcpy(&mantissa, &bits, sizeof mantissa);
-    ratio = (mantissa - 1) / (mantissa + 1);
-    square = ratio * ratio;
-    series = series * square + 1.0 / 9;
-    series = series * square + 1.0 / 7;
-    series = series * square + 1.0 / 5;
-    series = series * square + 1.0 / 3;
-    series = series * square + 1;
-    return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
-}
-
-/* Two normal values by the method of Box and Muller (1958). Plain arithmetic alone: they are the same on
-   every platform. The angle is one of an eighth of a turn either side of the axis; a bit each turns it by
-   half and exchanges the two values. */
-static void fold__random_normals(fold__random *random, float scale, float out[2])
-{
-    FOLD__NO_CONTRACT
-    const uint64_t bits = fold__random_next(random);
-    const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
-    const double angle = ((double)(uint32_t)(bits & 0x3fffffffu) + 0.5 - 536870912.0) *
-                         (1.57079632679489661923 / 1073741824.0);
-    const double square = angle * angle;
-    double sine = 1.0 / 362880;
-    double cosine = -1.0 / 3628800;
-    const int turned = bits >> 31 & 1;
-    const int exchanged = bits >> 30 & 1;
-    sine = sine * square - 1.0 / 5040;
-    sine = sine * square + 1.0 / 120;
-    sine = sine * square - 1.0 / 6;
-    sine = (sine * square + 1) * angle;
-    cosine = cosine * square + 1.0 / 40320;
-    cosine = cosine * square - 1.0 / 720;
-    cosine = cosine * square + 1.0 / 24;
-    cosine = cosine * square - 0.5;
-    cosine = cosine * square + 1;
-    out[exchanged] = scale * (float)(radius * cosine * (turned ? -1 : 1));
-    out[!exchanged] = scale * (float)(radius * sine);
-}
-
 /* Orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
@@ -8247,7 +8451,7 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
     const size_t columns = (size_t)fold__shape_last(&desc->shape);
     const size_t rows = size / columns;
     const float gain = desc->init_scale == 0 ? 1 : desc->init_scale;
-    fold__random random = { fold__mix64(m->seed ^ fold__mix64(stream + 1)) };
+    fold_random random = fold_random_new(m->seed, stream + 1);
     float bound = gain;
     switch (desc->init) {
     case FOLD_INIT_ZEROS: memset(values, 0, size * sizeof *values); return;
@@ -8263,10 +8467,10 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
     }
     const int uniform = desc->init == FOLD_INIT_UNIFORM || desc->init == FOLD_INIT_GLOROT;
     for (size_t i = 0; i < size && uniform; i++)
-        values[i] = bound * (float)(2 * fold__random_unit(&random) - 1);
+        values[i] = bound * (float)(2 * fold__unit(fold_random_bits(&random)) - 1);
     for (size_t i = 0; i < size && !uniform; i += 2) {
         float two[2];
-        fold__random_normals(&random, bound, two);
+        fold__normals(fold_random_bits(&random), bound, two);
         memcpy(values + i, two, (size - i < 2 ? 1 : 2) * sizeof *values);
     }
     if (desc->init == FOLD_INIT_ORTHOGONAL)
@@ -11365,13 +11569,23 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label)
     return fold__indexed(f, FOLD__OP_hinge, scores, label);
 }
 
-/* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
-#define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
-#define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
-static uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
+/* What policies need is made of the ops above. */
+FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits)
 {
-    return fold__mix64(base + (draw + 1) * FOLD__DRAW_STEP + element * FOLD__ELEMENT_STEP);
+    const fold_node chance = fold_softmax(f, logits), logarithm = fold_log_softmax(f, logits);
+    return fold_neg(f, fold_sum(f, fold_mul(f, chance, logarithm), -1));
 }
+FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation)
+{
+    const fold_node away = fold_mul(f, fold_sub(f, x, mean), fold_exp(f, fold_neg(f, log_deviation)));
+    const fold_node cost = fold_add(f, fold_scale(f, fold_square(f, away), 0.5f), log_deviation);
+    return fold_neg(f, fold_sum(f, fold_shift(f, cost, 0.918938533204673f), FOLD_ALL)); /* log(2 pi) / 2 */
+}
+FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation)
+{
+    return fold_sum(f, fold_shift(f, log_deviation, 1.418938533204673f), FOLD_ALL); /* log(2 pi e) / 2 */
+}
+
 static uint64_t fold__draw_base(const fold_ctx *f) { return f->seed + f->draws * FOLD__DRAW_STEP; }
 
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate)
@@ -22955,18 +23169,14 @@ static int fold__fit_start(fold__training *training)
     return 1;
 }
 
-/* Fisher and Yates's shuffle, of the samples in their own order. */
+/* The samples, in their own order or shuffled. */
 static void fold__fit_order(fold__training *training)
 {
-    fold__random random = { fold__mix64(training->desc.seed ^
-                                        fold__mix64((uint64_t)training->report.epoch + 1)) };
+    fold_random random = fold_random_new(training->desc.seed, (uint64_t)training->report.epoch + 1);
     for (int i = 0; i < training->desc.samples; i++)
         training->order[i] = i;
-    for (int i = training->desc.samples; i > 1 && !training->desc.in_order; i--) {
-        const int chosen = (int)(fold__random_next(&random) % (uint64_t)i), sample = training->order[chosen];
-        training->order[chosen] = training->order[i - 1];
-        training->order[i - 1] = sample;
-    }
+    if (!training->desc.in_order)
+        fold_random_shuffle(&random, training->desc.samples, training->order);
 }
 
 static fold_status fold__fit_step(fold__training *training)

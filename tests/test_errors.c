@@ -354,6 +354,7 @@ typedef struct given {
     const void *zeros;
     fold_writer *write;
     fold_recurrent_maker *make;
+    fold_random *random;
 } given;
 
 /* All public functions but those of fold_pool, which test_threads calls: what they give without a context or a model,
@@ -494,6 +495,9 @@ typedef struct given {
     X(NODE, fold_squared_error, (f, node, node)) \
     X(NODE, fold_huber, (f, node, node, 0.5f)) \
     X(NODE, fold_hinge, (f, node, g->n)) \
+    X(NODE, fold_softmax_entropy, (f, node)) \
+    X(NODE, fold_gaussian_log_prob, (f, node, node, node)) \
+    X(NODE, fold_gaussian_entropy, (f, node)) \
     X(VOID, fold_keep, (f, node)) \
     X(VOID, fold_keep_grad, (f, node)) \
     X(STATUS, fold_run, (f, g->nodes, g->n)) \
@@ -583,7 +587,18 @@ typedef struct given {
     X(VOID, fold_op_desc_default, ()) \
     X(HANDLE, fold_op_new, (m, ZERO(fold_op_desc))) \
     X(NODE, fold_op_apply, (f, op, g->nodes, g->n, g->ints, 1)) \
-    X(NODE, fold_op_apply_whole, (f, op, g->nodes, g->n, g->ints, 1, g->n))
+    X(NODE, fold_op_apply_whole, (f, op, g->nodes, g->n, g->ints, 1, g->n)) \
+    X(VOID, fold_random_new, (1, 2)) \
+    X(NUMBER, fold_random_bits, (g->random)) \
+    X(NUMBER, fold_random_uniform, (g->random)) \
+    X(NUMBER, fold_random_normal, (g->random)) \
+    X(NUMBER, fold_random_below, (g->random, g->n)) \
+    X(VOID, fold_random_shuffle, (g->random, g->n < 64 ? g->n : 64, g->ints)) \
+    X(VOID, fold_random_gaussian, (g->random, g->floats, NULL, g->n < 64 ? g->n : 64, g->floats)) \
+    X(VOID, fold_random_softmax, (g->random, g->floats, g->n < 64 ? g->n : 64)) \
+    X(VOID, fold_random_weighted, (g->random, g->floats, g->n < 64 ? g->n : 64)) \
+    X(VOID, fold_argmax, (g->floats, g->n < 64 ? g->n : 64)) \
+    X(VOID, fold_top_k, (g->floats, g->n < 64 ? g->n : 64, g->n, g->ints))
 static const char *const calls_elsewhere[] = { "fold_pool_new", "fold_pool_free", "fold_pool_for" };
 
 static int silent_writer(const void *bytes, size_t n, void *user)
@@ -644,10 +659,12 @@ static void null_everywhere(void)
     static const double zeros[512]; /* larger than any struct */
     for (int way = 0; way < 4; way++)
         for (size_t i = 0; i < sizeof counts / sizeof *counts - (size_t)(way >> 1); i++) {
-            given g = { NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+            given g = { NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+            fold_random random = { 0, 0 };
             none = !(way & 1);
             g.n = counts[i];
             if (!none) {
+                g.random = &random;
                 g.m = fold_model_new(NULL);
                 g.f = context(g.m, (int)i & 1, (int)i >> 1 & 1);
             }

@@ -22,6 +22,7 @@
 #define WINDOWS_PLAIN UINT64_C(0x3c1685113d373555)
 #define GOLDEN_OPS_FUSED UINT64_C(0x9930306ff6f9600f)
 #define GOLDEN_OPS_PLAIN UINT64_C(0xac05da82979b7b69)
+#define GOLDEN_CHANCE UINT64_C(0x3d8c7ca768b5aa74) /* has no fused operations: the same everywhere */
 
 enum { WORDS = 40, IN = 12, H = 18, TIED = 21, CLASSES = 5, SAMPLES = 9, STEPS = 3, RULES = 6 };
 
@@ -486,6 +487,31 @@ static void golden(const char *isa, uint64_t want)
                (unsigned long long)want);
 }
 
+/* Random numbers and choices, whatever the host has set the processor to. */
+static void chance(void)
+{
+    for (int mode = 0; mode < HOST_MODES; mode++) {
+        enum { N = 6 };
+        const float mean[N] = { 0, 1, -2, 3e10f, 1e-40f, 5 }, deviation[N] = { 1, 0.1f, 3, 0.7f, 1e-39f, 0 };
+        const float logits[N] = { 0.1f, -3, 2, 1.99f, -INFINITY, 0 }, weights[N] = { 1, 0, 0.3f, 7, 1e-3f, 2 };
+        if (!set_host(mode)) continue;
+        hash = UINT64_C(0xcbf29ce484222325);
+        for (uint64_t stream = 0; stream < 2000; stream++) {
+            fold_random r = fold_random_new(11, stream);
+            float x[N + 5];
+            fold_random_gaussian(&r, mean, deviation, N, x);
+            x[N] = fold_random_normal(&r);
+            x[N + 1] = fold_random_uniform(&r);
+            x[N + 2] = (float)fold_random_below(&r, 1000);
+            x[N + 3] = (float)fold_random_softmax(&r, logits, N);
+            x[N + 4] = (float)fold_random_weighted(&r, weights, N);
+            hash_floats(x, N + 5);
+        }
+        set_host(HOST_NEAREST);
+        CHECK_SAYS(hash == GOLDEN_CHANCE, "chance gives 0x%016llx when the host has mode %d", (unsigned long long)hash, mode);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -506,5 +532,6 @@ int main(int argc, char **argv)
 #endif
         check_end();
     }
+    check_run("chance", chance);
     return check_finish();
 }

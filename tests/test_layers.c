@@ -1,5 +1,5 @@
 /* test_layers.c - layers against references written from the papers' equations, optimisers against double
-   precision step by step, initialisers by their statistics, tied parameters.
+   precision step by step, initialisers by their statistics, tied parameters, random numbers and policies.
        cc -O2 -o test_layers tests/test_layers.c -lm && ./test_layers */
 
 #define FOLD_IMPLEMENTATION
@@ -1675,6 +1675,217 @@ static void test_tied_twice(void)
     }
 }
 
+/* ---- chance and choice ---------------------------------------------------------------------------- */
+
+/* The numbers of another program, in Python: splitmix64's finaliser of key, draw and element, Box and Muller's normals,
+   Gumbel's maximum. */
+static void test_random(void)
+{
+    static const int uniform[] = { 666099, 8978207, 1088553, 7950709 }, below[] = { 1, 4, 5, 7, 7, 5, 9, 5 };
+    static const double normal[] = { 1.21185147, -1.11492603, 0.7785716, 0.851279973 };
+    static const double elements[] = { 1.21185147, -2.23250811, -1.98793477, 0.441436171, 0.396117419 };
+    static const int by_logits[] = { 2, 2, 4, 4, 0, 2, 4, 2, 4, 4, 4, 2, 0, 0, 2, 2 };
+    static const int by_weights[] = { 0, 2, 0, 2, 3, 3, 2, 3, 0, 2, 3, 0, 3, 3, 2, 2 };
+    static const int shuffled[] = { 0, 3, 4, 1, 6, 5, 2, 7 };
+    const float logits[] = { 0.5f, -1, 2, -INFINITY, 1.5f }, weights[] = { 1, 0, 3, 2 };
+    const float mean[] = { 1, 2, 3, 4, 5 }, deviation[] = { 1, 2, 0.5f, 0, 1 };
+    fold_random zero = { 0, 0 }, r = fold_random_new(7, 3);
+    const fold_random begin = r;
+    float values[5];
+    int items[8];
+    CHECK(fold_random_bits(&zero) == UINT64_C(0xe220a8397b1dcdaf) && fold_random_bits(&zero) == UINT64_C(0x6e789e6aa1b965f4));
+    CHECK_INT(zero.draw, 2);
+    CHECK(fold_random_bits(&r) == UINT64_C(0xa29f358f4432db7) && r.draw == 1);
+    r.draw = 5;
+    CHECK(fold_random_bits(&r) == UINT64_C(0xb369ae23a212007f));
+    r = begin;
+    for (int i = 0; i < 4; i++) CHECK_NEAR(fold_random_uniform(&r) * 16777216.0f, uniform[i], 0);
+    r = begin;
+    for (int i = 0; i < 4; i++) CHECK_NEAR(fold_random_normal(&r), normal[i], 1e-6);
+    r = begin;
+    for (int i = 0; i < 8; i++) CHECK_INT(fold_random_below(&r, 10), below[i]);
+    r = begin;
+    for (int i = 0; i < 16; i++) CHECK_INT(fold_random_softmax(&r, logits, 5), by_logits[i]);
+    CHECK_INT(r.draw, 16);
+    r = begin;
+    for (int i = 0; i < 16; i++) CHECK_INT(fold_random_weighted(&r, weights, 4), by_weights[i]);
+    CHECK_INT(r.draw, 16);
+    r = begin;
+    fold_random_gaussian(&r, mean, deviation, 5, values);
+    for (int i = 0; i < 5; i++) CHECK_NEAR(values[i], mean[i] + deviation[i] * elements[i], 1e-5);
+    CHECK_INT(r.draw, 1);
+    r = begin;
+    for (int i = 0; i < 8; i++) items[i] = i;
+    fold_random_shuffle(&r, 8, items);
+    for (int i = 0; i < 8; i++) CHECK_INT(items[i], shuffled[i]);
+    CHECK_INT(r.draw, 7);
+}
+
+/* What is drawn has the frequencies that it should: every count within five deviations. */
+static void count_choices(int (*choose)(fold_random *r, const float *values, int n), const float *given, const double *chance, int n)
+{
+    enum { DRAWS = 20000, MOST_CHOICES = 8 };
+    int count[MOST_CHOICES] = { 0 };
+    for (uint64_t stream = 0; stream < 2; stream++) { /* draws of one generator, and the first ones of many */
+        fold_random one = fold_random_new(1, 0);
+        memset(count, 0, sizeof count);
+        for (int i = 0; i < DRAWS; i++) {
+            fold_random other = fold_random_new(2, (uint64_t)i);
+            const int chosen = choose(stream ? &other : &one, given, n);
+            if (CHECK(chosen >= 0 && chosen < n)) count[chosen]++;
+        }
+        for (int i = 0; i < n; i++) CHECK_NEAR(count[i], DRAWS * chance[i], 5 * sqrt(DRAWS * chance[i] * (1 - chance[i])));
+    }
+}
+static int choose_below(fold_random *r, const float *values, int n)
+{
+    (void)values;
+    return fold_random_below(r, n);
+}
+static int choose_by_normal(fold_random *r, const float *bounds, int n)
+{
+    const float value = fold_random_normal(r);
+    for (int i = 0; i < n - 1; i++)
+        if (value < bounds[i]) return i;
+    return n - 1;
+}
+static int choose_by_uniform(fold_random *r, const float *bounds, int n)
+{
+    const float value = fold_random_uniform(r);
+    for (int i = 0; i < n - 1; i++)
+        if (value < bounds[i]) return i;
+    return CHECK(value >= 0 && value < 1) ? n - 1 : -1;
+}
+static void test_frequencies(void)
+{
+    const float logits[] = { 1, -INFINITY, 3, 0, -2 }, weights[] = { 0, 2, 1, 0, 5, 0 }, bounds[] = { -1, 0, 1.5f };
+    const float quarters[] = { 0.25f, 0.5f, 0.75f };
+    const double sum = exp(1.0) + exp(3.0) + 1 + exp(-2.0), equal[] = { 0.25, 0.25, 0.25, 0.25 };
+    const double by_logits[] = { exp(1.0) / sum, 0, exp(3.0) / sum, 1 / sum, exp(-2.0) / sum };
+    const double by_weights[] = { 0, 0.25, 0.125, 0, 0.625, 0 };
+    const double normal[] = { 0.158655254, 0.341344746, 0.433192799, 0.066807201 };
+    count_choices(fold_random_softmax, logits, by_logits, 5);
+    count_choices(fold_random_weighted, weights, by_weights, 6);
+    count_choices(choose_below, NULL, equal, 4);
+    count_choices(choose_by_normal, bounds, normal, 4);
+    count_choices(choose_by_uniform, quarters, equal, 4);
+}
+
+static void test_no_choice(void)
+{
+    const float bad[] = { 1, NAN, 2 }, none[] = { -INFINITY, -INFINITY }, sure[] = { -INFINITY, -3, -INFINITY, INFINITY };
+    const float zeros[] = { 0, 0 }, negative[] = { 1, -1 }, infinite[] = { 1, INFINITY };
+    fold_random r = fold_random_new(1, 2);
+    CHECK_INT(fold_random_softmax(&r, bad, 3), -1);
+    CHECK_INT(fold_random_softmax(&r, none, 2), -1);
+    CHECK_INT(fold_random_softmax(&r, sure, 0), -1);
+    CHECK_INT(fold_random_softmax(&r, sure, 3), 1);
+    CHECK_INT(fold_random_softmax(&r, sure, 4), 3);
+    CHECK_INT(fold_random_softmax(&r, NULL, 4), -1);
+    CHECK_INT(fold_random_weighted(&r, bad, 3), -1);
+    CHECK_INT(fold_random_weighted(&r, zeros, 2), -1);
+    CHECK_INT(fold_random_weighted(&r, negative, 2), -1);
+    CHECK_INT(fold_random_weighted(&r, infinite, 2), -1);
+    CHECK_INT(fold_random_below(&r, 0), 0);
+    CHECK_INT(fold_random_below(&r, 1), 0);
+    CHECK_INT(r.draw, 12);
+    CHECK(fold_random_bits(NULL) == 0 && fold_random_uniform(NULL) == 0 && fold_random_normal(NULL) == 0);
+}
+
+static void test_largest(void)
+{
+    const float values[] = { 1, 5, NAN, 5, -2, 7, 0, 5 }, lost[] = { NAN, NAN };
+    static const int want[] = { 5, 1, 3, 7, 0, 6, 4 };
+    CHECK_INT(fold_argmax(values, 8), 5);
+    CHECK_INT(fold_argmax(values, 5), 1); /* the first of two */
+    CHECK_INT(fold_argmax(values, 0), -1);
+    CHECK_INT(fold_argmax(lost, 2), -1);
+    CHECK_INT(fold_argmax(NULL, 2), -1);
+    for (int k = -1; k < 10; k++) {
+        int index[9] = { -7, -7, -7, -7, -7, -7, -7, -7, -7 };
+        const int found = k < 0 ? 0 : k < 7 ? k : 7;
+        CHECK_INT(fold_top_k(values, 8, k, index), found);
+        for (int i = 0; i < 9; i++) CHECK_INT(index[i], i < found ? want[i] : -7);
+    }
+}
+
+/* Policies' ops against their formulas in double precision, and their gradients, for nodes and for lists. */
+enum { CHOICES = 3 };
+static mirror policy_mirror;
+static double entropy_of(const double *logits)
+{
+    double sum = 0, entropy = 0;
+    for (int i = 0; i < CHOICES; i++) sum += exp(logits[i]);
+    for (int i = 0; i < CHOICES; i++) entropy -= exp(logits[i]) / sum * log(exp(logits[i]) / sum);
+    return entropy;
+}
+static double policy_loss(const mirror *p)
+{
+    const double *l = values(p, "logits"), *mean = values(p, "mean"), *s = values(p, "s"), *x = values(p, "x");
+    const double pi = 3.14159265358979323846;
+    double density = 0, spread = 0;
+    for (int i = 0; i < CHOICES; i++) {
+        density += -(x[i] - mean[i]) * (x[i] - mean[i]) / (2 * exp(2 * s[i])) - s[i] - 0.5 * log(2 * pi);
+        spread += s[i] + 0.5 * log(2 * pi * exp(1.0));
+    }
+    return entropy_of(l) + 2 * density + 3 * spread;
+}
+static void test_policy_ops(void)
+{
+    for (int way = 0; way < 4; way++) { /* eager and batched, nodes and lists of one row */
+        static const char *const names[] = { "logits", "mean", "s", "x" };
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx_desc training = fold_ctx_desc_default();
+        fold_node in[4];
+        mirror *p = &policy_mirror;
+        training.training = 1;
+        training.eager = way & 1;
+        fold_ctx *f = fold_ctx_new(m, &training);
+        for (int i = 0; i < 4; i++) fold_bias_new(m, names[i], CHOICES);
+        randomise(m, 5);
+        read_values(p, m);
+        for (int i = 0; i < 4; i++) {
+            in[i] = fold_use(f, fold_param_find(m, names[i]));
+            if (way >> 1) in[i] = fold_list_join(f, &in[i], 1);
+        }
+        fold_node term[3];
+        term[0] = fold_softmax_entropy(f, in[0]);
+        term[1] = fold_scale(f, fold_gaussian_log_prob(f, in[3], in[1], in[2]), 2);
+        term[2] = fold_scale(f, fold_gaussian_entropy(f, in[2]), 3);
+        for (int i = 0; i < 3 && way >> 1; i++) term[i] = fold_list_sum(f, term[i]);
+        const fold_node loss = fold_sum_n(f, term, 3);
+        CHECK_SAYS(!fold_backward(f, loss), "%s", fold_ctx_message(f));
+        CHECK_NEAR(fold_scalar(f, loss), policy_loss(p), 1e-5);
+        compare_grads(p, policy_loss);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+/* A choice that is ruled out costs nothing and gets no gradient; one deviation serves all. */
+static void test_policy_edges(void)
+{
+    const float ruled_out[CHOICES] = { 0, -1e9f, 0 }, mean[CHOICES] = { 0, 0, 0 }, shape[2] = { 0, 0 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_param p = fold_bias_new(m, "p", CHOICES);
+    fold_ctx_desc training = fold_ctx_desc_default();
+    training.training = 1;
+    fold_ctx *f = fold_ctx_new(m, &training);
+    memcpy(fold_values_write_begin(m, p), ruled_out, sizeof ruled_out);
+    fold_values_write_end(m, p);
+    const fold_node x = fold_input(f, mean, CHOICES), entropy = fold_softmax_entropy(f, fold_use(f, p));
+    const fold_node density = fold_gaussian_log_prob(f, x, x, fold_constant(f, 0));
+    fold_keep(f, density);
+    CHECK_INT(fold_backward(f, entropy), FOLD_OK);
+    CHECK_NEAR(fold_scalar(f, entropy), log(2.0), 1e-6);
+    CHECK_NEAR(fold_scalar(f, density), -0.5 * CHOICES * log(2 * 3.14159265358979323846), 1e-5);
+    for (int i = 0; i < CHOICES; i++) CHECK_NEAR(fold_param_grad(m, p)[i], 0, 1e-7);
+    CHECK(fold_node_is_null(fold_gaussian_log_prob(f, x, fold_input(f, shape, 2), x)));
+    CHECK_TEXT(fold_ctx_message(f), "sub");
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     static const int sizes[][2] = { { 3, 5 }, { 17, 20 } };
@@ -1720,5 +1931,11 @@ int main(int argc, char **argv)
     check_run("tied, two backwards", test_tied_twice);
     check_run("gradients of a stack's outputs", test_stack_grads);
     check_run("long names", test_long_names);
+    check_run("random numbers", test_random);
+    check_run("frequencies", test_frequencies);
+    check_run("no choice", test_no_choice);
+    check_run("the largest", test_largest);
+    check_run("policies", test_policy_ops);
+    check_run("policies at the edges", test_policy_edges);
     return check_finish();
 }
