@@ -64,7 +64,7 @@
      FOLD_ALLOW_FAST_MATH    accept -ffast-math, or x87 arithmetic, which void the numerics contract
      FOLD_FILENAME           this file's name, default "fold.h": it includes itself once per instruction set
      FOLD_GROUP_BYTES        default budget of a group's working set in bytes (see fold_ctx_desc.group_bytes)
-     FOLD_NO_STDIO *         no function takes a FILE * or a path
+     FOLD_NO_STDIO *         no function takes a FILE * or a path, and there is no clock
 
    2 CONTRACTS
      Names     What belongs to a thing is named after it and takes it first: fold_model_…, fold_param_… (a
@@ -334,8 +334,8 @@ typedef struct fold_ctx_desc {
     size_t plan_cache_bytes; /* reserved for plans: one is kept when a structure is run for the second time,
                                and replayed instead of scheduling from the third on. About 60 bytes a node:
                                begin with 1 << 20. The least recently used go first. 0: none are kept */
-    uint64_t (*clock)(void *user); /* nanoseconds from any origin: lets fold_ctx_stats tell times. NULL:
-                                      it tells none */
+    uint64_t (*clock)(void *user); /* nanoseconds from any origin, e.g. fold_clock_monotonic: lets
+                                      fold_ctx_stats tell times. NULL: it tells none */
     void *clock_user;
     size_t trace_bytes;     /* reserved for fold_ctx_print_trace: 32 bytes a batch, forward and backward.
                                Needs a clock, which is called from every thread. 0: none */
@@ -347,6 +347,15 @@ typedef struct fold_ctx_desc {
     fold_memory memory;
 } fold_ctx_desc;
 FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
+
+#if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
+                                defined(__HAIKU__) || defined(__wasi__))
+#define FOLD_HAS_CLOCK 1
+/* A clock for fold_ctx_desc.clock, and for measuring: nanoseconds that never go back, from any thread. `user` is
+   not looked at. It is there where FOLD_HAS_CLOCK is: on Windows and POSIX systems. Where headers hide the
+   system's clock from strict C (-std=c99), it is that of C, which counts the processor's time. */
+FOLD_API uint64_t fold_clock_monotonic(void *user);
+#endif
 
 #ifdef FOLD_USE_THREADS
 /* A pool of POSIX threads (link with -pthread) for fold_ctx_desc: parallel_for = fold_pool_for, pool =
@@ -1414,6 +1423,9 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 #include <string.h>
 #ifdef FOLD_USE_THREADS
 #include <pthread.h>
+#endif
+#ifdef FOLD_HAS_CLOCK
+#include <time.h>
 #endif
 #ifdef FOLD_NO_STDIO
 #elif defined(_WIN32)
@@ -18769,6 +18781,38 @@ static void fold__enter_group(const fold_ctx *f, fold__worker *worker, const fol
     worker->region = f->run->region + group->base;
     worker->group_sig = NULL;
 }
+
+#if defined(FOLD_HAS_CLOCK) && defined(_WIN32)
+#ifdef __cplusplus
+extern "C" {
+#endif
+union _LARGE_INTEGER; /* 64 bits: as <windows.h> has it, which may be included too */
+__declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
+__declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
+#ifdef __cplusplus
+}
+#endif
+FOLD_API uint64_t fold_clock_monotonic(void *user)
+{
+    uint64_t count = 0, a_second = 1;
+    (void)user;
+    QueryPerformanceCounter((union _LARGE_INTEGER *)(void *)&count);
+    QueryPerformanceFrequency((union _LARGE_INTEGER *)(void *)&a_second);
+    return count / a_second * 1000000000u + count % a_second * 1000000000u / a_second;
+}
+#elif defined(FOLD_HAS_CLOCK)
+FOLD_API uint64_t fold_clock_monotonic(void *user)
+{
+    (void)user;
+#ifdef CLOCK_MONOTONIC
+    struct timespec now = { 0, 0 };
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+#else
+    return (uint64_t)clock() * (uint64_t)(1000000000 / CLOCKS_PER_SEC);
+#endif
+}
+#endif
 
 static uint64_t fold__now(const fold_ctx *f) { return f->clock ? f->clock(f->clock_user) : 0; }
 

@@ -397,6 +397,7 @@ typedef struct given {
     X(VOID, fold_grads_write_end, (m, param)) \
     X(VOID, fold_model_scale_rates, (m, g->n, 0.5f, 0.5f)) \
     X(VOID, fold_ctx_desc_default, ()) \
+    X(VOID, fold_clock_monotonic, (NULL)) \
     X(CONTEXT, fold_ctx_new, (m, ZERO(fold_ctx_desc))) \
     X(VOID, fold_ctx_free, (NULL)) \
     X(POINTER, fold_ctx_model, (f)) \

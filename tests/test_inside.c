@@ -6,6 +6,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
+#include <time.h>
 #include <stdlib.h>
 
 enum { H = 4, TEXT = 1 << 18 };
@@ -406,6 +407,39 @@ static void traces(void)
     fold_model_free(n.m);
 }
 
+/* The clock that comes with fold.h goes on while time does, and fits the context's. */
+static void its_own_clock(void)
+{
+#ifdef FOLD_HAS_CLOCK
+    const net n = make_net("join", "digit");
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.clock = fold_clock_monotonic;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    const clock_t processor = clock();
+    const time_t wall = time(NULL);
+    const uint64_t start = fold_clock_monotonic(NULL);
+    uint64_t last = start, run = 0;
+    for (int i = 0; i < 20; i++) {
+        fold_ctx_reset(f);
+        CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+        run += fold_ctx_stats(f).run_ns;
+    }
+    while (clock() - processor < CLOCKS_PER_SEC / 50) { /* 20 ms of the processor's are as many of the wall's, or fewer */
+        const uint64_t now = fold_clock_monotonic(NULL);
+        CHECK(now >= last);
+        last = now;
+    }
+    const double seconds = 1e-9 * (double)(last - start);
+    CHECK_SAYS(seconds > 0.015 && seconds < difftime(time(NULL), wall) + 1.5, "20 ms took %g s", seconds);
+    CHECK_SAYS(run > 0 && run < last - start, "20 runs took %g ns of %g", (double)run, (double)(last - start));
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+#else
+    check_skip("fold_clock_monotonic (not on this system)");
+#endif
+}
+
 /* The files of strange names, as programs that know the formats see them. */
 static void other_programs(void)
 {
@@ -643,6 +677,7 @@ int main(int argc, char **argv)
     check_run("looking in a block", in_a_block);
     check_run("a long chain", a_long_chain);
     check_run("traces", traces);
+    check_run("its own clock", its_own_clock);
     check_run("other programs read the pictures", other_programs);
     return check_finish();
 }
