@@ -307,6 +307,14 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);  /* NULL in inference models */
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
 
+/* The values of another model of the same parameters, made by the same calls: copied, or every value w moved
+   to w + share (v - w) towards the other's v, with share in [0, 1]. For networks that are a target for a
+   while, and for the moving average of weights in training (w keeps 1 - share of itself at a step). What is
+   frozen and buffers come too, gradients and the optimiser's state stay as they are. Where the parameters
+   differ it is an error of m, which names the first that does, and nothing changes. */
+FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
+FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
+
 /* The learning rate and the weight decay of the parameters of a rate set are those of the optimiser times
    these factors, from the next step on. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
@@ -351,8 +359,8 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* A clock for fold_ctx_desc.clock, and for measuring: nanoseconds that never go back, from any thread. `user` is
-   not looked at. It is there where FOLD_HAS_CLOCK is: on Windows and POSIX systems. Where headers hide the
+/* A clock for fold_ctx_desc.clock, and for measuring: nanoseconds that never go back, from any thread. `user`
+   is not looked at. It is there where FOLD_HAS_CLOCK is: on Windows and POSIX systems. Where headers hide the
    system's clock from strict C (-std=c99), it is that of C, which counts the processor's time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
@@ -8759,6 +8767,59 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         if (!param.id || data == &fold__params(m)[index])
             fold__refresh_packs(m, &fold__params(m)[index]);
     m->version++;
+}
+/* Whether another model has the same parameters; if not, m gets the error. */
+static int fold__same_params(fold_model *m, const fold_model *from, const char *who)
+{
+    if (!from)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: the other model is NULL", who);
+    if (!from || m->error.status)
+        return 0;
+    if (m->n_params != from->n_params)
+        fold__model_fail(m, FOLD_BAD_SHAPE, "%s: the model has %d parameters, the other %d", who,
+                         (int)m->n_params, (int)from->n_params);
+    for (uint32_t index = 0; index < m->n_params && !m->error.status; index++) {
+        const fold__param_data *mine = &fold__params(m)[index], *other = &fold__params(from)[index];
+        char here[64], there[64];
+        fold__shape_text(here, sizeof here, 0, &mine->shape);
+        fold__shape_text(there, sizeof there, 0, &other->shape);
+        if (strcmp(mine->name, other->name) || !fold__shape_same(&mine->shape, &other->shape))
+            fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, in the other model '%s' %s",
+                             who, (int)index, mine->name, here, other->name, there);
+    }
+    return !m->error.status;
+}
+FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from)
+{
+    const fold_param all = { 0, 0 };
+    if (!m || m == from || !fold__same_params(m, from, "fold_values_copy"))
+        return fold_model_status(m);
+    if (m->span)
+        memcpy(fold__values(m), fold__values(from), m->span * sizeof(float));
+    fold_values_write_end(m, all);
+    return FOLD_OK;
+}
+FOLD__NOINLINE static void fold__average(float *values, const float *from, size_t count, float share)
+{
+    FOLD__NO_CONTRACT
+    for (size_t i = 0; i < count; i++)
+        values[i] += share * (from[i] - values[i]);
+}
+FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share)
+{
+    const fold_param all = { 0, 0 };
+    if (!m || m == from || !fold__same_params(m, from, "fold_values_average"))
+        return fold_model_status(m);
+    if (!(share >= 0 && share <= 1)) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_average: the share %g is not in [0, 1]",
+                         (double)share);
+        return FOLD_BAD_ARGUMENT;
+    }
+    const fold__fp saved = fold__fp_enter();
+    fold__average(fold__values(m), fold__values(from), m->span, share);
+    fold__fp_leave(saved);
+    fold_values_write_end(m, all);
+    return FOLD_OK;
 }
 FOLD_API const float *fold_model_values(const fold_model *m, int *count)
 {

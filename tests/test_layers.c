@@ -1,5 +1,6 @@
 /* test_layers.c - layers against references written from the papers' equations, optimisers against double
-   precision step by step, initialisers by their statistics, tied parameters, random numbers and policies.
+   precision step by step, initialisers by their statistics, tied parameters, values of other models, random numbers
+   and policies.
        cc -O2 -o test_layers tests/test_layers.c -lm && ./test_layers */
 
 #define FOLD_IMPLEMENTATION
@@ -1675,6 +1676,91 @@ static void test_tied_twice(void)
     }
 }
 
+/* ---- values of another model ------------------------------------------------------------------------ */
+
+/* Copied values and moved ones, in the packs too, on every instruction set; gradients and state stay. */
+static void test_values_of_another(void)
+{
+    for (int k = 0; k < KERNEL_SETS; k++) {
+        fold_param p[SPREAD], q[SPREAD];
+        fold_model *m = spread_model(kernel_set[k], p), *other = m ? spread_model(kernel_set[k], q) : NULL;
+        const fold_sgd momentum = { 0.1f, 0.9f, 0 };
+        check_random r = { 5 };
+        int count;
+        if (!m) continue;
+        fold_ctx_desc training = fold_ctx_desc_default();
+        training.training = 1;
+        fold_ctx *f = fold_ctx_new(m, &training);
+        spread_gradients(m, f, p, &r);
+        CHECK_INT(fold_sgd_step(m, &momentum), FOLD_OK);
+        spread_gradients(m, f, p, &r);
+        randomise(m, 2); /* those of the step are up to 1e20 */
+        randomise(other, 3);
+        fold_model_scale_rates(m, 2, 1, 1);
+        const float *mine = fold_model_values(m, &count), *theirs = fold_model_values(other, NULL);
+        const float *grads = fold_model_grads(m, NULL);
+        static float before[1 << 16], grads_before[1 << 16];
+        if (!CHECK(count <= 1 << 16)) return;
+        memcpy(before, mine, (size_t)count * sizeof *mine);
+        memcpy(grads_before, grads, (size_t)count * sizeof *grads);
+        CHECK_INT(fold_values_average(m, other, 0.25f), FOLD_OK);
+        for (int i = 0; i < count; i++)
+            CHECK_NEAR(mine[i], before[i] + 0.25 * ((double)theirs[i] - (double)before[i]), 1e-6);
+        CHECK_BITS(grads, grads_before, count);
+        CHECK_INT(fold_model_steps(m), 1);
+        fold_grads_clear(m);
+        compare_packs(m, p, kernel_set[k]);
+        CHECK_INT(fold_values_copy(m, other), FOLD_OK);
+        CHECK_BITS(mine, theirs, count);
+        compare_packs(m, p, kernel_set[k]);
+        memcpy(before, mine, (size_t)count * sizeof *mine);
+        CHECK_INT(fold_values_average(m, other, 0), FOLD_OK);
+        CHECK_INT(fold_values_copy(m, m), FOLD_OK);
+        CHECK_INT(fold_values_average(m, m, 0.5f), FOLD_OK);
+        CHECK_BITS(mine, before, count);
+        fold_ctx_free(f);
+        fold_model_free(m);
+        fold_model_free(other);
+    }
+}
+
+/* An inference model gets the values too. Models that differ are refused, and nothing changes. */
+static void test_values_of_a_stranger(void)
+{
+    static const char *const says[] = { "parameter 1 is 'b' [3], in the other model 'c' [3]",
+                                        "parameter 1 is 'b' [3], in the other model 'b' [4]",
+                                        "parameter 1 is 'b' [3], in the other model 'b' [3 x 1]",
+                                        "the model has 2 parameters, the other 1", "the other model is NULL",
+                                        "the share 1.5 is not in [0, 1]", "the share nan is not in [0, 1]", "" };
+    for (int way = 0; way < 2 * 8; way++) {
+        const int wrong = way / 2, average = way % 2;
+        fold_model_desc inference = fold_model_desc_default();
+        inference.inference = 1;
+        fold_model *m = fold_model_new(&inference), *other = fold_model_new(NULL);
+        const fold_param W = fold_weight_new(m, "W", 2, 3);
+        fold_bias_new(m, "b", 3);
+        const float before = *fold_param_value(m, W);
+        fold_weight_new(other, "W", 2, 3);
+        randomise(other, 1);
+        if (wrong == 2) fold_weight_new(other, "b", 3, 1);
+        else if (wrong != 3) fold_bias_new(other, wrong == 0 ? "c" : "b", wrong == 1 ? 4 : 3);
+        if ((wrong == 5 || wrong == 6) && !average) { fold_model_free(m); fold_model_free(other); continue; }
+        const float share = wrong == 5 ? 1.5f : wrong == 6 ? NAN : 1;
+        const fold_model *from = wrong == 4 ? NULL : other;
+        const fold_status status = average ? fold_values_average(m, from, share) : fold_values_copy(m, from);
+        CHECK_INT(status, fold_model_status(m));
+        CHECK_INT(status == FOLD_OK, wrong == 7);
+        CHECK_TEXT(fold_model_message(m), wrong == 7 ? "" : average ? "fold_values_average: " : "fold_values_copy: ");
+        CHECK_TEXT(fold_model_message(m), says[wrong]);
+        CHECK_INT(fold_model_status(other), FOLD_OK);
+        if (wrong == 7) CHECK_NEAR(*fold_param_value(m, W), *fold_param_value(other, fold_param_find(other, "W")), 1e-7);
+        else CHECK_NEAR(*fold_param_value(m, W), before, 0);
+        if (wrong != 7) CHECK_INT(fold_values_copy(m, m), status); /* an error stays */
+        fold_model_free(m);
+        fold_model_free(other);
+    }
+}
+
 /* ---- chance and choice ---------------------------------------------------------------------------- */
 
 /* The numbers of another program, in Python: splitmix64's finaliser of key, draw and element, Box and Muller's normals,
@@ -1931,6 +2017,8 @@ int main(int argc, char **argv)
     check_run("tied, two backwards", test_tied_twice);
     check_run("gradients of a stack's outputs", test_stack_grads);
     check_run("long names", test_long_names);
+    check_run("values of another model", test_values_of_another);
+    check_run("values of a stranger", test_values_of_a_stranger);
     check_run("random numbers", test_random);
     check_run("frequencies", test_frequencies);
     check_run("no choice", test_no_choice);
