@@ -39,8 +39,10 @@
 
    DOES NOT
      run on GPUs; read Python's models, only their weights; parse graphs from files; decode images;
-     compute in anything but float32; differentiate twice; normalise over samples (batch norm), because
-     batching never changes a result.
+     compute in anything but float32; differentiate twice; normalise over samples, as batch norm does in
+     training, because batching never changes a result. Instead: fold_layer_norm or fold_rms_norm of each
+     value, fold_list_standardize over the rows of one sample, and for a network that was trained with batch
+     norm its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
 
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 training
@@ -531,6 +533,10 @@ FOLD_API fold_node fold_layer_norm_eps(fold_ctx *f, fold_node x, fold_param gain
 /* x / sqrt(mean square + epsilon) * gain over the last axis (Zhang and Sennrich 2019), epsilon and gain as in
    layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
+/* (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, of statistics that are given: nodes, or
+   parameters by fold_use, whose shapes meet that of x. */
+FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
+                                    float epsilon);
 /* Zero with probability rate, else x / (1 - rate). In inference contexts: x itself. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
@@ -745,6 +751,10 @@ FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value);
+/* fold_standardize by the list's own mean and variance over its rows, element by element of a row: a list. So
+   each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
+   follow by fold_norm of FOLD_NORM_FIXED. */
+FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
 /* The same for parts of a list, of which each gives a row: n rows, the j-th over the rows k with to[k] = j,
    in the order of k. Of none it is zeros, the maximum too. `to` has an entry in [0, n) for every row of x,
@@ -802,6 +812,63 @@ typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int layers,
                                fold_activation hidden);
 FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x);
+
+/* activation(fold_conv1d or fold_conv2d of x): W is the filter, as fold_filter_new makes it, of the shape
+   told there; b has a value for each of its outputs, the last axis. desc NULL: all zero. */
+typedef struct fold_conv { fold_param W, b; fold_conv_desc desc; fold_activation activation; } fold_conv;
+FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
+                                 const fold_conv_desc *desc, fold_activation activation);
+FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
+
+/* A norm over the last axis, of `width` values: gain [width], initially 1, and bias [width], which RMS norm
+   has not. epsilon 0: 1e-5. */
+typedef enum fold_norm_kind {
+    FOLD_NORM_LAYER, /* fold_layer_norm_eps */
+    FOLD_NORM_RMS,   /* fold_rms_norm */
+    FOLD_NORM_FIXED  /* x gain + bias: batch norm of fixed statistics, which are part of gain and bias */
+} fold_norm_kind;
+typedef struct fold_norm { fold_param gain, bias; fold_norm_kind kind; float epsilon; } fold_norm;
+FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fold_norm_kind kind,
+                                 float epsilon);
+FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x);
+
+/* Multi-head attention between dense layers (Vaswani et al. 2017):
+       joined(fold_list_attention(query(q), key(k), value(v)))
+   q, k and v are lists, one and the same for attention to itself; q may be a node. _new makes all four layers
+   from `width` to `width` values, a multiple of `heads`; their names are those of the members. For other
+   widths fill the struct with dense layers of your own. */
+typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
+FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
+FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
+                                        fold_node v, int causal);
+
+/* A transformer's layer (Vaswani et al. 2017): with A(x) attention of x to itself and D(x) = outer(inner(x))
+       y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
+       y = x + A(attention_norm(x)), z = y + D(dense_norm(y))        (Xiong et al. 2020)
+   x is a list of `width` values a row, and so is z. Its parts have the names of the members. It is recorded
+   as two calls of cells and attention between them, whatever the length of x. */
+typedef struct fold_transformer_desc {
+    int width, heads;           /* width is a multiple of heads */
+    int inner;                  /* values between inner and outer; 0: 4 width */
+    fold_activation activation; /* of inner; FOLD_ACT_LINEAR, which is 0, stands for FOLD_ACT_RELU */
+    int norm_first;
+    fold_norm_kind norm;        /* of both norms, and their epsilon */
+    float epsilon;
+    float dropout;              /* rate, of A(x), D(x) and what is between inner and outer; 0: none */
+} fold_transformer_desc;
+typedef struct fold_transformer {
+    fold_attention attention;
+    fold_norm attention_norm, dense_norm;
+    fold_dense inner, outer;
+    int norm_first;
+    float dropout;
+    fold_cell before, after;    /* attention */
+} fold_transformer;
+FOLD_API fold_transformer_desc fold_transformer_desc_default(void); /* all zero */
+FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
+                                               const fold_transformer_desc *desc);
+FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
+                                          int causal);
 
 /* What recurrent and tree layers give, and take: h is the output, c the cell state, each [hidden]. c is null
    where a layer has none. */
@@ -1075,6 +1142,71 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 #endif
 /* Of its optimiser, those before a loaded state too. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
+
+/* Networks of PyTorch, one call a layer, from a safetensors file with the names of state_dict:
+
+       from safetensors.torch import save_file                            # Python
+       save_file(net.state_dict(), "net.safetensors")
+
+       fold_torch *t = fold_torch_open(m, "net.safetensors");             // C
+       fold_param words = fold_torch_embedding(t, "words");
+       fold_rnn_stack lstm = fold_torch_lstm(t, "lstm");
+       fold_dense out = fold_torch_linear(t, "out", FOLD_ACT_LINEAR);
+       if (fold_torch_close(t)) puts(fold_model_message(m));
+
+   `name` is a module's place in the network, such as "encoder.layers.0"; "" is the network itself. A call
+   reads the module's tensors, name.weight and so on, and adds to the model the layer of that name that _new
+   would have added, of the sizes and with the values of the file. It is applied, trained and saved like any
+   other, and what fold_model_save wrote is loaded into layers made by _new. Weights are transposed, gates put
+   in fold.h's order, two biases added up where it has one; where the module has none it is zero and frozen.
+   Types are those that loading reads.
+   A tensor that is not there, or of another shape than the module's others ask for, is an error of the
+   model, whose message names it, its shape and the shape wanted; a call that fails gives null handles. What a
+   module was made with beside its tensors, such as heads and strides, is told by the caller. */
+typedef struct fold_torch fold_torch;
+#ifndef FOLD_NO_STDIO
+/* Takes about the file's size from the model's allocator until fold_torch_close, while it reads half as much
+   again. NULL and an error of the model when the file cannot be read. */
+FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
+#endif
+/* Of a file in memory, which must stay until fold_torch_close. */
+FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size);
+/* Call it before the model is freed; t is invalid then. Returns the model's status. A tensor that no call has
+   read, and that was not skipped, is an error. */
+FOLD_API fold_status fold_torch_close(fold_torch *t);
+/* The tensors whose names begin so are not wanted; "": all that no call has read. */
+FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix);
+
+/* Any tensor of rank 1 to 4, as it is, as a parameter of its name. uses: FOLD_FOR_…, as in fold_param_desc,
+   e.g. FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for "words.weight" that is tied to the output. */
+FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
+/* nn.Embedding: a table for lookups. */
+FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
+/* nn.Linear, and the activation that follows it. */
+FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
+/* nn.Conv1d or nn.Conv2d, by the rank of its weight, groups being 1 or, with desc->depthwise, as many as
+   channels. Values have their channels last here: [height x width x channels], [length x channels].
+   nn.Flatten has them first, so before it do
+       x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);           // grids
+       x = fold_transpose(f, x, 0, 1);                                    // lines */
+FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
+                                   fold_activation activation);
+/* nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d with its running statistics
+   (FOLD_NORM_FIXED: they become part of gain and bias). epsilon 0: PyTorch's default, 1e-5, of RMSNorm
+   1.1920929e-7. */
+FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
+/* nn.RNN (of tanh), nn.LSTM and nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two; not those
+   with proj_size. nn.RNNCell, nn.LSTMCell and nn.GRUCell too: a stack of one layer, whose cell[0] is a
+   fold_recurrent. */
+FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
+FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
+FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
+/* nn.MultiheadAttention, not with add_bias_kv or add_zero_attn. */
+FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
+/* nn.TransformerEncoderLayer; of nn.TransformerEncoder those named "layers.0" and so on. desc->width and
+   inner may be 0; they are then those of the file. */
+FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
+                                                 const fold_transformer_desc *desc);
 
 /* ==== 15 looking inside ================================================================== */
 /* The calls below show the plan of the last run if nothing was recorded since, else the recording by
@@ -1368,10 +1500,11 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      running                               fold_run, fold_backward, threads, reading values, statistics
      a pool of threads                     fold_pool
      optimisers                            SGD, Adagrad, RMSprop, Adam; clipping
-     layers                                dense layers, recurrent layers, tree-LSTMs
+     layers                                dense, recurrent and transformer layers, tree-LSTMs
      text                                  writing text in pieces
      looking inside                        printing plans, graphs, pictures, time lines
      files                                 safetensors, both ways
+     networks of PyTorch                   their tensors made layers
      training                              fold_fit
 
    Words
@@ -11588,6 +11721,24 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
 {
     return fold__norm(f, FOLD__OP_rms_norm, x, &gain, 1, epsilon);
 }
+/* What differs from the mean, divided by the deviation. */
+static fold_node fold__over_deviation(fold_ctx *f, fold_node centred, fold_node variance, float epsilon)
+{
+    if (!fold__broken(f) && !(epsilon >= 0))
+        fold__fail(f, FOLD_BAD_ARGUMENT, "standardize: epsilon must not be below 0, got %g", (double)epsilon);
+    const fold_node square = fold_shift(f, variance, epsilon == 0 ? 1e-5f : epsilon);
+    return fold_div(f, centred, fold_sqrt(f, square));
+}
+FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
+                                    float epsilon)
+{
+    return fold__over_deviation(f, fold_sub(f, x, mean), variance, epsilon);
+}
+FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon)
+{
+    const fold_node centred = fold_sub(f, x, fold_list_mean(f, x));
+    return fold__over_deviation(f, centred, fold_list_mean(f, fold_square(f, centred)), epsilon);
+}
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b)
 {
     fold__operand operand;
@@ -20084,6 +20235,14 @@ FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_n
     return fold__activate(f, layer->activation, fold_linear(f, x, layer->W, layer->b));
 }
 
+/* A dense layer that is a part of another layer. */
+static fold_dense fold__named_dense(fold_model *m, const char *name, const char *part, int inputs,
+                                    int outputs, fold_activation activation)
+{
+    const fold__name full = fold__join(m, name, part);
+    return fold_dense_new(m, full.text, inputs, outputs, activation);
+}
+
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int count,
                                fold_activation hidden)
 {
@@ -20101,9 +20260,8 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
     for (int i = 0; i < count; i++) {
         char number[16];
         snprintf(number, sizeof number, "%d", i);
-        const fold__name full = fold__join(m, name, number);
-        mlp.layer[i] =
-            fold_dense_new(m, full.text, sizes[i], sizes[i + 1], i + 1 < count ? hidden : FOLD_ACT_LINEAR);
+        mlp.layer[i] = fold__named_dense(m, name, number, sizes[i], sizes[i + 1],
+                                         i + 1 < count ? hidden : FOLD_ACT_LINEAR);
     }
     return mlp;
 }
@@ -20115,6 +20273,175 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
     for (int i = 0; i < mlp->layers; i++)
         x = fold_dense_apply(f, &mlp->layer[i], x);
     return x;
+}
+
+FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
+                                 const fold_conv_desc *desc, fold_activation activation)
+{
+    fold_conv layer;
+    memset(&layer, 0, sizeof layer);
+    const int outputs = filter.rank == 3 || filter.rank == 4 ? filter.dim[filter.rank - 1] : 0;
+    if (!fold__layer_ok(m, "conv", name, 1, outputs))
+        return layer;
+    const fold__name full = fold__join(m, name, "W");
+    layer.W = fold_filter_new(m, full.text, filter);
+    layer.b = fold__named_bias(m, name, "b", outputs);
+    if (desc)
+        layer.desc = *desc;
+    layer.activation = activation;
+    return layer;
+}
+FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x)
+{
+    if (!fold__layer_there(f, layer, "conv"))
+        return fold__null;
+    const int on_lines = fold_param_shape(fold_ctx_model(f), layer->W).rank == 3;
+    const fold_node y = on_lines ? fold_conv1d(f, x, layer->W, layer->b, &layer->desc)
+                                 : fold_conv2d(f, x, layer->W, layer->b, &layer->desc);
+    return fold__activate(f, layer->activation, y);
+}
+
+FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fold_norm_kind kind,
+                                 float epsilon)
+{
+    fold_norm norm;
+    memset(&norm, 0, sizeof norm);
+    if (!fold__layer_ok(m, "norm", name, width, width))
+        return norm;
+    const fold__name full = fold__join(m, name, "gain");
+    norm.gain = fold_gain_new(m, full.text, width);
+    if (kind != FOLD_NORM_RMS)
+        norm.bias = fold__named_bias(m, name, "bias", width);
+    norm.kind = kind;
+    norm.epsilon = epsilon;
+    return norm;
+}
+FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x)
+{
+    if (!fold__layer_there(f, norm, "norm"))
+        return fold__null;
+    if (norm->kind == FOLD_NORM_LAYER)
+        return fold_layer_norm_eps(f, x, norm->gain, norm->bias, norm->epsilon);
+    if (norm->kind == FOLD_NORM_RMS)
+        return fold_rms_norm(f, x, norm->gain, norm->epsilon);
+    const fold_node scaled = fold_mul(f, x, fold_use(f, norm->gain));
+    return fold_add(f, scaled, fold_use(f, norm->bias));
+}
+
+/* Attention of `width` values to rows of `keys` and `values` values. */
+static fold_attention fold__attention_new(fold_model *m, const char *name, int width, int keys, int values,
+                                         int heads)
+{
+    fold_attention layer;
+    memset(&layer, 0, sizeof layer);
+    if (!fold__layer_ok(m, "attention", name, width, width))
+        return layer;
+    if (heads < 1 || width % heads) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "attention '%.60s': %d heads do not divide a width of %d",
+                         name, heads, width);
+        return layer;
+    }
+    layer.query = fold__named_dense(m, name, "query", width, width, FOLD_ACT_LINEAR);
+    layer.key = fold__named_dense(m, name, "key", keys, width, FOLD_ACT_LINEAR);
+    layer.value = fold__named_dense(m, name, "value", values, width, FOLD_ACT_LINEAR);
+    layer.joined = fold__named_dense(m, name, "joined", width, width, FOLD_ACT_LINEAR);
+    layer.heads = heads;
+    return layer;
+}
+FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads)
+{
+    return fold__attention_new(m, name, width, width, width, heads);
+}
+FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
+                                        fold_node v, int causal)
+{
+    if (!fold__layer_there(f, layer, "attention"))
+        return fold__null;
+    const fold_node query = fold_dense_apply(f, &layer->query, q);
+    const fold_node key = fold_dense_apply(f, &layer->key, k);
+    const fold_node value = fold_dense_apply(f, &layer->value, v);
+    const fold_node found = fold_list_attention(f, query, key, value, layer->heads, causal);
+    return fold_dense_apply(f, &layer->joined, found);
+}
+
+FOLD__ZEROS_BY_DEFAULT(fold_transformer_desc)
+
+static fold_node fold__drop(fold_ctx *f, fold_node x, float rate)
+{
+    return rate > 0 ? fold_dropout(f, x, rate) : x;
+}
+/* in: x. out: its query, key and value. */
+static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_transformer *layer = (const fold_transformer *)user;
+    const fold_node x = layer->norm_first ? fold_norm_apply(f, &layer->attention_norm, in[0]) : in[0];
+    out[0] = fold_dense_apply(f, &layer->attention.query, x);
+    out[1] = fold_dense_apply(f, &layer->attention.key, x);
+    out[2] = fold_dense_apply(f, &layer->attention.value, x);
+}
+/* in: x, and what attention found. out: the layer's result. */
+static void fold__after_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_transformer *layer = (const fold_transformer *)user;
+    const fold_node found = fold_dense_apply(f, &layer->attention.joined, in[1]);
+    fold_node x = fold_add(f, in[0], fold__drop(f, found, layer->dropout));
+    if (!layer->norm_first)
+        x = fold_norm_apply(f, &layer->attention_norm, x);
+    fold_node y = layer->norm_first ? fold_norm_apply(f, &layer->dense_norm, x) : x;
+    y = fold__drop(f, fold_dense_apply(f, &layer->inner, y), layer->dropout);
+    y = fold_add(f, x, fold__drop(f, fold_dense_apply(f, &layer->outer, y), layer->dropout));
+    out[0] = layer->norm_first ? y : fold_norm_apply(f, &layer->dense_norm, y);
+}
+static fold_norm fold__transformer_norm(fold_model *m, const char *name, const char *part,
+                                        const fold_transformer_desc *desc)
+{
+    const fold__name full = fold__join(m, name, part);
+    return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
+}
+static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_cell_body *body,
+                                        const fold_transformer *layer, int width, int n_in, int n_out)
+{
+    fold_cell_desc desc = fold_cell_desc_default();
+    desc.name = name;
+    desc.body = body;
+    desc.user = layer;
+    desc.user_size = sizeof *layer;
+    desc.n_in = n_in;
+    desc.n_out = n_out;
+    desc.in[0] = desc.in[1] = fold_shape1(width);
+    return fold_cell_new(m, &desc);
+}
+FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
+                                               const fold_transformer_desc *desc)
+{
+    fold_transformer layer;
+    memset(&layer, 0, sizeof layer);
+    if (!desc)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer '%.60s': no desc", name ? name : "");
+    if (!desc || !fold__layer_ok(m, "transformer", name, desc->width, desc->width))
+        return layer;
+    const int width = desc->width, inner = desc->inner ? desc->inner : 4 * width;
+    const fold_activation activation = desc->activation ? desc->activation : FOLD_ACT_RELU;
+    const fold__name attention = fold__join(m, name, "attention");
+    layer.attention = fold_attention_new(m, attention.text, width, desc->heads);
+    layer.attention_norm = fold__transformer_norm(m, name, "attention_norm", desc);
+    layer.inner = fold__named_dense(m, name, "inner", width, inner, activation);
+    layer.outer = fold__named_dense(m, name, "outer", inner, width, FOLD_ACT_LINEAR);
+    layer.dense_norm = fold__transformer_norm(m, name, "dense_norm", desc);
+    layer.norm_first = desc->norm_first;
+    layer.dropout = desc->dropout;
+    layer.before = fold__transformer_cell(m, name, fold__before_attention, &layer, width, 1, 3);
+    layer.after = fold__transformer_cell(m, name, fold__after_attention, &layer, width, 2, 1);
+    return layer;
+}
+FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x, int causal)
+{
+    if (!fold__layer_there(f, layer, "transformer"))
+        return fold__null;
+    const fold_node call = fold_call(f, layer->before, &x, 1);
+    const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
+    const fold_node in[2] = { x, fold_list_attention(f, query, key, value, layer->attention.heads, causal) };
+    return fold_call(f, layer->after, in, 2);
 }
 
 /* What the body of a layer's cell needs. It is copied into the model. */
@@ -22553,6 +22880,7 @@ typedef struct fold__tensor {
     const char *name;
     int dtype;           /* index into fold__dtypes */
     int part;            /* of the parameter: see fold__part */
+    int taken;           /* by a layer of PyTorch's, or skipped */
     fold_shape shape;    /* a rank above 4 is 5 here, and dimensions above INT_MAX are INT_MAX */
     uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
     uint64_t begin, end; /* of its bytes in the file's data */
@@ -22769,15 +23097,16 @@ static int fold__file_read(fold__file *file, void *to, size_t count)
     return 1;
 }
 
-/* Reads the header's text. Memory for it grows as its bytes come: a wrong length costs nothing. */
-static char *fold__read_header(fold__file *file, size_t length)
+/* Reads the next `length` bytes into an array, and a zero byte behind them. Of a stream its memory grows as
+   the bytes come: a wrong length costs nothing. */
+static char *fold__read_array(fold__file *file, int which, size_t length)
 {
     enum { FIRST = 1 << 16 };
     size_t have = 0;
     char *bytes;
     do {
         const size_t part = file->read ? fold__min_size(length - have, fold__max_size(have, FIRST)) : length;
-        bytes = fold__file_need(file, FOLD__F_HEADER, have + part + 1);
+        bytes = fold__file_need(file, which, have + part + 1);
         if (!bytes || !fold__file_read(file, bytes + have, part))
             return NULL;
         have += part;
@@ -22796,12 +23125,16 @@ static int fold__load_header(fold__file *file)
         return 0;
     for (int byte = 0; byte < 8; byte++)
         length |= (uint64_t)head[byte] << 8 * byte;
+    if (head[0] == 'P' && head[1] == 'K')
+        return fold__load_fail(file, FOLD_IO,
+                               "load: an archive, as torch.save writes; what is read is written by "
+                               "save_file of safetensors.torch");
     if (length > FOLD__HEADER_LIMIT)
         return fold__load_fail(file, FOLD_IO,
                                "load: not a safetensors file (its header would have over 100 MB)");
     if (!file->read && length > file->left)
         return fold__load_fail(file, FOLD_IO, "load: the file ends too early");
-    char *header = fold__read_header(file, (size_t)length);
+    char *header = fold__read_array(file, FOLD__F_HEADER, (size_t)length);
     const size_t most = (size_t)length / FOLD__LEAST_TENSOR + 1;
     if (!header || !fold__file_need(file, FOLD__F_TENSORS, most * sizeof *file->tensor))
         return 0;
@@ -22838,10 +23171,9 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
     return strcmp(text, parts[2]);
 }
 
-static fold__tensor *fold__find_tensor(const fold__file *file, int part, const char *name)
+/* The tensor whose name is three parts joined, or NULL. */
+static fold__tensor *fold__find_tensor(const fold__file *file, const char *const joined[3])
 {
-    const char *const joined[3] = { fold__part_name(file->rule, part),
-                                    file->desc.prefix ? file->desc.prefix : "", name };
     for (uint32_t low = 0, high = file->count; low < high;) {
         const uint32_t middle = low + (high - low) / 2;
         fold__tensor *tensor = &file->tensor[file->order[middle]];
@@ -22860,7 +23192,9 @@ static fold__tensor *fold__find_tensor(const fold__file *file, int part, const c
 static int fold__match_part(fold__file *file, uint32_t index, int part)
 {
     const fold__param_data *param = &fold__params(file->model)[index];
-    fold__tensor *tensor = fold__find_tensor(file, part, param->name);
+    const char *const joined[3] = { fold__part_name(file->rule, part),
+                                    file->desc.prefix ? file->desc.prefix : "", param->name };
+    fold__tensor *tensor = fold__find_tensor(file, joined);
     char name[FOLD__SHORT];
     fold__shorten(name, param->name);
     if (!tensor) {
@@ -22995,7 +23329,9 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-FOLD__NOINLINE static void fold__read_floats(float *out, const unsigned char *in, size_t count, int dtype)
+/* The floats of a tensor from `in` on go to `out`, `step` apart. */
+FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsigned char *in, size_t count,
+                                             int dtype)
 {
     const int width = fold__dtypes[dtype].bytes;
     for (size_t i = 0; i < count; i++, in += width) {
@@ -23004,7 +23340,7 @@ FOLD__NOINLINE static void fold__read_floats(float *out, const unsigned char *in
         for (int byte = 0; byte < width; byte++)
             bits |= (uint64_t)in[byte] << 8 * byte;
         memcpy(&wide, &bits, sizeof wide);
-        out[i] = dtype == 0   ? fold__float_of((uint32_t)bits)
+        out[i * step] = dtype == 0   ? fold__float_of((uint32_t)bits)
                  : dtype == 1 ? fold__half((uint32_t)bits)
                  : dtype == 2 ? fold__float_of((uint32_t)bits << 16)
                               : (float)wide;
@@ -23025,7 +23361,8 @@ static void fold__load_values(fold__file *file)
         if (!tensor->param)
             continue;
         const fold__param_data *param = &fold__params(m)[tensor->param - 1];
-        fold__read_floats(fold__part(m, tensor->part) + param->at, tensor->data, param->size, tensor->dtype);
+        fold__read_floats(fold__part(m, tensor->part) + param->at, 1, tensor->data, param->size,
+                          tensor->dtype);
     }
     fold__fp_leave(saved);
     if (file->desc.state) {
@@ -23165,21 +23502,29 @@ static size_t fold__from_file(void *bytes, size_t count, void *file)
     return fread(bytes, 1, count, (FILE *)file);
 }
 
+/* NULL, and an error of the model, when it cannot be opened. */
+static FILE *fold__open_to_load(fold_model *m, const char *path)
+{
+    FILE *stream = NULL;
+    if (!path)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no path");
+    if (m->error.status)
+        return NULL;
+    errno = 0;
+    stream = fopen(path, "rb");
+    if (!stream)
+        fold__path_fail(m, "load", path);
+    return stream;
+}
+
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc)
 {
     if (!m)
         return FOLD_BAD_ARGUMENT;
     fold__file file = fold__file_to_load(m, fold__from_file, NULL, NULL, 0, desc);
-    if (!path)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no path");
-    if (m->error.status)
+    FILE *stream = fold__open_to_load(m, path);
+    if (!stream)
         return m->error.status;
-    errno = 0;
-    FILE *stream = fopen(path, "rb");
-    if (!stream) {
-        fold__path_fail(m, "load", path);
-        return m->error.status;
-    }
     file.user = stream;
     fold__load_file(&file, 1);
     fclose(stream);
@@ -23203,6 +23548,632 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
     return status;
 }
 #endif
+
+/* ==== room: networks of PyTorch ==============================================================
+   Owns: which tensors of PyTorch make which layer, and how their values lie there. Calls: files, layers, the
+   model. Trusts no name, shape or type that it reads. Must not know contexts. */
+
+struct fold_torch {
+    fold__file file;
+};
+
+/* -- opening and closing --------------------------------------------------------------------- */
+
+static void fold__torch_free(fold_torch *torch)
+{
+    fold_model *m = torch->file.model;
+    fold__arena_free(&torch->file.arena);
+    fold__release(m, torch, sizeof *torch);
+}
+
+/* Takes the data of a stream, which ends with them, to memory, as if the file had lain there. */
+static int fold__torch_fetch(fold__file *file)
+{
+    uint64_t end = 0;
+    char more;
+    for (uint32_t i = 0; i < file->count; i++)
+        if (file->tensor[i].end > end)
+            end = file->tensor[i].end;
+    if (end > SIZE_MAX / 4)
+        return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
+    const char *bytes = fold__read_array(file, FOLD__F_STAGE, (size_t)end);
+    if (!bytes)
+        return 0;
+    if (file->read(&more, 1, file->user))
+        return fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
+    file->read = NULL;
+    file->bytes = (const unsigned char *)bytes;
+    file->left = (size_t)end;
+    return 1;
+}
+
+static fold_torch *fold__torch_open(fold_model *m, fold_reader *read, void *user, const void *bytes,
+                                    size_t size)
+{
+    fold_torch *torch = (fold_torch *)m->arena.memory.alloc(sizeof *torch, FOLD__ALIGN, m->arena.memory.user);
+    if (!torch) {
+        fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");
+        return NULL;
+    }
+    fold__file *file = &torch->file;
+    *file = fold__file_to_load(m, read, user, bytes, size, NULL);
+    file->arena.array = file->arrays;
+    if (fold__load_header(file) && (!read || fold__torch_fetch(file)) && fold__load_data(file)) {
+        fold__sort(file->order, file->count, fold__by_name, file->tensor);
+        return torch;
+    }
+    fold__torch_free(torch);
+    return NULL;
+}
+FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size)
+{
+    if (m && !bytes)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no bytes");
+    return m && !m->error.status ? fold__torch_open(m, NULL, NULL, bytes, size) : NULL;
+}
+#ifndef FOLD_NO_STDIO
+FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path)
+{
+    FILE *stream = m ? fold__open_to_load(m, path) : NULL;
+    if (!stream)
+        return NULL;
+    fold_torch *torch = fold__torch_open(m, fold__from_file, stream, NULL, 0);
+    fclose(stream);
+    return torch;
+}
+#endif
+
+FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix)
+{
+    for (uint32_t i = 0; t && prefix && i < t->file.count; i++)
+        if (!strncmp(t->file.tensor[i].name, prefix, strlen(prefix)))
+            t->file.tensor[i].taken = 1;
+}
+
+FOLD_API fold_status fold_torch_close(fold_torch *t)
+{
+    if (!t)
+        return FOLD_BAD_ARGUMENT;
+    fold_model *m = t->file.model;
+    const fold__tensor *left = NULL;
+    char shown[FOLD__SHORT];
+    uint32_t count = 0;
+    for (uint32_t i = t->file.count; i-- > 0;)
+        if (!t->file.tensor[t->file.order[i]].taken) {
+            left = &t->file.tensor[t->file.order[i]];
+            count++;
+        }
+    if (left)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                         "torch: no call has read '%s', the first of %lu tensors that are left: "
+                         "read them, or fold_torch_skip them",
+                         fold__shorten(shown, left->name), (unsigned long)count);
+    fold__torch_free(t);
+    return m->error.status;
+}
+
+/* -- taking tensors -------------------------------------------------------------------------- */
+
+/* The tensor of a part of a module, or NULL. */
+static fold__tensor *fold__torch_find(const fold_torch *torch, const char *name, const char *part)
+{
+    const char *const joined[3] = { name, *name ? "." : "", part };
+    return fold__find_tensor(&torch->file, joined);
+}
+
+/* Whether a file can be read from, under a name. */
+static int fold__torch_ready(fold_torch *torch, const char *name)
+{
+    if (torch && !name)
+        fold__model_fail(torch->file.model, FOLD_BAD_ARGUMENT, "torch: no name");
+    return torch && name && !torch->file.model->error.status;
+}
+
+/* Says that a tensor is missing, and which other of the file has the same name but for what stands before. */
+static void fold__torch_missing(fold_torch *torch, const char *full)
+{
+    char shown[FOLD__SHORT], other[FOLD__SHORT];
+    const size_t size = strlen(full);
+    const char *like = NULL;
+    for (uint32_t i = 0; i < torch->file.count && !like; i++) {
+        const char *there = torch->file.tensor[torch->file.order[i]].name;
+        const size_t more = strlen(there);
+        if (more > size ? !strcmp(there + more - size, full) : !strcmp(full + size - more, there))
+            like = there;
+    }
+    fold__load_fail(&torch->file, FOLD_BAD_ARGUMENT, "torch: '%s' is not in the file%s%s%s",
+                    fold__shorten(shown, full), like ? ", but '" : "", like ? fold__shorten(other, like) : "",
+                    like ? "' is" : "");
+}
+
+/* "[? x 3]" of a wanted shape, in which 0 is any length. */
+static void fold__wanted_text(char text[64], const fold_shape *wanted)
+{
+    size_t at = 0;
+    for (int axis = 0; axis < wanted->rank; axis++) {
+        char number[16] = "?";
+        if (wanted->dim[axis])
+            snprintf(number, sizeof number, "%d", wanted->dim[axis]);
+        at += (size_t)snprintf(text + at, 64 - at, "%s%s", axis ? " x " : "[", number);
+    }
+    snprintf(text + at, 64 - at, "]");
+}
+
+/* Whether a tensor has the type and shape that are wanted; if not, an error. */
+static int fold__torch_fits(fold_torch *torch, const fold__tensor *tensor, const fold_shape *wanted)
+{
+    char shown[FOLD__SHORT], there[64] = "of more than 4 axes", here[64];
+    int fits = tensor->shape.rank == wanted->rank;
+    fold__shorten(shown, tensor->name);
+    for (int axis = 0; axis < wanted->rank && fits; axis++)
+        fits = !wanted->dim[axis] || wanted->dim[axis] == tensor->shape.dim[axis];
+    if (fits && tensor->dtype < FOLD__DTYPES_READ)
+        return 1;
+    if (fits)
+        return fold__load_fail(&torch->file, FOLD_BAD_ARGUMENT,
+                               "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown,
+                               fold__dtypes[tensor->dtype].name);
+    if (tensor->shape.rank <= FOLD_MAX_RANK)
+        fold__shape_text(there, sizeof there, 0, &tensor->shape);
+    fold__wanted_text(here, wanted);
+    return fold__load_fail(&torch->file, FOLD_BAD_SHAPE, "torch: '%s' is %s in the file, wanted is %s", shown,
+                           there, here);
+}
+
+/* Takes a part of a module, of a wanted shape in which 0 is any length. NULL when it is not there, which only
+   is an error of what `must` be, or when it does not fit. */
+static const fold__tensor *fold__torch_take(fold_torch *torch, const char *name, const char *part,
+                                            fold_shape wanted, int must)
+{
+    if (!fold__torch_ready(torch, name))
+        return NULL;
+    fold__tensor *tensor = fold__torch_find(torch, name, part);
+    char full[192];
+    if (!tensor && must) {
+        snprintf(full, sizeof full, "%s%s%s", name, *name ? "." : "", part);
+        fold__torch_missing(torch, full);
+    }
+    if (!tensor || !fold__torch_fits(torch, tensor, &wanted))
+        return NULL;
+    tensor->taken = 1;
+    return tensor;
+}
+
+/* A weight and its bias, which may be missing. A module has them under a name of its own. */
+typedef struct fold__torch_pair {
+    const fold__tensor *weight, *bias;
+} fold__torch_pair;
+static fold__torch_pair fold__torch_take_pair(fold_torch *torch, const char *name, const char *part,
+                                              fold_shape wanted)
+{
+    fold__torch_pair pair = { NULL, NULL };
+    char full[64];
+    snprintf(full, sizeof full, "%sweight", part);
+    pair.weight = fold__torch_take(torch, name, full, wanted, 1);
+    snprintf(full, sizeof full, "%sbias", part);
+    if (pair.weight)
+        pair.bias = fold__torch_take(torch, name, full, fold_shape1(pair.weight->shape.dim[0]), 0);
+    return pair;
+}
+
+/* -- values ---------------------------------------------------------------------------------- */
+
+/* Values [from, from + count) of a tensor, `step` apart in `out`. */
+static void fold__torch_read(const fold__tensor *tensor, size_t from, size_t count, float *out, size_t step)
+{
+    const fold__fp saved = fold__fp_enter();
+    fold__read_floats(out, step, tensor->data + from * (size_t)fold__dtypes[tensor->dtype].bytes, count,
+                      tensor->dtype);
+    fold__fp_leave(saved);
+}
+static float fold__torch_value(const fold__tensor *tensor, int index)
+{
+    float value;
+    fold__torch_read(tensor, (size_t)index, 1, &value, 1);
+    return value;
+}
+
+/* Rows [from, from + count) of a weight become columns of `out`, whose rows have `width` values. There the
+   weights of an output lie side by side, [outputs x inputs x taps] of a filter; here the outputs do, [taps x
+   inputs x outputs]. */
+static void fold__torch_columns(const fold__tensor *weight, int from, int count, float *out, int width)
+{
+    const size_t inputs = weight->shape.rank > 2 ? (size_t)weight->shape.dim[1] : 1;
+    const size_t size = (size_t)(fold__shape_size(&weight->shape) / weight->shape.dim[0]),
+                 taps = size / inputs;
+    for (int row = 0; row < count; row++)
+        for (size_t input = 0; input < inputs; input++)
+            fold__torch_read(weight, (size_t)(from + row) * size + input * taps, taps,
+                             out + input * (size_t)width + row, inputs * (size_t)width);
+}
+
+/* A vector from a place on; zeros that no training changes where the module has none. */
+static void fold__torch_vector(fold_model *m, const fold__tensor *tensor, int from, fold_param param)
+{
+    const int count = fold_param_shape(m, param).dim[0];
+    float *values = fold_values_write_begin(m, param);
+    if (tensor)
+        fold__torch_read(tensor, (size_t)from, (size_t)count, values, 1);
+    else
+        memset(values, 0, (size_t)count * sizeof *values);
+    fold_values_write_end(m, param);
+    if (!tensor)
+        fold_param_freeze(m, param, 1);
+}
+
+/* Outputs [from, …) of a weight and a bias are those of a layer. */
+static void fold__torch_weights(fold_model *m, fold__torch_pair pair, int from, fold_param weight,
+                                fold_param bias)
+{
+    if (m->error.status)
+        return; /* the layer was not made */
+    const int outputs = fold_param_shape(m, bias).dim[0];
+    fold__torch_columns(pair.weight, from, outputs, fold_values_write_begin(m, weight), outputs);
+    fold_values_write_end(m, weight);
+    fold__torch_vector(m, pair.bias, from, bias);
+}
+
+/* -- layers ---------------------------------------------------------------------------------- */
+
+static fold_param fold__torch_table(fold_torch *torch, const fold__tensor *tensor, const char *name,
+                                    unsigned uses)
+{
+    fold_param none = { 0, 0 };
+    fold_model *m = tensor ? torch->file.model : NULL;
+    if (!tensor)
+        return none;
+    const fold_param param = fold__param_simple(m, name, tensor->shape, FOLD_INIT_ZEROS, 0, uses);
+    if (m->error.status)
+        return none;
+    fold__torch_read(tensor, 0, (size_t)fold__shape_size(&tensor->shape), fold_values_write_begin(m, param),
+                     1);
+    fold_values_write_end(m, param);
+    return param;
+}
+FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses)
+{
+    const fold__tensor *there = fold__torch_ready(t, tensor) ? fold__torch_find(t, "", tensor) : NULL;
+    fold_shape any = { 1, { 0, 0, 0, 0 } };
+    if (there && there->shape.rank <= FOLD_MAX_RANK)
+        any.rank = there->shape.rank;
+    return fold__torch_table(t, fold__torch_take(t, "", tensor, any, 1), tensor, uses);
+}
+FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name)
+{
+    return fold__torch_table(t, fold__torch_take(t, name, "weight", fold_shape2(0, 0), 1), name,
+                             FOLD_FOR_LOOKUP);
+}
+
+FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation)
+{
+    fold_dense layer;
+    memset(&layer, 0, sizeof layer);
+    const fold__torch_pair pair = fold__torch_take_pair(t, name, "", fold_shape2(0, 0));
+    if (!fold__torch_ready(t, name))
+        return layer;
+    layer =
+        fold_dense_new(t->file.model, name, pair.weight->shape.dim[1], pair.weight->shape.dim[0], activation);
+    fold__torch_weights(t->file.model, pair, 0, layer.W, layer.b);
+    return layer;
+}
+
+FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
+                                   fold_activation activation)
+{
+    fold_conv layer;
+    memset(&layer, 0, sizeof layer);
+    const fold__tensor *there = fold__torch_ready(t, name) ? fold__torch_find(t, name, "weight") : NULL;
+    const int on_lines = there && there->shape.rank == 3, inputs = desc && desc->depthwise ? 1 : 0;
+    const fold_shape wanted = { on_lines ? 3 : 4, { 0, inputs, 0, 0 } };
+    const fold__torch_pair pair = fold__torch_take_pair(t, name, "", wanted);
+    if (!fold__torch_ready(t, name))
+        return layer;
+    const int *dim = pair.weight->shape.dim;
+    const fold_shape filter =
+        on_lines ? fold_shape3(dim[2], dim[1], dim[0]) : fold_shape4(dim[2], dim[3], dim[1], dim[0]);
+    layer = fold_conv_new(t->file.model, name, filter, desc, activation);
+    fold__torch_weights(t->file.model, pair, 0, layer.W, layer.b);
+    return layer;
+}
+
+/* A gain and a bias that do what the running statistics of batch norm do, and its own gain and bias. */
+static void fold__torch_fix(fold_model *m, const fold_norm *norm, fold__torch_pair pair,
+                            const fold__tensor *mean, const fold__tensor *variance)
+{
+    const int width = mean->shape.dim[0];
+    const double epsilon = norm->epsilon == 0 ? 1e-5 : (double)norm->epsilon;
+    float *gain = fold_values_write_begin(m, norm->gain), *bias = fold_values_write_begin(m, norm->bias);
+    for (int i = 0; i < width; i++) {
+        const double weight = pair.weight ? (double)fold__torch_value(pair.weight, i) : 1;
+        const double factor = weight / sqrt((double)fold__torch_value(variance, i) + epsilon);
+        const double term = pair.bias ? (double)fold__torch_value(pair.bias, i) : 0;
+        gain[i] = (float)factor;
+        bias[i] = (float)(term - (double)fold__torch_value(mean, i) * factor);
+    }
+    fold_values_write_end(m, norm->gain);
+    fold_values_write_end(m, norm->bias);
+}
+static fold_norm fold__torch_batch_norm(fold_torch *torch, const char *name, float epsilon)
+{
+    fold_norm norm;
+    fold__torch_pair pair = { NULL, NULL };
+    memset(&norm, 0, sizeof norm);
+    const fold__tensor *mean = fold__torch_take(torch, name, "running_mean", fold_shape1(0), 1);
+    const fold_shape width = fold_shape1(mean ? mean->shape.dim[0] : 0);
+    const fold__tensor *variance = fold__torch_take(torch, name, "running_var", width, 1);
+    pair.weight = fold__torch_take(torch, name, "weight", width, 0);
+    pair.bias = fold__torch_take(torch, name, "bias", width, 0);
+    if (!fold__torch_ready(torch, name))
+        return norm;
+    fold__tensor *batches = fold__torch_find(torch, name, "num_batches_tracked");
+    if (batches)
+        batches->taken = 1;
+    norm = fold_norm_new(torch->file.model, name, width.dim[0], FOLD_NORM_FIXED, epsilon);
+    if (torch->file.model->error.status)
+        return norm;
+    fold__torch_fix(torch->file.model, &norm, pair, mean, variance);
+    if (!pair.weight)
+        fold_param_freeze(torch->file.model, norm.gain, 1);
+    if (!pair.bias)
+        fold_param_freeze(torch->file.model, norm.bias, 1);
+    return norm;
+}
+static void fold__torch_norm_values(fold_model *m, const fold_norm *norm, fold__torch_pair pair)
+{
+    if (m->error.status)
+        return;
+    fold__torch_vector(m, pair.weight, 0, norm->gain);
+    if (norm->kind == FOLD_NORM_LAYER)
+        fold__torch_vector(m, pair.bias, 0, norm->bias);
+}
+FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon)
+{
+    fold_norm norm;
+    memset(&norm, 0, sizeof norm);
+    if (kind == FOLD_NORM_FIXED)
+        return fold__torch_batch_norm(t, name, epsilon);
+    const fold__torch_pair pair = fold__torch_take_pair(t, name, "", fold_shape1(0));
+    if (!fold__torch_ready(t, name))
+        return norm;
+    if (kind == FOLD_NORM_RMS && epsilon == 0)
+        epsilon = FLT_EPSILON;
+    norm = fold_norm_new(t->file.model, name, pair.weight->shape.dim[0], kind, epsilon);
+    fold__torch_norm_values(t->file.model, &norm, pair);
+    return norm;
+}
+
+/* -- recurrent layers ------------------------------------------------------------------------ */
+
+/* place: which gate of PyTorch's is each of fold.h's. apart: a product of the state has a bias of its own. */
+typedef struct fold__torch_gates {
+    fold_recurrent_maker *make;
+    int count, apart, place[4];
+} fold__torch_gates;
+
+/* One direction of a layer: what reads inputs, and what reads the state. */
+typedef struct fold__torch_cell {
+    fold__torch_pair from[2];
+} fold__torch_cell;
+
+static fold__torch_cell fold__torch_take_cell(fold_torch *torch, const char *name, const char *suffix,
+                                              int rows, int inputs, int hidden)
+{
+    static const char *const side[2] = { "ih", "hh" };
+    fold__torch_cell cell;
+    for (int i = 0; i < 2; i++) {
+        char part[48];
+        snprintf(part, sizeof part, "weight_%s%s", side[i], suffix);
+        cell.from[i].weight = fold__torch_take(torch, name, part, fold_shape2(rows, i ? hidden : inputs), 1);
+        snprintf(part, sizeof part, "bias_%s%s", side[i], suffix);
+        cell.from[i].bias = fold__torch_take(torch, name, part, fold_shape1(rows), 0);
+    }
+    return cell;
+}
+
+/* The gates of a bias, and of another that is added where it is not NULL, in fold.h's order. */
+static void fold__torch_gate_bias(fold_model *m, const fold__torch_gates *gates, fold_param param,
+                                  const fold__tensor *one, const fold__tensor *other)
+{
+    if (!one) {
+        fold__torch_vector(m, NULL, 0, param);
+        return;
+    }
+    const int hidden = one->shape.dim[0] / gates->count;
+    float *values = fold_values_write_begin(m, param);
+    for (int gate = 0; gate < gates->count; gate++)
+        for (int i = 0; i < hidden; i++) {
+            const int at = gates->place[gate] * hidden + i;
+            values[gate * hidden + i] =
+                fold__torch_value(one, at) + (other ? fold__torch_value(other, at) : 0.0f);
+        }
+    fold_values_write_end(m, param);
+}
+
+/* The parameters of a cell were named after `name`, the stack's, and its place in it. */
+static fold_param fold__torch_named(fold_model *m, const char *name, const char *place, const char *part)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%s.%s", place, part);
+    const fold__name full = fold__join(m, name, text);
+    return fold_param_find(m, full.text);
+}
+static void fold__torch_cell_values(fold_model *m, const fold__torch_gates *gates,
+                                    const fold__torch_cell *cell, const char *name, const char *place)
+{
+    const int inputs = cell->from[0].weight->shape.dim[1], hidden = cell->from[1].weight->shape.dim[1];
+    const int width = gates->count * hidden;
+    const fold_param weight = fold__torch_named(m, name, place, "W");
+    const fold_param recurrent = gates->apart ? fold__torch_named(m, name, place, "U") : weight;
+    float *first = fold_values_write_begin(m, weight), *second = fold_values_write_begin(m, recurrent);
+    if (!gates->apart)
+        second += (size_t)inputs * (size_t)width;
+    for (int gate = 0; gate < gates->count; gate++) {
+        const int from = gates->place[gate] * hidden;
+        fold__torch_columns(cell->from[0].weight, from, hidden, first + gate * hidden, width);
+        fold__torch_columns(cell->from[1].weight, from, hidden, second + gate * hidden, width);
+    }
+    fold_values_write_end(m, weight);
+    if (gates->apart)
+        fold_values_write_end(m, recurrent);
+    const fold_param bias = fold__torch_named(m, name, place, "b");
+    fold__torch_gate_bias(m, gates, bias, cell->from[0].bias, gates->apart ? NULL : cell->from[1].bias);
+    if (gates->apart)
+        fold__torch_gate_bias(m, gates, fold__torch_named(m, name, place, "c"), cell->from[1].bias, NULL);
+}
+
+/* How many layers a module has in the file; 0 when it is a cell. */
+static int fold__torch_layers(const fold_torch *torch, const char *name)
+{
+    char part[32] = "weight_ih_l0";
+    int layers = 0;
+    while (layers <= FOLD_MAX_LAYERS && fold__torch_find(torch, name, part))
+        snprintf(part, sizeof part, "weight_ih_l%d", ++layers);
+    return !layers && !fold__torch_find(torch, name, "weight_ih") ? 1 : layers;
+}
+static fold_rnn_stack fold__torch_stack(fold_torch *torch, const char *name, const fold__torch_gates *gates)
+{
+    fold_rnn_stack stack;
+    fold__torch_cell cell[2 * FOLD_MAX_LAYERS];
+    memset(&stack, 0, sizeof stack);
+    if (!fold__torch_ready(torch, name))
+        return stack;
+    fold_model *m = torch->file.model;
+    const int found = fold__torch_layers(torch, name), layers = found ? found : 1;
+    const int directions = fold__torch_find(torch, name, "weight_ih_l0_reverse") ? 2 : 1;
+    const fold__tensor *input =
+        fold__torch_take(torch, name, found ? "weight_ih_l0" : "weight_ih", fold_shape2(0, 0), 1);
+    const fold__tensor *state =
+        fold__torch_take(torch, name, found ? "weight_hh_l0" : "weight_hh", fold_shape2(0, 0), 1);
+    const int inputs = input ? input->shape.dim[1] : 0, hidden = state ? state->shape.dim[1] : 0;
+    if (m->error.status || !fold__layer_ok(m, "torch", name, inputs, hidden))
+        return stack;
+    for (int i = 0; i < layers * directions && i < 2 * FOLD_MAX_LAYERS; i++) {
+        char suffix[32] = "";
+        if (found)
+            snprintf(suffix, sizeof suffix, "_l%d%s", i / directions, i % directions ? "_reverse" : "");
+        cell[i] = fold__torch_take_cell(torch, name, suffix, gates->count * hidden,
+                                        i < directions ? inputs : directions * hidden, hidden);
+    }
+    if (m->error.status)
+        return stack;
+    stack = fold_rnn_stack_new(m, name, gates->make, inputs, hidden, layers, directions == 2);
+    for (int i = 0; i < layers * directions && !m->error.status; i++) {
+        char place[32];
+        snprintf(place, sizeof place, "%d%s", i / directions, i % directions ? ".reverse" : "");
+        fold__torch_cell_values(m, gates, &cell[i], name, place);
+    }
+    return stack;
+}
+FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name)
+{
+    static const fold__torch_gates gates = { fold_rnn_new, 1, 0, { 0, 0, 0, 0 } };
+    return fold__torch_stack(t, name, &gates);
+}
+/* PyTorch's gates are i f g o, of which g is u. */
+FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name)
+{
+    static const fold__torch_gates gates = { fold_lstm_new, 4, 0, { 0, 1, 3, 2 } };
+    return fold__torch_stack(t, name, &gates);
+}
+FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name)
+{
+    static const fold__torch_gates gates = { fold_gru_new, 3, 1, { 0, 1, 2, 0 } };
+    return fold__torch_stack(t, name, &gates);
+}
+
+/* -- attention ------------------------------------------------------------------------------- */
+
+/* Projections of queries, keys and values: rows [from, from + width) of what may be one tensor. */
+typedef struct fold__torch_heads {
+    fold__torch_pair in[3], joined;
+    int from[3], width;
+} fold__torch_heads;
+
+/* width 0: any. `part` is what the names of the tensors begin with. */
+static fold__torch_heads fold__torch_take_heads(fold_torch *torch, const char *name, const char *part,
+                                                int width)
+{
+    static const char *const apart[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
+    fold__torch_heads heads;
+    char full[64];
+    memset(&heads, 0, sizeof heads);
+    snprintf(full, sizeof full, "%sout_proj.", part);
+    heads.joined = fold__torch_take_pair(torch, name, full, fold_shape2(width, width));
+    if (!heads.joined.weight)
+        return heads;
+    width = heads.width = heads.joined.weight->shape.dim[0];
+    if (!fold__layer_ok(torch->file.model, "torch", name, width, width))
+        return heads;
+    snprintf(full, sizeof full, "%sq_proj_weight", part);
+    const int one = !fold__torch_find(torch, name, full);
+    snprintf(full, sizeof full, "%sin_proj_bias", part);
+    const fold__tensor *bias = fold__torch_take(torch, name, full, fold_shape1(3 * width), 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(full, sizeof full, "%s%s", part, one ? "in_proj_weight" : apart[i]);
+        const fold_shape wanted = fold_shape2(one ? 3 * width : width, one || !i ? width : 0);
+        heads.in[i].weight = fold__torch_take(torch, name, full, wanted, 1);
+        heads.in[i].bias = bias;
+        heads.from[i] = i * width;
+    }
+    return heads;
+}
+static void fold__torch_heads_values(fold_model *m, const fold__torch_heads *heads,
+                                     const fold_attention *layer)
+{
+    const fold_dense *dense[3] = { &layer->query, &layer->key, &layer->value };
+    for (int i = 0; i < 3 && !m->error.status; i++) {
+        const int from = heads->in[i].weight->shape.dim[0] > heads->width ? heads->from[i] : 0;
+        fold__torch_columns(heads->in[i].weight, from, heads->width, fold_values_write_begin(m, dense[i]->W),
+                            heads->width);
+        fold_values_write_end(m, dense[i]->W);
+        fold__torch_vector(m, heads->in[i].bias, heads->from[i], dense[i]->b);
+    }
+    fold__torch_weights(m, heads->joined, 0, layer->joined.W, layer->joined.b);
+}
+FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
+{
+    fold_attention layer;
+    memset(&layer, 0, sizeof layer);
+    const fold__torch_heads there = fold__torch_take_heads(t, name, "", 0);
+    if (!fold__torch_ready(t, name))
+        return layer;
+    fold_model *m = t->file.model;
+    const int keys = there.in[1].weight->shape.dim[1], values = there.in[2].weight->shape.dim[1];
+    layer = fold__attention_new(m, name, there.width, keys, values, heads);
+    fold__torch_heads_values(m, &there, &layer);
+    return layer;
+}
+
+FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
+                                                 const fold_transformer_desc *desc)
+{
+    fold_transformer layer;
+    fold_transformer_desc full = desc ? *desc : fold_transformer_desc_default();
+    memset(&layer, 0, sizeof layer);
+    const fold__torch_heads heads = fold__torch_take_heads(t, name, "self_attn.", full.width);
+    const fold_shape width = fold_shape1(heads.width);
+    const fold__torch_pair inner =
+        fold__torch_take_pair(t, name, "linear1.", fold_shape2(full.inner, heads.width));
+    const int between = inner.weight ? inner.weight->shape.dim[0] : 0;
+    const fold__torch_pair outer =
+        fold__torch_take_pair(t, name, "linear2.", fold_shape2(heads.width, between));
+    const fold__torch_pair first = fold__torch_take_pair(t, name, "norm1.", width);
+    const fold__torch_pair second = fold__torch_take_pair(t, name, "norm2.", width);
+    if (!fold__torch_ready(t, name) || !fold__layer_ok(t->file.model, "torch", name, heads.width, between))
+        return layer;
+    fold_model *m = t->file.model;
+    full.width = heads.width;
+    full.inner = between;
+    layer = fold_transformer_new(m, name, &full);
+    if (m->error.status)
+        return layer;
+    fold__torch_heads_values(m, &heads, &layer.attention);
+    fold__torch_weights(m, inner, 0, layer.inner.W, layer.inner.b);
+    fold__torch_weights(m, outer, 0, layer.outer.W, layer.outer.b);
+    fold__torch_norm_values(m, &layer.attention_norm, first);
+    fold__torch_norm_values(m, &layer.dense_norm, second);
+    return layer;
+}
 
 /* ==== room: training =========================================================================
    Owns: the loop of fold_fit. Calls: contexts, running, optimisers, files, the model. Must not know how they

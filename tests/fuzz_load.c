@@ -1,5 +1,6 @@
 /* Loading hostile files: whatever the bytes, a load that fails says why and changes nothing, one that succeeds is saved and
-   loaded again to the same bits, memory and streams agree, and memory stays within a few times the file.
+   loaded again to the same bits, memory and streams agree, and memory stays within a few times the file. Layers of PyTorch's
+   are taken from the same bytes: each call gives a layer or says why not.
 
    With libFuzzer:    clang -g -O1 -DLIBFUZZER -fsanitize=fuzzer,address,undefined -o build/fuzz_load tests/fuzz_load.c -lm
                       build/fuzz_load -max_len=4096 FOLDER
@@ -84,6 +85,79 @@ static void save(fold_model *m, bytes *to)
     must(!fold_model_save_to(m, to_bytes, to, &d), "it saves");
 }
 
+/* -- layers of PyTorch's --------------------------------------------------------------------------- */
+
+/* A file with the tensors that every call below looks for. */
+static void torch_file(bytes *to)
+{
+    static const struct { const char *name; int rank, dim[4]; } tensor[] = {
+        { "a.weight", 2, { 3, 2 } }, { "a.bias", 1, { 3 } }, { "c.weight", 4, { 2, 1, 1, 2 } }, { "c.bias", 1, { 2 } },
+        { "n.running_mean", 1, { 2 } }, { "n.running_var", 1, { 2 } }, { "n.weight", 1, { 2 } },
+        { "r.weight_ih_l0", 2, { 4, 1 } }, { "r.weight_hh_l0", 2, { 4, 1 } }, { "r.bias_ih_l0", 1, { 4 } },
+        { "r.weight_ih_l0_reverse", 2, { 4, 1 } }, { "r.weight_hh_l0_reverse", 2, { 4, 1 } },
+        { "g.weight_ih", 2, { 3, 2 } }, { "g.weight_hh", 2, { 3, 1 } }, { "g.bias_ih", 1, { 3 } }, { "g.bias_hh", 1, { 3 } },
+        { "l.self_attn.in_proj_weight", 2, { 6, 2 } }, { "l.self_attn.in_proj_bias", 1, { 6 } },
+        { "l.self_attn.out_proj.weight", 2, { 2, 2 } }, { "l.linear1.weight", 2, { 3, 2 } }, { "l.linear2.weight", 2, { 2, 3 } },
+        { "l.norm1.weight", 1, { 2 } }, { "l.norm2.weight", 1, { 2 } }, { "l.norm2.bias", 1, { 2 } },
+    };
+    purse p = { 0, 0 };
+    fold_model_desc d = fold_model_desc_default();
+    d.memory.alloc = purse_alloc;
+    d.memory.free = purse_free;
+    d.memory.user = &p;
+    fold_model *m = fold_model_new(&d);
+    for (size_t i = 0; i < sizeof tensor / sizeof *tensor; i++) {
+        fold_param_desc t = fold_param_desc_default();
+        t.name = tensor[i].name;
+        t.shape.rank = tensor[i].rank;
+        memcpy(t.shape.dim, tensor[i].dim, sizeof tensor[i].dim);
+        t.init = FOLD_INIT_UNIFORM;
+        t.uses = FOLD_FOR_LOOKUP;
+        fold_param_new(m, &t);
+    }
+    must(!fold_model_save_to(m, to_bytes, to, NULL), "it saves");
+    fold_model_free(m);
+}
+
+static int layers_taken;
+static void take(fold_torch *t, int which)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.heads = 1 + (which & 1);
+    switch (which) {
+    case 0: fold_torch_linear(t, "a", FOLD_ACT_RELU); break;
+    case 1: fold_torch_embedding(t, "a"); break;
+    case 2: fold_torch_param(t, "c.bias", 0); break;
+    case 3: fold_torch_conv(t, "c", NULL, FOLD_ACT_LINEAR); break;
+    case 4: fold_torch_norm(t, "n", FOLD_NORM_FIXED, 0); break;
+    case 5: fold_torch_norm(t, "l.norm2", FOLD_NORM_LAYER, 0); break;
+    case 6: fold_torch_lstm(t, "r"); break;
+    case 7: fold_torch_rnn(t, "r"); break;
+    case 8: fold_torch_gru(t, "g"); break;
+    case 9: fold_torch_attention(t, "l.self_attn", 2); break;
+    default: fold_torch_transformer(t, "l", &d); break;
+    }
+}
+static void take_layers(const unsigned char *data, size_t size)
+{
+    for (int which = 0; which < 12; which++) {
+        purse p = { 0, 0 };
+        fold_model *m = make_model(&p, 0);
+        const size_t held = p.held;
+        fold_torch *t = fold_torch_open_memory(m, data, size);
+        must(!t == !!fold_model_message(m)[0], "a file opens, or an error says why it does not");
+        must(t || p.held == held, "memory is returned when it does not");
+        must(p.most <= held + 3 * size + 2000, "memory stays within a few times the file, when opened");
+        take(t, which);
+        layers_taken += t && !fold_model_message(m)[0];
+        fold_torch_skip(t, "");
+        const fold_status status = fold_torch_close(t);
+        must(!t || !status == !fold_model_message(m)[0], "an error of a layer says why");
+        fold_model_free(m);
+        must(!p.held, "memory is returned at the end");
+    }
+}
+
 /* -- one input ------------------------------------------------------------------------------------ */
 
 static int accepted;
@@ -112,6 +186,7 @@ static void one_input(const uint8_t *data, size_t size)
     const fold_status status = fold_model_load_memory(m, exact, size, &d);
     must(p.held == held, "memory is returned");
     must(p.most <= held + 3 * size + 1000, "memory stays within a few times the file");
+    take_layers(exact, size);
     free(exact);
     input.n = size;
     input.at = 0;
@@ -155,7 +230,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static const char *const pieces[] = {
     "{", "}", "[", "]", "\"", ":", ",", "\\u0041", "\\ud83d\\ude00", "\\ud83d", "\\", "\xff", "\xe2\x82\xac", "0", "9", "18446744073709551615", "4294967296", "-1", "1e3",
-    "\"W\"", "\"__metadata__\"", "\"dtype\"", "\"F32\"", "\"BF16\"", "\"F64\"", "\"I8\"", "\"shape\":[]", "\"data_offsets\":[0,24]", "[2,3]", "e.", "optimizer.adam.m.", "\"config\":\"x\""
+    "\"W\"", ",4]", "[0,", "_l1", "\"__metadata__\"", "\"dtype\"", "\"F32\"", "\"BF16\"", "\"F64\"", "\"I8\"", "\"shape\":[]", "\"data_offsets\":[0,24]", "[2,3]", "e.", "optimizer.adam.m.", "\"config\":\"x\""
 };
 enum { PIECES = sizeof pieces / sizeof *pieces };
 
@@ -215,7 +290,8 @@ int main(int argc, char **argv)
         d.state = random_below(&r, 2);
         d.config = random_below(&r, 2) ? "h=\"5\"" : NULL;
         good.n = good.at = 0;
-        must(!fold_model_save_to(m, to_bytes, &good, &d), "it saves");
+        if (random_below(&r, 3)) must(!fold_model_save_to(m, to_bytes, &good, &d), "it saves");
+        else torch_file(&good);
         x.n = 0;
         insert(&x, 0, &settings, 1);
         insert(&x, 1, good.b, good.n);
@@ -225,7 +301,7 @@ int main(int argc, char **argv)
         one_input(x.b, x.n);
         fold_model_free(m);
     }
-    printf("%ld inputs, %d loaded, no complaint\n", runs + replayed, accepted);
+    printf("%ld inputs, %d loaded, %d layers of PyTorch's taken, no complaint\n", runs + replayed, accepted, layers_taken);
     return 0;
 }
 #endif

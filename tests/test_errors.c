@@ -474,6 +474,7 @@ typedef struct given {
     X(NODE, fold_layer_norm, (f, node, param, param)) \
     X(NODE, fold_layer_norm_eps, (f, node, param, param, 0.5f)) \
     X(NODE, fold_rms_norm, (f, node, param, 0.5f)) \
+    X(NODE, fold_standardize, (f, node, node, node, 0.5f)) \
     X(NODE, fold_dropout, (f, node, 0.5f)) \
     X(NODE, fold_sum_n, (f, g->nodes, g->n)) \
     X(NODE, fold_mean_n, (f, g->nodes, g->n)) \
@@ -529,6 +530,7 @@ typedef struct given {
     X(NODE, fold_list_mean, (f, node)) \
     X(NODE, fold_list_max, (f, node)) \
     X(NODE, fold_list_attend, (f, node, node)) \
+    X(NODE, fold_list_standardize, (f, node, 0.5f)) \
     X(NODE, fold_list_input, (f, g->floats, g->n, shape)) \
     X(NODE, fold_list_input_ref, (f, g->floats, g->n, shape)) \
     X(NODE, fold_list_lookup, (f, param, g->ints, g->n)) \
@@ -549,6 +551,15 @@ typedef struct given {
     X(NODE, fold_dense_apply, (f, ZERO(fold_dense), node)) \
     X(VOID, fold_mlp_new, (m, g->name, g->ints, g->n, FOLD_ACT_RELU)) \
     X(NODE, fold_mlp_apply, (f, ZERO(fold_mlp), node)) \
+    X(VOID, fold_conv_new, (m, g->name, shape, ZERO(fold_conv_desc), FOLD_ACT_RELU)) \
+    X(NODE, fold_conv_apply, (f, ZERO(fold_conv), node)) \
+    X(VOID, fold_norm_new, (m, g->name, g->n, FOLD_NORM_LAYER, 0.5f)) \
+    X(NODE, fold_norm_apply, (f, ZERO(fold_norm), node)) \
+    X(VOID, fold_attention_new, (m, g->name, g->n, g->n)) \
+    X(NODE, fold_attention_apply, (f, ZERO(fold_attention), node, node, node, g->n)) \
+    X(VOID, fold_transformer_desc_default, ()) \
+    X(VOID, fold_transformer_new, (m, g->name, ZERO(fold_transformer_desc))) \
+    X(NODE, fold_transformer_apply, (f, ZERO(fold_transformer), node, g->n)) \
     X(VOID, fold_rnn_new, (m, g->name, g->n, g->n)) \
     X(VOID, fold_lstm_new, (m, g->name, g->n, g->n)) \
     X(VOID, fold_gru_new, (m, g->name, g->n, g->n)) \
@@ -579,6 +590,20 @@ typedef struct given {
     X(STATUS, fold_model_print_file_memory, (m, NULL, 0, g->write, NULL)) \
     X(STATUS, fold_model_print_file, (m, NULL, g->write, NULL)) \
     X(NUMBER, fold_model_steps, (m)) \
+    X(POINTER, fold_torch_open, (m, NULL)) \
+    X(POINTER, fold_torch_open_memory, (m, g->zeros, 0)) \
+    X(STATUS, fold_torch_close, (NULL)) \
+    X(VOID, fold_torch_skip, (NULL, g->name)) \
+    X(HANDLE, fold_torch_param, (NULL, g->name, 0)) \
+    X(HANDLE, fold_torch_embedding, (NULL, g->name)) \
+    X(HANDLE, fold_torch_linear, (NULL, g->name, FOLD_ACT_RELU).W) \
+    X(HANDLE, fold_torch_conv, (NULL, g->name, ZERO(fold_conv_desc), FOLD_ACT_RELU).W) \
+    X(HANDLE, fold_torch_norm, (NULL, g->name, FOLD_NORM_FIXED, 0).gain) \
+    X(NUMBER, fold_torch_rnn, (NULL, g->name).layers) \
+    X(NUMBER, fold_torch_lstm, (NULL, g->name).layers) \
+    X(NUMBER, fold_torch_gru, (NULL, g->name).layers) \
+    X(HANDLE, fold_torch_attention, (NULL, g->name, g->n).query.W) \
+    X(HANDLE, fold_torch_transformer, (NULL, g->name, ZERO(fold_transformer_desc)).before) \
     X(STATUS, fold_ctx_print, (f, g->write, NULL)) \
     X(STATUS, fold_ctx_print_splits, (f, g->write, NULL)) \
     X(STATUS, fold_ctx_print_dot, (f, g->write, NULL)) \

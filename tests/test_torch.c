@@ -1,0 +1,635 @@
+/* test_torch.c - layers from files of PyTorch's, against what PyTorch computed with them: values, gradients, the same bits
+   in eager contexts; the layers that _new makes are the same; every error by its message.
+       cc -O2 -o test_torch tests/test_torch.c -lm && ./test_torch
+       ./test_torch FILE...        files of tests/make_torch.py instead of tests/torch.safetensors */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+#include <stdlib.h>
+
+/* ---- cases of a file ------------------------------------------------------------------------ */
+
+enum { LINEAR, EMBEDDING, NORM, CONV, RNN, LSTM, GRU, ATTENTION, TRANSFORMER, CNN, KINDS, OPTIONS = 8, MOST = 1 << 14 };
+static const char *const kinds[] = { "linear", "embedding", "norm", "conv", "rnn", "lstm", "gru", "attention", "transformer", "cnn" };
+
+/* The tensors of a file's cases, as parameters of a model that has nothing else. */
+typedef struct cases { fold_model *m; const char *path; int count; } cases;
+typedef struct tensor { const float *values; fold_shape shape; int size; } tensor;
+
+static tensor tensor_of(const cases *c, int number, const char *part)
+{
+    char name[64];
+    tensor t = { NULL, { 0, { 0, 0, 0, 0 } }, 1 };
+    snprintf(name, sizeof name, "%d.%s", number, part);
+    const fold_param p = fold_param_find(c->m, name);
+    t.values = fold_param_is_null(p) ? NULL : fold_param_value(c->m, p);
+    t.shape = fold_param_shape(c->m, p);
+    for (int i = 0; i < t.shape.rank; i++) t.size *= t.shape.dim[i];
+    return t;
+}
+
+static const char *const parts[] = { "options", "x", "y", "dx", "dp", "k", "v" };
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static cases read_cases(const char *path)
+{
+    cases c = { fold_model_new(NULL), path, 0 };
+    fold_torch *t = fold_torch_open(c.m, path);
+    const fold_param count = fold_torch_param(t, "cases", 0);
+    if (!CHECK_SAYS(t != NULL, "%s", fold_model_message(c.m))) return c;
+    c.count = (int)fold_param_value(c.m, count)[0];
+    for (int i = 0; i < c.count; i++)
+        for (int k = 0; k < PARTS; k++) {
+            char name[64];
+            snprintf(name, sizeof name, "%d.%s", i, parts[k]);
+            fold_torch_param(t, name, 0);
+            if (k < 3) CHECK_TEXT(fold_model_message(c.m), "");
+            fold_model_clear_error(c.m); /* not every case has all */
+        }
+    fold_torch_skip(t, "");
+    CHECK_INT(fold_torch_close(t), FOLD_OK);
+    return c;
+}
+
+/* ---- a module -------------------------------------------------------------------------------- */
+
+typedef struct module {
+    int kind;
+    const float *options;
+    fold_dense dense;
+    fold_param table;
+    fold_norm norm;
+    fold_conv conv;
+    fold_rnn_stack stack;
+    fold_attention attention;
+    fold_transformer transformer;
+} module;
+
+static fold_conv_desc conv_desc(const float *options)
+{
+    fold_conv_desc d = { (int)options[2], (int)options[3], (int)options[4], (int)options[5] };
+    return d;
+}
+static fold_transformer_desc transformer_desc(const float *options)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.heads = (int)options[1];
+    d.activation = (fold_activation)(int)options[2];
+    d.norm_first = (int)options[3];
+    d.epsilon = options[5];
+    d.dropout = 0;
+    return d;
+}
+
+/* The calls under test. */
+static module take_module(fold_torch *t, const cases *c, int number)
+{
+    module it;
+    char name[32], part[3][64];
+    memset(&it, 0, sizeof it);
+    it.options = tensor_of(c, number, "options").values;
+    it.kind = (int)it.options[0];
+    snprintf(name, sizeof name, "%d.m", number);
+    snprintf(part[0], sizeof part[0], "%s.conv", name);
+    snprintf(part[1], sizeof part[1], "%s.norm", name);
+    snprintf(part[2], sizeof part[2], "%s.out", name);
+    const fold_conv_desc conv = conv_desc(it.options), same = { 1, 1, 1, 0 };
+    const fold_transformer_desc transformer = transformer_desc(it.options);
+    switch (it.kind) {
+    case LINEAR: it.dense = fold_torch_linear(t, name, (fold_activation)(int)it.options[1]); break;
+    case EMBEDDING: it.table = fold_torch_embedding(t, name); break;
+    case NORM: it.norm = fold_torch_norm(t, name, (fold_norm_kind)(int)it.options[1], it.options[2]); break;
+    case CONV: it.conv = fold_torch_conv(t, name, &conv, (fold_activation)(int)it.options[1]); break;
+    case RNN: it.stack = fold_torch_rnn(t, name); break;
+    case LSTM: it.stack = fold_torch_lstm(t, name); break;
+    case GRU: it.stack = fold_torch_gru(t, name); break;
+    case ATTENTION: it.attention = fold_torch_attention(t, name, (int)it.options[1]); break;
+    case TRANSFORMER: it.transformer = fold_torch_transformer(t, name, &transformer); break;
+    default:
+        it.conv = fold_torch_conv(t, part[0], &same, FOLD_ACT_LINEAR);
+        it.norm = fold_torch_norm(t, part[1], FOLD_NORM_FIXED, 0);
+        it.dense = fold_torch_linear(t, part[2], FOLD_ACT_LINEAR);
+    }
+    return it;
+}
+
+/* All tensors but those of the case's module are skipped, so that closing tells if one of it was not read. */
+static module load_module(fold_model *m, const cases *c, int number)
+{
+    fold_torch *t = fold_torch_open(m, c->path);
+    const module it = take_module(t, c, number);
+    char name[32];
+    for (int i = 0; i < c->count; i++) {
+        snprintf(name, sizeof name, "%d.", i);
+        if (i != number) fold_torch_skip(t, name);
+    }
+    for (int k = 0; k < PARTS; k++) {
+        snprintf(name, sizeof name, "%d.%s", number, parts[k]);
+        fold_torch_skip(t, name);
+    }
+    fold_torch_skip(t, "cases");
+    CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
+    return it;
+}
+
+static fold_node list_of(fold_ctx *f, tensor t)
+{
+    return fold_list_input(f, t.values, t.shape.dim[0], fold_shape1(t.shape.dim[1]));
+}
+/* Channels from the front to the back, and the other way round. */
+static fold_node channels_last(fold_ctx *f, fold_node x)
+{
+    if (fold_node_shape(f, x).rank == 2) return fold_transpose(f, x, 0, 1);
+    return fold_transpose(f, fold_transpose(f, x, 0, 1), 1, 2);
+}
+static fold_node channels_first(fold_ctx *f, fold_node x)
+{
+    if (fold_node_shape(f, x).rank == 2) return fold_transpose(f, x, 0, 1);
+    return fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);
+}
+
+static fold_node record_stack(fold_ctx *f, const module *it, fold_node x)
+{
+    fold_node step[64];
+    const int n = fold_list_length(f, x);
+    if (!CHECK(n <= 64)) return FOLD_NULL_NODE;
+    for (int i = 0; i < n; i++) step[i] = fold_list_at(f, x, i);
+    fold_rnn_stack_apply(f, &it->stack, step, n, NULL, step, NULL);
+    return fold_list_join(f, step, n);
+}
+static fold_node record_cnn(fold_ctx *f, const module *it, fold_node x)
+{
+    fold_node y = fold_norm_apply(f, &it->norm, fold_conv_apply(f, &it->conv, channels_last(f, x)));
+    y = channels_first(f, fold_max_pool2d(f, fold_relu(f, y), 2, 0, 0));
+    const fold_shape s = fold_node_shape(f, y);
+    return fold_dense_apply(f, &it->dense, fold_reshape(f, y, fold_shape1(s.dim[0] * s.dim[1] * s.dim[2])));
+}
+static fold_node record_lookup(fold_ctx *f, const module *it, tensor x)
+{
+    int rows[64];
+    if (!CHECK(x.size <= 64)) return FOLD_NULL_NODE;
+    for (int i = 0; i < x.size; i++) rows[i] = (int)x.values[i];
+    return fold_list_lookup(f, it->table, rows, x.size);
+}
+static fold_node record(fold_ctx *f, const module *it, const cases *c, int number, fold_node *x)
+{
+    const tensor in = tensor_of(c, number, "x"), k = tensor_of(c, number, "k"), v = tensor_of(c, number, "v");
+    const int grid = in.shape.rank == 3 || it->kind == CONV;
+    const float *options = it->options;
+    *x = it->kind == EMBEDDING ? FOLD_NULL_NODE : grid ? fold_input_shaped(f, in.values, in.shape) : list_of(f, in);
+    switch (it->kind) {
+    case LINEAR: return fold_dense_apply(f, &it->dense, *x);
+    case EMBEDDING: return record_lookup(f, it, in);
+    case NORM: return grid ? channels_first(f, fold_norm_apply(f, &it->norm, channels_last(f, *x))) : fold_norm_apply(f, &it->norm, *x);
+    case CONV: return channels_first(f, fold_conv_apply(f, &it->conv, channels_last(f, *x)));
+    case ATTENTION: {
+        const fold_node key = k.values ? list_of(f, k) : *x;
+        const fold_node value = v.values ? list_of(f, v) : *x;
+        return fold_attention_apply(f, &it->attention, *x, key, value, (int)options[2]);
+    }
+    case TRANSFORMER: return fold_transformer_apply(f, &it->transformer, *x, (int)options[4]);
+    case CNN: return record_cnn(f, it, *x);
+    default: return record_stack(f, it, *x);
+    }
+}
+
+/* The sum of y's values times the factors that tests/make_torch.py has. */
+static fold_node loss_of(fold_ctx *f, fold_node y, int size)
+{
+    static float factors[MOST];
+    const fold_shape shape = fold_node_shape(f, y);
+    const int rows = fold_list_length(f, y);
+    if (!CHECK(size <= MOST)) return FOLD_NULL_NODE;
+    for (int i = 0; i < size; i++) factors[i] = (float)(i * 7 % 11 - 5) / 8;
+    if (rows < 0) return fold_sum(f, fold_mul(f, y, fold_input_shaped(f, factors, shape)), FOLD_ALL);
+    const fold_node all = fold_list_input(f, factors, rows, shape);
+    return fold_list_sum(f, fold_sum(f, fold_mul(f, y, all), FOLD_ALL));
+}
+
+/* ---- beside PyTorch -------------------------------------------------------------------------- */
+
+typedef struct results { float y[MOST], dx[MOST], *grads; int grad_count; } results;
+
+static void compare(const char *what, const float *got, tensor want)
+{
+    double largest = 0;
+    for (int i = 0; i < want.size; i++) largest = fmax(largest, fabs((double)want.values[i]));
+    for (int i = 0; i < want.size; i++)
+        CHECK_SAYS(fabs((double)got[i] - (double)want.values[i]) <= 2e-5 * (0.1 + largest), "%s: value %d is %.9g, PyTorch's %.9g",
+                   what, i, (double)got[i], (double)want.values[i]);
+}
+/* The sum of all parameters times their gradients. */
+static void compare_weights(fold_model *m, double want)
+{
+    double sum = 0, size = 0;
+    for (int i = 0; i < fold_param_count(m); i++) {
+        const fold_param p = fold_param_at(m, i);
+        const fold_shape s = fold_param_shape(m, p);
+        int n = 1;
+        for (int axis = 0; axis < s.rank; axis++) n *= s.dim[axis];
+        for (int k = 0; k < n; k++) {
+            const double term = (double)fold_param_value(m, p)[k] * (double)fold_param_grad(m, p)[k];
+            sum += term;
+            size += fabs(term);
+        }
+    }
+    CHECK_SAYS(fabs(sum - want) <= 1e-5 * (0.1 + size), "parameters times gradients are %.9g, PyTorch's %.9g", sum, want);
+}
+
+static void run_case(const cases *c, int number, int eager, results *r)
+{
+    fold_model *m = fold_model_new(NULL);
+    const module it = load_module(m, c, number);
+    const tensor y = tensor_of(c, number, "y"), dx = tensor_of(c, number, "dx"), dp = tensor_of(c, number, "dp");
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    desc.training = 1;
+    desc.eager = eager;
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    fold_node x;
+    const fold_node out = record(f, &it, c, number, &x);
+    fold_keep(f, out);
+    if (dx.values) fold_keep_grad(f, x);
+    if (CHECK_SAYS(!fold_backward(f, loss_of(f, out, y.size)), "%s", fold_ctx_message(f))) {
+        CHECK_INT(fold_read(f, &out, 1, r->y), FOLD_OK);
+        compare("y", r->y, y);
+        if (dx.values) memcpy(r->dx, fold_grad(f, x), (size_t)dx.size * sizeof(float));
+        if (dx.values) compare("the gradient of x", r->dx, dx);
+        compare_weights(m, (double)dp.values[0]);
+        const float *grads = fold_model_grads(m, &r->grad_count);
+        r->grads = (float *)malloc((size_t)r->grad_count * sizeof(float));
+        memcpy(r->grads, grads, (size_t)r->grad_count * sizeof(float));
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+static void test_file(const char *path)
+{
+    static results one, other;
+    if (check_begin(path)) check_end();
+    const cases c = read_cases(path);
+    for (int i = 0; i < c.count; i++) {
+        const tensor options = tensor_of(&c, i, "options"), y = tensor_of(&c, i, "y"), dx = tensor_of(&c, i, "dx");
+        char name[160];
+        const int kind = (int)options.values[0];
+        snprintf(name, sizeof name, "%s: case %d, %s", path, i, kind >= 0 && kind < KINDS ? kinds[kind] : "?");
+        if (!check_begin(name)) continue;
+        one.grads = other.grads = NULL;
+        run_case(&c, i, 0, &one);
+        run_case(&c, i, 1, &other);
+        if (CHECK(one.grads && other.grads)) {
+            CHECK(!memcmp(one.y, other.y, (size_t)y.size * sizeof(float)));
+            if (dx.values) CHECK(!memcmp(one.dx, other.dx, (size_t)dx.size * sizeof(float)));
+            CHECK(!memcmp(one.grads, other.grads, (size_t)one.grad_count * sizeof(float)));
+        }
+        free(one.grads);
+        free(other.grads);
+        check_end();
+    }
+    fold_model_free(c.m);
+}
+
+/* ---- files made here ------------------------------------------------------------------------- */
+
+enum { BYTES = 1 << 16 };
+typedef struct file { size_t n; unsigned char bytes[BYTES]; } file;
+
+/* "name 2x3, other 4, …": tensors of floats from 1/16 to 7/16 or, with ! before the shape, of another type, I64. */
+static void make_file(file *to, const char *tensors)
+{
+    static char header[BYTES / 4];
+    size_t length = 0, data = 0;
+    length += (size_t)snprintf(header, sizeof header, "{");
+    for (const char *at = tensors; *at;) {
+        const size_t name = strcspn(at, " ");
+        const char *shape = at + name + 1;
+        const int other = *shape == '!';
+        size_t size = 1;
+        length += (size_t)snprintf(header + length, sizeof header - length, "%s\"%.*s\":{\"dtype\":\"%s\",\"shape\":[",
+                                   at == tensors ? "" : ",", (int)name, at, other ? "I64" : "F32");
+        for (shape += other; *shape && *shape != ','; shape += *shape == 'x') {
+            char *end;
+            const long dim = strtol(shape, &end, 10);
+            size *= (size_t)dim;
+            length += (size_t)snprintf(header + length, sizeof header - length, "%ld%s", dim, *end == 'x' ? "," : "");
+            shape = end;
+        }
+        size *= other ? 8 : 4;
+        length += (size_t)snprintf(header + length, sizeof header - length, "],\"data_offsets\":[%lu,%lu]}", (unsigned long)data,
+                                   (unsigned long)(data + size));
+        data += size;
+        at = shape + (*shape == ',') + (*shape == ',' && shape[1] == ' ');
+    }
+    length += (size_t)snprintf(header + length, sizeof header - length, "}");
+    for (int k = 0; k < 8; k++) to->bytes[k] = (unsigned char)((uint64_t)length >> 8 * k);
+    memcpy(to->bytes + 8, header, length);
+    to->n = 8 + length + data;
+    if (!CHECK(to->n <= BYTES)) to->n = 8;
+    for (size_t i = 0; i + 4 <= data; i += 4) {
+        const float value = (float)(1 + i / 4 % 7) / 16;
+        uint32_t bits;
+        memcpy(&bits, &value, 4);
+        for (int k = 0; k < 4; k++) to->bytes[8 + length + i + (size_t)k] = (unsigned char)(bits >> 8 * k);
+    }
+}
+
+static void call_linear(fold_torch *t) { fold_torch_linear(t, "fc", FOLD_ACT_LINEAR); }
+static void call_linear_of_none(fold_torch *t) { fold_torch_linear(t, NULL, FOLD_ACT_LINEAR); }
+static void call_nameless(fold_torch *t) { fold_torch_linear(t, "", FOLD_ACT_LINEAR); }
+static void call_table(fold_torch *t) { fold_torch_embedding(t, "words"); }
+static void call_param(fold_torch *t) { fold_torch_param(t, "p", 0); }
+static void call_layer_norm(fold_torch *t) { fold_torch_norm(t, "n", FOLD_NORM_LAYER, 0); }
+static void call_batch_norm(fold_torch *t) { fold_torch_norm(t, "n", FOLD_NORM_FIXED, 0); }
+static void call_conv(fold_torch *t) { fold_torch_conv(t, "c", NULL, FOLD_ACT_LINEAR); }
+static void call_lstm(fold_torch *t) { fold_torch_lstm(t, "r"); }
+static void call_gru(fold_torch *t) { fold_torch_gru(t, "r"); }
+static void call_attention(fold_torch *t) { fold_torch_attention(t, "a", 2); }
+static void call_depthwise(fold_torch *t)
+{
+    const fold_conv_desc d = { 0, 0, 0, 1 };
+    fold_torch_conv(t, "c", &d, FOLD_ACT_LINEAR);
+}
+static void call_transformer(fold_torch *t)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.heads = 2;
+    fold_torch_transformer(t, "l", &d);
+}
+static void call_transformer_of_8(fold_torch *t)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.heads = 2;
+    d.width = 8;
+    fold_torch_transformer(t, "l", &d);
+}
+static void call_no_desc(fold_torch *t) { fold_torch_transformer(t, "l", NULL); }
+
+#define HEADS "a.in_proj_weight 12x4, a.in_proj_bias 12, a.out_proj.weight 4x4, a.out_proj.bias 4"
+#define LAYER_HEADS "l.self_attn.in_proj_weight 12x4, l.self_attn.in_proj_bias 12, l.self_attn.out_proj.weight 4x4, l.self_attn.out_proj.bias 4"
+#define LAYER_REST "l.norm1.weight 4, l.norm1.bias 4, l.norm2.weight 4, l.norm2.bias 4"
+#define LSTM_8 "r.weight_ih_l0 8x3, r.weight_hh_l0 8x2, r.bias_ih_l0 8, r.bias_hh_l0 8"
+
+static const struct complaint { const char *tensors; void (*call)(fold_torch *t); fold_status status; const char *says; } complaints[] = {
+    { "fc.weight 4x3, fc.bias 4", call_linear, FOLD_OK, "" },
+    { "weight 4x3", call_nameless, FOLD_OK, "" },
+    { LSTM_8, call_lstm, FOLD_OK, "" },
+    { HEADS, call_attention, FOLD_OK, "" },
+    { LAYER_HEADS ", l.linear1.weight 5x4, l.linear1.bias 5, l.linear2.weight 4x5, l.linear2.bias 4, " LAYER_REST, call_transformer, FOLD_OK, "" },
+    { "net.fc.weight 4x3", call_linear, FOLD_BAD_ARGUMENT, "torch: 'fc.weight' is not in the file, but 'net.fc.weight' is" },
+    { "weight 4x3", call_linear, FOLD_BAD_ARGUMENT, "torch: 'fc.weight' is not in the file, but 'weight' is" },
+    { "x 4x3", call_linear, FOLD_BAD_ARGUMENT, "torch: 'fc.weight' is not in the file" },
+    { "fc.weight 4x3", call_linear_of_none, FOLD_BAD_ARGUMENT, "torch: no name" },
+    { "fc.weight 4x3x1", call_linear, FOLD_BAD_SHAPE, "torch: 'fc.weight' is [4 x 3 x 1] in the file, wanted is [? x ?]" },
+    { "fc.weight 1x1x1x1x1", call_linear, FOLD_BAD_SHAPE, "torch: 'fc.weight' is of more than 4 axes in the file, wanted is [? x ?]" },
+    { "fc.weight 4x3, fc.bias 3", call_linear, FOLD_BAD_SHAPE, "torch: 'fc.bias' is [3] in the file, wanted is [4]" },
+    { "fc.weight !4x3, fc.bias 4", call_linear, FOLD_BAD_ARGUMENT, "torch: 'fc.weight' is of type I64; F32, F16, BF16 and F64 are read" },
+    { "fc.weight 0x3, fc.bias 0", call_linear, FOLD_BAD_ARGUMENT, "from 3 to 0 values" },
+    { "fc.weight 99999999x0", call_linear, FOLD_BAD_ARGUMENT, "from 0 to 99999999 values" },
+    { "fc.weight 4x3, fc.bias 4, fd.weight 4x3, fd.bias 4", call_linear, FOLD_BAD_ARGUMENT,
+      "torch: no call has read 'fd.bias', the first of 2 tensors that are left: read them, or fold_torch_skip them" },
+    { "words.weight 4", call_table, FOLD_BAD_SHAPE, "torch: 'words.weight' is [4] in the file, wanted is [? x ?]" },
+    { "words.weight 4x0", call_table, FOLD_BAD_ARGUMENT, "a dimension below 1" },
+    { "p 1x1x1x1x1", call_param, FOLD_BAD_SHAPE, "torch: 'p' is of more than 4 axes" },
+    { "p !1", call_param, FOLD_BAD_ARGUMENT, "torch: 'p' is of type I64" },
+    { "n.weight 4, n.bias 5", call_layer_norm, FOLD_BAD_SHAPE, "torch: 'n.bias' is [5] in the file, wanted is [4]" },
+    { "n.weight 4x2", call_layer_norm, FOLD_BAD_SHAPE, "torch: 'n.weight' is [4 x 2] in the file, wanted is [?]" },
+    { "n.weight 4, n.bias 4", call_batch_norm, FOLD_BAD_ARGUMENT, "torch: 'n.running_mean' is not in the file" },
+    { "n.running_mean 4, n.running_var 3", call_batch_norm, FOLD_BAD_SHAPE, "torch: 'n.running_var' is [3] in the file, wanted is [4]" },
+    { "n.running_mean 0, n.running_var 3", call_batch_norm, FOLD_BAD_ARGUMENT, "from 0 to 0 values" },
+    { "c.weight 4x3", call_conv, FOLD_BAD_SHAPE, "torch: 'c.weight' is [4 x 3] in the file, wanted is [? x ? x ? x ?]" },
+    { "c.weight 4x3x0", call_conv, FOLD_BAD_ARGUMENT, "a dimension below 1" },
+    { "c.weight 4x3x2x2", call_depthwise, FOLD_BAD_SHAPE, "torch: 'c.weight' is [4 x 3 x 2 x 2] in the file, wanted is [? x 1 x ? x ?]" },
+    { "r.weight_hh_l0 8x2", call_lstm, FOLD_BAD_ARGUMENT, "torch: 'r.weight_ih_l0' is not in the file" },
+    { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x1", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l0' is [8 x 3] in the file, wanted is [4 x 3]" },
+    { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x2, r.bias_ih_l0 6", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.bias_ih_l0' is [6] in the file, wanted is [8]" },
+    { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x2", call_gru, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l0' is [8 x 3] in the file, wanted is [6 x 3]" },
+    { "r.weight_ih_l0 8x0, r.weight_hh_l0 8x2", call_lstm, FOLD_BAD_ARGUMENT, "from 0 to 2 values" },
+    { "r.weight_ih_l0 0x3, r.weight_hh_l0 0x999999999", call_lstm, FOLD_BAD_ARGUMENT, "from 3 to 999999999 values" },
+    { LSTM_8 ", r.weight_ih_l1 8x3, r.weight_hh_l1 8x2", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l1' is [8 x 3] in the file, wanted is [8 x 2]" },
+    { LSTM_8 ", r.weight_ih_l0_reverse 8x3", call_lstm, FOLD_BAD_ARGUMENT, "torch: 'r.weight_hh_l0_reverse' is not in the file" },
+    { LSTM_8 ", r.weight_hr_l0 1x2", call_lstm, FOLD_BAD_ARGUMENT, "torch: no call has read 'r.weight_hr_l0', the first of 1 tensors" },
+    { "a.in_proj_weight 12x4", call_attention, FOLD_BAD_ARGUMENT, "torch: 'a.out_proj.weight' is not in the file" },
+    { "a.in_proj_weight 12x4, a.out_proj.weight 0x4", call_attention, FOLD_BAD_ARGUMENT, "from 0 to 0 values" },
+    { "a.in_proj_weight 12x3, a.out_proj.weight 4x4", call_attention, FOLD_BAD_SHAPE, "torch: 'a.in_proj_weight' is [12 x 3] in the file, wanted is [12 x 4]" },
+    { "a.q_proj_weight 4x4, a.k_proj_weight 3x5, a.v_proj_weight 4x5, a.out_proj.weight 4x4", call_attention, FOLD_BAD_SHAPE,
+      "torch: 'a.k_proj_weight' is [3 x 5] in the file, wanted is [4 x ?]" },
+    { "a.in_proj_weight 9x3, a.out_proj.weight 3x3", call_attention, FOLD_BAD_ARGUMENT, "attention 'a': 2 heads do not divide a width of 3" },
+    { LAYER_HEADS, call_transformer_of_8, FOLD_BAD_SHAPE, "torch: 'l.self_attn.out_proj.weight' is [4 x 4] in the file, wanted is [8 x 8]" },
+    { LAYER_HEADS ", l.linear1.weight 5x4, l.linear2.weight 4x6", call_transformer, FOLD_BAD_SHAPE,
+      "torch: 'l.linear2.weight' is [4 x 6] in the file, wanted is [4 x 5]" },
+    { LAYER_HEADS ", l.linear1.weight 0x4, l.linear2.weight 4x0, " LAYER_REST, call_transformer, FOLD_BAD_ARGUMENT, "from 4 to 0 values" },
+    { LAYER_HEADS ", l.linear1.weight 5x4, l.linear2.weight 4x5, " LAYER_REST, call_no_desc, FOLD_BAD_ARGUMENT, "0 heads do not divide" },
+};
+
+static void what_does_not_match_is_told(void)
+{
+    static file it;
+    for (size_t i = 0; i < sizeof complaints / sizeof *complaints; i++) {
+        const struct complaint *row = &complaints[i];
+        fold_model *m = fold_model_new(NULL);
+        make_file(&it, row->tensors);
+        unsigned char *exact = (unsigned char *)malloc(it.n); /* so that a sanitizer sees what is read behind it */
+        memcpy(exact, it.bytes, it.n);
+        fold_torch *t = fold_torch_open_memory(m, exact, it.n);
+        CHECK_SAYS(t != NULL, "%s: %s", row->tensors, fold_model_message(m));
+        row->call(t);
+        const fold_status status = fold_torch_close(t);
+        CHECK_SAYS(status == row->status, "%s: status %d: %s", row->tensors, (int)status, fold_model_message(m));
+        CHECK_TEXT(fold_model_message(m), row->says);
+        if (!row->status) CHECK_SAYS(!fold_model_message(m)[0], "%s: %s", row->tensors, fold_model_message(m));
+        free(exact);
+        fold_model_free(m);
+    }
+}
+
+/* Nine layers are one too many. */
+static void too_many_layers(void)
+{
+    static file it;
+    static char tensors[1024];
+    size_t at = 0;
+    fold_model *m = fold_model_new(NULL);
+    for (int i = 0; i < 9; i++)
+        at += (size_t)snprintf(tensors + at, sizeof tensors - at, "%sr.weight_ih_l%d 4x1, r.weight_hh_l%d 4x1", i ? ", " : "", i, i);
+    make_file(&it, tensors);
+    fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
+    fold_torch_lstm(t, "r");
+    CHECK_INT(fold_torch_close(t), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(m), "takes a maker of cells and 1 to 8 layers, got 9");
+    fold_model_free(m);
+}
+
+static void what_cannot_be_opened_is_told(void)
+{
+    static file it;
+    fold_model *m = fold_model_new(NULL);
+    CHECK(!fold_torch_open(m, "build/there is no such file"));
+    CHECK_INT(fold_model_status(m), FOLD_IO);
+    CHECK_TEXT(fold_model_message(m), "load: 'build/there is no such file': ");
+    CHECK(!fold_torch_open_memory(m, "", 0)); /* the model has an error */
+    fold_model_clear_error(m);
+    CHECK(!fold_torch_open(m, NULL));
+    CHECK_TEXT(fold_model_message(m), "load: no path");
+    fold_model_clear_error(m);
+    CHECK(!fold_torch_open_memory(m, NULL, 8));
+    CHECK_TEXT(fold_model_message(m), "load: no bytes");
+    fold_model_clear_error(m);
+    CHECK(!fold_torch_open_memory(m, "PK\3\4\0\0\0\0\0\0\0\0", 12));
+    CHECK_TEXT(fold_model_message(m), "load: an archive, as torch.save writes; what is read is written by save_file of safetensors.torch");
+    fold_model_clear_error(m);
+    make_file(&it, "fc.weight 4x3");
+    for (size_t n = 0; n < it.n; n++) { /* wherever it is cut */
+        CHECK(!fold_torch_open_memory(m, it.bytes, n));
+        CHECK_INT(fold_model_status(m), FOLD_IO);
+        fold_model_clear_error(m);
+    }
+    CHECK_INT(fold_torch_close(NULL), FOLD_BAD_ARGUMENT);
+    fold_model_free(m);
+}
+
+/* From a path, a file is read to its end and not beyond. */
+static void files_by_path_are_whole(void)
+{
+    static file it;
+    const char *path = "build/torch_cut.safetensors";
+    make_file(&it, "fc.weight 4x3, fc.bias 4");
+    for (int more = -1; more < 2; more++) {
+        fold_model *m = fold_model_new(NULL);
+        FILE *out = fopen(path, "wb");
+        if (!CHECK(out != NULL)) { fold_model_free(m); return; }
+        it.bytes[it.n] = 0;
+        fwrite(it.bytes, 1, more < 0 ? it.n - 1 : it.n + (size_t)more, out);
+        fclose(out);
+        fold_torch *t = fold_torch_open(m, path);
+        CHECK_INT(t != NULL, more == 0);
+        CHECK_TEXT(fold_model_message(m), more < 0 ? "ends too early" : more ? "has more than its data" : "");
+        fold_torch_skip(t, "fc.");
+        CHECK_INT(fold_torch_close(t), more ? FOLD_BAD_ARGUMENT : FOLD_OK);
+        fold_model_free(m);
+    }
+    remove(path);
+}
+
+/* ---- what is loaded is what _new makes ----------------------------------------------------------- */
+
+static void make_twins(fold_model *m)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    fold_dense_new(m, "fc", 3, 4, FOLD_ACT_LINEAR);
+    fold_table_new(m, "words", 5, 2);
+    fold_conv_new(m, "c", fold_shape4(2, 5, 3, 4), NULL, FOLD_ACT_RELU);
+    fold_norm_new(m, "n", 4, FOLD_NORM_LAYER, 0);
+    fold_norm_new(m, "bn", 3, FOLD_NORM_FIXED, 0);
+    fold_rnn_stack_new(m, "r", fold_lstm_new, 3, 2, 1, 1);
+    fold_rnn_stack_new(m, "g", fold_gru_new, 3, 2, 1, 0);
+    fold_attention_new(m, "a", 4, 2);
+    d.width = 4;
+    d.heads = 2;
+    d.inner = 5;
+    fold_transformer_new(m, "l", &d);
+}
+static void take_twins(fold_model *m, const file *it)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    fold_torch *t = fold_torch_open_memory(m, it->bytes, it->n);
+    fold_torch_linear(t, "fc", FOLD_ACT_LINEAR);
+    fold_torch_embedding(t, "words");
+    fold_torch_conv(t, "c", NULL, FOLD_ACT_RELU);
+    fold_torch_norm(t, "n", FOLD_NORM_LAYER, 0);
+    fold_torch_norm(t, "bn", FOLD_NORM_FIXED, 0);
+    fold_torch_lstm(t, "r");
+    fold_torch_gru(t, "g");
+    fold_torch_attention(t, "a", 2);
+    d.heads = 2;
+    fold_torch_transformer(t, "l", &d);
+    CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
+}
+static int to_file(const void *bytes, size_t n, void *user)
+{
+    file *to = (file *)user;
+    if (to->n + n > BYTES) return 1;
+    memcpy(to->bytes + to->n, bytes, n);
+    to->n += n;
+    return 0;
+}
+static void loaded_is_what_new_makes(void)
+{
+    static file it, saved;
+    fold_model *loaded = fold_model_new(NULL), *made = fold_model_new(NULL);
+    int n = 0, other = 0;
+    make_file(&it, "fc.weight 4x3, fc.bias 4, words.weight 5x2, c.weight 4x3x2x5, n.weight 4, bn.running_mean 3, bn.running_var 3, "
+                   "bn.num_batches_tracked !1, r.weight_ih_l0 8x3, r.weight_hh_l0 8x2, r.bias_ih_l0 8, r.bias_hh_l0 8, "
+                   "r.weight_ih_l0_reverse 8x3, r.weight_hh_l0_reverse 8x2, r.bias_ih_l0_reverse 8, r.bias_hh_l0_reverse 8, "
+                   "g.weight_ih_l0 6x3, g.weight_hh_l0 6x2, " HEADS ", " LAYER_HEADS
+                   ", l.linear1.weight 5x4, l.linear1.bias 5, l.linear2.weight 4x5, l.linear2.bias 4, " LAYER_REST);
+    take_twins(loaded, &it);
+    make_twins(made);
+    CHECK_INT(fold_param_count(loaded), fold_param_count(made));
+    for (int i = 0; i < fold_param_count(made); i++) {
+        const fold_shape a = fold_param_shape(loaded, fold_param_at(loaded, i)), b = fold_param_shape(made, fold_param_at(made, i));
+        CHECK(!strcmp(fold_param_name(loaded, fold_param_at(loaded, i)), fold_param_name(made, fold_param_at(made, i))));
+        CHECK(!memcmp(&a, &b, sizeof a));
+    }
+    saved.n = 0;
+    CHECK_INT(fold_model_save_to(loaded, to_file, &saved, NULL), FOLD_OK);
+    CHECK_INT(fold_model_load_memory(made, saved.bytes, saved.n, NULL), FOLD_OK);
+    const float *a = fold_model_values(loaded, &n), *b = fold_model_values(made, &other);
+    CHECK(n == other && !memcmp(a, b, (size_t)n * sizeof(float)));
+    fold_model_free(loaded);
+    fold_model_free(made);
+}
+
+/* A bias that the module has not is zero, and stays so when the layer is trained; one that it has is trained. */
+static void missing_biases_stay_zero(void)
+{
+    static file it;
+    for (int with = 0; with < 2; with++) {
+        fold_model *m = fold_model_new(NULL);
+        make_file(&it, with ? "fc.weight 4x3, fc.bias 4, " LSTM_8 : "fc.weight 4x3, r.weight_ih_l0 8x3, r.weight_hh_l0 8x2");
+        fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
+        const fold_dense fc = fold_torch_linear(t, "fc", FOLD_ACT_LINEAR);
+        const fold_rnn_stack r = fold_torch_lstm(t, "r");
+        CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
+        const fold_param bias[2] = { fc.b, fold_param_find(m, "r.0.b") };
+        float before[2];
+        for (int i = 0; i < 2; i++) before[i] = fold_param_value(m, bias[i])[0];
+        fold_ctx_desc desc = fold_ctx_desc_default();
+        desc.training = 1;
+        fold_ctx *f = fold_ctx_new(m, &desc);
+        const float x[3] = { 0.01f, -0.02f, 0.01f };
+        const fold_sgd sgd = { 0.1f, 0, 0 };
+        fold_node h = fold_input(f, x, 3);
+        const fold_node y = fold_sum(f, fold_dense_apply(f, &fc, h), FOLD_ALL);
+        fold_rnn_stack_apply(f, &r, &h, 1, NULL, &h, NULL);
+        CHECK_SAYS(!fold_backward(f, fold_add(f, y, fold_sum(f, h, FOLD_ALL))), "%s", fold_ctx_message(f));
+        CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
+        for (int i = 0; i < 2; i++) {
+            const float after = fold_param_value(m, bias[i])[0];
+            if (with) CHECK(before[i] != 0 && after != before[i]);
+            else CHECK(before[i] == 0 && after == 0);
+        }
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int files = 0;
+    check_start(argc, argv);
+    for (int i = 1; i < argc; i++)
+        if (strstr(argv[i], ".safetensors")) {
+            test_file(argv[i]);
+            files++;
+        }
+    if (files) return check_finish();
+    test_file("tests/torch.safetensors");
+    check_run("what does not match is told", what_does_not_match_is_told);
+    check_run("too many layers", too_many_layers);
+    check_run("what cannot be opened is told", what_cannot_be_opened_is_told);
+    check_run("files by path are whole", files_by_path_are_whole);
+    check_run("loaded is what _new makes", loaded_is_what_new_makes);
+    check_run("missing biases stay zero", missing_biases_stay_zero);
+    return check_finish();
+}
