@@ -23127,8 +23127,8 @@ static int fold__load_header(fold__file *file)
         length |= (uint64_t)head[byte] << 8 * byte;
     if (head[0] == 'P' && head[1] == 'K')
         return fold__load_fail(file, FOLD_IO,
-                               "load: an archive, as torch.save writes; what is read is written by "
-                               "save_file of safetensors.torch");
+                               "load: not a safetensors file but an archive, as torch.save writes: "
+                               "save_file of safetensors.torch writes one");
     if (length > FOLD__HEADER_LIMIT)
         return fold__load_fail(file, FOLD_IO,
                                "load: not a safetensors file (its header would have over 100 MB)");

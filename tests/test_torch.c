@@ -476,7 +476,7 @@ static void what_cannot_be_opened_is_told(void)
     CHECK_TEXT(fold_model_message(m), "load: no bytes");
     fold_model_clear_error(m);
     CHECK(!fold_torch_open_memory(m, "PK\3\4\0\0\0\0\0\0\0\0", 12));
-    CHECK_TEXT(fold_model_message(m), "load: an archive, as torch.save writes; what is read is written by save_file of safetensors.torch");
+    CHECK_TEXT(fold_model_message(m), "load: not a safetensors file but an archive, as torch.save writes: save_file of safetensors.torch writes one");
     fold_model_clear_error(m);
     make_file(&it, "fc.weight 4x3");
     for (size_t n = 0; n < it.n; n++) { /* wherever it is cut */
