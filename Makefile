@@ -3,6 +3,8 @@
 CC ?= cc
 CFLAGS ?= -O2
 EXAMPLES = char_lm hello hello_shared listops mnist molecules mpi_sick notebook plan shift_reduce transformer treelstm_sick treelstm_sst
+CPP_EXAMPLES = cartpole
+CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
@@ -11,11 +13,16 @@ MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 demo: build/listops
 	./build/listops
 
-examples: $(EXAMPLES:%=build/%)
+examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%)
 
 build/%: examples/%.c examples/data.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm
+
+build/%: examples/%.cpp fold.h
+	@mkdir -p build
+	@if $(CXX) --version >/dev/null 2>&1; then set -x; $(CXX) -std=c++20 $(CFLAGS) -fno-exceptions -fno-rtti -o $@ $<; \
+	else echo "SKIPPED: $@ (no C++ compiler $(CXX))"; fi
 
 # Needs cc alone, and takes three minutes on 2 processors. What is missing is skipped, and said so.
 test:

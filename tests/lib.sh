@@ -114,6 +114,12 @@ needs() { # what, tool…: whether all tools are there; the first that is not is
     for tool in "$@"; do have "$tool" || { skip "$what" "$tool is not installed"; return 1; }; done
 }
 
+has_cpp() { # what, more flags: whether $CXX makes programs; if not, it is skipped
+    echo 'int main() { return 0; }' >"$out/main.cpp"
+    # shellcheck disable=SC2086
+    $CXX $2 -o "$out/main" "$out/main.cpp" >/dev/null 2>&1 || { skip "$1" "$CXX $2 does not compile"; return 1; }
+}
+
 result() { # name, exit status
     if [ "$2" -eq 0 ]; then echo "1 0" >>"$out/counts"; else echo "0 1" >>"$out/counts"; echo "FAILED: $1"; fi
     return "$2"
