@@ -1007,8 +1007,33 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
 
    For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for
    each batch the context is reset, `loss` records every sample, the mean of their losses is
-   differentiated, gradients are clipped, and the optimiser makes a step; the last batch may be smaller.
+   differentiated, gradients are clipped, and the optimiser makes a step, at its rate times the factor of
+   `rates`; the last batch may be smaller.
    Then the metric is taken, files are written, and patience is counted. */
+
+/* How a learning rate changes: the factor of it at every step, which are counted from 0.
+       steps before warm_up   (step + 1) / warm_up
+       FOLD_RATE_CONSTANT     1
+       FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
+       FOLD_RATE_COSINE       end + (1 - end) (1 + cos(pi t)) / 2 (Loshchilov and Hutter 2017)
+       FOLD_RATE_STEP         factor to the power of step / every, rounded down */
+typedef enum fold_rate_kind {
+    FOLD_RATE_CONSTANT,
+    FOLD_RATE_LINEAR,
+    FOLD_RATE_COSINE,
+    FOLD_RATE_STEP
+} fold_rate_kind;
+typedef struct fold_rates {
+    fold_rate_kind kind;
+    int warm_up;  /* 0: none */
+    int steps;    /* of all training, those of warm_up too. 0: in fold_fit all up to its last epoch; elsewhere
+                     no end, so that the factor stays 1 */
+    float end;
+    int every;    /* 0: in fold_fit the steps of an epoch; elsewhere never */
+    float factor; /* 0: 0.1 */
+} fold_rates;
+/* For a loop of your own: adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)). NULL: 1. */
+FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 
 /* What ended it: all epochs are done, or what stopped it. */
 enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR };
@@ -1023,6 +1048,7 @@ typedef struct fold_fit_report {
     int best_epoch;     /* -1: none yet */
     double per_second;  /* samples of this epoch, without metric and files; 0 when the context has no clock */
     int ended;          /* FOLD_FIT_… */
+    double rate_factor; /* of the last step, by fold_fit_desc.rates */
 } fold_fit_report;
 
 typedef struct fold_fit_desc {
@@ -1047,6 +1073,7 @@ typedef struct fold_fit_desc {
     const fold_adagrad *adagrad;
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
+    fold_rates rates;        /* the factor of the rate at each step, the first step of epoch 0 being 0 */
     float clip;              /* fold_grads_clip; 0: no clipping */
     int smaller_is_better;   /* of metric */
     int patience;            /* stops after so many epochs in a row without a new best; 0: never */
@@ -20049,6 +20076,17 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settin
     fold__fp_leave(saved);
     return fold__step_model(m, &step, 0);
 }
+/* By squaring: the same on every platform. */
+static double fold__power(double base, uint64_t exponent)
+{
+    double power = 1;
+    for (; exponent; exponent >>= 1) {
+        if (exponent & 1)
+            power *= base;
+        base *= base;
+    }
+    return power;
+}
 FOLD__NOINLINE static fold__step fold__adam_of(const fold_adam *settings, uint64_t steps)
 {
     const fold_adam standard = fold_adam_default();
@@ -20056,20 +20094,10 @@ FOLD__NOINLINE static fold__step fold__adam_of(const fold_adam *settings, uint64
                                     fold__or(settings->epsilon, standard.epsilon));
     step.keep1 = fold__or(settings->beta1, standard.beta1);
     step.keep2 = fold__or(settings->beta2, standard.beta2);
-    double power1 = 1, power2 = 1; /* beta^steps by squaring: the same on every platform */
-    double b1 = (double)step.keep1, b2 = (double)step.keep2;
-    for (; steps; steps >>= 1) {
-        if (steps & 1) {
-            power1 *= b1;
-            power2 *= b2;
-        }
-        b1 *= b1;
-        b2 *= b2;
-    }
     step.add1 = 1 - step.keep1;
-    step.scale1 = (float)(1 / (1 - power1));
+    step.scale1 = (float)(1 / (1 - fold__power((double)step.keep1, steps)));
     step.add2 = 1 - step.keep2;
-    step.scale2 = (float)(1 / (1 - power2));
+    step.scale2 = (float)(1 / (1 - fold__power((double)step.keep2, steps)));
     return step;
 }
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
@@ -24212,6 +24240,8 @@ static const char *fold__fit_problem(const fold_fit_desc *desc)
         return "the size of a batch is negative";
     if (desc->epochs < 0 || desc->first_epoch < 0 || desc->patience < 0)
         return "a count of epochs is negative";
+    if (desc->rates.warm_up < 0 || desc->rates.steps < 0 || desc->rates.every < 0)
+        return "a count of steps of its rates is negative";
     if (!!desc->sgd + !!desc->adagrad + !!desc->rmsprop + !!desc->adam != 1)
         return "exactly one optimiser must be given";
     return NULL;
@@ -24255,16 +24285,71 @@ static void fold__fit_order(fold__training *training)
         fold_random_shuffle(&random, training->desc.samples, training->order);
 }
 
-static fold_status fold__fit_step(fold__training *training)
+/* Not inlined, as other settings that are computed: see fold__rmsprop_of. */
+FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
 {
-    if (training->desc.clip > 0)
-        fold_grads_clip(training->model, training->desc.clip);
-    if (training->desc.sgd)
-        return fold_sgd_step(training->model, training->desc.sgd);
-    if (training->desc.adagrad)
-        return fold_adagrad_step(training->model, training->desc.adagrad);
-    return training->desc.rmsprop ? fold_rmsprop_step(training->model, training->desc.rmsprop)
-                                  : fold_adam_step(training->model, training->desc.adam);
+    FOLD__NO_CONTRACT
+    const uint64_t warm_up = rates->warm_up > 0 ? (uint64_t)rates->warm_up : 0;
+    const uint64_t steps = rates->steps > 0 ? (uint64_t)rates->steps : UINT64_MAX;
+    double left = 1, sine, cosine; /* left: what is left of the way to the end, 1 - t */
+    if (step < warm_up)
+        return (float)((double)(step + 1) / (double)warm_up);
+    if (rates->kind == FOLD_RATE_STEP)
+        return rates->every <= 0 ? 1
+                                 : (float)fold__power((double)fold__or(rates->factor, 0.1f),
+                                                      step / (uint64_t)rates->every);
+    if (rates->kind != FOLD_RATE_CONSTANT && rates->steps > 0)
+        left = step < steps ? (double)(steps - step) / (double)(steps - warm_up) : 0;
+    if (rates->kind == FOLD_RATE_COSINE) { /* (1 + cos x) / 2 is the square of cos(x / 2) */
+        fold__sine_cosine(1.57079632679489661923 * (left < 0.5 ? left : 1 - left), &sine, &cosine);
+        left = left < 0.5 ? sine * sine : cosine * cosine;
+    }
+    return (float)((double)rates->end + (1 - (double)rates->end) * left);
+}
+FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
+{
+    const fold__fp saved = fold__fp_enter();
+    const float factor = rates ? fold__rate_factor(rates, step) : 1;
+    fold__fp_leave(saved);
+    return factor;
+}
+
+/* The factor of the rate at the step of a batch that begins with sample `first` of the order. */
+static float fold__fit_factor(const fold__training *training, int first)
+{
+    const int batch = training->desc.batch;
+    const uint64_t batches = ((uint64_t)training->desc.samples - 1) / (uint64_t)batch + 1;
+    const uint64_t epochs = (uint64_t)training->desc.first_epoch + (uint64_t)training->desc.epochs;
+    fold_rates rates = training->desc.rates;
+    if (!rates.steps)
+        rates.steps = epochs * batches < INT_MAX ? (int)(epochs * batches) : INT_MAX;
+    if (!rates.every)
+        rates.every = (int)batches;
+    return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
+}
+FOLD__NOINLINE static void fold__scale_rate(float *rate, float factor) { *rate *= factor; }
+
+static fold_status fold__fit_step(fold__training *training, float factor)
+{
+    const fold_fit_desc *desc = &training->desc;
+    fold_sgd sgd = desc->sgd ? *desc->sgd : fold_sgd_default();
+    fold_adagrad adagrad = desc->adagrad ? *desc->adagrad : fold_adagrad_default();
+    fold_rmsprop rmsprop = desc->rmsprop ? *desc->rmsprop : fold_rmsprop_default();
+    fold_adam adam = desc->adam ? *desc->adam : fold_adam_default();
+    float *rate = desc->sgd       ? &sgd.rate
+                  : desc->adagrad ? &adagrad.rate
+                  : desc->rmsprop ? &rmsprop.rate
+                                  : &adam.rate;
+    const fold__fp saved = fold__fp_enter();
+    fold__scale_rate(rate, factor);
+    fold__fp_leave(saved);
+    training->report.rate_factor = (double)factor;
+    if (desc->clip > 0)
+        fold_grads_clip(training->model, desc->clip);
+    return desc->sgd       ? fold_sgd_step(training->model, &sgd)
+           : desc->adagrad ? fold_adagrad_step(training->model, &adagrad)
+           : desc->rmsprop ? fold_rmsprop_step(training->model, &rmsprop)
+                           : fold_adam_step(training->model, &adam);
 }
 
 /* Trains on `count` samples of the order, from `first` on. */
@@ -24287,7 +24372,7 @@ static int fold__fit_batch(fold__training *training, int first, int count)
     if (fold_backward(f, mean))
         return 0;
     training->sum += (double)fold_scalar(f, mean) * (double)count;
-    if (fold__fit_step(training))
+    if (fold__fit_step(training, fold__fit_factor(training, first)))
         return 0;
     training->ns += fold__now(f) - start;
     training->report.trained = first + count;

@@ -578,6 +578,7 @@ typedef struct given {
     X(STATE, fold_tree_lstm_apply_inner, (f, ZERO(fold_tree_lstm), g->states)) \
     X(VOID, fold_child_sum_new, (m, g->name, g->n, g->n)) \
     X(STATE, fold_child_sum_apply, (f, ZERO(fold_child_sum), node, g->states, g->n)) \
+    X(VOID, fold_rate_factor, (ZERO(fold_rates), 1)) \
     X(VOID, fold_fit_desc_default, ()) \
     X(STATUS, fold_fit, (ZERO(fold_fit_desc), NULL)) \
     X(VOID, fold_save_desc_default, ()) \

@@ -1451,6 +1451,134 @@ static void fit_errors(void)
     fold_model_free(m);
 }
 
+/* Rates by their formulas in double precision. */
+static double rate_wanted(const fold_rates *r, int step)
+{
+    const double pi = 3.14159265358979323846, end = (double)r->end;
+    if (step < r->warm_up) return (step + 1.0) / r->warm_up;
+    if (r->kind == FOLD_RATE_STEP) return r->every ? pow(r->factor == 0 ? 0.1 : (double)r->factor, step / r->every) : 1;
+    if (r->kind == FOLD_RATE_CONSTANT || !r->steps) return 1;
+    const double t = step < r->steps ? (double)(step - r->warm_up) / (r->steps - r->warm_up) : 1;
+    return end + (1 - end) * (r->kind == FOLD_RATE_LINEAR ? 1 - t : (1 + cos(pi * t)) / 2);
+}
+static void rates_follow_formulas(void)
+{
+    static const fold_rates rates[] = {
+        { FOLD_RATE_CONSTANT, 0, 0, 0, 0, 0 },   { FOLD_RATE_CONSTANT, 5, 20, 0.5f, 3, 0.5f },
+        { FOLD_RATE_LINEAR, 0, 20, 0, 0, 0 },    { FOLD_RATE_LINEAR, 5, 20, 0.25f, 0, 0 },
+        { FOLD_RATE_COSINE, 0, 1000, 0, 0, 0 },  { FOLD_RATE_COSINE, 7, 20, 0.1f, 0, 0 },
+        { FOLD_RATE_COSINE, 0, 0, 0, 0, 0 },     { FOLD_RATE_LINEAR, 30, 20, 0.5f, 0, 0 },
+        { FOLD_RATE_STEP, 0, 0, 0, 4, 0 },       { FOLD_RATE_STEP, 2, 0, 0, 3, 0.5f },
+        { FOLD_RATE_STEP, 0, 0, 0, 0, 0.5f },    { FOLD_RATE_COSINE, 20, 20, 0.5f, 0, 0 },
+    };
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        for (int step = 0; step < 1010; step += step < 40 ? 1 : 37)
+            CHECK_SAYS(fabs((double)fold_rate_factor(&rates[i], (uint64_t)step) - rate_wanted(&rates[i], step)) < 1e-6,
+                       "rates %d, step %d: %.9g, want %.9g", (int)i, step,
+                       (double)fold_rate_factor(&rates[i], (uint64_t)step), rate_wanted(&rates[i], step));
+    CHECK(fold_rate_factor(&rates[4], 0) == 1 && fold_rate_factor(&rates[4], UINT64_MAX) == 0);
+    CHECK(fold_rate_factor(NULL, 3) == 1);
+}
+
+/* fold_fit with rates takes the steps of a program that sets the rate itself, by every optimiser, to the same bits;
+   what is not told is that of its epochs. */
+typedef struct own_rates {
+    task t; /* first: what records is handed it */
+    fold_rates rates;
+    fold_sgd sgd;
+    fold_adagrad adagrad;
+    fold_rmsprop rmsprop;
+    fold_adam adam;
+    int step, by_hand;
+} own_rates;
+static int set_rate(const fold_fit_report *r, void *user)
+{
+    own_rates *o = (own_rates *)user;
+    const float factor = fold_rate_factor(&o->rates, (uint64_t)o->step);
+    if (r->epoch_end) return 0;
+    if (!o->by_hand) CHECK_NEAR(r->rate_factor, factor, 0);
+    o->step++;
+    if (!o->by_hand) return 0;
+    const float next = fold_rate_factor(&o->rates, (uint64_t)o->step);
+    o->sgd.rate = 0.5f * next;
+    o->adagrad.rate = 0.1f * next;
+    o->rmsprop.rate = o->adam.rate = 0.01f * next;
+    return 0;
+}
+static void fit_changes_the_rate(void)
+{
+    enum { FIT_EPOCHS = 3, BATCHES = 7 }; /* 50 samples in batches of 8 */
+    for (int way = 0; way < 4 * 3; way++) {
+        static own_rates o[2];
+        fold_model *m[2];
+        for (int hand = 0; hand < 2; hand++) {
+            m[hand] = make_task(&o[hand].t, 1);
+            fold_ctx *f = training_ctx(m[hand], 0);
+            fold_fit_desc d = task_desc(&o[hand].t, f);
+            const fold_rates rates = { way / 4 == 0 ? FOLD_RATE_COSINE : way / 4 == 1 ? FOLD_RATE_STEP : FOLD_RATE_LINEAR,
+                                       way / 4 == 1 ? 0 : 3, 0, 0.125f, 0, 0.5f };
+            d.rates = o[hand].rates = rates;
+            o[hand].rates.steps = FIT_EPOCHS * BATCHES;
+            o[hand].rates.every = BATCHES;
+            o[hand].step = -1;
+            o[hand].by_hand = hand;
+            const fold_fit_report before = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+            if (hand) set_rate(&before, &o[hand]); /* the rate of the first step */
+            else { o[hand].step = 0; o[hand].sgd.rate = 0.5f; o[hand].adagrad.rate = 0.1f; o[hand].rmsprop.rate = o[hand].adam.rate = 0.01f; }
+            if (hand) memset(&d.rates, 0, sizeof d.rates);
+            d.epochs = FIT_EPOCHS;
+            d.progress = set_rate;
+            d.user = &o[hand];
+            if (way % 4 == 0) d.sgd = &o[hand].sgd;
+            if (way % 4 == 1) d.adagrad = &o[hand].adagrad;
+            if (way % 4 == 2) d.rmsprop = &o[hand].rmsprop;
+            if (way % 4 == 3) d.adam = &o[hand].adam;
+            CHECK_SAYS(!fold_fit(&d, NULL), "%s", fold_ctx_message(f));
+            CHECK_INT(o[hand].step, FIT_EPOCHS * BATCHES);
+            fold_ctx_free(f);
+        }
+        check_same_model(m[0], m[1]);
+        fold_model_free(m[0]);
+        fold_model_free(m[1]);
+    }
+}
+
+/* Continued, it goes on where it was, when the number of steps is told. */
+static void fit_continues_the_rate(void)
+{
+    const fold_sgd sgd = { 0.5f, 0, 0 };
+    task t[2];
+    fold_model *m[2];
+    for (int way = 0; way < 2; way++) {
+        m[way] = make_task(&t[way], 1);
+        fold_ctx *f = training_ctx(m[way], 0);
+        fold_fit_desc d = task_desc(&t[way], f);
+        fold_fit_report r;
+        d.sgd = &sgd;
+        d.epochs = way ? 2 : 4;
+        d.rates.kind = FOLD_RATE_COSINE;
+        d.rates.steps = way ? 4 * 7 : 0;
+        CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+        d.first_epoch = 2;
+        if (way) CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+        CHECK_NEAR(r.rate_factor, fold_rate_factor(&d.rates, 27), way ? 0 : 1);
+        fold_ctx_free(f);
+    }
+    check_same_model(m[0], m[1]);
+    fold_ctx *f = training_ctx(m[0], 0);
+    fold_fit_desc d = task_desc(&t[0], f);
+    d.sgd = &sgd;
+    for (int way = 0; way < 3; way++) {
+        memset(&d.rates, 0, sizeof d.rates);
+        *(way == 0 ? &d.rates.warm_up : way == 1 ? &d.rates.steps : &d.rates.every) = -1;
+        CHECK_INT(fold_fit(&d, NULL), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_ctx_message(f), "fit: a count of steps of its rates is negative");
+    }
+    fold_ctx_free(f);
+    fold_model_free(m[0]);
+    fold_model_free(m[1]);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1480,5 +1608,8 @@ int main(int argc, char **argv)
     check_run("fit: dropout", fit_dropout);
     check_run("fit: stops", fit_stops);
     check_run("fit: errors", fit_errors);
+    check_run("fit: rates follow their formulas", rates_follow_formulas);
+    check_run("fit: the rate changes", fit_changes_the_rate);
+    check_run("fit: the rate of a training continued", fit_continues_the_rate);
     return check_finish();
 }
