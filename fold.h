@@ -343,7 +343,8 @@ typedef struct fold_ctx_desc {
                                where batches would have fewer than 12 rows. SIZE_MAX: one group */
     size_t plan_cache_bytes; /* reserved for plans: one is kept when a structure is run for the second time,
                                and replayed instead of scheduling from the third on. About 60 bytes a node:
-                               begin with 1 << 20. The least recently used go first. 0: none are kept */
+                               begin with 1 << 20. The least recently used go first. Runs that go on with a
+                               recording after its first run keep none. 0: none are kept */
     uint64_t (*clock)(void *user); /* nanoseconds from any origin, e.g. fold_clock_monotonic: lets
                                       fold_ctx_stats tell times. NULL: it tells none */
     void *clock_user;
@@ -607,8 +608,10 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 
 /* Runs what the n roots need; n may be 0. More may be recorded afterwards, on top of roots and kept
-   nodes, and run again. After a change of parameters a batched context computes anew what it needs; an
-   eager one must be reset. */
+   nodes, and run again: that costs what is new, however long the recording has become, as long as all it
+   reads of before is a root, a kept node or an input. What is neither is computed again from those, and
+   the run then looks at all nodes from there on (fold_stats.seen_nodes). After a change of parameters a
+   batched context computes anew what it needs; an eager one must be reset. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 /* Runs forward and backward from one scalar root, which may be one element of a larger value, by a
    window, and adds to the gradients of the model's parameters, and to those of kept nodes. Needs no
@@ -1268,6 +1271,9 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 typedef struct fold_stats {
     int nodes, edges;            /* recorded since the reset: values, operands */
     int run_nodes;               /* calls and ops that the last run executed */
+    int seen_nodes;              /* recorded nodes that it looked at: those since the run before it, and
+                                    more when it needs values of before that were not kept. All of them in
+                                    backward, and when parameters have changed */
     int batches;                 /* batches of the last run, forward */
     int prologues;               /* batches beside them: parts of cells that do not depend on the
                                     recursion, run first for all calls */
@@ -9379,6 +9385,9 @@ struct fold_ctx {
     uint32_t *element_tag; /* `place` of a marker of list elements: what identifies it in its body */
     uint32_t *header_call; /* `place` of the header of an eager call that merges: the call's first output */
     uint32_t n_keeps;
+    uint32_t first_keep; /* no kept node before it waits for its value */
+    uint32_t old_nodes; /* how many nodes there were at the last run, */
+    uint32_t old_found; /* and merged calls */
     uint32_t n_kept_grads;
     uint32_t twins_used;
     uint32_t twins_size;
@@ -11032,7 +11041,8 @@ static void fold__reset(fold_ctx *f)
     f->n_nodes = f->n_edges = f->n_calls = 0;
     f->data_used = 0;
     f->first_edge[1] = 0;
-    f->n_keeps = f->n_kept_grads = f->n_found = 0;
+    f->n_keeps = f->n_kept_grads = f->n_found = f->old_nodes = f->old_found = 0;
+    f->first_keep = FOLD__NONE;
     f->kept_concats = 0;
     f->any_done = f->values_shown = 0;
     memset(&f->frame, 0, sizeof f->frame);
@@ -13552,6 +13562,7 @@ typedef struct fold__worker {
 
 /* What a plan consists of, beside its arrays. */
 typedef struct fold__counts {
+    uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
     int head, tail;         /* whether there is one */
     size_t region, scratch; /* floats of all groups' region, and of a worker's scratch */
@@ -13815,12 +13826,36 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
     return first;
 }
 
+/* Whether a call makes the value of such a node. */
+static int fold__makes_value(uint8_t kind)
+{
+    return (kind & FOLD__KIND_MASK) == FOLD__OP || (kind & FOLD__KIND_MASK) == FOLD__EXTRA;
+}
+
+/* Lets the run look at all nodes from this one on, of which nothing is marked yet. A run that computes no value
+   again looks at what was recorded since the last run, and before that only as far back as it needs values
+   that are not there. So it costs what is new, however long the recording is. */
+static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
+{
+    fold__run *run = f->run;
+    const size_t count = run->counts.first_node - id;
+    memset(run->state + id, 0, count);
+    memset(run->reach + id, 0, count * sizeof *run->reach);
+    run->counts.first_node = id;
+}
+
 /* Marks a value as needed and returns its node (of siblings the first). Returns 0 for a value of an earlier
-   run: it is not computed again, except in backward and when parameters have changed since. */
+   run: it is not computed again, except in backward and when parameters have changed since. Nor are leaves
+   marked that lie before what the run looks at. */
 FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__DONE) && !f->run->recompute)
         return 0;
+    if (source < f->run->counts.first_node) {
+        if (!fold__makes_value(f->kind[source]))
+            return 0;
+        fold__look_from(f, fold__call_of(f, source));
+    }
     f->run->state[source] |= marks;
     return f->eager ? fold__need_siblings(f, source, marks & FOLD__PASSED) : source;
 }
@@ -13865,11 +13900,6 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     default: return 0;
     }
 }
-/* Whether a call makes the value of such a node. */
-static int fold__makes_value(uint8_t kind)
-{
-    return (kind & FOLD__KIND_MASK) == FOLD__OP || (kind & FOLD__KIND_MASK) == FOLD__EXTRA;
-}
 
 /* Whether a call is of the tail: scalars that only combine samples' scalars on the way to the roots, such as
    the sum of losses. Gradients flow through it before any value exists, so it ties no samples together. All
@@ -13901,14 +13931,17 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
    sum of a weight's gradient its rows come last. */
 static void fold__mark_found(fold_ctx *f)
 {
-    for (uint32_t at = 0; at < f->n_found; at++) {
+    const uint32_t first = f->run->counts.first_node;
+    for (uint32_t at = first > 1 ? f->old_found : 0; at < f->n_found; at++) {
         const fold__found found = f->found[at];
+        if (found.first < first)
+            continue; /* it is there, or of samples that this run ties together */
         memset(f->run->state + found.first, FOLD__HEAD, (size_t)found.last - found.first + 1);
     }
 }
 static int fold__head_runs(const fold_ctx *f)
 {
-    for (uint32_t id = 1; id <= f->n_nodes && f->n_found; id++)
+    for (uint32_t id = f->run->counts.first_node; id <= f->n_nodes && f->n_found; id++)
         if ((f->run->state[id] & (FOLD__RUNS | FOLD__HEAD)) == (FOLD__RUNS | FOLD__HEAD))
             return 1;
     return 0;
@@ -14024,21 +14057,27 @@ static void fold__gather_outputs(const fold_ctx *f, uint32_t id)
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
-    if (!fold__makes_value(f->kind[source]) || !(run->state[fold__call_of(f, source)] & FOLD__RUNS) ||
-        (run->state[source] & FOLD__PERSIST))
+    if (source < run->counts.first_node || !fold__makes_value(f->kind[source]) ||
+        !(run->state[fold__call_of(f, source)] & FOLD__RUNS) || (run->state[source] & FOLD__PERSIST))
         return;
     run->state[source] |= FOLD__PERSIST;
     run->kept[run->counts.kept++] = source;
 }
 
+/* The first node that was recorded since the last run or, where that's values are computed again, of all. */
+static uint32_t fold__first_new(const fold_ctx *f) { return f->run->recompute ? 1 : f->old_nodes + 1; }
+
 /* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
+    uint32_t call = f->n_calls;
     run->counts.last_node = run->counts.kept = 0;
     run->counts.tail = 0;
-    memset(run->state, 0, (size_t)f->n_nodes + 2);
-    memset(run->reach, 0, ((size_t)f->n_nodes + 2) * sizeof *run->reach);
+    run->counts.first_node = f->n_nodes + 2;
+    run->state[0] = 0;
+    run->reach[0] = 0;
+    fold__look_from(f, fold__first_new(f));
     fold__mark_found(f);
     for (size_t root = 0; root < n_roots; root++) {
         const uint32_t source = f->source[roots[root].id];
@@ -14047,15 +14086,15 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             run->counts.last_node = id;
     }
     /* kept nodes run too, but bear on no root */
-    for (uint32_t source = 1; source <= f->n_nodes && f->n_keeps; source++) {
+    for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++) {
         if (!(f->kind[source] & FOLD__KEEP) || ((f->kind[source] & FOLD__DONE) && !run->changed))
             continue;
         const uint32_t id = fold__need_value(f, source, FOLD__RUNS);
         if (id > run->counts.last_node)
             run->counts.last_node = id;
     }
-    for (uint32_t call = f->n_calls; call-- > 0;) {
-        const uint32_t id = f->calls[call];
+    for (; call > 0 && f->calls[call - 1] >= run->counts.first_node; call--) {
+        const uint32_t id = f->calls[call - 1];
         fold__gather_outputs(f, id);
         if (!(run->state[id] & (FOLD__RUNS | FOLD__HEAD)))
             continue;
@@ -14066,12 +14105,13 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
         else
             fold__mark_head(f, id);
     }
+    run->counts.first_call = call;
     run->counts.head = fold__head_runs(f);
     for (size_t root = 0; root < n_roots; root++)
         fold__persist(f, f->source[roots[root].id]);
-    for (uint32_t source = 1; source <= f->n_nodes && (f->n_keeps || f->any_done); source++)
-        if (f->kind[source] & (FOLD__KEEP | FOLD__DONE))
-            fold__persist(f, source);
+    for (uint32_t id = run->counts.first_node; id <= f->n_nodes && (f->n_keeps || f->any_done); id++)
+        if (f->kind[id] & (FOLD__KEEP | FOLD__DONE))
+            fold__persist(f, id);
 }
 
 /* Eager: whether a call gives gradients, as if it were one node: when its body trains something, when an
@@ -14667,7 +14707,7 @@ static int fold__collect(fold_ctx *f)
     const fold__known *known = run->known;
     const uint32_t now = run->runs;
     uint32_t count = 0;
-    for (uint32_t call = 0; call < f->n_calls; call++) {
+    for (uint32_t call = run->counts.first_call; call < f->n_calls; call++) {
         const uint32_t id = f->calls[call], sig = f->sig[id];
         if (!(run->state[id] & FOLD__RUNS))
             continue;
@@ -18802,15 +18842,22 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
    earlier run, lays out the region, reserves, runs groups forward and backward, alone or shared out among
    threads, and notes what it did. Calls: all rooms above. Must not know ops. */
 
-/* Finds the addresses of all values that are there as a run begins. */
-static void fold__resolve_leaves(fold_ctx *f)
+/* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
+   are computed. */
+FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
-    for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
-        const int there = (kind != FOLD__OP && kind != FOLD__EXTRA) || (f->kind[id] & FOLD__DONE);
-        f->value[id] =
-            there ? fold__address(f, id) : f->run->trash; /* gathered, but not read, before it is computed */
-    }
+    const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__DONE);
+    f->value[id] = there ? fold__address(f, id) : f->run->trash;
+}
+/* Finds those of all nodes that the run looks at, and of those before them that they read. */
+static void fold__resolve_values(fold_ctx *f)
+{
+    const uint32_t first = f->run->counts.first_node;
+    for (uint32_t id = first; id <= f->n_nodes; id++)
+        fold__resolve(f, id);
+    for (uint32_t edge = f->first_edge[first]; edge < f->n_edges && first > 1; edge++)
+        if (f->edge_source[edge] < first)
+            fold__resolve(f, f->edge_source[edge]);
 }
 
 /* How many floats of the recording's data roots and kept values take. Those of earlier runs have their
@@ -18844,7 +18891,8 @@ static uint32_t fold__place_links(fold_ctx *f)
 {
     fold__run *run = f->run;
     uint32_t linked = 0;
-    for (uint32_t id = 1; id <= f->n_nodes && (run->counts.head || run->counts.tail); id++) {
+    for (uint32_t id = run->counts.first_node; id <= f->n_nodes && (run->counts.head || run->counts.tail);
+         id++) {
         if (!(run->state[id] & FOLD__LINKED) || !fold__makes_value(f->kind[id]))
             continue;
         const uint32_t units = (fold__value_size(f, id) + 15) / 16;
@@ -18904,18 +18952,36 @@ static void fold__place_groups(fold_ctx *f, size_t links)
     run->counts.region = end + samples * fold__min_size((size_t)f->threads, to - from);
 }
 
+/* Clears what a run may ask of the nodes that it reads though they lie before those that it looks at: nothing
+   of this run makes them, and they get no gradient. */
+static void fold__clear_outside(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    const uint32_t first = run->counts.first_node;
+    for (uint32_t edge = f->first_edge[first]; edge < f->n_edges && first > 1; edge++) {
+        const uint32_t source = f->edge_source[edge];
+        if (source >= first)
+            continue;
+        run->state[source] = run->grad[source] = 0;
+        run->maker[source] = FOLD__NONE;
+    }
+}
+
 /* Plans a run: everything that follows from structure alone. */
 static int fold__plan(fold_ctx *f)
 {
     fold__run *run = f->run;
+    const uint32_t first = run->counts.first_node;
+    const size_t nodes = (size_t)f->n_nodes + 2 - first;
     run->counts.order = run->counts.batches = run->counts.groups = run->counts.group_sigs =
         run->counts.buffers = 0;
     run->counts.scratch = run->counts.without_reuse = 0;
     if (!fold__analyse_signatures(f))
         return 0;
-    memset(run->maker, 255, ((size_t)f->n_nodes + 2) * sizeof *run->maker);
+    memset(run->maker + first, 255, nodes * sizeof *run->maker);
     if (run->backward)
         memset(run->leaf_group, 255, ((size_t)f->n_nodes + 2) * sizeof *run->leaf_group);
+    fold__clear_outside(f);
     if (!fold__form_groups(f))
         return 0;
     for (uint32_t group = 0; group < run->counts.groups; group++)
@@ -19281,7 +19347,7 @@ static void fold__execute(fold_ctx *f)
     fold__run *run = f->run;
     const uint32_t tail = run->counts.groups - 1;
     const fold__fp saved = fold__fp_enter();
-    fold__resolve_leaves(f);
+    fold__resolve_values(f);
     for (int thread = 0; thread < f->threads; thread++)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
     if (run->backward && run->sum_floats)
@@ -19306,6 +19372,14 @@ static void fold__execute(fold_ctx *f)
     fold__fp_leave(saved);
 }
 
+/* The next run looks at what is recorded from now on. */
+static void fold__note_old(fold_ctx *f)
+{
+    f->first_keep = FOLD__NONE;
+    f->old_nodes = f->n_nodes;
+    f->old_found = f->n_found;
+}
+
 /* Marks the values that stay readable as computed, and those of other parameters as not computed. */
 static void fold__mark_done(fold_ctx *f)
 {
@@ -19318,6 +19392,7 @@ static void fold__mark_done(fold_ctx *f)
     if (run->counts.kept)
         f->any_done = 1;
     f->done_version = f->model->version;
+    fold__note_old(f);
 }
 
 /* A count as an int; what is larger than one reads INT_MAX. */
@@ -19350,6 +19425,7 @@ static void fold__note_stats(fold_ctx *f)
         list_elements += run->batch[batch].elems;
     }
     stats->run_nodes = fold__count(run->counts.calls);
+    stats->seen_nodes = fold__count(f->n_nodes + 1 - run->counts.first_node);
     stats->groups = fold__count(run->counts.groups);
     stats->batches = fold__count(batches);
     stats->prologues = fold__count(prologues);
@@ -19425,7 +19501,7 @@ static void fold__settle_kept_grads(fold_ctx *f)
 static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    if (fold__replay_plan(f, roots, n_roots))
+    if (fold__first_new(f) == 1 && fold__replay_plan(f, roots, n_roots))
         return 1;
     if (fold__broken(f))
         return 0;
@@ -19433,7 +19509,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     if (!fold__collect(f))
         return 0;
     if (!run->backward) {
-        memset(run->grad, 0, (size_t)f->n_nodes + 2);
+        memset(run->grad + run->counts.first_node, 0, (size_t)f->n_nodes + 2 - run->counts.first_node);
     } else {
         fold__mark_grads(f);
         if (!run->grad[run->root]) { /* it depends on nothing that has a gradient: run forward alone */
@@ -19446,7 +19522,8 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
         return 1;
     if (!fold__plan(f))
         return 0;
-    fold__store_plan(f, roots, n_roots);
+    if (fold__first_new(f) == 1)
+        fold__store_plan(f, roots, n_roots);
     return 1;
 }
 
@@ -19473,6 +19550,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
             f->any_done = 1;
             f->done_version = f->model->version;
         }
+        fold__note_old(f);
         return f->error.status;
     }
     if (!fold__reserve_run(f))
@@ -19554,6 +19632,8 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x)
         return;
     f->kind[operand.source] |= FOLD__KEEP;
     f->n_keeps++;
+    if (operand.source < f->first_keep && fold__makes_value(operand.kind) && !(operand.kind & FOLD__DONE))
+        f->first_keep = operand.source;
 }
 
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)

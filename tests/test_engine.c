@@ -529,6 +529,55 @@ static void more_recording(void)
     fold_model_free(n.m);
 }
 
+/* A run on top of earlier ones looks at what is new, and back to what it must compute: a decoder's steps,
+   each on the kept state of the last one, on inputs and an encoding from the beginning. */
+static void runs_of_what_is_new(void)
+{
+    enum { STEPS = 6 };
+    float want[STEPS][H], got[H];
+    size_t count = 0;
+    net n;
+    net_new(&n);
+    for (int pieces = 0; pieces < 4; pieces++) { /* eager and batched, at once and step by step */
+        fold_ctx *f = context(&n, 1, pieces % 2 == 0, FOLD_SCHEDULE_RATIO, 0);
+        const fold_node bias = fold_use(f, n.b), first = word(f, &n, 1);
+        const fold_node forgotten = fold_tanh(f, fold_linear(f, first, n.W, n.b));
+        const fold_node encoded = fold_shared(f, fold_tanh(f, word(f, &n, 2)));
+        fold_state s = fold_recurrent_zeros(f, &n.lstm);
+        fold_node out[STEPS];
+        fold_keep(f, encoded);
+        for (int step = 0; step < STEPS; step++) {
+            const int before = fold_ctx_stats(f).nodes;
+            s = fold_recurrent_apply(f, &n.lstm, fold_add(f, word(f, &n, 5 * step), first), s);
+            fold_keep(f, s.c);
+            fold_node sum = fold_add(f, fold_mul(f, s.h, encoded), bias);
+            if (step == 3) sum = fold_add(f, sum, forgotten);
+            out[step] = fold_slice(f, sum, 0, 0, H);
+            fold_keep(f, s.h);
+            if (pieces < 2) continue;
+            CHECK_INT(fold_run(f, &out[step], 1), FOLD_OK);
+            CHECK_BITS(fold_value(f, out[step]), want[step], H);
+            if (pieces % 2 == 0 || !step) continue;
+            const fold_stats stats = fold_ctx_stats(f);
+            if (step == 3) CHECK(stats.seen_nodes > before && stats.seen_nodes < stats.nodes);
+            else CHECK_INT(stats.seen_nodes, stats.nodes - before);
+        }
+        CHECK_INT(fold_run(f, out, STEPS), FOLD_OK);
+        for (int step = 0; step < STEPS; step++) {
+            if (!pieces) CHECK_INT(fold_read(f, &out[step], 1, want[step]), FOLD_OK);
+            CHECK_INT(fold_read(f, &out[step], 1, got), FOLD_OK);
+            CHECK_BITS(got, want[step], H);
+        }
+        if (pieces == 3) CHECK_INT(fold_ctx_stats(f).seen_nodes, 0);
+        CHECK_INT(fold_backward(f, fold_sum(f, fold_sum_n(f, out, STEPS), FOLD_ALL)), FOLD_OK);
+        if (!pieces) count = (size_t)take_grads(n.m, want_grads);
+        else take_grads(n.m, got_grads);
+        if (pieces) CHECK_BITS(got_grads, want_grads, count);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
 /* Parameters change between two runs of one recording: it runs anew. Eager values were computed when
    recorded: they are refused. */
 static void changed_parameters(void)
@@ -2274,6 +2323,7 @@ int main(int argc, char **argv)
         { "engine: memory is reused", memory_is_reused },
         { "engine: several roots", several_roots },
         { "engine: more recording after a run", more_recording },
+        { "engine: runs of what is new", runs_of_what_is_new },
         { "engine: changed parameters", changed_parameters },
         { "engine: kept nodes after a change of parameters", kept_after_a_change },
         { "engine: evaluation between steps", evaluation_between_steps },
