@@ -620,6 +620,33 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
    root, earlier roots and kept nodes are readable afterwards. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
+/* A program whose structure stays, such as a controller's step, records once and then runs the same again
+   with other data, without recording and planning:
+       fold_node in[2] = { fold_input_ref(f, sensors, fold_shape1(16)),
+                           fold_input_ref(f, memory, fold_shape1(64)) };
+       fold_node step = fold_call(f, policy, in, 2), action = fold_out(f, step, 0);
+       fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
+       for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
+
+/* Lets a node that fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their twins of lists gave read
+   its index from `index`, an int for each of its rows, whenever a run computes anew: the next fold_run, each
+   fold_backward and fold_replay. An index out of range then is an error of that run, which does nothing; the
+   context goes on. An eager context has used the recorded index, and reads the others in fold_replay. An
+   error with dedupe, which makes equal lookups one node. */
+FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
+/* Keeps x (fold_keep), and copies it to `values`, as fold_read does, at the end of each run that computes it.
+   What fold_input_ref reads may lie there, so that a state goes from one run to the next. */
+FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
+/* Does again what the last fold_run or fold_backward did, with what fold_input_ref and fold_index_ref point
+   to now, and with the parameters as they are now; values get the bits that they would have if all were
+   recorded anew, and lie where they lay. Lengths, shapes and all that was copied stay. Values that an earlier
+   run computed and this one only reads stay too. Dropout draws on, as in a recording made anew after the last
+   without fold_dropout_seed. Kept gradients are those of this run alone; parameters' are added to, as
+   always. FOLD_BAD_STATE, and nothing is lost, when there was no run since fold_ctx_reset, when something was
+   recorded or a parameter added, frozen or thawed since it, or when it reads values of an earlier run and
+   parameters have changed. Allocates nothing. */
+FOLD_API fold_status fold_replay(fold_ctx *f);
+
 /* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Inputs and shapes can be
    read before any run. A pointer holds until the next call that records or runs; that call may be a
    fold_input that copies from it, but not after fold_ctx_reset, so copy out by fold_read what the next
@@ -9125,6 +9152,8 @@ FOLD_API void fold_grads_clear(fold_model *m)
     KEEP(READERS, uint32_t, readers)          /* with dedupe: the first call whose last operand a node is */ \
     KEEP(FOUND, fold__found, found)           /* ranges of nodes that samples share by merging */            \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* the gradients that fold_keep_grad asks for */           \
+    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* see fold_index_ref */                                   \
+    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* see fold_output_ref */                               \
     KEEP(STEPS, fold_node, steps)             /* the steps of an unrolled layer while it is recorded */      \
     KEEP(SIGS, fold__sig, sigs)               /* the signatures; number 0 is none */                         \
     KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
@@ -9305,6 +9334,17 @@ typedef struct fold__found {
 typedef struct fold__kept_grad {
     uint32_t node, place, filled;
 } fold__kept_grad;
+/* A node whose index, one a row, the caller keeps. All are less than `end`. */
+typedef struct fold__index_ref {
+    const int *index;
+    uint32_t node;
+    int end;
+} fold__index_ref;
+/* A node whose values the caller gets at `to`. */
+typedef struct fold__output_ref {
+    float *to;
+    fold_node node;
+} fold__output_ref;
 
 /* Sets of kinds, with bit `kind` for each, flags ELEM and SHARED included: those of values per list element
    while tracing, and those of the markers that stand for them in an eager body. */
@@ -9389,6 +9429,9 @@ struct fold_ctx {
     uint32_t old_nodes; /* how many nodes there were at the last run, */
     uint32_t old_found; /* and merged calls */
     uint32_t n_kept_grads;
+    uint32_t n_index_refs, old_index_refs; /* how many, and how many of them runs have met */
+    uint32_t n_output_refs, old_output_refs;
+    uint64_t n_draws; /* of dropout, in this recording */
     uint32_t twins_used;
     uint32_t twins_size;
     uint32_t readers_size;
@@ -11042,6 +11085,8 @@ static void fold__reset(fold_ctx *f)
     f->data_used = 0;
     f->first_edge[1] = 0;
     f->n_keeps = f->n_kept_grads = f->n_found = f->old_nodes = f->old_found = 0;
+    f->n_index_refs = f->old_index_refs = f->n_output_refs = f->old_output_refs = 0;
+    f->n_draws = 0;
     f->first_keep = FOLD__NONE;
     f->kept_concats = 0;
     f->any_done = f->values_shown = 0;
@@ -11848,6 +11893,11 @@ FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation)
 }
 
 static uint64_t fold__draw_base(const fold_ctx *f) { return f->seed + f->draws * FOLD__DRAW_STEP; }
+static void fold__note_draws(fold_ctx *f, int count)
+{
+    f->draws += (uint64_t)count;
+    f->n_draws += (uint64_t)count;
+}
 
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate)
 {
@@ -11863,7 +11913,7 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate)
         return x;
     const fold_node result =
         fold__op(f, FOLD__OP_dropout, &x, 1, attr, f->frame.tracing ? f->draws : fold__draw_base(f));
-    f->draws++;
+    fold__note_draws(f, 1);
     return result;
 }
 
@@ -13243,7 +13293,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     if (f->eager)
         return fold__eager_call(f, request, list);
     request->data = callee->n_draws ? fold__draw_base(f) : 0;
-    f->draws += (uint64_t)callee->n_draws;
+    fold__note_draws(f, callee->n_draws);
     return fold__record(f, request);
 }
 
@@ -13632,6 +13682,7 @@ typedef struct fold__run {
     int backward;
     int changed;    /* parameters have changed since values of earlier runs were computed */
     int recompute;  /* those values are computed again: when parameters have changed, and in any backward */
+    uint32_t first_new; /* the first node recorded since the run before */
     uint64_t began; /* when, by the clock */
 
     /* the plan */
@@ -13832,9 +13883,9 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__OP || (kind & FOLD__KIND_MASK) == FOLD__EXTRA;
 }
 
-/* Lets the run look at all nodes from this one on, of which nothing is marked yet. A run that computes no value
-   again looks at what was recorded since the last run, and before that only as far back as it needs values
-   that are not there. So it costs what is new, however long the recording is. */
+/* Lets the run look at all nodes from this one on, of which nothing is marked yet. A run that computes no
+   value again looks at what was recorded since the last run, and before that only as far back as it needs
+   values that are not there. So it costs what is new, however long the recording is. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -14064,8 +14115,17 @@ static void fold__persist(fold_ctx *f, uint32_t source)
     run->kept[run->counts.kept++] = source;
 }
 
-/* The first node that was recorded since the last run or, where that's values are computed again, of all. */
-static uint32_t fold__first_new(const fold_ctx *f) { return f->run->recompute ? 1 : f->old_nodes + 1; }
+/* The node from which on a run looks at all. */
+static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
+
+/* Whether the run computes a call. An eager context computes calls when they are recorded, for the run that
+   comes next. */
+static int fold__ran(const fold_ctx *f, uint32_t id)
+{
+    const fold__run *run = f->run;
+    return (f->eager && id >= run->first_new) ||
+           (id >= run->counts.first_node && (run->state[id] & FOLD__RUNS));
+}
 
 /* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
@@ -14077,7 +14137,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     run->counts.first_node = f->n_nodes + 2;
     run->state[0] = 0;
     run->reach[0] = 0;
-    fold__look_from(f, fold__first_new(f));
+    fold__look_from(f, fold__first_to_see(f));
     fold__mark_found(f);
     for (size_t root = 0; root < n_roots; root++) {
         const uint32_t source = f->source[roots[root].id];
@@ -18098,7 +18158,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
     const uint32_t twin = fold__find_twin(f, header);
     if (twin) {
         const uint32_t made = f->header_call[twin];
-        f->draws += (uint64_t)draws;
+        fold__note_draws(f, draws);
         fold__unrecord(f, header);
         return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
     }
@@ -18276,9 +18336,10 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
                     backward);
 }
 
-static void fold__eager_run(fold_ctx *f, uint32_t id)
+/* Computes the values of a recorded op, which have their places. */
+static void fold__eager_compute(fold_ctx *f, uint32_t id)
 {
-    float **pointers = fold__eager_place(f, id) ? fold__eager_scratch(f, id) : NULL;
+    float **pointers = fold__eager_scratch(f, id);
     if (!pointers)
         return;
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -18298,6 +18359,12 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
             fold__op_of(f->model, program.op->op)->def.forward(call);
     }
     fold__fp_leave(saved);
+}
+
+static void fold__eager_run(fold_ctx *f, uint32_t id)
+{
+    if (fold__eager_place(f, id))
+        fold__eager_compute(f, id);
 }
 
 /* -- gradients ------------------------------------------------------------------------------- */
@@ -18842,6 +18909,63 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
    earlier run, lays out the region, reserves, runs groups forward and backward, alone or shared out among
    threads, and notes what it did. Calls: all rooms above. Must not know ops. */
 
+/* Tells why a read gave nothing, or a run did nothing. It is no error of the context, which goes on. */
+static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
+static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fold__fail_v(&f->read_error, status, format, args);
+    va_end(args);
+}
+static fold_status fold__run_status(const fold_ctx *f)
+{
+    return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
+}
+
+/* -- what the caller keeps: indices that a run reads, values that it gives ---------------------- */
+
+/* Whether all indices that the caller keeps are in range, from the nth node with such indices on. */
+static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
+{
+    for (uint32_t at = first; at < f->n_index_refs; at++) {
+        const fold__index_ref ref = f->index_refs[at];
+        for (uint32_t row = 0, rows = fold__rows_of(f, ref.node); row < rows; row++) {
+            if (ref.index[row] >= 0 && ref.index[row] < ref.end)
+                continue;
+            fold__refuse(f, FOLD_BAD_ARGUMENT, "index_ref: index %d in row %d of node %u is not in [0, %d)",
+                         ref.index[row], (int)row, (unsigned)ref.node, ref.end);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Copies an index to where a node has its own. */
+static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
+{
+    const int is_list = fold__is_list(f, id);
+    if (fold__kind_of(f, id) != FOLD__LOOKUP) {
+        uint64_t *data = is_list ? (uint64_t *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id))
+                                 : f->node_data + id;
+        data[is_list ? row : 0] = (uint64_t)index;
+    } else if (is_list) {
+        ((int *)(void *)fold__at_place(f, fold__node_table_row(f, id)))[row] = index;
+    } else {
+        f->node_data[id] = fold__lookup_data(fold__node_table(f, id), (uint32_t)index);
+    }
+}
+
+/* Reads the indices that the caller keeps, from the nth node with such indices on. */
+static void fold__read_index_refs(fold_ctx *f, uint32_t first)
+{
+    for (uint32_t at = first; at < f->n_index_refs; at++) {
+        const fold__index_ref ref = f->index_refs[at];
+        for (uint32_t row = 0, rows = fold__rows_of(f, ref.node); row < rows; row++)
+            fold__set_index(f, ref.node, row, ref.index[row]);
+    }
+}
+
 /* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
    are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
@@ -19372,14 +19496,6 @@ static void fold__execute(fold_ctx *f)
     fold__fp_leave(saved);
 }
 
-/* The next run looks at what is recorded from now on. */
-static void fold__note_old(fold_ctx *f)
-{
-    f->first_keep = FOLD__NONE;
-    f->old_nodes = f->n_nodes;
-    f->old_found = f->n_found;
-}
-
 /* Marks the values that stay readable as computed, and those of other parameters as not computed. */
 static void fold__mark_done(fold_ctx *f)
 {
@@ -19392,7 +19508,6 @@ static void fold__mark_done(fold_ctx *f)
     if (run->counts.kept)
         f->any_done = 1;
     f->done_version = f->model->version;
-    fold__note_old(f);
 }
 
 /* A count as an int; what is larger than one reads INT_MAX. */
@@ -19501,7 +19616,7 @@ static void fold__settle_kept_grads(fold_ctx *f)
 static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    if (fold__first_new(f) == 1 && fold__replay_plan(f, roots, n_roots))
+    if (fold__first_to_see(f) == 1 && fold__replay_plan(f, roots, n_roots))
         return 1;
     if (fold__broken(f))
         return 0;
@@ -19522,9 +19637,45 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
         return 1;
     if (!fold__plan(f))
         return 0;
-    if (fold__first_new(f) == 1)
+    if (fold__first_to_see(f) == 1)
         fold__store_plan(f, roots, n_roots);
     return 1;
+}
+
+/* What of a planned run is left to do: reserve, compute, and note what was done. */
+static fold_status fold__finish_batched(fold_ctx *f, uint64_t start)
+{
+    if (!fold__reserve_run(f))
+        return f->error.status;
+    const uint64_t planned = fold__now(f);
+    fold__execute(f);
+    fold__mark_done(f);
+    fold__note_stats(f);
+    f->stats.schedule_ns = planned - start;
+    f->stats.run_ns = fold__now(f) - planned;
+    return FOLD_OK;
+}
+static fold_status fold__finish_eager(fold_ctx *f)
+{
+    if (!f->run->backward)
+        return f->error.status;
+    if (!fold__eager_backward(f))
+        return f->error.status;
+    f->any_done = 1;
+    f->done_version = f->model->version;
+    return FOLD_OK;
+}
+
+static void fold__give_outputs(fold_ctx *f, int again);
+
+/* The next run looks at what is recorded from now on. */
+static void fold__note_old(fold_ctx *f)
+{
+    f->first_keep = FOLD__NONE;
+    f->old_nodes = f->n_nodes;
+    f->old_found = f->n_found;
+    f->old_index_refs = f->n_index_refs;
+    f->old_output_refs = f->n_output_refs;
 }
 
 /* One try of a run. */
@@ -19537,6 +19688,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     run->backward = backward;
     run->root = backward ? f->source[roots[0].id] : 0;
     run->root_offset = backward ? f->offset[roots[0].id] : 0;
+    run->first_new = f->old_nodes + 1;
     run->changed = f->any_done && f->done_version != f->model->version;
     run->recompute = backward || run->changed;
     if (backward)
@@ -19545,25 +19697,19 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         return f->error.status;
     if (run->backward && !fold__reserve_kept_grads(f))
         return f->error.status;
-    if (f->eager) {
-        if (run->backward && fold__eager_backward(f)) {
-            f->any_done = 1;
-            f->done_version = f->model->version;
-        }
-        fold__note_old(f);
-        return f->error.status;
-    }
-    if (!fold__reserve_run(f))
-        return f->error.status;
-    const uint64_t planned = fold__now(f);
-    fold__execute(f);
-    fold__mark_done(f);
-    fold__note_stats(f);
+    const uint32_t first = run->recompute ? 0 : f->old_index_refs;
+    if (!f->eager && !fold__index_refs_fit(f, first))
+        return f->read_error.status;
+    if (!f->eager)
+        fold__read_index_refs(f, first);
+    const fold_status status = f->eager ? fold__finish_eager(f) : fold__finish_batched(f, start);
+    if (status)
+        return status;
     run->shown_salt = f->salt;
     run->shown_nodes = f->n_nodes;
     run->shown_edges = f->n_edges;
-    f->stats.schedule_ns = planned - start;
-    f->stats.run_ns = fold__now(f) - planned;
+    fold__give_outputs(f, run->recompute);
+    fold__note_old(f);
     return FOLD_OK;
 }
 
@@ -19576,7 +19722,7 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
         fold__try_run(f, roots, n_roots, backward);
         f->pinned--;
     } while (f->error.status == FOLD_NO_MEMORY && fold__forget_idle(f));
-    return f->error.status;
+    return fold__run_status(f);
 }
 
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int count)
@@ -19620,10 +19766,85 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root)
         if (!fold__broken(f) && fold__reserve_kept_grads(f))
             fold__settle_kept_grads(f);
     }
-    return fold_ctx_status(f);
+    return fold__run_status(f);
+}
+
+/* -- running the same again ------------------------------------------------------------------ */
+
+/* Why the last run cannot be done again, or NULL. */
+static const char *fold__replay_problem(const fold_ctx *f)
+{
+    const fold__run *run = f->run;
+    if (run->shown_salt != f->salt)
+        return "nothing was run since the reset";
+    if (run->shown_nodes != f->n_nodes || run->shown_edges != f->n_edges)
+        return "something was recorded since the last run: run it first";
+    if (run->of_layout != f->model->layout)
+        return "parameters were added, frozen or thawed since the last run: record and run anew";
+    if (run->counts.first_node > 1 && f->done_version != f->model->version)
+        return "the last run reads values of an earlier one, and parameters have changed since: run anew";
+    return NULL;
+}
+
+/* Draws on: each call of the last run gets the draws that it would have in a recording made anew. */
+static void fold__draw_again(fold_ctx *f)
+{
+    for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
+        const uint32_t id = f->calls[at];
+        const fold__sig *sig = fold__node_sig(f, id);
+        const int draws = sig->is_cell ? fold__cells(f->model)[sig->op & ~FOLD__CELL_OP].n_draws > 0
+                                       : (fold__op_of(f->model, sig->op)->flags & FOLD__RANDOM) != 0;
+        if (draws && fold__ran(f, id))
+            f->node_data[id] += f->n_draws * FOLD__DRAW_STEP;
+    }
+    f->draws += f->n_draws;
+}
+
+/* Computes and differentiates the recorded ops again. */
+static fold_status fold__replay_eager(fold_ctx *f)
+{
+    for (uint32_t at = 0; at < f->n_calls; at++)
+        if (fold__ran(f, f->calls[at]))
+            fold__eager_compute(f, f->calls[at]);
+    f->done_version = f->model->version;
+    return fold__finish_eager(f);
+}
+
+FOLD_API fold_status fold_replay(fold_ctx *f)
+{
+    if (!f)
+        return FOLD_BAD_ARGUMENT;
+    fold__clear_error(&f->read_error);
+    if (fold__broken(f) || fold__in_body(f, "replay"))
+        return fold_ctx_status(f);
+    const char *problem = fold__replay_problem(f);
+    if (problem)
+        fold__refuse(f, FOLD_BAD_STATE, "replay: %s", problem);
+    if (problem || !fold__index_refs_fit(f, 0))
+        return f->read_error.status;
+    const uint64_t start = f->run->began = fold__now(f);
+    fold__read_index_refs(f, 0);
+    fold__draw_again(f);
+    for (uint32_t at = 0; at < f->n_kept_grads && f->run->backward; at++)
+        f->kept_grads[at].filled = 0;
+    const fold_status status = f->eager ? fold__replay_eager(f) : fold__finish_batched(f, start);
+    if (f->run->backward && !status)
+        fold__settle_kept_grads(f);
+    if (!status)
+        fold__give_outputs(f, 1);
+    return status;
 }
 
 /* -- reading --------------------------------------------------------------------------------- */
+
+static const char *fold__node_name(const fold_ctx *f, uint32_t id)
+{
+    static const char *const kind[] = { "op",        "output", "window",    "input",
+                                        "input_ref", "lookup", "parameter", "elements" };
+    const uint32_t call = fold__call_of(f, id);
+    return fold__is_op(f, call) ? fold__request_name(f, f->sigs[f->sig[call]].op)
+                                : kind[f->kind[id] & FOLD__KIND_MASK];
+}
 
 FOLD_API void fold_keep(fold_ctx *f, fold_node x)
 {
@@ -19634,6 +19855,55 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x)
     f->n_keeps++;
     if (operand.source < f->first_keep && fold__makes_value(operand.kind) && !(operand.kind & FOLD__DONE))
         f->first_keep = operand.source;
+}
+
+FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
+{
+    fold__operand operand;
+    if (!fold__operand_of(f, x, "output_ref", &operand) || fold__in_body(f, "output_ref"))
+        return;
+    if (!values) {
+        fold__missing(f, "output_ref");
+        return;
+    }
+    if (!fold__need(f, FOLD__ARRAY_OUTPUT_REFS, (size_t)f->n_output_refs + 1, sizeof(fold__output_ref)))
+        return;
+    fold__renew(f);
+    const fold__output_ref ref = { values, x };
+    f->output_refs[f->n_output_refs++] = ref;
+    fold_keep(f, x);
+}
+
+/* How many values the index of a node may have, or 0: it has none. */
+static int fold__index_end(const fold_ctx *f, uint32_t id)
+{
+    if (fold__kind_of(f, id) == FOLD__LOOKUP)
+        return fold__lookup_table(f, id)->shape.dim[0];
+    if (fold__kind_of(f, id) != FOLD__OP || fold__node_sig(f, id)->is_cell)
+        return 0;
+    const uint32_t op = fold__node_sig(f, id)->op;
+    if (op != FOLD__OP_pick && op != FOLD__OP_softmax_xent && op != FOLD__OP_hinge)
+        return 0;
+    return (int)fold__input_floats(f, fold__node_sig(f, id), 0);
+}
+
+FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index)
+{
+    fold__operand operand;
+    if (!fold__operand_of(f, x, "index_ref", &operand) || fold__in_body(f, "index_ref"))
+        return;
+    const fold__index_ref ref = { index, operand.source, fold__index_end(f, operand.source) };
+    if (!index)
+        fold__missing(f, "index_ref");
+    else if (f->dedupe)
+        fold__fail(f, FOLD_BAD_STATE, "index_ref: not with dedupe, which makes equal lookups one node");
+    else if (!ref.end || f->source[x.id] != x.id)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: node %u (%s) has no index", (unsigned)x.id,
+                   fold__node_name(f, x.id));
+    else if (fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref)) {
+        fold__renew(f);
+        f->index_refs[f->n_index_refs++] = ref;
+    }
 }
 
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
@@ -19656,25 +19926,6 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
     kept->filled = 0;
     f->kind[operand.source] |= FOLD__KEEP_GRAD;
     f->kept_concats |= fold__is_concat(f, operand.source);
-}
-
-static const char *fold__node_name(const fold_ctx *f, uint32_t id)
-{
-    static const char *const kind[] = { "op",        "output", "window",    "input",
-                                        "input_ref", "lookup", "parameter", "elements" };
-    const uint32_t call = fold__call_of(f, id);
-    return fold__is_op(f, call) ? fold__request_name(f, f->sigs[f->sig[call]].op)
-                                : kind[f->kind[id] & FOLD__KIND_MASK];
-}
-
-/* Tells why a read gave nothing. It is no error of the context, so the recording goes on. */
-static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fold__fail_v(&f->read_error, status, format, args);
-    va_end(args);
 }
 
 /* Whether a node of this recording can be read; if not, tells why. */
@@ -19745,6 +19996,29 @@ static int fold__has_values(fold_ctx *f, fold_node x, fold__operand *operand)
     }
     f->values_shown = 1;
     return 1;
+}
+
+/* Copies a value that can be read, a list's rows end to end; returns where it ends. */
+static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, float *to)
+{
+    const size_t floats = f->shapes[operand->shape].size;
+    const uint32_t rows = fold__is_list_operand(f, operand) ? f->length[operand->source] : 1;
+    for (uint32_t row = 0; row < rows; row++, to += floats)
+        memcpy(to, fold__row_to_read(f, operand, row), floats * sizeof *to);
+    return to;
+}
+
+/* Copies values to where the caller wants them: those asked for since the last run, and those that this run
+   computed again. */
+static void fold__give_outputs(fold_ctx *f, int again)
+{
+    fold__operand operand;
+    for (uint32_t at = again ? 0 : f->old_output_refs; at < f->n_output_refs; at++) {
+        if (!fold__operand_of(f, f->output_refs[at].node, "output_ref", &operand))
+            return;
+        if (at >= f->old_output_refs || fold__ran(f, fold__call_of(f, operand.source)))
+            fold__copy_value(f, &operand, f->output_refs[at].to);
+    }
 }
 
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
@@ -19828,11 +20102,9 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float
             break;
         }
         size = floats;
-        const uint32_t rows = fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
-        for (uint32_t row = 0; row < rows; row++, values += size)
-            memcpy(values, fold__row_to_read(f, &operand, row), size * sizeof *values);
+        values = fold__copy_value(f, &operand, values);
     }
-    return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
+    return fold__run_status(f);
 }
 
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)

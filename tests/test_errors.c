@@ -504,6 +504,9 @@ typedef struct given {
     X(NODE, fold_gaussian_entropy, (f, node)) \
     X(VOID, fold_keep, (f, node)) \
     X(VOID, fold_keep_grad, (f, node)) \
+    X(VOID, fold_index_ref, (f, node, g->ints)) \
+    X(VOID, fold_output_ref, (f, node, g->floats)) \
+    X(STATUS, fold_replay, (f)) \
     X(STATUS, fold_run, (f, g->nodes, g->n)) \
     X(STATUS, fold_backward, (f, node)) \
     X(POINTER, fold_value, (f, node)) \

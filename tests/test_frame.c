@@ -1,0 +1,281 @@
+/* cc -O2 -o test_frame tests/test_frame.c -lm
+
+   What programs with a frame or a control step do: record once and run the same again with other data. What a
+   replay gives is held against recordings made anew, in bits. */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+#include <stdlib.h>
+
+enum { H = 8, CLASSES = 5, WORDS = 20, SAMPLES = 7, FRAMES = 5, ROWS = 3, FLOATS = 1 << 14 };
+
+typedef struct net {
+    fold_model *m;
+    fold_param words, V, a;
+    fold_recurrent cell;
+} net;
+
+/* What a frame reads: it is the caller's memory, which changes from frame to frame. */
+typedef struct world {
+    float sensors[SAMPLES][H], points[ROWS][H], memory[SAMPLES][H];
+    int word[SAMPLES], label[SAMPLES], rows[ROWS], labels[ROWS];
+} world;
+
+static void net_new(net *n)
+{
+    memset(n, 0, sizeof *n);
+    n->m = fold_model_new(NULL);
+    n->words = fold_table_new(n->m, "words", WORDS, H);
+    n->V = fold_weight_new(n->m, "V", H, CLASSES);
+    n->a = fold_bias_new(n->m, "a", CLASSES);
+    n->cell = fold_gru_new(n->m, "cell", H, H);
+    CHECK_INT(fold_model_status(n->m), FOLD_OK);
+}
+
+static void world_at(world *w, int frame)
+{
+    for (int i = 0; i < SAMPLES; i++) {
+        for (int k = 0; k < H; k++) w->sensors[i][k] = 0.1f * (float)((i * 7 + k * 3 + frame * 5) % 13 - 6);
+        w->word[i] = (3 * i + 7 * frame) % WORDS;
+        w->label[i] = (i + frame) % CLASSES;
+    }
+    for (int i = 0; i < ROWS; i++) {
+        for (int k = 0; k < H; k++) w->points[i][k] = 0.2f * (float)((i + k * frame) % 7 - 3);
+        w->rows[i] = (5 * i + frame) % WORDS;
+        w->labels[i] = (2 * i + frame) % CLASSES;
+    }
+}
+
+/* A frame of several agents. With refs it is to be replayed: indices are read again, states are written to
+   the world, where the next frame reads them. */
+typedef struct frame {
+    fold_node state[SAMPLES], scores[SAMPLES], picked[SAMPLES], list, loss;
+} frame;
+
+static fold_node indexed(fold_ctx *f, fold_node x, const int *index, int refs)
+{
+    if (refs) fold_index_ref(f, x, index);
+    return x;
+}
+static void record(fold_ctx *f, const net *n, world *w, frame *r, int refs, float dropout)
+{
+    fold_node losses[2 * SAMPLES + 3];
+    int count = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        const int *word = &w->word[i], *label = &w->label[i];
+        const fold_node x = indexed(f, fold_lookup(f, n->words, *word), word, refs);
+        const fold_state before = { fold_input_ref(f, w->memory[i], fold_shape1(H)), FOLD_NULL_NODE };
+        const fold_node in = fold_add(f, x, fold_input_ref(f, w->sensors[i], fold_shape1(H)));
+        r->state[i] = fold_recurrent_apply(f, &n->cell, fold_dropout(f, in, dropout), before).h;
+        r->scores[i] = fold_linear(f, r->state[i], n->V, n->a);
+        r->picked[i] = indexed(f, fold_pick(f, r->scores[i], *label), label, refs);
+        losses[count++] = indexed(f, fold_softmax_xent(f, r->scores[i], *label), label, refs);
+        losses[count++] = indexed(f, fold_hinge(f, r->scores[i], *label), label, refs);
+        fold_keep(f, r->scores[i]);
+        fold_keep(f, r->picked[i]);
+        fold_keep(f, r->state[i]);
+        fold_keep_grad(f, r->state[i]);
+        if (refs) fold_output_ref(f, r->state[i], w->memory[i]);
+    }
+    const fold_node rows = indexed(f, fold_list_lookup(f, n->words, w->rows, ROWS), w->rows, refs);
+    const fold_node points = fold_list_input_ref(f, w->points[0], ROWS, fold_shape1(H));
+    const fold_node x = fold_tanh(f, fold_dropout(f, fold_add(f, rows, points), dropout));
+    r->list = fold_linear(f, x, n->V, n->a);
+    fold_keep(f, r->list);
+    losses[count++] = fold_list_sum(f, indexed(f, fold_list_softmax_xent(f, r->list, w->labels), w->labels, refs));
+    losses[count++] = fold_list_sum(f, indexed(f, fold_list_pick(f, r->list, w->labels), w->labels, refs));
+    losses[count++] = fold_list_sum(f, indexed(f, fold_list_hinge(f, r->list, w->labels), w->labels, refs));
+    r->loss = fold_sum_n(f, losses, count);
+}
+
+/* All that a frame gives, as floats; returns how many. */
+static size_t results(fold_ctx *f, const net *n, const frame *r, int training, float *to)
+{
+    float *at = to;
+    int count;
+    CHECK_INT(fold_read(f, r->scores, SAMPLES, at), FOLD_OK);
+    at += SAMPLES * CLASSES;
+    CHECK_INT(fold_read(f, r->picked, SAMPLES, at), FOLD_OK);
+    at += SAMPLES;
+    CHECK_INT(fold_read(f, &r->list, 1, at), FOLD_OK);
+    at += ROWS * CLASSES;
+    CHECK_INT(fold_read(f, &r->loss, 1, at++), FOLD_OK);
+    if (!training) return (size_t)(at - to);
+    for (int i = 0; i < SAMPLES; i++, at += H) memcpy(at, fold_grad(f, r->state[i]), H * sizeof *at);
+    const float *grads = fold_model_grads(n->m, &count);
+    memcpy(at, grads, (size_t)count * sizeof *at);
+    return (size_t)(at - to) + (size_t)count;
+}
+
+/* A job system that runs the lanes one after another, the last first. */
+static void one_by_one(int lanes, fold_task *task, void *user, void *pool)
+{
+    (void)pool;
+    while (lanes-- > 0) task(lanes, user);
+}
+
+enum { ANEW, EAGER, BATCHED, SMALL_GROUPS, BY_DEPTH, KEPT_PLANS, THREADS, WAYS };
+static fold_ctx *context(const net *n, int training, int way)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = training;
+    d.eager = way <= EAGER;
+    d.group_bytes = way == SMALL_GROUPS || way == THREADS ? 1 : 0;
+    d.schedule = way == BY_DEPTH ? FOLD_SCHEDULE_DEPTH : FOLD_SCHEDULE_RATIO;
+    d.plan_cache_bytes = way == KEPT_PLANS ? 1 << 20 : 0;
+    d.threads = way == THREADS ? 3 : 0;
+    d.parallel_for = one_by_one;
+    return fold_ctx_new(n->m, &d);
+}
+
+/* Frames that are replayed give what frames recorded anew give: states go from one to the next, and an
+   optimiser steps between them. */
+static void frames_again(int training, float dropout)
+{
+    static float want[FRAMES][FLOATS], got[FLOATS];
+    const fold_sgd sgd = { 0.05f, 0.9f, 0 };
+    for (int way = 0; way < WAYS; way++) {
+        net n;
+        net_new(&n);
+        world w;
+        frame r;
+        fold_ctx *f = context(&n, training, way);
+        memset(&w, 0, sizeof w);
+        fold_dropout_seed(f, 7);
+        for (int at = 0; at < FRAMES; at++) {
+            world_at(&w, at);
+            if (at && way != ANEW) {
+                CHECK_INT(fold_replay(f), FOLD_OK);
+            } else {
+                fold_ctx_reset(f);
+                record(f, &n, &w, &r, way != ANEW, dropout);
+                CHECK_INT(training ? fold_backward(f, r.loss) : fold_run(f, &r.loss, 1), FOLD_OK);
+            }
+            const size_t count = results(f, &n, &r, training, way == ANEW ? want[at] : got);
+            if (way == ANEW) CHECK_INT(fold_read(f, r.state, SAMPLES, w.memory[0]), FOLD_OK);
+            else CHECK_BITS(got, want[at], count);
+            if (training) CHECK_INT(fold_sgd_step(n.m, &sgd), FOLD_OK);
+        }
+        CHECK_SAYS(memcmp(want[1], want[2], CLASSES * sizeof(float)), "frames are alike");
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+static void inference(void) { frames_again(0, 0.0f); }
+static void training(void) { frames_again(1, 0.0f); }
+static void training_with_dropout(void) { frames_again(1, 0.5f); }
+
+/* Only what the last run computed is computed again; what it read of an earlier one stays. */
+static void the_last_run(void)
+{
+    for (int way = EAGER; way < WAYS; way++) {
+        net n;
+        net_new(&n);
+        fold_ctx *f = context(&n, 0, way);
+        float x[H] = { 1, 2 }, y[H] = { 3, 4 }, out[H];
+        const fold_node first = fold_square(f, fold_input_ref(f, x, fold_shape1(H)));
+        CHECK_INT(fold_run(f, &first, 1), FOLD_OK);
+        const fold_node second = fold_add(f, first, fold_input_ref(f, y, fold_shape1(H)));
+        fold_output_ref(f, second, out);
+        CHECK_INT(fold_run(f, &second, 1), FOLD_OK);
+        CHECK_NEAR(out[1], 8, 0);
+        const float *value = fold_value(f, second);
+        x[1] = 10, y[1] = 5;
+        CHECK_INT(fold_replay(f), FOLD_OK);
+        CHECK(value == fold_value(f, second));
+        CHECK_NEAR(fold_value(f, first)[1], 4, 0);
+        CHECK_NEAR(value[1], 9, 0);
+        CHECK_NEAR(out[1], 9, 0);
+        fold_values_write_begin(n.m, n.a);
+        fold_values_write_end(n.m, n.a);
+        CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "reads values of an earlier one, and parameters have changed");
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
+/* What cannot be replayed is refused; nothing is lost. */
+static void refused(void)
+{
+    for (int way = EAGER; way <= BATCHED; way++) {
+        net n;
+        net_new(&n);
+        fold_ctx *f = context(&n, 1, way);
+        float x[H] = { 1, 2 };
+        int row = 1;
+        CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "replay: nothing was run since the reset");
+        CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        const fold_node word = indexed(f, fold_lookup(f, n.words, row), &row, 1);
+        const fold_node y = fold_mul(f, word, fold_input_ref(f, x, fold_shape1(H)));
+        CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
+        CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+        float want[H];
+        CHECK_INT(fold_read(f, &y, 1, want), FOLD_OK);
+        for (int bad = -1; bad < WORDS + 2; bad += WORDS + 1) {
+            row = bad;
+            CHECK_INT(fold_replay(f), FOLD_BAD_ARGUMENT);
+            CHECK_TEXT(fold_ctx_message(f), "in row 0 of node");
+            CHECK_TEXT(fold_ctx_message(f), bad < 0 ? "index -1" : "index 20");
+            CHECK_TEXT(fold_ctx_message(f), "is not in [0, 20)");
+        }
+        row = 1;
+        CHECK_BITS(fold_value(f, y), want, H);
+        CHECK_INT(fold_replay(f), FOLD_OK);
+        CHECK_BITS(fold_value(f, y), want, H);
+        const fold_node z = fold_square(f, y);
+        CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "something was recorded since the last run");
+        CHECK_INT(fold_run(f, &z, 1), FOLD_OK);
+        CHECK_INT(fold_replay(f), FOLD_OK);
+        fold_param_freeze(n.m, n.V, 1);
+        CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "frozen");
+        fold_ctx_reset(f);
+        CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
+        fold_index_ref(f, fold_square(f, fold_input(f, x, H)), &row);
+        CHECK_TEXT(fold_ctx_message(f), "(square) has no index");
+        CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
+        fold_ctx_reset(f);
+        fold_index_ref(f, fold_lookup(f, n.words, 1), NULL);
+        CHECK_TEXT(fold_ctx_message(f), "index_ref");
+        fold_ctx_reset(f);
+        fold_output_ref(f, fold_lookup(f, n.words, 1), NULL);
+        CHECK_TEXT(fold_ctx_message(f), "output_ref");
+        fold_ctx_reset(f);
+        row = WORDS;
+        const fold_node late = indexed(f, fold_lookup(f, n.words, 1), &row, 1);
+        CHECK_INT(fold_run(f, &late, 1), way == EAGER ? FOLD_OK : FOLD_BAD_ARGUMENT);
+        CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        row = 2;
+        CHECK_INT(fold_run(f, &late, 1), FOLD_OK);
+        fold_ctx_free(f);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.eager = way == EAGER;
+        d.dedupe = 1;
+        f = fold_ctx_new(n.m, &d);
+        fold_index_ref(f, fold_lookup(f, n.words, 1), &row);
+        CHECK_TEXT(fold_ctx_message(f), "index_ref: not with dedupe");
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+    CHECK_INT(fold_replay(NULL), FOLD_BAD_ARGUMENT);
+    fold_index_ref(NULL, FOLD_NULL_NODE, NULL);
+    fold_output_ref(NULL, FOLD_NULL_NODE, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct { const char *name; void (*test)(void); } tests[] = {
+        { "frame: inference replayed", inference },
+        { "frame: training replayed", training },
+        { "frame: training with dropout replayed", training_with_dropout },
+        { "frame: the last run replayed", the_last_run },
+        { "frame: replays that are refused", refused },
+    };
+    check_start(argc, argv);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
+    return check_finish();
+}
