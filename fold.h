@@ -13470,9 +13470,11 @@ typedef struct fold__group_sig {
     uint8_t has_prologue; /* stage 0 runs something of it */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t op_at;      /* where in scratch, behind its brief buffers, an op's own floats begin, */
+    size_t scratch_at; /* where its scratch begins in the worker's: 0, except where turns are kept */
+    size_t op_at;      /* where in that, behind its brief buffers, an op's own floats begin, */
     size_t turn_at;    /* then turns of ops with where their operands lie, */
     size_t free_at;    /* and then pointers to rows */
+    size_t early_at;   /* kept turns of its prologue; see fold__keep_turns */
 } fold__group_sig;
 /* A buffer of a signature in a group: rows of one value, gradient or contribution. */
 typedef struct fold__buffer {
@@ -13683,6 +13685,9 @@ typedef struct fold__run {
     int changed;    /* parameters have changed since values of earlier runs were computed */
     int recompute;  /* those values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
+    int kept_turns;     /* FOLD__TURNS_…: of batches, from replay to replay */
+    const float *turn_packs; /* where the model's packs and values lay when they were made */
+    const float *turn_values;
     uint64_t began; /* when, by the clock */
 
     /* the plan */
@@ -13705,6 +13710,8 @@ typedef struct fold__run {
     float *trash;
     size_t widest_value; /* floats of such a row */
 } fold__run;
+
+enum { FOLD__TURNS_NONE, FOLD__TURNS_NEW, FOLD__TURNS_READY };
 
 static size_t fold__ctx_bytes(void)
 {
@@ -16858,9 +16865,14 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     worker->run_sig = &run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = fold__rows_of_tile(&worker->program);
-    worker->turn = (fold__turn *)(void *)(worker->scratch + group_sig->turn_at);
+    const int early = run->kept_turns && !worker->stage;
+    if (run->kept_turns)
+        worker->scratch = run->scratch + group_sig->scratch_at;
+    worker->turn =
+        (fold__turn *)(void *)(worker->scratch + (early ? group_sig->early_at : group_sig->turn_at));
     worker->spot = (fold__spot *)(void *)(worker->turn + worker->program.n_ops);
-    fold__plan_turns(f, worker);
+    if (run->kept_turns != FOLD__TURNS_READY)
+        fold__plan_turns(f, worker);
 }
 
 /* Where a row lies of the list that an edge reads, or its one row. */
@@ -19689,6 +19701,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     run->root = backward ? f->source[roots[0].id] : 0;
     run->root_offset = backward ? f->offset[roots[0].id] : 0;
     run->first_new = f->old_nodes + 1;
+    run->kept_turns = FOLD__TURNS_NONE;
     run->changed = f->any_done && f->done_version != f->model->version;
     run->recompute = backward || run->changed;
     if (backward)
@@ -19810,6 +19823,56 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
+/* What batches do with each op is the same in every replay, as long as nothing moves. So where one thread runs
+   one group forward, signatures get scratch one behind the other, in which their turns stay. */
+static void fold__keep_turns(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    size_t end = 0;
+    if (run->kept_turns || run->backward || f->threads > 1 || run->counts.groups > 1)
+        return;
+    for (uint32_t which = 0; which < run->counts.group_sigs; which++) {
+        fold__group_sig *group_sig = &run->group_sig[which];
+        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+        group_sig->scratch_at = end;
+        group_sig->early_at = fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16);
+        end += group_sig->early_at;
+        if (group_sig->has_prologue)
+            end += fold__round_up(group_sig->free_at - group_sig->turn_at, 16);
+    }
+    const size_t lacking = f->lacking;
+    if (fold__ask(f, FOLD__ARRAY_SCRATCH, end, sizeof(float))) {
+        run->counts.scratch = end;
+        run->kept_turns = FOLD__TURNS_NEW;
+    }
+    f->lacking = lacking; /* it goes without */
+}
+
+/* Runs the plan again. What a forward run reserved is there. */
+static fold_status fold__replay_batched(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    const uint64_t start = run->began = fold__now(f);
+    fold__keep_turns(f);
+    const int moved = run->moves != f->moves || run->turn_packs != fold__packs(f->model) ||
+                      run->turn_values != fold__values(f->model);
+    if (run->kept_turns && moved)
+        run->kept_turns = FOLD__TURNS_NEW;
+    run->turn_packs = fold__packs(f->model);
+    run->turn_values = fold__values(f->model);
+    if (!run->kept_turns || moved) {
+        const fold_status status = fold__finish_batched(f, start);
+        if (run->kept_turns)
+            run->kept_turns = FOLD__TURNS_READY;
+        return status;
+    }
+    fold__execute(f);
+    fold__mark_done(f);
+    f->stats.schedule_ns = 0;
+    f->stats.run_ns = fold__now(f) - start;
+    return FOLD_OK;
+}
+
 FOLD_API fold_status fold_replay(fold_ctx *f)
 {
     if (!f)
@@ -19822,12 +19885,13 @@ FOLD_API fold_status fold_replay(fold_ctx *f)
         fold__refuse(f, FOLD_BAD_STATE, "replay: %s", problem);
     if (problem || !fold__index_refs_fit(f, 0))
         return f->read_error.status;
-    const uint64_t start = f->run->began = fold__now(f);
     fold__read_index_refs(f, 0);
     fold__draw_again(f);
     for (uint32_t at = 0; at < f->n_kept_grads && f->run->backward; at++)
         f->kept_grads[at].filled = 0;
-    const fold_status status = f->eager ? fold__replay_eager(f) : fold__finish_batched(f, start);
+    f->pinned++;
+    const fold_status status = f->eager ? fold__replay_eager(f) : fold__replay_batched(f);
+    f->pinned--;
     if (f->run->backward && !status)
         fold__settle_kept_grads(f);
     if (!status)
