@@ -13464,6 +13464,7 @@ typedef struct fold__group_sig {
     uint32_t last_read;  /* the last batch that reads its outputs; NONE: none does */
     uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
     uint64_t recurrent;  /* mask of inputs that come from the same component */
+    uint32_t tile;        /* rows of a tile of its batches */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
     uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
@@ -16294,7 +16295,8 @@ static size_t fold__place_slabs(fold_ctx *f, uint32_t first_buffer)
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
-    const size_t rows = group_sig->max_rows, elems = group_sig->max_elems, tile = fold__rows_of_tile(program);
+    const size_t rows = group_sig->max_rows, elems = group_sig->max_elems;
+    const uint32_t tile = group_sig->tile = fold__rows_of_tile(program);
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     size_t at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
@@ -16864,7 +16866,7 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     worker->stage = worker->batch.stage;
     worker->run_sig = &run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
-    worker->tile = fold__rows_of_tile(&worker->program);
+    worker->tile = group_sig->tile;
     const int early = run->kept_turns && !worker->stage;
     if (run->kept_turns)
         worker->scratch = run->scratch + group_sig->scratch_at;

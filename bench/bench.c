@@ -123,6 +123,7 @@ static const char usage[] =
     "                        manual: treelstm-* and chain only, batched level by level by hand\n"
     "                        the first line's ratio is the median of the second's time to the first's\n"
     "  --isa avx512|avx2|portable    --dedupe on|off    --plan-cache on|off    --group-bytes N\n"
+    "  --replay on|off       on: the same recording again by fold_replay\n"
     "  --json                one object a line\n"
     "  --seed N    --input N    --hidden N    --words N    --classes N\n"
     "  --nodes-min N --nodes-max N, --leaves-min N --leaves-max N, --length-min N --length-max N: of a sample\n"
@@ -165,7 +166,7 @@ static int *number_of(options *o, const char *name)
 
 static options parse(int argc, char **argv)
 {
-    options o = { NULL, NULL, NULL, RATIO, -1, 0, 0, 0, 1, 1, 0, 1, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
+    options o = { NULL, NULL, NULL, RATIO, -1, 0, 0, 0, 0, 1, 1, 0, 1, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
@@ -185,6 +186,7 @@ static options parse(int argc, char **argv)
         else if (!strcmp(name, "--cells")) o.s.cells = on_off(name, value);
         else if (!strcmp(name, "--dedupe")) o.dedupe = on_off(name, value);
         else if (!strcmp(name, "--plan-cache")) o.plan_cache = on_off(name, value);
+        else if (!strcmp(name, "--replay")) o.replay = on_off(name, value);
         else { fprintf(stderr, "bench: no option %s\n", name); exit(1); }
     }
     if (o.mode && strcmp(o.mode, "infer") && strcmp(o.mode, "train")) die("no such mode: ", o.mode);

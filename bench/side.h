@@ -9,7 +9,7 @@ enum { MAX_REPEATS = 64, MIN_ROTATION = 8, MAX_ROTATION = 64, ROTATION_SAMPLES =
 typedef struct options {
     const char *workload, *mode, *isa;
     schedule schedule;
-    int compare, json, dedupe, plan_cache, threads, seed;
+    int compare, json, dedupe, plan_cache, replay, threads, seed;
     size_t group_bytes;
     double seconds;
     sizes s;
@@ -42,6 +42,7 @@ typedef struct side {
     times *of;                               /* one a recording */
     double nodes, run_nodes, batches, lower_bound, timed; /* sums over timed batches */
     uint64_t checksum;
+    int recorded;    /* what is to be replayed */
     double error;    /* of gradients written by hand */
     manual by_hand;
 } side;
@@ -123,6 +124,14 @@ static uint64_t hash_roots(const side *a, uint64_t h)
     return h;
 }
 
+/* Runs the last recording again; adds its time to t. */
+static void replay_samples(side *a, double *t)
+{
+    const double start = now_seconds();
+    if (fold_replay(a->ctx)) die(fold_ctx_message(a->ctx), "");
+    t[RUN] += now_seconds() - start;
+}
+
 /* Records and runs samples [from, to); adds its times to t and, given one, its outputs to the hash. */
 static void run_samples(side *a, const bench *b, const recording *r, int from, int to, double *t, uint64_t *hash)
 {
@@ -169,7 +178,9 @@ static double run_batch(side *a, const bench *b, int which, int timed, uint64_t 
     const int together = a->schedule == EAGER && !hash ? 1 : r->n_samples;
     double t[N_STAGES] = { 0 };
     if (a->schedule == MANUAL) manual_batch(&a->by_hand, r, b->training, &t[SCHEDULE], &t[RUN], hash);
+    else if (b->o->replay && a->recorded && !hash && a->schedule != EAGER) replay_samples(a, t);
     else for (int i = 0; i < r->n_samples; i += together) run_samples(a, b, r, i, i + together, t, hash);
+    a->recorded = !hash;
     if (hash && b->training) {
         int n;
         const float *grads = fold_model_grads(a->model, &n);
@@ -212,6 +223,7 @@ static void generate(bench *b)
     b->rotation = ROTATION_SAMPLES / b->s.batch;
     if (b->rotation < MIN_ROTATION) b->rotation = MIN_ROTATION;
     if (b->rotation > MAX_ROTATION) b->rotation = MAX_ROTATION;
+    if (b->o->replay) b->rotation = 1;
     b->data = (recording *)take(NULL, (size_t)b->rotation, sizeof *b->data);
     memset(b->data, 0, (size_t)b->rotation * sizeof *b->data);
     for (int i = 0; i < b->rotation; i++) {
