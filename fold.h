@@ -19825,8 +19825,8 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
-/* What batches do with each op is the same in every replay, as long as nothing moves. So where one thread runs
-   one group forward, signatures get scratch one behind the other, in which their turns stay. */
+/* What batches do with each op is the same in every replay, as long as nothing moves. So where one thread
+   runs one group forward, signatures get scratch one behind the other, in which their turns stay. */
 static void fold__keep_turns(fold_ctx *f)
 {
     fold__run *run = f->run;
