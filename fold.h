@@ -1123,6 +1123,33 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void);
    files end it, and leave the values of the last step, or the best with keep_best. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 
+/* Its twin for inference: batch by batch the context is reset, `record` records samples, all run, and `take`
+   is handed the outputs, which may be lists, in the order of samples. */
+typedef struct fold_predict_desc {
+    fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
+    int samples;             /* may be 0 */
+    fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, gives its output */
+    void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads it, by fold_value and its
+                                                                            kin; must not record */
+    void *user;              /* handed to both */
+    int batch;               /* 0: 32 */
+} fold_predict_desc;
+FOLD_API fold_predict_desc fold_predict_desc_default(void);
+/* Takes 8 bytes for each sample of a batch from the model's allocator, until it returns. Returns the
+   context's status, whose message says what is wrong. What was taken before an error stays good. */
+FOLD_API fold_status fold_predict(const fold_predict_desc *desc);
+
+/* How good n results are. Of none, or without an array, NaN. */
+/* The share of guesses that are the labels. */
+FOLD_API double fold_accuracy(const int *guess, const int *label, int n);
+/* F1 of one class: 2 hits / (guesses of it + labels of it) (van Rijsbergen 1979), the harmonic mean of
+   precision and recall; 0 where there are neither. */
+FOLD_API double fold_f1(const int *guess, const int *label, int n, int positive);
+/* e to the mean of n losses, each -log of a probability, such as those of fold_softmax_xent. */
+FOLD_API double fold_perplexity(const float *loss, int n);
+/* Pearson's correlation: the covariance over the product of the deviations. NaN where one of them is 0. */
+FOLD_API double fold_pearson(const float *a, const float *b, int n);
+
 /* ==== 14 files =========================================================================== */
 /* Parameters in files of the safetensors format (Hugging Face), which Python reads as
    safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's
@@ -1565,7 +1592,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      looking inside                        printing plans, graphs, pictures, time lines
      files                                 safetensors, both ways
      networks of PyTorch                   their tensors made layers
-     training                              fold_fit
+     training                              fold_fit, fold_predict, rates, how good results are
 
    Words
      node        a value of one sample as it was recorded: a row of the context's node arrays, by id
@@ -24622,8 +24649,8 @@ FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name
 }
 
 /* ==== room: training =========================================================================
-   Owns: the loop of fold_fit. Calls: contexts, running, optimisers, files, the model. Must not know how they
-   work. */
+   Owns: the loops of fold_fit and fold_predict, rates, measures of results. Calls: contexts, running,
+   optimisers, files, the model. Must not know how they work. */
 
 typedef struct fold__training {
     fold_fit_desc desc;
@@ -24898,6 +24925,109 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
     if (report)
         *report = training.report;
     return fold_ctx_status(desc->ctx);
+}
+
+FOLD__ZEROS_BY_DEFAULT(fold_predict_desc)
+
+static const char *fold__predict_problem(const fold_predict_desc *desc)
+{
+    if (!desc->record)
+        return "no function records the samples";
+    if (!desc->take)
+        return "no function takes the outputs";
+    return desc->samples < 0 || desc->batch < 0 ? "a count is negative" : NULL;
+}
+
+/* Runs `count` samples from `first` on. */
+static int fold__predict_batch(const fold_predict_desc *desc, int first, int count, fold_node *output)
+{
+    fold_ctx *f = desc->ctx;
+    fold_ctx_reset(f);
+    for (int i = 0; i < count && !fold__broken(f); i++) {
+        output[i] = desc->record(f, first + i, desc->user);
+        if (fold_node_is_null(output[i]))
+            fold__fail(f, FOLD_BAD_ARGUMENT, "predict: the output of sample %d is the null node", first + i);
+    }
+    if (fold_run(f, output, count))
+        return 0;
+    for (int i = 0; i < count && !fold__broken(f); i++)
+        desc->take(f, first + i, output[i], desc->user);
+    return !fold__broken(f);
+}
+
+FOLD_API fold_status fold_predict(const fold_predict_desc *desc)
+{
+    if (!desc || !desc->ctx)
+        return FOLD_BAD_ARGUMENT;
+    fold_ctx *f = desc->ctx;
+    const char *problem = fold__predict_problem(desc);
+    const int batch = desc->batch ? desc->batch : fold_fit_desc_default().batch;
+    const fold_memory *memory = &f->model->arena.memory;
+    const size_t bytes = (size_t)(batch < desc->samples ? batch : desc->samples) * sizeof(fold_node);
+    fold_ctx_reset(f);
+    if (problem)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "predict: %s", problem);
+    if (fold__broken(f) || !desc->samples)
+        return fold_ctx_status(f);
+    fold_node *output = (fold_node *)memory->alloc(bytes, FOLD__ALIGN, memory->user);
+    if (!output)
+        fold__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
+    for (int first = 0, count; output && first < desc->samples; first += count) {
+        count = batch < desc->samples - first ? batch : desc->samples - first;
+        if (!fold__predict_batch(desc, first, count, output))
+            break;
+    }
+    if (output)
+        memory->free(output, bytes, memory->user);
+    return fold_ctx_status(f);
+}
+
+/* -- how good results are -------------------------------------------------------------------- */
+
+FOLD_API double fold_accuracy(const int *guess, const int *label, int n)
+{
+    double hits = 0;
+    if (!guess || !label || n < 1)
+        return (double)NAN;
+    for (int i = 0; i < n; i++)
+        hits += guess[i] == label[i];
+    return hits / n;
+}
+FOLD_API double fold_f1(const int *guess, const int *label, int n, int positive)
+{
+    double hits = 0, named = 0;
+    if (!guess || !label || n < 1)
+        return (double)NAN;
+    for (int i = 0; i < n; i++) {
+        hits += guess[i] == positive && label[i] == positive;
+        named += (guess[i] == positive) + (label[i] == positive);
+    }
+    return named > 0 ? 2 * hits / named : 0;
+}
+static double fold__mean(const float *values, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += (double)values[i];
+    return sum / count;
+}
+FOLD_API double fold_perplexity(const float *loss, int n)
+{
+    return loss && n > 0 ? exp(fold__mean(loss, n)) : (double)NAN;
+}
+FOLD_API double fold_pearson(const float *a, const float *b, int n)
+{
+    double square_a = 0, square_b = 0, product = 0;
+    if (!a || !b || n < 1)
+        return (double)NAN;
+    const double mean_a = fold__mean(a, n), mean_b = fold__mean(b, n);
+    for (int i = 0; i < n; i++) {
+        const double from_a = (double)a[i] - mean_a, from_b = (double)b[i] - mean_b;
+        square_a += from_a * from_a;
+        square_b += from_b * from_b;
+        product += from_a * from_b;
+    }
+    return square_a > 0 && square_b > 0 ? product / (sqrt(square_a) * sqrt(square_b)) : (double)NAN;
 }
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)

@@ -584,6 +584,12 @@ typedef struct given {
     X(VOID, fold_rate_factor, (ZERO(fold_rates), 1)) \
     X(VOID, fold_fit_desc_default, ()) \
     X(STATUS, fold_fit, (ZERO(fold_fit_desc), NULL)) \
+    X(VOID, fold_predict_desc_default, ()) \
+    X(STATUS, fold_predict, (ZERO(fold_predict_desc))) \
+    X(VOID, fold_accuracy, (g->ints, g->ints, g->n < 64 ? g->n : 64)) \
+    X(VOID, fold_f1, (g->ints, g->ints, g->n < 64 ? g->n : 64, g->n)) \
+    X(REAL, fold_perplexity, (NULL, g->n)) \
+    X(VOID, fold_pearson, (g->floats, g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_save_desc_default, ()) \
     X(VOID, fold_load_desc_default, ()) \
     X(STATUS, fold_model_save_to, (m, g->write, NULL, ZERO(fold_save_desc))) \

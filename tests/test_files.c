@@ -1,6 +1,6 @@
 /* cc -O2 -o test_files tests/test_files.c -lm
 
-   Models in safetensors files, and fold_fit. Writes build/files_*.safetensors for tests/check_safetensors.py and reads those
+   Models in safetensors files, fold_fit and fold_predict. Writes build/files_*.safetensors for tests/check_safetensors.py and reads those
    that it writes, build/python_*.safetensors, when they are there. */
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -1579,6 +1579,128 @@ static void fit_continues_the_rate(void)
     fold_model_free(m[1]);
 }
 
+/* ---- fold_predict ---- */
+
+typedef struct prediction {
+    task *t;
+    int next, calls, null_at;
+    float scores[2 * SAMPLES];
+} prediction;
+static fold_node record_scores(fold_ctx *f, int sample, void *user)
+{
+    prediction *p = (prediction *)user;
+    const fold_node none = { 0, 0 };
+    int label;
+    p->calls++;
+    return sample == p->null_at ? none : point_scores(f, p->t, (size_t)sample, &label);
+}
+static void take_scores(fold_ctx *f, int sample, fold_node output, void *user)
+{
+    prediction *p = (prediction *)user;
+    CHECK_INT(sample, p->next++);
+    CHECK_INT(fold_node_shape(f, output).dim[0], 2);
+    CHECK_INT(fold_read(f, &output, 1, p->scores + 2 * sample), FOLD_OK);
+}
+static void predicts(void)
+{
+    static prediction p;
+    task t;
+    fold_model *m = make_task(&t, 1);
+    for (int way = 0; way < 6; way++) { /* the default, one, some at the end, more than there are; eager, training */
+        static const int batches[] = { 0, 1, 7, 100, 8, 8 };
+        fold_ctx_desc c = fold_ctx_desc_default();
+        fold_predict_desc d = fold_predict_desc_default();
+        c.eager = way == 4;
+        c.training = way == 5;
+        fold_ctx *f = fold_ctx_new(m, &c), *alone = fold_ctx_new(m, NULL);
+        memset(&p, 0, sizeof p);
+        p.t = &t;
+        p.null_at = -1;
+        d.ctx = f;
+        d.samples = SAMPLES;
+        d.record = record_scores;
+        d.take = take_scores;
+        d.user = &p;
+        d.batch = batches[way];
+        CHECK_INT(fold_predict(&d), FOLD_OK);
+        CHECK(p.next == SAMPLES && p.calls == SAMPLES);
+        for (size_t i = 0; i < SAMPLES; i++) {
+            int label;
+            fold_ctx_reset(alone);
+            const fold_node y = point_scores(alone, &t, i, &label);
+            CHECK_INT(fold_run(alone, &y, 1), FOLD_OK);
+            CHECK_BITS(p.scores + 2 * i, fold_value(alone, y), 2);
+        }
+        fold_ctx_free(f);
+        fold_ctx_free(alone);
+    }
+    fold_model_free(m);
+}
+static void predict_errors(void)
+{
+    static const char *const says[] = { "predict: no function records the samples", "predict: no function takes the outputs",
+                                        "predict: a count is negative", "predict: a count is negative",
+                                        "predict: the output of sample 9 is the null node" };
+    static prediction p;
+    task t;
+    fold_model *m = make_task(&t, 1);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    fold_predict_desc d;
+    CHECK_INT(fold_predict(NULL), FOLD_BAD_ARGUMENT);
+    for (int wrong = 0; wrong < 6; wrong++) {
+        memset(&p, 0, sizeof p);
+        p.t = &t;
+        p.null_at = wrong == 4 ? 9 : -1;
+        d = fold_predict_desc_default();
+        d.ctx = f;
+        d.samples = wrong == 2 ? -1 : wrong == 5 ? 0 : SAMPLES;
+        d.record = wrong == 0 ? NULL : record_scores;
+        d.take = wrong == 1 ? NULL : take_scores;
+        d.user = &p;
+        d.batch = wrong == 3 ? -1 : 8;
+        CHECK_INT(fold_predict(&d), wrong == 5 ? FOLD_OK : FOLD_BAD_ARGUMENT);
+        if (wrong < 5) CHECK_TEXT(fold_ctx_message(f), says[wrong]);
+        CHECK_INT(p.next, wrong == 4 ? 8 : 0); /* of the batches before */
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+
+    purse little = { 1 << 20, 0, 0 };
+    fold_model_desc md = fold_model_desc_default();
+    md.memory.alloc = purse_alloc;
+    md.memory.free = purse_free;
+    md.memory.user = &little;
+    m = fold_model_new(&md);
+    f = fold_ctx_new(m, NULL);
+    const size_t held = little.held;
+    little.calls = 0;
+    d.ctx = f;
+    d.samples = SAMPLES;
+    CHECK_INT(fold_predict(&d), FOLD_NO_MEMORY);
+    CHECK_TEXT(fold_ctx_message(f), "predict: out of memory");
+    CHECK_INT(little.held, held);
+    fold_ctx_free(f);
+    fold_model_free(m);
+    CHECK_INT(little.held, 0);
+}
+
+static void measures(void)
+{
+    static const int guess[] = { 0, 1, 2, 1, 1, 0 }, label[] = { 0, 1, 1, 1, 0, 2 };
+    const float loss[] = { 0.5f, 1.5f, 1 }, a[] = { 1, 2, 3, 4 }, b[] = { 4, 2, 8, 6 }, flat[] = { 5, 5, 5, 5 };
+    CHECK_NEAR(fold_accuracy(guess, label, 6), 0.5, 1e-12);
+    CHECK_NEAR(fold_f1(guess, label, 6, 1), 4.0 / 6, 1e-12); /* precision 2 / 3, recall 2 / 3 */
+    CHECK_NEAR(fold_f1(guess, label, 6, 0), 2.0 / 4, 1e-12);
+    CHECK_NEAR(fold_f1(guess, label, 5, 2), 0, 0);
+    CHECK_NEAR(fold_f1(guess, label, 6, 7), 0, 0);
+    CHECK_NEAR(fold_perplexity(loss, 3), exp(1.0), 1e-12);
+    CHECK_NEAR(fold_pearson(a, b, 4), 0.6, 1e-12);
+    CHECK_NEAR(fold_pearson(a, a, 4), 1, 1e-12);
+    CHECK(isnan(fold_pearson(a, flat, 4)) && isnan(fold_pearson(a, b, 1)) && isnan(fold_pearson(NULL, b, 4)));
+    CHECK(isnan(fold_accuracy(guess, label, 0)) && isnan(fold_accuracy(NULL, label, 6)) && isnan(fold_f1(guess, NULL, 6, 1)));
+    CHECK(isnan(fold_perplexity(loss, 0)) && isnan(fold_perplexity(NULL, 3)));
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1611,5 +1733,8 @@ int main(int argc, char **argv)
     check_run("fit: rates follow their formulas", rates_follow_formulas);
     check_run("fit: the rate changes", fit_changes_the_rate);
     check_run("fit: the rate of a training continued", fit_continues_the_rate);
+    check_run("predict: every sample", predicts);
+    check_run("predict: errors", predict_errors);
+    check_run("measures", measures);
     return check_finish();
 }
