@@ -20753,8 +20753,11 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
 {
     fold_conv layer;
     memset(&layer, 0, sizeof layer);
-    const int outputs = filter.rank == 3 || filter.rank == 4 ? filter.dim[filter.rank - 1] : 0;
-    if (!fold__layer_ok(m, "conv", name, 1, outputs))
+    const int fine = filter.rank == 3 || filter.rank == 4, outputs = fine ? filter.dim[filter.rank - 1] : 1;
+    if (name && !fine)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "conv '%.60s': its filter is of rank %d, not 3 or 4", name,
+                         filter.rank);
+    if (!fold__layer_ok(m, "conv", name, 1, outputs) || !fine)
         return layer;
     const fold__name full = fold__join(m, name, "W");
     layer.W = fold_filter_new(m, full.text, filter);

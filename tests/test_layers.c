@@ -700,6 +700,10 @@ struct layer_case {
     fold_tree_lstm tree;
     fold_child_sum child_sum;
     fold_rnn_stack stack;
+    fold_attention attention;
+    fold_transformer transformer;
+    fold_norm norm;
+    fold_conv conv;
     float weight_h[SAMPLES][MAX_WIDTH], weight_c[SAMPLES][MAX_WIDTH]; /* the loss: their dot with the state */
 };
 
@@ -1006,6 +1010,248 @@ static void reference_stack(const mirror *p, const layer_case *c, int sample, do
         for (int j = 0; j < width; j++) h[j] += place_weight(t) * (y[t][j] + 2 * y[t][width + j]);
 }
 
+/* -- lists: 0 to 7 words; the rows of the result weighted by their places -- */
+
+enum { MOST_INNER = MAX_WIDTH + 2 };
+typedef double rows[MAX_STEPS][MAX_WIDTH];
+
+static fold_node list_of_words(fold_ctx *f, const layer_case *c, int sample, int shift)
+{
+    int index[MAX_STEPS];
+    const int n = unrolled_length(sample);
+    for (int t = 0; t < n; t++) index[t] = word_of(sample, t + shift);
+    return fold_list_lookup(f, c->words, index, n);
+}
+static int rows_of_words(const mirror *p, const layer_case *c, int sample, int shift, rows x)
+{
+    const int n = unrolled_length(sample);
+    for (int t = 0; t < n; t++) memcpy(x[t], word(p, c, sample, t + shift), (size_t)c->inputs * sizeof **x);
+    return n;
+}
+static fold_state weighted_list(fold_ctx *f, fold_node list, int width)
+{
+    fold_node y[MAX_STEPS];
+    const int n = fold_list_length(f, list);
+    for (int t = 0; t < n; t++) y[t] = fold_list_at(f, list, t);
+    const fold_state s = { weighted_sum(f, y, n > 0 ? n : 0, width), { 0, 0 } };
+    return s;
+}
+static void weighted_rows(rows y, int n, int width, double *h)
+{
+    memset(h, 0, MAX_WIDTH * sizeof *h);
+    for (int t = 0; t < n; t++)
+        for (int j = 0; j < width; j++) h[j] += place_weight(t) * y[t][j];
+}
+static void dense_rows(const mirror *p, const char *name, rows x, int n, int inputs, int outputs, rows y)
+{
+    char W[64], b[64];
+    snprintf(W, sizeof W, "%s.W", name);
+    snprintf(b, sizeof b, "%s.b", name);
+    for (int t = 0; t < n; t++) affine(y[t], outputs, x[t], inputs, NULL, 0, values(p, W), values(p, b));
+}
+/* In place. Without a bias it is RMS norm. */
+static void norm_row(const mirror *p, const char *name, double *x, int width, fold_norm_kind kind, double epsilon)
+{
+    char text[64];
+    double mean = 0, square = 0;
+    snprintf(text, sizeof text, "%s.gain", name);
+    const double *gain = values(p, text);
+    snprintf(text, sizeof text, "%s.bias", name);
+    const double *bias = kind == FOLD_NORM_RMS ? NULL : values(p, text);
+    for (int j = 0; j < width && kind == FOLD_NORM_LAYER; j++) mean += x[j] / width;
+    for (int j = 0; j < width; j++) square += (x[j] - mean) * (x[j] - mean) / width;
+    const double factor = kind == FOLD_NORM_FIXED ? 1 : 1 / sqrt(square + epsilon);
+    for (int j = 0; j < width; j++) x[j] = (x[j] - mean) * factor * gain[j] + (bias ? bias[j] : 0);
+}
+/* y of m queries to n keys. */
+static void attention_rows(const mirror *p, const char *name, rows q, int m, rows k, int n, int inputs, int width, int heads,
+                           int causal, rows y)
+{
+    static const char *const part[] = { "query", "key", "value", "joined" };
+    rows made[3], found;
+    char text[4][64];
+    const int one = width / heads;
+    for (int i = 0; i < 4; i++) snprintf(text[i], sizeof text[i], "%s.%s", name, part[i]);
+    dense_rows(p, text[0], q, m, inputs, width, made[0]);
+    for (int i = 1; i < 3; i++) dense_rows(p, text[i], k, n, inputs, width, made[i]);
+    memset(found, 0, sizeof found);
+    for (int i = 0; i < m; i++)
+        for (int h = 0; h < heads; h++) {
+            const int seen = causal && i + n - m + 1 < n ? i + n - m + 1 : n;
+            double score[MAX_STEPS], sum = 0;
+            for (int t = 0; t < seen; t++) {
+                score[t] = 0;
+                for (int j = h * one; j < (h + 1) * one; j++) score[t] += made[0][i][j] * made[1][t][j];
+                score[t] = exp(score[t] / sqrt(one));
+                sum += score[t];
+            }
+            for (int t = 0; t < seen; t++)
+                for (int j = h * one; j < (h + 1) * one; j++) found[i][j] += score[t] / sum * made[2][t][j];
+        }
+    dense_rows(p, text[3], found, m, width, width, y);
+}
+
+static int heads_of(const layer_case *c) { return c->hidden % 4 ? 1 : 4; }
+static void make_attention(fold_model *m, layer_case *c)
+{
+    c->dense = fold_dense_new(m, "to", c->inputs, c->hidden, FOLD_ACT_LINEAR);
+    c->attention = fold_attention_new(m, "attention", c->hidden, heads_of(c));
+}
+/* Words look at other words, of which there is one more; option: only at those up to the next. */
+static fold_state record_attention(fold_ctx *f, const layer_case *c, int sample)
+{
+    const fold_node all[2] = { list_of_words(f, c, sample, 1), look_up(f, c, sample, 8) };
+    const fold_node q = fold_dense_apply(f, &c->dense, list_of_words(f, c, sample, 0));
+    const fold_node k = fold_dense_apply(f, &c->dense, fold_list_join(f, all, 2));
+    return weighted_list(f, fold_attention_apply(f, &c->attention, q, k, k, c->row->option), c->hidden);
+}
+static void reference_attention(const mirror *p, const layer_case *c, int sample, double *h, double *cell)
+{
+    rows q, k, to_q, to_k, y;
+    (void)cell;
+    const int n = rows_of_words(p, c, sample, 0, q);
+    rows_of_words(p, c, sample, 1, k);
+    memcpy(k[n], word(p, c, sample, 8), (size_t)c->inputs * sizeof **k);
+    dense_rows(p, "to", q, n, c->inputs, c->hidden, to_q);
+    dense_rows(p, "to", k, n + 1, c->inputs, c->hidden, to_k);
+    attention_rows(p, "attention", to_q, n, to_k, n + 1, c->hidden, c->hidden, heads_of(c), c->row->option, y);
+    weighted_rows(y, n, c->hidden, h);
+}
+
+/* option 0: norms after, as in the paper. 1: before, of mean squares, causal. */
+static void make_transformer(fold_model *m, layer_case *c)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    const int first = c->row->option;
+    d.width = c->hidden;
+    d.heads = heads_of(c);
+    d.inner = c->hidden + 2;
+    d.activation = first ? FOLD_ACT_GELU_ERF : FOLD_ACT_TANH;
+    d.norm_first = first;
+    d.norm = first ? FOLD_NORM_RMS : FOLD_NORM_LAYER;
+    d.epsilon = first ? 0.01f : 0;
+    c->dense = fold_dense_new(m, "to", c->inputs, c->hidden, FOLD_ACT_LINEAR);
+    c->transformer = fold_transformer_new(m, "layer", &d);
+}
+static fold_state record_transformer(fold_ctx *f, const layer_case *c, int sample)
+{
+    const fold_node x = fold_dense_apply(f, &c->dense, list_of_words(f, c, sample, 0));
+    return weighted_list(f, fold_transformer_apply(f, &c->transformer, x, c->row->option), c->hidden);
+}
+static void reference_feed(const mirror *p, const layer_case *c, const double *x, double *y)
+{
+    double inner[MOST_INNER];
+    const int width = c->hidden, between = width + 2;
+    affine(inner, between, x, width, NULL, 0, values(p, "layer.inner.W"), values(p, "layer.inner.b"));
+    for (int i = 0; i < between; i++) inner[i] = activate(c->row->option ? FOLD_ACT_GELU_ERF : FOLD_ACT_TANH, inner[i]);
+    affine(y, width, inner, between, NULL, 0, values(p, "layer.outer.W"), values(p, "layer.outer.b"));
+}
+static void reference_transformer(const mirror *p, const layer_case *c, int sample, double *h, double *cell)
+{
+    rows words, x, to, y;
+    const int first = c->row->option, width = c->hidden, n = rows_of_words(p, c, sample, 0, words);
+    const fold_norm_kind kind = first ? FOLD_NORM_RMS : FOLD_NORM_LAYER;
+    const double epsilon = first ? (double)0.01f : (double)1e-5f;
+    (void)cell;
+    dense_rows(p, "to", words, n, c->inputs, width, x);
+    memcpy(to, x, sizeof to);
+    for (int t = 0; t < n && first; t++) norm_row(p, "layer.attention_norm", to[t], width, kind, epsilon);
+    attention_rows(p, "layer.attention", to, n, to, n, width, width, heads_of(c), first, y);
+    for (int t = 0; t < n; t++) {
+        double fed[MAX_WIDTH], normed[MAX_WIDTH];
+        for (int j = 0; j < width; j++) y[t][j] += x[t][j];
+        if (!first) norm_row(p, "layer.attention_norm", y[t], width, kind, epsilon);
+        memcpy(normed, y[t], sizeof normed);
+        if (first) norm_row(p, "layer.dense_norm", normed, width, kind, epsilon);
+        reference_feed(p, c, normed, fed);
+        for (int j = 0; j < width; j++) y[t][j] += fed[j];
+        if (!first) norm_row(p, "layer.dense_norm", y[t], width, kind, epsilon);
+    }
+    weighted_rows(y, n, width, h);
+}
+
+/* A norm of every kind after a dense layer, of lists. */
+static void make_norm(fold_model *m, layer_case *c)
+{
+    c->dense = fold_dense_new(m, "to", c->inputs, c->hidden, FOLD_ACT_LINEAR);
+    c->norm = fold_norm_new(m, "norm", c->hidden, (fold_norm_kind)c->row->option, 0.25f);
+}
+static fold_state record_norm(fold_ctx *f, const layer_case *c, int sample)
+{
+    const fold_node x = fold_dense_apply(f, &c->dense, list_of_words(f, c, sample, 0));
+    return weighted_list(f, fold_norm_apply(f, &c->norm, x), c->hidden);
+}
+static void reference_norm(const mirror *p, const layer_case *c, int sample, double *h, double *cell)
+{
+    rows x, y;
+    (void)cell;
+    const int n = rows_of_words(p, c, sample, 0, x);
+    dense_rows(p, "to", x, n, c->inputs, c->hidden, y);
+    for (int t = 0; t < n; t++) norm_row(p, "norm", y[t], c->hidden, (fold_norm_kind)c->row->option, 0.25);
+    weighted_rows(y, n, c->hidden, h);
+}
+
+/* A list less its mean, divided by its deviation, then by statistics that are the sample's first word and its square. */
+static void make_standard(fold_model *m, layer_case *c) { c->dense = fold_dense_new(m, "to", c->inputs, c->hidden, FOLD_ACT_TANH); }
+static fold_state record_standard(fold_ctx *f, const layer_case *c, int sample)
+{
+    const fold_node mean = fold_dense_apply(f, &c->dense, look_up(f, c, sample, 0)), square = fold_square(f, mean);
+    fold_node x = fold_dense_apply(f, &c->dense, list_of_words(f, c, sample, 0));
+    x = fold_list_standardize(f, x, c->row->option ? 0.25f : 0);
+    return weighted_list(f, fold_standardize(f, x, mean, square, 0.5f), c->hidden);
+}
+static void reference_standard(const mirror *p, const layer_case *c, int sample, double *h, double *cell)
+{
+    rows x, y;
+    double first[MAX_WIDTH];
+    (void)cell;
+    const int n = rows_of_words(p, c, sample, 0, x);
+    dense_rows(p, "to", x, n, c->inputs, c->hidden, y);
+    affine(first, c->hidden, word(p, c, sample, 0), c->inputs, NULL, 0, values(p, "to.W"), values(p, "to.b"));
+    for (int j = 0; j < c->hidden; j++) {
+        double mean = 0, square = 0;
+        const double given = tanh(first[j]);
+        for (int t = 0; t < n; t++) {
+            y[t][j] = tanh(y[t][j]);
+            mean += y[t][j] / n;
+        }
+        for (int t = 0; t < n; t++) square += (y[t][j] - mean) * (y[t][j] - mean) / n;
+        for (int t = 0; t < n; t++) {
+            y[t][j] = (y[t][j] - mean) / sqrt(square + (c->row->option ? 0.25 : (double)1e-5f));
+            y[t][j] = (y[t][j] - given) / sqrt(given * given + 0.5);
+        }
+    }
+    weighted_rows(y, n, c->hidden, h);
+}
+
+/* A filter of two taps over four words side by side. */
+enum { LINE = 4 };
+static void make_conv(fold_model *m, layer_case *c)
+{
+    const fold_conv_desc d = { 2, 1, 0, 0 };
+    c->conv = fold_conv_new(m, "conv", fold_shape3(2, c->inputs, c->hidden), &d, FOLD_ACT_TANH);
+}
+static fold_state record_conv(fold_ctx *f, const layer_case *c, int sample)
+{
+    fold_node x[LINE];
+    for (int t = 0; t < LINE; t++) x[t] = look_up(f, c, sample, t);
+    const fold_state s = { fold_sum(f, fold_conv_apply(f, &c->conv, fold_stack(f, x, LINE)), 0), { 0, 0 } };
+    return s;
+}
+static void reference_conv(const mirror *p, const layer_case *c, int sample, double *h, double *cell)
+{
+    const double *W = values(p, "conv.W"), *b = values(p, "conv.b");
+    memset(h, 0, MAX_WIDTH * sizeof *h);
+    (void)cell;
+    for (int t = -1; t < LINE; t += 2) {
+        double y[MAX_WIDTH];
+        memcpy(y, b, (size_t)c->hidden * sizeof *y);
+        if (t >= 0) add_product(y, c->hidden, word(p, c, sample, t), c->inputs, W, 0);
+        if (t + 1 < LINE) add_product(y, c->hidden, word(p, c, sample, t + 1), c->inputs, W, c->inputs);
+        for (int j = 0; j < c->hidden; j++) h[j] += tanh(y[j]);
+    }
+}
+
 /* -- trees: random, the same for record and reference -- */
 
 typedef struct walk { check_random random; int sample, position; } walk;
@@ -1132,6 +1378,16 @@ static const layer_row layers[] = {
     { "unrolled step of its own", make_own, record_own, reference_own, 0, 1 },
     { "unrolled step of its own, reverse", make_own, record_own, reference_own, 1, 1 },
     { "stack of lstms in both directions", make_stack, record_stack, reference_stack, 0, 1 },
+    { "attention", make_attention, record_attention, reference_attention, 0, 0 },
+    { "attention, causal", make_attention, record_attention, reference_attention, 1, 0 },
+    { "transformer", make_transformer, record_transformer, reference_transformer, 0, 0 },
+    { "transformer, norms first, causal", make_transformer, record_transformer, reference_transformer, 1, 0 },
+    { "norm, layer", make_norm, record_norm, reference_norm, FOLD_NORM_LAYER, 0 },
+    { "norm, rms", make_norm, record_norm, reference_norm, FOLD_NORM_RMS, 0 },
+    { "norm, fixed", make_norm, record_norm, reference_norm, FOLD_NORM_FIXED, 0 },
+    { "standardised lists", make_standard, record_standard, reference_standard, 0, 0 },
+    { "standardised lists, with an epsilon", make_standard, record_standard, reference_standard, 1, 0 },
+    { "conv", make_conv, record_conv, reference_conv, 0, 0 },
     { "tree_lstm, 1 child", make_tree, record_tree, reference_tree, 1, 1 },
     { "tree_lstm, 2 children", make_tree, record_tree, reference_tree, 2, 1 },
     { "tree_lstm, 3 children", make_tree, record_tree, reference_tree, 3, 1 },
@@ -1464,6 +1720,120 @@ static void test_stack_grads(void)
     fold_model_free(m);
 }
 
+/* ---- layers of lists --------------------------------------------------------------------------------- */
+
+static fold_transformer transformer_of(fold_model *m, const char *name, int width, int heads, float dropout)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.width = width;
+    d.heads = heads;
+    d.dropout = dropout;
+    return fold_transformer_new(m, name, &d);
+}
+
+/* A transformer's dropout changes what training computes, to the same bits in eager contexts, and nothing in inference. */
+static void test_transformer_dropout(void)
+{
+    enum { ROWS = 6, D = 8 };
+    float x[ROWS * D], y[5][ROWS * D];
+    check_random r = { 21 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_transformer with = transformer_of(m, "with", D, 2, 0.5f), without = transformer_of(m, "without", D, 2, 0);
+    const int half = fold_param_count(m) / 2;
+    randomise(m, 3);
+    for (int i = 0; i < half; i++) {
+        const fold_param from = fold_param_at(m, i), to = fold_param_at(m, half + i);
+        const size_t n = (size_t)floats_of(fold_param_shape(m, from));
+        memcpy(fold_values_write_begin(m, to), fold_param_value(m, from), n * sizeof(float));
+        fold_values_write_end(m, to);
+    }
+    random_fill(&r, x, ROWS * D, -1, 1);
+    for (int way = 0; way < 5; way++) { /* trained: batched, eager, without dropout; inference: with, without */
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = way < 3;
+        d.eager = way == 1;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_transformer *of = way == 2 || way == 4 ? &without : &with;
+        const fold_node out = fold_transformer_apply(f, of, fold_list_input(f, x, ROWS, fold_shape1(D)), 0);
+        CHECK_SAYS(!fold_run(f, &out, 1) && !fold_read(f, &out, 1, y[way]), "%s", fold_ctx_message(f));
+        fold_ctx_free(f);
+    }
+    CHECK_BITS(y[0], y[1], ROWS * D);
+    CHECK_BITS(y[2], y[4], ROWS * D);
+    CHECK_BITS(y[3], y[4], ROWS * D);
+    for (int i = 0; i < ROWS; i++) CHECK(memcmp(y[0] + i * D, y[2] + i * D, D * sizeof(float)) != 0);
+    fold_model_free(m);
+}
+
+/* Parts from elsewhere: keys and values of another width, one query that is a node. */
+static void test_attention_of_parts(void)
+{
+    enum { D = 4, OTHER = 7, ROWS = 3 };
+    fold_model *m = fold_model_new(NULL);
+    fold_attention a = fold_attention_new(m, "a", D, 2);
+    a.key = fold_dense_new(m, "key", OTHER, D, FOLD_ACT_LINEAR);
+    a.value = fold_dense_new(m, "value", OTHER, D, FOLD_ACT_LINEAR);
+    randomise(m, 4);
+    float x[D], rest[ROWS * OTHER], y[2][D];
+    check_random r = { 5 };
+    random_fill(&r, x, D, -1, 1);
+    random_fill(&r, rest, ROWS * OTHER, -1, 1);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    const fold_node keys = fold_list_input(f, rest, ROWS, fold_shape1(OTHER));
+    const fold_node one = fold_attention_apply(f, &a, fold_input(f, x, D), keys, keys, 0);
+    const fold_node list = fold_attention_apply(f, &a, fold_list_input(f, x, 1, fold_shape1(D)), keys, keys, 0);
+    const fold_node both[2] = { one, list };
+    CHECK_INT(fold_list_length(f, one), -1);
+    CHECK_SAYS(!fold_run(f, both, 2), "%s", fold_ctx_message(f));
+    for (int i = 0; i < 2; i++) CHECK_INT(fold_read(f, &both[i], 1, y[i]), FOLD_OK);
+    CHECK_BITS(y[0], y[1], D);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+static void test_layers_that_cannot_be(void)
+{
+    static const char *const says[] = { "conv 'x': its filter is of rank 2, not 3 or 4", "attention 'x': 4 heads do not divide a width of 6",
+                                        "attention 'x': 0 heads do not divide a width of 6", "transformer 'x': no desc",
+                                        "transformer 'x': from 0 to 0 values", "norm 'x': from 0 to 0 values",
+                                        "dropout: rate 1 is not in [0, 1)", "attention 'x.attention': 4 heads do not divide a width of 6" };
+    static const char *const says_ctx[] = { "list_mean: it takes a list", "standardize: epsilon must not be below 0, got -1",
+                                            "sub: shapes differ", "list_attention: it takes a list, and this is a single value" };
+    const float x[6] = { 1, 2, 3, 4, 5, 6 };
+    for (int way = 0; way < 8; way++) {
+        fold_model *m = fold_model_new(NULL);
+        switch (way) {
+        case 0: fold_conv_new(m, "x", fold_shape2(3, 4), NULL, FOLD_ACT_RELU); break;
+        case 1: fold_attention_new(m, "x", 6, 4); break;
+        case 2: fold_attention_new(m, "x", 6, 0); break;
+        case 3: fold_transformer_new(m, "x", NULL); break;
+        case 4: transformer_of(m, "x", 0, 1, 0); break;
+        case 5: fold_norm_new(m, "x", 0, FOLD_NORM_RMS, 0); break;
+        case 6: transformer_of(m, "x", 6, 2, 1); break;
+        default: transformer_of(m, "x", 6, 4, 0); break;
+        }
+        CHECK(fold_model_status(m) != FOLD_OK);
+        CHECK_TEXT(fold_model_message(m), says[way]);
+        fold_model_free(m);
+    }
+    for (int way = 0; way < 4; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        const fold_transformer layer = transformer_of(m, "layer", 6, 2, 0);
+        const fold_node one = fold_input(f, x, 6), two = fold_input(f, x, 2), list = fold_list_input(f, x, 6, fold_shape1(1));
+        switch (way) {
+        case 0: fold_list_standardize(f, one, 0); break;
+        case 1: fold_list_standardize(f, list, -1); break;
+        case 2: fold_standardize(f, one, two, two, 0); break;
+        default: fold_transformer_apply(f, &layer, one, 0); break;
+        }
+        CHECK(fold_ctx_status(f) != FOLD_OK);
+        CHECK_TEXT(fold_ctx_message(f), says_ctx[way]);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* ---- names ------------------------------------------------------------------------------------------- */
 
 /* Makes a layer of one kind; the longest of its parameters' names has so many bytes more. */
@@ -1478,7 +1848,18 @@ static void name_gru(fold_model *m, const char *name) { fold_gru_new(m, name, 2,
 static void name_stack(fold_model *m, const char *name) { fold_rnn_stack_new(m, name, fold_rnn_new, 2, 3, 2, 1); }
 static void name_tree(fold_model *m, const char *name) { fold_tree_lstm_new(m, name, 2, 3, 2); }
 static void name_child_sum(fold_model *m, const char *name) { fold_child_sum_new(m, name, 2, 3); }
+static void name_conv(fold_model *m, const char *name) { fold_conv_new(m, name, fold_shape3(2, 2, 3), NULL, FOLD_ACT_TANH); }
+static void name_norm(fold_model *m, const char *name) { fold_norm_new(m, name, 2, FOLD_NORM_LAYER, 0); }
+static void name_attention(fold_model *m, const char *name) { fold_attention_new(m, name, 4, 2); }
+static void name_transformer(fold_model *m, const char *name)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.width = 4;
+    d.heads = 2;
+    fold_transformer_new(m, name, &d);
+}
 static const struct { const char *kind; void (*make)(fold_model *m, const char *name); size_t more; } named[] = {
+    { "conv", name_conv, 2 }, { "norm", name_norm, 5 }, { "attention", name_attention, 9 }, { "transformer", name_transformer, 20 },
     { "dense", name_dense, 2 }, { "mlp", name_mlp, 4 }, { "lstm", name_lstm, 2 }, { "gru", name_gru, 2 },
     { "rnn_stack", name_stack, 12 }, { "tree_lstm", name_tree, 8 }, { "child_sum", name_child_sum, 4 }
 };
@@ -2016,6 +2397,9 @@ int main(int argc, char **argv)
     check_run("touched rows", test_touched);
     check_run("tied, two backwards", test_tied_twice);
     check_run("gradients of a stack's outputs", test_stack_grads);
+    check_run("dropout of a transformer", test_transformer_dropout);
+    check_run("attention of parts", test_attention_of_parts);
+    check_run("layers that cannot be", test_layers_that_cannot_be);
     check_run("long names", test_long_names);
     check_run("values of another model", test_values_of_another);
     check_run("values of a stranger", test_values_of_a_stranger);
