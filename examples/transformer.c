@@ -4,8 +4,8 @@
      ./transformer --data DIR
 
    A sentence is a list of words and runs as one: word and position vectors, two blocks of attention and feed-forward
-   layers that are normed first, the mean over the words, a class. A block is a cell, attention, and a cell: five nodes,
-   however long the sentence is.
+   layers that are normed first (fold_transformer), the mean over the words, a class. A block is recorded as a cell,
+   attention, and a cell, however long the sentence is.
 
    Without data it makes sentences of 4 to 48 words. Three of them are names, each there once, and the class is the
    order of the three, one of six. Every bag of words occurs as often with each order, so whoever does not see where
@@ -164,81 +164,26 @@ static void free_corpus(corpus *c)
 
 /* ---- the network --------------------------------------------------------------------------- */
 
-typedef struct norm { fold_param gain, bias; } norm;
-typedef struct block {
-    norm before_attention, before_feed;
-    fold_dense qkv, joined;              /* queries, keys and values side by side; what all heads found */
-    fold_mlp feed;
-    fold_cell first, second;             /* before attention, and after it */
-} block;
 typedef struct net {
     fold_param words, positions;
-    block stack[MOST_BLOCKS];
-    int blocks, heads;
-    norm last;
+    fold_transformer block[MOST_BLOCKS];
+    int blocks;
+    fold_norm last;
     fold_dense label;
     int *order;                          /* 0, 1, …: the positions of the words of the longest sentence */
 } net;
 
-static norm new_norm(fold_model *m, const char *name, int width)
+static fold_transformer new_block(fold_model *m, int number, int width, int heads)
 {
-    char text[64];
-    norm n;
-    snprintf(text, sizeof text, "%s.gain", name);
-    n.gain = fold_gain_new(m, text, width);
-    snprintf(text, sizeof text, "%s.bias", name);
-    n.bias = fold_bias_new(m, text, width);
-    return n;
-}
-
-/* in: a word's vector. out: its query, key and value. */
-static void first_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const block *b = (const block *)user;
-    const fold_node x = fold_layer_norm(f, in[0], b->before_attention.gain, b->before_attention.bias);
-    fold_split(f, fold_dense_apply(f, &b->qkv, x), 3, out);
-}
-
-/* in: a word's vector, and what attention gave for it. out: the vector after this block. */
-static void second_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const block *b = (const block *)user;
-    const fold_node found = fold_dropout(f, fold_dense_apply(f, &b->joined, in[1]), dropout_rate);
-    const fold_node x = fold_add(f, in[0], found);
-    const fold_node feed = fold_mlp_apply(f, &b->feed, fold_layer_norm(f, x, b->before_feed.gain, b->before_feed.bias));
-    out[0] = fold_add(f, x, fold_dropout(f, feed, dropout_rate));
-}
-
-static fold_cell new_cell(fold_model *m, const char *name, fold_cell_body *body, const block *b, int n_in, int n_out,
-                          int width)
-{
-    fold_cell_desc cell = fold_cell_desc_default();
-    cell.name = name;
-    cell.body = body;
-    cell.user = b;
-    cell.user_size = sizeof *b;
-    cell.n_in = n_in;
-    for (int i = 0; i < n_in; i++) cell.in[i] = fold_shape1(width);
-    cell.n_out = n_out;
-    return fold_cell_new(m, &cell);
-}
-
-static block new_block(fold_model *m, int number, int width)
-{
-    static const char *const parts[] = { "attention_norm", "qkv", "joined", "feed_norm", "feed" };
-    const int sizes[] = { width, 4 * width, width };
-    char name[5][32];
-    block b;
-    memset(&b, 0, sizeof b);
-    for (int i = 0; i < 5; i++) snprintf(name[i], sizeof name[i], "%d.%s", number, parts[i]);
-    b.before_attention = new_norm(m, name[0], width);
-    b.qkv = fold_dense_new(m, name[1], width, 3 * width, FOLD_ACT_LINEAR);
-    b.joined = fold_dense_new(m, name[2], width, width, FOLD_ACT_LINEAR);
-    b.before_feed = new_norm(m, name[3], width);
-    b.feed = fold_mlp_new(m, name[4], sizes, 2, FOLD_ACT_GELU);
-    b.first = new_cell(m, "first", first_body, &b, 1, 3, width);
-    b.second = new_cell(m, "second", second_body, &b, 2, 1, width);
-    return b;
+    fold_transformer_desc block = fold_transformer_desc_default();
+    char name[16];
+    snprintf(name, sizeof name, "%d", number);
+    block.width = width;
+    block.heads = heads;
+    block.activation = FOLD_ACT_GELU;
+    block.norm_first = 1;
+    block.dropout = dropout_rate;
+    return fold_transformer_new(m, name, &block);
 }
 
 static net new_net(fold_model *m, const options *o, const dataset *d)
@@ -248,9 +193,8 @@ static net new_net(fold_model *m, const options *o, const dataset *d)
     n.words = fold_table_new(m, "words", d->words, o->width);
     n.positions = fold_table_new(m, "positions", d->longest, o->width);
     n.blocks = o->blocks;
-    n.heads = o->heads;
-    for (int i = 0; i < n.blocks; i++) n.stack[i] = new_block(m, i, o->width);
-    n.last = new_norm(m, "last", o->width);
+    for (int i = 0; i < n.blocks; i++) n.block[i] = new_block(m, i, o->width, o->heads);
+    n.last = fold_norm_new(m, "last", o->width, FOLD_NORM_LAYER, 0);
     n.label = fold_dense_new(m, "label", o->width, d->classes, FOLD_ACT_LINEAR);
     n.order = (int *)malloc((size_t)d->longest * sizeof *n.order);
     if (!n.order) fail("out of memory", "");
@@ -264,14 +208,8 @@ static fold_node record(fold_ctx *f, const net *n, const int *words, int length)
     const fold_node word = fold_list_lookup(f, n->words, words, length);
     fold_node x = fold_add(f, word, fold_list_lookup(f, n->positions, n->order, length));
     x = fold_dropout(f, x, dropout_rate);
-    for (int i = 0; i < n->blocks; i++) {
-        const fold_node c = fold_call(f, n->stack[i].first, &x, 1);
-        const fold_node q = fold_out(f, c, 0), k = fold_out(f, c, 1), v = fold_out(f, c, 2);
-        const fold_node in[2] = { x, fold_list_attention(f, q, k, v, n->heads, 0) };
-        x = fold_call(f, n->stack[i].second, in, 2);
-    }
-    x = fold_list_mean(f, fold_layer_norm(f, x, n->last.gain, n->last.bias));
-    return fold_dense_apply(f, &n->label, x);
+    for (int i = 0; i < n->blocks; i++) x = fold_transformer_apply(f, &n->block[i], x, 0);
+    return fold_dense_apply(f, &n->label, fold_list_mean(f, fold_norm_apply(f, &n->last, x)));
 }
 
 /* ---- training and testing ------------------------------------------------------------------ */
