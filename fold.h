@@ -20806,7 +20806,7 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
 
 /* Attention of `width` values to rows of `keys` and `values` values. */
 static fold_attention fold__attention_new(fold_model *m, const char *name, int width, int keys, int values,
-                                         int heads)
+                                          int heads)
 {
     fold_attention layer;
     memset(&layer, 0, sizeof layer);
@@ -24497,46 +24497,63 @@ static void fold__torch_cell_values(fold_model *m, const fold__torch_gates *gate
         fold__torch_gate_bias(m, gates, fold__torch_named(m, name, place, "c"), cell->from[1].bias, NULL);
 }
 
-/* How many layers a module has in the file; 0 when it is a cell. */
-static int fold__torch_layers(const fold_torch *torch, const char *name)
+/* What a module's tensors say of it. */
+typedef struct fold__torch_sizes {
+    int layers, directions, inputs, hidden, is_cell; /* layers 0: there is no such module */
+} fold__torch_sizes;
+static fold__torch_sizes fold__torch_look(fold_torch *torch, const char *name)
 {
+    fold__torch_sizes sizes = { 0, 1, 0, 0, 0 };
+    if (!fold__torch_ready(torch, name))
+        return sizes;
     char part[32] = "weight_ih_l0";
     int layers = 0;
     while (layers <= FOLD_MAX_LAYERS && fold__torch_find(torch, name, part))
         snprintf(part, sizeof part, "weight_ih_l%d", ++layers);
-    return !layers && !fold__torch_find(torch, name, "weight_ih") ? 1 : layers;
+    sizes.is_cell = !layers && fold__torch_find(torch, name, "weight_ih");
+    sizes.directions = fold__torch_find(torch, name, "weight_ih_l0_reverse") ? 2 : 1;
+    const fold_shape any = fold_shape2(0, 0);
+    const fold__tensor *input =
+        fold__torch_take(torch, name, sizes.is_cell ? "weight_ih" : "weight_ih_l0", any, 1);
+    const fold__tensor *state =
+        fold__torch_take(torch, name, sizes.is_cell ? "weight_hh" : "weight_hh_l0", any, 1);
+    if (!input || !state)
+        return sizes;
+    sizes.inputs = input->shape.dim[1];
+    sizes.hidden = state->shape.dim[1];
+    if (fold__layer_ok(torch->file.model, "torch", name, sizes.inputs, sizes.hidden))
+        sizes.layers = layers ? layers : 1;
+    return sizes;
 }
+static fold__torch_cell fold__torch_take_place(fold_torch *torch, const char *name, int place,
+                                               const fold__torch_sizes *sizes, int gates)
+{
+    const int layer = place / sizes->directions, reverse = place % sizes->directions;
+    char suffix[32] = "";
+    if (!sizes->is_cell)
+        snprintf(suffix, sizeof suffix, "_l%d%s", layer, reverse ? "_reverse" : "");
+    return fold__torch_take_cell(torch, name, suffix, gates * sizes->hidden,
+                                 layer ? sizes->directions * sizes->hidden : sizes->inputs, sizes->hidden);
+}
+/* All cells are looked at before any is made. */
 static fold_rnn_stack fold__torch_stack(fold_torch *torch, const char *name, const fold__torch_gates *gates)
 {
     fold_rnn_stack stack;
-    fold__torch_cell cell[2 * FOLD_MAX_LAYERS];
     memset(&stack, 0, sizeof stack);
+    const fold__torch_sizes sizes = fold__torch_look(torch, name);
+    const int cells = sizes.layers * sizes.directions;
+    for (int i = 0; i < cells; i++)
+        fold__torch_take_place(torch, name, i, &sizes, gates->count);
     if (!fold__torch_ready(torch, name))
         return stack;
     fold_model *m = torch->file.model;
-    const int found = fold__torch_layers(torch, name), layers = found ? found : 1;
-    const int directions = fold__torch_find(torch, name, "weight_ih_l0_reverse") ? 2 : 1;
-    const fold__tensor *input =
-        fold__torch_take(torch, name, found ? "weight_ih_l0" : "weight_ih", fold_shape2(0, 0), 1);
-    const fold__tensor *state =
-        fold__torch_take(torch, name, found ? "weight_hh_l0" : "weight_hh", fold_shape2(0, 0), 1);
-    const int inputs = input ? input->shape.dim[1] : 0, hidden = state ? state->shape.dim[1] : 0;
-    if (m->error.status || !fold__layer_ok(m, "torch", name, inputs, hidden))
-        return stack;
-    for (int i = 0; i < layers * directions && i < 2 * FOLD_MAX_LAYERS; i++) {
-        char suffix[32] = "";
-        if (found)
-            snprintf(suffix, sizeof suffix, "_l%d%s", i / directions, i % directions ? "_reverse" : "");
-        cell[i] = fold__torch_take_cell(torch, name, suffix, gates->count * hidden,
-                                        i < directions ? inputs : directions * hidden, hidden);
-    }
-    if (m->error.status)
-        return stack;
-    stack = fold_rnn_stack_new(m, name, gates->make, inputs, hidden, layers, directions == 2);
-    for (int i = 0; i < layers * directions && !m->error.status; i++) {
+    stack = fold_rnn_stack_new(m, name, gates->make, sizes.inputs, sizes.hidden, sizes.layers,
+                               sizes.directions == 2);
+    for (int i = 0; i < cells && !m->error.status; i++) {
+        const fold__torch_cell cell = fold__torch_take_place(torch, name, i, &sizes, gates->count);
         char place[32];
-        snprintf(place, sizeof place, "%d%s", i / directions, i % directions ? ".reverse" : "");
-        fold__torch_cell_values(m, gates, &cell[i], name, place);
+        snprintf(place, sizeof place, "%d%s", i / sizes.directions, i % sizes.directions ? ".reverse" : "");
+        fold__torch_cell_values(m, gates, &cell, name, place);
     }
     return stack;
 }

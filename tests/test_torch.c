@@ -511,6 +511,51 @@ static void files_by_path_are_whole(void)
     remove(path);
 }
 
+/* The k-th allocation fails: an error says so, and all memory comes back. */
+typedef struct purse { size_t held; int left; } purse;
+static void *purse_alloc(size_t size, size_t align, void *user)
+{
+    purse *p = (purse *)user;
+    if (p->left-- == 0) return NULL;
+    unsigned char *raw = (unsigned char *)malloc(size + align + sizeof raw);
+    if (!raw) return NULL;
+    unsigned char *bytes = raw + sizeof raw;
+    bytes += (align - (uintptr_t)bytes % align) % align;
+    memcpy(bytes - sizeof raw, &raw, sizeof raw);
+    p->held += size;
+    return bytes;
+}
+static void purse_free(void *memory, size_t size, void *user)
+{
+    void *raw;
+    memcpy(&raw, (unsigned char *)memory - sizeof raw, sizeof raw);
+    ((purse *)user)->held -= size;
+    free(raw);
+}
+static void memory_runs_out(void)
+{
+    int k = 0, told = 0;
+    for (int ended = 0; !ended && k < 200; k++) {
+        purse p = { 0, k };
+        fold_model_desc d = fold_model_desc_default();
+        d.memory.alloc = purse_alloc;
+        d.memory.free = purse_free;
+        d.memory.user = &p;
+        fold_model *m = fold_model_new(&d);
+        fold_torch *t = fold_torch_open(m, "tests/tagger.safetensors");
+        fold_torch_embedding(t, "words");
+        fold_torch_lstm(t, "lstm");
+        fold_torch_linear(t, "tag", FOLD_ACT_LINEAR);
+        fold_torch_close(t);
+        ended = p.left >= 0;
+        if (m) CHECK_SAYS(fold_model_status(m) == (ended ? FOLD_OK : FOLD_NO_MEMORY), "allocation %d: %s", k, fold_model_message(m));
+        told += m && !ended;
+        fold_model_free(m);
+        CHECK_SAYS(!p.held, "allocation %d: %lu bytes are not returned", k, (unsigned long)p.held);
+    }
+    CHECK(k < 200 && told > 10);
+}
+
 /* ---- what is loaded is what _new makes ----------------------------------------------------------- */
 
 static void make_twins(fold_model *m)
@@ -629,6 +674,7 @@ int main(int argc, char **argv)
     check_run("too many layers", too_many_layers);
     check_run("what cannot be opened is told", what_cannot_be_opened_is_told);
     check_run("files by path are whole", files_by_path_are_whole);
+    check_run("memory runs out", memory_runs_out);
     check_run("loaded is what _new makes", loaded_is_what_new_makes);
     check_run("missing biases stay zero", missing_biases_stay_zero);
     return check_finish();
