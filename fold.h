@@ -8261,7 +8261,7 @@ static int fold__differentiable(const fold__op_row *op, int input)
 /* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
-static uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
+FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
 {
     return fold__mix64(base + (draw + 1) * FOLD__DRAW_STEP + element * FOLD__ELEMENT_STEP);
 }
@@ -8304,7 +8304,7 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
 
 /* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
-static double fold__minus_2_log(double value)
+FOLD__INLINE double fold__minus_2_log(double value)
 {
     FOLD__NO_CONTRACT
     uint64_t bits, exponent;
@@ -8326,7 +8326,7 @@ static double fold__minus_2_log(double value)
 }
 
 /* Of an angle within an eighth of a turn either side of 0. */
-static void fold__sine_cosine(double angle, double *sine, double *cosine)
+FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
     FOLD__NO_CONTRACT
     const double square = angle * angle;
@@ -8691,7 +8691,7 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
     const size_t columns = (size_t)fold__shape_last(&desc->shape);
     const size_t rows = size / columns;
     const float gain = desc->init_scale == 0 ? 1 : desc->init_scale;
-    fold_random random = fold_random_new(m->seed, stream + 1);
+    const uint64_t base = fold__mix64(fold_random_new(m->seed, stream + 1).key);
     float bound = gain;
     switch (desc->init) {
     case FOLD_INIT_ZEROS: memset(values, 0, size * sizeof *values); return;
@@ -8707,10 +8707,10 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
     }
     const int uniform = desc->init == FOLD_INIT_UNIFORM || desc->init == FOLD_INIT_GLOROT;
     for (size_t i = 0; i < size && uniform; i++)
-        values[i] = bound * (float)(2 * fold__unit(fold_random_bits(&random)) - 1);
+        values[i] = bound * (float)(2 * fold__unit(fold__draw_key(base, i, 0)) - 1);
     for (size_t i = 0; i < size && !uniform; i += 2) {
         float two[2];
-        fold__normals(fold_random_bits(&random), bound, two);
+        fold__normals(fold__draw_key(base, i / 2, 0), bound, two);
         memcpy(values + i, two, (size - i < 2 ? 1 : 2) * sizeof *values);
     }
     if (desc->init == FOLD_INIT_ORTHOGONAL)
