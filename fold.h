@@ -551,7 +551,8 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n);
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gradient to the first largest */
-/* The sum of value[k] weighted by softmax over k of score[k], scores [1] (Bahdanau et al. 2015). */
+/* The sum of value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or
+   [heads], each of which weighs one of as many equal parts of the values. */
 FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, int n);
 FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int n, fold_shape shape);
 FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value, int n,
@@ -776,7 +777,8 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index,
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 
 /* Over the rows of a list or, in a body, over the elements of the cell's list: one value. Of no rows zeros;
-   the maximum of none is an error. attend: the sum of value weighted by softmax of score, which is [1]. */
+   the maximum of none is an error. attend: the sum of value weighted by softmax of score, which is [1], or
+   [heads] where each weighs one of as many equal parts of value. */
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);
@@ -800,6 +802,12 @@ FOLD_API fold_node fold_list_attend_to(fold_ctx *f, fold_node score, fold_node v
    of the others reaches it. q may be a single node, and so is the result then. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
+/* The same of lists alone, where row to[e] of q sees row from[e] of k and v, for n edges e in their order:
+   agents and their neighbours, nodes of a graph. An edge that occurs twice counts twice. A row has the bits
+   that fold_list_attention gives its query and the rows that it sees. Rows of k and v sum their gradients in
+   the order of the queries. from and to are copied. */
+FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
+                                          const int *from, const int *to, int n);
 
 /* fold_pick, fold_softmax_xent and fold_hinge with an index for every row, copied: a list of [1]. */
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index);
@@ -2154,6 +2162,7 @@ enum {
     FOLD__QUERY_BLOCK = 48,                         /* rows of attention whose scores are held, */
     FOLD__QUERY_LEAST = 12,                         /* fewer where there are many keys, but */
     FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
+    FOLD__SIGHT_SCORES = 1 << 11,                   /* the same by index: that stay in L1 */
     FOLD__TRANSPOSE_COLUMNS = 64,                   /* of rows that a transpose reads side by side */
     FOLD__CBLAS_BLOCK = 128                         /* rows gathered for one call of sgemm */
 };
@@ -2183,6 +2192,13 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
+/* Who sees whom. Query row i sees key rows seen[first[i]] to seen[first[i + 1] - 1], in this order. In
+   backward the weights of all pairs are held, those of a row from a multiple of FOLD__LANES on; key row j is
+   seen by rows reader[p] with weights weight_at[p], p from first_reader[j] to first_reader[j + 1] - 1. */
+typedef struct fold__sight {
+    const int *first, *seen, *first_reader, *reader, *weight_at;
+} fold__sight;
+
 /* One call of attention: queries, keys and values are rows with the parts of all heads side by side, `width`
    floats of query and key and `value_width` of value and out a head. Every fold_rows here has a base and a
    stride, no row pointers. Query row i sees the keys below fold__attention_seen; out[i] is the mean of their
@@ -2191,6 +2207,7 @@ typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* row i sees keys up to i + keys - queries, else all */
     float scale; /* of scores. 0: 1 / sqrt(width) */
+    const fold__sight *sight; /* who sees whom by index: not with causal or key_panels. NULL: as above */
     fold_rows query, key, value;
     const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
     fold_rows out;   /* written by forward; backward does not read it */
@@ -2310,6 +2327,7 @@ typedef struct fold__step {
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
 
+struct fold__gather;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
     int panel,
@@ -2331,6 +2349,16 @@ typedef struct fold__kernels {
     float (*exp_sum)(float *to, const float *from, float largest,
                      size_t count);       /* to = exp(from - largest); returns their sum */
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
+    /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
+    float (*exp_chain)(float *values, float largest, float sum, int count);
+    void (*divide)(float *values, float divisor, int count);
+    /* Of `count` rows from the first-th on, from a column on: products[r] = left . row r;
+       row r = factor[r] times `from`. */
+    void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
+                 size_t width, float *products);
+    void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
+                       int count, ptrdiff_t col, size_t width);
+    void (*gather)(const struct fold__gather *at);
     /* Heads first..last-1, with attention_floats of scratch. Threads that share a call out by heads
        write nothing in common. */
     size_t (*attention_floats)(const fold__attention_call *call, int backward);
@@ -2584,6 +2612,8 @@ typedef struct fold__weighing {
     size_t stride;
     float *scores, *slopes, *lanes;
     const float *largest, *factor;
+    const int *first; /* the uneven forms: row r has first[r + 1] - first[r] scores, and the next row begins
+                         at the next multiple of FOLD__LANES; there is no seen, grow or stride */
 } fold__weighing;
 typedef void (*fold__weigh_fn)(const fold__weighing *with);
 typedef struct fold__weigher {
@@ -2594,7 +2624,21 @@ typedef struct fold__weigher {
     fold__weigh_fn slopes;  /* slopes become weight (slope - factor) scale */
     void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
     void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
+    void (*fill_uneven)(const fold__weighing *with, float *scores, float value);
+    fold__weigh_fn largest_uneven, exps_uneven, weights_uneven, slopes_uneven;
 } fold__weigher;
+
+/* Sums of rows: to[r] = factor[r] times the sum of weights[e] from[index[e]] over the entries e of row r,
+   first[r] to first[r + 1] - 1, a chain from zero. `width` columns from from_col and to_col on. */
+typedef struct fold__gather {
+    int rows, width, started;      /* started: chains continue what is in `to` */
+    const int *first, *index; /* an entry's row of `from`, which has no row pointers. NULL: its own, it may */
+    const int *weight_at;     /* with an index, weights[weight_at[e]]. NULL: one behind the other, */
+    size_t align;             /* those of each row from a multiple of this on */
+    const float *weights, *factor; /* factor NULL: 1 */
+    fold_rows from, to;
+    ptrdiff_t from_col, to_col;
+} fold__gather;
 
 /* What the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
@@ -2618,6 +2662,10 @@ typedef struct fold__tiles {
     fold__mover mover;
     fold__weigher weigher;
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
+    void (*gather)(const fold__gather *at);
+    /* Products of `rows` rows of queries with the keys that each sees, as uneven rows of scores. */
+    void (*scores)(const fold__sight *sight, int row, int rows, const fold_rows *query, const fold_rows *key,
+                   ptrdiff_t col, int width, float *scores);
 } fold__tiles;
 
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -2956,12 +3004,48 @@ static int fold__attention_blind(const fold__attention_call *call)
 {
     if (call->keys < 1)
         return call->queries;
+    if (call->sight)
+        return 0; /* sums of nothing come out right */
     return call->causal && call->queries > call->keys ? call->queries - call->keys : 0;
 }
 
-/* Query rows of the next block when `left` are left: even blocks of whole tiles. */
-static int fold__attention_block(const fold__attention_call *call, int left)
+/* Floats of the scores of some rows by index. */
+static size_t fold__sight_floats(const fold__sight *sight, int row, int rows)
 {
+    size_t floats = 0;
+    for (; rows > 0; rows--, row++)
+        floats += (size_t)(sight->first[row + 1] - sight->first[row] + FOLD__LANES - 1) / FOLD__LANES;
+    return floats * FOLD__LANES;
+}
+/* How many are held: those of all rows in backward, else of a block, which may be a long row. Twice that at
+   most, so that a kept plan has room for many an index. */
+static size_t fold__sight_held(const fold__attention_call *call, int backward)
+{
+    size_t held = FOLD__SIGHT_SCORES;
+    int row;
+    for (row = 0; row < call->queries; row += backward ? call->queries : 1)
+        while (held < fold__sight_floats(call->sight, row, backward ? call->queries : 1))
+            held *= 2;
+    return held;
+}
+static int fold__sight_block(const fold__attention_call *call, int row)
+{
+    size_t floats = 0;
+    int rows;
+    for (rows = 0; rows < FOLD__QUERY_BLOCK && row + rows < call->queries; rows++) {
+        floats += fold__sight_floats(call->sight, row + rows, 1);
+        if (rows && floats > FOLD__SIGHT_SCORES)
+            break;
+    }
+    return rows;
+}
+
+/* Query rows of the next block, from `row` on: even blocks of whole tiles. */
+static int fold__attention_block(const fold__attention_call *call, int row)
+{
+    const int left = call->queries - row;
+    if (call->sight)
+        return fold__sight_block(call, row);
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
     const int most = fit > FOLD__QUERY_BLOCK   ? FOLD__QUERY_BLOCK
                      : fit < FOLD__QUERY_LEAST ? FOLD__QUERY_LEAST
@@ -2991,19 +3075,26 @@ static size_t fold__attention_stride(const fold__attention_call *call)
     return fold__round_up((size_t)call->keys, FOLD__LANES) + 2 * FOLD__LANES;
 }
 
+/* Floats of scores, and in backward of slopes. */
+static size_t fold__attention_held(const fold__attention_call *call, int backward)
+{
+    return call->sight ? fold__sight_held(call, backward) : FOLD__QUERY_BLOCK * fold__attention_stride(call);
+}
+
 /* Floats of scratch for one head at a time, whatever the number of heads. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
-    const size_t keys = fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
+    const size_t keys = call->sight ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
                  width = (size_t)call->width + (backward ? (size_t)call->value_width : 0),
-                 rows = FOLD__QUERY_BLOCK * fold__attention_stride(call) * (backward ? 2 : 1);
-    return fold__size(keys, width, fold__size(FOLD__QUERY_BLOCK, FOLD__LANES + 2, rows));
+                 scores = fold__attention_held(call, backward) * (backward ? 2 : 1);
+    return fold__size(keys, width, fold__size(FOLD__QUERY_BLOCK, FOLD__LANES + 2, scores));
 }
 
 static void fold__attention_begin(fold__attention_head *at, const fold__tiles *tiles,
                                   const fold__attention_call *call, int head, int backward, float *scratch)
 {
-    const size_t keys = fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS);
+    const size_t keys = call->sight ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
+                 held = fold__attention_held(call, backward);
     at->tiles = tiles;
     at->call = call;
     at->q_col = (ptrdiff_t)head * call->width;
@@ -3020,8 +3111,8 @@ static void fold__attention_begin(fold__attention_head *at, const fold__tiles *t
     }
     at->packed_values = at->packed_keys + keys * (size_t)call->width;
     at->scores = at->packed_values + (backward ? keys * (size_t)call->value_width : 0);
-    at->slopes = at->scores + FOLD__QUERY_BLOCK * at->stride;
-    at->lanes = at->slopes + (backward ? FOLD__QUERY_BLOCK * at->stride : 0);
+    at->slopes = at->scores + held;
+    at->lanes = at->slopes + (backward ? held : 0);
     at->largest = at->lanes + FOLD__QUERY_BLOCK * FOLD__LANES;
     at->factor = at->largest + FOLD__QUERY_BLOCK;
 }
@@ -3112,14 +3203,20 @@ static void fold__strided_run(const fold__tiles *tiles, const fold__strided *all
     }
 }
 
-/* to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
-static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
-                                   const float *panels, size_t next, int width, float *to)
+/* to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. The keys
+   come in panels, or by index. */
+static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input,
+                                   const fold_rows *keys, ptrdiff_t col, const float *panels, size_t next,
+                                   int width, float *to)
 {
     const fold__attention_call *call = at->call;
     const int last = fold__attention_seen(call, at->row + at->rows - 1);
     fold__strided product;
     int first, row, rows, start;
+    if (call->sight) {
+        at->tiles->scores(call->sight, at->row, at->rows, input, keys, col, width, to);
+        return;
+    }
     memset(&product, 0, sizeof product);
     product.left_row = input->stride;
     product.left_step = 1;
@@ -3144,11 +3241,51 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
+/* The same as the next two, by index: of the rows of the block, and of all keys at once. */
+static void fold__sight_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
+                             ptrdiff_t col, int width, const fold_rows *to, const float *factor)
+{
+    fold__gather sums;
+    memset(&sums, 0, sizeof sums);
+    sums.rows = at->rows;
+    sums.width = width;
+    sums.first = at->call->sight->first + at->row;
+    sums.index = at->call->sight->seen;
+    sums.align = FOLD__LANES;
+    sums.weights = weights;
+    sums.factor = factor;
+    sums.from = *from;
+    sums.to = fold__rows_from(to, at->row);
+    sums.from_col = sums.to_col = col;
+    at->tiles->gather(&sums);
+}
+static void fold__sight_spread(const fold__attention_head *at, const float *weights, const fold_rows *from,
+                               ptrdiff_t col, int width, const fold_rows *to)
+{
+    fold__gather sums;
+    memset(&sums, 0, sizeof sums);
+    sums.rows = at->call->keys;
+    sums.width = width;
+    sums.first = at->call->sight->first_reader;
+    sums.index = at->call->sight->reader;
+    sums.weight_at = at->call->sight->weight_at;
+    sums.weights = weights;
+    sums.from = *from;
+    sums.to = *to;
+    sums.from_col = sums.to_col = col;
+    if (to->base)
+        at->tiles->gather(&sums);
+}
+
 /* to[r] = sum over keys seen of weights[r][j] from[j], times factor[r]. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
     fold__strided product;
+    if (at->call->sight) {
+        fold__sight_sums(at, weights, from, col, width, to, factor);
+        return;
+    }
     memset(&product, 0, sizeof product);
     product.left = weights;
     product.left_row = (ptrdiff_t)at->stride;
@@ -3203,6 +3340,7 @@ static fold__weighing fold__attention_weighing(const fold__attention_head *at)
     with.lanes = at->lanes;
     with.largest = at->largest;
     with.factor = at->factor;
+    with.first = at->call->sight ? at->call->sight->first + at->row : NULL;
     return with;
 }
 
@@ -3214,10 +3352,10 @@ static void fold__attention_exps(const fold__attention_head *at, int head)
     const fold_rows *norms = &at->call->norms;
     float *norm = norms->base ? norms->base + at->row * norms->stride + 2 * head : NULL;
     int row;
-    weigher->fill(&with, at->scores, -INFINITY);
-    weigher->largest(&with);
+    (with.first ? weigher->fill_uneven : weigher->fill)(&with, at->scores, -INFINITY);
+    (with.first ? weigher->largest_uneven : weigher->largest)(&with);
     weigher->join_largest(at->largest, at->lanes, at->rows);
-    weigher->exps(&with);
+    (with.first ? weigher->exps_uneven : weigher->exps)(&with);
     memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor);
     at->tiles->add_lanes(at->factor, at->lanes, at->rows);
     for (row = 0; norm && row < at->rows; row++, norm += norms->stride) {
@@ -3235,17 +3373,17 @@ static void fold__attention_slopes(const fold__attention_head *at, int head)
     const fold_rows *norms = &at->call->norms;
     const float *norm = norms->base + at->row * norms->stride + 2 * head;
     int row;
-    weigher->fill(&with, at->scores, -INFINITY);
-    weigher->fill(&with, at->slopes, 0.0f);
+    (with.first ? weigher->fill_uneven : weigher->fill)(&with, at->scores, -INFINITY);
+    (with.first ? weigher->fill_uneven : weigher->fill)(&with, at->slopes, 0.0f);
     for (row = 0; row < at->rows; row++, norm += norms->stride) {
         at->largest[row] = norm[0];
         at->factor[row] = norm[1];
     }
     weigher->invert(at->factor, at->rows);
-    weigher->weights(&with);
+    (with.first ? weigher->weights_uneven : weigher->weights)(&with);
     memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor); /* from here on the mean of slopes */
     at->tiles->add_lanes(at->factor, at->lanes, at->rows);
-    weigher->slopes(&with);
+    (with.first ? weigher->slopes_uneven : weigher->slopes)(&with);
 }
 
 static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t col, int width)
@@ -3264,16 +3402,33 @@ static void fold__attention_forward(const fold__tiles *tiles, const fold__attent
     at.row = fold__attention_blind(call);
     fold__attention_clear(&call->out, at.row, at.v_col, call->value_width);
     fold__attention_clear(&call->norms, at.row, 2 * head, 2);
-    if (at.row < call->queries && !call->key_panels)
+    if (at.row < call->queries && !call->key_panels && !call->sight)
         fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
     for (; at.row < call->queries; at.row += at.rows) {
-        at.rows = fold__attention_block(call, call->queries - at.row);
-        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
-                               at.scores);
+        at.rows = fold__attention_block(call, at.row);
+        fold__attention_scores(&at, &call->query, &call->key, at.q_col, at.key_panels, at.key_next,
+                               call->width, at.scores);
         fold__attention_exps(&at, head);
         fold__attention_sums(&at, at.scores, &call->value, at.v_col, call->value_width, &call->out,
                              at.factor);
     }
+}
+
+/* Scores and slopes of the block's rows, and what these rows give to the gradients of those they see. */
+static void fold__attention_block_back(const fold__attention_head *at, int head)
+{
+    const fold__attention_call *call = at->call;
+    fold__attention_scores(at, &call->query, &call->key, at->q_col, at->key_panels, at->key_next, call->width,
+                           at->scores);
+    fold__attention_scores(at, &call->d_out, &call->value, at->v_col, at->packed_values,
+                           (size_t)call->value_width * FOLD__PANEL_KEYS, call->value_width, at->slopes);
+    fold__attention_slopes(at, head);
+    if (call->d_query.base)
+        fold__attention_sums(at, at->slopes, &call->key, at->q_col, call->width, &call->d_query, NULL);
+    if (call->d_value.base && !call->sight)
+        fold__attention_spread(at, at->scores, &call->d_out, at->v_col, call->value_width, &call->d_value);
+    if (call->d_key.base && !call->sight)
+        fold__attention_spread(at, at->slopes, &call->query, at->q_col, call->width, &call->d_key);
 }
 
 /* One head. Weights are computed again; the mean of their slopes needs no output. */
@@ -3289,22 +3444,24 @@ static void fold__attention_backward(const fold__tiles *tiles, const fold__atten
         fold__attention_clear(&call->d_value, call->keys, at.v_col, call->value_width);
         return;
     }
-    fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
-    fold__attention_pack(tiles, at.packed_values, &call->value, call->keys, at.v_col, call->value_width);
-    for (at.row = blind; at.row < call->queries; at.row += at.rows) {
-        at.rows = fold__attention_block(call, call->queries - at.row);
-        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
-                               at.scores);
-        fold__attention_scores(&at, &call->d_out, at.v_col, at.packed_values,
-                               (size_t)call->value_width * FOLD__PANEL_KEYS, call->value_width, at.slopes);
-        fold__attention_slopes(&at, head);
-        if (call->d_value.base)
-            fold__attention_spread(&at, at.scores, &call->d_out, at.v_col, call->value_width, &call->d_value);
-        if (call->d_query.base)
-            fold__attention_sums(&at, at.slopes, &call->key, at.q_col, call->width, &call->d_query, NULL);
-        if (call->d_key.base)
-            fold__attention_spread(&at, at.slopes, &call->query, at.q_col, call->width, &call->d_key);
+    if (!call->sight) {
+        fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
+        fold__attention_pack(tiles, at.packed_values, &call->value, call->keys, at.v_col, call->value_width);
     }
+    for (at.row = blind; at.row < call->queries; at.row += at.rows) {
+        at.rows = fold__attention_block(call, at.row);
+        fold__attention_block_back(&at, head);
+        if (!call->sight)
+            continue;
+        at.scores += fold__sight_floats(call->sight, at.row, at.rows);
+        at.slopes += fold__sight_floats(call->sight, at.row, at.rows);
+    }
+    if (!call->sight)
+        return;
+    at.scores -= fold__sight_floats(call->sight, 0, call->queries);
+    at.slopes -= fold__sight_floats(call->sight, 0, call->queries);
+    fold__sight_spread(&at, at.scores, &call->d_out, at.v_col, call->value_width, &call->d_value);
+    fold__sight_spread(&at, at.slopes, &call->query, at.q_col, call->width, &call->d_key);
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
@@ -4874,33 +5031,33 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 }
 
 #if FOLD__SIMD_PASS == 256
+/* Four columns of eight rows, and what is done with the eight values of each: USE(column, values). */
+#define FOLD__PAIR(src, row, at)                                                       \
+    _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
+                         _mm_loadu_ps(src[row + 4] + column + at), 1)
+#define FOLD__FOUR_COLUMNS(src, at, USE)                                                                \
+    {                                                                                                   \
+        const __m256 pair0 = FOLD__PAIR((src), 0, at), pair1 = FOLD__PAIR((src), 1, at),                \
+                     pair2 = FOLD__PAIR((src), 2, at), pair3 = FOLD__PAIR((src), 3, at);                \
+        const __m256 low0 = _mm256_unpacklo_ps(pair0, pair1), high0 = _mm256_unpackhi_ps(pair0, pair1), \
+                     low1 = _mm256_unpacklo_ps(pair2, pair3), high1 = _mm256_unpackhi_ps(pair2, pair3); \
+        USE(at, _mm256_shuffle_ps(low0, low1, 0x44))                                                    \
+        USE(at + 1, _mm256_shuffle_ps(low0, low1, 0xee))                                                \
+        USE(at + 2, _mm256_shuffle_ps(high0, high1, 0x44))                                              \
+        USE(at + 3, _mm256_shuffle_ps(high0, high1, 0xee))                                              \
+    }
+#define FOLD__COLUMN_TO(at, values) FOLD__VSTORE(dst + (at) * ld, values);
 FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const float *const src[8], int cols)
 {
     int column, row;
     for (column = 0; column + 8 <= cols; column += 8, dst += 8 * ld) {
-#define FOLD__PAIR(row, at)                                                            \
-    _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
-                         _mm_loadu_ps(src[row + 4] + column + at), 1)
-#define FOLD__FOUR(at)                                                                                  \
-    {                                                                                                   \
-        const __m256 pair0 = FOLD__PAIR(0, at), pair1 = FOLD__PAIR(1, at), pair2 = FOLD__PAIR(2, at),   \
-                     pair3 = FOLD__PAIR(3, at);                                                         \
-        const __m256 low0 = _mm256_unpacklo_ps(pair0, pair1), high0 = _mm256_unpackhi_ps(pair0, pair1), \
-                     low1 = _mm256_unpacklo_ps(pair2, pair3), high1 = _mm256_unpackhi_ps(pair2, pair3); \
-        FOLD__VSTORE(dst + at * ld, _mm256_shuffle_ps(low0, low1, 0x44));                               \
-        FOLD__VSTORE(dst + (at + 1) * ld, _mm256_shuffle_ps(low0, low1, 0xee));                         \
-        FOLD__VSTORE(dst + (at + 2) * ld, _mm256_shuffle_ps(high0, high1, 0x44));                       \
-        FOLD__VSTORE(dst + (at + 3) * ld, _mm256_shuffle_ps(high0, high1, 0xee));                       \
-    }
-        FOLD__FOUR(0)
-        FOLD__FOUR(4)
+        FOLD__FOUR_COLUMNS(src, 0, FOLD__COLUMN_TO)
+        FOLD__FOUR_COLUMNS(src, 4, FOLD__COLUMN_TO)
     }
     for (; column < cols; column++, dst += ld)
         for (row = 0; row < 8; row++)
             dst[row] = src[row][column];
 }
-#undef FOLD__PAIR
-#undef FOLD__FOUR
 #endif
 #if FOLD__W <= 4
 #define FOLD__TRANSPOSE_8 NULL
@@ -5205,6 +5362,57 @@ FOLD__WEIGH_ALL(exps, 0.0f)
 FOLD__WEIGH_ALL(weights, 0.0f)
 FOLD__WEIGH_ALL(slopes, 0.0f)
 
+/* The same for rows of any lengths, one by one. */
+#define FOLD__WEIGH_UNEVEN(name, start)                                                                   \
+    FOLD__TARGET static void FOLD__ISA(weigh_##name##_uneven)(const fold__weighing *with)                 \
+    {                                                                                                     \
+        FOLD__NO_CONTRACT                                                                                 \
+        const FOLD__V scale = FOLD__VSET(with->scale);                                                    \
+        const int *first = with->first;                                                                   \
+        float *scores = with->scores, *slopes = with->slopes;                                             \
+        int row, left;                                                                                    \
+        for (row = 0; row < with->rows; row++) {                                                          \
+            const FOLD__V lowered = FOLD__VNEG(FOLD__VMUL(FOLD__VSET(with->largest[row]), scale)),        \
+                          factor = FOLD__VSET(with->factor[row]);                                         \
+            FOLD__L lanes = FOLD__ISA(lanes_set)(start);                                                  \
+            for (left = first[row + 1] - first[row]; left > 0; left -= FOLD__LANES) {                     \
+                lanes = FOLD__ISA(turn_##name)(scores, slopes, scale, lowered, factor, lanes);            \
+                scores += FOLD__LANES;                                                                    \
+                slopes += FOLD__LANES;                                                                    \
+            }                                                                                             \
+            FOLD__ISA(lanes_store)(with->lanes + row * FOLD__LANES, &lanes);                              \
+        }                                                                                                 \
+    }
+FOLD__WEIGH_UNEVEN(largest, -INFINITY)
+FOLD__WEIGH_UNEVEN(exps, 0.0f)
+FOLD__WEIGH_UNEVEN(weights, 0.0f)
+FOLD__WEIGH_UNEVEN(slopes, 0.0f)
+
+/* FOLD__LANES floats, of which those from the seen-th on become `value`. */
+FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__V value)
+{
+    const FOLD__V first = FOLD__VSET((float)seen);
+#define FOLD__PART(index)                                                                   \
+    FOLD__VSTORE(to + index * FOLD__W,                                                      \
+                 FOLD__VSEL(FOLD__VLT(FOLD__VLOAD(fold__numbers + index * FOLD__W), first), \
+                            FOLD__VLOAD(to + index * FOLD__W), value));
+    FOLD__PARTS(FOLD__PART)
+#undef FOLD__PART
+}
+FOLD__TARGET static void FOLD__ISA(weigh_fill_uneven)(const fold__weighing *with, float *scores, float value)
+{
+    const FOLD__V values = FOLD__VSET(value);
+    int row;
+    for (row = 0; row < with->rows; row++) {
+        const int count = with->first[row + 1] - with->first[row], rest = count % FOLD__LANES;
+        scores += count - rest;
+        if (!rest)
+            continue;
+        FOLD__ISA(fill_lanes)(scores, rest, values);
+        scores += FOLD__LANES;
+    }
+}
+
 /* As far as the last row is weighed that goes side by side with this one. */
 FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float *scores, float value)
 {
@@ -5215,16 +5423,8 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float
     for (row = 0; row < (unsigned)with->rows; row++, scores += with->stride, seen += (unsigned)with->grow) {
         const unsigned later = FOLD__WEIGHED_ROWS - 1 - row % FOLD__WEIGHED_ROWS,
                        end = with->grow ? seen + later : seen;
-        for (at = seen / FOLD__LANES * FOLD__LANES; at < end; at += FOLD__LANES) {
-            const FOLD__V first = FOLD__VSET((float)((int)seen - (int)at));
-            float *to = scores + at;
-#define FOLD__PART(index)                                                                   \
-    FOLD__VSTORE(to + index * FOLD__W,                                                      \
-                 FOLD__VSEL(FOLD__VLT(FOLD__VLOAD(fold__numbers + index * FOLD__W), first), \
-                            FOLD__VLOAD(to + index * FOLD__W), values));
-            FOLD__PARTS(FOLD__PART)
-#undef FOLD__PART
-        }
+        for (at = seen / FOLD__LANES * FOLD__LANES; at < end; at += FOLD__LANES)
+            FOLD__ISA(fill_lanes)(scores + at, (int)seen - (int)at, values);
     }
 }
 
@@ -5327,8 +5527,256 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 #define FOLD__WEIGHER                                                                                     \
     {                                                                                                     \
         FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights), \
-            FOLD__ISA(weigh_slopes), FOLD__JOIN_LARGEST, FOLD__INVERT                                     \
+            FOLD__ISA(weigh_slopes), FOLD__JOIN_LARGEST, FOLD__INVERT, FOLD__ISA(weigh_fill_uneven),      \
+            FOLD__ISA(weigh_largest_uneven), FOLD__ISA(weigh_exps_uneven),                                \
+            FOLD__ISA(weigh_weights_uneven), FOLD__ISA(weigh_slopes_uneven)                               \
     }
+
+/* ---- shares of a sum of exps ---- */
+
+FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V lowest = FOLD__VSET(largest);
+    int at;
+    for (at = 0; at < count; at += FOLD__W) {
+        const int have = count - at < FOLD__W ? count - at : FOLD__W;
+        const FOLD__MASK tail = FOLD__TAIL(have);
+        const FOLD__V from = FOLD__VLOAD_M(values + at, tail);
+        FOLD__VSTORE_M(values + at, FOLD__ISA(exp)(FOLD__VSUB(from, lowest)), tail, have);
+    }
+    for (at = 0; at < count; at++)
+        sum = sum + values[at];
+    return sum;
+}
+FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int count)
+{
+    const FOLD__V by = FOLD__VSET(divisor);
+    int at;
+    for (at = 0; at < count; at += FOLD__W) {
+        const int have = count - at < FOLD__W ? count - at : FOLD__W;
+        const FOLD__MASK tail = FOLD__TAIL(have);
+        FOLD__VSTORE_M(values + at, FOLD__VDIV(FOLD__VLOAD_M(values + at, tail), by), tail, have);
+    }
+}
+
+/* ---- rows one by one ---- */
+
+#if FOLD__SIMD_PASS == 512
+#define FOLD__DOTS fold__dots__avx2
+#else
+#define FOLD__DOTS FOLD__ISA(dots)
+/* Lanes of eight at a time, so that they are joined together. */
+FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
+                                         ptrdiff_t col, size_t width, float *products)
+{
+    const size_t whole = width - width % FOLD__LANES;
+    const int rest = (int)(width - whole);
+    int done, row;
+    for (done = 0; done < count; done += 8) {
+        const int rows_now = count - done < 8 ? count - done : 8;
+        float lanes[8 * FOLD__LANES], sums[8] = { 0.0f };
+        for (row = 0; row < 8; row++) {
+            FOLD__L sum = FOLD__ISA(lanes_set)(0.0f);
+            const float *right = fold__at(rows, first + done + (row < rows_now ? row : 0)) + col;
+            size_t at;
+            for (at = 0; at < whole; at += FOLD__LANES)
+                sum = FOLD__ISA(lanes_fma)(FOLD__ISA(lanes_load)(left + at),
+                                           FOLD__ISA(lanes_load)(right + at), sum);
+            if (rest)
+                sum = FOLD__ISA(lanes_fma)(FOLD__ISA(lanes_load_n)(left + whole, rest),
+                                           FOLD__ISA(lanes_load_n)(right + whole, rest), sum);
+            FOLD__ISA(lanes_store)(lanes + row * FOLD__LANES, &sum);
+        }
+        FOLD__ADD_LANES(sums, lanes, 8);
+        memcpy(products + done, sums, (size_t)rows_now * sizeof *sums);
+    }
+}
+#endif
+FOLD__TARGET static void FOLD__ISA(scale_rows)(const float *from, const float *factor, const fold_rows *rows,
+                                               ptrdiff_t first, int count, ptrdiff_t col, size_t width)
+{
+    int row;
+    for (row = 0; row < count; row++) {
+        const FOLD__V by = FOLD__VSET(factor[row]);
+        float *to = fold__at(rows, first + row) + col;
+        size_t at;
+        for (at = 0; at < width; at += FOLD__W) {
+            const int have = width - at < FOLD__W ? (int)(width - at) : FOLD__W;
+            const FOLD__MASK tail = FOLD__TAIL(have);
+            FOLD__VSTORE_M(to + at, FOLD__VMUL(FOLD__VLOAD_M(from + at, tail), by), tail, have);
+        }
+    }
+}
+
+/* ---- rows by index ---- */
+
+#define FOLD__GATHER_FROM(with, column) \
+    FOLD__V acc##column = at->started ? FOLD__STRIDED_LOAD(to, column) : FOLD__VZERO();
+#define FOLD__GATHER_STEP(with, column) \
+    acc##column = FOLD__VFMA(FOLD__STRIDED_LOAD(from, column), weight, acc##column);
+#define FOLD__GATHER_TIMES(with, column) acc##column = FOLD__VMUL(acc##column, factor);
+#define FOLD__GATHER_TO(with, column)                                             \
+    if (FOLD__STRIDED_PART(column))                                               \
+        FOLD__VSTORE_M(to + column * FOLD__W, acc##column, tail, last);           \
+    else                                                                          \
+        FOLD__VSTORE(to + column * FOLD__W, acc##column);
+#define FOLD__GATHER_LOOP(VECTORS, row_of, weight_of)            \
+    for (entry = begin; entry < end; entry++) {                  \
+        const float *from = row_of + col;                        \
+        const FOLD__V weight = FOLD__VSET(weights[weight_of]);   \
+        FOLD__COLS_##VECTORS(FOLD__GATHER_STEP, 0)               \
+    }
+/* Some vectors of the columns, from `column` on; `last` floats of the last one. */
+#define FOLD__GATHER(VECTORS)                                                                              \
+    FOLD__TARGET static void FOLD__ISA(gather_by_##VECTORS)(const fold__gather *at, int start, int last)   \
+    {                                                                                                      \
+        FOLD__NO_CONTRACT                                                                                  \
+        enum { vectors = VECTORS };                                                                        \
+        const FOLD__MASK tail = FOLD__TAIL(last);                                                          \
+        const int *first = at->first, *index = at->index, *weight_at = at->weight_at;                      \
+        const fold_rows rows = at->from;                                                                   \
+        const ptrdiff_t col = at->from_col + start;                                                        \
+        const float *weights = at->weights;                                                                \
+        int row, entry;                                                                                    \
+        (void)tail;                                                                                        \
+        for (row = 0; row < at->rows; row++) {                                                             \
+            const int begin = first[row], end = first[row + 1];                                            \
+            float *to = fold__at(&at->to, row) + at->to_col + start;                                       \
+            FOLD__COLS_##VECTORS(FOLD__GATHER_FROM, 0)                                                     \
+            if (index && !weight_at && !rows.rows)                                                         \
+                FOLD__GATHER_LOOP(VECTORS, rows.base + index[entry] * rows.stride, entry - begin)          \
+            else if (index && !rows.rows)                                                                  \
+                FOLD__GATHER_LOOP(VECTORS, rows.base + index[entry] * rows.stride, weight_at[entry])       \
+            else                                                                                           \
+                FOLD__GATHER_LOOP(VECTORS, fold__at(&rows, entry), entry - begin)                          \
+            if (!weight_at)                                                                                \
+                weights += ((size_t)(end - begin) + at->align - 1) / at->align * at->align;                \
+            if (at->factor && begin < end) {                                                               \
+                const FOLD__V factor = FOLD__VSET(at->factor[row]);                                        \
+                FOLD__COLS_##VECTORS(FOLD__GATHER_TIMES, 0)                                                \
+            }                                                                                              \
+            FOLD__COLS_##VECTORS(FOLD__GATHER_TO, 0)                                                       \
+        }                                                                                                  \
+    }
+FOLD__GATHER(1)
+FOLD__GATHER(2)
+FOLD__GATHER(4)
+static void FOLD__ISA(gather)(const fold__gather *at)
+{
+    int column, vectors;
+    for (column = 0; column < at->width; column += vectors * FOLD__W) {
+        const int left = at->width - column, of = (left - 1) / FOLD__W + 1;
+        vectors = of >= 4 ? 4 : of >= 2 ? 2 : 1;
+        const int over = left - (vectors - 1) * FOLD__W, last = over > FOLD__W ? FOLD__W : over;
+        if (vectors == 4)
+            FOLD__ISA(gather_by_4)(at, column, last);
+        else if (vectors == 2)
+            FOLD__ISA(gather_by_2)(at, column, last);
+        else
+            FOLD__ISA(gather_by_1)(at, column, last);
+    }
+}
+
+#if FOLD__SIMD_PASS == 512
+#define FOLD__SIGHT_PRODUCTS fold__sight_products__avx2 /* eight keys at a time */
+#else
+#define FOLD__SIGHT_PRODUCTS FOLD__ISA(sight_products)
+/* Products of a row with eight others, or twice eight side by side, each a chain over its columns. */
+#if FOLD__SIMD_PASS == 256
+#define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
+#define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
+#define FOLD__ONE_COLUMN(src)                                                                           \
+    _mm256_setr_ps((src)[0][column], (src)[1][column], (src)[2][column], (src)[3][column],              \
+                   (src)[4][column], (src)[5][column], (src)[6][column], (src)[7][column])
+FOLD__TARGET static void FOLD__ISA(eight_products)(const float *query, const float *const *src, int width,
+                                                   float *to)
+{
+    FOLD__V acc0 = FOLD__VZERO();
+    int column;
+    for (column = 0; column + 4 <= width; column += 4)
+        FOLD__FOUR_COLUMNS(src, 0, FOLD__COLUMN_TIMES_0)
+    for (; column < width; column++)
+        FOLD__COLUMN_TIMES_0(0, FOLD__ONE_COLUMN(src))
+    FOLD__VSTORE(to, acc0);
+}
+FOLD__TARGET static void FOLD__ISA(sixteen_products)(const float *query, const float *const *src, int width,
+                                                     float *to)
+{
+    FOLD__V acc0 = FOLD__VZERO(), acc1 = FOLD__VZERO();
+    int column;
+    for (column = 0; column + 4 <= width; column += 4) {
+        FOLD__FOUR_COLUMNS(src, 0, FOLD__COLUMN_TIMES_0)
+        FOLD__FOUR_COLUMNS(src + 8, 0, FOLD__COLUMN_TIMES_1)
+    }
+    for (; column < width; column++) {
+        FOLD__COLUMN_TIMES_0(0, FOLD__ONE_COLUMN(src))
+        FOLD__COLUMN_TIMES_1(0, FOLD__ONE_COLUMN(src + 8))
+    }
+    FOLD__VSTORE(to, acc0);
+    FOLD__VSTORE(to + 8, acc1);
+}
+#undef FOLD__PAIR
+#undef FOLD__FOUR_COLUMNS
+#undef FOLD__COLUMN_TO
+#undef FOLD__COLUMN_TIMES_0
+#undef FOLD__COLUMN_TIMES_1
+#undef FOLD__ONE_COLUMN
+#else
+static void FOLD__ISA(eight_products)(const float *query, const float *const *src, int width, float *to)
+{
+    FOLD__NO_CONTRACT
+    float panel[FOLD__LANES * 8];
+    int column, count, lane, step;
+    for (column = 0; column < width; column += count) {
+        const float *const part[8] = { src[0] + column, src[1] + column, src[2] + column, src[3] + column,
+                                       src[4] + column, src[5] + column, src[6] + column, src[7] + column };
+        count = width - column < FOLD__LANES ? width - column : FOLD__LANES;
+        fold__transpose_4(panel, 8, part, count);
+        fold__transpose_4(panel + 4, 8, part + 4, count);
+        for (lane = 0; lane < 8; lane += FOLD__W) {
+            FOLD__V acc = FOLD__VZERO();
+            if (column)
+                acc = FOLD__VLOAD(to + lane);
+            for (step = 0; step < count; step++)
+                acc = FOLD__VFMA(FOLD__VSET(query[column + step]), FOLD__VLOAD(panel + 8 * step + lane), acc);
+            FOLD__VSTORE(to + lane, acc);
+        }
+    }
+}
+static void FOLD__ISA(sixteen_products)(const float *query, const float *const *src, int width, float *to)
+{
+    FOLD__ISA(eight_products)(query, src, width, to);
+    FOLD__ISA(eight_products)(query, src + 8, width, to + 8);
+}
+#endif
+/* What is left of a row's last eight keys repeats the last one. */
+FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int row, int rows,
+                                                   const fold_rows *query, const fold_rows *key,
+                                                   ptrdiff_t col, int width, float *scores)
+{
+    const float *base = key->base + col;
+    const ptrdiff_t stride = key->stride;
+    for (; rows > 0; rows--, row++) {
+        const float *from = query->base + row * query->stride + col;
+        const int *seen = sight->seen + sight->first[row];
+        const int count = sight->first[row + 1] - sight->first[row];
+        int first, at;
+        for (first = 0; first < count; first += FOLD__LANES) {
+            const float *keys[FOLD__LANES];
+            const int have = count - first < FOLD__LANES ? count - first : FOLD__LANES,
+                      whole = (have + 7) / 8 * 8;
+            for (at = 0; at < have; at++)
+                keys[at] = base + seen[first + at] * stride;
+            for (; at < whole; at++)
+                keys[at] = keys[have - 1];
+            (whole > 8 ? FOLD__ISA(sixteen_products) : FOLD__ISA(eight_products))(from, keys, width,
+                                                                                  scores + first);
+        }
+        scores += (count + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
+    }
+}
+#endif
 
 /* ---- sums of products, column by column ---- */
 
@@ -5484,7 +5932,9 @@ static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
                                               FOLD__ISA(grad),
                                               { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 },
                                               FOLD__WEIGHER,
-                                              { FOLD__STRIDED_TILES(FOLD__NAME_TILES, FOLD__STRIDED_AT) } };
+                                              { FOLD__STRIDED_TILES(FOLD__NAME_TILES, FOLD__STRIDED_AT) },
+                                              FOLD__ISA(gather),
+                                              FOLD__SIGHT_PRODUCTS };
 
 /* ---- the table ---- */
 
@@ -5535,6 +5985,11 @@ static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
                                                 FOLD__ISA(max),
                                                 FOLD__ISA(exp_sum),
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) },
+                                                FOLD__ISA(exp_chain),
+                                                FOLD__ISA(divide),
+                                                FOLD__DOTS,
+                                                FOLD__ISA(scale_rows),
+                                                FOLD__ISA(gather),
                                                 fold__attention_floats,
                                                 fold__attention_append,
                                                 FOLD__ISA(attention_forward),
@@ -5570,6 +6025,11 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__ISA(max),
                                                 FOLD__ISA(exp_sum),
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) },
+                                                FOLD__ISA(exp_chain),
+                                                FOLD__ISA(divide),
+                                                FOLD__DOTS,
+                                                FOLD__ISA(scale_rows),
+                                                FOLD__ISA(gather),
                                                 fold__attention_floats,
                                                 fold__attention_append,
                                                 FOLD__ISA(attention_forward),
@@ -5638,6 +6098,8 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__WEIGHER
 #undef FOLD__JOIN_LARGEST
 #undef FOLD__INVERT
+#undef FOLD__SIGHT_PRODUCTS
+#undef FOLD__DOTS
 
 #endif /* FOLD__SIMD_PASS */
 
@@ -5909,9 +6371,20 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
 static void fold__sum_chain(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                             size_t at, int first, int count)
 {
-    kernels->map[FOLD__MAP_fill](total, NULL, NULL, NULL, 0, size, 1, NULL);
-    for (int row = first; row < first + count; row++)
-        kernels->map[FOLD__MAP_add](total, total, fold__row(input, row) + at, NULL, 0, size, 1, NULL);
+    static const float ones[FOLD__CHAIN] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                             1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    const int both[2] = { first, first + count };
+    fold__gather sums;
+    memset(&sums, 0, sizeof sums);
+    sums.rows = 1;
+    sums.width = (int)size;
+    sums.first = both;
+    sums.align = 1;
+    sums.weights = ones;
+    sums.from = *input;
+    sums.from_col = (ptrdiff_t)at;
+    sums.to.base = total;
+    kernels->gather(&sums);
 }
 static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                             size_t at, int first, int count)
@@ -7021,8 +7494,9 @@ static const char *fold__infer_attend(const fold_shape *in, int count, const int
 {
     (void)count;
     (void)attr;
-    if (fold__shape_size(&in[0]) != 1)
-        return "a score must be [1]";
+    const int heads = fold__shape_size(&in[0]), size = fold__shape_size(&in[1]);
+    if (heads > 1 && (in[0].rank > 1 || size % heads))
+        return "a score must be [1], or [heads] where a value has as many equal parts";
     out[0] = in[1];
     return NULL;
 }
@@ -7041,11 +7515,15 @@ static void fold__list_total(const fold_op_call *call, int mean)
 static void fold__list_total_grad(const fold_op_call *call, int mean)
 {
     const size_t count = (size_t)fold__out_size(call);
-    for (int row = 0; row < call->rows; row++)
-        for (int element = call->list[row]; element < call->list[row + 1]; element++)
-            fold__map_row(call, FOLD__MAP_scale, fold__row(&call->din[0], element),
-                          fold__row(&call->dout[0], row), NULL, NULL,
-                          mean ? 1.0f / (float)(call->list[row + 1] - call->list[row]) : 1.0f, count);
+    for (int row = 0; row < call->rows; row++) {
+        const int first = call->list[row], elements = call->list[row + 1] - first;
+        const fold_rows dout = { fold__row(&call->dout[0], row), 0, NULL };
+        const fold_rows all[4] = { fold__rows_from(&call->din[0], first), dout, dout, dout };
+        if (elements)
+            FOLD__MAP(call, scale)
+            (fold__row(&all[0], 0), dout.base, NULL, NULL, mean ? 1.0f / (float)elements : 1.0f, count,
+             (size_t)elements, all);
+    }
 }
 static void fold__sum_n_forward(const fold_op_call *call) { fold__list_total(call, 0); }
 static void fold__sum_n_backward(const fold_op_call *call) { fold__list_total_grad(call, 0); }
@@ -7081,81 +7559,148 @@ static void fold__max_n_backward(const fold_op_call *call)
         }
     }
 }
-/* Softmax weights of a row's scores, exp(score - max) / sum: exps of some elements at a time, the sum in list
-   order. */
-typedef struct fold__attention {
-    float largest, sum;
-    int first, end; /* the elements whose exps these are */
-    float exps[64];
-} fold__attention;
-/* The exps of the elements from `first` on, as many as there is room for. */
-static void fold__attend_load(const fold_op_call *call, fold__attention *over, int first, int last)
+/* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
+   Those of some elements are held at a time; of most rows that is all. */
+typedef struct fold__attend {
+    const fold_op_call *call;
+    const fold__kernels *kernels;
+    int heads, room;
+    size_t width;                           /* of a head's part of a value */
+    int begin, end;                         /* the row's elements */
+    int from, to;                           /* those whose shares are held */
+    float *largest, *sum, *shares, *slopes; /* of heads, and of their elements, `room` apart */
+} fold__attend;
+
+static int fold__attend_room(int heads) { return heads < 128 ? 512 / heads : 4; }
+static size_t fold__attend_scratch(const fold_shape *shape)
 {
-    FOLD__NO_CONTRACT
-    const int room = (int)(sizeof over->exps / sizeof *over->exps);
-    over->first = first;
-    over->end = last - first < room ? last : first + room;
-    for (int element = first; element < over->end; element++)
-        over->exps[element - first] = fold__row(&call->in[0], element)[0] - over->largest;
-    fold__map_row(call, FOLD__MAP_exp, over->exps, over->exps, NULL, NULL, 0, (size_t)(over->end - first));
+    const int heads = fold__shape_size(&shape[0]);
+    return 2 * (size_t)heads * (size_t)(1 + fold__attend_room(heads));
 }
-static void fold__attend_begin(const fold_op_call *call, fold__attention *over, int row)
+static fold__attend fold__attend_of(const fold_op_call *call)
 {
-    FOLD__NO_CONTRACT
-    const int first = call->list[row], last = call->list[row + 1];
-    over->largest = -INFINITY;
-    over->sum = 0;
-    over->first = over->end = first;
-    for (int element = first; element < last; element++) {
-        const float score = fold__row(&call->in[0], element)[0];
-        over->largest = score > over->largest ? score : over->largest;
-    }
-    for (int element = first; element < last; element++) {
-        if (element == over->end)
-            fold__attend_load(call, over, element, last);
-        over->sum = over->sum + over->exps[element - over->first];
+    fold__attend at;
+    memset(&at, 0, sizeof at);
+    at.call = call;
+    at.kernels = fold__engine_of(call)->kernels;
+    at.heads = fold__shape_size(&call->in_shape[0]);
+    at.room = fold__attend_room(at.heads);
+    at.width = (size_t)fold__out_size(call) / (size_t)at.heads;
+    at.largest = call->scratch;
+    at.sum = at.largest + at.heads;
+    at.shares = at.sum + at.heads;
+    at.slopes = at.shares + at.heads * at.room;
+    return at;
+}
+/* The scores of as many elements as there is room for, from one on. */
+static void fold__attend_load(fold__attend *at, int from)
+{
+    at->from = from;
+    at->to = at->end - from < at->room ? at->end : from + at->room;
+    for (int element = from; element < at->to; element++) {
+        const float *score = fold__row(&at->call->in[0], element);
+        for (int head = 0; head < at->heads; head++)
+            at->shares[head * at->room + element - from] = score[head];
     }
 }
-/* The weight of an element of row `row`; elements in order. */
-static float fold__attend_weight(const fold_op_call *call, fold__attention *over, int row, int element)
+/* Their exps, summed up if `sum` is given. */
+static void fold__attend_exps(const fold__attend *at, float *sum)
 {
-    FOLD__NO_CONTRACT
-    if (element < over->first || element >= over->end)
-        fold__attend_load(call, over, element, call->list[row + 1]);
-    return over->exps[element - over->first] / over->sum;
+    for (int head = 0; head < at->heads; head++) {
+        const float total = at->kernels->exp_chain(at->shares + head * at->room, at->largest[head],
+                                                   sum ? sum[head] : 0, at->to - at->from);
+        if (sum)
+            sum[head] = total;
+    }
+}
+/* Finds largest scores and sums of a row. If there is room for all its elements their exps are held then. */
+static void fold__attend_begin(fold__attend *at, int row)
+{
+    at->begin = at->call->list[row];
+    at->end = at->call->list[row + 1];
+    const int whole = at->end - at->begin <= at->room;
+    for (int head = 0; head < at->heads; head++) {
+        at->largest[head] = -INFINITY;
+        at->sum[head] = 0;
+    }
+    for (int from = at->begin; from < at->end; from = at->to) {
+        fold__attend_load(at, from);
+        for (int head = 0; head < at->heads; head++)
+            for (int element = 0; element < at->to - from; element++) {
+                const float score = at->shares[head * at->room + element];
+                at->largest[head] = score > at->largest[head] ? score : at->largest[head];
+            }
+    }
+    for (int from = at->begin; from < at->end; from = at->to) {
+        if (!whole)
+            fold__attend_load(at, from);
+        fold__attend_exps(at, at->sum);
+    }
+}
+/* The shares of the elements from one on. */
+static void fold__attend_shares(fold__attend *at, int from)
+{
+    if (at->end - at->begin > at->room) {
+        fold__attend_load(at, from);
+        fold__attend_exps(at, NULL);
+    }
+    for (int head = 0; head < at->heads; head++)
+        at->kernels->divide(at->shares + head * at->room, at->sum[head], at->to - at->from);
 }
 static void fold__attend_n_forward(const fold_op_call *call)
 {
-    const size_t count = (size_t)fold__out_size(call);
+    fold__attend at = fold__attend_of(call);
+    fold__gather sums;
+    memset(&sums, 0, sizeof sums);
+    sums.rows = 1;
+    sums.align = 1;
+    sums.width = (int)at.width;
+    sums.from = call->in[1];
     for (int row = 0; row < call->rows; row++) {
-        float *out = fold__row(&call->out[0], row);
-        fold__attention over;
-        fold__attend_begin(call, &over, row);
-        fold__map_row(call, FOLD__MAP_fill, out, NULL, NULL, NULL, 0, count);
-        for (int element = call->list[row]; element < call->list[row + 1]; element++)
-            fold__map_row(call, FOLD__MAP_axpy, out, fold__row(&call->in[1], element), NULL, out,
-                          fold__attend_weight(call, &over, row, element), count);
+        fold__attend_begin(&at, row);
+        sums.to.base = fold__row(&call->out[0], row);
+        if (at.begin == at.end)
+            memset(sums.to.base, 0, (size_t)fold__out_size(call) * sizeof(float));
+        for (int from = at.begin; from < at.end; from = at.to) {
+            const int both[2] = { from, at.end - from < at.room ? at.end : from + at.room };
+            fold__attend_shares(&at, from);
+            sums.first = both;
+            sums.started = from > at.begin;
+            for (int head = 0; head < at.heads; head++) {
+                sums.weights = at.shares + head * at.room;
+                sums.from_col = sums.to_col = head * (ptrdiff_t)at.width;
+                at.kernels->gather(&sums);
+            }
+        }
+    }
+}
+/* The gradients of the elements whose shares are held: of a score its share of what dout . value has more
+   than on average. */
+static void fold__attend_back(const fold__attend *at, const float *out, const float *dout)
+{
+    FOLD__NO_CONTRACT
+    const fold_op_call *call = at->call;
+    for (int head = 0, count = at->to - at->from; head < at->heads; head++) {
+        const ptrdiff_t col = head * (ptrdiff_t)at->width;
+        const float *shares = at->shares + head * at->room, *from = dout + col;
+        const float mean = at->kernels->dot(from, out + col, at->width);
+        if (!fold__absent(&call->din[0]))
+            at->kernels->dots(from, &call->in[1], at->from, count, col, at->width, at->slopes);
+        for (int element = 0; element < count && !fold__absent(&call->din[0]); element++)
+            fold__row(&call->din[0], at->from + element)[head] =
+                shares[element] * (at->slopes[element] - mean);
+        if (!fold__absent(&call->din[1]))
+            at->kernels->scale_rows(from, shares, &call->din[1], at->from, count, col, at->width);
     }
 }
 static void fold__attend_n_backward(const fold_op_call *call)
 {
-    FOLD__NO_CONTRACT
-    const size_t count = (size_t)fold__out_size(call);
+    fold__attend at = fold__attend_of(call);
     for (int row = 0; row < call->rows; row++) {
-        const float *out = fold__row(&call->out[0], row), *dout = fold__row(&call->dout[0], row);
-        const float mean = fold__engine_of(call)->kernels->dot(dout, out, count);
-        fold__attention over;
-        fold__attend_begin(call, &over, row);
-        for (int element = call->list[row]; element < call->list[row + 1]; element++) {
-            const float share = fold__attend_weight(call, &over, row, element);
-            if (!fold__absent(&call->din[0]))
-                fold__row(&call->din[0], element)[0] =
-                    share *
-                    (fold__engine_of(call)->kernels->dot(dout, fold__row(&call->in[1], element), count) -
-                     mean);
-            if (!fold__absent(&call->din[1]))
-                fold__map_row(call, FOLD__MAP_scale, fold__row(&call->din[1], element), dout, NULL, NULL,
-                              share, count);
+        fold__attend_begin(&at, row);
+        for (int from = at.begin; from < at.end; from = at.to) {
+            fold__attend_shares(&at, from);
+            fold__attend_back(&at, fold__row(&call->out[0], row), fold__row(&call->dout[0], row));
         }
     }
 }
@@ -8072,6 +8617,9 @@ static void fold__list_take_backward(const fold_op_call *call)
     }
 }
 
+/* Which rows an attention's row sees: its second attribute. */
+enum { FOLD__SEES_ALL, FOLD__SEES_EARLIER, FOLD__SEES_BY_INDEX };
+
 /* Multi-head attention: see fold_list_attention. The second output keeps what backward computes the weights
    from again. */
 static fold__attention_call fold__attention_of(const fold_shape *shape, const int32_t *attr, int queries,
@@ -8084,13 +8632,29 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     attention.heads = attr[0];
     attention.width = shape[0].dim[0] / attr[0];
     attention.value_width = shape[2].dim[0] / attr[0];
-    attention.causal = attr[1];
+    attention.causal = attr[1] == FOLD__SEES_EARLIER;
     return attention;
 }
-static fold__attention_call fold__attention_rows(const fold_op_call *call)
+/* Where the parts of an index of who sees whom lie: fold__place_sight. */
+static fold__sight fold__sight_of(const int *index, int queries, int keys)
+{
+    fold__sight sight;
+    const int pairs = index[queries];
+    sight.first = index;
+    sight.seen = sight.first + queries + 1;
+    sight.first_reader = sight.seen + pairs;
+    sight.reader = sight.first_reader + keys + 1;
+    sight.weight_at = sight.reader + pairs;
+    return sight;
+}
+static fold__attention_call fold__attention_rows(const fold_op_call *call, fold__sight *sight)
 {
     fold__attention_call attention =
         fold__attention_of(call->in_shape, call->attr, call->lengths[0], call->lengths[1]);
+    if (call->attr[1] == FOLD__SEES_BY_INDEX) {
+        *sight = fold__sight_of(fold__engine_of(call)->index, attention.queries, attention.keys);
+        attention.sight = sight;
+    }
     attention.query = call->in[0];
     attention.key = call->in[1];
     attention.value = call->in[2];
@@ -8100,12 +8664,14 @@ static fold__attention_call fold__attention_rows(const fold_op_call *call)
 }
 static void fold__list_attention_forward(const fold_op_call *call)
 {
-    const fold__attention_call attention = fold__attention_rows(call);
+    fold__sight sight;
+    const fold__attention_call attention = fold__attention_rows(call, &sight);
     fold__engine_of(call)->kernels->attention_forward(&attention, 0, attention.heads, call->scratch);
 }
 static void fold__list_attention_backward(const fold_op_call *call)
 {
-    fold__attention_call attention = fold__attention_rows(call);
+    fold__sight sight;
+    fold__attention_call attention = fold__attention_rows(call, &sight);
     attention.d_out = call->dout[0];
     attention.d_query = call->din[0];
     attention.d_key = call->din[1];
@@ -12184,10 +12750,11 @@ static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first,
             fold__fail(f, FOLD_BAD_SHAPE, "%s: the shape is not valid", who);
             return fold__null;
         }
-        if (values_component)
+        if (values_component && !count)
             request.list_shape[0] = fold__intern_shape(f, &scalar);
         request.list_shape[values_component] = fold__intern_shape(f, empty);
-        if (request.list_shape[0] == FOLD__NONE || request.list_shape[values_component] == FOLD__NONE)
+        if ((!count && request.list_shape[0] == FOLD__NONE) ||
+            request.list_shape[values_component] == FOLD__NONE)
             return fold__null;
     }
     if (!fold__check_list(f, who, first, 1, (size_t)count, &request.list_shape[0]))
@@ -12307,7 +12874,10 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int 
         fold__missing(f, who);
         return 0;
     }
+    int wrong = 0;
     for (int i = 0; i < count; i++)
+        wrong |= (unsigned)index[i] >= (unsigned)end;
+    for (int i = 0; i < count && wrong; i++)
         if (index[i] < 0 || index[i] >= end) {
             fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of row %d is not in [0, %d)", who, index[i], i,
                        end);
@@ -12481,23 +13051,72 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, FOLD__OP_list_take, &operand, 1, NULL, count, place);
 }
 
-/* Places an index the other way round: the rows k in the order of to[k], and where those of each of `count`
-   targets begin. */
+/* Where those of each target end that an index names, `count` targets and one more. */
+static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
+{
+    memset(end, 0, ((size_t)count + 1) * sizeof *end);
+    for (int row = 0; row < rows; row++)
+        end[to[row]]++;
+    for (int target = 0, at = 0; target <= count; target++) {
+        at += end[target];
+        end[target] = at;
+    }
+}
+/* Turns an index round: the rows k in the order of to[k], and where those of each of `count` targets begin.
+   Most are in order already. */
+static void fold__turn_index(const int *to, int rows, int count, int *order, int *start)
+{
+    int row = 0, target = 0;
+    for (; row < rows && to[row] >= target - 1; order[row] = row, row++)
+        while (target <= to[row])
+            start[target++] = row;
+    while (target <= count && row == rows)
+        start[target++] = rows;
+    if (row == rows)
+        return;
+    fold__ends_of_targets(to, rows, count, start);
+    for (row = rows; row-- > 0;) /* filled from their ends, they begin there in the end */
+        order[--start[to[row]]] = row;
+}
 static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t place = fold__place_data(f, (size_t)rows + (size_t)count + 1);
     if (place == FOLD__NONE)
         return FOLD__NONE;
-    int *order = (int *)(void *)fold__at_place(f, place), *start = order + rows;
-    memset(start, 0, ((size_t)count + 1) * sizeof *start);
-    for (int row = 0; row < rows; row++)
-        start[to[row]]++;
-    for (int target = 0, at = 0; target <= count; target++) { /* where each ends, */
-        at += start[target];
-        start[target] = at;
+    int *order = (int *)(void *)fold__at_place(f, place);
+    fold__turn_index(to, rows, count, order, order + rows);
+    return place;
+}
+
+/* Places who sees whom: where the pairs of each query begin, and whom they see; where gradients may be wanted
+   where the pairs of each key begin, who sees it, and where the pair's weight is. They lie as fold__sight_of
+   has them. */
+static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, int pairs, int queries,
+                                  int keys)
+{
+    const size_t forward = (size_t)queries + 1 + (size_t)pairs;
+    const size_t backward = f->training ? (size_t)keys + 1 + 2 * (size_t)pairs : 0;
+    const uint32_t place = fold__place_data(f, forward + backward);
+    if (place == FOLD__NONE)
+        return FOLD__NONE;
+    int *first = (int *)(void *)fold__at_place(f, place), *seen = first + queries + 1;
+    fold__turn_index(to, pairs, queries, seen, first);
+    for (int pair = 0; pair < pairs; pair++)
+        seen[pair] = from[seen[pair]];
+    if (!f->training)
+        return place;
+    int *first_reader = seen + pairs, *reader = first_reader + keys + 1, *weight_at = reader + pairs;
+    const fold__sight sight = { first, seen, first_reader, reader, weight_at };
+    int weight = (int)fold__sight_floats(&sight, 0, queries);
+    fold__ends_of_targets(seen, pairs, keys, first_reader);
+    for (int query = queries; query-- > 0;) {
+        weight -= (int)fold__sight_floats(&sight, query, 1);
+        for (int pair = first[query + 1]; pair-- > first[query];) {
+            const int at = --first_reader[seen[pair]];
+            reader[at] = query;
+            weight_at[at] = weight + pair - first[query];
+        }
     }
-    for (int row = rows; row-- > 0;) /* and, filled from there, begins */
-        order[--start[to[row]]] = row;
     return place;
 }
 
@@ -12540,35 +13159,68 @@ FOLD_API fold_node fold_list_attend_to(fold_ctx *f, fold_node score, fold_node v
     return fold__list_to(f, FOLD__OP_attend_n, "list_attend_to", both, 2, to, count);
 }
 
-FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
-                                       int causal)
+/* Queries, keys and values of an attention, and whether its heads divide them. q may be a single node. */
+static int fold__attention_operands(fold_ctx *f, const char *who, const fold_node in[3], int heads,
+                                    fold__operand operand[3])
 {
-    static const char *const who = "list_attention";
-    const int32_t attr[2] = { heads, causal != 0 };
-    fold__operand operand[3];
-    if (!fold__operand_of(f, q, who, &operand[0]))
-        return fold__null;
+    if (!fold__operand_of(f, in[0], who, &operand[0]))
+        return 0;
     const int single = !fold__is_list_operand(f, &operand[0]);
-    if ((!single && !fold__whole_operand_of(f, q, who, &operand[0])) ||
-        !fold__whole_operand_of(f, k, who, &operand[1]) || !fold__whole_operand_of(f, v, who, &operand[2]))
-        return fold__null;
+    if ((!single && !fold__whole_operand_of(f, in[0], who, &operand[0])) ||
+        !fold__whole_operand_of(f, in[1], who, &operand[1]) ||
+        !fold__whole_operand_of(f, in[2], who, &operand[2]))
+        return 0;
     const uint32_t keys = f->length[operand[1].source], values = f->length[operand[2].source];
     if (keys != values) {
         fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must have one length, and they have %u and %u rows", who,
                    (unsigned)keys, (unsigned)values);
-        return fold__null;
+        return 0;
     }
     const int width = (int)f->shapes[operand[0].shape].size,
               value_width = (int)f->shapes[operand[2].shape].size;
     if (heads < 1 || width % heads || value_width % heads) {
         fold__fail(f, heads < 1 ? FOLD_BAD_ARGUMENT : FOLD_BAD_SHAPE,
                    "%s: %d heads do not divide rows of %d and %d values", who, heads, width, value_width);
+        return 0;
+    }
+    return !single || fold__own_operand(f, &operand[0]);
+}
+
+FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
+                                       int causal)
+{
+    const int32_t attr[2] = { heads, causal ? FOLD__SEES_EARLIER : FOLD__SEES_ALL };
+    const fold_node in[3] = { q, k, v };
+    fold__operand operand[3];
+    if (!fold__attention_operands(f, "list_attention", in, heads, operand))
+        return fold__null;
+    return fold__record_whole(
+        f, FOLD__OP_list_attention, operand, 3, attr,
+        fold__is_list_operand(f, &operand[0]) ? (int)f->length[operand[0].source] : -1, 0);
+}
+
+FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
+                                          const int *from, const int *to, int count)
+{
+    static const char *const who = "list_attention_to";
+    const int32_t attr[2] = { heads, FOLD__SEES_BY_INDEX };
+    const fold_node in[3] = { q, k, v };
+    fold__operand operand[3];
+    if (!fold__list_operand_of(f, q, who, &operand[0]) ||
+        !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, count, who))
+        return fold__null;
+    const int queries = (int)f->length[operand[0].source], keys = (int)f->length[operand[1].source];
+    if ((uint64_t)count + (uint64_t)FOLD__LANES * (uint64_t)queries > INT_MAX) {
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: %d pairs of %d rows are more than an attention can have", who,
+                   count, queries);
         return fold__null;
     }
-    if (single && !fold__own_operand(f, &operand[0]))
+    if (!fold__indices_ok(f, who, from, count, keys) || !fold__indices_ok(f, who, to, count, queries))
         return fold__null;
-    return fold__record_whole(f, FOLD__OP_list_attention, operand, 3, attr,
-                              single ? -1 : (int)f->length[operand[0].source], 0);
+    const uint32_t place = fold__place_sight(f, from, to, count, queries, keys);
+    if (place == FOLD__NONE)
+        return fold__null;
+    return fold__record_whole(f, FOLD__OP_list_attention, operand, 3, attr, queries, place);
 }
 
 /* An op with an index into its input for every row. */
@@ -14508,6 +15160,8 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
         floats += fold__linear_scratch(f->model->kernels, &fold__params(f->model)[op->param[0] - 1]);
     if (op->op == FOLD__OP_conv)
         floats += fold__conv_scratch(&program->shape[op->first_shape], op->attr);
+    if (op->op == FOLD__OP_attend_n)
+        floats += fold__attend_scratch(&program->shape[op->first_shape]);
     if (op->op == FOLD__OP_matmul)
         floats += fold__matmul_scratch(f->model->kernels, &program->shape[op->first_shape]);
     return floats;
@@ -14526,8 +15180,14 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
     if (program.op->op != FOLD__OP_list_attention)
         return 0;
-    const fold__attention_call attention = fold__attention_of(program.shape, program.op->attr, (int)rows,
-                                                              (int)fold__edge_rows(f, first + 1));
+    fold__attention_call attention = fold__attention_of(program.shape, program.op->attr, (int)rows,
+                                                        (int)fold__edge_rows(f, first + 1));
+    fold__sight sight;
+    if (program.op->attr[1] == FOLD__SEES_BY_INDEX) {
+        const float *index = fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+        sight = fold__sight_of((const int *)(const void *)index, attention.queries, attention.keys);
+        attention.sight = &sight;
+    }
     return fold__round_up(f->model->kernels->attention_floats(&attention, f->training) * sizeof(float),
                           FOLD__ALIGN);
 }
@@ -18739,13 +19399,16 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* What else of a node belongs to the structure: which parameter it is a leaf of, and how long a list is.
-   Returns how many words. */
-static int fold__structure_words(const fold_ctx *f, uint32_t id, uint32_t words[2])
+/* What else of a node belongs to the structure: which parameter it is a leaf of, how long a list is, and the
+   scratch that an op over lists takes. Returns how many words. */
+static int fold__structure_words(const fold_ctx *f, uint32_t id, uint32_t words[3])
 {
     int count = fold__leaf_param(f, id, words);
-    if (fold__is_list(f, id))
-        words[count++] = f->length[id];
+    if (!fold__is_list(f, id))
+        return count;
+    words[count++] = f->length[id];
+    if (fold__is_op(f, id))
+        words[count++] = (uint32_t)(fold__whole_bytes(f, id) / FOLD__ALIGN);
     return count;
 }
 
@@ -18793,7 +19456,7 @@ static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, 
     const uint64_t mode = (uint64_t)(run->backward << 2 | run->changed << 1 | run->recompute);
     fold__identity identity = { 0, f->n_nodes,       f->n_edges, f->n_found, (uint32_t)n_roots,
                                 0, f->model->layout, mode };
-    uint32_t words[2];
+    uint32_t words[3];
     fold__structure(f, extents);
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         for (int word = 0, count = fold__structure_words(f, id, words); word < count; word++) {
@@ -18814,7 +19477,7 @@ static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, siz
                                   int write)
 {
     fold__extent extents[FOLD__STRUCTURE_PARTS];
-    uint32_t words[2], *to;
+    uint32_t words[3], *to;
     fold__structure(f, extents);
     for (int part = 0; part < FOLD__STRUCTURE_PARTS; at += fold__round_up(extents[part].bytes, 8), part++) {
         if (!extents[part].bytes)

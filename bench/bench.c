@@ -117,10 +117,10 @@ static const char usage[] =
     "usage: bench [options]\n"
     "Without --workload all workloads run, in both modes.\n"
     "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, lattice, bilstm-tagger,\n"
-    "                        attention, gemm, attention-kernels\n"
+    "                        attention, frame, graph, gemm, attention-kernels\n"
     "  --mode infer|train    --batch N    --threads N    --seconds S (default 1; of timing, for each line)\n"
     "  --schedule ratio|depth|agenda|eager|manual    --compare NAME: a second schedule, alternating batch by batch;\n"
-    "                        manual: treelstm-* and chain only, batched level by level by hand\n"
+    "                        manual: treelstm-*, chain and frame (infer) only, batched by hand\n"
     "                        the first line's ratio is the median of the second's time to the first's\n"
     "  --isa avx512|avx2|portable    --dedupe on|off    --plan-cache on|off    --group-bytes N\n"
     "  --replay on|off       on: the same recording again by fold_replay\n"
@@ -195,6 +195,12 @@ static options parse(int argc, char **argv)
     return o;
 }
 
+/* What is written by hand: of a frame, forward alone. */
+static int is_by_hand(const char *name, int training)
+{
+    return !strncmp(name, "treelstm", 8) || !strcmp(name, "chain") || (!strcmp(name, "frame") && !training);
+}
+
 int main(int argc, char **argv)
 {
     const options o = parse(argc, argv);
@@ -208,7 +214,7 @@ int main(int argc, char **argv)
         for (int training = 0; training < 2; training++) {
             if (o.mode && training != !strcmp(o.mode, "train")) continue;
             if (training && w->opt == OPT_NONE) continue;
-            if ((o.schedule == MANUAL || o.compare == MANUAL) && strncmp(w->name, "treelstm", 8) && strcmp(w->name, "chain")) continue;
+            if ((o.schedule == MANUAL || o.compare == MANUAL) && !is_by_hand(w->name, training)) continue;
             if (!found++) print_header(&o);
             run_workload(&o, w, training, o.compare);
         }

@@ -1,10 +1,10 @@
 /* manual.h - what an expert would write without a batching library: the tree-LSTMs and the chain, batched level by
-   level by hand on the same kernels. Nodes lie in the order of their levels; the projections of all inputs are one
+   level by hand on the same kernels, and a frame of agents, all at once and forward only. Nodes lie in the order of their levels; the projections of all inputs are one
    product up front, weight gradients one at the end; children are read in place through row pointers. */
 
 enum { MANUAL_CHUNK = 64, MAX_LEVELS = MAX_NODES }; /* samples at a time: their rows stay near the cache */
 
-typedef enum manual_kind { CHILD_SUM, BINARY, CHAIN } manual_kind;
+typedef enum manual_kind { CHILD_SUM, BINARY, CHAIN, FRAME } manual_kind;
 
 /* One chunk of samples. Rows are nodes by level; those of row r lead to its children by edges edge[r] .. edge[r + 1). */
 typedef struct manual {
@@ -439,6 +439,59 @@ static void manual_states(manual *u, const recording *r, int from, int to, int t
     }
 }
 
+/* ---- a frame ------------------------------------------------------------------------------ */
+
+/* GRU: the state of every agent, in hs. g has room for both products. */
+static void manual_gru(manual *u, int agents, const float *observed, const float *state)
+{
+    const int h = u->h, gates = 3 * h;
+    float *from_x = u->g, *from_h = u->g + agents * gates;
+    const fold_rows x = rows_from((float *)(uintptr_t)observed, u->in), before = rows_from((float *)(uintptr_t)state, h);
+    manual_linear(u, u->W, 0, agents, &x, 1, u->in, bias_rows(u, u->bias), rows_from(from_x, gates));
+    manual_linear(u, u->U, 0, agents, &before, 1, h, bias_rows(u, u->c), rows_from(from_h, gates));
+    for (int i = 0; i < agents; i++) {
+        float *a = at_row(from_x, i, gates), *b = at_row(from_h, i, gates), *now = at_row(u->hs, i, h);
+        manual_map(u, FOLD__MAP_add, a, a, b, NULL, 2 * h);
+        manual_map(u, FOLD__MAP_sigmoid, a, a, NULL, NULL, 2 * h);
+        manual_map(u, FOLD__MAP_addmul, now, a, b + 2 * h, a + 2 * h, h);
+        manual_map(u, FOLD__MAP_tanh, now, now, NULL, NULL, h);
+        manual_map(u, FOLD__MAP_sub, b, state + i * h, now, NULL, h);
+        manual_map(u, FOLD__MAP_addmul, now, a + h, b, now, h);
+    }
+}
+/* What agents attend to, in s, a head and an agent at a time; the index has one agent's neighbours behind the other's. */
+static void manual_around(manual *u, int agents, const int *from, const int *to, int edges)
+{
+    const int h = u->h, width = h / FRAME_HEADS, row = 3 * h;
+    const float scale = 1 / sqrtf((float)width);
+    float score[MAX_NODES];
+    memset(u->s, 0, (size_t)agents * (size_t)h * sizeof *u->s);
+    for (int first = 0, end; first < edges; first = end) {
+        for (end = first; end < edges && to[end] == to[first];) end++;
+        for (int head = 0; head < FRAME_HEADS; head++) {
+            const int col = head * width, n = end - first;
+            const float *query = at_row(u->g, to[first], row) + col;
+            float *out = at_row(u->s, to[first], h) + col;
+            for (int k = 0; k < n; k++) score[k] = scale * u->k->dot(query, at_row(u->g, from[first + k], row) + h + col, (size_t)width);
+            const float sum = u->k->exp_sum(score, score, u->k->largest(score, (size_t)n), (size_t)n);
+            for (int k = 0; k < n; k++)
+                u->k->map[FOLD__MAP_axpy](out, at_row(u->g, from[first + k], row) + 2 * h + col, NULL, out, score[k] / sum, (size_t)width, 1, NULL);
+        }
+    }
+}
+static void manual_frame(manual *u, const recording *r, const sample *x, uint64_t *hash)
+{
+    const sizes *s = &u->n->s;
+    const int agents = s->words, h = u->h, *from = r->index + x->first;
+    const float *observed = r->values + (size_t)x->root[0] * (size_t)(u->in + h);
+    const fold_rows now = rows_from(u->hs, h), both[2] = { now, rows_from(u->s, h) };
+    manual_gru(u, agents, observed, observed + agents * u->in);
+    manual_linear(u, u->n->dense[0].W, 0, agents, &now, 1, h, bias_rows(u, u->n->dense[0].b), rows_from(u->g, 3 * h));
+    manual_around(u, agents, from, from + x->count, x->count);
+    manual_linear(u, u->n->classes.W, 0, agents, both, 2, h, bias_rows(u, u->n->classes.b), rows_from(u->y, s->classes));
+    if (hash) *hash = hash_floats(hash_floats(*hash, u->y, (size_t)(agents * s->classes)), u->hs, (size_t)(agents * h));
+}
+
 /* ---- the whole ---------------------------------------------------------------------------- */
 
 static void manual_open(manual *u, const net *n, const char *name, fold_model *m)
@@ -449,9 +502,9 @@ static void manual_open(manual *u, const net *n, const char *name, fold_model *m
     u->n = n;
     u->in = n->s.input;
     u->h = n->s.hidden;
-    u->kind = !strcmp(name, "treelstm-sick") ? CHILD_SUM : !strcmp(name, "chain") ? CHAIN : BINARY;
+    u->kind = !strcmp(name, "treelstm-sick") ? CHILD_SUM : !strcmp(name, "chain") ? CHAIN : !strcmp(name, "frame") ? FRAME : BINARY;
     if (n->s.classes > 8) die("by hand at most 8 classes", "");
-    u->gates = u->kind == BINARY ? 5 : u->kind == CHAIN ? 4 : 3;
+    u->gates = u->kind == FRAME ? 6 : u->kind == BINARY ? 5 : u->kind == CHAIN ? 4 : 3;
     u->o = u->kind == CHAIN ? 2 : 1;
     u->f = u->kind == CHAIN ? 1 : 2;
     u->W = u->kind == CHAIN ? n->lstm_W[0] : n->W;
@@ -460,6 +513,12 @@ static void manual_open(manual *u, const net *n, const char *name, fold_model *m
     u->c = n->b_f;
     u->leaf_W = n->leaf_W;
     u->leaf_b = n->leaf_b;
+    if (u->kind == FRAME) {
+        u->W = fold_param_find(m, "state.W");
+        u->bias = fold_param_find(m, "state.b");
+        u->U = fold_param_find(m, "state.U");
+        u->c = fold_param_find(m, "state.c");
+    }
     const int k = u->in + 2 * u->h, wide = (u->gates + 1) * u->h + HEAD;
     const size_t a = fold__scratch_floats(u->k, k, wide), b = fold__scratch_floats(u->k, wide, k);
     u->scratch = (float *)take(NULL, a > b ? a : b, sizeof(float));
@@ -484,6 +543,13 @@ static size_t manual_bytes(const manual *u)
 /* One batch; seconds of finding the levels, and of the rest. Losses are means over the batch's samples. */
 static void manual_batch(manual *u, const recording *r, int training, double *t_levels, double *t_run, uint64_t *hash)
 {
+    if (u->kind == FRAME) {
+        const double start = now_seconds();
+        manual_reserve(u, u->n->s.words);
+        for (int i = 0; i < r->n_samples; i++) manual_frame(u, r, &r->samples[i], hash);
+        *t_run += now_seconds() - start;
+        return;
+    }
     for (uint32_t i = 0; i < u->m->n_params && training; i++) fold__params(u->m)[i].grad_clear = 0; /* they are written to */
     for (int from = 0; from < r->n_samples; from += MANUAL_CHUNK) {
         const int to = from + MANUAL_CHUNK < r->n_samples ? from + MANUAL_CHUNK : r->n_samples;

@@ -119,6 +119,8 @@ static uint64_t hash_roots(const side *a, uint64_t h)
         size_t n = 1;
         if (!v) die(fold_ctx_message(a->ctx), "");
         for (int k = 0; k < s.rank; k++) n *= (size_t)s.dim[k];
+        const int rows = fold_list_length(a->ctx, a->out.node[i]); /* -1: no list */
+        if (rows >= 0) n *= (size_t)rows;
         h = hash_floats(h, v, n);
     }
     return h;
@@ -236,7 +238,7 @@ static void generate(bench *b)
 }
 static void forget(bench *b)
 {
-    for (int i = 0; i < b->rotation; i++) { free(b->data[i].items); free(b->data[i].samples); free(b->data[i].values); }
+    for (int i = 0; i < b->rotation; i++) { free(b->data[i].items); free(b->data[i].samples); free(b->data[i].values); free(b->data[i].index); }
     free(b->data);
 }
 
@@ -283,6 +285,17 @@ static double manual_error(side *a, const bench *b)
     return error / largest;
 }
 
+/* How far the values of a frame written by hand are from the library's. */
+static double frame_error(side *a, const bench *b)
+{
+    double error = 0;
+    run_samples(a, b, &b->data[0], 0, 1, (double[N_STAGES]){ 0 }, NULL);
+    manual_frame(&a->by_hand, &b->data[0], &b->data[0].samples[0], NULL);
+    const float *y = fold_value(a->ctx, a->out.node[0]);
+    for (int i = 0; i < b->s.words * b->s.classes; i++) error = fmax(error, fabs((double)y[i] - (double)a->by_hand.y[i]));
+    return error;
+}
+
 enum { MAX_RATIOS = 4096 };
 typedef struct measured { double peak_before, peak_after, ratio; } measured;
 
@@ -302,6 +315,8 @@ static measured measure(side *sides, int n_sides, const bench *b)
             sides[k].error = error;
         }
         run_batch(&sides[k], b, 0, 0, &sides[k].checksum);
+        if (sides[k].schedule == MANUAL && sides[k].by_hand.kind == FRAME && !(frame_error(&sides[k], b) < 1e-4))
+            die("values written by hand are not the library's", "");
     }
     double start = now_seconds();
     for (int i = 0; i < b->rotation && (i < 2 || now_seconds() - start < b->o->seconds); i++)

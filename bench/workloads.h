@@ -19,7 +19,8 @@ typedef struct sample { int root[2], first, count; float target[8]; } sample;
 typedef struct recording {
     item *items; int n_items, cap_items;
     sample *samples; int n_samples;
-    float *values;               /* mnist-mlp: images */
+    float *values;               /* mnist-mlp: images; of others what their rows say */
+    int *index; int n_index, cap_index; /* where a sample's edges come from and go to, and labels */
     double units, flop_infer, flop_train;
 } recording;
 
@@ -33,7 +34,7 @@ typedef struct net {
     fold_param letters;
     fold_param W, b, W_f, b_f, leaf_W, leaf_b, lstm_W[4], lstm_b[4]; /* of the layers above, found by name */
     fold_dense head, classes, dense[4];
-    fold_mlp mlp;
+    fold_mlp mlp, rounds[4];
 } net;
 
 /* What recording one batch hands back: losses in training, else outputs. */
@@ -84,6 +85,19 @@ static int with_children(recording *r, int i, int left, int right)
     r->items[i].child = left;
     r->items[i].next = right;
     return i;
+}
+static void push_index(recording *r, int i)
+{
+    if (r->n_index == r->cap_index) {
+        r->cap_index = r->cap_index ? 2 * r->cap_index : 1024;
+        r->index = (int *)take(r->index, (size_t)r->cap_index, sizeof *r->index);
+    }
+    r->index[r->n_index++] = i;
+}
+static void random_values(recording *r, size_t n, uint64_t *random)
+{
+    r->values = (float *)take(NULL, n, sizeof *r->values);
+    for (size_t i = 0; i < n; i++) r->values[i] = (float)random_below(random, 2001) / 1000.0f - 1;
 }
 static void push(roots *out, fold_node x)
 {
@@ -516,8 +530,7 @@ static void attention_generate(recording *r, const sizes *s, uint64_t *random)
         r->flop_train += 2 * input + 3 * other;
     }
     r->units = vectors;
-    r->values = (float *)take(NULL, (size_t)vectors * (size_t)s->input, sizeof *r->values);
-    for (size_t i = 0; i < (size_t)vectors * (size_t)s->input; i++) r->values[i] = (float)random_below(random, 2001) / 1000.0f - 1;
+    random_values(r, (size_t)vectors * (size_t)s->input, random);
 }
 static void attention_build(net *n, fold_model *m)
 {
@@ -549,6 +562,111 @@ static void attention_record(fold_ctx *f, const net *n, const recording *r, cons
     push(out, training ? fold_softmax_xent(f, y, x->root[0]) : y);
 }
 
+/* ---- frame -------------------------------------------------------------------------------- */
+
+enum { FRAME_HEADS = 2 };
+
+/* Agents (words: how many) with what each observes and the state it had, which attend to neighbours: mostly to as many as they may.
+   A sample's index has the neighbours, the agents that see them, and a label for every agent. */
+static void frame_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double in = s->input, h = s->hidden;
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        x->first = r->n_index;
+        x->count = 0;
+        x->root[0] = i * s->words;
+        const int most = s->max - 1, least = s->min - 1; /* neighbours: sizes count from 1 */
+        int *seen = (int *)take(NULL, (size_t)s->words, sizeof *seen);
+        for (int k = 0; k < s->words; k++) {
+            const int few = random_below(random, 5) < 2;
+            x->count += seen[k] = few ? least + random_below(random, most - least + 1) : most - random_below(random, (most - least) / 5 + 1);
+        }
+        for (int k = 0; k < x->count; k++) push_index(r, random_below(random, s->words));
+        for (int k = 0; k < s->words; k++)
+            for (int j = 0; j < seen[k]; j++) push_index(r, k);
+        for (int k = 0; k < s->words; k++) push_index(r, random_below(random, s->classes));
+        free(seen);
+        const double input = 6 * in * h, rest = 6 * h * h + 6 * h * h + 4 * h * s->classes, pairs = 4 * h * x->count;
+        r->units += s->words;
+        r->flop_infer += s->words * (input + rest) + pairs;
+        r->flop_train += s->words * (2 * input + 3 * rest) + 3.5 * pairs;
+    }
+    random_values(r, (size_t)r->n_samples * (size_t)s->words * (size_t)(s->input + s->hidden), random);
+}
+static void frame_build(net *n, fold_model *m)
+{
+    const int h = n->s.hidden;
+    if (h % FRAME_HEADS) die("frame: heads must divide what is hidden", "");
+    n->lstm[0] = fold_gru_new(m, "state", n->s.input, h);
+    n->dense[0] = fold_dense_new(m, "qkv", h, 3 * h, FOLD_ACT_LINEAR);
+    n->classes = fold_dense_new(m, "policy", 2 * h, n->s.classes, FOLD_ACT_LINEAR);
+}
+static void frame_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    const int agents = n->s.words, *from = r->index + x->first, *to = from + x->count, *label = to + x->count;
+    const float *observed = r->values + (size_t)x->root[0] * (size_t)(n->s.input + n->s.hidden), *state = observed + agents * n->s.input;
+    const fold_state before = { fold_list_input_ref(f, state, agents, fold_shape1(n->s.hidden)), { 0, 0 } };
+    const fold_state now = fold_recurrent_apply(f, &n->lstm[0], fold_list_input_ref(f, observed, agents, fold_shape1(n->s.input)), before);
+    fold_node part[3];
+    fold_split(f, fold_dense_apply(f, &n->dense[0], now.h), 3, part);
+    const fold_node around = fold_list_attention_to(f, part[0], part[1], part[2], FRAME_HEADS, from, to, x->count);
+    const fold_node y = fold_dense_apply(f, &n->classes, fold_concat2(f, now.h, around));
+    push(out, training ? fold_list_mean(f, fold_list_softmax_xent(f, y, label)) : y);
+    if (!training) push(out, now.h); /* for the next frame */
+}
+
+/* ---- graph -------------------------------------------------------------------------------- */
+
+enum { GRAPH_ROUNDS = 4 };
+
+/* Molecules: atoms in a tree, and as many bonds more as close some rings; each bond is two edges. A sample's index has the atoms'
+   kinds, where edges come from and where they go. */
+static void graph_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double h = s->hidden;
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        const int atoms = s->min + random_below(random, s->max - s->min + 1), rings = atoms / 8, bonds = atoms - 1 + rings;
+        x->first = r->n_index;
+        x->count = atoms;
+        x->root[0] = random_below(random, s->classes);
+        x->root[1] = 2 * bonds;
+        int *end = (int *)take(NULL, 2 * (size_t)bonds, sizeof *end);
+        for (int k = 0; k < bonds; k++) {
+            end[2 * k] = k < atoms - 1 ? k + 1 : random_below(random, atoms);
+            end[2 * k + 1] = random_below(random, k < atoms - 1 ? k + 1 : atoms);
+        }
+        for (int k = 0; k < atoms; k++) push_index(r, random_below(random, s->words));
+        for (int k = 0; k < 2 * bonds; k++) push_index(r, end[k]);
+        for (int k = 0; k < 2 * bonds; k++) push_index(r, end[k ^ 1]);
+        free(end);
+        const double flop = 4 * h * h * GRAPH_ROUNDS * atoms + 2 * h * s->classes;
+        r->units += atoms;
+        r->flop_infer += flop;
+        r->flop_train += 3 * flop;
+    }
+}
+static void graph_build(net *n, fold_model *m)
+{
+    static const char *const names[GRAPH_ROUNDS] = { "round0", "round1", "round2", "round3" };
+    const int widths[] = { n->s.hidden, n->s.hidden, n->s.hidden };
+    n->words = fold_table_new(m, "kinds", n->s.words, n->s.hidden);
+    for (int i = 0; i < GRAPH_ROUNDS; i++) n->rounds[i] = fold_mlp_new(m, names[i], widths, 2, FOLD_ACT_RELU);
+    n->classes = fold_dense_new(m, "classes", n->s.hidden, n->s.classes, FOLD_ACT_LINEAR);
+}
+static void graph_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    const int *kind = r->index + x->first, *from = kind + x->count, *to = from + x->root[1];
+    fold_node h = fold_list_lookup(f, n->words, kind, x->count);
+    for (int i = 0; i < GRAPH_ROUNDS; i++) {
+        const fold_node around = fold_list_sum_to(f, fold_list_take(f, h, from, x->root[1]), to, x->count);
+        h = fold_mlp_apply(f, &n->rounds[i], fold_add(f, h, around));
+    }
+    const fold_node y = fold_dense_apply(f, &n->classes, fold_list_sum(f, h));
+    push(out, training ? fold_softmax_xent(f, y, x->root[0]) : y);
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const workload workloads[] = {
@@ -563,5 +681,7 @@ static const workload workloads[] = {
     { "lattice", "letters", OPT_SGD, { 64, 50, 100, 5000, 10, 10, 40, 0, 1 }, lattice_generate, lattice_build, lattice_record },
     { "bilstm-tagger", "words", OPT_SGD, { 32, 128, 50, 10000, 9, 5, 40, 0, 1 }, tagger_generate, tagger_build, tagger_record },
     { "attention", "vectors", OPT_ADAM, { 256, 16, 64, 1, 5, 1, 21, 0, 1 }, attention_generate, attention_build, attention_record },
+    { "frame", "agents", OPT_ADAM, { 1, 16, 32, 500, 8, 1, 21, 0, 1 }, frame_generate, frame_build, frame_record },
+    { "graph", "atoms", OPT_ADAM, { 32, 64, 64, 20, 2, 10, 100, 0, 1 }, graph_generate, graph_build, graph_record },
 };
 enum { N_WORKLOADS = sizeof workloads / sizeof workloads[0] };

@@ -403,10 +403,14 @@ static void reference_max_n(const op_case *c, double *y)
 }
 static void reference_attend_n(const op_case *c, double *y)
 {
-    const double total = c->count ? log_sum_exp(input(c, 0), c->count) : 0;
-    for (int i = 0; i < c->out_size; i++) y[i] = 0;
-    for (int i = 0; i < c->count * c->out_size; i++)
-        y[i % c->out_size] += exp(input(c, 0)[i / c->out_size] - total) * input(c, 1)[i];
+    const int heads = c->in[0].size, part = c->out_size / heads;
+    double score[MAX_LIST];
+    for (int i = 0; i < c->out_size; i++) {
+        for (int k = 0; k < c->count; k++) score[k] = input(c, 0)[k * heads + i / part];
+        const double total = c->count ? log_sum_exp(score, c->count) : 0;
+        y[i] = 0;
+        for (int k = 0; k < c->count; k++) y[i] += exp(score[k] - total) * input(c, 1)[k * c->out_size + i];
+    }
 }
 
 /* Gates over a list: q's sum, and sum, mean or max (attribute) over k of sigmoid([q | x_k] W + b) * x_k. */
@@ -775,7 +779,7 @@ SPECS(norms, "1 b1 b1", "5 b5 b5", "16 b16 b16", "17 b17 b17", "100 b100 b100", 
       "s5 b5 b5", "7 b7 b7 @100")
 SPECS(rms_norms, "1 b1", "5 b5", "16 b16", "17 b17", "100 b100", "3x5 b5", "2x3x7 b7 @100", "s5 b5", "9 b9 @1")
 SPECS(lists, "*1", "*5", "*16", "*17", "*3x4")
-SPECS(attends, "*1 *1 -> 1", "*1 *5 -> 5", "*1 *17 -> 17", "*1 *3x4 -> 3x4")
+SPECS(attends, "*1 *1 -> 1", "*1 *5 -> 5", "*1 *17 -> 17", "*1 *3x4 -> 3x4", "*2 *6 -> 6", "*3 *3x4 -> 3x4")
 SPECS(gated, "3 *5 W8x5 b5 -> 5 @0", "3 *5 W8x5 b5 -> 5 @1", "16 *17 W33x17 b17 -> 17 @0",
       "s3 *5 W8x5 b5 -> 5 @0")
 SPECS(gated_max, "3 *5 W8x5 b5 -> 5 @2", "16 *17 W33x17 b17 -> 17 @2")

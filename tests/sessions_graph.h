@@ -87,6 +87,8 @@
     X(list_max_to, out[0] = fold_list_max_to(f, in[0], index, rows))                                         \
     X(list_attend_to, out[0] = fold_list_attend_to(f, in[0], in[1], index, rows))                            \
     X(list_attention, out[0] = fold_list_attention(f, in[0], in[1], in[2], i0, i1))                          \
+    X(list_attention_to,                                                                                     \
+      out[0] = fold_list_attention_to(f, in[0], in[1], in[2], i0, index, index + i1, i1))                    \
     X(list_pick, out[0] = fold_list_pick(f, in[0], index))                                                   \
     X(list_softmax_xent, out[0] = fold_list_softmax_xent(f, in[0], index))                                   \
     X(call_lists, call_lists(f, cell, in, fixed, out, outs))
@@ -867,6 +869,13 @@ static void grow_at_or_take(gen *g, int op, int x)
     add_indices(g, n, rows);
 }
 
+/* Scores of one head, or of two where they divide the values of x. */
+static int some_scores(gen *g, int x)
+{
+    const int heads = size_of(shape_of(g, x)) % 2 ? 1 : 1 + below(g, 2);
+    return some_list(g, fold_shape1(heads), list_of(g, x));
+}
+
 static void grow_rows_reduced(gen *g, int op, int x)
 {
     int in[2] = { op == OP_list_max ? not_empty(g, x) : x, 0 };
@@ -876,14 +885,14 @@ static void grow_rows_reduced(gen *g, int op, int x)
         return;
     }
     in[1] = x;
-    in[0] = some_list(g, fold_shape1(1), list_of(g, x));
+    in[0] = some_scores(g, x);
     emit_as(g, op, 0, shape_of(g, x), bound_of(g, x), 2, in);
 }
 
 static void grow_to(gen *g, int op, int x)
 {
     const int attend = op == OP_list_attend_to, rows = g->to->values[x].rows, n = (rows > 0) + data_below(g, 6);
-    int in[2] = { attend ? some_list(g, fold_shape1(1), list_of(g, x)) : x, x };
+    int in[2] = { attend ? some_scores(g, x) : x, x };
     const float factor = op == OP_list_sum_to ? (float)rows + 1 : 1;
     emit_as(g, op, new_list(g, n, 0), shape_of(g, x), bound_of(g, x) * factor, 1 + attend, in);
     add_indices(g, rows, n);
@@ -900,6 +909,25 @@ static void grow_attention(gen *g)
     emit_as(g, OP_list_attention, list_of(g, in[0]), shape_of(g, in[2]), bound_of(g, in[2]), 3, in);
     g->last->i[0] = heads;
     g->last->i[1] = below(g, 2);
+}
+
+static void grow_attention_to(gen *g)
+{
+    int in[3];
+    in[1] = some_list(g, fold_shape1(hidden), ANY_LIST);
+    in[2] = some_list(g, fold_shape1(hidden), list_of(g, in[1]));
+    g->lists = ANY_LIST;
+    in[0] = some_list(g, fold_shape1(hidden), ANY_LIST);
+    const int queries = g->to->values[in[0]].rows, keys = g->to->values[in[1]].rows;
+    const int edges = queries && keys ? data_below(g, 24) : 0;
+    emit_as(g, OP_list_attention_to, list_of(g, in[0]), shape_of(g, in[2]), bound_of(g, in[2]), 3, in);
+    g->last->i[0] = 1 + below(g, 2);
+    g->last->i[1] = edges;
+    add_indices(g, edges, keys);
+    const int from = g->last->at_index;
+    add_indices(g, edges, queries);
+    g->last->at_index = from;
+    g->last->n_indices = 2 * edges;
 }
 
 static void grow_row_indexed(gen *g, int op, int x)
@@ -934,7 +962,7 @@ static void grow_call_lists(gen *g)
 
 static void grow_lists(gen *g, int op)
 {
-    const int x = op == OP_list || op == OP_list_attention || op == OP_call_lists
+    const int x = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_lists
                       ? 0 : some_list(g, row_shape(g), ANY_LIST);
     switch (op) {
     case OP_list: grow_list_of_nodes(g); break;
@@ -950,6 +978,7 @@ static void grow_lists(gen *g, int op)
     case OP_list_max_to:
     case OP_list_attend_to: grow_to(g, op, x); break;
     case OP_list_attention: grow_attention(g); break;
+    case OP_list_attention_to: grow_attention_to(g); break;
     case OP_list_pick:
     case OP_list_softmax_xent: grow_row_indexed(g, op, x); break;
     case OP_call_lists: grow_call_lists(g); break;

@@ -546,6 +546,7 @@ typedef struct given {
     X(NODE, fold_list_max_to, (f, node, g->ints, g->n)) \
     X(NODE, fold_list_attend_to, (f, node, node, g->ints, g->n)) \
     X(NODE, fold_list_attention, (f, node, node, node, g->n, g->n)) \
+    X(NODE, fold_list_attention_to, (f, node, node, node, g->n, g->ints, g->ints, g->n)) \
     X(NODE, fold_list_pick, (f, node, g->ints)) \
     X(NODE, fold_list_softmax_xent, (f, node, g->ints)) \
     X(NODE, fold_list_hinge, (f, node, g->ints)) \

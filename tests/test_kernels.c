@@ -492,9 +492,10 @@ static strided strided_copy(const strided *s)
 }
 
 enum { QUERY, KEY, VALUE, D_OUT, OUT, NORMS, D_QUERY, D_KEY, D_VALUE, OPERANDS };
-typedef struct { fold__attention_call call; strided o[OPERANDS]; } attention;
+typedef struct { fold__attention_call call; strided o[OPERANDS]; fold__sight sight; } attention;
 static void attention_point(attention *a)
 {
+    if (a->call.sight) a->call.sight = &a->sight;
     a->call.query = a->o[QUERY].r; a->call.key = a->o[KEY].r; a->call.value = a->o[VALUE].r; a->call.d_out = a->o[D_OUT].r;
     a->call.out = a->o[OUT].r; a->call.norms = a->o[NORMS].r;
     a->call.d_query = a->o[D_QUERY].r; a->call.d_key = a->o[D_KEY].r; a->call.d_value = a->o[D_VALUE].r;
@@ -522,11 +523,50 @@ static attention attention_copy(const attention *from)
 }
 static void attention_free(attention *a) { for (int i = 0; i < OPERANDS; i++) free(a->o[i].r.base); }
 
+static int *ints(int n) { return (int *)calloc((size_t)n + 1, sizeof(int)); }
+/* Lets rows see up to `most` keys each, some twice; the index is turned round the slow way. */
+static void attention_look(attention *a, int most)
+{
+    const int queries = a->call.queries, keys = a->call.keys;
+    int *first = ints(queries + 1), *first_reader = ints(keys + 1), padded = 0, n = 0;
+    for (int i = 0; i < queries; i++) first[i + 1] = first[i] + (keys && below(5) ? below(below(9) ? most / 4 + 1 : most + 1) : 0);
+    int *seen = ints(first[queries]), *reader = ints(first[queries]), *weight_at = ints(first[queries]);
+    for (int pair = 0; pair < first[queries]; pair++) seen[pair] = below(keys);
+    for (int j = 0; j < keys; j++, padded = 0) {
+        first_reader[j] = n;
+        for (int i = 0; i < queries; padded += (first[i + 1] - first[i] + 15) / 16 * 16, i++)
+            for (int pair = first[i]; pair < first[i + 1]; pair++)
+                if (seen[pair] == j) {
+                    reader[n] = i;
+                    weight_at[n++] = padded + pair - first[i];
+                }
+    }
+    first_reader[keys] = n;
+    const fold__sight sight = { first, seen, first_reader, reader, weight_at };
+    a->sight = sight;
+    a->call.sight = &a->sight;
+}
+static void attention_shut(attention *a)
+{
+    const fold__sight *s = &a->sight;
+    const int *const all[5] = { s->first, s->seen, s->first_reader, s->reader, s->weight_at };
+    for (int i = 0; i < 5 && a->call.sight; i++) free((void *)(uintptr_t)all[i]);
+}
+
 static float *row_of(const fold_rows *r, int row, int col) { return r->base + (ptrdiff_t)row * r->stride + col; }
 static int seen_by(const fold__attention_call *c, int query)
 {
     const int seen = c->causal ? query + 1 + c->keys - c->queries : c->keys;
+    if (c->sight) return c->sight->first[query + 1] - c->sight->first[query];
     return seen < 0 ? 0 : seen;
+}
+/* The j-th key that a query sees; the most that one sees. */
+static int key_seen(const fold__attention_call *c, int query, int j) { return c->sight ? c->sight->seen[c->sight->first[query] + j] : j; }
+static size_t most_seen(const fold__attention_call *c)
+{
+    int most = c->keys;
+    for (int i = 0; i < c->queries; i++) most = seen_by(c, i) > most ? seen_by(c, i) : most;
+    return (size_t)most;
 }
 static float chain_dot(const fold__kernels *f, const float *a, const float *b, int n)
 {
@@ -542,7 +582,7 @@ static void weights_reference(const fold__kernels *f, const fold__attention_call
     const float scale = c->scale != 0.0f ? c->scale : 1.0f / sqrtf((float)c->width);
     float lane[16] = { 0.0f }, largest = -(float)INFINITY;
     for (int j = 0; j < seen; j++) {
-        weight[j] = chain_dot(f, row_of(&c->query, query, head * c->width), row_of(&c->key, j, head * c->width), c->width);
+        weight[j] = chain_dot(f, row_of(&c->query, query, head * c->width), row_of(&c->key, key_seen(c, query, j), head * c->width), c->width);
         largest = weight[j] > largest ? weight[j] : largest;
     }
     if (given) largest = norm[0];
@@ -558,16 +598,16 @@ static void weights_reference(const fold__kernels *f, const fold__attention_call
 
 static void forward_reference(const fold__kernels *f, const fold__attention_call *c)
 {
-    float *weight = floats((size_t)c->keys);
+    float *weight = floats(most_seen(c));
     for (int head = 0; head < c->heads; head++)
         for (int i = 0; i < c->queries; i++) {
             const int seen = seen_by(c, i);
-            float norm[2] = { 0.0f, 0.0f };
+            float norm[2] = { c->sight && c->keys ? -(float)INFINITY : 0.0f, 0.0f };
             if (seen) weights_reference(f, c, head, i, 0, weight, norm);
             if (c->norms.base) memcpy(row_of(&c->norms, i, 2 * head), norm, sizeof norm);
             for (int t = 0; t < c->value_width; t++) {
                 float sum = 0.0f;
-                for (int j = 0; j < seen; j++) sum = ma(f, weight[j], row_of(&c->value, j, head * c->value_width)[t], sum);
+                for (int j = 0; j < seen; j++) sum = ma(f, weight[j], row_of(&c->value, key_seen(c, i, j), head * c->value_width)[t], sum);
                 *row_of(&c->out, i, head * c->value_width + t) = seen ? sum * (1.0f / norm[1]) : 0.0f;
             }
         }
@@ -584,30 +624,30 @@ static void backward_row_reference(const fold__kernels *f, const fold__attention
     if (seen) weights_reference(f, c, head, i, 1, weight, norm);
     for (int j = 0; j < seen; j++) {
         weight[j] = weight[j] * (1.0f / norm[1]);
-        slope[j] = chain_dot(f, d_out, row_of(&c->value, j, vo), c->value_width);
+        slope[j] = chain_dot(f, d_out, row_of(&c->value, key_seen(c, i, j), vo), c->value_width);
         lane[j % 16] = ma(f, weight[j], slope[j], lane[j % 16]);
     }
     mean = 0.0f + tree(lane);
     for (int j = 0; j < seen; j++) slope[j] = (weight[j] * (slope[j] - mean)) * scale;
     for (int t = 0; t < c->width; t++) {
         float sum = 0.0f;
-        for (int j = 0; j < seen; j++) sum = ma(f, slope[j], row_of(&c->key, j, qk)[t], sum);
+        for (int j = 0; j < seen; j++) sum = ma(f, slope[j], row_of(&c->key, key_seen(c, i, j), qk)[t], sum);
         if (c->d_query.base) *row_of(&c->d_query, i, qk + t) = sum;
         for (int j = 0; j < seen && c->d_key.base; j++) {
-            float *to = row_of(&c->d_key, j, qk + t);
+            float *to = row_of(&c->d_key, key_seen(c, i, j), qk + t);
             *to = ma(f, slope[j], row_of(&c->query, i, qk)[t], *to);
         }
     }
     for (int j = 0; j < seen && c->d_value.base; j++)
         for (int t = 0; t < c->value_width; t++) {
-            float *to = row_of(&c->d_value, j, vo + t);
+            float *to = row_of(&c->d_value, key_seen(c, i, j), vo + t);
             *to = ma(f, weight[j], d_out[t], *to);
         }
 }
 
 static void backward_reference(const fold__kernels *f, const fold__attention_call *c)
 {
-    float *weight = floats((size_t)c->keys), *slope = floats((size_t)c->keys);
+    float *weight = floats(most_seen(c)), *slope = floats(most_seen(c));
     for (int j = 0; j < c->keys; j++) {
         if (c->d_key.base) memset(row_of(&c->d_key, j, 0), 0, (size_t)(c->heads * c->width) * sizeof(float));
         if (c->d_value.base) memset(row_of(&c->d_value, j, 0), 0, (size_t)(c->heads * c->value_width) * sizeof(float));
@@ -680,22 +720,27 @@ static void test_attention(const fold__kernels *f, int tries)
     for (int t = 0; t < tries; t++) {
         const int queries = attention_size(), keys = below(3) ? queries : attention_size(), heads = 1 + below(below(4) ? 2 : 8);
         const int width = widths[below(n_widths)], value_width = below(2) ? width : widths[below(n_widths)];
-        attention want = attention_new(queries, keys, heads, width, value_width, below(2)), got;
+        const int by_index = below(3) == 0;
+        attention want = attention_new(queries, keys, heads, width, value_width, !by_index && below(2)), got;
+        const char *const what[2] = { by_index ? "attention by index" : want.call.causal ? "causal attention" : "attention",
+                                      by_index ? "attention by index, backward" : want.call.causal ? "causal attention, backward" : "attention, backward" };
         float *panels = NULL;
+        if (by_index) attention_look(&want, below(8) ? 40 : 3000);
         if (below(3) == 0) want.call.scale = 0.25f + (float)below(100) / 16.0f;
         if (below(4) == 0) attention_poison(&want);
         got = attention_copy(&want);
+        attention_point(&got);
         forward_reference(f, &want.call);
-        if (below(4) == 0) got.call.key_panels = panels = attention_panels(f, &got.call);
+        if (below(4) == 0 && !by_index) got.call.key_panels = panels = attention_panels(f, &got.call);
         attention_run(f, &got.call, 0);
-        attention_compare(f, &got, &want, want.call.causal ? "causal attention" : "attention");
+        attention_compare(f, &got, &want, what[0]);
         if (below(4) == 0) { want.call.d_query.base = got.call.d_query.base = NULL; }
         if (below(4) == 0) { want.call.d_key.base = got.call.d_key.base = NULL; }
         if (below(4) == 0) { want.call.d_value.base = got.call.d_value.base = NULL; }
         backward_reference(f, &want.call);
         attention_run(f, &got.call, 1);
-        attention_compare(f, &got, &want, want.call.causal ? "causal attention, backward" : "attention, backward");
-        attention_free(&want); attention_free(&got); free(panels);
+        attention_compare(f, &got, &want, what[1]);
+        attention_shut(&want); attention_free(&want); attention_free(&got); free(panels);
     }
 }
 
@@ -710,12 +755,13 @@ static double attention_loss(const fold__attention_call *c, double *const *of)
             for (int j = 0; j < seen_by(c, i); j++) {
                 double score = 0;
                 for (int t = 0; t < c->width; t++)
-                    score += of[QUERY][(i * c->heads + head) * c->width + t] * of[KEY][(j * c->heads + head) * c->width + t];
+                    score += of[QUERY][(i * c->heads + head) * c->width + t] *
+                             of[KEY][(key_seen(c, i, j) * c->heads + head) * c->width + t];
                 sum += weight[j] = exp(score * scale);
             }
             for (int j = 0; j < seen_by(c, i); j++)
                 for (int t = 0; t < c->value_width; t++)
-                    loss += weight[j] / sum * of[VALUE][(j * c->heads + head) * c->value_width + t] *
+                    loss += weight[j] / sum * of[VALUE][(key_seen(c, i, j) * c->heads + head) * c->value_width + t] *
                             of[D_OUT][(i * c->heads + head) * c->value_width + t];
         }
     return loss;
@@ -728,6 +774,7 @@ static void test_attention_gradient(const fold__kernels *f)
         attention a = attention_new(below(7), below(12), 1 + below(3), 1 + below(9), 1 + below(20), below(2));
         double *of[D_OUT + 1];
         if (below(3) == 0) a.call.scale = 0.5f;
+        if (!a.call.causal && below(2)) attention_look(&a, 16);
         for (int i = 0; i <= D_OUT; i++) {
             of[i] = (double *)malloc(((size_t)a.o[i].rows * (size_t)a.o[i].width + 1) * sizeof(double));
             for (int row = 0; row < a.o[i].rows; row++)
@@ -747,6 +794,7 @@ static void test_attention_gradient(const fold__kernels *f)
                 check(fabs(want - got) <= 1e-5 * (1 + fabs(want)), "attention's gradient", f->name, i, a.call.queries, a.call.keys);
             }
         for (int i = 0; i <= D_OUT; i++) free(of[i]);
+        attention_shut(&a);
         attention_free(&a);
     }
 }

@@ -5,6 +5,7 @@
 #include "../fold.h"
 #include "check.h"
 #include "scenes.h"
+#include <limits.h>
 
 static const fold_shape vector = { 1, { WIDTH, 0, 0, 0 } };
 
@@ -87,6 +88,7 @@ static void close_mistakes(mistakes *x)
 static void mistaken_lengths(void)
 {
     static mistakes x;
+    static const int to[2] = { 0, 1 }, low[3] = { 0, 1, 2 };
     open_mistakes(&x);
     fold_ctx *f = x.f;
     BAD(fold_add(f, x.l3, x.l4), BAD_SHAPE, "add", "3 and 4");
@@ -99,10 +101,16 @@ static void mistaken_lengths(void)
     BAD(call_of(&x, x.n.halves, x.l3, x.wide3), BAD_SHAPE, "halves", "[7]");
     BAD(lists_of(&x, 1, x.l3, x.l4), BAD_SHAPE, "neighbours", "3 and 4");
     BAD(fold_list_attend(f, x.score3, x.l4), BAD_SHAPE, "list_attend", "3 and 4");
-    BAD(fold_list_attend(f, x.l3, x.l3), BAD_SHAPE, "score must be [1]", "[6]");
+    BAD(fold_list_attend(f, x.wide3, x.l3), BAD_SHAPE, "score must be [1]", "[7]");
+    BAD(fold_list_attend_to(f, x.wide3, x.l3, low, 3), BAD_SHAPE, "score must be [1], or [heads]", "[7], [6]");
+    BAD(fold_attend_n(f, &x.v, &x.w, 1), BAD_SHAPE, "score must be [1], or [heads]", "[6], [7]");
     BAD(fold_list_attention(f, x.l3, x.l3, x.l4, 1, 0), BAD_SHAPE, "attention", "3 and 4");
     BAD(fold_list_attention(f, x.l3, x.wide3, x.l3, 1, 0), BAD_SHAPE, "attention", "[7]");
     BAD(fold_list_attention(f, x.l3, x.l3, x.l3, 4, 0), BAD_SHAPE, "list_attention", "4 heads");
+    BAD(fold_list_attention_to(f, x.l3, x.l3, x.l4, 1, to, to, 2), BAD_SHAPE, "list_attention_to", "3 and 4");
+    BAD(fold_list_attention_to(f, x.l3, x.wide3, x.l3, 1, to, to, 2), BAD_SHAPE, "attention", "[7]");
+    BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 4, to, to, 2), BAD_SHAPE, "list_attention_to", "4 heads");
+    BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, to, to, INT_MAX), BAD_SHAPE, "list_attention_to", "2147483647 pairs");
     BAD(pair_of(&x, x.l3, x.wide3, fold_list_join), BAD_SHAPE, "list_join", "[7]");
     BAD(pair_of(&x, x.v, x.w, fold_list_join), BAD_SHAPE, "list", "[7]");
     close_mistakes(&x);
@@ -131,6 +139,8 @@ static void mistaken_kinds(void)
     BAD(fold_list_sum_to(f, x.v, to, 2), BAD_SHAPE, "list_sum_to", "list");
     BAD(fold_list_attend_to(f, x.score4, x.v, to, 2), BAD_SHAPE, "list_attend_to", "list");
     BAD(fold_list_attention(f, x.v, x.v, x.l3, 1, 0), BAD_SHAPE, "attention", "list");
+    BAD(fold_list_attention_to(f, x.v, x.l3, x.l3, 1, to, to, 2), BAD_SHAPE, "list_attention_to", "single value");
+    BAD(fold_list_attention_to(f, x.l3, x.l3, x.v, 1, to, to, 2), BAD_SHAPE, "list_attention_to", "single value");
     BAD(fold_list_pick(f, x.v, to), BAD_SHAPE, "list_pick", "list");
     BAD(fold_list_softmax_xent(f, x.v, to), BAD_SHAPE, "list_softmax_xent", "list");
     BAD(lists_of(&x, 1, x.l3, x.v), BAD_SHAPE, "neighbours", "list");
@@ -180,6 +190,13 @@ static void mistaken_arguments(void)
     BAD(fold_list_sum_to(f, x.l3, high, -1), BAD_ARGUMENT, "list_sum_to", "-1");
     BAD(fold_list_attend_to(f, x.score3, x.l3, high, 0), BAD_ARGUMENT, "list_attend_to", "0");
     BAD(fold_list_attention(f, x.l3, x.l3, x.l3, 0, 0), BAD_ARGUMENT, "attention", "0 heads");
+    BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 0, high, high, 1), BAD_ARGUMENT, "list_attention_to", "0 heads");
+    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, low, high, 2), BAD_ARGUMENT, "list_attention_to", "index -1 of row 1");
+    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, high, high, 3), BAD_ARGUMENT, "index 6 of row 2", "[0, 4)");
+    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, high + 1, high, 3), BAD_ARGUMENT, "list_attention_to", "index 6 of row 1");
+    BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, NULL, high, 1), BAD_ARGUMENT, "list_attention_to", "NULL");
+    BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, high, NULL, 1), BAD_ARGUMENT, "list_attention_to", "NULL");
+    BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, high, high, -1), BAD_ARGUMENT, "list_attention_to", "-1");
     BAD(fold_list_pick(f, x.l3, high), BAD_ARGUMENT, "index 6", "[0, 6)");
     BAD(fold_list_pick(f, x.l3, NULL), BAD_ARGUMENT, "list_pick", "NULL");
     BAD(fold_list_softmax_xent(f, x.l3, low), BAD_ARGUMENT, "index -1", "[0, 6)");
@@ -209,7 +226,7 @@ static void too_many_rows(void)
 }
 
 /* In a body a value stands for one row: only the reductions are there, for the elements of a list. */
-enum { IN_BODY = 12 };
+enum { IN_BODY = 13 };
 static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     static const int index[2] = { 0, 0 };
@@ -227,13 +244,15 @@ static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
     case 8: out[0] = fold_list_attention(f, in[0], in[0], in[0], 1, 0); break;
     case 9: out[0] = fold_list_pick(f, in[0], index); break;
     case 10: out[0] = fold_list_softmax_xent(f, in[0], index); break;
+    case 11: out[0] = fold_list_attention_to(f, in[0], in[0], in[0], 1, index, index, 1); break;
     default: out[0] = fold_list_sum(f, in[0]);
     }
 }
 static void mistaken_bodies(void)
 {
     static const char *const words[IN_BODY] = { "list_input", "list_input_ref", "list_lookup", "list", "list_join", "list_at",
-                                                "list_take", "list_sum_to", "attention", "list_pick", "list_softmax_xent", "list_sum" };
+                                                "list_take", "list_sum_to", "attention", "list_pick", "list_softmax_xent",
+                                                "list_attention_to", "list_sum" };
     for (int i = 0; i < IN_BODY; i++) {
         fold_cell_desc d = fold_cell_desc_default();
         fold_model *m = fold_model_new(NULL);

@@ -44,18 +44,20 @@ static fold_node sums_to(play *p)
     fold_ctx *f = p->f;
     const int n = p->size;
     int to[MAX_ROWS];
-    fold_node y[10];
+    fold_node y[12];
     const fold_node x = see(p, fold_tanh(f, some_list(p, n))), score = see(p, fold_dot(f, x, some_node(p)));
+    const fold_node heads = fold_slice(f, fold_mul(f, x, some_node(p)), 0, 2, 3);
     some_indices(p, to, n, 4);
     for (int i = 0; i < 2; i++) {
-        y[5 * i] = see(p, fold_list_sum_to(f, x, to, 6));
-        y[5 * i + 1] = see(p, fold_list_mean_to(f, x, to, 6));
-        y[5 * i + 2] = see(p, fold_list_max_to(f, x, to, 6));
-        y[5 * i + 3] = see(p, fold_list_attend_to(f, score, x, to, 6));
-        y[5 * i + 4] = fold_list_sum_to(f, fold_slice(f, x, 0, 2, 3), to, 6);
+        y[6 * i] = see(p, fold_list_sum_to(f, x, to, 6));
+        y[6 * i + 1] = see(p, fold_list_mean_to(f, x, to, 6));
+        y[6 * i + 2] = see(p, fold_list_max_to(f, x, to, 6));
+        y[6 * i + 3] = see(p, fold_list_attend_to(f, score, x, to, 6));
+        y[6 * i + 4] = fold_list_sum_to(f, fold_slice(f, x, 0, 2, 3), to, 6);
+        y[6 * i + 5] = see(p, fold_list_attend_to(f, heads, x, to, 6)); /* a score for each head */
         for (int k = 0; k < n; k++) to[k] = 5; /* then all to one */
     }
-    return totals(p, y, 10);
+    return totals(p, y, 12);
 }
 
 static fold_node attention(play *p)
@@ -80,6 +82,31 @@ static fold_node attention(play *p)
     CHECK_INT(fold_list_length(f, y[6]), -1);
     CHECK_INT(fold_list_length(f, y[9]), 0);
     return totals(p, y, 11);
+}
+
+/* Attention by edges: unsorted, some twice; queries that see nothing, keys that nobody sees. */
+static fold_node attention_to(play *p)
+{
+    fold_ctx *f = p->f;
+    const int n = p->size;
+    int from[MAX_ROWS], to[MAX_ROWS];
+    const fold_node x = see(p, fold_tanh(f, some_list(p, n))), other = see(p, fold_tanh(f, some_list(p, 5)));
+    const fold_node none = some_list(p, 0), q = fold_linear(f, x, p->n->W, p->n->none), k = fold_linear(f, x, p->n->W, p->n->b);
+    const fold_node values = fold_matmul(f, x, fold_use(f, p->n->matrix));
+    fold_node y[8];
+    const int edges = some_indices(p, from, 3 * n + 2 < MAX_ROWS ? 3 * n + 2 : MAX_ROWS, n);
+    some_indices(p, to, edges, n);
+    y[0] = see(p, fold_list_attention_to(f, x, x, x, 2, from, to, edges)); /* one list in three places */
+    y[1] = see(p, fold_list_attention_to(f, q, k, values, 3, from, to, edges));
+    y[2] = see(p, fold_list_attention_to(f, q, k, fold_slice(f, x, 0, 2, 3), 1, to, from, edges / 2));
+    some_indices(p, to, edges, 5);
+    y[3] = see(p, fold_list_attention_to(f, other, x, fold_square(f, x), 6, from, to, edges));
+    y[4] = see(p, fold_list_attention_to(f, x, other, other, 2, to, from, edges)); /* few keys */
+    y[5] = see(p, fold_list_attention_to(f, x, none, none, 2, NULL, NULL, 0));
+    y[6] = see(p, fold_list_attention_to(f, none, x, x, 1, NULL, NULL, 0));
+    for (int i = 0; i < edges; i++) to[i] = 3;
+    y[7] = see(p, fold_list_attention_to(f, other, k, x, 2, from, to, edges)); /* one sees all */
+    return totals(p, y, 8);
 }
 
 /* Windows of one projection as queries, keys and values, as a transformer has them, two layers of it. */
@@ -132,18 +159,20 @@ static fold_node labels(play *p)
 
 /* -- against plain loops in double precision ------------------------------------------------------------------------ */
 
-enum indexed { TAKE, SUM_TO, MEAN_TO, MAX_TO, ATTEND_TO, ATTENTION, PICK, XENT };
-static const char *const indexed_name[] = { "take", "sum_to", "mean_to", "max_to", "attend_to", "attention", "pick", "xent" };
+enum indexed { TAKE, SUM_TO, MEAN_TO, MAX_TO, ATTEND_TO, ATTENTION, ATTENTION_TO, PICK, XENT };
+static const char *const indexed_name[] = { "take", "sum_to", "mean_to", "max_to", "attend_to", "attention", "attention_to",
+                                            "pick", "xent" };
 enum { MOST_INPUTS = 3, MOST_FLOATS = 1 << 13, MOST_INDICES = 700, MAX_PROBES = 150 };
 
 /* rows: of the inputs (those of an attention's keys; queries: of the others, ONE_QUERY for a node); width: of the rows
-   (of queries and keys); to: rows of the result, where an index names them; index: how it is chosen. */
+   (of queries and keys); to: rows of the result, where an index names them, of attention_to the edges; index: how it is
+   chosen; from: the keys of edges. */
 enum { ONE_QUERY = -1 };
 enum order { RANDOM, REVERSED, REPEATED, FIRST_ONLY };
 typedef struct problem {
     enum indexed op;
     int rows, width, to, order, queries, heads, causal, values;
-    int index[MOST_INDICES], indices;
+    int index[MOST_INDICES], from[MOST_INDICES], indices;
     int n_in, size[MOST_INPUTS], out_rows, out_width;
 } problem;
 
@@ -155,31 +184,41 @@ static const problem problems[] = {
     { MEAN_TO, 9, 5, 4, RANDOM }, { MEAN_TO, 50, 3, 70, REPEATED }, { MEAN_TO, 0, 5, 3, RANDOM }, { MEAN_TO, 300, 1, 2, RANDOM },
     { MAX_TO, 9, 5, 4, RANDOM }, { MAX_TO, 50, 3, 70, REPEATED }, { MAX_TO, 0, 5, 3, RANDOM }, { MAX_TO, 300, 17, 2, RANDOM },
     { ATTEND_TO, 9, 5, 4, RANDOM }, { ATTEND_TO, 50, 3, 70, REPEATED }, { ATTEND_TO, 0, 5, 3, RANDOM },
-    { ATTEND_TO, 300, 17, 2, RANDOM }, { ATTEND_TO, 33, 1, 1, FIRST_ONLY },
+    { ATTEND_TO, 300, 17, 2, RANDOM }, { ATTEND_TO, 33, 1, 1, FIRST_ONLY }, { ATTEND_TO, 700, 6, 2, RANDOM, 0, 3 },
+    { ATTEND_TO, 60, 10, 7, RANDOM, 0, 5 }, { ATTEND_TO, 40, 40, 3, RANDOM, 0, 2 }, { ATTEND_TO, 9, 140, 2, RANDOM, 0, 140 },
     { ATTENTION, 7, 6, 0, 0, 7, 1, 0, 6 }, { ATTENTION, 7, 6, 0, 0, 7, 2, 1, 6 }, { ATTENTION, 7, 6, 0, 0, 4, 3, 1, 9 },
     { ATTENTION, 4, 6, 0, 0, 7, 2, 1, 4 }, { ATTENTION, 130, 16, 0, 0, 20, 4, 0, 12 }, { ATTENTION, 70, 5, 0, 0, 75, 1, 1, 5 },
     { ATTENTION, 33, 64, 0, 0, 17, 2, 0, 32 }, { ATTENTION, 9, 6, 0, 0, ONE_QUERY, 2, 0, 6 },
     { ATTENTION, 9, 6, 0, 0, ONE_QUERY, 1, 1, 3 }, { ATTENTION, 0, 6, 0, 0, 3, 2, 0, 6 }, { ATTENTION, 0, 6, 0, 0, ONE_QUERY, 2, 1, 6 },
     { ATTENTION, 5, 6, 0, 0, 0, 2, 0, 6 }, { ATTENTION, 1, 1, 0, 0, 1, 1, 1, 1 },
+    { ATTENTION_TO, 9, 6, 20, RANDOM, 7, 2, 0, 4 }, { ATTENTION_TO, 40, 32, 300, RANDOM, 20, 2, 0, 32 },
+    { ATTENTION_TO, 30, 5, 600, RANDOM, 3, 1, 0, 7 }, { ATTENTION_TO, 4, 12, 50, REPEATED, 12, 3, 0, 9 },
+    { ATTENTION_TO, 50, 20, 700, FIRST_ONLY, 3, 1, 0, 18 }, { ATTENTION_TO, 9, 6, 0, RANDOM, 7, 2, 0, 6 },
+    { ATTENTION_TO, 0, 6, 0, RANDOM, 4, 1, 0, 6 }, { ATTENTION_TO, 5, 6, 0, RANDOM, 0, 1, 0, 6 },
+    { ATTENTION_TO, 1, 1, 3, RANDOM, 1, 1, 0, 1 }, { ATTENTION_TO, 80, 8, 500, REVERSED, 100, 8, 0, 8 },
     { PICK, 9, 5, 0, RANDOM }, { PICK, 0, 5, 0, RANDOM }, { PICK, 300, 1, 0, RANDOM }, { PICK, 40, 33, 0, RANDOM },
     { XENT, 9, 5, 0, RANDOM }, { XENT, 0, 5, 0, RANDOM }, { XENT, 1, 17, 0, RANDOM }, { XENT, 40, 33, 0, RANDOM },
 };
 
 static int queries_of(const problem *p) { return p->queries == ONE_QUERY ? 1 : p->queries; }
+static int attends(const problem *p) { return p->op == ATTENTION || p->op == ATTENTION_TO; }
+static int heads_of(const problem *p) { return p->heads ? p->heads : 1; }
 
 /* Sizes of inputs and result, and the index. */
 static void set_up(problem *p)
 {
     check_random r = { 77 };
-    const int by_row = p->op == PICK || p->op == XENT, end = p->op == TAKE ? p->rows : by_row ? p->width : p->to;
-    p->n_in = p->op == ATTENTION ? 3 : p->op == ATTEND_TO ? 2 : 1;
-    p->size[p->n_in - 1] = p->rows * (p->op == ATTENTION ? p->values : p->width);
-    if (p->op == ATTEND_TO) p->size[0] = p->rows;
-    if (p->op == ATTENTION) p->size[0] = queries_of(p) * p->width;
-    if (p->op == ATTENTION) p->size[1] = p->rows * p->width;
-    p->out_rows = p->op == ATTENTION ? queries_of(p) : by_row ? p->rows : p->to;
-    p->out_width = p->op == ATTENTION ? p->values : by_row ? 1 : p->width;
-    p->indices = p->op == TAKE ? p->to : p->rows;
+    const int by_row = p->op == PICK || p->op == XENT;
+    const int end = p->op == TAKE ? p->rows : by_row ? p->width : p->op == ATTENTION_TO ? p->queries : p->to;
+    p->n_in = attends(p) ? 3 : p->op == ATTEND_TO ? 2 : 1;
+    p->size[p->n_in - 1] = p->rows * (attends(p) ? p->values : p->width);
+    if (p->op == ATTEND_TO) p->size[0] = p->rows * heads_of(p);
+    if (attends(p)) p->size[0] = queries_of(p) * p->width;
+    if (attends(p)) p->size[1] = p->rows * p->width;
+    p->out_rows = attends(p) ? queries_of(p) : by_row ? p->rows : p->to;
+    p->out_width = attends(p) ? p->values : by_row ? 1 : p->width;
+    p->indices = p->op == TAKE || p->op == ATTENTION_TO ? p->to : p->rows;
+    for (int i = 0; i < p->indices; i++) p->from[i] = random_below(&r, p->rows);
     for (int i = 0; i < p->indices && end; i++)
         p->index[i] = p->order == REVERSED     ? (end - 1 - i % end)
                       : p->order == REPEATED   ? i % 7 % end * (end > 40 ? 9 : 1)
@@ -196,6 +235,7 @@ static fold_node record_indexed(fold_ctx *f, const problem *p, const fold_node *
     case MAX_TO: return fold_list_max_to(f, in[0], p->index, p->to);
     case ATTEND_TO: return fold_list_attend_to(f, in[0], in[1], p->index, p->to);
     case ATTENTION: return fold_list_attention(f, in[0], in[1], in[2], p->heads, p->causal);
+    case ATTENTION_TO: return fold_list_attention_to(f, in[0], in[1], in[2], p->heads, p->from, p->index, p->indices);
     case PICK: return fold_list_pick(f, in[0], p->index);
     default: return fold_list_softmax_xent(f, in[0], p->index);
     }
@@ -210,36 +250,51 @@ static void softmax_sum(const double *score, const double *const *row, int n, in
     for (int k = 0; k < n * width; k++) y[k % width] += exp(score[k / width] - score[0]) / sum * row[k / width][k % width];
 }
 
+/* The key rows that query q sees; how many. */
+static int keys_seen(const problem *p, int q, int *key)
+{
+    const int causal = q + p->rows - queries_of(p) + 1;
+    int n = 0;
+    for (int k = 0; k < p->indices && p->op == ATTENTION_TO; k++)
+        if (p->index[k] == q) key[n++] = p->from[k];
+    for (int k = 0; k < (p->causal && causal < p->rows ? causal : p->rows) && p->op == ATTENTION; k++) key[n++] = k;
+    return n;
+}
+
 static void reference_attention(const problem *p, double *const *in, double *y)
 {
     static double score[MOST_INDICES];
     static const double *row[MOST_INDICES];
+    static int key[MOST_INDICES];
     const int m = queries_of(p), d = p->width / p->heads, e = p->values / p->heads;
     for (int i = 0; i < m * p->heads; i++) {
-        const int q = i / p->heads, head = i % p->heads, seen = p->causal ? q + p->rows - m + 1 : p->rows;
-        const int n = seen < 0 ? 0 : seen;
+        const int q = i / p->heads, head = i % p->heads, n = keys_seen(p, q, key);
         for (int k = 0; k < n; k++) {
             score[k] = 0;
-            for (int j = 0; j < d; j++) score[k] += in[0][q * p->width + head * d + j] * in[1][k * p->width + head * d + j];
+            for (int j = 0; j < d; j++) score[k] += in[0][q * p->width + head * d + j] * in[1][key[k] * p->width + head * d + j];
             score[k] /= sqrt((double)d);
-            row[k] = in[2] + k * p->values + head * e;
+            row[k] = in[2] + key[k] * p->values + head * e;
         }
         softmax_sum(score, row, n, e, y + q * p->values + head * e);
     }
 }
 
-/* Row j of …_to. */
+/* Row j of …_to, whose heads are equal parts. */
 static void reference_to(const problem *p, double *const *in, int j, double *y)
 {
     static double score[MOST_INDICES];
     static const double *row[MOST_INDICES];
+    const int heads = heads_of(p), part = p->width / heads;
     int n = 0;
-    for (int k = 0; k < p->rows; k++) {
-        if (p->index[k] != j) continue;
-        score[n] = p->op == ATTEND_TO ? in[0][k] : 0;
-        row[n++] = in[p->n_in - 1] + k * p->width;
+    for (int head = 0; head < heads; head++) {
+        n = 0;
+        for (int k = 0; k < p->rows; k++) {
+            if (p->index[k] != j) continue;
+            score[n] = p->op == ATTEND_TO ? in[0][k * heads + head] : 0;
+            row[n++] = in[p->n_in - 1] + k * p->width + head * part;
+        }
+        softmax_sum(score, row, n, part, y + head * part);
     }
-    softmax_sum(score, row, n, p->width, y);
     for (int i = 0; i < p->width && n; i++) {
         if (p->op == SUM_TO) y[i] *= n;
         for (int k = 0; k < n && p->op == MAX_TO; k++) y[i] = k ? fmax(y[i], row[k][i]) : row[0][i];
@@ -249,8 +304,8 @@ static void reference_to(const problem *p, double *const *in, int j, double *y)
 static void reference_of(const problem *p, double *const *in, double *y)
 {
     const int w = p->width;
-    if (p->op == ATTENTION) reference_attention(p, in, y);
-    for (int i = 0; i < p->out_rows && p->op != ATTENTION; i++) {
+    if (attends(p)) reference_attention(p, in, y);
+    for (int i = 0; i < p->out_rows && !attends(p); i++) {
         if (p->op == TAKE) memcpy(y + i * w, in[0] + p->index[i] * w, (size_t)w * sizeof *y);
         else if (p->op == PICK) y[i] = in[0][i * w + p->index[i]];
         else if (p->op != XENT) reference_to(p, in, i, y + i * w);
@@ -329,8 +384,8 @@ static void run_problem(const problem *p, fold_ctx *f, const char *where)
     const int node = p->op == ATTENTION && p->queries == ONE_QUERY;
     fold_ctx_reset(f);
     for (int k = 0; k < p->n_in; k++) {
-        const int rows = k == 0 && p->op == ATTENTION ? queries_of(p) : p->rows;
-        const int width = p->op == ATTEND_TO && k == 0 ? 1 : p->op == ATTENTION && k == 2 ? p->values : p->width;
+        const int rows = k == 0 && attends(p) ? queries_of(p) : p->rows;
+        const int width = p->op == ATTEND_TO && k == 0 ? heads_of(p) : attends(p) && k == 2 ? p->values : p->width;
         in[k] = node && k == 0 ? fold_input(f, problem_data[k], width)
                                : fold_list_input(f, problem_data[k], rows, fold_shape1(width));
         fold_keep_grad(f, in[k]);
@@ -447,6 +502,71 @@ static void goals_are_nodes(void)
     fold_model_free(m);
 }
 
+/* -- attention by edges against attention to all, bit for bit ----------------------------------------------------------- */
+
+enum { ROWS = 23, EDGES = 200, WIDE = 34 };
+
+/* Each row is what fold_list_attention gives its query with the rows that it sees. */
+static void edges_are_takes(void)
+{
+    float x[3][ROWS * WIDE], want[ROWS * WIDE], got[ROWS * WIDE];
+    int from[EDGES], to[EDGES];
+    check_random r = { 5 };
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    fold_node in[3], row[ROWS];
+    for (int k = 0; k < 3; k++) random_fill(&r, x[k], ROWS * WIDE, -2, 2);
+    for (int e = 0; e < EDGES; e++) {
+        from[e] = random_below(&r, ROWS);
+        to[e] = random_below(&r, 3) ? random_below(&r, ROWS - 1) : 7; /* the last row sees nothing, the eighth much */
+    }
+    for (int k = 0; k < 3; k++) in[k] = fold_list_input(f, x[k], ROWS, fold_shape1(WIDE));
+    for (int i = 0; i < ROWS; i++) {
+        int seen[EDGES], n = 0;
+        for (int e = 0; e < EDGES; e++)
+            if (to[e] == i) seen[n++] = from[e];
+        row[i] = fold_list_attention(f, fold_list_at(f, in[0], i), fold_list_take(f, in[1], seen, n),
+                                     fold_list_take(f, in[2], seen, n), 2, 0);
+    }
+    const fold_node all = fold_list_attention_to(f, in[0], in[1], in[2], 2, from, to, EDGES);
+    fold_keep(f, all);
+    CHECK_SAYS(!fold_run(f, row, ROWS), "%s", fold_ctx_message(f));
+    CHECK(!fold_read(f, row, ROWS, want) && !fold_read(f, &all, 1, got));
+    CHECK_BITS(got, want, ROWS * WIDE);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* Where all see all, gradients have the bits of fold_list_attention, too. */
+static void all_edges_are_attention(void)
+{
+    static float x[3][ROWS * WIDE], result[2][4 * ROWS * WIDE];
+    int from[ROWS * ROWS], to[ROWS * ROWS];
+    check_random r = { 6 };
+    fold_model *m = fold_model_new(NULL);
+    for (int k = 0; k < 3; k++) random_fill(&r, x[k], ROWS * WIDE, -2, 2);
+    for (int e = 0; e < ROWS * ROWS; e++) {
+        from[e] = e / ROWS; /* in the order of the keys, whose order is that of what each query sees */
+        to[e] = e % ROWS;
+    }
+    for (int by_edges = 0; by_edges < 2; by_edges++) {
+        const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, 0, 0 };
+        fold_ctx *f = open_setting(m, &s, 1);
+        fold_node in[3];
+        for (int k = 0; k < 3; k++) fold_keep_grad(f, in[k] = fold_list_input(f, x[k], ROWS, fold_shape1(WIDE)));
+        const fold_node y = by_edges ? fold_list_attention_to(f, in[0], in[1], in[2], 2, from, to, ROWS * ROWS)
+                                     : fold_list_attention(f, in[0], in[1], in[2], 2, 0);
+        fold_keep(f, y);
+        if (CHECK_SAYS(!fold_backward(f, fold_list_sum(f, fold_dot(f, y, y))), "%s", fold_ctx_message(f))) {
+            memcpy(result[by_edges], fold_value(f, y), sizeof x[0]);
+            for (int k = 0; k < 3; k++) memcpy(result[by_edges] + (k + 1) * ROWS * WIDE, fold_grad(f, in[k]), sizeof x[0]);
+        }
+        fold_ctx_free(f);
+    }
+    CHECK_BITS(result[1], result[0], 4 * ROWS * WIDE);
+    fold_model_free(m);
+}
+
 /* Plans replay with other indices, not with other lengths of them. */
 static void plans_of_indices(void)
 {
@@ -479,6 +599,41 @@ static void plans_of_indices(void)
     fold_model_free(m);
 }
 
+/* Plans of attention by edges replay while its scores need no more room, and never with too little. */
+static void plans_of_edges(void)
+{
+    static const struct { int edges, to_one, hits; } run[] = { { 300, 0, 0 }, { 280, 0, 0 }, { 300, 0, 1 }, { 0, 0, 2 },
+                                                               { 3000, 1, 2 }, { 290, 0, 3 }, { 3000, 0, 3 }, { 3000, 0, 4 } };
+    enum { MOST = 3000, AGENTS = 40 };
+    fold_model *m = fold_model_new(NULL);
+    const setting kept = { "", FOLD_SCHEDULE_RATIO, 0, 1 << 18, 0, 0, 0 }, eager = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, 1, 0 };
+    fold_ctx *f[2] = { open_setting(m, &kept, 1), open_setting(m, &eager, 1) };
+    for (int i = 0; i < (int)(sizeof run / sizeof *run); i++) {
+        float x[2][AGENTS * WIDTH];
+        for (int k = 0; k < 2; k++) {
+            check_random r = { (uint64_t)i };
+            static int from[MOST], to[MOST];
+            for (int e = 0; e < MOST; e++) {
+                from[e] = random_below(&r, AGENTS);
+                to[e] = run[i].to_one ? 5 : random_below(&r, AGENTS);
+            }
+            random_fill(&r, x[k], AGENTS * WIDTH, -1, 1);
+            fold_ctx_reset(f[k]);
+            const fold_node in = fold_list_input(f[k], x[k], AGENTS, vector);
+            fold_keep_grad(f[k], in);
+            const fold_node y = fold_list_attention_to(f[k], in, in, in, 2, from, to, run[i].edges);
+            CHECK_SAYS(!fold_backward(f[k], fold_list_sum(f[k], fold_dot(f[k], y, y))), "%s", fold_ctx_message(f[k]));
+            const float *g = fold_grad(f[k], in);
+            if (CHECK(g != NULL)) memcpy(x[k], g, sizeof x[k]);
+        }
+        CHECK_BITS(x[0], x[1], AGENTS * WIDTH);
+        CHECK_SAYS(fold_ctx_stats(f[0]).plan_hits == run[i].hits, "run %d: %d plans replayed", i, fold_ctx_stats(f[0]).plan_hits);
+    }
+    fold_ctx_free(f[0]);
+    fold_ctx_free(f[1]);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -486,11 +641,15 @@ int main(int argc, char **argv)
     check_scene("lists by index: take", takes);
     check_scene("lists by index: to", sums_to);
     check_scene("lists by index: attention", attention);
+    check_scene("lists by index: attention by edges", attention_to);
     check_scene("lists by index: transformer", transformer);
     check_scene("lists by index: graphs", graph_layers);
     check_scene("lists by index: labels", labels);
     check_run("lists by index: against references", against_references);
     check_run("lists by index: goals as nodes", goals_are_nodes);
+    check_run("lists by index: edges as takes", edges_are_takes);
+    check_run("lists by index: all edges", all_edges_are_attention);
+    check_run("lists by index: plans of edges", plans_of_edges);
     check_run("lists by index: plans", plans_of_indices);
     return check_finish();
 }

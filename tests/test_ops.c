@@ -1013,7 +1013,7 @@ static void test_bad_shapes(void)
     BAD(fold_one_hot(f, 0, 0), BAD_SHAPE, "input", "at least 1");
     BAD(fold_sum_n(f, n.list, 2), BAD_SHAPE, "sum_n", "one shape");
     BAD(fold_max_n(f, n.list, 2), BAD_SHAPE, "max_n", "[3], [4]");
-    BAD(fold_attend_n(f, n.list, n.list, 1), BAD_SHAPE, "attend_n", "score");
+    BAD(fold_attend_n(f, n.list, n.list + 1, 1), BAD_SHAPE, "attend_n", "score");
     BAD(fold_concat(f, n.list, 2, 1), BAD_SHAPE, "concat", "axis");
     BAD(fold_concat2(f, n.m23, n.m34), BAD_SHAPE, "concat", "[2 x 3], [3 x 4]");
     BAD(fold_concat2(f, n.v3, n.m23), BAD_SHAPE, "concat", "ranks differ");

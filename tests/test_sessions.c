@@ -1389,6 +1389,10 @@ static void follow_rows(graph *g, int list)
             t->i[0] = in->rows - 1;
         for (int i = 0; i < t->n_indices && t->op == OP_list_take && in->rows > 0; i++)
             g->indices[t->at_index + i] %= in->rows;
+        for (int i = 0; i < t->n_indices && t->op == OP_list_attention_to; i++) {
+            const int end = g->values[g->operands[t->in0 + (i < t->i[1])]].rows; /* of keys, then of queries */
+            g->indices[t->at_index + i] = end ? g->indices[t->at_index + i] % end : 0;
+        }
     }
 }
 static int fewer_rows(session *s, int at, int n)
