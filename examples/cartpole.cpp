@@ -40,6 +40,7 @@ constexpr float discount = 0.99f, trace = 0.95f, leeway = 0.2f, curiosity = 0.01
 struct options {
     uint64_t seed = 1;
     int updates = 60, episodes = 32, hidden = 32;
+    bool eager = false;
     const char *svg = nullptr;
 };
 
@@ -276,27 +277,30 @@ uint64_t hash_of(const fold_model *m)
 /* ---- the whole ----------------------------------------------------------------------------------- */
 
 constexpr char usage[] =
-    "usage: cartpole [--seed N] [--updates N] [--episodes N] [--hidden N] [--svg FILE]\n"
+    "usage: cartpole [--seed N] [--updates N] [--episodes N] [--hidden N] [--svg FILE] [--eager]\n"
     "Learns to balance a pole on a cart by proximal policy optimisation.\n"
     "  --seed N      of weights, episodes and choices; default 1\n"
     "  --updates N   gives up after so many; default 60\n"
     "  --episodes N  that run at once and are trained on in an update; default 32\n"
     "  --hidden N    width of both hidden layers; default 32\n"
-    "  --svg FILE    writes the learning curve as a picture\n";
+    "  --svg FILE    writes the learning curve as a picture\n"
+    "  --eager       runs every op by itself when it is recorded: slower, to the same bits\n";
 
-long number(std::span<char *> arguments, size_t i, long least, long most)
+/* The number behind option i, which becomes that of the number. */
+long number(std::span<char *> arguments, size_t &i, long least, long most)
 {
+    const char *name = arguments[i++];
     char *end = nullptr;
-    const long value = i + 1 < arguments.size() ? std::strtol(arguments[i + 1], &end, 10) : 0;
-    if (end && end != arguments[i + 1] && !*end && value >= least && value <= most) return value;
-    std::fprintf(stderr, "cartpole: %s needs a number from %ld to %ld\n", arguments[i], least, most);
+    const long value = i < arguments.size() ? std::strtol(arguments[i], &end, 10) : 0;
+    if (end && end != arguments[i] && !*end && value >= least && value <= most) return value;
+    std::fprintf(stderr, "cartpole: %s needs a number from %ld to %ld\n", name, least, most);
     std::exit(1);
 }
 
 options parse(std::span<char *> arguments)
 {
     options o;
-    for (size_t i = 1; i < arguments.size(); i += 2) {
+    for (size_t i = 1; i < arguments.size(); i++) {
         const char *name = arguments[i];
         if (!std::strcmp(name, "--help")) {
             std::fputs(usage, stdout);
@@ -306,7 +310,8 @@ options parse(std::span<char *> arguments)
         else if (!std::strcmp(name, "--updates")) o.updates = static_cast<int>(number(arguments, i, 0, 10000));
         else if (!std::strcmp(name, "--episodes")) o.episodes = static_cast<int>(number(arguments, i, 1, 10000));
         else if (!std::strcmp(name, "--hidden")) o.hidden = static_cast<int>(number(arguments, i, 1, 1024));
-        else if (!std::strcmp(name, "--svg") && i + 1 < arguments.size()) o.svg = arguments[i + 1];
+        else if (!std::strcmp(name, "--svg") && i + 1 < arguments.size()) o.svg = arguments[++i];
+        else if (!std::strcmp(name, "--eager")) o.eager = true;
         else {
             std::fputs(usage, stderr);
             std::exit(1);
@@ -323,7 +328,8 @@ int main(int argc, char **argv)
     fold_model_desc desc = fold_model_desc_default();
     fold_ctx_desc playing = fold_ctx_desc_default(), training = fold_ctx_desc_default();
     desc.seed = o.seed;
-    playing.plan_cache_bytes = 1 << 20; /* the same poles stand for many steps */
+    playing.plan_cache_bytes = o.eager ? 0 : 1 << 20; /* the same poles stand for many steps */
+    playing.eager = training.eager = o.eager;
     training.training = 1;
     const model m(fold_model_new(&desc));
     const net n(m.get(), o.hidden);
