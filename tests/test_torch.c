@@ -512,7 +512,7 @@ static void files_by_path_are_whole(void)
 }
 
 /* The k-th allocation fails: an error says so, and all memory comes back. */
-typedef struct purse { size_t held; int left; } purse;
+typedef struct purse { size_t held, most; int left; } purse;
 static void *purse_alloc(size_t size, size_t align, void *user)
 {
     purse *p = (purse *)user;
@@ -523,6 +523,7 @@ static void *purse_alloc(size_t size, size_t align, void *user)
     bytes += (align - (uintptr_t)bytes % align) % align;
     memcpy(bytes - sizeof raw, &raw, sizeof raw);
     p->held += size;
+    if (p->held > p->most) p->most = p->held;
     return bytes;
 }
 static void purse_free(void *memory, size_t size, void *user)
@@ -532,16 +533,20 @@ static void purse_free(void *memory, size_t size, void *user)
     ((purse *)user)->held -= size;
     free(raw);
 }
+static fold_model *model_of(purse *p)
+{
+    fold_model_desc d = fold_model_desc_default();
+    d.memory.alloc = purse_alloc;
+    d.memory.free = purse_free;
+    d.memory.user = p;
+    return fold_model_new(&d);
+}
 static void memory_runs_out(void)
 {
     int k = 0, told = 0;
     for (int ended = 0; !ended && k < 200; k++) {
-        purse p = { 0, k };
-        fold_model_desc d = fold_model_desc_default();
-        d.memory.alloc = purse_alloc;
-        d.memory.free = purse_free;
-        d.memory.user = &p;
-        fold_model *m = fold_model_new(&d);
+        purse p = { 0, 0, k };
+        fold_model *m = model_of(&p);
         fold_torch *t = fold_torch_open(m, "tests/tagger.safetensors");
         fold_torch_embedding(t, "words");
         fold_torch_lstm(t, "lstm");
@@ -554,6 +559,34 @@ static void memory_runs_out(void)
         CHECK_SAYS(!p.held, "allocation %d: %lu bytes are not returned", k, (unsigned long)p.held);
     }
     CHECK(k < 200 && told > 10);
+}
+
+/* A header that promises more than there is costs no more memory than the file's size asks for. */
+static void promises_cost_nothing(void)
+{
+    static const struct { const char *header; fold_status status; } promise[] = {
+        { "{\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[1024,268435456],\"data_offsets\":[0,1099511627776]}}", FOLD_IO },
+        { "{\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[1,1152921504606846975],\"data_offsets\":[0,4611686018427387900]}}", FOLD_IO },
+        { "{\"fc.weight\":{\"dtype\":\"F64\",\"shape\":[1,1000000000000000000],\"data_offsets\":[0,8000000000000000000]}}", FOLD_NO_MEMORY },
+    };
+    const char *path = "build/torch_promise.safetensors";
+    for (int i = 0; i < 3; i++) {
+        purse p = { 0, 0, 1000 };
+        unsigned char head[8] = { 0 };
+        FILE *out = fopen(path, "wb");
+        if (!CHECK(out != NULL)) return;
+        head[0] = (unsigned char)strlen(promise[i].header);
+        fwrite(head, 1, 8, out);
+        fputs(promise[i].header, out);
+        fclose(out);
+        fold_model *m = model_of(&p);
+        CHECK(!fold_torch_open(m, path));
+        CHECK_SAYS(fold_model_status(m) == promise[i].status || (sizeof(size_t) < 8 && fold_model_status(m) == FOLD_NO_MEMORY), "promise %d: %s",
+                   i, fold_model_message(m));
+        CHECK_SAYS(p.most < 500000, "promise %d takes %lu bytes", i, (unsigned long)p.most);
+        fold_model_free(m);
+    }
+    remove(path);
 }
 
 /* ---- what is loaded is what _new makes ----------------------------------------------------------- */
@@ -675,6 +708,7 @@ int main(int argc, char **argv)
     check_run("what cannot be opened is told", what_cannot_be_opened_is_told);
     check_run("files by path are whole", files_by_path_are_whole);
     check_run("memory runs out", memory_runs_out);
+    check_run("promises cost nothing", promises_cost_nothing);
     check_run("loaded is what _new makes", loaded_is_what_new_makes);
     check_run("missing biases stay zero", missing_biases_stay_zero);
     return check_finish();
