@@ -24,6 +24,7 @@ typedef struct net {
     fold_cell gate, halves, apart, drops, neighbours, nested;
     fold_recurrent gru, lstm;
     fold_mlp mlp;
+    fold_transformer block[2];
     fold_op decay;
 } net;
 
@@ -159,6 +160,17 @@ static void net_open(net *n, fold_model *m)
     n->gru = fold_gru_new(m, "gru", WIDTH, WIDTH);
     n->lstm = fold_lstm_new(m, "lstm", WIDTH, WIDTH);
     n->mlp = fold_mlp_new(m, "mlp", sizes, 2, FOLD_ACT_TANH);
+    for (int i = 0; i < 2; i++) {
+        fold_transformer_desc block = fold_transformer_desc_default();
+        block.width = WIDTH;
+        block.heads = 1 + i;
+        block.inner = 5;
+        block.activation = i ? FOLD_ACT_GELU : FOLD_ACT_LINEAR;
+        block.norm_first = i;
+        block.norm = i ? FOLD_NORM_RMS : FOLD_NORM_LAYER;
+        block.dropout = 0.25f * (float)i;
+        n->block[i] = fold_transformer_new(m, i ? "block1" : "block0", &block);
+    }
     CHECK_SAYS(!fold_model_status(m), "%s", fold_model_message(m));
 }
 

@@ -126,6 +126,17 @@ static fold_node transformer(play *p)
     return total(p, x);
 }
 
+/* Layers of the library's own, with dropout and without, and a list normed by its own rows in between. */
+static fold_node layers(play *p)
+{
+    fold_ctx *f = p->f;
+    fold_node y[3], x = see(p, some_list(p, p->size));
+    x = y[0] = see(p, fold_transformer_apply(f, &p->n->block[0], x, p->sample % 2));
+    x = y[1] = see(p, fold_list_standardize(f, x, 0.1f));
+    y[2] = see(p, fold_transformer_apply(f, &p->n->block[1], x, 1));
+    return totals(p, y, 3);
+}
+
 /* Messages along the edges of a graph: a GIN layer, and a layer of attention. */
 static fold_node graph_layers(play *p)
 {
@@ -643,6 +654,7 @@ int main(int argc, char **argv)
     check_scene("lists by index: attention", attention);
     check_scene("lists by index: attention by edges", attention_to);
     check_scene("lists by index: transformer", transformer);
+    check_scene("lists by index: layers", layers);
     check_scene("lists by index: graphs", graph_layers);
     check_scene("lists by index: labels", labels);
     check_run("lists by index: against references", against_references);
