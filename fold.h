@@ -905,6 +905,8 @@ typedef struct fold_transformer {
 FOLD_API fold_transformer_desc fold_transformer_desc_default(void); /* all zero */
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
                                                const fold_transformer_desc *desc);
+/* Makes the two cells of a layer whose other members you have set, with parts that come from elsewhere. */
+FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer);
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
                                           int causal);
 
@@ -21538,7 +21540,7 @@ static fold_norm fold__transformer_norm(fold_model *m, const char *name, const c
     return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
 }
 static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_cell_body *body,
-                                        const fold_transformer *layer, int width, int n_in, int n_out)
+                                        const fold_transformer *layer, int n_in, int n_out)
 {
     fold_cell_desc desc = fold_cell_desc_default();
     desc.name = name;
@@ -21547,8 +21549,20 @@ static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_ce
     desc.user_size = sizeof *layer;
     desc.n_in = n_in;
     desc.n_out = n_out;
-    desc.in[0] = desc.in[1] = fold_shape1(width);
+    desc.in[0] = desc.in[1] = fold_shape1(fold_param_shape(m, layer->attention.query.W).dim[0]);
     return fold_cell_new(m, &desc);
+}
+FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer)
+{
+    if (!m)
+        return FOLD_BAD_ARGUMENT;
+    if (!layer)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer: the layer is NULL");
+    if (m->error.status)
+        return m->error.status;
+    layer->before = fold__transformer_cell(m, name, fold__before_attention, layer, 1, 3);
+    layer->after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
+    return m->error.status;
 }
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
                                                const fold_transformer_desc *desc)
@@ -21569,8 +21583,7 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
     layer.dense_norm = fold__transformer_norm(m, name, "dense_norm", desc);
     layer.norm_first = desc->norm_first;
     layer.dropout = desc->dropout;
-    layer.before = fold__transformer_cell(m, name, fold__before_attention, &layer, width, 1, 3);
-    layer.after = fold__transformer_cell(m, name, fold__after_attention, &layer, width, 2, 1);
+    fold_transformer_assemble(m, name, &layer);
     return layer;
 }
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x, int causal)

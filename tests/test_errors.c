@@ -563,6 +563,7 @@ typedef struct given {
     X(NODE, fold_attention_apply, (f, ZERO(fold_attention), node, node, node, g->n)) \
     X(VOID, fold_transformer_desc_default, ()) \
     X(VOID, fold_transformer_new, (m, g->name, ZERO(fold_transformer_desc))) \
+    X(STATUS, fold_transformer_assemble, (m, g->name, NULL)) \
     X(NODE, fold_transformer_apply, (f, ZERO(fold_transformer), node, g->n)) \
     X(VOID, fold_rnn_new, (m, g->name, g->n, g->n)) \
     X(VOID, fold_lstm_new, (m, g->name, g->n, g->n)) \

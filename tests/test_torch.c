@@ -658,6 +658,50 @@ static void loaded_is_what_new_makes(void)
     fold_model_free(made);
 }
 
+/* A transformer's layer whose parts were loaded one by one, as from files with other names, does what the whole does. */
+static void parts_make_a_whole(void)
+{
+    static file it;
+    enum { D = 4, ROWS = 3 };
+    float x[ROWS * D], y[2][ROWS * D];
+    fold_model *m = fold_model_new(NULL);
+    fold_transformer_desc d = fold_transformer_desc_default();
+    fold_transformer whole, parts;
+    make_file(&it, LAYER_HEADS ", l.linear1.weight 5x4, l.linear1.bias 5, l.linear2.weight 4x5, l.linear2.bias 4, " LAYER_REST);
+    fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
+    memset(&parts, 0, sizeof parts);
+    parts.attention = fold_torch_attention(t, "l.self_attn", 2);
+    parts.attention_norm = fold_torch_norm(t, "l.norm1", FOLD_NORM_LAYER, 0);
+    parts.inner = fold_torch_linear(t, "l.linear1", FOLD_ACT_SILU);
+    parts.outer = fold_torch_linear(t, "l.linear2", FOLD_ACT_LINEAR);
+    parts.dense_norm = fold_torch_norm(t, "l.norm2", FOLD_NORM_LAYER, 0);
+    CHECK_INT(fold_transformer_assemble(m, "parts", &parts), FOLD_OK);
+    d.heads = 2;
+    d.activation = FOLD_ACT_SILU;
+    whole = fold_torch_transformer(t, "l", &d);
+    CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
+    for (int i = 0; i < ROWS * D; i++) x[i] = (float)(i * 5 % 7) / 4;
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    for (int i = 0; i < 2; i++) {
+        const fold_node in = fold_list_input(f, x, ROWS, fold_shape1(D));
+        const fold_node out = fold_transformer_apply(f, i ? &whole : &parts, in, 0);
+        CHECK_SAYS(!fold_run(f, &out, 1) && !fold_read(f, &out, 1, y[i]), "%s", fold_ctx_message(f));
+    }
+    CHECK(!memcmp(y[0], y[1], sizeof y[0]) && y[0][0] != y[0][1]);
+    parts.outer.W = parts.inner.W; /* does not fit */
+    CHECK_INT(fold_transformer_assemble(m, "parts", &parts), FOLD_BAD_SHAPE);
+    CHECK_TEXT(fold_model_message(m), "cell 'parts': linear: ");
+    fold_model_clear_error(m);
+    CHECK_INT(fold_transformer_assemble(m, "parts", NULL), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(m), "transformer: the layer is NULL");
+    fold_model_clear_error(m);
+    memset(&parts, 0, sizeof parts);
+    CHECK(fold_transformer_assemble(m, "parts", &parts) != FOLD_OK);
+    CHECK_TEXT(fold_model_message(m), "cell 'parts': ");
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 /* A bias that the module has not is zero, and stays so when the layer is trained; one that it has is trained. */
 static void missing_biases_stay_zero(void)
 {
@@ -710,6 +754,7 @@ int main(int argc, char **argv)
     check_run("memory runs out", memory_runs_out);
     check_run("promises cost nothing", promises_cost_nothing);
     check_run("loaded is what _new makes", loaded_is_what_new_makes);
+    check_run("parts make a whole", parts_make_a_whole);
     check_run("missing biases stay zero", missing_biases_stay_zero);
     return check_finish();
 }
