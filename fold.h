@@ -1476,7 +1476,8 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
    draw, but for fold_random_shuffle. Without a generator there are zeros. */
 typedef struct fold_random { uint64_t key, draw; } fold_random;
 
-/* One for every pair of numbers, such as a seed and an episode. Begins with draw 0. */
+/* One for every pair of numbers, such as a seed and an episode. Begins with draw 0. It draws other numbers
+   than initial values and orders of the same seed. */
 FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream);
 FOLD_API uint64_t fold_random_bits(fold_random *r);    /* 64 of them */
 FOLD_API float fold_random_uniform(fold_random *r);    /* in [0, 1), a multiple of 2^-24 */
@@ -8838,10 +8839,15 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream)
+/* A generator for what the library draws itself, and one for a program: with the same seed, others. */
+static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
     return random;
+}
+FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream)
+{
+    return fold__random_of(fold__mix64(seed + FOLD__DRAW_STEP), stream);
 }
 FOLD_API uint64_t fold_random_bits(fold_random *random)
 {
@@ -9259,7 +9265,7 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
     const size_t columns = (size_t)fold__shape_last(&desc->shape);
     const size_t rows = size / columns;
     const float gain = desc->init_scale == 0 ? 1 : desc->init_scale;
-    const uint64_t base = fold__mix64(fold_random_new(m->seed, stream + 1).key);
+    const uint64_t base = fold__mix64(fold__random_of(m->seed, stream + 1).key);
     float bound = gain;
     switch (desc->init) {
     case FOLD_INIT_ZEROS: memset(values, 0, size * sizeof *values); return;
@@ -25419,7 +25425,7 @@ static int fold__fit_start(fold__training *training)
 /* The samples, in their own order or shuffled. */
 static void fold__fit_order(fold__training *training)
 {
-    fold_random random = fold_random_new(training->desc.seed, (uint64_t)training->report.epoch + 1);
+    fold_random random = fold__random_of(training->desc.seed, (uint64_t)training->report.epoch + 1);
     for (int i = 0; i < training->desc.samples; i++)
         training->order[i] = i;
     if (!training->desc.in_order)
