@@ -1276,7 +1276,7 @@ FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix);
 FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
 /* nn.Embedding: a table for lookups. */
 FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
-/* nn.Linear, and the activation that follows it. */
+/* nn.Linear, and the activation that follows it; nn.GELU is FOLD_ACT_GELU_ERF, unless it approximates. */
 FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
 /* nn.Conv1d or nn.Conv2d, by the rank of its weight, groups being 1 or, with desc->depthwise, as many as
    channels. Values have their channels last here: [height x width x channels], [length x channels].
@@ -1298,7 +1298,7 @@ FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
 /* nn.MultiheadAttention, not with add_bias_kv or add_zero_attn. */
 FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
 /* nn.TransformerEncoderLayer; of nn.TransformerEncoder those named "layers.0" and so on. desc->width and
-   inner may be 0; they are then those of the file. */
+   inner may be 0; they are then those of the file. Its "gelu" is FOLD_ACT_GELU_ERF. */
 FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
                                                  const fold_transformer_desc *desc);
 
@@ -24827,16 +24827,20 @@ static int fold__torch_ready(fold_torch *torch, const char *name)
     return torch && name && !torch->file.model->error.status;
 }
 
-/* Says that a tensor is missing, and which other of the file has the same name but for what stands before. */
+/* Whether a name is another with modules before it. */
+static int fold__torch_ends(const char *name, const char *other)
+{
+    const size_t size = strlen(name), end = strlen(other);
+    return size > end && name[size - end - 1] == '.' && !strcmp(name + size - end, other);
+}
+/* Says that a tensor is missing, and which of the file has the same name but for the modules before it. */
 static void fold__torch_missing(fold_torch *torch, const char *full)
 {
     char shown[FOLD__SHORT], other[FOLD__SHORT];
-    const size_t size = strlen(full);
     const char *like = NULL;
     for (uint32_t i = 0; i < torch->file.count && !like; i++) {
         const char *there = torch->file.tensor[torch->file.order[i]].name;
-        const size_t more = strlen(there);
-        if (more > size ? !strcmp(there + more - size, full) : !strcmp(full + size - more, there))
+        if (fold__torch_ends(there, full) || fold__torch_ends(full, there))
             like = there;
     }
     fold__load_fail(&torch->file, FOLD_BAD_ARGUMENT, "torch: '%s' is not in the file%s%s%s",
