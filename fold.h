@@ -648,6 +648,29 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    parameters have changed. Allocates nothing. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
+/* A run in slices of time, for a frame that has other things to do. One of these begins it, in place of
+   fold_run, fold_backward or fold_replay; nothing is computed yet, and until the run is finished there is
+   nothing new to read. What inputs given by reference point to, and the parameters, must stay as they are
+   meanwhile. When something else is run, recorded, printed or reset, what is left is not done any more; of a
+   begun backward, gradients of parameters may then have got a part. */
+FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
+FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root);
+FOLD_API fold_status fold_replay_begin(fold_ctx *f);
+/* Goes on with a begun run for at most about so many nanoseconds (0: until it is finished), on this thread
+   alone; *more tells whether something is left. The results have the bits of a run in one go. It runs whole
+   batches, by turns, and stops before one that would, by what such batches took so far, take longer than is
+   left; the first of a slice that would is cut by calls. So a slice takes longer than it should by what the
+   prediction was wrong, of one batch at most. Needs the context's clock. FOLD_BAD_STATE, and nothing is lost,
+   without a clock or a begun run, or when parameters have changed since it began.
+       fold_run_begin(f, roots, n);
+       for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
+FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
+/* How many nanoseconds the rest of a begun run takes, or else the last run if it is replayed, on one thread:
+   by what batches of each signature took, which contexts with a clock measure in slices, in their first runs
+   and in one of sixteen later on. Of a signature never timed it is a guess by its work. 0 without a clock, of
+   eager contexts, and when there is neither run. */
+FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
+
 /* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Inputs and shapes can be
    read before any run. A pointer holds until the next call that records or runs; that call may be a
    fold_input that copies from it, but not after fold_ctx_reset, so copy out by fold_read what the next
@@ -9766,6 +9789,7 @@ FOLD_API void fold_grads_clear(fold_model *m)
     KEEP(VALUES, fold__value, values)         /* their values */                                             \
     RUN_BRIEF(NODE_ARRAYS, char, node_arrays) /* what a run knows of nodes: see FOLD__RUN_NODE_ARRAYS */     \
     RUN(KNOWN, fold__known, known)            /* what is known of every signature */                         \
+    RUN(COSTS, fold__cost, cost)              /* what batches of every signature took: see fold__cost_of */  \
     RUN(ANALYSES, fold__analysis, analysis)   /* what those need that get gradients */                       \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
     RUN(INFO, fold__value_info, info)         /* the values, inputs and operands of their programs */        \
@@ -11666,8 +11690,10 @@ FOLD_API void fold_ctx_free(fold_ctx *f)
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f ? f->model : NULL; }
 
 enum { FOLD__MAX_IDLE_SIGS = 8192 };
+static void fold__abandon(fold_ctx *f);
 static void fold__reset(fold_ctx *f)
 {
+    fold__abandon(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
     if (f->n_sigs > FOLD__MAX_IDLE_SIGS ||
@@ -14218,6 +14244,32 @@ typedef struct fold__known {
     uint32_t analyses;     /* the first of its analyses, + 1 */
     uint8_t trains;        /* its program trains a parameter */
 } fold__known;
+/* What batches of a signature took: sums over the batches timed, of which later ones count more. */
+typedef struct fold__cost {
+    double count, rows, squares, ns, products; /* of rows: their squares, and their products with ns */
+} fold__cost;
+/* What a multiplication took, by all that was timed. */
+typedef struct fold__work_unit {
+    double ns;
+    int known;
+} fold__work_unit;
+enum { FOLD__COSTS = 4 }; /* of a signature: its prologue and its rest, forward and backward */
+
+/* How far a begun run is: in a phase, with one group forward or backward, before its nth batch (or, when all
+   ran backward, its sums), of which `part` of `parts` are done. */
+enum {
+    FOLD__HEAD_FORWARD,
+    FOLD__TAIL_BACKWARD,
+    FOLD__SAMPLES,
+    FOLD__TAIL_FORWARD,
+    FOLD__HEAD_BACKWARD,
+    FOLD__ALL_RUN
+};
+typedef struct fold__progress {
+    int phase, backward;
+    uint32_t group, at, part, parts;
+} fold__progress;
+
 /* What a use of a parameter or shared node is: a segment of an op's weight, its bias, a value that is an
    operand, an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
@@ -14374,6 +14426,15 @@ typedef struct fold__run {
     int recompute;  /* those values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
     int kept_turns;     /* FOLD__TURNS_…: of batches, from replay to replay */
+    int open, begun;    /* a run is open, and it is run in slices */
+    int again;          /* it computes again what was there */
+    int asked_backward; /* by fold_backward, though it may turn out that nothing needs a gradient */
+    uint32_t version;   /* of the model when it began, */
+    uint32_t slice_nodes, slice_edges; /* and how long the recording was */
+    uint64_t executions;
+    fold__progress progress;
+    int timing;         /* this run's batches are timed */
+    fold__work_unit batch_unit, sum_unit; /* of batches and of sums of weight gradients */
     const float *turn_packs; /* where the model's packs and values lay when they were made */
     const float *turn_values;
     uint64_t began; /* when, by the clock */
@@ -14507,7 +14568,7 @@ static void fold__forget_runs(fold_ctx *f)
 {
     fold__worker *worker = (fold__worker *)(void *)f->arrays[FOLD__ARRAY_WORKERS].data;
     f->arrays[FOLD__ARRAY_KNOWN].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
-        f->arrays[FOLD__ARRAY_INFO].need = 0;
+        f->arrays[FOLD__ARRAY_INFO].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
     f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
     f->run->shown_salt = 0;
@@ -15418,7 +15479,9 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
 static int fold__know_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (!fold__need(f, FOLD__ARRAY_KNOWN, f->n_sigs + 1, sizeof(fold__known)))
+    if (!fold__need(f, FOLD__ARRAY_KNOWN, f->n_sigs + 1, sizeof(fold__known)) ||
+        (f->clock && !f->eager &&
+         !fold__need(f, FOLD__ARRAY_COSTS, FOLD__COSTS * ((size_t)f->n_sigs + 1), sizeof(fold__cost))))
         return 0;
     fold__renew_moved(f);
     if (run->of_layout != f->model->layout || run->of_table != f->sig_tables || !++run->runs) {
@@ -15430,6 +15493,8 @@ static int fold__know_signatures(fold_ctx *f)
     for (; run->n_known <= f->n_sigs; run->n_known++) {
         fold__known *known = &run->known[run->n_known];
         memset(known, 0, sizeof *known);
+        if (f->clock && !f->eager)
+            memset(run->cost + FOLD__COSTS * run->n_known, 0, FOLD__COSTS * sizeof *run->cost);
         if (!run->n_known)
             continue;
         const fold__program program = fold__program_of(f, &f->sigs[run->n_known]);
@@ -19975,11 +20040,72 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
     event->kind = kind | (worker->batch.stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE);
 }
 
+/* -- what batches take ----------------------------------------------------------------------- */
+
+#define FOLD__GUESSED_NS 0.05 /* of a multiplication, while nothing is known */
+
+static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
+{
+    const fold__run *run = f->run;
+    const uint32_t sig = run->run_sig[run->group_sig[batch->group_sig].run_sig].sig;
+    return &run->cost[FOLD__COSTS * sig + 2 * (uint32_t)kind + (batch->stage ? 1 : 0)];
+}
+
+/* About how many multiplications a batch makes. */
+static double fold__batch_work(const fold_ctx *f, const fold__batch *batch)
+{
+    const uint32_t run_sig = f->run->group_sig[batch->group_sig].run_sig;
+    const fold__program program = fold__program_in_run(f, run_sig);
+    const size_t weights = fold__weight_floats(f, &program);
+    return (double)batch->count * (double)(weights + f->run->run_sig[run_sig].row_floats) +
+           (double)batch->elems * (double)(weights + f->run->run_sig[run_sig].elem_floats);
+}
+
+/* What one unit of work took, and this time takes: the mean moves by a sixteenth. */
+static void fold__learn_unit(fold__work_unit *unit, double work, double ns)
+{
+    if (!(work > 0))
+        return;
+    unit->ns += (ns / work - unit->ns) / (unit->known ? 16 : 1);
+    unit->known = 1;
+}
+static double fold__unit_ns(const fold__work_unit *unit) { return unit->known ? unit->ns : FOLD__GUESSED_NS; }
+
+static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, double ns)
+{
+    fold__cost *cost = fold__cost_of(f, batch, kind);
+    const double rows = (double)batch->count + (double)batch->elems, keep = 15.0 / 16;
+    cost->count = cost->count * keep + 1;
+    cost->rows = cost->rows * keep + rows;
+    cost->squares = cost->squares * keep + rows * rows;
+    cost->ns = cost->ns * keep + ns;
+    cost->products = cost->products * keep + rows * ns;
+    fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
+}
+
+/* What a batch will take: the line through what others took by their rows, with neither a negative slope nor
+   less than nothing for no rows. */
+static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
+{
+    const fold__cost *cost = fold__cost_of(f, batch, kind);
+    const double rows = (double)batch->count + (double)batch->elems;
+    if (!(cost->count > 0))
+        return fold__batch_work(f, batch) * fold__unit_ns(&f->run->batch_unit);
+    const double mean_rows = cost->rows / cost->count, mean_ns = cost->ns / cost->count;
+    const double spread = cost->squares / cost->count - mean_rows * mean_rows;
+    const double proportional = mean_ns / mean_rows;
+    double slope = proportional;
+    if (spread > 1e-3 * mean_rows * mean_rows)
+        slope = (cost->products / cost->count - mean_rows * mean_ns) / spread;
+    slope = slope < 0 ? 0 : slope > proportional ? proportional : slope;
+    return mean_ns + slope * (rows - mean_rows);
+}
+
 /* Runs a batch of a group, or one part of its rows. */
 static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group *group, uint32_t batch,
                             int kind, uint32_t part, uint32_t parts)
 {
-    const uint64_t start = f->trace_events ? fold__now(f) : 0;
+    const uint64_t start = f->trace_events || f->run->timing ? fold__now(f) : 0;
     fold__enter_batch(f, worker, batch, part, parts);
     if (!worker->batch.count)
         return;
@@ -19989,6 +20115,8 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__backward_batch(f, worker, group);
     if (f->trace_events)
         fold__note_event(f, worker, group, (uint32_t)kind, start);
+    if (f->run->timing)
+        fold__learn_cost(f, &worker->batch, kind, (double)(fold__now(f) - start));
 }
 
 /* Hands a task to every thread. */
@@ -20024,12 +20152,7 @@ static void fold__run_shared(int lane, void *user)
 #endif
 static int fold__worth_sharing(const fold_ctx *f, const fold__batch *batch)
 {
-    const uint32_t run_sig = f->run->group_sig[batch->group_sig].run_sig;
-    const fold__program program = fold__program_in_run(f, run_sig);
-    const size_t weights = fold__weight_floats(f, &program);
-    return batch->count * (weights + f->run->run_sig[run_sig].row_floats) +
-               batch->elems * (weights + f->run->run_sig[run_sig].elem_floats) >=
-           FOLD__SHARED_WORK;
+    return fold__batch_work(f, batch) >= FOLD__SHARED_WORK;
 }
 
 /* Runs a group's batches in order or, backward, from the last to the first. `alone` says that no other group
@@ -20176,13 +20299,10 @@ static void fold__backward_end(fold_ctx *f, uint32_t group)
     fold__sum_groups(f, group, group + 1);
 }
 
-/* Runs a plan. Gradients pass through the tail before there are values, and through the head when all samples
-   have added theirs. */
-static void fold__execute(fold_ctx *f)
+/* Makes all ready for the first batch. */
+static void fold__start_phases(fold_ctx *f)
 {
     fold__run *run = f->run;
-    const uint32_t tail = run->counts.groups - 1;
-    const fold__fp saved = fold__fp_enter();
     fold__resolve_values(f);
     for (int thread = 0; thread < f->threads; thread++)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
@@ -20192,19 +20312,225 @@ static void fold__execute(fold_ctx *f)
         fold__aim_gradients(f, &run->group[group]);
         fold__clear_partial(f, &run->group[group], 1);
     }
-    if (run->counts.head)
-        fold__run_group(f, run->worker, &run->group[0], FOLD__EVENT_FORWARD, 1);
-    if (run->backward && run->counts.tail)
-        fold__backward_end(f, tail);
-    fold__run_samples(f);
-    if (run->counts.tail)
-        fold__run_group(f, run->worker, &run->group[tail], FOLD__EVENT_FORWARD, 1);
-    if (run->backward && run->counts.head)
-        fold__backward_end(f, 0);
-    if (run->backward) {
-        fold__commit_uses(f);
-        fold__commit_lookups(f);
+}
+
+/* Which phases a run has. Gradients pass through the tail before there are values, and through the head when
+   all samples have added theirs. */
+static int fold__has_phase(const fold__run *run, int phase)
+{
+    switch (phase) {
+    case FOLD__HEAD_FORWARD: return run->counts.head;
+    case FOLD__TAIL_BACKWARD: return run->backward && run->counts.tail;
+    case FOLD__TAIL_FORWARD: return run->counts.tail;
+    case FOLD__HEAD_BACKWARD: return run->backward && run->counts.head;
+    default: return fold__samples_from(run) < fold__samples_to(run);
     }
+}
+
+static void fold__run_phase(fold_ctx *f, int phase)
+{
+    fold__run *run = f->run;
+    const uint32_t tail = run->counts.groups - 1;
+    switch (phase) {
+    case FOLD__HEAD_FORWARD:
+        fold__run_group(f, run->worker, &run->group[0], FOLD__EVENT_FORWARD, 1);
+        break;
+    case FOLD__TAIL_BACKWARD: fold__backward_end(f, tail); break;
+    case FOLD__SAMPLES: fold__run_samples(f); break;
+    case FOLD__TAIL_FORWARD:
+        fold__run_group(f, run->worker, &run->group[tail], FOLD__EVENT_FORWARD, 1);
+        break;
+    default: fold__backward_end(f, 0); break;
+    }
+}
+
+/* Adds the sums to the gradients of the model. */
+static void fold__commit(fold_ctx *f)
+{
+    if (!f->run->backward)
+        return;
+    fold__commit_uses(f);
+    fold__commit_lookups(f);
+}
+
+/* Runs a plan. */
+static void fold__execute(fold_ctx *f)
+{
+    const fold__fp saved = fold__fp_enter();
+    fold__start_phases(f);
+    for (int phase = FOLD__HEAD_FORWARD; phase < FOLD__ALL_RUN; phase++)
+        if (fold__has_phase(f->run, phase))
+            fold__run_phase(f, phase);
+    fold__commit(f);
+    fold__fp_leave(saved);
+}
+
+/* -- one step after another, for slices of time ------------------------------------------------- */
+
+enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 16, FOLD__SUM_PARTS = 64 };
+
+/* Opens a run, which pins signatures: one that is begun, or one in one go. */
+static void fold__open(fold_ctx *f, int begin)
+{
+    fold__run *run = f->run;
+    run->begun = begin;
+    run->open = 1;
+    run->version = f->model->version;
+    run->slice_nodes = f->n_nodes;
+    run->slice_edges = f->n_edges;
+    run->progress.phase = FOLD__ALL_RUN;
+    f->pinned++;
+}
+/* Closes a run that is open, whether it is finished or not. */
+static void fold__abandon(fold_ctx *f)
+{
+    fold__run *run = fold__run_of(f);
+    if (run->open)
+        f->pinned--;
+    run->open = run->begun = 0;
+}
+
+/* The group of a phase with which it begins. */
+static void fold__enter_phase(const fold__run *run, fold__progress *progress)
+{
+    const int phase = progress->phase;
+    progress->backward = phase == FOLD__TAIL_BACKWARD || phase == FOLD__HEAD_BACKWARD;
+    progress->group = 0;
+    if (phase == FOLD__SAMPLES)
+        progress->group = fold__samples_from(run);
+    else if (phase == FOLD__TAIL_BACKWARD || phase == FOLD__TAIL_FORWARD)
+        progress->group = run->counts.groups - 1;
+}
+
+/* How many steps a group takes: its batches and, behind those of backward, its sums. */
+static uint32_t fold__stretch_steps(const fold__run *run, const fold__progress *progress)
+{
+    const fold__group *group = &run->group[progress->group];
+    return group->end_batch - group->first_batch + (uint32_t)progress->backward;
+}
+/* Goes on with the group that runs next, or with this one backward. */
+static void fold__after_stretch(const fold__run *run, fold__progress *progress)
+{
+    progress->at = progress->part = 0;
+    progress->parts = 1;
+    if (progress->phase == FOLD__SAMPLES) {
+        if (run->backward && !progress->backward) {
+            progress->backward = 1;
+            return;
+        }
+        progress->backward = 0;
+        if (++progress->group < fold__samples_to(run))
+            return;
+    }
+    do
+        progress->phase++;
+    while (progress->phase < FOLD__ALL_RUN && !fold__has_phase(run, progress->phase));
+    fold__enter_phase(run, progress);
+}
+/* The same, past groups that have nothing to do. */
+static void fold__next_stretch(const fold__run *run, fold__progress *progress)
+{
+    do
+        fold__after_stretch(run, progress);
+    while (progress->phase != FOLD__ALL_RUN && !fold__stretch_steps(run, progress));
+}
+static void fold__first_stretch(const fold__run *run, fold__progress *progress)
+{
+    memset(progress, 0, sizeof *progress);
+    progress->phase = FOLD__HEAD_FORWARD - 1;
+    fold__next_stretch(run, progress);
+}
+
+/* The batch of a step, or NONE: it is the sums. */
+static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
+{
+    const fold__group *group = &run->group[progress->group];
+    if (!progress->backward)
+        return group->first_batch + progress->at;
+    return progress->at < group->end_batch - group->first_batch ? group->end_batch - 1 - progress->at
+                                                                  : FOLD__NONE;
+}
+
+/* What the sums of a group cost. */
+static uint64_t fold__sums_work(const fold_ctx *f, uint32_t group)
+{
+    uint64_t work = 0;
+    for (uint32_t use = 0; use < f->run->n_uses; use++)
+        work += f->run->use[use].work = fold__use_work(f, &f->run->use[use], group, group + 1);
+    return work;
+}
+
+/* How long one of so many parts of a step will take. */
+static double fold__estimate_part(const fold_ctx *f, const fold__progress *progress, uint32_t parts)
+{
+    const fold__run *run = f->run;
+    const uint32_t which = fold__step_batch(run, progress);
+    if (which == FOLD__NONE)
+        return (double)fold__sums_work(f, progress->group) * fold__unit_ns(&run->sum_unit) / parts;
+    fold__batch batch = run->batch[which];
+    batch.count = (batch.count + parts - 1) / parts;
+    batch.elems = (batch.elems + parts - 1) / parts;
+    return fold__estimate_batch(f, &batch,
+                                progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
+}
+
+/* Into how many parts to cut a step so that one takes no longer than it may. */
+static uint32_t fold__parts_of_step(const fold_ctx *f, const fold__progress *progress, double ns)
+{
+    const uint32_t batch = fold__step_batch(f->run, progress);
+    const uint32_t most = batch == FOLD__NONE ? FOLD__SUM_PARTS : f->run->batch[batch].count;
+    uint32_t parts = 1;
+    while (parts < most && fold__estimate_part(f, progress, parts) > ns)
+        parts += (parts + 3) / 4;
+    return parts < most ? parts : most;
+}
+
+/* Sums, in part, what a group adds to parameters. */
+static void fold__run_sums(fold_ctx *f, fold__progress *progress)
+{
+    fold__run *run = f->run;
+    const fold__group *group = &run->group[progress->group];
+    const uint64_t start = fold__now(f);
+    for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf && !progress->part; leaf++)
+        fold__finish_gradient(f, run->worker, run->leaves[leaf], group);
+    const uint64_t work = fold__sums_work(f, progress->group);
+    fold__accumulate_groups(f, run->worker, progress->group, progress->group + 1, work, (int)progress->part,
+                            (int)progress->parts);
+    fold__learn_unit(&run->sum_unit, (double)work / progress->parts, (double)(fold__now(f) - start));
+}
+
+/* Runs one step, or one part of it, and goes on to the next. */
+static void fold__run_step(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    fold__progress *progress = &run->progress;
+    const fold__group *group = &run->group[progress->group];
+    const uint32_t batch = fold__step_batch(run, progress);
+    if (!progress->at && !progress->part) {
+        fold__enter_group(f, run->worker, group);
+        if (progress->backward)
+            fold__clear_partial(f, group, 0);
+    }
+    if (batch == FOLD__NONE)
+        fold__run_sums(f, progress);
+    else
+        fold__run_batch(f, run->worker, group, batch,
+                        progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD, progress->part,
+                        progress->parts);
+    if (++progress->part < progress->parts)
+        return;
+    progress->part = 0;
+    progress->parts = 1;
+    if (++progress->at == fold__stretch_steps(run, progress))
+        fold__next_stretch(run, progress);
+}
+
+/* Makes all ready for the first slice. */
+static void fold__begin_slices(fold_ctx *f)
+{
+    const fold__fp saved = fold__fp_enter();
+    fold__start_phases(f);
+    fold__first_stretch(f->run, &f->run->progress);
     fold__fp_leave(saved);
 }
 
@@ -20354,30 +20680,6 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* What of a planned run is left to do: reserve, compute, and note what was done. */
-static fold_status fold__finish_batched(fold_ctx *f, uint64_t start)
-{
-    if (!fold__reserve_run(f))
-        return f->error.status;
-    const uint64_t planned = fold__now(f);
-    fold__execute(f);
-    fold__mark_done(f);
-    fold__note_stats(f);
-    f->stats.schedule_ns = planned - start;
-    f->stats.run_ns = fold__now(f) - planned;
-    return FOLD_OK;
-}
-static fold_status fold__finish_eager(fold_ctx *f)
-{
-    if (!f->run->backward)
-        return f->error.status;
-    if (!fold__eager_backward(f))
-        return f->error.status;
-    f->any_done = 1;
-    f->done_version = f->model->version;
-    return FOLD_OK;
-}
-
 static void fold__give_outputs(fold_ctx *f, int again);
 
 /* The next run looks at what is recorded from now on. */
@@ -20390,6 +20692,50 @@ static void fold__note_old(fold_ctx *f)
     f->old_output_refs = f->n_output_refs;
 }
 
+/* Notes what a run did, when all is computed. */
+static void fold__end_run(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    if (!f->eager) {
+        fold__mark_done(f);
+        fold__note_stats(f);
+    }
+    run->shown_salt = f->salt;
+    run->shown_nodes = f->n_nodes;
+    run->shown_edges = f->n_edges;
+    fold__give_outputs(f, run->again);
+    fold__note_old(f);
+}
+
+/* Runs what is planned and reserved, or lets fold_run_more do it. */
+static void fold__run_planned(fold_ctx *f, uint64_t start)
+{
+    fold__run *run = f->run;
+    const uint64_t planned = fold__now(f);
+    f->stats.schedule_ns = planned - start;
+    f->stats.run_ns = 0;
+    run->executions++;
+    const int chosen = run->executions < FOLD__TIMED_FIRST || run->executions % FOLD__TIMED_EACH == 0;
+    run->timing = f->clock && (run->begun || (f->threads < 2 && chosen));
+    if (run->begun) {
+        fold__begin_slices(f);
+        return;
+    }
+    fold__execute(f);
+    f->stats.run_ns = fold__now(f) - planned;
+}
+
+static fold_status fold__finish_eager(fold_ctx *f)
+{
+    if (!f->run->backward)
+        return f->error.status;
+    if (!fold__eager_backward(f))
+        return f->error.status;
+    f->any_done = 1;
+    f->done_version = f->model->version;
+    return FOLD_OK;
+}
+
 /* One try of a run. */
 static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
@@ -20397,7 +20743,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     const uint64_t start = fold__now(f);
     run->shown_salt = 0;
     run->began = start;
-    run->backward = backward;
+    run->backward = run->asked_backward = backward;
     run->root = backward ? f->source[roots[0].id] : 0;
     run->root_offset = backward ? f->offset[roots[0].id] : 0;
     run->first_new = f->old_nodes + 1;
@@ -20415,25 +20761,26 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         return f->read_error.status;
     if (!f->eager)
         fold__read_index_refs(f, first);
-    const fold_status status = f->eager ? fold__finish_eager(f) : fold__finish_batched(f, start);
-    if (status)
-        return status;
-    run->shown_salt = f->salt;
-    run->shown_nodes = f->n_nodes;
-    run->shown_edges = f->n_edges;
-    fold__give_outputs(f, run->recompute);
-    fold__note_old(f);
+    run->again = run->recompute;
+    if (f->eager ? fold__finish_eager(f) : !fold__reserve_run(f))
+        return f->error.status;
+    if (!f->eager)
+        fold__run_planned(f, start);
+    if (!run->begun)
+        fold__end_run(f);
     return FOLD_OK;
 }
 
 /* A run needs the numbers of signatures to stay. So when there is no memory, idle signatures are forgotten
    between two tries. */
-static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
+static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
+                                   int begin)
 {
     do {
-        f->pinned++;
-        fold__try_run(f, roots, n_roots, backward);
-        f->pinned--;
+        fold__abandon(f);
+        fold__open(f, begin);
+        if (fold__try_run(f, roots, n_roots, backward) || !begin)
+            fold__abandon(f);
     } while (f->error.status == FOLD_NO_MEMORY && fold__forget_idle(f));
     return fold__run_status(f);
 }
@@ -20442,7 +20789,13 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int count)
 {
     if (!fold__check_roots(f, roots, count, "run"))
         return fold_ctx_status(f);
-    return fold__run_roots(f, roots, (size_t)count, 0);
+    return fold__run_roots(f, roots, (size_t)count, 0, 0);
+}
+FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int count)
+{
+    if (!fold__check_roots(f, roots, count, "run_begin"))
+        return fold_ctx_status(f);
+    return fold__run_roots(f, roots, (size_t)count, 0, 1);
 }
 
 /* A parameter's gradient is the sum of its uses. So a copy uses it when it is the root of a backward. */
@@ -20459,27 +20812,42 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
     return fold__window(f, &operand, 0, &shape, 0);
 }
 
-FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root)
+/* The gradients that are kept are there when a backward is done, whatever it reached. */
+static void fold__end_backward(fold_ctx *f)
 {
-    if (!fold__check_roots(f, &root, 1, "backward"))
+    if (!fold__broken(f) && fold__reserve_kept_grads(f))
+        fold__settle_kept_grads(f);
+}
+
+static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, int begin)
+{
+    if (!fold__check_roots(f, &root, 1, who))
         return fold_ctx_status(f);
     if (!f->training || f->model->inference) {
-        fold__fail(f, FOLD_BAD_STATE, "backward: the %s",
+        fold__fail(f, FOLD_BAD_STATE, "%s: the %s", who,
                    f->training ? "model was made for inference"
                                : "context was made for inference: set training in its fold_ctx_desc");
     } else if (fold__is_list(f, root.id)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "backward: the root must be a scalar, and is a list of %d rows",
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: the root must be a scalar, and is a list of %d rows", who,
                    (int)f->length[root.id]);
     } else if (fold__value_size(f, root.id) != 1) {
-        fold__fail_shapes(f, "backward", "the root must be a scalar", &f->shapes[f->shape[root.id]].shape, 1);
+        fold__fail_shapes(f, who, "the root must be a scalar", &f->shapes[f->shape[root.id]].shape, 1);
     } else {
         root = fold__root_of(f, root);
         if (root.id)
-            fold__run_roots(f, &root, 1, 1);
-        if (!fold__broken(f) && fold__reserve_kept_grads(f))
-            fold__settle_kept_grads(f);
+            fold__run_roots(f, &root, 1, 1, begin);
+        if (!begin)
+            fold__end_backward(f);
     }
     return fold__run_status(f);
+}
+FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root)
+{
+    return fold__backward(f, root, "backward", 0);
+}
+FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root)
+{
+    return fold__backward(f, root, "backward_begin", 1);
 }
 
 /* -- running the same again ------------------------------------------------------------------ */
@@ -20560,43 +20928,132 @@ static fold_status fold__replay_batched(fold_ctx *f)
         run->kept_turns = FOLD__TURNS_NEW;
     run->turn_packs = fold__packs(f->model);
     run->turn_values = fold__values(f->model);
-    if (!run->kept_turns || moved) {
-        const fold_status status = fold__finish_batched(f, start);
-        if (run->kept_turns)
-            run->kept_turns = FOLD__TURNS_READY;
-        return status;
-    }
-    fold__execute(f);
-    fold__mark_done(f);
-    f->stats.schedule_ns = 0;
-    f->stats.run_ns = fold__now(f) - start;
+    if ((!run->kept_turns || moved) && !fold__reserve_run(f))
+        return f->error.status;
+    fold__run_planned(f, start);
+    if (run->kept_turns && !run->begun)
+        run->kept_turns = FOLD__TURNS_READY;
     return FOLD_OK;
 }
 
-FOLD_API fold_status fold_replay(fold_ctx *f)
+static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
 {
     if (!f)
         return FOLD_BAD_ARGUMENT;
     fold__clear_error(&f->read_error);
-    if (fold__broken(f) || fold__in_body(f, "replay"))
+    if (fold__broken(f) || fold__in_body(f, who))
         return fold_ctx_status(f);
     const char *problem = fold__replay_problem(f);
     if (problem)
-        fold__refuse(f, FOLD_BAD_STATE, "replay: %s", problem);
+        fold__refuse(f, FOLD_BAD_STATE, "%s: %s", who, problem);
     if (problem || !fold__index_refs_fit(f, 0))
         return f->read_error.status;
+    fold__abandon(f);
+    fold__open(f, begin);
+    f->run->again = 1;
     fold__read_index_refs(f, 0);
     fold__draw_again(f);
     for (uint32_t at = 0; at < f->n_kept_grads && f->run->backward; at++)
         f->kept_grads[at].filled = 0;
-    f->pinned++;
     const fold_status status = f->eager ? fold__replay_eager(f) : fold__replay_batched(f);
-    f->pinned--;
+    if (begin && !status)
+        return FOLD_OK;
+    fold__abandon(f);
+    if (!status)
+        fold__end_run(f);
     if (f->run->backward && !status)
         fold__settle_kept_grads(f);
-    if (!status)
-        fold__give_outputs(f, 1);
     return status;
+}
+FOLD_API fold_status fold_replay(fold_ctx *f) { return fold__replay(f, "replay", 0); }
+FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "replay_begin", 1); }
+
+/* -- slices of time -------------------------------------------------------------------------- */
+
+FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
+{
+    if (!f || !f->clock || f->eager || fold__broken(f))
+        return 0;
+    const fold__run *run = f->run;
+    fold__progress progress = run->progress;
+    if (!run->begun && fold__replay_problem(f))
+        return 0;
+    if (!run->begun)
+        fold__first_stretch(run, &progress);
+    double ns = 0;
+    for (; progress.phase != FOLD__ALL_RUN; fold__next_stretch(run, &progress))
+        for (const uint32_t steps = fold__stretch_steps(run, &progress); progress.at < steps; progress.at++) {
+            ns += fold__estimate_part(f, &progress, progress.parts) * (progress.parts - progress.part);
+            progress.part = 0;
+            progress.parts = 1;
+        }
+    return (uint64_t)ns;
+}
+
+/* Why a begun run cannot go on, or NULL. */
+static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
+{
+    const fold__run *run = f->run;
+    if (!run->begun)
+        return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
+    if (ns && !f->clock)
+        return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
+    if (run->slice_nodes != f->n_nodes || run->slice_edges != f->n_edges ||
+        (!f->eager && run->moves != f->moves))
+        return "something was recorded or printed since the run began: begin it anew";
+    if (run->version != f->model->version)
+        return "parameters changed since the run began: begin it anew";
+    return NULL;
+}
+
+/* Runs steps until the time is used up. */
+static void fold__run_slice(fold_ctx *f, uint64_t ns)
+{
+    fold__progress *progress = &f->run->progress;
+    const uint64_t start = fold__now(f);
+    for (int ran = 0; progress->phase != FOLD__ALL_RUN; ran = 1) {
+        if (ns) {
+            const uint64_t used = fold__now(f) - start;
+            const double left = used < ns ? (double)(ns - used) : 0;
+            if (ran && fold__estimate_part(f, progress, progress->parts) > left)
+                break;
+            if (!ran && !progress->part)
+                progress->parts = fold__parts_of_step(f, progress, left);
+        }
+        fold__run_step(f);
+    }
+    f->stats.run_ns += fold__now(f) - start;
+}
+
+FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
+{
+    if (more)
+        *more = 0;
+    if (!f)
+        return FOLD_BAD_ARGUMENT;
+    fold__clear_error(&f->read_error);
+    if (fold__broken(f) || fold__in_body(f, "run_more"))
+        return fold_ctx_status(f);
+    const char *problem = fold__slice_problem(f, ns);
+    if (problem)
+        fold__refuse(f, FOLD_BAD_STATE, "run_more: %s", problem);
+    if (problem)
+        return f->read_error.status;
+    const fold__fp saved = fold__fp_enter();
+    fold__run_slice(f, ns);
+    const int done = f->run->progress.phase == FOLD__ALL_RUN;
+    if (done && !f->eager)
+        fold__commit(f);
+    fold__fp_leave(saved);
+    if (more)
+        *more = !done;
+    if (!done)
+        return FOLD_OK;
+    fold__abandon(f);
+    fold__end_run(f);
+    if (f->run->asked_backward)
+        fold__end_backward(f);
+    return fold_ctx_status(f);
 }
 
 /* -- reading --------------------------------------------------------------------------------- */
@@ -20749,7 +21206,10 @@ static int fold__has_values(fold_ctx *f, fold_node x, fold__operand *operand)
         return 0;
     const uint32_t kind = f->kind[operand->source] & FOLD__KIND_MASK;
     if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !(f->kind[operand->source] & FOLD__DONE)) {
-        fold__refuse(f, FOLD_BAD_STATE,
+        if (f->run->begun)
+            fold__refuse(f, FOLD_BAD_STATE, "value: the begun run is not finished: see fold_run_more");
+        else
+            fold__refuse(f, FOLD_BAD_STATE,
                      "value: node %u (%s) was not kept: make it a root, or fold_keep it before the run",
                      (unsigned)x.id, fold__node_name(f, operand->source));
         return 0;

@@ -507,6 +507,11 @@ typedef struct given {
     X(VOID, fold_index_ref, (f, node, g->ints)) \
     X(VOID, fold_output_ref, (f, node, g->floats)) \
     X(STATUS, fold_replay, (f)) \
+    X(STATUS, fold_run_begin, (f, g->nodes, g->n)) \
+    X(STATUS, fold_backward_begin, (f, node)) \
+    X(STATUS, fold_replay_begin, (f)) \
+    X(STATUS, fold_run_more, (f, 0, g->ints)) \
+    X(VOID, fold_estimate_ns, (f)) \
     X(STATUS, fold_run, (f, g->nodes, g->n)) \
     X(STATUS, fold_backward, (f, node)) \
     X(POINTER, fold_value, (f, node)) \

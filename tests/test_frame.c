@@ -266,6 +266,179 @@ static void refused(void)
     fold_output_ref(NULL, FOLD_NULL_NODE, NULL);
 }
 
+/* -- slices of time -------------------------------------------------------------------------- */
+
+/* A clock that goes on as an op works: 500 for each call of its kernel, and 100 for each row. */
+static uint64_t work_clock;
+static uint64_t clock_of_work(void *user)
+{
+    (void)user;
+    return work_clock;
+}
+static const char *slow_infer(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out)
+{
+    (void)n_in; (void)attr;
+    out[0] = in[0];
+    return NULL;
+}
+static void slow_forward(const fold_op_call *call)
+{
+    work_clock += 500 + 100 * (uint64_t)call->rows;
+    for (int row = 0; row < call->rows; row++)
+        for (int k = 0; k < H; k++) fold_row(&call->out[0], row)[k] = 0.5f * fold_row(&call->in[0], row)[k];
+}
+static void slow_backward(const fold_op_call *call)
+{
+    work_clock += 1000 + 200 * (uint64_t)call->rows;
+    for (int row = 0; row < call->rows && fold_row(&call->din[0], row); row++)
+        for (int k = 0; k < H; k++) fold_row(&call->din[0], row)[k] = 0.5f * fold_row(&call->dout[0], row)[k];
+}
+
+typedef struct slow_net {
+    fold_model *m;
+    fold_op slow;
+    fold_param words, W, b;
+} slow_net;
+static void slow_new(slow_net *n)
+{
+    fold_op_desc d = fold_op_desc_default();
+    n->m = fold_model_new(NULL);
+    d.name = "slow";
+    d.n_in = d.n_out = 1;
+    d.infer = slow_infer;
+    d.forward = slow_forward;
+    d.backward = slow_backward;
+    n->slow = fold_op_new(n->m, &d);
+    n->words = fold_table_new(n->m, "words", WORDS, H);
+    n->W = fold_weight_new(n->m, "W", H, H);
+    n->b = fold_bias_new(n->m, "b", H);
+}
+
+/* Chains of 1 to 5 links, each with the slow op and a product; their sum. */
+enum { CHAINS = 60 };
+static fold_node chains(fold_ctx *f, const slow_net *n, fold_node *ends)
+{
+    fold_node losses[CHAINS];
+    for (int i = 0; i < CHAINS; i++) {
+        fold_node x = fold_lookup(f, n->words, i % WORDS);
+        for (int link = 0; link <= i % 5; link++) {
+            x = fold_op_apply(f, n->slow, &x, 1, NULL, 0);
+            x = fold_tanh(f, fold_linear(f, x, n->W, n->b));
+        }
+        ends[i] = x;
+        fold_keep(f, x);
+        losses[i] = fold_sum(f, x, FOLD_ALL);
+    }
+    return fold_sum_n(f, losses, CHAINS);
+}
+
+enum { AT_ONCE, SLICED, IN_GROUPS, ON_THREADS, REPLAYED, SLICE_WAYS };
+static fold_ctx *slow_context(const slow_net *n, int training, int way)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = training;
+    d.clock = clock_of_work;
+    d.group_bytes = way == IN_GROUPS || way == ON_THREADS ? 1 : SIZE_MAX;
+    d.threads = way == ON_THREADS ? 3 : 0;
+    d.parallel_for = one_by_one;
+    return fold_ctx_new(n->m, &d);
+}
+
+/* A run in slices gives the bits of a run at once; what it will take is known; no slice takes longer. */
+static void slices(int training)
+{
+    static float want[FLOATS], got[FLOATS];
+    for (int way = 0; way < SLICE_WAYS; way++) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx *f = slow_context(&n, training, way);
+        fold_node ends[CHAINS];
+        for (int time = 0; time < 6; time++) { /* the first runs are to learn */
+            const uint64_t limit = time < 5 ? 0 : 2000;
+            int slice_count = 0, more = 1, count;
+            fold_node loss = FOLD_NULL_NODE;
+            if (way != REPLAYED || !time) {
+                fold_ctx_reset(f);
+                loss = chains(f, &n, ends);
+            }
+            fold_grads_clear(n.m);
+            const uint64_t start = work_clock;
+            if (way == AT_ONCE) CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
+            else if (way == REPLAYED && time) CHECK_INT(fold_replay_begin(f), FOLD_OK);
+            else CHECK_INT(training ? fold_backward_begin(f, loss) : fold_run_begin(f, &loss, 1), FOLD_OK);
+            const double estimate = (double)fold_estimate_ns(f);
+            for (; more && way != AT_ONCE; slice_count++) {
+                const uint64_t begin = work_clock;
+                CHECK(!fold_value(f, ends[0]) || way == REPLAYED);
+                CHECK_INT(fold_run_more(f, limit, &more), FOLD_OK);
+                const int took = (int)(work_clock - begin);
+                if (limit) CHECK_SAYS(took <= 2600, "way %d: a slice took %d", way, took);
+            }
+            const double took = (double)(work_clock - start);
+            if (limit && way != AT_ONCE) CHECK_SAYS(slice_count > 8, "%d slices", slice_count);
+            if (!limit && time > 1 && way != AT_ONCE) /* slices cut batches, which then take longer */
+                CHECK_SAYS(estimate > 0.9 * took && estimate < 1.1 * took, "way %d: %g estimated, %g taken", way, estimate, took);
+            CHECK_INT(fold_read(f, ends, CHAINS, got), FOLD_OK);
+            const float *grads = fold_model_grads(n.m, &count);
+            count = training ? count : 0;
+            memcpy(got + CHAINS * H, grads, (size_t)count * sizeof *got);
+            if (way == AT_ONCE) memcpy(want, got, sizeof want);
+            CHECK_BITS(got, want, CHAINS * H + count);
+        }
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+static void slices_of_inference(void) { slices(0); }
+static void slices_of_training(void) { slices(1); }
+
+/* What cannot go on is told, and nothing is lost. */
+static void slices_refused(void)
+{
+    slow_net n;
+    slow_new(&n);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_node ends[CHAINS];
+        int more = 7;
+        d.eager = eager;
+        d.training = 1;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        CHECK_INT(fold_run_more(f, 0, &more), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "run_more: no run is begun");
+        CHECK_INT(more, 0);
+        fold_node loss = chains(f, &n, ends);
+        CHECK_INT(fold_run_begin(f, ends, CHAINS), FOLD_OK);
+        CHECK_INT(fold_run_more(f, 1000, &more), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "needs the context's clock");
+        if (!eager) CHECK(!fold_value(f, ends[0]));
+        if (!eager) CHECK_TEXT(fold_ctx_message(f), "not finished");
+        CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
+        CHECK_INT(more, 0);
+        CHECK(fold_value(f, ends[0]) != NULL);
+        CHECK_INT(fold_run_more(f, 0, NULL), FOLD_BAD_STATE);
+        CHECK_INT(fold_backward_begin(f, loss), FOLD_OK);
+        loss = fold_square(f, loss);
+        CHECK_INT(fold_run_more(f, 0, &more), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "something was recorded");
+        CHECK_INT(fold_backward_begin(f, loss), FOLD_OK);
+        fold_values_write_begin(n.m, n.b);
+        fold_values_write_end(n.m, n.b);
+        CHECK_INT(fold_run_more(f, 0, &more), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "parameters changed");
+        fold_ctx_reset(f);
+        CHECK_INT(fold_run_more(f, 0, &more), FOLD_BAD_STATE);
+        CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        CHECK_INT(fold_run_begin(f, NULL, 1), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_ctx_message(f), "run_begin");
+        fold_ctx_reset(f);
+        CHECK_INT(fold_run_begin(f, NULL, 0), FOLD_OK);
+        CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -274,6 +447,9 @@ int main(int argc, char **argv)
         { "frame: training with dropout replayed", training_with_dropout },
         { "frame: the last run replayed", the_last_run },
         { "frame: replays that are refused", refused },
+        { "frame: slices of inference", slices_of_inference },
+        { "frame: slices of training", slices_of_training },
+        { "frame: slices that are refused", slices_refused },
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
