@@ -6145,6 +6145,7 @@ typedef struct fold__engine {
     const float *packs, *values;             /* of the model */
     int first_segment, end_segment;          /* linear: the segments to run now */
     const int *index;                        /* ops over whole lists: indices, as the op has them */
+    int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
 } fold__engine;
 
 /* The call of an op, complete but for its rows. Every call is part of one: built-in ops find the engine
@@ -8631,14 +8632,17 @@ static void fold__list_take_forward(const fold_op_call *call)
     for (int row = 0; row < call->rows; row++)
         memcpy(fold__row(&call->out[0], row), fold__row(&call->in[0], index[row]), count * sizeof(float));
 }
+/* A contribution of few rows has each sum where its row is taken first; behind the index lies where. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
+    const int *to = engine->few_rows ? engine->index + call->rows : engine->index;
+    const int sums = engine->few_rows ? call->rows : call->lengths[0];
     const size_t count = (size_t)fold__out_size(call);
-    for (int row = 0; row < call->lengths[0]; row++)
+    for (int row = 0; row < sums; row++)
         memset(fold__row(&call->din[0], row), 0, count * sizeof(float));
     for (int row = 0; row < call->rows; row++) {
-        float *sum = fold__row(&call->din[0], engine->index[row]);
+        float *sum = fold__row(&call->din[0], to[row]);
         fold__map_row(call, FOLD__MAP_add, sum, sum, fold__row(&call->dout[0], row), NULL, 0, count);
     }
 }
@@ -10150,6 +10154,8 @@ FOLD__INLINE uint32_t fold__barrier_first_output(const fold_ctx *f, uint32_t id)
 /* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
    whole: `offset` floats into each of its rows. */
 #define FOLD__WHOLE_LIST 0x80000000u
+/* In a contribution's floats: it has rows for few rows of the list (fold__takes_few). */
+#define FOLD__FEW_ROWS 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
     return f->edge_offset[edge] & ~FOLD__WHOLE_LIST;
@@ -13071,6 +13077,35 @@ static fold_node fold__record_whole(fold_ctx *f, uint32_t op, const fold__operan
     return fold__record(f, &request);
 }
 
+/* Whether taken rows are so few that their sums are a contribution to them alone. */
+static int fold__are_few(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
+/* Places indices, and behind them where the row of each is taken first. A table of hashes tells that, for
+   which the room of what is placed next is borrowed. */
+static uint32_t fold__place_few(fold_ctx *f, const int *index, int count)
+{
+    uint32_t room = 1;
+    while (room < 2 * (uint32_t)count)
+        room *= 2;
+    const uint32_t place = fold__place_data(f, fold__max_size(2 * (size_t)count, 1));
+    const size_t used = f->data_used;
+    const uint32_t aside = place == FOLD__NONE ? place : fold__place_data(f, room);
+    if (aside == FOLD__NONE)
+        return FOLD__NONE;
+    int *taken = (int *)(void *)fold__at_place(f, place), *table = (int *)(void *)fold__at_place(f, aside);
+    f->data_used = used;
+    memset(table, 0, room * sizeof *table);
+    for (int row = 0; row < count; row++) {
+        uint32_t at = (uint32_t)fold__mix64((uint64_t)index[row]) & (room - 1);
+        while (table[at] && index[table[at] - 1] != index[row])
+            at = (at + 1) & (room - 1);
+        if (!table[at])
+            table[at] = row + 1;
+        taken[row] = index[row];
+        taken[count + row] = table[at] - 1;
+    }
+    return place;
+}
+
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, int count)
 {
     fold__operand operand;
@@ -13079,7 +13114,8 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     if (!fold__count_ok(f, count, "list_take") ||
         !fold__indices_ok(f, "list_take", index, count, (int)f->length[operand.source]))
         return fold__null;
-    const uint32_t place = fold__place_indices(f, index, count);
+    const int few = f->training && fold__are_few(count, f->length[operand.source]);
+    const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, count);
     if (place == FOLD__NONE)
         return fold__null;
     return fold__record_whole(f, FOLD__OP_list_take, &operand, 1, NULL, count, place);
@@ -14394,7 +14430,7 @@ typedef struct fold__identity {
     TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */ \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */      \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
-    TRAINING(uint32_t, contribution_floats, edges) /* of one row of it */
+    TRAINING(uint32_t, contribution_floats, edges) /* of one row of it; FOLD__FEW_ROWS */
 /* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
     ALL(uint32_t, maker, nodes) /* of a value: the signature in a group that makes it */                   \
@@ -15107,6 +15143,26 @@ static void fold__gradient_modes(fold_ctx *f)
 /* Eager: whether a signature is of an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
+/* Whether a call takes few rows. */
+static int fold__takes_few(const fold_ctx *f, uint32_t id)
+{
+    return fold__node_sig(f, id)->op == FOLD__OP_list_take &&
+           fold__are_few((int)f->length[id], f->length[f->edge_source[f->first_edge[id]]]);
+}
+/* The call that an edge is of. */
+static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
+{
+    uint32_t id = 1;
+    for (uint32_t end = f->n_nodes + 1; end - id > 1;) {
+        const uint32_t middle = id + (end - id) / 2;
+        if (f->first_edge[middle] <= edge)
+            id = middle;
+        else
+            end = middle;
+    }
+    return id;
+}
+
 /* How many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by row
    contributes to a parameter once for every row, as the ops of a batched body do. */
 static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge)
@@ -15114,7 +15170,7 @@ static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t
     const fold__sig *sig = fold__node_sig(f, id);
     if (fold__is_of_rows(sig) && fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM)
         return f->length[id];
-    return fold__edge_rows(f, edge);
+    return fold__takes_few(f, id) ? f->length[id] : fold__edge_rows(f, edge);
 }
 
 /* Gives rows to the edges of a call that do not write in place: in units of 16 floats from *at on or, where
@@ -15139,7 +15195,7 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
             *next += (length * fold__contribution_rows(f, id, edge) + 15) / 16;
             if (shared)
                 continue;
-            run->contribution_floats[edge] = length;
+            run->contribution_floats[edge] = length | (fold__takes_few(f, id) ? FOLD__FEW_ROWS : 0);
             run->next_contribution[edge] = FOLD__NONE;
             if (run->first_contribution[source] == FOLD__NONE)
                 run->first_contribution[source] = edge;
@@ -17757,6 +17813,8 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
         op < FOLD__OP_COUNT
             ? (const int *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id))
             : NULL;
+    prepared->engine.few_rows = backward && fold__takes_few(f, id) &&
+                                f->run->mode[f->edge_source[f->first_edge[id]]] == FOLD__GRAD_SUM;
     call->lengths = worker->lengths;
     call->rows = (int)f->length[id];
     call->data = &f->node_data[id];
@@ -17905,14 +17963,32 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to a value's gradient: to all of it, to one place, or to the same place in
-   every row of a list. */
+/* Adds what a call that takes few rows contributes to them, `floats` of each. */
+static void fold__add_few_rows(const fold_ctx *f, float *to, size_t width, uint32_t edge, const float *from,
+                               uint32_t floats)
+{
+    const uint32_t call = fold__edge_call(f, edge);
+    const float *index = fold__at_place(f, (uint32_t)fold__node_op_data(f, call));
+    for (uint32_t row = 0; row < f->length[call]; row++) /* zeros where a row was taken before */
+        fold__add_row(f, to + (size_t)((const int *)(const void *)index)[row] * width,
+                      from + (size_t)row * floats, floats);
+}
+
+/* Adds the contribution of an edge to a value's gradient: to all of it, to one place, to the same place in
+   every row of a list, or in few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first)
 {
     float *to = f->run->grad_row[id];
-    const uint32_t size = fold__value_size(f, id), floats = f->run->contribution_floats[edge];
-    const uint32_t offset = fold__edge_offset(f, edge), width = fold__row_size(f, id);
+    const uint32_t size = fold__value_size(f, id), offset = fold__edge_offset(f, edge);
+    const uint32_t noted = f->run->contribution_floats[edge], floats = noted & ~FOLD__FEW_ROWS;
+    const uint32_t width = fold__row_size(f, id);
+    if (noted & FOLD__FEW_ROWS) {
+        if (first)
+            fold__clear_row(to, size);
+        fold__add_few_rows(f, to + offset, width, edge, from, floats);
+        return;
+    }
     const uint32_t rows = fold__edge_rows(f, edge);
     if (!fold__edge_is_list(f, edge) || floats == width) {
         fold__add_part(f, to, size, offset, from, rows * floats, first);

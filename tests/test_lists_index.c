@@ -25,7 +25,7 @@ static fold_node takes(play *p)
     fold_ctx *f = p->f;
     const int n = p->size;
     int index[MAX_ROWS];
-    fold_node y[6];
+    fold_node y[8];
     const fold_node x = see(p, fold_tanh(f, some_list(p, n)));
     for (int i = 0; i < n; i++) index[i] = n - 1 - i;
     y[0] = see(p, fold_square(f, fold_list_take(f, x, index, n))); /* reversed */
@@ -35,7 +35,11 @@ static fold_node takes(play *p)
     y[3] = n ? see(p, fold_list_take(f, fold_slice(f, x, 0, 1, 3), index, 9)) : x; /* one row of a window, nine times */
     y[4] = fold_mul(f, fold_list_take(f, y[1], index, some_indices(p, index, 3, n)), some_node(p));
     y[5] = fold_gelu(f, x);
-    return totals(p, y, 6);
+    const int few = n / 5;
+    some_indices(p, index, few, n > 3 ? 3 : n); /* few of many, repeated */
+    y[6] = see(p, fold_list_take(f, x, index, few));
+    y[7] = fold_square(f, fold_list_take(f, fold_slice(f, x, 0, 2, 2), index, few));
+    return totals(p, y, 8);
 }
 
 /* One list to another: unsorted, with rows that nothing goes to, with none at all. */
@@ -513,6 +517,47 @@ static void goals_are_nodes(void)
     fold_model_free(m);
 }
 
+/* Many takes of few rows of windows: what they give is added in their order, each take's sums made from zero before. */
+static void few_of_many(void)
+{
+    enum { MANY = 60, ALL = 5, PART = 3, TAKES = 12, FEW = 7 };
+    float x[MANY * ALL], weight[TAKES][FEW * PART];
+    int index[TAKES][FEW];
+    check_random r = { 9 };
+    fold_model *m = fold_model_new(NULL);
+    random_fill(&r, x, MANY * ALL, -1, 1);
+    for (int t = 0; t < TAKES; t++) {
+        random_fill(&r, weight[t], FEW * PART, -1, 1);
+        for (int k = 0; k < FEW; k++) index[t][k] = random_below(&r, 9) * 7; /* rows meet often, in a take too */
+    }
+    for (int eager = 0; eager < 2; eager++) {
+        const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, eager, 0 };
+        fold_ctx *f = open_setting(m, &s, 1);
+        const fold_node list = fold_list_input(f, x, MANY, fold_shape1(ALL));
+        fold_node loss[TAKES];
+        fold_keep_grad(f, list);
+        for (int t = 0; t < TAKES; t++) {
+            const fold_node w = fold_list_input(f, weight[t], FEW, fold_shape1(PART)), part = fold_slice(f, list, 0, t % 3, PART);
+            loss[t] = fold_list_sum(f, fold_dot(f, fold_list_take(f, part, index[t], FEW), w));
+        }
+        if (!CHECK_SAYS(!fold_backward(f, fold_sum_n(f, loss, TAKES)), "%s", fold_ctx_message(f))) return;
+        for (int i = 0; i < MANY * ALL; i++) {
+            float want = 0;
+            for (int t = 0; t < TAKES; t++) {
+                const int column = i % ALL - t % 3;
+                float sum = 0;
+                for (int k = 0; k < FEW && column >= 0 && column < PART; k++)
+                    if (index[t][k] == i / ALL) sum = sum + weight[t][k * PART + column];
+                want = want + sum;
+            }
+            CHECK_SAYS(fold_grad(f, list)[i] == want, "eager %d: gradient %d is %.9g, by the rule %.9g", eager, i,
+                       (double)fold_grad(f, list)[i], (double)want);
+        }
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
 /* -- attention by edges against attention to all, bit for bit ----------------------------------------------------------- */
 
 enum { ROWS = 23, EDGES = 200, WIDE = 34 };
@@ -659,6 +704,7 @@ int main(int argc, char **argv)
     check_scene("lists by index: labels", labels);
     check_run("lists by index: against references", against_references);
     check_run("lists by index: goals as nodes", goals_are_nodes);
+    check_run("lists by index: few of many", few_of_many);
     check_run("lists by index: edges as takes", edges_are_takes);
     check_run("lists by index: all edges", all_edges_are_attention);
     check_run("lists by index: plans of edges", plans_of_edges);
