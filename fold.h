@@ -2188,7 +2188,8 @@ enum {
     FOLD__QUERY_BLOCK = 48,                         /* rows of attention whose scores are held, */
     FOLD__QUERY_LEAST = 12,                         /* fewer where there are many keys, but */
     FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
-    FOLD__SIGHT_SCORES = 1 << 11,                   /* the same by index: that stay in L1 */
+    FOLD__SIGHT_SCORES = 1 << 11,                   /* by index, of a head: that stay in L1 */
+    FOLD__SIGHT_HEADS = 2,                          /* by index, side by side */
     FOLD__TRANSPOSE_COLUMNS = 64,                   /* of rows that a transpose reads side by side */
     FOLD__CBLAS_BLOCK = 128                         /* rows gathered for one call of sgemm */
 };
@@ -2689,9 +2690,10 @@ typedef struct fold__tiles {
     fold__weigher weigher;
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__gather *at);
-    /* Products of `rows` rows of queries with the keys that each sees, as uneven rows of scores. */
+    /* Products of `rows` rows of queries with the keys that each sees, as uneven rows of scores: of some
+       heads, whose columns begin at col and whose scores lie `next` floats apart. */
     void (*scores)(const fold__sight *sight, int row, int rows, const fold_rows *query, const fold_rows *key,
-                   ptrdiff_t col, int width, float *scores);
+                   ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__tiles;
 
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -3030,8 +3032,6 @@ static int fold__attention_blind(const fold__attention_call *call)
 {
     if (call->keys < 1)
         return call->queries;
-    if (call->sight)
-        return 0; /* sums of nothing come out right */
     return call->causal && call->queries > call->keys ? call->queries - call->keys : 0;
 }
 
@@ -3066,12 +3066,9 @@ static int fold__sight_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Query rows of the next block, from `row` on: even blocks of whole tiles. */
-static int fold__attention_block(const fold__attention_call *call, int row)
+/* Query rows of the next block when `left` are left: even blocks of whole tiles. */
+static int fold__attention_block(const fold__attention_call *call, int left)
 {
-    const int left = call->queries - row;
-    if (call->sight)
-        return fold__sight_block(call, row);
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
     const int most = fit > FOLD__QUERY_BLOCK   ? FOLD__QUERY_BLOCK
                      : fit < FOLD__QUERY_LEAST ? FOLD__QUERY_LEAST
@@ -3113,7 +3110,8 @@ static size_t fold__attention_floats(const fold__attention_call *call, int backw
     const size_t keys = call->sight ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
                  width = (size_t)call->width + (backward ? (size_t)call->value_width : 0),
                  scores = fold__attention_held(call, backward) * (backward ? 2 : 1);
-    return fold__size(keys, width, fold__size(FOLD__QUERY_BLOCK, FOLD__LANES + 2, scores));
+    return fold__size(keys, width, fold__size(FOLD__QUERY_BLOCK, FOLD__LANES + 2, scores)) *
+           (call->sight ? FOLD__SIGHT_HEADS : 1);
 }
 
 static void fold__attention_begin(fold__attention_head *at, const fold__tiles *tiles,
@@ -3229,20 +3227,14 @@ static void fold__strided_run(const fold__tiles *tiles, const fold__strided *all
     }
 }
 
-/* to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. The keys
-   come in panels, or by index. */
-static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input,
-                                   const fold_rows *keys, ptrdiff_t col, const float *panels, size_t next,
-                                   int width, float *to)
+/* to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
+static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
+                                   const float *panels, size_t next, int width, float *to)
 {
     const fold__attention_call *call = at->call;
     const int last = fold__attention_seen(call, at->row + at->rows - 1);
     fold__strided product;
     int first, row, rows, start;
-    if (call->sight) {
-        at->tiles->scores(call->sight, at->row, at->rows, input, keys, col, width, to);
-        return;
-    }
     memset(&product, 0, sizeof product);
     product.left_row = input->stride;
     product.left_step = 1;
@@ -3267,51 +3259,11 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* The same as the next two, by index: of the rows of the block, and of all keys at once. */
-static void fold__sight_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
-                             ptrdiff_t col, int width, const fold_rows *to, const float *factor)
-{
-    fold__gather sums;
-    memset(&sums, 0, sizeof sums);
-    sums.rows = at->rows;
-    sums.width = width;
-    sums.first = at->call->sight->first + at->row;
-    sums.index = at->call->sight->seen;
-    sums.align = FOLD__LANES;
-    sums.weights = weights;
-    sums.factor = factor;
-    sums.from = *from;
-    sums.to = fold__rows_from(to, at->row);
-    sums.from_col = sums.to_col = col;
-    at->tiles->gather(&sums);
-}
-static void fold__sight_spread(const fold__attention_head *at, const float *weights, const fold_rows *from,
-                               ptrdiff_t col, int width, const fold_rows *to)
-{
-    fold__gather sums;
-    memset(&sums, 0, sizeof sums);
-    sums.rows = at->call->keys;
-    sums.width = width;
-    sums.first = at->call->sight->first_reader;
-    sums.index = at->call->sight->reader;
-    sums.weight_at = at->call->sight->weight_at;
-    sums.weights = weights;
-    sums.from = *from;
-    sums.to = *to;
-    sums.from_col = sums.to_col = col;
-    if (to->base)
-        at->tiles->gather(&sums);
-}
-
 /* to[r] = sum over keys seen of weights[r][j] from[j], times factor[r]. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
     fold__strided product;
-    if (at->call->sight) {
-        fold__sight_sums(at, weights, from, col, width, to, factor);
-        return;
-    }
     memset(&product, 0, sizeof product);
     product.left = weights;
     product.left_row = (ptrdiff_t)at->stride;
@@ -3428,33 +3380,16 @@ static void fold__attention_forward(const fold__tiles *tiles, const fold__attent
     at.row = fold__attention_blind(call);
     fold__attention_clear(&call->out, at.row, at.v_col, call->value_width);
     fold__attention_clear(&call->norms, at.row, 2 * head, 2);
-    if (at.row < call->queries && !call->key_panels && !call->sight)
+    if (at.row < call->queries && !call->key_panels)
         fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
     for (; at.row < call->queries; at.row += at.rows) {
-        at.rows = fold__attention_block(call, at.row);
-        fold__attention_scores(&at, &call->query, &call->key, at.q_col, at.key_panels, at.key_next,
-                               call->width, at.scores);
+        at.rows = fold__attention_block(call, call->queries - at.row);
+        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
+                               at.scores);
         fold__attention_exps(&at, head);
         fold__attention_sums(&at, at.scores, &call->value, at.v_col, call->value_width, &call->out,
                              at.factor);
     }
-}
-
-/* Scores and slopes of the block's rows, and what these rows give to the gradients of those they see. */
-static void fold__attention_block_back(const fold__attention_head *at, int head)
-{
-    const fold__attention_call *call = at->call;
-    fold__attention_scores(at, &call->query, &call->key, at->q_col, at->key_panels, at->key_next, call->width,
-                           at->scores);
-    fold__attention_scores(at, &call->d_out, &call->value, at->v_col, at->packed_values,
-                           (size_t)call->value_width * FOLD__PANEL_KEYS, call->value_width, at->slopes);
-    fold__attention_slopes(at, head);
-    if (call->d_query.base)
-        fold__attention_sums(at, at->slopes, &call->key, at->q_col, call->width, &call->d_query, NULL);
-    if (call->d_value.base && !call->sight)
-        fold__attention_spread(at, at->scores, &call->d_out, at->v_col, call->value_width, &call->d_value);
-    if (call->d_key.base && !call->sight)
-        fold__attention_spread(at, at->slopes, &call->query, at->q_col, call->width, &call->d_key);
 }
 
 /* One head. Weights are computed again; the mean of their slopes needs no output. */
@@ -3470,24 +3405,126 @@ static void fold__attention_backward(const fold__tiles *tiles, const fold__atten
         fold__attention_clear(&call->d_value, call->keys, at.v_col, call->value_width);
         return;
     }
-    if (!call->sight) {
-        fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
-        fold__attention_pack(tiles, at.packed_values, &call->value, call->keys, at.v_col, call->value_width);
-    }
+    fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
+    fold__attention_pack(tiles, at.packed_values, &call->value, call->keys, at.v_col, call->value_width);
     for (at.row = blind; at.row < call->queries; at.row += at.rows) {
-        at.rows = fold__attention_block(call, at.row);
-        fold__attention_block_back(&at, head);
-        if (!call->sight)
-            continue;
-        at.scores += fold__sight_floats(call->sight, at.row, at.rows);
-        at.slopes += fold__sight_floats(call->sight, at.row, at.rows);
+        at.rows = fold__attention_block(call, call->queries - at.row);
+        fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
+                               at.scores);
+        fold__attention_scores(&at, &call->d_out, at.v_col, at.packed_values,
+                               (size_t)call->value_width * FOLD__PANEL_KEYS, call->value_width, at.slopes);
+        fold__attention_slopes(&at, head);
+        if (call->d_value.base)
+            fold__attention_spread(&at, at.scores, &call->d_out, at.v_col, call->value_width, &call->d_value);
+        if (call->d_query.base)
+            fold__attention_sums(&at, at.slopes, &call->key, at.q_col, call->width, &call->d_query, NULL);
+        if (call->d_key.base)
+            fold__attention_spread(&at, at.slopes, &call->query, at.q_col, call->width, &call->d_key);
     }
-    if (!call->sight)
-        return;
-    at.scores -= fold__sight_floats(call->sight, 0, call->queries);
-    at.slopes -= fold__sight_floats(call->sight, 0, call->queries);
-    fold__sight_spread(&at, at.scores, &call->d_out, at.v_col, call->value_width, &call->d_value);
-    fold__sight_spread(&at, at.slopes, &call->query, at.q_col, call->width, &call->d_key);
+}
+
+/* -- by index: heads two by two */
+
+/* Sums of the rows of a block over those that they see, and of all keys over those that see them. */
+
+static void fold__sight_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
+                             ptrdiff_t col, int width, const fold_rows *to, const float *factor)
+{
+    fold__gather sums;
+    memset(&sums, 0, sizeof sums);
+    sums.rows = at->rows;
+    sums.width = width;
+    sums.first = at->call->sight->first + at->row;
+    sums.index = at->call->sight->seen;
+    sums.align = FOLD__LANES;
+    sums.weights = weights;
+    sums.factor = factor;
+    sums.from = *from;
+    sums.to = fold__rows_from(to, at->row);
+    sums.from_col = sums.to_col = col;
+    at->tiles->gather(&sums);
+}
+static void fold__sight_spread(const fold__attention_head *at, const float *weights, const fold_rows *from,
+                               ptrdiff_t col, int width, const fold_rows *to)
+{
+    fold__gather sums;
+    memset(&sums, 0, sizeof sums);
+    sums.rows = at->call->keys;
+    sums.width = width;
+    sums.first = at->call->sight->first_reader;
+    sums.index = at->call->sight->reader;
+    sums.weight_at = at->call->sight->weight_at;
+    sums.weights = weights;
+    sums.from = *from;
+    sums.to = *to;
+    sums.from_col = sums.to_col = col;
+    if (to->base)
+        at->tiles->gather(&sums);
+}
+
+static size_t fold__sight_begin(fold__attention_head at[FOLD__SIGHT_HEADS], const fold__tiles *tiles,
+                                const fold__attention_call *call, int head, int heads, int backward,
+                                float *scratch)
+{
+    const size_t next = fold__attention_floats(call, backward) / FOLD__SIGHT_HEADS;
+    int which;
+    for (which = 0; which < heads; which++)
+        fold__attention_begin(&at[which], tiles, call, head + which, backward,
+                              scratch + (size_t)which * next);
+    return next;
+}
+
+static void fold__sight_forward(const fold__tiles *tiles, const fold__attention_call *call, int head,
+                                int heads, float *scratch)
+{
+    fold__attention_head at[FOLD__SIGHT_HEADS];
+    const size_t next = fold__sight_begin(at, tiles, call, head, heads, 0, scratch);
+    int row, rows, which;
+    for (row = 0; row < call->queries; row += rows) {
+        rows = fold__sight_block(call, row);
+        tiles->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
+                      at->scores, next);
+        for (which = 0; which < heads; which++) {
+            at[which].row = row;
+            at[which].rows = rows;
+            fold__attention_exps(&at[which], head + which);
+            fold__sight_sums(&at[which], at[which].scores, &call->value, at[which].v_col, call->value_width,
+                             &call->out, at[which].factor);
+        }
+    }
+}
+
+/* Scores and slopes of all rows are held for the sums of keys and values. */
+static void fold__sight_backward(const fold__tiles *tiles, const fold__attention_call *call, int head,
+                                 int heads, float *scratch)
+{
+    fold__attention_head at[FOLD__SIGHT_HEADS];
+    const size_t next = fold__sight_begin(at, tiles, call, head, heads, 1, scratch);
+    const size_t all = fold__sight_floats(call->sight, 0, call->queries);
+    int row, rows, which;
+    for (row = 0; row < call->queries; row += rows) {
+        rows = fold__sight_block(call, row);
+        tiles->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
+                      at->scores, next);
+        tiles->scores(call->sight, row, rows, &call->d_out, &call->value, at->v_col, call->value_width, heads,
+                      at->slopes, next);
+        for (which = 0; which < heads; which++) {
+            at[which].row = row;
+            at[which].rows = rows;
+            fold__attention_slopes(&at[which], head + which);
+            if (call->d_query.base)
+                fold__sight_sums(&at[which], at[which].slopes, &call->key, at[which].q_col, call->width,
+                                 &call->d_query, NULL);
+            at[which].scores += fold__sight_floats(call->sight, row, rows);
+            at[which].slopes += fold__sight_floats(call->sight, row, rows);
+        }
+    }
+    for (which = 0; which < heads; which++) {
+        fold__sight_spread(&at[which], at[which].scores - all, &call->d_out, at[which].v_col,
+                           call->value_width, &call->d_value);
+        fold__sight_spread(&at[which], at[which].slopes - all, &call->query, at[which].q_col, call->width,
+                           &call->d_key);
+    }
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
@@ -5708,34 +5745,34 @@ static void FOLD__ISA(gather)(const fold__gather *at)
 #define FOLD__SIGHT_PRODUCTS fold__sight_products__avx2 /* eight keys at a time */
 #else
 #define FOLD__SIGHT_PRODUCTS FOLD__ISA(sight_products)
-/* Products of a row with eight others, or twice eight side by side, each a chain over its columns. */
+/* Products of a row with eight others, or twice eight side by side, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
-#define FOLD__ONE_COLUMN(src)                                                                           \
-    _mm256_setr_ps((src)[0][column], (src)[1][column], (src)[2][column], (src)[3][column],              \
+#define FOLD__ONE_COLUMN(src)                                                              \
+    _mm256_setr_ps((src)[0][column], (src)[1][column], (src)[2][column], (src)[3][column], \
                    (src)[4][column], (src)[5][column], (src)[6][column], (src)[7][column])
-FOLD__TARGET static void FOLD__ISA(eight_products)(const float *query, const float *const *src, int width,
-                                                   float *to)
+FOLD__TARGET static void FOLD__ISA(eight_products)(const float *query, const float *const *src, int first,
+                                                   int last, float *to)
 {
     FOLD__V acc0 = FOLD__VZERO();
     int column;
-    for (column = 0; column + 4 <= width; column += 4)
+    for (column = first; column + 4 <= last; column += 4)
         FOLD__FOUR_COLUMNS(src, 0, FOLD__COLUMN_TIMES_0)
-    for (; column < width; column++)
+    for (; column < last; column++)
         FOLD__COLUMN_TIMES_0(0, FOLD__ONE_COLUMN(src))
     FOLD__VSTORE(to, acc0);
 }
-FOLD__TARGET static void FOLD__ISA(sixteen_products)(const float *query, const float *const *src, int width,
-                                                     float *to)
+FOLD__TARGET static void FOLD__ISA(sixteen_products)(const float *query, const float *const *src, int first,
+                                                     int last, float *to)
 {
     FOLD__V acc0 = FOLD__VZERO(), acc1 = FOLD__VZERO();
     int column;
-    for (column = 0; column + 4 <= width; column += 4) {
+    for (column = first; column + 4 <= last; column += 4) {
         FOLD__FOUR_COLUMNS(src, 0, FOLD__COLUMN_TIMES_0)
         FOLD__FOUR_COLUMNS(src + 8, 0, FOLD__COLUMN_TIMES_1)
     }
-    for (; column < width; column++) {
+    for (; column < last; column++) {
         FOLD__COLUMN_TIMES_0(0, FOLD__ONE_COLUMN(src))
         FOLD__COLUMN_TIMES_1(0, FOLD__ONE_COLUMN(src + 8))
     }
@@ -5749,20 +5786,21 @@ FOLD__TARGET static void FOLD__ISA(sixteen_products)(const float *query, const f
 #undef FOLD__COLUMN_TIMES_1
 #undef FOLD__ONE_COLUMN
 #else
-static void FOLD__ISA(eight_products)(const float *query, const float *const *src, int width, float *to)
+static void FOLD__ISA(eight_products)(const float *query, const float *const *src, int first, int last,
+                                      float *to)
 {
     FOLD__NO_CONTRACT
     float panel[FOLD__LANES * 8];
     int column, count, lane, step;
-    for (column = 0; column < width; column += count) {
+    for (column = first; column < last; column += count) {
         const float *const part[8] = { src[0] + column, src[1] + column, src[2] + column, src[3] + column,
                                        src[4] + column, src[5] + column, src[6] + column, src[7] + column };
-        count = width - column < FOLD__LANES ? width - column : FOLD__LANES;
+        count = last - column < FOLD__LANES ? last - column : FOLD__LANES;
         fold__transpose_4(panel, 8, part, count);
         fold__transpose_4(panel + 4, 8, part + 4, count);
         for (lane = 0; lane < 8; lane += FOLD__W) {
             FOLD__V acc = FOLD__VZERO();
-            if (column)
+            if (column > first)
                 acc = FOLD__VLOAD(to + lane);
             for (step = 0; step < count; step++)
                 acc = FOLD__VFMA(FOLD__VSET(query[column + step]), FOLD__VLOAD(panel + 8 * step + lane), acc);
@@ -5770,16 +5808,19 @@ static void FOLD__ISA(eight_products)(const float *query, const float *const *sr
         }
     }
 }
-static void FOLD__ISA(sixteen_products)(const float *query, const float *const *src, int width, float *to)
+static void FOLD__ISA(sixteen_products)(const float *query, const float *const *src, int first, int last,
+                                        float *to)
 {
-    FOLD__ISA(eight_products)(query, src, width, to);
-    FOLD__ISA(eight_products)(query, src + 8, width, to + 8);
+    FOLD__ISA(eight_products)(query, src, first, last, to);
+    FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* What is left of a row's last eight keys repeats the last one. */
+/* What is left of a row's last eight keys repeats the last one. Heads go side by side, so that rows are found
+   once. */
 FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
-                                                   ptrdiff_t col, int width, float *scores)
+                                                   ptrdiff_t col, int width, int heads, float *scores,
+                                                   size_t next)
 {
     const float *base = key->base + col;
     const ptrdiff_t stride = key->stride;
@@ -5787,8 +5828,8 @@ FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int
         const float *from = query->base + row * query->stride + col;
         const int *seen = sight->seen + sight->first[row];
         const int count = sight->first[row + 1] - sight->first[row];
-        int first, at;
-        for (first = 0; first < count; first += FOLD__LANES) {
+        int first, at, head;
+        for (first = 0; first < count; first += FOLD__LANES, scores += FOLD__LANES) {
             const float *keys[FOLD__LANES];
             const int have = count - first < FOLD__LANES ? count - first : FOLD__LANES,
                       whole = (have + 7) / 8 * 8;
@@ -5796,10 +5837,10 @@ FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int
                 keys[at] = base + seen[first + at] * stride;
             for (; at < whole; at++)
                 keys[at] = keys[have - 1];
-            (whole > 8 ? FOLD__ISA(sixteen_products) : FOLD__ISA(eight_products))(from, keys, width,
-                                                                                  scores + first);
+            for (head = 0; head < heads; head++)
+                (whole > 8 ? FOLD__ISA(sixteen_products) : FOLD__ISA(eight_products))(
+                    from, keys, head * width, (head + 1) * width, scores + (size_t)head * next);
         }
-        scores += (count + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
     }
 }
 #endif
@@ -5985,15 +6026,21 @@ static void FOLD__ISA(weight_grad)(int rows, const fold_rows *input, int inner, 
 static void FOLD__ISA(attention_forward)(const fold__attention_call *call, int first, int last,
                                         float *scratch)
 {
-    for (; first < last; first++)
+    for (; first < last && !call->sight; first++)
         fold__attention_forward(&FOLD__ISA(tiles), call, first, scratch);
+    for (; first < last; first += FOLD__SIGHT_HEADS)
+        fold__sight_forward(&FOLD__ISA(tiles), call, first,
+                            last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
 }
 
 static void FOLD__ISA(attention_backward)(const fold__attention_call *call, int first, int last,
                                          float *scratch)
 {
-    for (; first < last; first++)
+    for (; first < last && !call->sight; first++)
         fold__attention_backward(&FOLD__ISA(tiles), call, first, scratch);
+    for (; first < last; first += FOLD__SIGHT_HEADS)
+        fold__sight_backward(&FOLD__ISA(tiles), call, first,
+                             last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
 }
 
 #define FOLD__RULE_ENTRY(name, states, body) FOLD__ISA(rule_##name),
@@ -13132,20 +13179,27 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
         end[target] = at;
     }
 }
-/* Turns an index round: the rows k in the order of to[k], and where those of each of `count` targets begin.
-   Most are in order already. */
-static void fold__turn_index(const int *to, int rows, int count, int *order, int *start)
+/* Whether an index is in order, as most are; where the rows of each target begin then. */
+static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int row = 0, target = 0;
-    for (; row < rows && to[row] >= target - 1; order[row] = row, row++)
+    for (; row < rows && to[row] >= target - 1; row++)
         while (target <= to[row])
             start[target++] = row;
     while (target <= count && row == rows)
         start[target++] = rows;
-    if (row == rows)
+    return row == rows;
+}
+/* Turns an index round: the rows k in the order of to[k], and where those of each target begin. */
+static void fold__turn_index(const int *to, int rows, int count, int *order, int *start)
+{
+    const int in_order = fold__is_in_order(to, rows, count, start);
+    for (int row = 0; row < rows && in_order; row++)
+        order[row] = row;
+    if (in_order)
         return;
     fold__ends_of_targets(to, rows, count, start);
-    for (row = rows; row-- > 0;) /* filled from their ends, they begin there in the end */
+    for (int row = rows; row-- > 0;) /* filled from their ends, they begin there in the end */
         order[--start[to[row]]] = row;
 }
 static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
@@ -13170,8 +13224,12 @@ static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, i
     if (place == FOLD__NONE)
         return FOLD__NONE;
     int *first = (int *)(void *)fold__at_place(f, place), *seen = first + queries + 1;
-    fold__turn_index(to, pairs, queries, seen, first);
-    for (int pair = 0; pair < pairs; pair++)
+    const int in_order = fold__is_in_order(to, pairs, queries, first);
+    if (in_order && pairs)
+        memcpy(seen, from, (size_t)pairs * sizeof *seen);
+    else
+        fold__turn_index(to, pairs, queries, seen, first);
+    for (int pair = 0; pair < pairs && !in_order; pair++)
         seen[pair] = from[seen[pair]];
     if (!f->training)
         return place;

@@ -602,7 +602,7 @@ static void forward_reference(const fold__kernels *f, const fold__attention_call
     for (int head = 0; head < c->heads; head++)
         for (int i = 0; i < c->queries; i++) {
             const int seen = seen_by(c, i);
-            float norm[2] = { c->sight && c->keys ? -(float)INFINITY : 0.0f, 0.0f };
+            float norm[2] = { c->sight ? -(float)INFINITY : 0.0f, 0.0f };
             if (seen) weights_reference(f, c, head, i, 0, weight, norm);
             if (c->norms.base) memcpy(row_of(&c->norms, i, 2 * head), norm, sizeof norm);
             for (int t = 0; t < c->value_width; t++) {
