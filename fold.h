@@ -337,6 +337,10 @@ typedef struct fold_ctx_desc {
                                Gradients are summed in another order than without, to the same bits in all
                                contexts with it. It pays where samples have much in common and cells are
                                wide, costs some 15 ns a node and splits batches: measure both */
+    int measure;            /* computes nothing: runs plan and take their memory, so that fold_stats.block_bytes
+                               is the size of a block for what was recorded, and can become the size of a
+                               static array. Record the worst case; its values do not matter, and asking for
+                               results tells that there are none. threads needs no parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
                                groups whose working set is about this. 0: FOLD_GROUP_BYTES (1 MiB), or more
@@ -10073,6 +10077,7 @@ struct fold_ctx {
     int training;
     int eager;
     int dedupe;
+    int measures; /* nothing is computed */
     fold_schedule schedule;
     size_t group_bytes; /* of a group at least */
     size_t group_rows;  /* of a group at least, on average of its batches */
@@ -11633,7 +11638,10 @@ static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
     f->schedule = settings->schedule;
     f->group_bytes = settings->group_bytes ? settings->group_bytes : FOLD_GROUP_BYTES;
     f->group_rows = settings->group_bytes ? 0 : FOLD__GROUP_ROWS;
-    f->threads = settings->threads > 1 && settings->parallel_for && !settings->eager ? settings->threads : 1;
+    f->measures = settings->measure;
+    f->threads = settings->threads > 1 && (settings->parallel_for || f->measures) && !settings->eager
+                     ? settings->threads
+                     : 1;
     f->parallel_for = settings->parallel_for;
     f->pool = settings->pool;
     f->clock = settings->clock;
@@ -11666,7 +11674,7 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
         fold__wrong_setting(why, "fold_ctx_desc: schedule is %d, which is none", (int)settings->schedule);
     if (settings->threads < 0)
         fold__wrong_setting(why, "fold_ctx_desc: threads is %d", settings->threads);
-    if (settings->threads > 1 && !settings->parallel_for)
+    if (settings->threads > 1 && !settings->parallel_for && !settings->measure)
         fold__wrong_setting(why, "fold_ctx_desc: threads is %d, but there is no parallel_for to run them",
                             settings->threads);
     if (!memory->block && memory->alloc && !memory->free)
@@ -19248,7 +19256,7 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
 static void fold__eager_compute(fold_ctx *f, uint32_t id)
 {
     float **pointers = fold__eager_scratch(f, id);
-    if (!pointers)
+    if (!pointers || f->measures)
         return;
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
     const int copies = fold__is_random(f, program.op) && !f->training;
@@ -19505,6 +19513,8 @@ static int fold__eager_backward(fold_ctx *f)
     fold__run *run = f->run;
     if (!fold__eager_reserve(f))
         return 0;
+    if (f->measures)
+        return 1;
     const fold__fp saved = fold__fp_enter();
     if (run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
@@ -20837,7 +20847,8 @@ static void fold__end_run(fold_ctx *f)
     run->shown_salt = f->salt;
     run->shown_nodes = f->n_nodes;
     run->shown_edges = f->n_edges;
-    fold__give_outputs(f, run->again);
+    if (!f->measures)
+        fold__give_outputs(f, run->again);
     fold__note_old(f);
 }
 
@@ -20851,6 +20862,8 @@ static void fold__run_planned(fold_ctx *f, uint64_t start)
     run->executions++;
     const int chosen = run->executions < FOLD__TIMED_FIRST || run->executions % FOLD__TIMED_EACH == 0;
     run->timing = f->clock && (run->begun || (f->threads < 2 && chosen));
+    if (f->measures)
+        return;
     if (run->begun) {
         fold__begin_slices(f);
         return;
@@ -20891,9 +20904,9 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     if (run->backward && !fold__reserve_kept_grads(f))
         return f->error.status;
     const uint32_t first = run->recompute ? 0 : f->old_index_refs;
-    if (!f->eager && !fold__index_refs_fit(f, first))
+    if (!f->eager && !f->measures && !fold__index_refs_fit(f, first))
         return f->read_error.status;
-    if (!f->eager)
+    if (!f->eager && !f->measures)
         fold__read_index_refs(f, first);
     run->again = run->recompute;
     if (f->eager ? fold__finish_eager(f) : !fold__reserve_run(f))
@@ -21080,12 +21093,13 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     const char *problem = fold__replay_problem(f);
     if (problem)
         fold__refuse(f, FOLD_BAD_STATE, "%s: %s", who, problem);
-    if (problem || !fold__index_refs_fit(f, 0))
+    if (problem || (!f->measures && !fold__index_refs_fit(f, 0)))
         return f->read_error.status;
     fold__abandon(f);
     fold__open(f, begin);
     f->run->again = 1;
-    fold__read_index_refs(f, 0);
+    if (!f->measures)
+        fold__read_index_refs(f, 0);
     fold__draw_again(f);
     for (uint32_t at = 0; at < f->n_kept_grads && f->run->backward; at++)
         f->kept_grads[at].filled = 0;
@@ -21333,12 +21347,22 @@ static int fold__is_scattered(const fold_ctx *f, const fold__operand *operand)
             f->shapes[operand->shape].size != fold__row_size(f, operand->source));
 }
 
+static int fold__only_measures(fold_ctx *f, const char *who)
+{
+    if (f->measures)
+        fold__refuse(f, FOLD_BAD_STATE, "%s: a measuring context computes nothing (fold_ctx_desc.measure)",
+                     who);
+    return f->measures;
+}
+
 /* Whether values can be read; if not, tells why. */
 static int fold__has_values(fold_ctx *f, fold_node x, fold__operand *operand)
 {
     if (!fold__valuable(f, x, "value", operand))
         return 0;
     const uint32_t kind = f->kind[operand->source] & FOLD__KIND_MASK;
+    if (fold__only_measures(f, "value"))
+        return 0;
     if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !(f->kind[operand->source] & FOLD__DONE)) {
         if (f->run->begun)
             fold__refuse(f, FOLD_BAD_STATE, "value: the begun run is not finished: see fold_run_more");
@@ -21398,7 +21422,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__valuable(f, x, "grad", &operand))
+    if (!fold__valuable(f, x, "grad", &operand) || fold__only_measures(f, "grad"))
         return NULL;
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
         const fold__kept_grad *kept = &f->kept_grads[at];

@@ -116,7 +116,7 @@ static void one_by_one(int lanes, fold_task *task, void *user, void *pool)
 }
 
 enum { ANEW, EAGER, BATCHED, SMALL_GROUPS, BY_DEPTH, KEPT_PLANS, THREADS, WAYS };
-static fold_ctx *context(const net *n, int training, int way)
+static fold_ctx_desc context_desc(int training, int way)
 {
     fold_ctx_desc d = fold_ctx_desc_default();
     d.training = training;
@@ -126,6 +126,11 @@ static fold_ctx *context(const net *n, int training, int way)
     d.plan_cache_bytes = way == KEPT_PLANS ? 1 << 20 : 0;
     d.threads = way == THREADS ? 3 : 0;
     d.parallel_for = one_by_one;
+    return d;
+}
+static fold_ctx *context(const net *n, int training, int way)
+{
+    const fold_ctx_desc d = context_desc(training, way);
     return fold_ctx_new(n->m, &d);
 }
 
@@ -439,6 +444,60 @@ static void slices_refused(void)
     fold_model_free(n.m);
 }
 
+/* -- memory known ahead ---------------------------------------------------------------------- */
+
+/* What a measuring context says is what a context takes that computes; a block of that size is enough, and
+   nothing was computed. */
+static void measured(void)
+{
+    for (int way = EAGER; way < WAYS; way++)
+        for (int training = 0; training < 2; training++) {
+            net n;
+            net_new(&n);
+            world w;
+            frame r;
+            size_t bytes[3] = { 0 };
+            void *memory = NULL;
+            memset(&w, 0, sizeof w);
+            world_at(&w, 0);
+            for (int round = 0; round < 3; round++) { /* measuring, with an allocator, in a block */
+                fold_ctx_desc d = context_desc(training, way);
+                d.measure = round == 0;
+                if (d.measure) d.parallel_for = NULL;
+                if (round == 2) {
+                    memory = malloc(bytes[0] + 64);
+                    d.memory.block = (void *)(((uintptr_t)memory + 63) / 64 * 64);
+                    d.memory.block_size = bytes[0];
+                }
+                fold_ctx *f = fold_ctx_new(n.m, &d);
+                record(f, &n, &w, &r, 1, 0.5f);
+                CHECK_INT(training ? fold_backward(f, r.loss) : fold_run(f, &r.loss, 1), FOLD_OK);
+                CHECK_INT(fold_replay(f), FOLD_OK);
+                if (round == 0) {
+                    int count;
+                    float sum = 0;
+                    CHECK(!fold_value(f, r.loss));
+                    CHECK_TEXT(fold_ctx_message(f), "value: a measuring context computes nothing");
+                    CHECK(!fold_grad(f, r.state[0]));
+                    CHECK_TEXT(fold_ctx_message(f), training ? "grad: a measuring context" : "grad");
+                    const float *grads = fold_model_grads(n.m, &count);
+                    for (int i = 0; i < count; i++) sum += grads[i] * grads[i];
+                    CHECK_NEAR(sum, 0, 0);
+                    CHECK_NEAR(w.memory[0][0], 0, 0);
+                } else {
+                    CHECK(fold_value(f, r.loss) != NULL);
+                }
+                bytes[round] = fold_ctx_stats(f).block_bytes;
+                if (round) CHECK_INT(bytes[round], bytes[0]);
+                fold_ctx_free(f);
+                free(round == 2 ? memory : NULL);
+                memset(w.memory, 0, sizeof w.memory);
+                fold_grads_clear(n.m);
+            }
+            fold_model_free(n.m);
+        }
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -450,6 +509,7 @@ int main(int argc, char **argv)
         { "frame: slices of inference", slices_of_inference },
         { "frame: slices of training", slices_of_training },
         { "frame: slices that are refused", slices_refused },
+        { "frame: memory measured", measured },
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
