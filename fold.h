@@ -337,10 +337,11 @@ typedef struct fold_ctx_desc {
                                Gradients are summed in another order than without, to the same bits in all
                                contexts with it. It pays where samples have much in common and cells are
                                wide, costs some 15 ns a node and splits batches: measure both */
-    int measure;            /* computes nothing: runs plan and take their memory, so that fold_stats.block_bytes
-                               is the size of a block for what was recorded, and can become the size of a
-                               static array. Record the worst case; its values do not matter, and asking for
-                               results tells that there are none. threads needs no parallel_for */
+    int measure;            /* computes nothing: runs plan and take their memory, and then
+                               fold_stats.block_bytes is the size of a block for what was recorded, which can
+                               become that of a static array. Record the worst case; its values do not
+                               matter, and asking for results tells that there are none. threads needs no
+                               parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
                                groups whose working set is about this. 0: FOLD_GROUP_BYTES (1 MiB), or more
