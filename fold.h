@@ -355,6 +355,12 @@ typedef struct fold_ctx_desc {
     void *clock_user;
     size_t trace_bytes;     /* reserved for fold_ctx_print_trace: 32 bytes a batch, forward and backward.
                                Needs a clock, which is called from every thread. 0: none */
+    uint64_t trace_over_ns; /* fold_ctx_print_trace shows the last run that took longer than this, planning
+                               included, whatever ran after it; takes half of trace_bytes. 0: the last run */
+    void (*zone)(int begin, const char *name, int calls, void *user); /* called as planning begins (1) and
+                               ends (0), and each batch, with its op's or cell's name and how many calls it
+                               has; for profilers such as Tracy. From every thread. NULL: none */
+    void *zone_user;
     int threads;            /* groups of samples run on so many threads, or parts of large batches where
                                there is one group alone; results have the same bits. 0, 1: the caller's
                                alone. User ops are called from all of them */
@@ -1351,10 +1357,10 @@ FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *u
    counted. */
 FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user);
 /* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the
-   reset planned, and each batch of it ran, forward and backward, with its calls and group; tid is the
-   thread, in microseconds since the run began. Events beyond fold_ctx_desc.trace_bytes are counted as
-   "dropped" in otherData; without trace_bytes or clock, and of eager contexts, there are none. Takes no
-   memory and moves nothing. FOLD_OK or FOLD_IO. */
+   reset, or the last slow one (fold_ctx_desc.trace_over_ns), planned, and each batch of it ran, forward and
+   backward, with its calls and group; tid is the thread, in microseconds since the run began. Events beyond
+   fold_ctx_desc.trace_bytes are counted as "dropped" in otherData; without trace_bytes or clock, and of eager
+   contexts, there are none. Takes no memory and moves nothing. FOLD_OK or FOLD_IO. */
 FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user);
 /* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK
    or FOLD_IO. */
@@ -10084,7 +10090,11 @@ struct fold_ctx {
     size_t group_rows;  /* of a group at least, on average of its batches */
     uint64_t (*clock)(void *user);
     void *clock_user;
-    size_t trace_events; /* of each thread, at most */
+    size_t trace_events; /* of each thread, at most; and as many again of a slow run that is kept */
+    uint64_t trace_over_ns;
+    uint64_t slow_began, slow_plan_ns; /* of the run that is kept */
+    void (*zone)(int begin, const char *name, int calls, void *user);
+    void *zone_user;
     int threads;
     fold_parallel_for *parallel_for;
     void *pool;
@@ -11647,9 +11657,19 @@ static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
     f->pool = settings->pool;
     f->clock = settings->clock;
     f->clock_user = settings->clock_user;
+    f->trace_over_ns = settings->trace_over_ns;
     f->trace_events = settings->clock && !settings->eager
-                          ? settings->trace_bytes / sizeof(fold__event) / (size_t)f->threads
+                          ? settings->trace_bytes / sizeof(fold__event) / (size_t)f->threads /
+                                (f->trace_over_ns ? 2 : 1)
                           : 0;
+    f->zone = settings->zone;
+    f->zone_user = settings->zone_user;
+}
+
+/* How many events there is room for: those of the run, and of a slow one that is kept. */
+static size_t fold__trace_room(const fold_ctx *f)
+{
+    return f->trace_events * (size_t)f->threads * (f->trace_over_ns ? 2 : 1);
 }
 
 /* Why there cannot be a context as it was asked for, and how large its block would have to be, as far as is
@@ -11709,7 +11729,7 @@ static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fo
         !fold__need(f, FOLD__ARRAY_SHAPES, 2 * FOLD__KEPT_SHAPES, sizeof(fold__shape_entry)) ||
         !fold__reserve_workers(f) || !fold__reserve_plans(f, settings->plan_cache_bytes) ||
         (f->trace_events &&
-         !fold__need(f, FOLD__ARRAY_TRACE, f->trace_events * (size_t)f->threads, sizeof(fold__event)))) {
+         !fold__need(f, FOLD__ARRAY_TRACE, fold__trace_room(f), sizeof(fold__event)))) {
         if (memory.block)
             why->error = f->error;
         why->block_bytes = fold__block_bytes(f);
@@ -14453,6 +14473,7 @@ typedef struct fold__worker {
     uint64_t draw;        /* and the key of a random draw */
     /* what it counts */
     size_t kernel_calls, one_row_calls, events;
+    size_t slow_events; /* of the slow run that is kept */
 } fold__worker;
 
 /* What a plan consists of, beside its arrays. */
@@ -14677,7 +14698,7 @@ static void fold__forget_runs(fold_ctx *f)
     f->run->shown_salt = 0;
     f->run->replayed = 0;
     for (int thread = 0; thread < f->threads; thread++)
-        worker[thread].events = 0;
+        worker[thread].events = worker[thread].slow_events = 0;
     fold__forget_plans(f);
 }
 
@@ -20246,6 +20267,14 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
     return mean_ns + slope * (rows - mean_rows);
 }
 
+/* A count as an int; what is larger than one reads INT_MAX. */
+static int fold__count(size_t count) { return count > INT_MAX ? INT_MAX : (int)count; }
+
+static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worker)
+{
+    return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
+}
+
 /* Runs a batch of a group, or one part of its rows. */
 static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group *group, uint32_t batch,
                             int kind, uint32_t part, uint32_t parts)
@@ -20254,12 +20283,16 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
     fold__enter_batch(f, worker, batch, part, parts);
     if (!worker->batch.count)
         return;
+    if (f->zone)
+        f->zone(1, fold__batch_name(f, worker), fold__count(worker->batch.count), f->zone_user);
     if (kind == FOLD__EVENT_FORWARD)
         fold__forward_batch(f, worker);
     else
         fold__backward_batch(f, worker, group);
     if (f->trace_events)
         fold__note_event(f, worker, group, (uint32_t)kind, start);
+    if (f->zone)
+        f->zone(0, fold__batch_name(f, worker), fold__count(worker->batch.count), f->zone_user);
     if (f->run->timing)
         fold__learn_cost(f, &worker->batch, kind, (double)(fold__now(f) - start));
 }
@@ -20693,9 +20726,6 @@ static void fold__mark_done(fold_ctx *f)
     f->done_version = f->model->version;
 }
 
-/* A count as an int; what is larger than one reads INT_MAX. */
-static int fold__count(size_t count) { return count > INT_MAX ? INT_MAX : (int)count; }
-
 static void fold__note_stats(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -20837,6 +20867,20 @@ static void fold__note_old(fold_ctx *f)
     f->old_output_refs = f->n_output_refs;
 }
 
+/* Keeps the events of a run that took too long. */
+static void fold__keep_slow(fold_ctx *f)
+{
+    const fold__run *run = f->run;
+    if (!f->trace_events || !f->trace_over_ns || f->stats.schedule_ns + f->stats.run_ns <= f->trace_over_ns)
+        return;
+    f->slow_began = run->began;
+    f->slow_plan_ns = f->stats.schedule_ns;
+    memcpy(f->trace + f->trace_events * (size_t)f->threads, f->trace,
+           f->trace_events * (size_t)f->threads * sizeof *f->trace);
+    for (int thread = 0; thread < f->threads; thread++)
+        run->worker[thread].slow_events = run->worker[thread].events;
+}
+
 /* Notes what a run did, when all is computed. */
 static void fold__end_run(fold_ctx *f)
 {
@@ -20844,6 +20888,7 @@ static void fold__end_run(fold_ctx *f)
     if (!f->eager) {
         fold__mark_done(f);
         fold__note_stats(f);
+        fold__keep_slow(f);
     }
     run->shown_salt = f->salt;
     run->shown_nodes = f->n_nodes;
@@ -20900,7 +20945,12 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     run->recompute = backward || run->changed;
     if (backward)
         fold__read_kept_whole(f);
-    if (!fold__node_arrays(f) || !fold__plan_roots(f, roots, n_roots))
+    if (f->zone)
+        f->zone(1, "plan", fold__count(f->n_calls), f->zone_user);
+    const int planned = fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
+    if (f->zone)
+        f->zone(0, "plan", fold__count(f->n_calls), f->zone_user);
+    if (!planned)
         return f->error.status;
     if (run->backward && !fold__reserve_kept_grads(f))
         return f->error.status;
@@ -24044,14 +24094,15 @@ static void fold__put_time(fold__text *text, const char *key, uint64_t ns)
     fold__put(text, ",\"%s\":%.0f.%03u", key, (double)(ns / 1000), (unsigned)(ns % 1000));
 }
 
-static void fold__put_event(fold__text *text, const fold_ctx *f, const fold__event *event, int lane)
+static void fold__put_event(fold__text *text, const fold_ctx *f, const fold__event *event, uint64_t began,
+                            int lane)
 {
     fold__put(text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"cat\":\"%s%s\",\"name\":\"", lane,
               event->kind & FOLD__EVENT_BACKWARD ? "backward" : "forward",
               event->kind & FOLD__EVENT_PROLOGUE ? ",prologue" : "");
     fold__put_signature(text, f, event->sig);
     fold__put(text, "\"");
-    fold__put_time(text, "ts", event->start - f->run->began);
+    fold__put_time(text, "ts", event->start - began);
     fold__put_time(text, "dur", event->end - event->start);
     fold__put(text, ",\"args\":{\"calls\":%lu,\"group\":%lu,\"shapes\":\"", (unsigned long)event->calls,
               (unsigned long)event->group + 1);
@@ -24063,27 +24114,29 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
 {
     if (!f)
         return FOLD_BAD_ARGUMENT;
-    const fold__run *run = f->run;
-    const fold__event *event = f->trace;
+    const fold__worker *worker =
+        (const fold__worker *)(const void *)f->arrays[FOLD__ARRAY_WORKERS].data;
+    const int slow = f->trace_over_ns != 0;
+    const fold__event *event = f->trace + (slow ? f->trace_events * (size_t)f->threads : 0);
     fold__text text;
     size_t dropped = 0;
-    const int ran = f->trace_events && run->shown_salt == f->salt;
+    const int ran = f->trace_events && (slow ? worker->slow_events > 0 : f->run->shown_salt == f->salt);
     fold__text_start(&text, write, user, FOLD__QUOTE_JSON);
     fold__put(&text,
               "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":"
               "\"fold\"}}");
     if (ran) {
         fold__put(&text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":0,\"cat\":\"plan\",\"name\":\"plan\",\"ts\":0");
-        fold__put_time(&text, "dur", f->stats.schedule_ns);
+        fold__put_time(&text, "dur", slow ? f->slow_plan_ns : f->stats.schedule_ns);
         fold__put(&text, "}");
     }
     for (int thread = 0; thread < f->threads && ran; thread++) {
-        const fold__worker *worker =
-            (const fold__worker *)(const void *)f->arrays[FOLD__ARRAY_WORKERS].data + thread;
-        const size_t count = fold__min_size(worker->events, f->trace_events);
+        const size_t events = slow ? worker[thread].slow_events : worker[thread].events;
+        const size_t count = fold__min_size(events, f->trace_events);
         for (size_t at = 0; at < count && !text.stopped; at++)
-            fold__put_event(&text, f, &event[(size_t)thread * f->trace_events + at], thread);
-        dropped += worker->events - count;
+            fold__put_event(&text, f, &event[(size_t)thread * f->trace_events + at],
+                            slow ? f->slow_began : f->run->began, thread);
+        dropped += events - count;
     }
     fold__put(&text, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%lu}}\n",
               (unsigned long)dropped);

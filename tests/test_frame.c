@@ -498,6 +498,74 @@ static void measured(void)
         }
 }
 
+/* -- watching -------------------------------------------------------------------------------- */
+
+typedef struct zones {
+    int depth, deepest, begun, plans, slow_calls;
+} zones;
+static void note_zone(int begin, const char *name, int calls, void *user)
+{
+    zones *z = (zones *)user;
+    z->depth += begin ? 1 : -1;
+    if (z->depth > z->deepest) z->deepest = z->depth;
+    if (!begin) return;
+    z->begun++;
+    z->plans += !strcmp(name, "plan");
+    if (!strcmp(name, "slow")) z->slow_calls += calls;
+}
+static int to_text(const void *bytes, size_t count, void *user)
+{
+    char *text = (char *)user;
+    memcpy(text + strlen(text), bytes, count);
+    return 0;
+}
+static int occurrences(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) count++;
+    return count;
+}
+
+/* Zones begin and end around planning and every batch; the trace is that of the slow run. */
+static void watched(void)
+{
+    static char text[1 << 16];
+    slow_net n;
+    slow_new(&n);
+    zones z = { 0, 0, 0, 0, 0 };
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.clock = clock_of_work;
+    d.trace_bytes = 1 << 16;
+    d.trace_over_ns = 5000;
+    d.zone = note_zone;
+    d.zone_user = &z;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    for (int run = 0; run < 3; run++) {
+        fold_node ends[CHAINS];
+        fold_ctx_reset(f);
+        const fold_node loss = chains(f, &n, ends), *root = run == 1 ? &loss : &ends[0]; /* the second is slow */
+        if (run != 1) {
+            fold_ctx_reset(f);
+            ends[0] = fold_lookup(f, n.words, 1);
+            ends[0] = fold_op_apply(f, n.slow, ends, 1, NULL, 0);
+        }
+        z.begun = z.plans = z.slow_calls = 0;
+        CHECK_INT(fold_run(f, root, 1), FOLD_OK);
+        const fold_stats stats = fold_ctx_stats(f);
+        CHECK_INT(z.depth, 0);
+        CHECK_INT(z.deepest, 1);
+        CHECK_INT(z.plans, 1);
+        CHECK_INT(z.begun, 1 + stats.batches + stats.prologues);
+        CHECK_INT(z.slow_calls, run == 1 ? CHAINS * 3 : 1);
+        memset(text, 0, sizeof text);
+        CHECK_INT(fold_ctx_print_trace(f, to_text, text), FOLD_OK);
+        CHECK(run ? occurrences(text, "\"name\":\"slow\"") == 5 : !strstr(text, "slow"));
+        CHECK_TEXT(text, "\"dropped\":0}");
+    }
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -510,6 +578,7 @@ int main(int argc, char **argv)
         { "frame: slices of training", slices_of_training },
         { "frame: slices that are refused", slices_refused },
         { "frame: memory measured", measured },
+        { "frame: watched", watched },
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
