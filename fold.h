@@ -2397,6 +2397,14 @@ typedef struct fold__kernels {
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__gather *at);
+    /* By index: to[r] = from[index[r]], and to[index[r]] += from[r], row by row. */
+    void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
+    void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
+    /* Of `count` rows from the first-th on: their largest values, of which a later one wins only when it is
+       larger; and what of `from` goes to the first of each row that has the largest, zeros to the others. */
+    void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
+    void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
+                          ptrdiff_t first, int count, size_t width);
     /* Heads first..last-1, with attention_floats of scratch. Threads that share a call out by heads
        write nothing in common. */
     size_t (*attention_floats)(const fold__attention_call *call, int backward);
@@ -5683,6 +5691,67 @@ FOLD__TARGET static void FOLD__ISA(scale_rows)(const float *from, const float *f
     }
 }
 
+/* Every vector of a row: body, with `at` its first column, `have` of its floats there, and their mask. */
+#define FOLD__EACH_VECTOR(body)                                               \
+    for (at = 0; at < width; at += FOLD__W) {                                 \
+        const int have = width - at < FOLD__W ? (int)(width - at) : FOLD__W;  \
+        const FOLD__MASK tail = FOLD__TAIL(have);                             \
+        body                                                                  \
+    }
+FOLD__TARGET static void FOLD__ISA(take_rows)(const int *index, int rows, const fold_rows *from,
+                                              const fold_rows *to, size_t width)
+{
+    int row;
+    size_t at;
+    for (row = 0; row < rows; row++) {
+        const float *taken = fold__at(from, index[row]);
+        float *put = fold__at(to, row);
+        FOLD__EACH_VECTOR(FOLD__VSTORE_M(put + at, FOLD__VLOAD_M(taken + at, tail), tail, have);)
+    }
+}
+FOLD__TARGET static void FOLD__ISA(add_rows)(const int *index, int rows, const fold_rows *from,
+                                             const fold_rows *to, size_t width)
+{
+    FOLD__NO_CONTRACT
+    int row;
+    size_t at;
+    for (row = 0; row < rows; row++) {
+        const float *part = fold__at(from, row);
+        float *sum = fold__at(to, index[row]);
+        FOLD__EACH_VECTOR(
+            const FOLD__V before = FOLD__VLOAD_M(sum + at, tail);
+            FOLD__VSTORE_M(sum + at, FOLD__VADD(before, FOLD__VLOAD_M(part + at, tail)), tail, have);)
+    }
+}
+FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first,
+                                                 int count, size_t width)
+{
+    int row;
+    size_t at;
+    FOLD__EACH_VECTOR(
+        FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
+        for (row = 1; row < count; row++)
+            most = FOLD__VMAX(FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail), most);
+        FOLD__VSTORE_M(largest + at, most, tail, have);)
+}
+FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float *largest,
+                                                  const fold_rows *rows, const fold_rows *to,
+                                                  ptrdiff_t first, int count, size_t width)
+{
+    const FOLD__V zero = FOLD__VZERO();
+    int row;
+    size_t at;
+    FOLD__EACH_VECTOR(
+        FOLD__V rest = FOLD__VLOAD_M(from + at, tail);
+        const FOLD__V most = FOLD__VLOAD_M(largest + at, tail);
+        for (row = 0; row < count; row++) {
+            const FOLD__M found = FOLD__VEQ(FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail), most);
+            FOLD__VSTORE_M(fold__at(to, first + row) + at, FOLD__VSEL(found, rest, zero), tail, have);
+            rest = FOLD__VSEL(found, zero, rest);
+        })
+}
+#undef FOLD__EACH_VECTOR
+
 /* ---- rows by index ---- */
 
 #define FOLD__GATHER_FROM(with, column) \
@@ -6074,6 +6143,10 @@ static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
                                                 FOLD__DOTS,
                                                 FOLD__ISA(scale_rows),
                                                 FOLD__ISA(gather),
+                                                FOLD__ISA(take_rows),
+                                                FOLD__ISA(add_rows),
+                                                FOLD__ISA(largest_rows),
+                                                FOLD__ISA(first_largest),
                                                 fold__attention_floats,
                                                 fold__attention_append,
                                                 FOLD__ISA(attention_forward),
@@ -6114,6 +6187,10 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__DOTS,
                                                 FOLD__ISA(scale_rows),
                                                 FOLD__ISA(gather),
+                                                FOLD__ISA(take_rows),
+                                                FOLD__ISA(add_rows),
+                                                FOLD__ISA(largest_rows),
+                                                FOLD__ISA(first_largest),
                                                 fold__attention_floats,
                                                 fold__attention_append,
                                                 FOLD__ISA(attention_forward),
@@ -7616,32 +7693,20 @@ static void fold__mean_n_forward(const fold_op_call *call) { fold__list_total(ca
 static void fold__mean_n_backward(const fold_op_call *call) { fold__list_total_grad(call, 1); }
 static void fold__max_n_forward(const fold_op_call *call)
 {
-    const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
-        float *out = fold__row(&call->out[0], row);
-        for (int element = call->list[row]; element < call->list[row + 1]; element++) {
-            if (element == call->list[row])
-                fold__map_row(call, FOLD__MAP_copy, out, fold__row(&call->in[0], element), NULL, NULL, 0,
-                              count);
-            else
-                fold__map_row(call, FOLD__MAP_max, out, fold__row(&call->in[0], element), out, NULL, 0,
-                              count); /* a later one wins only when larger */
-        }
+        const int first = call->list[row], elements = call->list[row + 1] - first;
+        if (elements)
+            fold__engine_of(call)->kernels->largest_rows(fold__row(&call->out[0], row), &call->in[0], first,
+                                                         elements, (size_t)fold__out_size(call));
     }
 }
 static void fold__max_n_backward(const fold_op_call *call)
 {
-    const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < call->rows; row++) {
-        const float *out = fold__row(&call->out[0], row), *dout = fold__row(&call->dout[0], row);
-        for (size_t column = 0; column < count; column++) {
-            int found = 0;
-            for (int element = call->list[row]; element < call->list[row + 1]; element++) {
-                const int here = !found && fold__row(&call->in[0], element)[column] == out[column];
-                fold__row(&call->din[0], element)[column] = here ? dout[column] : 0;
-                found |= here;
-            }
-        }
+        const int first = call->list[row], elements = call->list[row + 1] - first;
+        fold__engine_of(call)->kernels->first_largest(
+            fold__row(&call->dout[0], row), fold__row(&call->out[0], row), &call->in[0], &call->din[0], first,
+            elements, (size_t)fold__out_size(call));
     }
 }
 /* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
@@ -8685,10 +8750,9 @@ static void fold__mean_pool_backward(const fold_op_call *call)
 /* Rows by index. */
 static void fold__list_take_forward(const fold_op_call *call)
 {
-    const int *index = fold__engine_of(call)->index;
-    const size_t count = (size_t)fold__out_size(call);
-    for (int row = 0; row < call->rows; row++)
-        memcpy(fold__row(&call->out[0], row), fold__row(&call->in[0], index[row]), count * sizeof(float));
+    const fold__engine *engine = fold__engine_of(call);
+    engine->kernels->take_rows(engine->index, call->rows, &call->in[0], &call->out[0],
+                               (size_t)fold__out_size(call));
 }
 /* A contribution of few rows has each sum where its row is taken first; behind the index lies where. */
 static void fold__list_take_backward(const fold_op_call *call)
@@ -8699,10 +8763,7 @@ static void fold__list_take_backward(const fold_op_call *call)
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < sums; row++)
         memset(fold__row(&call->din[0], row), 0, count * sizeof(float));
-    for (int row = 0; row < call->rows; row++) {
-        float *sum = fold__row(&call->din[0], to[row]);
-        fold__map_row(call, FOLD__MAP_add, sum, sum, fold__row(&call->dout[0], row), NULL, 0, count);
-    }
+    engine->kernels->add_rows(to, call->rows, &call->dout[0], &call->din[0], count);
 }
 
 /* Which rows an attention's row sees: its second attribute. */
@@ -13208,7 +13269,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
         end[target] = at;
     }
 }
-/* Whether an index is in order, as most are; where the rows of each target begin then. */
+/* Whether an index is in order, as most are; if so, where the rows of each target begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int row = 0, target = 0;
@@ -13222,22 +13283,21 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 /* Turns an index round: the rows k in the order of to[k], and where those of each target begin. */
 static void fold__turn_index(const int *to, int rows, int count, int *order, int *start)
 {
-    const int in_order = fold__is_in_order(to, rows, count, start);
-    for (int row = 0; row < rows && in_order; row++)
-        order[row] = row;
-    if (in_order)
-        return;
     fold__ends_of_targets(to, rows, count, start);
     for (int row = rows; row-- > 0;) /* filled from their ends, they begin there in the end */
         order[--start[to[row]]] = row;
 }
+/* Places that, as fold__run_segments takes it: whether rows are in order, where those of each target begin,
+   and their order. */
 static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
 {
-    const uint32_t place = fold__place_data(f, (size_t)rows + (size_t)count + 1);
+    const uint32_t place = fold__place_data(f, (size_t)rows + (size_t)count + 2);
     if (place == FOLD__NONE)
         return FOLD__NONE;
-    int *order = (int *)(void *)fold__at_place(f, place);
-    fold__turn_index(to, rows, count, order, order + rows);
+    int *in_order = (int *)(void *)fold__at_place(f, place), *start = in_order + 1;
+    *in_order = fold__is_in_order(to, rows, count, start);
+    if (!*in_order)
+        fold__turn_index(to, rows, count, start + count + 1, start);
     return place;
 }
 
@@ -17862,25 +17922,25 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* An op over any number of rows, for each row of what it gives over those that an index tells: their order,
-   and behind it where those of each row begin. */
+/* An op over any number of rows, for each row of what it gives over those that an index tells
+   (fold__place_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
-    const int count = call->lengths[0];
-    for (int operand = 0; operand < call->n_in; operand++) {
+    const int count = call->lengths[0], *start = engine->index + 1, *order = start + call->rows + 1;
+    for (int operand = 0; operand < call->n_in && !engine->index[0]; operand++) {
         fold_rows *both[2] = { &worker->op_in[operand], &worker->op_din[operand] };
         for (int which = 0; which <= backward; which++) {
             if (fold__absent(both[which]))
                 continue;
             float **rows = (float **)fold__scratch_array(worker, (size_t)count, sizeof *rows);
             for (int row = 0; row < count; row++)
-                rows[row] = fold__row(both[which], engine->index[row]);
+                rows[row] = fold__row(both[which], order[row]);
             both[which]->base = NULL;
             both[which]->rows = rows;
         }
     }
-    call->list = engine->index + count;
+    call->list = start;
     run(call);
     for (int row = 0; row < call->rows && !backward; row++) /* of no rows zeros, the largest too */
         if (call->list[row] == call->list[row + 1])
