@@ -1,6 +1,6 @@
 /* bench: how fast fold.h runs a workload, as a table or as one JSON object a line.
 
-     cc -O2 -o bench/bench bench/bench.c -lm -lpthread
+     cc -O2 -o bench/bench bench/bench.c bench/policy.c -lm -lpthread
      bench/bench --workload treelstm-sick --mode train --batch 256 --seconds 2 --json
 
    Data is generated before the clock starts, and every batch of the rotation has other structures. The time of
@@ -42,6 +42,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
                100 * r.flop / whole / peak, r.stage[RECORD] * per_unit, r.stage[SCHEDULE] * per_unit, r.stage[RUN] * per_unit,
                r.stage[OPTIMISE] * per_unit, batches, (double)arena * 1e-6);
         if (other) printf("  %.3f x %s", m->ratio, other);
+        if (a->traced > 0) printf("  %.1f %% %s", 100 * a->share / a->traced, a->share_of);
         putchar('\n');
         return;
     }
@@ -62,6 +63,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
     printf(",\"input\":%d,\"hidden\":%d,\"softmax\":%s,\"cells\":%s,\"batches_timed\":%.0f", b->s.input, b->s.hidden, b->s.softmax ? "true" : "false",
            b->s.cells ? "true" : "false", a->timed);
     if (other) printf(",\"compare\":\"%s\",\"ratio\":%.4f", other, m->ratio);
+    if (a->traced > 0) printf(",\"share_of\":\"%s\",\"share\":%.4f", a->share_of, a->share / a->traced);
     if (a->schedule == MANUAL && b->training) printf(",\"gradient_error\":%.3g", a->error);
     printf(",\"checksum\":\"%016llx\"}\n", (unsigned long long)a->checksum);
 }
@@ -92,6 +94,8 @@ static sizes sizes_of(const workload *w, const sizes *given)
     s.cells = chosen(given->cells, s.cells);
     if (s.batch < 1 || s.input < 1 || s.hidden < 1 || s.words < 1 || s.min < 1 || s.max < s.min || s.max > MAX_NODES)
         die("sizes out of range for ", w->name);
+    if (w->record == policy_record && (s.input != POLICY_IN || s.hidden != POLICY_HIDDEN || s.classes != POLICY_OUT))
+        die("by hand the policy has fixed sizes", "");
     return s;
 }
 
@@ -117,13 +121,15 @@ static const char usage[] =
     "usage: bench [options]\n"
     "Without --workload all workloads run, in both modes.\n"
     "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, lattice, bilstm-tagger,\n"
-    "                        attention, frame, graph, gemm, attention-kernels\n"
+    "                        attention, frame, graph, transformer, policy, gemm, attention-kernels\n"
     "  --mode infer|train    --batch N    --threads N    --seconds S (default 1; of timing, for each line)\n"
     "  --schedule ratio|depth|agenda|eager|manual    --compare NAME: a second schedule, alternating batch by batch;\n"
-    "                        manual: treelstm-*, chain and frame (infer) only, batched by hand\n"
+    "                        manual: treelstm-*, chain, frame (infer) and policy only, by hand\n"
     "                        the first line's ratio is the median of the second's time to the first's\n"
     "  --isa avx512|avx2|portable    --dedupe on|off    --plan-cache on|off    --group-bytes N\n"
     "  --replay on|off       on: the same recording again by fold_replay\n"
+    "  --sorted on|off       transformer only; on: batches of sentences in order of length\n"
+    "  --share NAME          prints what part of the traced time the batches of ops whose names begin so take\n"
     "  --json                one object a line\n"
     "  --seed N    --input N    --hidden N    --words N    --classes N\n"
     "  --nodes-min N --nodes-max N, --leaves-min N --leaves-max N, --length-min N --length-max N: of a sample\n"
@@ -166,7 +172,7 @@ static int *number_of(options *o, const char *name)
 
 static options parse(int argc, char **argv)
 {
-    options o = { NULL, NULL, NULL, RATIO, -1, 0, 0, 0, 0, 1, 1, 0, 1, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
+    options o = { NULL, NULL, NULL, NULL, RATIO, -1, 0, 0, 0, 0, 0, 1, 1, 0, 1, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
@@ -187,6 +193,8 @@ static options parse(int argc, char **argv)
         else if (!strcmp(name, "--dedupe")) o.dedupe = on_off(name, value);
         else if (!strcmp(name, "--plan-cache")) o.plan_cache = on_off(name, value);
         else if (!strcmp(name, "--replay")) o.replay = on_off(name, value);
+        else if (!strcmp(name, "--sorted")) o.sorted = on_off(name, value);
+        else if (!strcmp(name, "--share")) o.share = value;
         else { fprintf(stderr, "bench: no option %s\n", name); exit(1); }
     }
     if (o.mode && strcmp(o.mode, "infer") && strcmp(o.mode, "train")) die("no such mode: ", o.mode);
@@ -195,22 +203,24 @@ static options parse(int argc, char **argv)
     return o;
 }
 
-/* What is written by hand: of a frame, forward alone. */
+/* What is written by hand: of a frame and a policy, forward alone. */
 static int is_by_hand(const char *name, int training)
 {
-    return !strncmp(name, "treelstm", 8) || !strcmp(name, "chain") || (!strcmp(name, "frame") && !training);
+    return !strncmp(name, "treelstm", 8) || !strcmp(name, "chain") || (!strcmp(name, "frame") && !training) || !strcmp(name, "policy");
 }
 
 int main(int argc, char **argv)
 {
     const options o = parse(argc, argv);
     int found = 0;
+    policy_of_agents = policy_by_hand;
     for (int i = 0; i < N_WORKLOADS; i++) {
         const workload *w = &workloads[i];
         if (o.workload && strcmp(o.workload, w->name)) continue;
         /* lstm-lm has two rows: asked for by name alone, the first is meant */
         if (i && !strcmp(w->name, w[-1].name) && (o.s.softmax > 0 || (o.workload && o.s.softmax < 0))) continue;
         if (w->s.softmax && !o.s.softmax) continue;
+        if (o.sorted && strcmp(w->name, "transformer")) continue;
         for (int training = 0; training < 2; training++) {
             if (o.mode && training != !strcmp(o.mode, "train")) continue;
             if (training && w->opt == OPT_NONE) continue;

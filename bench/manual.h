@@ -1,10 +1,14 @@
 /* manual.h - what an expert would write without a batching library: the tree-LSTMs and the chain, batched level by
    level by hand on the same kernels, and a frame of agents, all at once and forward only. Nodes lie in the order of their levels; the projections of all inputs are one
-   product up front, weight gradients one at the end; children are read in place through row pointers. */
+   product up front, weight gradients one at the end; children are read in place through row pointers. A policy is plain C instead,
+   as a program without any library would have it: policy.c. */
 
 enum { MANUAL_CHUNK = 64, MAX_LEVELS = MAX_NODES }; /* samples at a time: their rows stay near the cache */
 
-typedef enum manual_kind { CHILD_SUM, BINARY, CHAIN, FRAME } manual_kind;
+typedef enum manual_kind { CHILD_SUM, BINARY, CHAIN, FRAME, POLICY } manual_kind;
+
+/* Set by programs that have the workload policy: policy_by_hand. */
+static policy_function *policy_of_agents;
 
 /* One chunk of samples. Rows are nodes by level; those of row r lead to its children by edges edge[r] .. edge[r + 1). */
 typedef struct manual {
@@ -19,6 +23,7 @@ typedef struct manual {
     float *g, *s, *hs, *cs, *tc, *dh, *dc, *xf, *ef, *y, *dy; /* gates, child sums, h, c, tanh c, their gradients, forget gates
                                                                  of rows' inputs and of edges, logits and their gradients */
     float **x, **a, **b;               /* row pointers: of inputs, and for the call at hand */
+    policy_weights policy;
     float *scratch, *t, *pairs;        /* t: two rows; pairs: features, hidden layer and their gradients */
 } manual;
 
@@ -492,6 +497,25 @@ static void manual_frame(manual *u, const recording *r, const sample *x, uint64_
     if (hash) *hash = hash_floats(hash_floats(*hash, u->y, (size_t)(agents * s->classes)), u->hs, (size_t)(agents * h));
 }
 
+/* ---- a policy ----------------------------------------------------------------------------- */
+
+static void policy_open(policy_weights *w, const fold_model *m)
+{
+    static const char *const names[POLICY_WEIGHTS] = { "first.W", "first.b", "second.W", "second.b", "state.W",
+                                                       "state.b", "state.U", "state.c",  "head.W",   "head.b" };
+    for (int i = 0; i < POLICY_WEIGHTS; i++) {
+        w->of[i] = fold_param_value(m, fold_param_find(m, names[i]));
+        if (!w->of[i]) die("policy: no weights ", names[i]);
+    }
+}
+static void manual_policy(manual *u, const recording *r, uint64_t *hash)
+{
+    const int agents = r->n_samples;
+    float *const memory = r->values + agents * u->in;
+    policy_of_agents(&u->policy, agents, r->values, memory, memory + agents * u->h, u->y);
+    if (hash) *hash = hash_floats(*hash, u->y, (size_t)(agents * u->n->s.classes));
+}
+
 /* ---- the whole ---------------------------------------------------------------------------- */
 
 static void manual_open(manual *u, const net *n, const char *name, fold_model *m)
@@ -502,7 +526,8 @@ static void manual_open(manual *u, const net *n, const char *name, fold_model *m
     u->n = n;
     u->in = n->s.input;
     u->h = n->s.hidden;
-    u->kind = !strcmp(name, "treelstm-sick") ? CHILD_SUM : !strcmp(name, "chain") ? CHAIN : !strcmp(name, "frame") ? FRAME : BINARY;
+    u->kind = !strcmp(name, "treelstm-sick") ? CHILD_SUM : !strcmp(name, "chain") ? CHAIN : !strcmp(name, "frame") ? FRAME :
+              !strcmp(name, "policy") ? POLICY : BINARY;
     if (n->s.classes > 8) die("by hand at most 8 classes", "");
     u->gates = u->kind == FRAME ? 6 : u->kind == BINARY ? 5 : u->kind == CHAIN ? 4 : 3;
     u->o = u->kind == CHAIN ? 2 : 1;
@@ -519,6 +544,7 @@ static void manual_open(manual *u, const net *n, const char *name, fold_model *m
         u->U = fold_param_find(m, "state.U");
         u->c = fold_param_find(m, "state.c");
     }
+    if (u->kind == POLICY) policy_open(&u->policy, m);
     const int k = u->in + 2 * u->h, wide = (u->gates + 1) * u->h + HEAD;
     const size_t a = fold__scratch_floats(u->k, k, wide), b = fold__scratch_floats(u->k, wide, k);
     u->scratch = (float *)take(NULL, a > b ? a : b, sizeof(float));
@@ -543,10 +569,11 @@ static size_t manual_bytes(const manual *u)
 /* One batch; seconds of finding the levels, and of the rest. Losses are means over the batch's samples. */
 static void manual_batch(manual *u, const recording *r, int training, double *t_levels, double *t_run, uint64_t *hash)
 {
-    if (u->kind == FRAME) {
+    if (u->kind == FRAME || u->kind == POLICY) {
         const double start = now_seconds();
-        manual_reserve(u, u->n->s.words);
-        for (int i = 0; i < r->n_samples; i++) manual_frame(u, r, &r->samples[i], hash);
+        manual_reserve(u, u->kind == FRAME ? u->n->s.words : r->n_samples);
+        if (u->kind == POLICY) manual_policy(u, r, hash);
+        else for (int i = 0; i < r->n_samples; i++) manual_frame(u, r, &r->samples[i], hash);
         *t_run += now_seconds() - start;
         return;
     }

@@ -7,9 +7,9 @@ enum { MAX_REPEATS = 64, MIN_ROTATION = 8, MAX_ROTATION = 64, ROTATION_SAMPLES =
 
 /* -1 in sizes: the workload's own. compare: -1 none, else the schedule to alternate with. */
 typedef struct options {
-    const char *workload, *mode, *isa;
+    const char *workload, *mode, *isa, *share;
     schedule schedule;
-    int compare, json, dedupe, plan_cache, replay, threads, seed;
+    int compare, json, dedupe, plan_cache, replay, sorted, threads, seed;
     size_t group_bytes;
     double seconds;
     sizes s;
@@ -25,6 +25,7 @@ static uint64_t hash_floats(uint64_t h, const float *x, size_t n)
     return h;
 }
 
+#include "policy.h"
 #include "manual.h"
 
 /* ---- one side of a measurement ------------------------------------------------------------ */
@@ -44,6 +45,8 @@ typedef struct side {
     uint64_t checksum;
     int recorded;    /* what is to be replayed */
     double error;    /* of gradients written by hand */
+    const char *share_of;
+    double traced, share; /* microseconds of timed runs by their traces, and those of batches that options.share names */
     manual by_hand;
 } side;
 
@@ -69,6 +72,7 @@ static void open_side(side *a, const bench *b, schedule how)
     fold_ctx_desc ctx = fold_ctx_desc_default();
     memset(a, 0, sizeof *a);
     a->schedule = how;
+    a->share_of = b->o->share;
     model.seed = (uint64_t)b->o->seed;
     model.isa = b->o->isa;
     model.inference = !b->training;
@@ -86,6 +90,7 @@ static void open_side(side *a, const bench *b, schedule how)
     ctx.group_bytes = b->o->group_bytes;
     ctx.plan_cache_bytes = b->o->plan_cache ? (size_t)64 << 20 : 0;
     ctx.clock = clock_ns;
+    ctx.trace_bytes = b->o->share ? (size_t)1 << 20 : 0;
     if (b->o->threads > 1) {
         a->pool = fold_pool_new(b->o->threads);
         if (!a->pool) die("no threads to be had", "");
@@ -124,6 +129,25 @@ static uint64_t hash_roots(const side *a, uint64_t h)
         h = hash_floats(h, v, n);
     }
     return h;
+}
+
+/* Adds the events of a part of a trace, which has one a line. */
+static int add_share(const void *bytes, size_t size, void *user)
+{
+    side *a = (side *)user;
+    static char line[4096];
+    static size_t length;
+    for (size_t i = 0; i < size; i++) {
+        const char c = ((const char *)bytes)[i];
+        if (c != '\n' && length + 1 < sizeof line) { line[length++] = c; continue; }
+        line[length] = 0;
+        const char *time = strstr(line, "\"dur\":"), *name = strstr(line, "\"name\":\"");
+        const double microseconds = time ? atof(time + 6) : 0;
+        a->traced += microseconds;
+        if (name && !strncmp(name + 8, a->share_of, strlen(a->share_of))) a->share += microseconds;
+        length = 0;
+    }
+    return 0;
 }
 
 /* Runs the last recording again; adds its time to t. */
@@ -196,6 +220,7 @@ static double run_batch(side *a, const bench *b, int which, int timed, uint64_t 
     t[WHOLE] = t[RECORD] + t[SCHEDULE] + t[RUN] + t[OPTIMISE];
     times *of = &a->of[which];
     if (timed) {
+        if (a->share_of) fold_ctx_print_trace(a->ctx, add_share, a);
         for (int k = 0; k < N_STAGES; k++) of->stage[k][of->n % MAX_REPEATS] = t[k];
         of->n++;
         a->timed++;
@@ -219,6 +244,42 @@ static double median(const double *x, int n)
 
 /* ---- data --------------------------------------------------------------------------------- */
 
+static void forget(bench *b)
+{
+    for (int i = 0; i < b->rotation; i++) { free(b->data[i].items); free(b->data[i].samples); free(b->data[i].values); free(b->data[i].index); }
+    free(b->data);
+}
+static int compare_lengths(const void *a, const void *b)
+{
+    const sample *x = *(const sample *const *)a, *y = *(const sample *const *)b;
+    return x->count != y->count ? x->count - y->count : x->target[0] > y->target[0] ? 1 : -1;
+}
+/* Deals the sentences of a transformer to its batches in order of length. target: where a sentence was, and then no more. */
+static void sort_by_length(bench *b)
+{
+    const int batch = b->s.batch, n = b->rotation * batch;
+    sample **order = (sample **)take(NULL, (size_t)n, sizeof *order);
+    recording *sorted = (recording *)take(NULL, (size_t)b->rotation, sizeof *sorted);
+    for (int i = 0; i < n; i++) {
+        order[i] = &b->data[i / batch].samples[i % batch];
+        order[i]->target[0] = (float)i;
+    }
+    qsort(order, (size_t)n, sizeof *order, compare_lengths);
+    memset(sorted, 0, (size_t)b->rotation * sizeof *sorted);
+    for (int i = 0; i < n; i++) {
+        recording *r = &sorted[i / batch];
+        if (i % batch == 0) r->samples = (sample *)take(NULL, (size_t)batch, sizeof *r->samples);
+        sample *x = &r->samples[r->n_samples++];
+        const int *words = b->data[(int)order[i]->target[0] / batch].index + order[i]->first;
+        *x = *order[i];
+        x->first = r->n_index;
+        for (int k = 0; k < x->count; k++) push_index(r, words[k]);
+    }
+    for (int i = 0; i < b->rotation; i++) transformer_work(&sorted[i], &b->s);
+    forget(b);
+    b->data = sorted;
+    free(order);
+}
 static void generate(bench *b)
 {
     uint64_t random = (uint64_t)b->o->seed;
@@ -235,12 +296,9 @@ static void generate(bench *b)
         memset(r->samples, 0, (size_t)b->s.batch * sizeof *r->samples);
         b->w->generate(r, &b->s, &random);
     }
+    if (b->o->sorted) sort_by_length(b);
 }
-static void forget(bench *b)
-{
-    for (int i = 0; i < b->rotation; i++) { free(b->data[i].items); free(b->data[i].samples); free(b->data[i].values); free(b->data[i].index); }
-    free(b->data);
-}
+
 
 /* ---- measuring ---------------------------------------------------------------------------- */
 
@@ -285,14 +343,15 @@ static double manual_error(side *a, const bench *b)
     return error / largest;
 }
 
-/* How far the values of a frame written by hand are from the library's. */
-static double frame_error(side *a, const bench *b)
+/* How far the values of a frame or a policy written by hand are from the library's. */
+static double values_error(side *a, const bench *b)
 {
-    double error = 0;
-    run_samples(a, b, &b->data[0], 0, 1, (double[N_STAGES]){ 0 }, NULL);
-    manual_frame(&a->by_hand, &b->data[0], &b->data[0].samples[0], NULL);
-    const float *y = fold_value(a->ctx, a->out.node[0]);
-    for (int i = 0; i < b->s.words * b->s.classes; i++) error = fmax(error, fabs((double)y[i] - (double)a->by_hand.y[i]));
+    const int n = b->s.words * b->s.classes, nodes = a->by_hand.kind == POLICY ? b->s.batch : 1;
+    double error = 0, t = 0;
+    run_samples(a, b, &b->data[0], 0, nodes, (double[N_STAGES]){ 0 }, NULL);
+    manual_batch(&a->by_hand, &b->data[0], 0, &t, &t, NULL);
+    for (int i = 0; i < nodes * n; i++)
+        error = fmax(error, fabs((double)fold_value(a->ctx, a->out.node[i / n])[i % n] - (double)a->by_hand.y[i]));
     return error;
 }
 
@@ -315,13 +374,13 @@ static measured measure(side *sides, int n_sides, const bench *b)
             sides[k].error = error;
         }
         run_batch(&sides[k], b, 0, 0, &sides[k].checksum);
-        if (sides[k].schedule == MANUAL && sides[k].by_hand.kind == FRAME && !(frame_error(&sides[k], b) < 1e-4))
+        if (sides[k].schedule == MANUAL && sides[k].by_hand.kind >= FRAME && !(values_error(&sides[k], b) < 1e-4))
             die("values written by hand are not the library's", "");
     }
     double start = now_seconds();
     for (int i = 0; i < b->rotation && (i < 2 || now_seconds() - start < b->o->seconds); i++)
         for (int k = 0; k < n_sides; k++) run_batch(&sides[k], b, i, 0, NULL);
-    for (int k = 0; k < n_sides; k++) sides[k].nodes = sides[k].run_nodes = sides[k].batches = sides[k].lower_bound = 0;
+    for (int k = 0; k < n_sides; k++) sides[k].traced = sides[k].share = sides[k].nodes = sides[k].run_nodes = sides[k].batches = sides[k].lower_bound = 0;
     const char *isa = fold_model_isa(sides[0].model);
     x.peak_before = fma_peak(isa);
     start = now_seconds();

@@ -20,7 +20,7 @@ typedef struct recording {
     item *items; int n_items, cap_items;
     sample *samples; int n_samples;
     float *values;               /* mnist-mlp: images; of others what their rows say */
-    int *index; int n_index, cap_index; /* where a sample's edges come from and go to, and labels */
+    int *index; int n_index, cap_index; /* words, where a sample's edges come from and go to, labels */
     double units, flop_infer, flop_train;
 } recording;
 
@@ -35,6 +35,8 @@ typedef struct net {
     fold_param W, b, W_f, b_f, leaf_W, leaf_b, lstm_W[4], lstm_b[4]; /* of the layers above, found by name */
     fold_dense head, classes, dense[4];
     fold_mlp mlp, rounds[4];
+    fold_transformer block[2];
+    fold_cell policy;
 } net;
 
 /* What recording one batch hands back: losses in training, else outputs. */
@@ -667,6 +669,107 @@ static void graph_record(fold_ctx *f, const net *n, const recording *r, const sa
     push(out, training ? fold_softmax_xent(f, y, x->root[0]) : y);
 }
 
+/* ---- transformer -------------------------------------------------------------------------- */
+
+enum { TRANSFORMER_BLOCKS = 2, TRANSFORMER_HEADS = 4 };
+
+/* What a batch of sentences takes: of a token six products of width x width, two of them four times as large, and attention. */
+static void transformer_work(recording *r, const sizes *s)
+{
+    const double d = s->hidden;
+    r->units = r->flop_infer = 0;
+    for (int i = 0; i < r->n_samples; i++) {
+        const double n = r->samples[i].count;
+        r->units += n;
+        r->flop_infer += TRANSFORMER_BLOCKS * n * (24 * d * d + 4 * n * d) + 2 * d * s->classes;
+    }
+    r->flop_train = 3 * r->flop_infer;
+}
+/* A sample's index has its words. */
+static void transformer_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        x->first = r->n_index;
+        x->count = s->min + random_below(random, s->max - s->min + 1);
+        x->root[0] = random_below(random, s->classes);
+        for (int k = 0; k < x->count; k++) push_index(r, random_below(random, s->words));
+    }
+    transformer_work(r, s);
+}
+static void transformer_build(net *n, fold_model *m)
+{
+    static const char *const names[TRANSFORMER_BLOCKS] = { "block0", "block1" };
+    fold_transformer_desc block = fold_transformer_desc_default();
+    block.width = n->s.hidden;
+    block.heads = TRANSFORMER_HEADS;
+    block.norm_first = 1;
+    n->words = fold_table_new(m, "words", n->s.words, n->s.hidden);
+    for (int i = 0; i < TRANSFORMER_BLOCKS; i++) n->block[i] = fold_transformer_new(m, names[i], &block);
+    n->classes = fold_dense_new(m, "classes", n->s.hidden, n->s.classes, FOLD_ACT_LINEAR);
+}
+static void transformer_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    fold_node y = fold_list_lookup(f, n->words, r->index + x->first, x->count);
+    for (int i = 0; i < TRANSFORMER_BLOCKS; i++) y = fold_transformer_apply(f, &n->block[i], y, 0);
+    y = fold_dense_apply(f, &n->classes, fold_list_mean(f, y));
+    push(out, training ? fold_softmax_xent(f, y, x->root[0]) : y);
+}
+
+/* ---- policy ------------------------------------------------------------------------------- */
+
+/* Agents (a batch of them) which each observe, remember and act. values: what all observe, what all remember, and room for what
+   they will remember. */
+static void policy_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double h = s->hidden;
+    for (int i = 0; i < r->n_samples; i++) r->samples[i].first = i;
+    r->units = r->n_samples;
+    r->flop_infer = r->units * 2 * (s->input * h + h * h + 6 * h * h + h * s->classes);
+    random_values(r, (size_t)r->n_samples * (size_t)(s->input + 2 * s->hidden), random);
+}
+static void policy_step(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_node x = fold_dense_apply(f, &n->dense[1], fold_dense_apply(f, &n->dense[0], in[0]));
+    const fold_state before = { in[1], { 0, 0 } };
+    out[1] = fold_recurrent_apply(f, &n->lstm[0], x, before).h;
+    out[0] = fold_dense_apply(f, &n->classes, out[1]);
+}
+static void policy_build(net *n, fold_model *m)
+{
+    const sizes *s = &n->s;
+    fold_cell_desc cell = fold_cell_desc_default();
+    n->dense[0] = fold_dense_new(m, "first", s->input, s->hidden, FOLD_ACT_RELU);
+    n->dense[1] = fold_dense_new(m, "second", s->hidden, s->hidden, FOLD_ACT_RELU);
+    n->lstm[0] = fold_gru_new(m, "state", s->hidden, s->hidden);
+    n->classes = fold_dense_new(m, "head", s->hidden, s->classes, FOLD_ACT_LINEAR);
+    cell.name = "policy";
+    cell.body = policy_step;
+    cell.user = n;
+    cell.user_size = sizeof *n;
+    cell.n_in = cell.n_out = 2;
+    cell.in[0] = fold_shape1(s->input);
+    cell.in[1] = fold_shape1(s->hidden);
+    n->policy = fold_cell_new(m, &cell);
+}
+static void policy_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    const int in = n->s.input, h = n->s.hidden, agents = r->n_samples;
+    float *const memory = r->values + agents * in + x->first * h;
+    fold_node both[2], step[2];
+    (void)training;
+    both[0] = fold_input_ref(f, r->values + x->first * in, fold_shape1(in));
+    both[1] = fold_input_ref(f, memory, fold_shape1(h));
+    if (n->s.cells) {
+        const fold_node call = fold_call(f, n->policy, both, 2);
+        step[0] = fold_out(f, call, 0);
+        step[1] = fold_out(f, call, 1);
+    } else policy_step(f, both, step, n);
+    fold_output_ref(f, step[1], memory + agents * h);
+    push(out, step[0]);
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const workload workloads[] = {
@@ -683,5 +786,7 @@ static const workload workloads[] = {
     { "attention", "vectors", OPT_ADAM, { 256, 16, 64, 1, 5, 1, 21, 0, 1 }, attention_generate, attention_build, attention_record },
     { "frame", "agents", OPT_ADAM, { 1, 16, 32, 500, 8, 1, 21, 0, 1 }, frame_generate, frame_build, frame_record },
     { "graph", "atoms", OPT_ADAM, { 32, 64, 64, 20, 2, 10, 100, 0, 1 }, graph_generate, graph_build, graph_record },
+    { "transformer", "tokens", OPT_ADAM, { 32, 128, 128, 10000, 5, 5, 40, 0, 1 }, transformer_generate, transformer_build, transformer_record },
+    { "policy", "agents", OPT_NONE, { 1, 16, 64, 1, 8, 1, 1, 0, 1 }, policy_generate, policy_build, policy_record },
 };
 enum { N_WORKLOADS = sizeof workloads / sizeof workloads[0] };

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""The bench's workloads in PyTorch: a sample at a time by recursion, or batched level by level by hand.
+"""The bench's workloads in PyTorch: a sample at a time by recursion, or batched by hand.
 
     python3 bench/peers/torch_peer.py --workload treelstm-sick --mode train --how levels --batch 256 --seconds 2
 
 Prints one JSON object a line, with the keys of bench/bench --json. Data come from the same generator (splitmix64) with
 the same draws. --how levels: the index tensors are made before the clock starts, PyTorch is spared building them;
---how build: they are made within the time of a batch, by plain Python loops.
+--how build: they are made within the time of a batch, by plain Python loops. Of the transformer levels is PyTorch's own
+encoder of padded sentences, nested the same layers of nested tensors (inference only), and packed has the rows of real
+tokens side by side, padded for attention alone. --sorted: batches of sentences in order of length. decode: 512 queries
+in turn, 8 heads of 64, over a cache of keys and values that each step extends.
 """
-import argparse, json, math, statistics, time
+import argparse, json, math, statistics, time, warnings
 import torch
 import torch.nn.functional as F
 
@@ -312,12 +315,177 @@ class Mnist:
         return len(data), len(data) * (2 * x + 3 * u if train else x + u)
 
 
+class Transformer:
+    """Layers of torch.nn; a sentence is (its words, its label)."""
+    unit, optimiser = "tokens", torch.optim.Adam
+
+    def __init__(self, o):
+        layer = torch.nn.TransformerEncoderLayer(o.hidden, 4, 4 * o.hidden, 0.0, batch_first=True, norm_first=True)
+        self.o, self.words = o, torch.nn.Embedding(o.words, o.hidden)
+        self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()  # for the fast path
+        self.head = torch.nn.Linear(o.hidden, o.classes)
+        self.parameters = [p for part in (self.words, self.encoder, self.head) for p in part.parameters()]
+
+    @staticmethod
+    def batch(random, o):
+        out = []
+        for _ in range(o.batch):
+            n = o.min + random.below(o.max - o.min + 1)
+            label = random.below(o.classes)
+            out.append(([random.below(o.words) for _ in range(n)], label))
+        return out
+
+    def prepare(self, data):
+        lengths = [len(words) for words, _ in data]
+        longest = max(lengths)
+        x = {"n": torch.tensor(lengths), "labels": torch.tensor([label for _, label in data]), "longest": longest}
+        if self.o.how == "packed":
+            x["words"] = torch.tensor([w for words, _ in data for w in words])
+            x["sentence"] = torch.tensor([i for i, n in enumerate(lengths) for _ in range(n)])
+            x["place"] = torch.tensor([i * longest + k for i, n in enumerate(lengths) for k in range(n)])
+        else:
+            x["words"] = torch.tensor([words + [0] * (longest - len(words)) for words, _ in data])
+        x["mask"] = torch.tensor([[k >= n for k in range(longest)] for n in lengths])
+        x["keep"] = x["mask"].logical_not().unsqueeze(2).float()
+        x["hidden"] = torch.zeros(len(data), 1, 1, longest).masked_fill(x["mask"].view(len(data), 1, 1, -1), -math.inf)
+        x["places"] = torch.arange(len(data) * longest)
+        return x
+
+    def padded(self, x):
+        y = self.encoder(self.words(x["words"]), src_key_padding_mask=x["mask"] if bool(x["mask"].any()) else None)
+        return (y * x["keep"]).sum(1)
+
+    def nested(self, x):
+        y = torch._nested_tensor_from_mask(self.words(x["words"]), x["mask"].logical_not())
+        for layer in self.encoder.layers:
+            y = layer(y)
+        return y.to_padded_tensor(0.0).sum(1)
+
+    def attention(self, layer, y, x):
+        batch, longest, d, a = len(x["n"]), x["longest"], self.o.hidden, layer.self_attn
+        y = F.linear(y, a.in_proj_weight, a.in_proj_bias)
+        y = y.new_zeros(batch * longest, 3 * d).index_copy(0, x["place"], y)
+        q, k, v = y.view(batch, longest, 3, 4, d // 4).permute(2, 0, 3, 1, 4)
+        p = torch.softmax(torch.matmul(q / math.sqrt(d // 4), k.transpose(2, 3)) + x["hidden"], 3)
+        y = torch.matmul(p, v).transpose(1, 2).reshape(batch * longest, d)
+        return a.out_proj(y.index_select(0, x["place"]))
+
+    def packed(self, x):
+        y = self.words(x["words"])
+        for layer in self.encoder.layers:
+            y = y + self.attention(layer, layer.norm1(y), x)
+            y = y + layer.linear2(torch.relu(layer.linear1(layer.norm2(y))))
+        return y.new_zeros(len(x["n"]), self.o.hidden).index_add(0, x["sentence"], y)
+
+    def levels(self, x, train):
+        sums = getattr(self, {"nested": "nested", "packed": "packed"}.get(self.o.how, "padded"))(x)
+        y = self.head(sums / x["n"].unsqueeze(1))
+        return F.cross_entropy(y, x["labels"], reduction="sum") if train else y
+
+    def sample(self, sentence, train):
+        y = self.encoder(self.words(torch.tensor([sentence[0]]))).mean(1)
+        y = self.head(y)
+        return F.cross_entropy(y, torch.tensor([sentence[1]]), reduction="sum") if train else y
+
+    def work(self, data, train):
+        d, tokens, flop = self.o.hidden, 0, 0
+        for n in (len(words) for words, _ in data):
+            tokens += n
+            flop += 2 * n * (24 * d * d + 4 * n * d) + 2 * d * self.o.classes
+        return tokens, flop * 3 if train else flop
+
+
+class Graph:
+    """Rounds of sums over neighbours; a molecule is (kinds, where edges come from, where they go, label)."""
+    unit, optimiser = "atoms", torch.optim.Adam
+
+    def __init__(self, o):
+        h = o.hidden
+        self.o, self.kinds, self.head = o, torch.nn.Embedding(o.words, h), torch.nn.Linear(h, o.classes)
+        self.rounds = [[torch.nn.Linear(h, h), torch.nn.Linear(h, h)] for _ in range(4)]
+        self.parameters = [p for part in [self.kinds, self.head] + sum(self.rounds, []) for p in part.parameters()]
+
+    @staticmethod
+    def batch(random, o):
+        out = []
+        for _ in range(o.batch):
+            atoms = o.min + random.below(o.max - o.min + 1)
+            label, bonds, ends = random.below(o.classes), atoms - 1 + atoms // 8, []
+            for k in range(bonds):
+                a = k + 1 if k < atoms - 1 else random.below(atoms)
+                ends.append((a, random.below(k + 1 if k < atoms - 1 else atoms)))
+            kinds = [random.below(o.words) for _ in range(atoms)]
+            out.append((kinds, [e for pair in ends for e in pair], [e for pair in ends for e in reversed(pair)], label))
+        return out
+
+    def prepare(self, data):
+        kinds, come, go, of = [], [], [], []
+        for i, (kind, a, b, _) in enumerate(data):
+            come += [len(kinds) + e for e in a]
+            go += [len(kinds) + e for e in b]
+            of += [i] * len(kind)
+            kinds += kind
+        return [torch.tensor(t) for t in (kinds, come, go, of, [x[3] for x in data])]
+
+    def levels(self, x, train):
+        kinds, come, go, of, labels = x
+        h = self.kinds(kinds)
+        for inner, outer in self.rounds:
+            around = h.index_add(0, go, h.index_select(0, come))
+            h = outer(torch.relu(inner(around)))
+        y = self.head(h.new_zeros(len(labels), self.o.hidden).index_add(0, of, h))
+        return F.cross_entropy(y, labels, reduction="sum") if train else y
+
+    def sample(self, molecule, train):
+        return self.levels(self.prepare([molecule]), train)
+
+    def work(self, data, train):
+        h, atoms = self.o.hidden, sum(len(x[0]) for x in data)
+        flop = 16 * h * h * atoms + 2 * h * self.o.classes * len(data)
+        return atoms, flop * 3 if train else flop
+
+
+class Decode:
+    """One new query, key and value a step and sequence, over a cache that was allocated once."""
+    unit, heads = "steps", 8
+
+    def __init__(self, o):
+        self.o = o
+        self.key = torch.zeros(o.batch * self.heads, o.hidden // self.heads, o.max)  # transposed: the faster way here
+        self.value = torch.zeros(o.batch * self.heads, o.max, o.hidden // self.heads)
+
+    @staticmethod
+    def batch(random, o):
+        return [(torch.rand(3, o.max, o.batch * Decode.heads, 1, o.hidden // Decode.heads) - 0.5)] * o.batch
+
+    def prepare(self, data):
+        return data[0]
+
+    def levels(self, x, train):
+        q, k, v = x[0] / math.sqrt(self.o.hidden // self.heads), x[1].transpose(2, 3), x[2]
+        for t in range(self.o.max):
+            self.key[:, :, t : t + 1] = k[t]
+            self.value[:, t : t + 1] = v[t]
+            p = torch.softmax(torch.bmm(q[t], self.key[:, :, : t + 1]), 2)
+            y = torch.bmm(p, self.value[:, : t + 1])
+        return y
+
+    def work(self, data, train):
+        n = self.o.max
+        return n * len(data), 2 * n * (n + 1) * self.o.hidden * len(data)
+
+
 # ---- measuring ----
 
+READY = ("levels", "nested", "packed")  # index tensors are made before the clock starts
+FORWARD = ("treelstm-tiny", "decode")   # inference only
 WORKLOADS = {
     "treelstm-sick": (Sick, dict(batch=256, input=300, hidden=150, words=2400, classes=5, min=5, max=15)),
     "treelstm-sst": (Sst, dict(batch=256, input=300, hidden=150, words=10000, classes=5, min=5, max=35)),
     "treelstm-tiny": (Sst, dict(batch=256, input=8, hidden=8, words=10000, classes=0, min=5, max=35)),
+    "transformer": (Transformer, dict(batch=32, input=128, hidden=128, words=10000, classes=5, min=5, max=40)),
+    "graph": (Graph, dict(batch=32, input=64, hidden=64, words=20, classes=2, min=10, max=100)),
+    "decode": (Decode, dict(batch=1, input=512, hidden=512, words=1, classes=0, min=512, max=512)),
     "mnist-mlp": (Mnist, dict(batch=32, input=784, hidden=200, words=1, classes=10, min=1, max=1)),
 }
 
@@ -345,10 +513,13 @@ def measure(net, o, train):
     random = Random(o.seed)
     rotation = min(64, max(8, 512 // o.batch))
     data = [net.batch(random, o) for _ in range(rotation)]
-    if train:
+    if o.sorted:
+        flat = sorted((x for d in data for x in d), key=lambda x: len(x[0]))
+        data = [flat[i : i + o.batch] for i in range(0, len(flat), o.batch)]
+    if o.workload not in FORWARD:
         check(net, data[0][:8])
-    prepared = [net.prepare(d) if o.how == "levels" else None for d in data]
-    optimiser = net.optimiser(net.parameters, lr=0.0001 if o.workload == "mnist-mlp" else 0.01) if train else None
+    prepared = [net.prepare(d) if o.how in READY else None for d in data]
+    optimiser = net.optimiser(net.parameters, lr=0.0001 if net.optimiser is torch.optim.Adam else 0.01) if train else None
     times = [[] for _ in data]
     with torch.set_grad_enabled(train):
         for i in range(2 if o.how == "samples" else rotation):  # warm up
@@ -373,15 +544,18 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--workload", choices=WORKLOADS)
     p.add_argument("--mode", choices=["infer", "train"])
-    p.add_argument("--how", choices=["levels", "build", "samples"], default="levels")
+    p.add_argument("--how", choices=["levels", "build", "samples", "nested", "packed"], default="levels")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--seconds", type=float, default=1.0)
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--sorted", choices=["on", "off"], default="off")
     p.add_argument("--json", action="store_true", help="accepted for symmetry: it always does")
     for name in ("batch", "input", "hidden", "words", "classes", "min", "max"):
         p.add_argument("--" + name, type=int)
     given = p.parse_args()
+    given.sorted = given.sorted == "on"
     torch.set_num_threads(given.threads)
+    warnings.filterwarnings("ignore", message=".*ested")
     for name, (make, sizes) in WORKLOADS.items():
         if given.workload not in (None, name):
             continue
@@ -391,7 +565,7 @@ def main():
             if getattr(given, key) is None:
                 setattr(o, key, value)
         for mode in ("infer", "train"):
-            if given.mode in (None, mode) and not (mode == "train" and name == "treelstm-tiny"):
+            if given.mode in (None, mode) and not (mode == "train" and name in FORWARD):
                 torch.manual_seed(o.seed)
                 measure(make(o), o, mode == "train")
 
