@@ -20716,7 +20716,7 @@ static double fold__estimate_part(const fold_ctx *f, const fold__progress *progr
 static uint32_t fold__parts_of_step(const fold_ctx *f, const fold__progress *progress, double ns)
 {
     const uint32_t batch = fold__step_batch(f->run, progress);
-    const uint32_t most = batch == FOLD__NONE ? FOLD__SUM_PARTS : f->run->batch[batch].count;
+    const uint32_t most = batch == FOLD__NONE ? (uint32_t)FOLD__SUM_PARTS : f->run->batch[batch].count;
     uint32_t parts = 1;
     while (parts < most && fold__estimate_part(f, progress, parts) > ns)
         parts += (parts + 3) / 4;
@@ -21020,7 +21020,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     if (!f->eager && !f->measures)
         fold__read_index_refs(f, first);
     run->again = run->recompute;
-    if (f->eager ? fold__finish_eager(f) : !fold__reserve_run(f))
+    if (f->eager ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
         return f->error.status;
     if (!f->eager)
         fold__run_planned(f, start);
