@@ -20,6 +20,8 @@
 #define GOLDEN_PLAIN UINT64_C(0xd944c0f3367fed06)
 #define WINDOWS_FUSED UINT64_C(0x21835169bcc7afbe)
 #define WINDOWS_PLAIN UINT64_C(0x3c1685113d373555)
+#define LISTS_FUSED UINT64_C(0xc5a7ee08d1341bc8)
+#define LISTS_PLAIN UINT64_C(0xa0af3f32d55fd089)
 #define GOLDEN_OPS_FUSED UINT64_C(0x9930306ff6f9600f)
 #define GOLDEN_OPS_PLAIN UINT64_C(0xac05da82979b7b69)
 #define GOLDEN_CHANCE UINT64_C(0xfc2554a346b5bb6d) /* has no fused operations: the same everywhere */
@@ -258,12 +260,22 @@ static void train(const char *isa, int rule, int mode)
 typedef struct window_net {
     fold_param mixed, apart, line, bias;
 } window_net;
-static fold_node window_loss(fold_ctx *f, const window_net *n)
+static void make_windows(fold_model *m, void *layers)
+{
+    window_net *n = (window_net *)layers;
+    n->mixed = fold_filter_new(m, "mixed", fold_shape4(3, 3, 3, 20));
+    n->apart = fold_filter_new(m, "apart", fold_shape4(3, 3, 1, 20));
+    n->line = fold_filter_new(m, "line", fold_shape3(3, 20, 6));
+    n->bias = fold_bias_new(m, "bias", 20);
+}
+static fold_node window_loss(fold_ctx *f, const void *layers, int at)
 {
     enum { HEIGHT = 9, WIDTH = 7, CHANNELS = 3 };
+    const window_net *n = (const window_net *)layers;
     const fold_param none = { 0, 0 };
     const fold_conv_desc same = { 0, 1, 0, 0 }, depthwise = { 0, 1, 0, 1 }, dilated = { 2, 2, 2, 0 };
     float x[HEIGHT * WIDTH * CHANNELS];
+    (void)at;
     for (int i = 0; i < HEIGHT * WIDTH * CHANNELS; i++) x[i] = draw();
     const fold_node grid = fold_input_shaped(f, x, fold_shape3(HEIGHT, WIDTH, CHANNELS));
     const fold_node seen = fold_relu(f, fold_conv2d(f, grid, n->mixed, n->bias, &same));
@@ -280,27 +292,108 @@ static fold_node window_loss(fold_ctx *f, const window_net *n)
     part[2] = fold_mean(f, fold_square(f, fold_matmul(f, left, right)), FOLD_ALL);
     return fold_sum_n(f, part, 3);
 }
-static void train_windows(const char *isa, int mode)
+
+/* Layers of lists of 0 to 20 rows: attention in all its forms, rows sent to others, norms over rows. */
+enum { LIST_WIDTH = 12, LIST_HEADS = 3, MOST_ROWS = 20, GOALS = 4 };
+typedef struct list_net {
+    fold_param words, filter, scores, outs, bias;
+    fold_attention attention;
+    fold_transformer first, last;
+} list_net;
+static void make_lists(fold_model *m, void *layers)
 {
+    list_net *n = (list_net *)layers;
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.width = LIST_WIDTH;
+    d.heads = LIST_HEADS;
+    d.inner = 17;
+    d.dropout = 0.125f;
+    n->first = fold_transformer_new(m, "first", &d);
+    d.norm_first = 1;
+    d.activation = FOLD_ACT_GELU;
+    d.norm = FOLD_NORM_RMS;
+    n->last = fold_transformer_new(m, "last", &d);
+    n->attention = fold_attention_new(m, "attention", LIST_WIDTH, LIST_HEADS);
+    n->words = fold_table_new(m, "words", WORDS, LIST_WIDTH);
+    n->filter = fold_filter_new(m, "filter", fold_shape3(3, 3, 5));
+    n->scores = fold_weight_new(m, "scores", LIST_WIDTH, 2);
+    n->outs = fold_weight_new(m, "outs", LIST_WIDTH, CLASSES);
+    n->bias = fold_bias_new(m, "bias", CLASSES);
+}
+/* Rows of x reach goals by number, and others by edges. */
+static int send_rows(fold_ctx *f, const list_net *n, fold_node x, fold_node y, int rows, fold_node *part)
+{
+    const fold_param none = { 0, 0 };
+    const fold_conv_desc same = { 0, 1, 0, 0 };
+    int to[MOST_ROWS], from[2 * MOST_ROWS], at[2 * MOST_ROWS], count = 0;
+    for (int i = 0; i < rows; i++) to[i] = (7 * i + 3) % (GOALS - 1);
+    for (int e = 0; e < 2 * rows; e++) {
+        from[e] = 5 * e % rows;
+        at[e] = (e * e + 1) % rows;
+    }
+    const fold_node grid = fold_reshape(f, fold_list_standardize(f, y, 1e-3f), fold_shape2(LIST_WIDTH / 3, 3));
+    const fold_node seen = fold_relu(f, fold_conv1d(f, grid, n->filter, none, &same));
+    part[count++] = fold_list_sum_to(f, seen, to, GOALS);
+    part[count++] = fold_list_mean_to(f, x, to, GOALS);
+    part[count++] = fold_list_max_to(f, y, to, GOALS);
+    part[count++] = fold_list_attend_to(f, fold_linear(f, y, n->scores, none), x, to, GOALS);
+    part[count++] = fold_list_attention_to(f, x, y, y, 2, from, at, 2 * rows);
+    part[count++] = fold_list_take(f, y, to, rows < GOALS ? 0 : rows);
+    return count;
+}
+static fold_node list_loss(fold_ctx *f, const void *layers, int at)
+{
+    const list_net *n = (const list_net *)layers;
+    const int rows = at * 5 % (MOST_ROWS + 1);
+    int word[MOST_ROWS], label[MOST_ROWS];
+    fold_node part[12];
+    fold_dropout_seed(f, (uint64_t)at);
+    for (int i = 0; i < rows; i++) {
+        word[i] = random_below(&rng, WORDS);
+        label[i] = random_below(&rng, CLASSES);
+    }
+    const fold_node x = fold_list_lookup(f, n->words, word, rows), y = fold_transformer_apply(f, &n->first, x, 1);
+    const fold_node z = fold_transformer_apply(f, &n->last, y, 0), joined = fold_attention_apply(f, &n->attention, y, z, x, 1);
+    int count = send_rows(f, n, joined, z, rows, part);
+    part[count++] = fold_list_attention(f, fold_list_mean(f, z), x, y, 2, 0);
+    part[count++] = fold_list_attend(f, fold_sum(f, y, FOLD_ALL), z);
+    for (int i = 0; i < count; i++) {
+        part[i] = fold_mean(f, fold_square(f, part[i]), FOLD_ALL);
+        if (fold_list_length(f, part[i]) >= 0) part[i] = fold_list_sum(f, part[i]);
+    }
+    const fold_node out = fold_linear(f, joined, n->outs, n->bias);
+    part[count++] = fold_list_mean(f, fold_list_softmax_xent(f, out, label));
+    part[count++] = fold_list_sum(f, fold_list_pick(f, out, label));
+    part[count++] = fold_list_sum(f, fold_list_hinge(f, out, label));
+    return fold_sum_n(f, part, count);
+}
+
+typedef struct program {
+    const char *name;
+    void (*make)(fold_model *m, void *layers);
+    fold_node (*loss)(fold_ctx *f, const void *layers, int at);
+} program;
+static const program windows = { "windows", make_windows, window_loss }, lists = { "lists", make_lists, list_loss };
+
+static void train_program(const char *isa, const program *p, int mode)
+{
+    static union { window_net windows; list_net lists; } layers;
     fold_model_desc desc = fold_model_desc_default();
     const fold_ctx_desc training = ctx_of(mode);
     int count;
     desc.isa = isa;
     fold_model *m = fold_model_new(&desc);
-    window_net n;
-    n.mixed = fold_filter_new(m, "mixed", fold_shape4(3, 3, 3, 20));
-    n.apart = fold_filter_new(m, "apart", fold_shape4(3, 3, 1, 20));
-    n.line = fold_filter_new(m, "line", fold_shape3(3, 20, 6));
-    n.bias = fold_bias_new(m, "bias", 20);
+    p->make(m, &layers);
     fold_ctx *f = fold_ctx_new(m, &training);
     hash = UINT64_C(0xcbf29ce484222325);
     rng.state = 7;
     for (int t = 0; t < STEPS; t++) {
         fold_node loss[SAMPLES], total;
         fold_ctx_reset(f);
-        for (int i = 0; i < SAMPLES; i++) loss[i] = window_loss(f, &n);
+        for (int i = 0; i < SAMPLES; i++) loss[i] = p->loss(f, &layers, i);
         total = fold_mean_n(f, loss, SAMPLES);
         if (!CHECK_SAYS(!fold_backward(f, total), "%s", fold_ctx_message(f))) break;
+        CHECK(isfinite(fold_scalar(f, total)));
         hash_floats(fold_value(f, total), 1);
         const float *grads = fold_model_grads(m, &count);
         hash_floats(grads, (size_t)count);
@@ -310,11 +403,12 @@ static void train_windows(const char *isa, int mode)
     fold_ctx_free(f);
     fold_model_free(m);
 }
-static void golden_windows(const char *isa, uint64_t want)
+static void golden_program(const char *isa, const program *p, uint64_t want)
 {
     for (int mode = 0; mode < MODES; mode++) {
-        train_windows(isa, mode);
-        CHECK_SAYS(hash == want, "windows, %s, mode %d: 0x%016llx, want 0x%016llx", isa, mode,
+        train_program(isa, p, mode);
+        if (check.verbose) printf("%s, %s: 0x%016llx\n", isa, p->name, (unsigned long long)hash);
+        CHECK_SAYS(hash == want, "%s, %s, mode %d: 0x%016llx, want 0x%016llx", p->name, isa, mode,
                    (unsigned long long)hash, (unsigned long long)want);
     }
 }
@@ -523,11 +617,13 @@ int main(int argc, char **argv)
         if (!there || !check_begin(kernel_set[i])) continue;
 #ifdef FOLD_REPRODUCIBLE
         golden(kernel_set[i], GOLDEN_FUSED);
-        golden_windows(kernel_set[i], WINDOWS_FUSED);
+        golden_program(kernel_set[i], &windows, WINDOWS_FUSED);
+        golden_program(kernel_set[i], &lists, LISTS_FUSED);
         golden_ops(kernel_set[i], GOLDEN_OPS_FUSED);
 #else
         golden(kernel_set[i], i ? GOLDEN_FUSED : GOLDEN_PLAIN);
-        golden_windows(kernel_set[i], i ? WINDOWS_FUSED : WINDOWS_PLAIN);
+        golden_program(kernel_set[i], &windows, i ? WINDOWS_FUSED : WINDOWS_PLAIN);
+        golden_program(kernel_set[i], &lists, i ? LISTS_FUSED : LISTS_PLAIN);
         golden_ops(kernel_set[i], i ? GOLDEN_OPS_FUSED : GOLDEN_OPS_PLAIN);
 #endif
         check_end();
