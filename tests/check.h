@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -182,6 +183,24 @@ static inline int random_below(check_random *r, int n) { return (int)(random_bit
 static inline void random_fill(check_random *r, float *x, size_t n, float low, float high)
 {
     for (size_t i = 0; i < n; i++) x[i] = random_float(r, low, high);
+}
+
+/* -- memory: aligned, and freed by its address alone ------------------------------------------- */
+
+static inline void *aligned_block(size_t size, size_t align)
+{
+    char *raw = (char *)malloc(size + align + sizeof raw);
+    if (!raw) return NULL;
+    char *block = raw + sizeof raw;
+    block += (align - (uintptr_t)block % align) % align;
+    memcpy(block - sizeof raw, &raw, sizeof raw);
+    return block;
+}
+static inline void free_block(void *block)
+{
+    char *raw;
+    memcpy(&raw, (char *)block - sizeof raw, sizeof raw);
+    free(raw);
 }
 
 #endif /* CHECK_H */

@@ -436,12 +436,12 @@ static void *purse_alloc(size_t size, size_t align, void *user)
     p->calls--;
     p->held += size;
     if (p->held > p->most) p->most = p->held;
-    return fold__malloc(size, align, NULL);
+    return aligned_block(size, align);
 }
 static void purse_free(void *ptr, size_t size, void *user)
 {
     ((purse *)user)->held -= size;
-    fold__free(ptr, size, NULL);
+    free_block(ptr);
 }
 
 static void out_of_memory(void)
@@ -507,41 +507,45 @@ static void out_of_memory(void)
 
 static void types(void)
 {
-    static const struct { uint16_t half; float value; } halves[] = {
-        { 0x3c00, 1 }, { 0xc000, -2 }, { 0x7bff, 65504 }, { 0x0400, 6.103515625e-05f }, { 0x0001, 5.9604644775390625e-08f }, { 0x83ff, -6.097555160522461e-05f },
+    enum { VALUES = 10 };
+    static const struct { uint16_t half; float value; } halves[VALUES] = {
+        { 0x3c00, 1 }, { 0xc000, -2 }, { 0x7bff, 65504 }, { 0x0400, 6.103515625e-05f }, { 0x0001, 5.9604644775390625e-08f },
+        { 0x83ff, -6.097555160522461e-05f }, { 0x7c00, (float)INFINITY }, { 0xfc00, -(float)INFINITY }, { 0x8000, -0.0f },
+        { 0x7e00, (float)NAN },
     };
-    static const float values[6] = { 1.5f, -2, 0, 3.4028234663852886e38f, 1.401298464324817e-45f, -0.333333343f };
+    static const float values[VALUES] = { 1.5f, -2, 0, 3.4028234663852886e38f, 1.401298464324817e-45f, -0.333333343f,
+                                          (float)INFINITY, -(float)INFINITY, -0.0f, (float)NAN };
     static const char *const type[] = { "F16", "BF16", "F64" };
     static block b;
     fold_model *m = fold_model_new(NULL);
-    const fold_param W = fold_weight_new(m, "W", 2, 3);
+    const fold_param W = fold_weight_new(m, "W", 2, VALUES / 2);
     for (int t = 0; t < 3; t++) {
         char header[200];
         const size_t width = t == 2 ? 8 : 2;
-        snprintf(header, sizeof header, "{\"W\":{\"dtype\":\"%s\",\"shape\":[2,3],\"data_offsets\":[0,%d]}}", type[t], (int)(6 * width));
-        file_of(&b, header, 6 * width);
-        for (size_t i = 0; i < 6; i++) {
+        snprintf(header, sizeof header, "{\"W\":{\"dtype\":\"%s\",\"shape\":[2,%d],\"data_offsets\":[0,%d]}}", type[t], VALUES / 2,
+                 (int)(VALUES * width));
+        file_of(&b, header, VALUES * width);
+        for (size_t i = 0; i < VALUES; i++) {
             const double d = (double)values[i];
             uint64_t bits = 0;
             uint32_t single;
             memcpy(&single, &values[i], 4);
             if (t == 2) memcpy(&bits, &d, 8);
             else bits = t ? single >> 16 : halves[i].half;
-            for (size_t k = 0; k < width; k++) b.bytes[b.n - 6 * width + i * width + k] = (unsigned char)(bits >> 8 * k);
+            for (size_t k = 0; k < width; k++) b.bytes[b.n - VALUES * width + i * width + k] = (unsigned char)(bits >> 8 * k);
         }
         loads(m, &b, NULL, FOLD_OK, NULL);
-        for (int i = 0; i < 6; i++) {
+        for (int i = 0; i < VALUES; i++) {
             float want = t ? values[i] : halves[i].value;
             uint32_t bits;
             memcpy(&bits, &want, 4);
             if (t == 1) bits &= 0xffff0000u;
             memcpy(&want, &bits, 4);
-            CHECK_BITS(fold_param_value(m, W) + i, &want, 1);
+            const float *got = fold_param_value(m, W) + i;
+            if (isnan(want)) CHECK(isnan(*got));
+            else CHECK_BITS(got, &want, 1);
         }
     }
-    uint16_t special[] = { 0x7c00, 0xfc00, 0x8000, 0x7e00 };
-    CHECK(fold__half(special[0]) > 3e38f && fold__half(special[1]) < -3e38f && fold__half(special[3]) != fold__half(special[3]));
-    CHECK(fold__half(special[2]) == 0 && 1 / fold__half(special[2]) < 0);
     fold_model_free(m);
 }
 

@@ -277,13 +277,27 @@ static void splits_of_one_signature(void)
 
 /* -- pictures --------------------------------------------------------------------------------------- */
 
+/* Bytes of the character that a text begins with, by the ranges of RFC 3629; 0: it is not UTF-8. */
+static int utf8(const char *s)
+{
+    static const unsigned least[5] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const unsigned char *bytes = (const unsigned char *)s;
+    const int n = bytes[0] < 0x80 ? 1 : bytes[0] >> 5 == 6 ? 2 : bytes[0] >> 4 == 14 ? 3 : bytes[0] >> 3 == 30 ? 4 : 0;
+    unsigned code = n > 1 ? bytes[0] & (0x7fu >> n) : bytes[0];
+    for (int i = 1; i < n; i++) {
+        if (bytes[i] >> 6 != 2) return 0;
+        code = code << 6 | (bytes[i] & 0x3fu);
+    }
+    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
+}
+
 /* Every tag closed in order, no stray & or <, and of text nothing that is not UTF-8. */
 static int well_formed(const char *s)
 {
     char open[32][16];
     int depth = 0, elements = 0;
     for (; *s; s++) {
-        const int n = fold__utf8(s);
+        const int n = utf8(s);
         if (!n || (n == 1 && (unsigned char)*s < 32 && *s != '\n')) return 0;
         s += n - 1;
         if (*s == '&') {

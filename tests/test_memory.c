@@ -696,7 +696,7 @@ static void own_values(void)
         float x[N], want[N];
         d.eager = way & 1;
         d.training = way >> 1 & 1;
-        void *block = way & 4 ? fold__malloc(BLOCK, 64, NULL) : NULL;
+        void *block = way & 4 ? aligned_block(BLOCK, 64) : NULL;
         d.memory.block = block;
         d.memory.block_size = block ? BLOCK : 0;
         fold_ctx *f = fold_ctx_new(m, &d);
@@ -728,7 +728,7 @@ static void own_values(void)
             CHECK_TEXT(fold_ctx_message(f), "input: these values of the context ended with its reset: fold_read them before");
         }
         fold_ctx_free(f);
-        if (block) fold__free(block, BLOCK, NULL);
+        if (block) free_block(block);
     }
     fold_model_free(m);
 }

@@ -357,7 +357,7 @@ static void test_stack(void)
             d.training = 1;
             d.schedule = (fold_schedule)(kind - 2);
             d.memory.block_size = fold_ctx_stats(b.f).block_bytes * (kind == 2 ? 1 : 2);
-            memory = fold__malloc(d.memory.block_size, 64, NULL);
+            memory = aligned_block(d.memory.block_size, 64);
             d.memory.block = memory;
             f = fold_ctx_new(b.m, &d);
         }
@@ -369,7 +369,7 @@ static void test_stack(void)
         if (kind != 1) CHECK_INT(got.nodes, want.nodes);
         if (!kind || kind == 2) CHECK_INT(got.batches, want.batches);
         if (kind) fold_ctx_free(f);
-        if (memory) fold__free(memory, d.memory.block_size, NULL);
+        if (memory) free_block(memory);
     }
     close_bed(&b);
 }
