@@ -2477,16 +2477,23 @@ static size_t fold__pack_row(const fold__kernels *kernels, int columns, size_t r
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Floats of scratch that product and weight_grad need for these sizes, whatever the number of rows. */
+/* Floats of scratch that product needs for these sizes, whatever the number of rows. */
+static size_t fold__product_floats(const fold__kernels *kernels, int inner, int count)
+{
+    const size_t narrow = FOLD__NARROW_ELEMENTS * FOLD__LANES;
+    if (kernels->panel == 0)
+        return narrow + (size_t)FOLD__CBLAS_BLOCK * ((size_t)inner + (size_t)count);
+    return fold__max_size(narrow, FOLD__TILE_ROWS * FOLD__TILE_WIDTH + FOLD__TILE_POINTERS);
+}
+/* The same for product and weight_grad. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
-    fold__layout layout;
+    const size_t product = fold__product_floats(kernels, inner, count);
     if (kernels->panel == 0)
-        return FOLD__NARROW_ELEMENTS * FOLD__LANES +
-               (size_t)FOLD__CBLAS_BLOCK * ((size_t)inner + (size_t)count);
-    layout = fold__layout_of(kernels->panel, kernels->vector, count < 1 ? 1 : count);
-    return FOLD__TILE_ROWS * FOLD__TILE_WIDTH + FOLD__TILE_POINTERS +
-           (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)layout.panels * (size_t)layout.width);
+        return product;
+    const fold__layout layout = fold__layout_of(kernels->panel, kernels->vector, count < 1 ? 1 : count);
+    return product + (size_t)FOLD__ROW_BLOCK *
+                         ((size_t)FOLD__K_BLOCK + (size_t)layout.panels * (size_t)layout.width);
 }
 
 /* dst[c*ld + r] = src[r][c] for four rows and cols columns. */
@@ -6953,9 +6960,11 @@ enum {
     FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES
 }; /* of a weight gradient's block, no column left alone */
 
-static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__param_data *weight)
+static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__param_data *weight, int trains)
 {
     const int rows = fold__matrix_rows(weight), columns = fold__matrix_columns(weight);
+    if (!trains)
+        return fold__product_floats(kernels, rows, columns);
     const size_t forward = fold__scratch_floats(kernels, rows, columns);
     const size_t backward = fold__scratch_floats(kernels, columns, rows);
     return fold__max_size(forward, backward) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
@@ -15430,7 +15439,8 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     for (int operand = 0; operand < op->n_in + op->n_out; operand++)
         floats += 2 * (size_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
     if (op->param[0])
-        floats += fold__linear_scratch(f->model->kernels, &fold__params(f->model)[op->param[0] - 1]);
+        floats += fold__linear_scratch(f->model->kernels, &fold__params(f->model)[op->param[0] - 1],
+                                       f->eager ? f->training : f->run->backward);
     if (op->op == FOLD__OP_conv)
         floats += fold__conv_scratch(&program->shape[op->first_shape], op->attr);
     if (op->op == FOLD__OP_attend_n)
@@ -17260,7 +17270,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
 {
     fold__run *run = f->run;
     const size_t rows = group_sig->max_rows, elems = group_sig->max_elems;
-    const uint32_t tile = group_sig->tile = fold__rows_of_tile(program);
+    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* of a batch: no tile has more */
+    const uint32_t tile = group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     size_t at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
