@@ -8,7 +8,7 @@ CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples test test-all sanitize bench bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples test test-all sanitize bench frame bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -48,6 +48,15 @@ bench: bench/bench
 bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/policy.h bench/peak.h examples/data.h fold.h
 	$(CC) $(CFLAGS) -o bench/study bench/study.c -lm -lpthread
 
+bench/frame: bench/frame.c bench/side.h bench/workloads.h bench/manual.h bench/peak.h bench/policy.c bench/policy.h fold.h
+	@mkdir -p build
+	$(CC) -O3 -march=native -c -o build/policy.o bench/policy.c
+	$(CC) $(CFLAGS) -o bench/frame bench/frame.c build/policy.o -lm -lpthread
+
+# A game's frame and a robot's step, beside plain C: median, tail and worst.
+frame: bench/frame
+	bench/frame
+
 # Real trees (FOLD_DATA names their folder) at all batch sizes: bench/STUDY.md and bench/study.svg.
 bench-study: bench/study
 	@mkdir -p build
@@ -77,4 +86,4 @@ mpi: build/mpi_sick
 	done
 
 clean:
-	rm -rf build bench/bench bench/study
+	rm -rf build bench/bench bench/frame bench/study
