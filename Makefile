@@ -2,13 +2,13 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm hello hello_shared listops mnist molecules mpi_sick notebook plan shift_reduce transformer treelstm_sick treelstm_sst
+EXAMPLES = char_lm hello hello_shared listops mnist molecules mpi_sick notebook plan robot_arm shift_reduce swarm transformer treelstm_sick treelstm_sst
 CPP_EXAMPLES = cartpole
 CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples test test-all sanitize bench frame bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples test test-all sanitize soak bench frame bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -35,6 +35,11 @@ test-all:
 # The tests again under AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize:
 	@CC="$(CC)" CXX="$(CXX)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover" sh tests/run
+
+# Swarms of ever changing sizes in a fixed block of memory, for SECONDS: nothing may grow, and bits are those of an eager context.
+SECONDS ?= 600
+soak: build/swarm
+	./build/swarm --soak $(SECONDS)
 
 bench/bench: bench/bench.c bench/side.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/peak.h bench/policy.c bench/policy.h fold.h
 	@mkdir -p build
