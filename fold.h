@@ -238,6 +238,19 @@ FOLD_API const char *fold_model_message(const fold_model *m); /* "" when fine */
 FOLD_API void fold_model_clear_error(fold_model *m);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* the kernel set in use */
 
+/* How much a model holds in arrays that grow, in bytes: values; gradients, packed weights, optimiser state
+   (0 where there is none), parameters, marks of table rows, cells, ops of your own. Arrays grow by doubling,
+   so an allocator that never reuses what is freed gives a model several times its weights. Ask a model that
+   was built, and trained for a step if this is to be trained, and reserve as much in the next one before
+   anything is added to it: then each array is asked for once, at this size. The numbers can be constants of a
+   program; they depend on the kernel set. */
+typedef struct fold_model_size {
+    size_t values, grads, packs, state, state2, params, marks, cells, ops;
+} fold_model_size;
+FOLD_API fold_model_size fold_model_measure(const fold_model *m);
+/* Returns the model's status: FOLD_NO_MEMORY when there is not as much. size NULL or zeros: nothing. */
+FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
+
 typedef enum fold_init {
     FOLD_INIT_ZEROS,
     FOLD_INIT_CONSTANT,   /* every value init_scale */
@@ -9360,6 +9373,42 @@ FOLD_API void fold_model_clear_error(fold_model *m)
         fold__clear_error(&m->error);
 }
 FOLD_API const char *fold_model_isa(const fold_model *m) { return m ? m->kernels->name : ""; }
+
+FOLD_API fold_model_size fold_model_measure(const fold_model *m)
+{
+    fold_model_size size;
+    memset(&size, 0, sizeof size);
+    if (!m)
+        return size;
+    size.values = m->arrays[FOLD__M_VALUES].need;
+    size.grads = m->arrays[FOLD__M_GRADS].need;
+    size.packs = m->arrays[FOLD__M_PACKS].need;
+    size.state = m->arrays[FOLD__M_STATE1].need;
+    size.state2 = m->arrays[FOLD__M_STATE2].need;
+    size.params = m->arrays[FOLD__M_PARAMS].need;
+    size.marks = m->arrays[FOLD__M_TOUCHED].need;
+    size.cells = m->arrays[FOLD__M_CELLS].need;
+    size.ops = m->arrays[FOLD__M_OPS].need;
+    return size;
+}
+
+FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size)
+{
+    if (!m)
+        return FOLD_BAD_ARGUMENT;
+    if (m->error.status || !size)
+        return m->error.status;
+    const size_t bytes[FOLD__M_COUNT] = { size->params, size->values, size->grads, size->packs, size->state,
+                                          size->state2, size->marks, size->marks / sizeof(uint32_t),
+                                          size->cells, size->ops };
+    for (int which = 0; which < FOLD__M_COUNT; which++) {
+        const size_t had = m->arrays[which].need;
+        if (!fold__arena_need(&m->arena, which, bytes[which]))
+            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes", (double)bytes[which]);
+        m->arrays[which].need = had; /* what is held is told by fold_model_measure */
+    }
+    return m->error.status;
+}
 
 /* NULL for handles that are null or another model's. */
 static fold__param_data *fold__param_of(const fold_model *m, fold_param param)

@@ -374,6 +374,8 @@ typedef struct given {
     X(TEXT, fold_model_message, (m)) \
     X(VOID, fold_model_clear_error, (m)) \
     X(TEXT, fold_model_isa, (m)) \
+    X(VOID, fold_model_measure, (m)) \
+    X(STATUS, fold_model_reserve, (m, ZERO(fold_model_size))) \
     X(VOID, fold_param_desc_default, ()) \
     X(HANDLE, fold_param_new, (m, ZERO(fold_param_desc))) \
     X(HANDLE, fold_weight_new, (m, g->name, g->n, g->n)) \

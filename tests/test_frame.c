@@ -498,6 +498,64 @@ static void measured(void)
         }
 }
 
+/* An allocator that never takes anything back. */
+typedef struct bump {
+    unsigned char *bytes;
+    size_t at, size;
+} bump;
+static void *bump_alloc(size_t size, size_t align, void *user)
+{
+    bump *b = (bump *)user;
+    const size_t at = (b->at + align - 1) / align * align;
+    if (at + size > b->size) return NULL;
+    b->at = at + size;
+    return b->bytes + at;
+}
+static void bump_free(void *memory, size_t size, void *user) { (void)memory, (void)size, (void)user; }
+
+/* A model that reserves what another one holds asks for each array once. */
+static void model_reserved(void)
+{
+    fold_model_size size;
+    size_t used[3];
+    bump b = { NULL, 0, 1 << 22 };
+    b.bytes = (unsigned char *)malloc(b.size);
+    memset(&size, 0, sizeof size);
+    for (int round = 0; round < 3; round++) { /* without, with, and with one byte too little */
+        fold_model_desc d = fold_model_desc_default();
+        const fold_sgd sgd = { 0.1f, 0.9f, 0 };
+        d.memory.alloc = bump_alloc;
+        d.memory.free = bump_free;
+        d.memory.user = &b;
+        b.at = 0;
+        b.size = round < 2 ? 1 << 22 : size.values;
+        fold_model *m = fold_model_new(&d);
+        CHECK_INT(fold_model_reserve(m, round ? &size : NULL), round < 2 ? FOLD_OK : FOLD_NO_MEMORY);
+        if (round == 2) CHECK_TEXT(fold_model_message(m), "reserve: there are no ");
+        if (round == 2) break;
+        for (int i = 0; i < 8; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "W%d", i);
+            fold_weight_new(m, name, 64, 64);
+        }
+        fold_table_new(m, "words", WORDS, H);
+        fold_sgd_step(m, &sgd);
+        CHECK_INT(fold_model_status(m), FOLD_OK);
+        const fold_model_size now = fold_model_measure(m);
+        CHECK(!round || !memcmp(&now, &size, sizeof size));
+        size = now;
+        used[round] = b.at;
+        CHECK_INT(size.values, size.grads);
+        CHECK_INT(size.values, size.state);
+    }
+    const size_t arrays = size.values + size.grads + size.packs + size.state;
+    CHECK_SAYS(used[1] < arrays + arrays / 4, "%d bytes for arrays of %d", (int)used[1], (int)arrays);
+    CHECK_SAYS(2 * used[1] < used[0], "%d bytes reserved, %d without", (int)used[1], (int)used[0]);
+    CHECK_INT(fold_model_reserve(NULL, &size), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_measure(NULL).values, 0);
+    free(b.bytes);
+}
+
 /* -- watching -------------------------------------------------------------------------------- */
 
 typedef struct zones {
@@ -578,6 +636,7 @@ int main(int argc, char **argv)
         { "frame: slices of training", slices_of_training },
         { "frame: slices that are refused", slices_refused },
         { "frame: memory measured", measured },
+        { "frame: a model's memory reserved", model_reserved },
         { "frame: watched", watched },
     };
     check_start(argc, argv);
