@@ -2698,6 +2698,8 @@ typedef struct fold__weigher {
    first[r] to first[r + 1] - 1, a chain from zero. `width` columns from from_col and to_col on. */
 typedef struct fold__gather {
     int rows, width, started;      /* started: chains continue what is in `to` */
+    int heads;                     /* 1, or 2: another one's columns are `width`, */
+    ptrdiff_t next;                /* its weights and factors `next` floats further */
     const int *first, *index; /* an entry's row of `from`, which has no row pointers. NULL: its own, it may */
     const int *weight_at;     /* with an index, weights[weight_at[e]]. NULL: one behind the other, */
     size_t align;             /* those of each row from a multiple of this on */
@@ -3466,13 +3468,16 @@ static void fold__attention_backward(const fold__tiles *tiles, const fold__atten
 
 /* Sums of the rows of a block over those that they see, and of all keys over those that see them. */
 
-static void fold__sight_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
-                             ptrdiff_t col, int width, const fold_rows *to, const float *factor)
+static void fold__sight_sums(const fold__attention_head *at, int heads, size_t next, const float *weights,
+                             const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
+                             const float *factor)
 {
     fold__gather sums;
     memset(&sums, 0, sizeof sums);
     sums.rows = at->rows;
     sums.width = width;
+    sums.heads = heads;
+    sums.next = (ptrdiff_t)next;
     sums.first = at->call->sight->first + at->row;
     sums.index = at->call->sight->seen;
     sums.align = FOLD__LANES;
@@ -3483,13 +3488,15 @@ static void fold__sight_sums(const fold__attention_head *at, const float *weight
     sums.from_col = sums.to_col = col;
     at->tiles->gather(&sums);
 }
-static void fold__sight_spread(const fold__attention_head *at, const float *weights, const fold_rows *from,
-                               ptrdiff_t col, int width, const fold_rows *to)
+static void fold__sight_spread(const fold__attention_head *at, int heads, size_t next, const float *weights,
+                               const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
     fold__gather sums;
     memset(&sums, 0, sizeof sums);
     sums.rows = at->call->keys;
     sums.width = width;
+    sums.heads = heads;
+    sums.next = (ptrdiff_t)next;
     sums.first = at->call->sight->first_reader;
     sums.index = at->call->sight->reader;
     sums.weight_at = at->call->sight->weight_at;
@@ -3527,9 +3534,9 @@ static void fold__sight_forward(const fold__tiles *tiles, const fold__attention_
             at[which].row = row;
             at[which].rows = rows;
             fold__attention_exps(&at[which], head + which);
-            fold__sight_sums(&at[which], at[which].scores, &call->value, at[which].v_col, call->value_width,
-                             &call->out, at[which].factor);
         }
+        fold__sight_sums(at, heads, next, at->scores, &call->value, at->v_col, call->value_width, &call->out,
+                         at->factor);
     }
 }
 
@@ -3551,19 +3558,18 @@ static void fold__sight_backward(const fold__tiles *tiles, const fold__attention
             at[which].row = row;
             at[which].rows = rows;
             fold__attention_slopes(&at[which], head + which);
-            if (call->d_query.base)
-                fold__sight_sums(&at[which], at[which].slopes, &call->key, at[which].q_col, call->width,
-                                 &call->d_query, NULL);
+        }
+        if (call->d_query.base)
+            fold__sight_sums(at, heads, next, at->slopes, &call->key, at->q_col, call->width, &call->d_query,
+                             NULL);
+        for (which = 0; which < heads; which++) {
             at[which].scores += fold__sight_floats(call->sight, row, rows);
             at[which].slopes += fold__sight_floats(call->sight, row, rows);
         }
     }
-    for (which = 0; which < heads; which++) {
-        fold__sight_spread(&at[which], at[which].scores - all, &call->d_out, at[which].v_col,
-                           call->value_width, &call->d_value);
-        fold__sight_spread(&at[which], at[which].slopes - all, &call->query, at[which].q_col, call->width,
-                           &call->d_key);
-    }
+    fold__sight_spread(at, heads, next, at->scores - all, &call->d_out, at->v_col, call->value_width,
+                       &call->d_value);
+    fold__sight_spread(at, heads, next, at->slopes - all, &call->query, at->q_col, call->width, &call->d_key);
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
@@ -5774,70 +5780,85 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
 
 /* ---- rows by index ---- */
 
-#define FOLD__GATHER_FROM(with, column) \
-    FOLD__V acc##column = at->started ? FOLD__STRIDED_LOAD(to, column) : FOLD__VZERO();
-#define FOLD__GATHER_STEP(with, column) \
-    acc##column = FOLD__VFMA(FOLD__STRIDED_LOAD(from, column), weight, acc##column);
-#define FOLD__GATHER_TIMES(with, column) acc##column = FOLD__VMUL(acc##column, factor);
-#define FOLD__GATHER_TO(with, column)                                             \
-    if (FOLD__STRIDED_PART(column))                                               \
-        FOLD__VSTORE_M(to + column * FOLD__W, acc##column, tail, last);           \
-    else                                                                          \
-        FOLD__VSTORE(to + column * FOLD__W, acc##column);
-#define FOLD__GATHER_LOOP(VECTORS, row_of, weight_of)            \
-    for (entry = begin; entry < end; entry++) {                  \
-        const float *from = row_of + col;                        \
-        const FOLD__V weight = FOLD__VSET(weights[weight_of]);   \
-        FOLD__COLS_##VECTORS(FOLD__GATHER_STEP, 0)               \
+#define FOLD__GATHER_FROM(head, column)                                                      \
+    FOLD__V acc##head##column =                                                              \
+        at->started ? FOLD__STRIDED_LOAD(to + head * at->width, column) : FOLD__VZERO();
+#define FOLD__GATHER_STEP(head, column) \
+    acc##head##column =                 \
+        FOLD__VFMA(FOLD__STRIDED_LOAD(from + head * width, column), weight##head, acc##head##column);
+#define FOLD__GATHER_TO(head, column)                                                                       \
+    if (FOLD__STRIDED_PART(column))                                                                         \
+        FOLD__VSTORE_M(to + head * at->width + column * FOLD__W, acc##head##column, tail, last);            \
+    else                                                                                                    \
+        FOLD__VSTORE(to + head * at->width + column * FOLD__W, acc##head##column);
+#define FOLD__GATHER_FROM_HEAD(head, VECTORS) FOLD__COLS_##VECTORS(FOLD__GATHER_FROM, head)
+#define FOLD__GATHER_STEP_HEAD(head, VECTORS)                              \
+    const FOLD__V weight##head = FOLD__VSET(weights[place + head * next]); \
+    FOLD__COLS_##VECTORS(FOLD__GATHER_STEP, head)
+#define FOLD__GATHER_TIMES_HEAD(head, VECTORS)                                         \
+    {                                                                                  \
+        const FOLD__V factor##head = FOLD__VSET(at->factor[row + head * at->next]);    \
+        FOLD__COLS_##VECTORS(FOLD__STRIDED_TIMES, head)                                \
     }
-/* Some vectors of the columns, from `column` on; `last` floats of the last one. */
-#define FOLD__GATHER(VECTORS)                                                                              \
-    FOLD__TARGET static void FOLD__ISA(gather_by_##VECTORS)(const fold__gather *at, int start, int last)   \
-    {                                                                                                      \
-        FOLD__NO_CONTRACT                                                                                  \
-        enum { vectors = VECTORS };                                                                        \
-        const FOLD__MASK tail = FOLD__TAIL(last);                                                          \
-        const int *first = at->first, *index = at->index, *weight_at = at->weight_at;                      \
-        const fold_rows rows = at->from;                                                                   \
-        const ptrdiff_t col = at->from_col + start;                                                        \
-        const float *weights = at->weights;                                                                \
-        int row, entry;                                                                                    \
-        (void)tail;                                                                                        \
-        for (row = 0; row < at->rows; row++) {                                                             \
-            const int begin = first[row], end = first[row + 1];                                            \
-            float *to = fold__at(&at->to, row) + at->to_col + start;                                       \
-            FOLD__COLS_##VECTORS(FOLD__GATHER_FROM, 0)                                                     \
-            if (index && !weight_at && !rows.rows)                                                         \
-                FOLD__GATHER_LOOP(VECTORS, rows.base + index[entry] * rows.stride, entry - begin)          \
-            else if (index && !rows.rows)                                                                  \
-                FOLD__GATHER_LOOP(VECTORS, rows.base + index[entry] * rows.stride, weight_at[entry])       \
-            else                                                                                           \
-                FOLD__GATHER_LOOP(VECTORS, fold__at(&rows, entry), entry - begin)                          \
-            if (!weight_at)                                                                                \
-                weights += ((size_t)(end - begin) + at->align - 1) / at->align * at->align;                \
-            if (at->factor && begin < end) {                                                               \
-                const FOLD__V factor = FOLD__VSET(at->factor[row]);                                        \
-                FOLD__COLS_##VECTORS(FOLD__GATHER_TIMES, 0)                                                \
-            }                                                                                              \
-            FOLD__COLS_##VECTORS(FOLD__GATHER_TO, 0)                                                       \
-        }                                                                                                  \
+#define FOLD__GATHER_TO_HEAD(head, VECTORS) FOLD__COLS_##VECTORS(FOLD__GATHER_TO, head)
+#define FOLD__GATHER_LOOP(HEADS, VECTORS, row_of, weight_of) \
+    for (entry = begin; entry < end; entry++) {              \
+        const float *from = row_of + col;                    \
+        const ptrdiff_t place = weight_of;                   \
+        FOLD__ROWS_##HEADS(FOLD__GATHER_STEP_HEAD, VECTORS)  \
     }
-FOLD__GATHER(1)
-FOLD__GATHER(2)
-FOLD__GATHER(4)
+/* Some vectors of the columns of some heads, from `start` on; `last` floats of the last one. */
+#define FOLD__GATHER(HEADS, VECTORS)                                                                        \
+    FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__gather *at, int start,    \
+                                                                      int last)                             \
+    {                                                                                                       \
+        FOLD__NO_CONTRACT                                                                                   \
+        enum { vectors = VECTORS };                                                                         \
+        const FOLD__MASK tail = FOLD__TAIL(last);                                                           \
+        const int *first = at->first, *index = at->index, *weight_at = at->weight_at;                       \
+        const fold_rows rows = at->from;                                                                    \
+        const ptrdiff_t col = at->from_col + start, next = at->next, width = at->width;                     \
+        const float *weights = at->weights;                                                                 \
+        int row, entry;                                                                                     \
+        (void)tail;                                                                                         \
+        (void)width;                                                                                        \
+        (void)next;                                                                                         \
+        for (row = 0; row < at->rows; row++) {                                                              \
+            const int begin = first[row], end = first[row + 1];                                             \
+            float *to = fold__at(&at->to, row) + at->to_col + start;                                        \
+            FOLD__ROWS_##HEADS(FOLD__GATHER_FROM_HEAD, VECTORS)                                             \
+            if (index && !weight_at)                                                                        \
+                FOLD__GATHER_LOOP(HEADS, VECTORS, rows.base + index[entry] * rows.stride, entry - begin)    \
+            else if (index)                                                                                 \
+                FOLD__GATHER_LOOP(HEADS, VECTORS, rows.base + index[entry] * rows.stride, weight_at[entry]) \
+            else                                                                                            \
+                FOLD__GATHER_LOOP(HEADS, VECTORS, fold__at(&rows, entry), entry - begin)                    \
+            if (!weight_at)                                                                                 \
+                weights += ((size_t)(end - begin) + at->align - 1) / at->align * at->align;                 \
+            if (at->factor && begin < end) {                                                                \
+                FOLD__ROWS_##HEADS(FOLD__GATHER_TIMES_HEAD, VECTORS)                                        \
+            }                                                                                               \
+            FOLD__ROWS_##HEADS(FOLD__GATHER_TO_HEAD, VECTORS)                                               \
+        }                                                                                                   \
+    }
+FOLD__GATHER(1, 1)
+FOLD__GATHER(1, 2)
+FOLD__GATHER(1, 4)
+FOLD__GATHER(2, 1)
+FOLD__GATHER(2, 2)
 static void FOLD__ISA(gather)(const fold__gather *at)
 {
     int column, vectors;
     for (column = 0; column < at->width; column += vectors * FOLD__W) {
         const int left = at->width - column, of = (left - 1) / FOLD__W + 1;
-        vectors = of >= 4 ? 4 : of >= 2 ? 2 : 1;
+        vectors = of >= 4 && at->heads == 1 ? 4 : of >= 2 ? 2 : 1;
         const int over = left - (vectors - 1) * FOLD__W, last = over > FOLD__W ? FOLD__W : over;
         if (vectors == 4)
-            FOLD__ISA(gather_by_4)(at, column, last);
+            FOLD__ISA(gather_1_by_4)(at, column, last);
         else if (vectors == 2)
-            FOLD__ISA(gather_by_2)(at, column, last);
+            (at->heads == 2 ? FOLD__ISA(gather_2_by_2) : FOLD__ISA(gather_1_by_2))(at, column, last);
         else
-            FOLD__ISA(gather_by_1)(at, column, last);
+            (at->heads == 2 ? FOLD__ISA(gather_2_by_1) : FOLD__ISA(gather_1_by_1))(at, column, last);
     }
 }
 
@@ -6558,7 +6579,7 @@ static void fold__sum_chain(const fold__kernels *kernels, float *total, size_t s
     const int both[2] = { first, first + count };
     fold__gather sums;
     memset(&sums, 0, sizeof sums);
-    sums.rows = 1;
+    sums.rows = sums.heads = 1;
     sums.width = (int)size;
     sums.first = both;
     sums.align = 1;
@@ -7824,7 +7845,7 @@ static void fold__attend_n_forward(const fold_op_call *call)
     fold__attend at = fold__attend_of(call);
     fold__gather sums;
     memset(&sums, 0, sizeof sums);
-    sums.rows = 1;
+    sums.rows = sums.heads = 1;
     sums.align = 1;
     sums.width = (int)at.width;
     sums.from = call->in[1];
