@@ -1607,7 +1607,8 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      a cell's body is traced                   fold__trace_body, made a program by fold__compile
      lists are taken row by row                fold__by_rows makes the request of it, fold__spread_program the
                                                program of a cell; whole: fold__record_whole, fold__run_whole
-     attention is computed                     fold__attention_forward and fold__attention_backward
+     attention is computed                     fold__attention_forward and fold__attention_backward; by edges:
+                                               fold__sight_forward and fold__sight_backward
      an array of a context is declared         FOLD__ARRAYS
      errors get their text                     fold__fail, fold__model_fail; written by fold__fail_v
 
@@ -1688,6 +1689,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      span        what a product's tiles do in one go (fold__span)
      contribution  what one consumer sends to a value's gradient
      use         one place where a parameter or a shared node is read; each sums its rows on its own
+     sight       who sees whom in attention by edges, from queries to keys and back (fold__sight)
      pack        a weight laid out in panels for the tiles; refreshed when its values are written
    ============================================================================================ */
 
@@ -7365,15 +7367,21 @@ static void fold__mean_over(const fold__lines *lines)
 }
 static void fold__sum_axis_grad(const fold_op_call *call, int mean)
 {
+    FOLD__NO_CONTRACT
     const fold__axis axis = fold__around(&call->in_shape[0], call->attr[0]);
-    const size_t inner = (size_t)axis.inner;
+    const size_t length = (size_t)axis.length, inner = (size_t)axis.inner;
     const float factor = mean ? 1.0f / (float)axis.length : 1.0f;
     for (int row = 0; row < call->rows; row++) {
-        const float *dout = fold__row(&call->dout[0], row);
-        float *din = fold__row(&call->din[0], row);
-        for (int output = 0; output < axis.outer; output++, dout += inner)
-            for (int repeat = 0; repeat < axis.length; repeat++, din += inner)
-                fold__map_row(call, FOLD__MAP_scale, din, dout, NULL, NULL, factor, inner);
+        fold_rows dout = { fold__row(&call->dout[0], row), 0, NULL };
+        fold_rows din = { fold__row(&call->din[0], row), axis.inner, NULL };
+        for (int output = 0; output < axis.outer; output++, dout.base += inner, din.base += length * inner) {
+            const fold_rows all[4] = { din, dout, dout, dout };
+            if (inner == 1)
+                fold__map_row(call, FOLD__MAP_fill, din.base, NULL, NULL, NULL, dout.base[0] * factor,
+                              length);
+            else
+                FOLD__MAP(call, scale)(din.base, dout.base, NULL, NULL, factor, inner, length, all);
+        }
     }
 }
 static void fold__sum_forward(const fold_op_call *call) { fold__each_lines(call, 0, fold__sum_over); }
