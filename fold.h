@@ -2380,7 +2380,7 @@ typedef struct fold__step {
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
 
-struct fold__gather;
+struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
     int panel,
@@ -2411,7 +2411,7 @@ typedef struct fold__kernels {
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
-    void (*gather)(const struct fold__gather *at);
+    void (*gather)(const struct fold__row_sums *at);
     /* By index: to[r] = from[index[r]], and to[index[r]] += from[r], row by row. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
@@ -2698,7 +2698,7 @@ typedef struct fold__weigher {
 
 /* Sums of rows: to[r] = factor[r] times the sum of weights[e] from[index[e]] over the entries e of row r,
    first[r] to first[r + 1] - 1, a chain from zero. `width` columns from from_col and to_col on. */
-typedef struct fold__gather {
+typedef struct fold__row_sums {
     int rows, width, started;      /* started: chains continue what is in `to` */
     int heads;                     /* 1, or 2: another one's columns are `width`, */
     ptrdiff_t next;                /* its weights and factors `next` floats further */
@@ -2708,7 +2708,7 @@ typedef struct fold__gather {
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
-} fold__gather;
+} fold__row_sums;
 
 /* What the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
@@ -2732,7 +2732,7 @@ typedef struct fold__tiles {
     fold__mover mover;
     fold__weigher weigher;
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    void (*gather)(const fold__gather *at);
+    void (*gather)(const fold__row_sums *at);
     /* Products of `rows` rows of queries with the keys that each sees, as uneven rows of scores: of some
        heads, whose columns begin at col and whose scores lie `next` floats apart. */
     void (*scores)(const fold__sight *sight, int row, int rows, const fold_rows *query, const fold_rows *key,
@@ -3474,7 +3474,7 @@ static void fold__sight_sums(const fold__attention_head *at, int heads, size_t n
                              const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                              const float *factor)
 {
-    fold__gather sums;
+    fold__row_sums sums;
     memset(&sums, 0, sizeof sums);
     sums.rows = at->rows;
     sums.width = width;
@@ -3493,7 +3493,7 @@ static void fold__sight_sums(const fold__attention_head *at, int heads, size_t n
 static void fold__sight_spread(const fold__attention_head *at, int heads, size_t next, const float *weights,
                                const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
-    fold__gather sums;
+    fold__row_sums sums;
     memset(&sums, 0, sizeof sums);
     sums.rows = at->call->keys;
     sums.width = width;
@@ -5811,7 +5811,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
     }
 /* Some vectors of the columns of some heads, from `start` on; `last` floats of the last one. */
 #define FOLD__GATHER(HEADS, VECTORS)                                                                        \
-    FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__gather *at, int start,    \
+    FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__row_sums *at, int start,  \
                                                                       int last)                             \
     {                                                                                                       \
         FOLD__NO_CONTRACT                                                                                   \
@@ -5848,7 +5848,7 @@ FOLD__GATHER(1, 2)
 FOLD__GATHER(1, 4)
 FOLD__GATHER(2, 1)
 FOLD__GATHER(2, 2)
-static void FOLD__ISA(gather)(const fold__gather *at)
+static void FOLD__ISA(gather)(const fold__row_sums *at)
 {
     int column, vectors;
     for (column = 0; column < at->width; column += vectors * FOLD__W) {
@@ -6579,7 +6579,7 @@ static void fold__sum_chain(const fold__kernels *kernels, float *total, size_t s
     static const float ones[FOLD__CHAIN] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
     const int both[2] = { first, first + count };
-    fold__gather sums;
+    fold__row_sums sums;
     memset(&sums, 0, sizeof sums);
     sums.rows = sums.heads = 1;
     sums.width = (int)size;
@@ -7851,7 +7851,7 @@ static void fold__attend_shares(fold__attend *at, int from)
 static void fold__attend_n_forward(const fold_op_call *call)
 {
     fold__attend at = fold__attend_of(call);
-    fold__gather sums;
+    fold__row_sums sums;
     memset(&sums, 0, sizeof sums);
     sums.rows = sums.heads = 1;
     sums.align = 1;
