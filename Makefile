@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm hello hello_shared listops mnist molecules mpi_sick notebook plan robot_arm shift_reduce swarm transformer treelstm_sick treelstm_sst
+EXAMPLES = char_lm hello hello_shared listops mnist molecules mpi_sick notebook plan robot_arm shift_reduce speech swarm transformer treelstm_sick treelstm_sst
 CPP_EXAMPLES = cartpole
 CXX ?= c++
 MPICC ?= mpicc
