@@ -17,7 +17,8 @@
 
    Errors are the mean square of what differs from the rules' acceleration, divided by the mean square of that. Some
    frames are run again by an eager context, whose bits must be the same. Times are those of recording, running and
-   reading a frame; looking for neighbours and moving are not in them.
+   reading a frame; looking for neighbours and moving are not in them. Those of the eager context, and the ratio, are of
+   the fastest of the frames that both ran.
 
    --soak SECONDS flies swarms whose sizes and number change from frame to frame, together with other recordings of
    ever new shapes, for so long: no memory may be added, and sampled frames must have the bits of an eager context. */
@@ -381,30 +382,26 @@ static void record(fold_ctx *f, const net *n, const view *v, fold_state *state, 
     *action = fold_mlp_apply(f, &n->act, fold_concat(f, all, 3, 0));
 }
 
-/* Records a frame of some swarms from the states that they have: roots[2 i] and [2 i + 1] are the actions of swarm i, and
-   its next states. Returns how many roots. */
-static int record_frame(fold_ctx *f, const net *n, const view *const *v, int swarms, float *const *state,
-                        fold_node *roots)
+/* Records a frame of some swarms, which writes their next states in place of those it begins with; actions are roots. */
+static void record_frame(fold_ctx *f, const net *n, const view *const *v, int swarms, float *const *state,
+                         fold_node *actions)
 {
     fold_ctx_reset(f);
     for (int i = 0; i < swarms; i++) {
         fold_state now = { fold_list_input_ref(f, state[i], v[i]->n, fold_shape1(STATE)), FOLD_NULL_NODE };
-        record(f, n, v[i], &now, &roots[2 * i]);
-        roots[2 * i + 1] = now.h;
+        record(f, n, v[i], &now, &actions[i]);
+        fold_output_ref(f, now.h, state[i]);
     }
-    return 2 * swarms;
 }
 
-/* Runs a frame of some swarms: state[i] becomes the next one of swarm i. */
+/* Runs a frame of some swarms. */
 static void think(fold_ctx *f, const net *n, const view *const *v, int swarms, float *const *state,
                   float *const *action)
 {
-    fold_node roots[2 * CLASS];
-    fold_run(f, roots, record_frame(f, n, v, swarms, state, roots));
-    for (int i = 0; i < swarms; i++) {
-        fold_read(f, &roots[2 * i], 1, action[i]);
-        fold_read(f, &roots[2 * i + 1], 1, state[i]);
-    }
+    fold_node actions[CLASS];
+    record_frame(f, n, v, swarms, state, actions);
+    fold_run(f, actions, swarms);
+    for (int i = 0; i < swarms; i++) fold_read(f, &actions[i], 1, action[i]);
     if (fold_ctx_status(f)) fail(fold_ctx_message(f));
 }
 
@@ -578,7 +575,7 @@ static void count_free(void *ptr, size_t size, void *user)
 static size_t largest_frame(fold_model *m, const net *n, int swarms, int agents)
 {
     fold_ctx_desc desc = fold_ctx_desc_default();
-    fold_node roots[2 * CLASS];
+    fold_node actions[CLASS];
     float *states = (float *)take((size_t)agents * STATE, sizeof *states), *state[CLASS];
     view v = new_view(agents);
     const view *views[CLASS];
@@ -591,7 +588,8 @@ static size_t largest_frame(fold_model *m, const net *n, int swarms, int agents)
     }
     desc.measure = 1;
     fold_ctx *f = fold_ctx_new(m, &desc);
-    if (fold_run(f, roots, record_frame(f, n, views, swarms, state, roots))) fail(fold_ctx_message(f));
+    record_frame(f, n, views, swarms, state, actions);
+    if (fold_run(f, actions, swarms)) fail(fold_ctx_message(f));
     const size_t bytes = fold_ctx_stats(f).block_bytes;
     fold_ctx_free(f);
     free_view(&v);
@@ -819,10 +817,11 @@ static int run_flight(fold_model *m, const net *n, const options *o, double befo
     qsort(t.beside, (size_t)t.compared, sizeof *t.beside, by_size);
     if (o->svg && p.keys < 2) fail("a picture takes more frames");
     if (o->svg) draw(o->svg, &p);
-    const double eager = microseconds(t.eager, t.compared, 0.5), beside = microseconds(t.beside, t.compared, 0.5);
-    printf("%d agents, %.1f neighbours each, %d frames of %d nodes in %d batches: half take %.0f us, eager %.0f; %s bits\n",
+    const double eager = microseconds(t.eager, t.compared, 0), beside = microseconds(t.beside, t.compared, 0);
+    printf("%d agents, %.1f neighbours each, %d frames of %d nodes in %d batches: half take %.0f us, at best %.0f, "
+           "eager %.0f; %s bits\n",
            o->agents, t.pairs / o->frames / o->agents, o->frames, t.stats.nodes, t.stats.batches,
-           microseconds(t.batched, o->frames, 0.5), eager, t.identical ? "the same" : "OTHER");
+           microseconds(t.batched, o->frames, 0.5), beside, eager, t.identical ? "the same" : "OTHER");
     printf("RESULT swarm p50_us=%.1f p99_us=%.1f p999_us=%.1f worst_us=%.1f block_bytes=%zu used_bytes=%zu "
            "eager_us=%.1f eager_over_batched=%.2f identical=%d error_before=%.4f error_after=%.4f "
            "error_in_flight=%.4f alarm_error=%.4f outside=%.5f hash=%016llx\n",
