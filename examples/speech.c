@@ -612,6 +612,15 @@ static int learn_alike(const options *o, recognizer *batched, recognizer *alone,
     return !memcmp(values, fold_model_values(alone->model, NULL), (size_t)count * sizeof *values);
 }
 
+static unsigned long long hash_of(const fold_model *m) /* FNV-1a */
+{
+    unsigned long long hash = 0xcbf29ce484222325u;
+    int count;
+    const unsigned char *bytes = (const unsigned char *)fold_model_values(m, &count);
+    for (size_t i = 0; i < (size_t)count * sizeof(float); i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    return hash;
+}
+
 static int run(const options *o)
 {
     utterance *lessons = new_utterances(o->seed, 0, o->utterances);
@@ -636,8 +645,8 @@ static int run(const options *o)
     printf("training %.0f utterances/s, alone %.0f; hearing %.0f, alone %.0f; alone: %s bits\n", train_per_s,
            eager_train_per_s, infer_per_s, eager_per_s, identical ? "the same" : "OTHER");
     printf("RESULT speech error_rate=%.2f error_before=%.2f train_per_s=%.0f eager_train_per_s=%.0f infer_per_s=%.0f "
-           "eager_per_s=%.0f steps=%.1f identical=%d\n", after, before, train_per_s, eager_train_per_s, infer_per_s,
-           eager_per_s, steps / o->tests, identical);
+           "eager_per_s=%.0f steps=%.1f identical=%d hash=%016llx\n", after, before, train_per_s, eager_train_per_s,
+           infer_per_s, eager_per_s, steps / o->tests, identical, hash_of(batched.model));
     free_recognizer(&alone);
     free_recognizer(&batched);
     free_utterances(tests, o->tests);
