@@ -856,6 +856,30 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int n);
 
+/* Keys and values of a sequence that grows, as when a language model writes: one for each attention and
+   sequence. The struct and its memory are yours, lie where they are as long as a run may need them, and are
+   copied as one (the memory by memcpy). Set the members up to value_width; the others begin with 0. */
+typedef struct fold_cache {
+    float *memory;          /* of fold_cache_bytes; fastest at a multiple of 64 bytes */
+    int capacity;           /* the most rows that it can hold */
+    int heads;              /* they divide both widths */
+    int width, value_width; /* of a row of keys and of values. value_width 0: as width */
+    int length;             /* rows that it holds. To be read */
+    int recorded;           /* private: and those of a step that has not run */
+} fold_cache;
+/* 0 if the sizes are none. */
+FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
+/* Forgets all but the first rows, and a step that was recorded and has not run. Nodes of steps that wrote
+   what is forgotten must not be computed again. FOLD_BAD_ARGUMENT if it has fewer. */
+FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
+/* Appends k and v to the cache when it runs, and gives what q finds there: the bits of the last rows of
+   fold_list_attention, causal, of all rows so far. q, k and v are nodes, or lists of one length, such as a
+   beginning that was given. How much caches hold is no matter of structure: steps of sequences of all lengths
+   run together, and plans are kept from step to step. It has no gradients, so the context must not be one of
+   training. A cache takes one step a run; fold_replay does the same step again, at its place. After a change
+   of parameters begin with an empty cache. */
+FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
+
 /* fold_pick, fold_softmax_xent and fold_hinge with an index for every row, copied: a list of [1]. */
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index);
 FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label);
@@ -956,6 +980,10 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer);
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
                                           int causal);
+/* The same for the next row, or rows, of a sequence, causal, with attention by fold_attention_step. The cache
+   has the layer's heads and its width. */
+FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
+                                         fold_node x);
 
 /* What recurrent and tree layers give, and take: h is the output, c the cell state, each [hidden]. c is null
    where a layer has none. */
@@ -7703,6 +7731,15 @@ static const char *fold__infer_attention(const fold_shape *in, int count, const 
     out[1] = fold_shape1(2 * attr[0]);
     return NULL;
 }
+static const char *fold__infer_attention_step(const fold_shape *in, int count, const int32_t *attr,
+                                              fold_shape *out)
+{
+    fold_shape both[2];
+    const char *problem = fold__infer_attention(in, count, attr, both);
+    if (!problem)
+        out[0] = both[0];
+    return problem;
+}
 static const char *fold__infer_attend(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
@@ -8879,6 +8916,78 @@ static void fold__list_attention_backward(const fold_op_call *call)
     fold__engine_of(call)->kernels->attention_backward(&attention, 0, attention.heads, call->scratch);
 }
 
+/* -- attention to a cache ----------------------------------------------------------------------- */
+
+/* What a step's data are: where its first row goes. */
+typedef struct fold__appended {
+    fold_cache *cache;
+    int first;
+} fold__appended;
+
+static int fold__cache_value_width(const fold_cache *cache)
+{
+    return cache->value_width ? cache->value_width : cache->width;
+}
+static int fold__cache_ok(const fold_cache *cache)
+{
+    const int value_width = fold__cache_value_width(cache);
+    return cache->capacity > 0 && cache->heads > 0 && cache->width > 0 && value_width > 0 &&
+           cache->width % cache->heads == 0 && value_width % cache->heads == 0;
+}
+/* Where values begin, behind the panels of keys. */
+static size_t fold__cache_values_at(const fold_cache *cache)
+{
+    const size_t keys = fold__round_up((size_t)cache->capacity, FOLD__PANEL_KEYS);
+    return fold__size(keys, (size_t)cache->width, 0);
+}
+FOLD_API size_t fold_cache_bytes(const fold_cache *cache)
+{
+    if (!cache || !fold__cache_ok(cache))
+        return 0;
+    const size_t floats = fold__size((size_t)cache->capacity, (size_t)fold__cache_value_width(cache),
+                                     fold__cache_values_at(cache));
+    return floats > SIZE_MAX / 2 / sizeof(float) ? 0 : floats * sizeof(float);
+}
+FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length)
+{
+    if (!cache || length < 0 || length > cache->length)
+        return FOLD_BAD_ARGUMENT;
+    cache->length = cache->recorded = length;
+    return FOLD_OK;
+}
+
+/* Its scratch is for a full cache, so that a plan is good for every length. */
+static fold__attention_call fold__cached_attention(const fold_shape *shape, const int32_t *attr, int queries,
+                                                   int keys)
+{
+    fold__attention_call attention = fold__attention_of(shape, attr, queries, keys);
+    attention.causal = 1;
+    return attention;
+}
+static void fold__attention_step_forward(const fold_op_call *call)
+{
+    const fold__kernels *kernels = fold__engine_of(call)->kernels;
+    const fold__appended *step = (const fold__appended *)(const void *)fold__engine_of(call)->index;
+    fold_cache *cache = step->cache;
+    const int rows = call->lengths[0], value_width = fold__cache_value_width(cache);
+    float *values = cache->memory + fold__cache_values_at(cache);
+    fold__attention_call attention =
+        fold__cached_attention(call->in_shape, call->attr, rows, step->first + rows);
+    kernels->attention_append(cache->memory, &call->in[1], step->first, rows, cache->heads, attention.width);
+    for (int row = 0; row < rows; row++)
+        memcpy(values + (size_t)(step->first + row) * (size_t)value_width, fold__row(&call->in[2], row),
+               (size_t)value_width * sizeof(float));
+    attention.query = call->in[0];
+    attention.key_panels = cache->memory;
+    attention.value.base = values;
+    attention.value.stride = value_width;
+    attention.out = call->out[0];
+    kernels->attention_forward(&attention, 0, attention.heads, call->scratch);
+    if (cache->length < step->first + rows)
+        cache->length = step->first + rows;
+}
+static void fold__attention_step_backward(const fold_op_call *call) { (void)call; } /* it is never called */
+
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
 /* name, inputs, attributes, flags, what backward reads, shapes. CONTRIBUTING.md tells how to add an op. */
@@ -8943,6 +9052,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
     X(copy, 1, 0, FOLD__FLOW, 0, same)                          \
     X(list_take, 1, 0, FOLD__OVER_LISTS, 0, same)                         \
     X(list_attention, 3, 2, FOLD__OVER_LISTS | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
+    X(attention_step, 3, 2, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, attention_step) \
     X(stop, 1, 0, FOLD__NO_GRAD, 0, same)                       \
     X(softmax_xent, 1, 0, FOLD__DATA, FOLD__IN, loss)           \
     X(softmax_kl, 2, 0, FOLD__NO_GRAD_1, FOLD__IN, loss)        \
@@ -13527,6 +13637,89 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
     return fold__record_whole(f, FOLD__OP_list_attention, operand, 3, attr, queries, place);
 }
 
+/* q, k and v of a step: three single values, or three lists of one length. */
+static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[3], fold__operand operand[3])
+{
+    int rows[3];
+    for (int input = 0; input < 3; input++) {
+        if (!fold__operand_of(f, in[input], who, &operand[input]))
+            return 0;
+        const int list = fold__is_list_operand(f, &operand[input]);
+        rows[input] = list ? (int)f->length[operand[input].source] : -1;
+        if (list ? !fold__whole_operand_of(f, in[input], who, &operand[input])
+                 : !fold__own_operand(f, &operand[input]))
+            return 0;
+    }
+    if (rows[0] == rows[1] && rows[0] == rows[2])
+        return 1;
+    fold__fail(
+        f, FOLD_BAD_SHAPE,
+        "%s: q, k and v must be nodes, or lists of one length: they have %d, %d and %d rows (-1: a node)",
+        who, rows[0], rows[1], rows[2]);
+    return 0;
+}
+/* Whether a cache takes so many rows more, of these widths. */
+static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, uint32_t rows, int width,
+                             int value_width)
+{
+    if (!cache->memory || !fold__cache_ok(cache) || cache->length < 0)
+        fold__fail(f, FOLD_BAD_ARGUMENT,
+                   "%s: the cache has no memory, or no good sizes: capacity %d, %d heads,"
+                   " widths %d and %d",
+                   who, cache->capacity, cache->heads, cache->width, cache->value_width);
+    else if (cache->width != width || fold__cache_value_width(cache) != value_width)
+        fold__fail(f, FOLD_BAD_SHAPE,
+                   "%s: rows of k and v have %d and %d values, those of the cache %d and %d", who, width,
+                   value_width, cache->width, fold__cache_value_width(cache));
+    else if (cache->recorded > cache->length)
+        fold__fail(f, FOLD_BAD_STATE,
+                   "%s: the last step of this cache has not run; fold_cache_keep gives it up", who);
+    else if ((uint64_t)cache->length + rows > (uint64_t)cache->capacity)
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: the cache has %d rows, and %u more are beyond its capacity of %d",
+                   who, cache->length, (unsigned)rows, cache->capacity);
+    else
+        return 1;
+    return 0;
+}
+
+FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v)
+{
+    static const char *const who = "attention_step";
+    const fold_node in[3] = { q, k, v };
+    fold__operand operand[3];
+    if (fold__broken(f))
+        return fold__null;
+    if (!cache)
+        return fold__missing(f, who);
+    if (fold__in_body(f, who))
+        return fold__null;
+    if (f->training) {
+        fold__fail(f, FOLD_BAD_STATE, "%s: it has no gradients: in contexts of training, fold_list_attention",
+                   who);
+        return fold__null;
+    }
+    if (!fold__step_operands(f, who, in, operand))
+        return fold__null;
+    const int list = fold__is_list_operand(f, &operand[0]);
+    const uint32_t rows = list ? f->length[operand[0].source] : 1;
+    if (!fold__cache_takes(f, who, cache, rows, (int)f->shapes[operand[1].shape].size,
+                           (int)f->shapes[operand[2].shape].size))
+        return fold__null;
+    const uint32_t place = fold__place_data(f, sizeof(fold__appended) / sizeof(float));
+    if (place == FOLD__NONE)
+        return fold__null;
+    fold__appended *step = (fold__appended *)(void *)fold__at_place(f, place);
+    step->cache = cache;
+    step->first = cache->length;
+    const int32_t attr[2] = { cache->heads, cache->capacity };
+    const int recorded = cache->length + (int)rows; /* eager, the next line runs it */
+    const fold_node found =
+        fold__record_whole(f, FOLD__OP_attention_step, operand, 3, attr, list ? (int)rows : -1, place);
+    if (!fold_node_is_null(found) && !f->measures)
+        cache->recorded = recorded;
+    return found;
+}
+
 /* An op with an index into its input for every row. */
 static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, const char *who, fold_node x, const int *index)
 {
@@ -15539,12 +15732,15 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
     if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, forward and backward
     */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
-    if (program.op->op != FOLD__OP_list_attention)
+    const int32_t *attr = program.op->attr;
+    const int step = program.op->op == FOLD__OP_attention_step;
+    if (!step && program.op->op != FOLD__OP_list_attention)
         return 0;
-    fold__attention_call attention = fold__attention_of(program.shape, program.op->attr, (int)rows,
-                                                        (int)fold__edge_rows(f, first + 1));
+    fold__attention_call attention =
+        step ? fold__cached_attention(program.shape, attr, (int)rows, attr[1])
+             : fold__attention_of(program.shape, attr, (int)rows, (int)fold__edge_rows(f, first + 1));
     fold__sight sight;
-    if (program.op->attr[1] == FOLD__SEES_BY_INDEX) {
+    if (!step && attr[1] == FOLD__SEES_BY_INDEX) {
         const float *index = fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
         sight = fold__sight_of((const int *)(const void *)index, attention.queries, attention.keys);
         attention.sight = &sight;
@@ -18056,7 +18252,7 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     call->rows = (int)f->length[id];
     call->data = &f->node_data[id];
     worker->kernel_calls++;
-    if (op == FOLD__OP_list_attention)
+    if (op == FOLD__OP_list_attention || op == FOLD__OP_attention_step)
         call->scratch = (float *)(void *)worker->free;
     if (fold__op_of(f->model, op)->flags & FOLD__LIST)
         fold__run_segments(worker, &prepared->engine, call, run, backward);
@@ -22417,6 +22613,16 @@ FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *l
     const fold_node call = fold_call(f, layer->before, &x, 1);
     const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
     const fold_node in[2] = { x, fold_list_attention(f, query, key, value, layer->attention.heads, causal) };
+    return fold_call(f, layer->after, in, 2);
+}
+FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
+                                         fold_node x)
+{
+    if (!fold__layer_there(f, layer, "transformer_step"))
+        return fold__null;
+    const fold_node call = fold_call(f, layer->before, &x, 1);
+    const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
+    const fold_node in[2] = { x, fold_attention_step(f, cache, query, key, value) };
     return fold_call(f, layer->after, in, 2);
 }
 

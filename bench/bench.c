@@ -21,6 +21,7 @@
 #include "side.h"
 #include "gemm.h"
 #include "attention.h"
+#include "decode.h"
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
@@ -121,7 +122,8 @@ static const char usage[] =
     "usage: bench [options]\n"
     "Without --workload all workloads run, in both modes.\n"
     "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, lattice, bilstm-tagger,\n"
-    "                        attention, frame, graph, transformer, policy, gemm, attention-kernels\n"
+    "                        attention, frame, graph, transformer, policy, gemm, attention-kernels,\n"
+    "                        decode (--batch: sequences)\n"
     "  --mode infer|train    --batch N    --threads N    --seconds S (default 1; of timing, for each line)\n"
     "  --schedule ratio|depth|agenda|eager|manual    --compare NAME: a second schedule, alternating batch by batch;\n"
     "                        manual: treelstm-*, chain, frame (infer) and policy only, by hand\n"
@@ -235,6 +237,10 @@ int main(int argc, char **argv)
     }
     if (!o.workload || !strcmp(o.workload, "attention-kernels")) {
         attend_run(o.isa, o.seconds, o.json);
+        found++;
+    }
+    if (!o.workload || !strcmp(o.workload, "decode")) {
+        decode_run(&o);
         found++;
     }
     if (!found) die("no such workload (or it is not trained): ", o.workload ? o.workload : "");

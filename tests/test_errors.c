@@ -355,6 +355,7 @@ typedef struct given {
     fold_writer *write;
     fold_recurrent_maker *make;
     fold_random *random;
+    fold_cache *cache;
 } given;
 
 /* All public functions but those of fold_pool, which test_threads calls: what they give without a context or a model,
@@ -554,6 +555,9 @@ typedef struct given {
     X(NODE, fold_list_attend_to, (f, node, node, g->ints, g->n)) \
     X(NODE, fold_list_attention, (f, node, node, node, g->n, g->n)) \
     X(NODE, fold_list_attention_to, (f, node, node, node, g->n, g->ints, g->ints, g->n)) \
+    X(NUMBER, fold_cache_bytes, (ZERO(fold_cache))) \
+    X(STATUS, fold_cache_keep, (g->cache, g->n)) \
+    X(NODE, fold_attention_step, (f, g->cache, node, node, node)) \
     X(NODE, fold_list_pick, (f, node, g->ints)) \
     X(NODE, fold_list_softmax_xent, (f, node, g->ints)) \
     X(NODE, fold_list_hinge, (f, node, g->ints)) \
@@ -572,6 +576,7 @@ typedef struct given {
     X(VOID, fold_transformer_new, (m, g->name, ZERO(fold_transformer_desc))) \
     X(STATUS, fold_transformer_assemble, (m, g->name, NULL)) \
     X(NODE, fold_transformer_apply, (f, ZERO(fold_transformer), node, g->n)) \
+    X(NODE, fold_transformer_step, (f, ZERO(fold_transformer), g->cache, node)) \
     X(VOID, fold_rnn_new, (m, g->name, g->n, g->n)) \
     X(VOID, fold_lstm_new, (m, g->name, g->n, g->n)) \
     X(VOID, fold_gru_new, (m, g->name, g->n, g->n)) \
@@ -706,12 +711,14 @@ static void null_everywhere(void)
     static const double zeros[512]; /* larger than any struct */
     for (int way = 0; way < 4; way++)
         for (size_t i = 0; i < sizeof counts / sizeof *counts - (size_t)(way >> 1); i++) {
-            given g = { NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+            given g = { NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
             fold_random random = { 0, 0 };
+            fold_cache cache = { NULL, 0, 0, 0, 0, 0, 0 };
             none = !(way & 1);
             g.n = counts[i];
             if (!none) {
                 g.random = &random;
+                g.cache = &cache;
                 g.m = fold_model_new(NULL);
                 g.f = context(g.m, (int)i & 1, (int)i >> 1 & 1);
             }

@@ -225,12 +225,50 @@ static void too_many_rows(void)
     close_mistakes(&x);
 }
 
+static void mistaken_caches(void)
+{
+    static mistakes x;
+    static float memory[64 * WIDTH + 3 * WIDTH];
+    const setting plain = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, 0, 0 };
+    fold_cache cache = { memory, 3, 2, WIDTH, 0, 0, 0 }, empty = cache, odd = cache, wide = cache;
+    empty.memory = NULL;
+    odd.heads = 4;
+    wide.width = WIDTH + 2;
+    CHECK(fold_cache_bytes(&cache) == sizeof memory);
+    CHECK(!fold_cache_bytes(&odd) && !fold_cache_bytes(NULL));
+    odd.capacity = INT_MAX;
+    open_mistakes(&x);
+    BAD(fold_attention_step(x.f, &cache, x.v, x.v, x.v), BAD_STATE, "attention_step", "fold_list_attention");
+    fold_ctx_free(x.f);
+    fold_ctx *f = x.f = open_setting(x.n.m, &plain, 0);
+    record_mistakes(&x);
+    BAD(fold_attention_step(f, NULL, x.v, x.v, x.v), BAD_ARGUMENT, "attention_step", "NULL");
+    BAD(fold_attention_step(f, &empty, x.v, x.v, x.v), BAD_ARGUMENT, "no memory", "capacity 3");
+    BAD(fold_attention_step(f, &odd, x.v, x.v, x.v), BAD_ARGUMENT, "attention_step", "4 heads");
+    BAD(fold_attention_step(f, &wide, x.v, x.v, x.v), BAD_SHAPE, "attention_step", "6 and 6 values, those of the cache 8 and 8");
+    BAD(fold_attention_step(f, &cache, x.w, x.v, x.v), BAD_SHAPE, "attention_step", "[7]");
+    BAD(fold_attention_step(f, &cache, x.l3, x.l3, x.l4), BAD_SHAPE, "attention_step", "3, 3 and 4 rows");
+    BAD(fold_attention_step(f, &cache, x.v, x.l3, x.l3), BAD_SHAPE, "attention_step", "-1, 3 and 3 rows");
+    BAD(fold_attention_step(f, &cache, x.l4, x.l4, x.l4), BAD_SHAPE, "0 rows, and 4 more", "capacity of 3");
+    CHECK(!fold_node_is_null(fold_attention_step(f, &cache, x.v, x.v, x.v)));
+    BAD(fold_attention_step(f, &cache, x.v, x.v, x.v), BAD_STATE, "attention_step", "fold_cache_keep");
+    CHECK_INT(fold_cache_keep(&cache, 1), FOLD_BAD_ARGUMENT); /* what was recorded has not run */
+    CHECK_INT(fold_cache_keep(&cache, -1), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_cache_keep(NULL, 0), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_cache_keep(&cache, 0), FOLD_OK);
+    const fold_node y = fold_attention_step(f, &cache, x.l3, x.l3, x.l3);
+    CHECK_SAYS(!fold_run(f, &y, 1), "%s", fold_ctx_message(f));
+    CHECK_INT(cache.length, 3);
+    close_mistakes(&x);
+}
+
 /* In a body a value stands for one row: only the reductions are there, for the elements of a list. */
-enum { IN_BODY = 13 };
+enum { IN_BODY = 14 };
 static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     static const int index[2] = { 0, 0 };
     static const float x[WIDTH] = { 0 };
+    static fold_cache cache;
     fold_param table = fold_param_find(fold_ctx_model(f), "words");
     switch (*(const int *)user) {
     case 0: out[0] = fold_list_input(f, x, 1, vector); break;
@@ -245,6 +283,7 @@ static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
     case 9: out[0] = fold_list_pick(f, in[0], index); break;
     case 10: out[0] = fold_list_softmax_xent(f, in[0], index); break;
     case 11: out[0] = fold_list_attention_to(f, in[0], in[0], in[0], 1, index, index, 1); break;
+    case 12: out[0] = fold_attention_step(f, &cache, in[0], in[0], in[0]); break;
     default: out[0] = fold_list_sum(f, in[0]);
     }
 }
@@ -252,7 +291,7 @@ static void mistaken_bodies(void)
 {
     static const char *const words[IN_BODY] = { "list_input", "list_input_ref", "list_lookup", "list", "list_join", "list_at",
                                                 "list_take", "list_sum_to", "attention", "list_pick", "list_softmax_xent",
-                                                "list_attention_to", "list_sum" };
+                                                "list_attention_to", "attention_step", "list_sum" };
     for (int i = 0; i < IN_BODY; i++) {
         fold_cell_desc d = fold_cell_desc_default();
         fold_model *m = fold_model_new(NULL);
@@ -276,6 +315,7 @@ int main(int argc, char **argv)
     check_run("lists: mistaken kinds", mistaken_kinds);
     check_run("lists: mistaken arguments", mistaken_arguments);
     check_run("lists: too many rows", too_many_rows);
+    check_run("lists: mistaken caches", mistaken_caches);
     check_run("lists: in bodies", mistaken_bodies);
     return check_finish();
 }

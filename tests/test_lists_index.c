@@ -704,6 +704,137 @@ static void plans_of_edges(void)
     fold_model_free(m);
 }
 
+/* -- attention to a cache against attention to all, bit for bit --------------------------------------------------- */
+
+enum { SEQUENCES = 4, LONGEST = 140, STEP_HEADS = 3, STEP_WIDTH = 12, STEP_VALUES = 6 };
+typedef struct grown {
+    int length, at;
+    float in[3][LONGEST * STEP_WIDTH], want[LONGEST * STEP_VALUES];
+    fold_cache cache;
+    float memory[192 * STEP_WIDTH + LONGEST * STEP_VALUES];
+} grown;
+
+static fold_node grown_rows(fold_ctx *f, const grown *g, int part, int count)
+{
+    const int width = part < 2 ? STEP_WIDTH : STEP_VALUES;
+    const float *x = g->in[part] + g->at * width;
+    return count == 1 ? fold_input(f, x, width) : fold_list_input(f, x, count, fold_shape1(width));
+}
+
+static void grown_open(fold_model *m, grown *g, int index, check_random *r)
+{
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    g->length = LONGEST - 11 * index;
+    g->at = 0;
+    for (int part = 0; part < 3; part++) random_fill(r, g->in[part], LONGEST * STEP_WIDTH, -2, 2);
+    memset(&g->cache, 0, sizeof g->cache);
+    memset(g->memory, 255, sizeof g->memory); /* not a number */
+    g->cache.memory = g->memory;
+    g->cache.capacity = LONGEST;
+    g->cache.heads = STEP_HEADS;
+    g->cache.width = STEP_WIDTH;
+    g->cache.value_width = STEP_VALUES;
+    CHECK(fold_cache_bytes(&g->cache) == sizeof g->memory);
+    fold_node in[3];
+    for (int part = 0; part < 3; part++) in[part] = grown_rows(f, g, part, g->length);
+    const fold_node y = fold_list_attention(f, in[0], in[1], in[2], STEP_HEADS, 1);
+    CHECK_SAYS(!fold_run(f, &y, 1) && !fold_read(f, &y, 1, g->want), "%s", fold_ctx_message(f));
+    fold_ctx_free(f);
+}
+
+/* Sequences begin with rows that are given, go on row by row, once go back, and end in turn. */
+static void grow_together(fold_model *m, const setting *s)
+{
+    static grown all[SEQUENCES];
+    check_random r = { 8 };
+    fold_ctx *f = open_setting(m, s, 0);
+    for (int i = 0; i < SEQUENCES; i++) grown_open(m, &all[i], i, &r);
+    for (int step = 0, left = 1; left; step++) {
+        fold_node found[SEQUENCES];
+        int count[SEQUENCES];
+        left = 0;
+        fold_ctx_reset(f);
+        for (int i = 0; i < SEQUENCES; i++) {
+            grown *g = &all[i];
+            if (step == 30) CHECK_INT(fold_cache_keep(&g->cache, g->at -= 17), FOLD_OK);
+            count[i] = step ? g->at < g->length : 25 * i;
+            if (step && !count[i]) continue;
+            found[left++] = fold_attention_step(f, &g->cache, grown_rows(f, g, 0, count[i]), grown_rows(f, g, 1, count[i]),
+                                                grown_rows(f, g, 2, count[i]));
+        }
+        if (!CHECK_SAYS(!fold_run(f, found, left), "%s, step %d: %s", s->name, step, fold_ctx_message(f))) break;
+        for (int i = 0, at = 0; i < SEQUENCES; i++) {
+            grown *g = &all[i];
+            if (step && !count[i]) continue;
+            CHECK_BITS(fold_value(f, found[at]), g->want + g->at * STEP_VALUES, count[i] * STEP_VALUES);
+            at++;
+            g->at += count[i];
+            CHECK_INT(g->cache.length, g->at);
+        }
+    }
+    if (s->plan_cache_bytes) CHECK_SAYS(fold_ctx_stats(f).plan_hits > 50, "%d plans replayed", fold_ctx_stats(f).plan_hits);
+    fold_ctx_free(f);
+}
+static void steps_are_attention(void)
+{
+    static const setting settings[] = { { "plain", FOLD_SCHEDULE_RATIO, 0, 0, 0, 0, 0 },      { "depth", FOLD_SCHEDULE_DEPTH, 0, 0, 0, 0, 1 },
+                                        { "groups", FOLD_SCHEDULE_AGENDA, 1, 0, 0, 0, 0 },    { "threads", FOLD_SCHEDULE_RATIO, 1, 0, 3, 0, 0 },
+                                        { "plans", FOLD_SCHEDULE_RATIO, 0, 1 << 20, 0, 0, 0 }, { "eager", FOLD_SCHEDULE_RATIO, 0, 0, 0, 1, 0 } };
+    for (int set = 0; set < KERNEL_SETS; set++) {
+        fold_model *m = kernel_set_model(kernel_set[set]);
+        for (size_t i = 0; m && i < sizeof settings / sizeof *settings; i++) grow_together(m, &settings[i]);
+        fold_model_free(m);
+    }
+}
+
+/* A replay does the same step again, with other data. */
+static void step_again(void)
+{
+    float x[2][STEP_WIDTH], memory[64 * STEP_WIDTH + 3 * STEP_WIDTH];
+    check_random r = { 9 };
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    fold_cache cache = { memory, 3, STEP_HEADS, STEP_WIDTH, 0, 0, 0 };
+    random_fill(&r, x[0], 2 * STEP_WIDTH, -1, 1);
+    const fold_node in = fold_input_ref(f, x[0], fold_shape1(STEP_WIDTH)), y = fold_attention_step(f, &cache, in, in, in);
+    CHECK(!fold_run(f, &y, 1));
+    CHECK_BITS(fold_value(f, y), x[0], STEP_WIDTH); /* it sees itself alone */
+    memcpy(x[0], x[1], sizeof x[0]);
+    CHECK(!fold_replay(f));
+    CHECK_BITS(fold_value(f, y), x[1], STEP_WIDTH);
+    CHECK_INT(cache.length, 1);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* A layer's steps give the rows of the layer over the whole list. */
+static void layer_steps(void)
+{
+    enum { LENGTH = 20, BEGINNING = 6, OF_LAYER = 8 };
+    static float x[LENGTH * OF_LAYER], want[LENGTH * OF_LAYER], memory[64 * OF_LAYER + LENGTH * OF_LAYER];
+    check_random r = { 10 };
+    fold_model *m = fold_model_new(NULL);
+    fold_transformer_desc desc = fold_transformer_desc_default();
+    desc.width = OF_LAYER;
+    desc.heads = 2;
+    const fold_transformer layer = fold_transformer_new(m, "layer", &desc);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    fold_cache cache = { memory, LENGTH, 2, OF_LAYER, 0, 0, 0 };
+    random_fill(&r, x, LENGTH * OF_LAYER, -1, 1);
+    fold_node y = fold_transformer_apply(f, &layer, fold_list_input(f, x, LENGTH, fold_shape1(OF_LAYER)), 1);
+    CHECK_SAYS(!fold_run(f, &y, 1) && !fold_read(f, &y, 1, want), "%s", fold_ctx_message(f));
+    for (int at = 0, count = BEGINNING; at < LENGTH; at += count, count = 1) {
+        const float *from = x + at * OF_LAYER;
+        fold_ctx_reset(f);
+        y = fold_transformer_step(f, &layer, &cache,
+                                  at ? fold_input(f, from, OF_LAYER) : fold_list_input(f, from, count, fold_shape1(OF_LAYER)));
+        if (!CHECK_SAYS(!fold_run(f, &y, 1), "row %d: %s", at, fold_ctx_message(f))) break;
+        CHECK_BITS(fold_value(f, y), want + at * OF_LAYER, count * OF_LAYER);
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -722,6 +853,9 @@ int main(int argc, char **argv)
     check_run("lists by index: edges as takes", edges_are_takes);
     check_run("lists by index: all edges", all_edges_are_attention);
     check_run("lists by index: plans of edges", plans_of_edges);
+    check_run("lists by index: steps", steps_are_attention);
+    check_run("lists by index: a step again", step_again);
+    check_run("lists by index: steps of a layer", layer_steps);
     check_run("lists by index: plans", plans_of_indices);
     return check_finish();
 }
