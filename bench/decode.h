@@ -66,7 +66,7 @@ static uint64_t decode_all(decode *d)
 static void decode_run(const options *o)
 {
     decode d;
-    double times[4096];
+    double taken[4096];
     int n = 0;
     decode_open(&d, o);
     const uint64_t checksum = decode_all(&d);
@@ -75,9 +75,9 @@ static void decode_run(const options *o)
     while (n < 3 || (n < 4096 && now_seconds() - start < o->seconds)) {
         const double begin = now_seconds();
         decode_all(&d);
-        times[n++] = now_seconds() - begin;
+        taken[n++] = now_seconds() - begin;
     }
-    const double peak = 0.5 * (before + fma_peak(isa)), seconds = median(times, n), steps = (double)d.sequences * DECODE_STEPS;
+    const double peak = 0.5 * (before + fma_peak(isa)), seconds = median(taken, n), steps = (double)d.sequences * DECODE_STEPS;
     const double rate = 2.0 * steps * (DECODE_STEPS + 1) * DECODE_WIDTH / seconds;
     if (o->json)
         printf("{\"workload\":\"decode\",\"mode\":\"infer\",\"batch\":%d,\"threads\":1,\"schedule\":\"%s\",\"isa\":\"%s\",\"samples_per_s\":%.6g,"
