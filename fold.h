@@ -654,9 +654,9 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
 /* Lets a node that fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their twins of lists gave read
-   its index from `index`, an int for each of its rows, whenever a run computes anew: the next fold_run, each
-   fold_backward and fold_replay. An index out of range then is an error of that run, which does nothing; the
-   context goes on. An eager context has used the recorded index, and reads the others in fold_replay. An
+   its index from `index`, an int for each of its rows (one, where fold_pick gave all rows of a list the same),
+   whenever a run computes anew: the next fold_run, each fold_backward and fold_replay. An index out of range
+   then is an error of that run, which does nothing; the context goes on. An eager context has used the recorded index, and reads the others in fold_replay. An
    error with dedupe, which makes equal lookups one node. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
 /* Keeps x (fold_keep), and copies it to `values`, as fold_read does, at the end of each run that computes it.
@@ -19826,6 +19826,7 @@ static int fold__eager_reserve(fold_ctx *f)
     size_t at = 0, pointers = 0, scratch = 0;
     run->counts.groups = run->counts.leaves = 0;
     run->counts.tail = 0;
+    memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
     if (!fold__add_group(f, 0, run->counts.calls))
         return 0;
     if (!fold__analyse_signatures(f) || !fold__list_uses(f))
@@ -20213,12 +20214,21 @@ static fold_status fold__run_status(const fold_ctx *f)
 
 /* -- what the caller keeps: indices that a run reads, values that it gives ---------------------- */
 
+static int fold__has_row_data(const fold_ctx *f, uint32_t id)
+{
+    return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->form & FOLD__ROW_DATA);
+}
+/* One for each row, unless one index is that of all rows of a list. */
+static uint32_t fold__n_indices(const fold_ctx *f, uint32_t id)
+{
+    return fold__kind_of(f, id) == FOLD__LOOKUP || fold__has_row_data(f, id) ? fold__rows_of(f, id) : 1;
+}
 /* Whether all indices that the caller keeps are in range, from the nth node with such indices on. */
 static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
 {
     for (uint32_t at = first; at < f->n_index_refs; at++) {
         const fold__index_ref ref = f->index_refs[at];
-        for (uint32_t row = 0, rows = fold__rows_of(f, ref.node); row < rows; row++) {
+        for (uint32_t row = 0, rows = fold__n_indices(f, ref.node); row < rows; row++) {
             if (ref.index[row] >= 0 && ref.index[row] < ref.end)
                 continue;
             fold__refuse(f, FOLD_BAD_ARGUMENT, "index_ref: index %d in row %d of node %u is not in [0, %d)",
@@ -20232,12 +20242,12 @@ static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
 /* Copies an index to where a node has its own. */
 static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
 {
-    const int is_list = fold__is_list(f, id);
-    if (fold__kind_of(f, id) != FOLD__LOOKUP) {
-        uint64_t *data = is_list ? (uint64_t *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id))
-                                 : f->node_data + id;
-        data[is_list ? row : 0] = (uint64_t)index;
-    } else if (is_list) {
+    if (fold__has_row_data(f, id)) {
+        uint64_t *data = (uint64_t *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+        data[row] = (uint64_t)index;
+    } else if (fold__kind_of(f, id) != FOLD__LOOKUP) {
+        f->node_data[id] = (uint64_t)index;
+    } else if (fold__is_list(f, id)) {
         ((int *)(void *)fold__at_place(f, fold__node_table_row(f, id)))[row] = index;
     } else {
         f->node_data[id] = fold__lookup_data(fold__node_table(f, id), (uint32_t)index);
@@ -20249,7 +20259,7 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 {
     for (uint32_t at = first; at < f->n_index_refs; at++) {
         const fold__index_ref ref = f->index_refs[at];
-        for (uint32_t row = 0, rows = fold__rows_of(f, ref.node); row < rows; row++)
+        for (uint32_t row = 0, rows = fold__n_indices(f, ref.node); row < rows; row++)
             fold__set_index(f, ref.node, row, ref.index[row]);
     }
 }

@@ -171,6 +171,40 @@ static void inference(void) { frames_again(0, 0.0f); }
 static void training(void) { frames_again(1, 0.0f); }
 static void training_with_dropout(void) { frames_again(1, 0.5f); }
 
+/* A list read by one op alone, whole, and one index for all rows of a list, which is read again. */
+static void lists_read_whole(void)
+{
+    for (int way = EAGER; way < WAYS; way++) {
+        net n;
+        net_new(&n);
+        fold_ctx *f = context(&n, 1, way);
+        const int taken[2] = { 2, 0 };
+        float rows[ROWS * H];
+        int label = 3;
+        for (int i = 0; i < ROWS * H; i++) rows[i] = (float)(i % 5);
+        const fold_node in = fold_list_input_ref(f, rows, ROWS, fold_shape1(H)), x = fold_square(f, in);
+        const fold_node part = indexed(f, fold_pick(f, fold_list_take(f, x, taken, 2), label), &label, 1);
+        const fold_node beside = fold_scale(f, fold_input(f, rows, H), 2); /* indices must not be written to others */
+        fold_keep_grad(f, in);
+        fold_keep(f, part);
+        fold_keep(f, beside);
+        CHECK_INT(fold_backward(f, fold_list_sum(f, part)), FOLD_OK);
+        for (int time = 0; time < 3; time++) {
+            if (time) CHECK_INT(fold_replay(f), FOLD_OK);
+            for (int i = 0; i < 2; i++) {
+                const int at = taken[i] * H + label;
+                CHECK_NEAR(fold_value(f, part)[i], rows[at] * rows[at], 0);
+                CHECK_NEAR(fold_grad(f, in)[at], 2 * rows[at], 0);
+            }
+            for (int i = 0; i < H; i++) CHECK_NEAR(fold_value(f, beside)[i], 2 * (i % 5), 0);
+            label = (label + 2) % H;
+            for (int i = H; i < ROWS * H; i++) rows[i] += 1;
+        }
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
 /* Only what the last run computed is computed again; what it read of an earlier one stays. */
 static void the_last_run(void)
 {
@@ -630,6 +664,7 @@ int main(int argc, char **argv)
         { "frame: inference replayed", inference },
         { "frame: training replayed", training },
         { "frame: training with dropout replayed", training_with_dropout },
+        { "frame: lists read whole replayed", lists_read_whole },
         { "frame: the last run replayed", the_last_run },
         { "frame: replays that are refused", refused },
         { "frame: slices of inference", slices_of_inference },
