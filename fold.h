@@ -20752,8 +20752,10 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         const uint64_t begin = at, end = at += use->work;
         if (begin == end || from >= end || to <= begin)
             continue;
-        const fold__share share =
-            fold__share_of(f, use, from > begin ? from - begin : 0, (to < end ? to : end) - begin);
+        if (run->sums_in_one_go && from > begin)
+            continue; /* the part in which it begins has made it whole */
+        const fold__share share = fold__share_of(f, use, from > begin ? from - begin : 0,
+                                                 (to < end && !run->sums_in_one_go ? to : end) - begin);
         for (uint32_t group = first; group < last && share.from < share.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share);

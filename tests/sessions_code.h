@@ -420,6 +420,52 @@ static void child_sum(fold_ctx *f, const fold_child_sum *t, const fold_node *in,
     put(fold_child_sum_apply(f, t, in[0], child, (n - 1) / 2), out, 2);
 }
 )
+/* Memory that a recording refers to, by context: it changes before a replay. */
+CODE(memory,
+typedef struct memory {
+    float data[60000];
+    int index[40000], limit[40000];
+    int n_data, n_index, refs;
+} memory;
+)
+CODE(place,
+static const float *place(memory *r, int at, const float *data, int n) {
+    if (n) memcpy(r->data + at, data, (size_t)n * sizeof *data);
+    if (r->n_data < at + n) r->n_data = at + n;
+    return r->data + at;
+}
+)
+CODE(refer,
+static void refer(fold_ctx *f, fold_node x, memory *r, int at, const int *index, int n, int limit) {
+    for (int i = 0; i < n; i++) {
+        r->index[at + i] = index[i];
+        r->limit[at + i] = limit;
+    }
+    if (r->n_index < at + n) r->n_index = at + n;
+    if (r->refs) fold_index_ref(f, x, r->index + at);
+}
+)
+CODE(change,
+static void change(memory *r, int key) {
+    for (int i = 0; i < r->n_data && key; i++)
+        r->data[i] = 0.5f * r->data[i] + 0.125f * (float)((i * 7 + key) % 9 - 4);
+    for (int i = 0; i < r->n_index && key; i++)
+        if (r->limit[i]) r->index[i] = (r->index[i] + key) % r->limit[i];
+}
+)
+CODE(labels_of,
+static int labels_of(fold_ctx *f, fold_node x) {
+    const fold_shape s = fold_node_shape(f, x);
+    int n = 1;
+    for (int i = 0; i < s.rank; i++) n *= s.dim[i];
+    return n;
+}
+)
+CODE(rows_in,
+static int rows_in(fold_ctx *f, fold_param table) {
+    return fold_param_shape(fold_ctx_model(f), table).dim[0];
+}
+)
 CODE(stub,
 static fold_node stub(fold_ctx *f, fold_shape shape, int rows) {
     float x[16384];
@@ -438,6 +484,14 @@ static void backwards(int n, fold_task *task, void *user, void *pool) {
     while (n-- > 0) task(n, user);
 }
 )
+/* Every look at the clock takes a while. */
+CODE(tick,
+static uint64_t tick(void *user) {
+    static uint64_t now;
+    (void)user;
+    return now += 300;
+}
+)
 CODE(new_context,
 static fold_ctx *new_context(const net *n, int eager, int training, int dedupe, int schedule,
                              size_t group_bytes, size_t plan_cache_bytes, int threads) {
@@ -450,6 +504,7 @@ static fold_ctx *new_context(const net *n, int eager, int training, int dedupe, 
     d.plan_cache_bytes = plan_cache_bytes;
     d.threads = threads;
     d.parallel_for = backwards;
+    d.clock = tick;
     return fold_ctx_new(n->m, &d);
 }
 )
@@ -472,11 +527,40 @@ static void keep_grads(fold_ctx *f, const fold_node *v, const int *list, int n) 
     for (int i = 0; i < n; i++) fold_keep_grad(f, v[list[i]]);
 }
 )
+/* slices: 0: all at once; else begun, and gone on with in thousands of nanoseconds, or whole if 1. */
+CODE(finish,
+static void finish(fold_ctx *f, fold_status begun, int slices) {
+    int more = slices != 0;
+    for (int turns = 0; more && !begun && turns < 100000; turns++)
+        begun = fold_run_more(f, slices == 1 ? 0 : (uint64_t)slices * 1000, &more);
+    status(more && !begun ? FOLD_BAD_STATE : begun, fold_ctx_message(f));
+}
+)
 CODE(run,
-static void run(fold_ctx *f, const fold_node *v, const int *list, int n) {
+static void run(fold_ctx *f, const fold_node *v, const int *list, int n, int slices) {
     fold_node root[8];
     for (int i = 0; i < n; i++) root[i] = v[list[i]];
-    status(fold_run(f, root, n), fold_ctx_message(f));
+    finish(f, slices ? fold_run_begin(f, root, n) : fold_run(f, root, n), slices);
+}
+)
+CODE(begin_only,
+static void begin_only(fold_ctx *f, const fold_node *v, const int *list, int n) {
+    fold_node root[8];
+    int more;
+    for (int i = 0; i < n; i++) root[i] = v[list[i]];
+    status(fold_run_begin(f, root, n), fold_ctx_message(f));
+    status(fold_run_more(f, 1000, &more), fold_ctx_message(f));
+}
+)
+CODE(backward,
+static void backward(fold_ctx *f, fold_node root, int slices) {
+    finish(f, slices ? fold_backward_begin(f, root) : fold_backward(f, root), slices);
+}
+)
+CODE(replay,
+static void replay(fold_ctx *f, memory *r, int key, int slices) {
+    change(r, key);
+    finish(f, slices ? fold_replay_begin(f) : fold_replay(f), slices);
 }
 )
 CODE(look_values,
@@ -595,7 +679,8 @@ static void load(fold_model *m, int at, int with_state) {
     X(net) X(describe) X(new_model) X(new_param) X(new_cell) X(new_mlp) X(mix_cell) X(windows_cell)     \
     X(matrices_cell) X(nest_cell) X(loss_cell) X(unused_cell) X(list_linear_cell)                       \
     X(list_attend_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_list) X(call_lists) X(conv) X(state) X(put)         \
-    X(unroll) X(tree_inner) X(child_sum) X(stub) X(loops) X(backwards) X(new_context)                   \
-    X(size_of_node) X(keep) X(keep_grads) X(run) X(look_values) X(look_grads) X(look_params) X(sgd)     \
+    X(unroll) X(tree_inner) X(child_sum) X(memory) X(place) X(refer) X(change) X(labels_of) X(rows_in)  \
+    X(stub) X(loops) X(backwards) X(tick) X(new_context)                                               \
+    X(size_of_node) X(keep) X(keep_grads) X(finish) X(run) X(begin_only) X(backward) X(replay) X(look_values) X(look_grads) X(look_params) X(sgd)     \
     X(adagrad) X(rmsprop) X(adam) X(clip) X(write_values) X(write_grads) X(file) X(file_size)           \
     X(write_file) X(save) X(load)

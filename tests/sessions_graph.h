@@ -17,14 +17,16 @@
 
 /* What an item does. The words that are not C here are of the item: in and count, its operands; out and outs,
    its values; W, b, cell, layer, i0, i1, x, key, data, index, shape and rows (of a list), its attributes. Printed
-   as C they are replaced. */
+   as C they are replaced. r is the memory of the context, where data (floats of them, from at_data on) and index
+   (indices of them, from at_index on) have a place of their own if the recording refers to them. */
 #define OTHERS(X)                                                                                            \
     X(input, out[0] = fold_input(f, data, size))                                                             \
     X(input_shaped, out[0] = fold_input_shaped(f, data, shape))                                              \
-    X(input_ref, out[0] = fold_input_ref(f, data, shape))                                                    \
+    X(input_ref, out[0] = fold_input_ref(f, place(r, at_data, data, floats), shape))                         \
     X(constant, out[0] = fold_constant(f, data[0]))                                                          \
     X(zeros, out[0] = fold_zeros(f, shape))                                                                  \
-    X(lookup, out[0] = fold_lookup(f, W, i1))                                                                \
+    X(lookup, out[0] = fold_lookup(f, W, index[0]);                                                          \
+      refer(f, out[0], r, at_index, index, indices, rows_in(f, W)))                                          \
     X(use, out[0] = fold_use(f, W))                                                                          \
     X(shared, out[0] = fold_shared(f, in[0]))                                                                \
     X(seed, fold_dropout_seed(f, key))                                                                       \
@@ -72,8 +74,9 @@
     X(tree_lstm_inner, tree_inner(f, &n->tree, in, out))                                                     \
     X(child_sum_node, child_sum(f, &n->child_sum, in, count, out))                                           \
     X(list_input, out[0] = fold_list_input(f, data, rows, shape))                                            \
-    X(list_input_ref, out[0] = fold_list_input_ref(f, data, rows, shape))                                    \
-    X(list_lookup, out[0] = fold_list_lookup(f, W, index, rows))                                             \
+    X(list_input_ref, out[0] = fold_list_input_ref(f, place(r, at_data, data, floats), rows, shape))         \
+    X(list_lookup, out[0] = fold_list_lookup(f, W, index, rows);                                             \
+      refer(f, out[0], r, at_index, index, rows, rows_in(f, W)))                                             \
     X(list, out[0] = fold_list_join(f, in, count))                                                              \
     X(list_join, out[0] = fold_list_join(f, in, count))                                                      \
     X(list_at, out[0] = fold_list_at(f, in[0], i0))                                                          \
@@ -89,17 +92,25 @@
     X(list_attention, out[0] = fold_list_attention(f, in[0], in[1], in[2], i0, i1))                          \
     X(list_attention_to,                                                                                     \
       out[0] = fold_list_attention_to(f, in[0], in[1], in[2], i0, index, index + i1, i1))                    \
-    X(list_pick, out[0] = fold_list_pick(f, in[0], index))                                                   \
-    X(list_softmax_xent, out[0] = fold_list_softmax_xent(f, in[0], index))                                   \
+    X(list_pick, out[0] = fold_list_pick(f, in[0], index);                                                   \
+      refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
+    X(list_softmax_xent, out[0] = fold_list_softmax_xent(f, in[0], index);                                   \
+      refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
+    X(list_hinge, out[0] = fold_list_hinge(f, in[0], index);                                                 \
+      refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
+    X(output_ref, fold_output_ref(f, in[0], r->data + i0))                                                   \
     X(call_lists, call_lists(f, cell, in, fixed, out, outs))
 
 #define ONE(name, limit, factor, term) CASE(name, out[0] = fold_##name(f, in[0]))
 #define TWO(name) CASE(name, out[0] = fold_##name(f, in[0], in[1]))
 #define AXIS(name) CASE(name, out[0] = fold_##name(f, in[0], i0))
+#define LABEL(name)                                                                                          \
+    CASE(name, out[0] = fold_##name(f, in[0], index[0]);                                                     \
+         refer(f, out[0], r, at_index, index, indices, labels_of(f, in[0])))
 #define MANY(name) CASE(name, out[0] = fold_##name(f, in, count))
 #define OTHER(name, ...) CASE(name, __VA_ARGS__)
 #define STATEMENTS                                                                                           \
-    UNARY(ONE) BINARY(TWO) REDUCE(AXIS) PAIR(TWO) INDEXED(AXIS) LISTS(MANY) OTHERS(OTHER)
+    UNARY(ONE) BINARY(TWO) REDUCE(AXIS) PAIR(TWO) INDEXED(LABEL) LISTS(MANY) OTHERS(OTHER)
 
 #define CASE(name, ...) OP_##name,
 enum op { STATEMENTS OPS };
@@ -131,7 +142,7 @@ typedef struct item {
 /* list: 0 of a node, else a number; lists of one number have as many rows. */
 typedef struct value { fold_shape shape; float bound; int item, uses, is_param, keep, list, rows; } value;
 typedef struct graph {
-    int n_items, n_values, n_operands, n_data, n_indices, root, n_losses, interleaved, full;
+    int n_items, n_values, n_operands, n_data, n_indices, root, n_losses, interleaved, full, outputs;
     int cut;                 /* items that may be recorded, and run, before the others */
     int losses[MAX_SAMPLES]; /* scalars besides the root */
     item items[MAX_ITEMS];
@@ -155,14 +166,20 @@ static int size_of(fold_shape s)
 static int rows_of(const value *v) { return v->list ? v->rows : 1; }
 static int is_call(int op) { return op == OP_call || op == OP_call_list || op == OP_call_lists; }
 
+static int floats_of(const graph *g, const item *t) /* of the first value */
+{
+    return t->n_out ? rows_of(&g->values[t->out0]) * size_of(g->values[t->out0].shape) : 0;
+}
+
 /* Ops with attributes have them under names of their own, so that `statement` reads like the program it
  * prints. */
 static void play_item(fold_ctx *f, const net *n, const graph *g, const item *t, const fold_node *in,
-                      fold_node *out)
+                      fold_node *out, memory *r)
 {
     static const fold_param none = { 0, 0 };
     const int i0 = t->i[0], i1 = t->i[1], i2 = t->i[2], outs = t->n_out, count = t->n_in,
-              at = is_call(t->op) ? i0 : 0, rows = g->values[t->out0].rows;
+              at = is_call(t->op) ? i0 : 0, rows = g->values[t->out0].rows, floats = floats_of(g, t),
+              at_data = t->at_data, at_index = t->at_index, indices = t->n_indices;
     const fold_shape shape = g->values[t->out0].shape;
     const int size = shape.dim[0], fixed = cells[at].d.n_in,
               elements = cells[at].d.n_list ? (count - fixed) / cells[at].d.n_list : 0;
@@ -197,6 +214,7 @@ typedef struct gen {
     int n_samples, globals[4], sharing, crossing; /* share values with all samples, use other samples' */
     item *last;
     int lists;                                    /* which lists may be operands of what grows */
+    int outputs;                                  /* values may be written to memory */
     int made;                                     /* the list that outputs of the last item are, or 0 */
     int n_lists, list_rows[MAX_VALUES], list_least[MAX_VALUES]; /* by number; least: whatever the data */
 } gen;
@@ -340,7 +358,7 @@ static int source(gen *g, fold_shape shape)
             continue;
         const int y = emit(g, OP_lookup, shape, 0.3f, 0, NULL);
         g->last->i[0] = table[i % 4][0];
-        g->last->i[1] = data_below(g, table[i % 4][1]);
+        add_indices(g, 1, table[i % 4][1]);
         return y;
     }
     switch (below(g, 5)) {
@@ -487,8 +505,9 @@ static int grow_pair(gen *g, int op, int a)
 static int grow_indexed(gen *g, int op, int v)
 {
     v = soft(g, v, 9);
-    return emit_with(g, op, fold_shape1(1), 20.0f * (float)size_of(shape_of(g, v)), v,
-                     data_below(g, size_of(shape_of(g, v))), 0);
+    const int size = size_of(shape_of(g, v)), y = emit(g, op, fold_shape1(1), 20.0f * (float)size, 1, &v);
+    add_indices(g, 1, size);
+    return y;
 }
 
 /* One of a value's axes, or all. */
@@ -933,7 +952,7 @@ static void grow_attention_to(gen *g)
 static void grow_row_indexed(gen *g, int op, int x)
 {
     const int size = size_of(shape_of(g, x));
-    if (op == OP_list_softmax_xent && shape_of(g, x).rank > 1)
+    if (op != OP_list_pick && shape_of(g, x).rank > 1)
         return;
     x = soft(g, x, 9);
     emit(g, op, fold_shape1(1), 20.0f * (float)size, 1, &x);
@@ -960,6 +979,20 @@ static void grow_call_lists(gen *g)
     g->last->i[0] = c;
 }
 
+/* A state that goes from one run to the next: some value is written to what a new input reads. */
+static void grow_output(gen *g)
+{
+    g->lists = NODES;
+    const int x = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));
+    const int before = emit(g, OP_input_ref, shape_of(g, x), 1, 0, NULL);
+    add_data(g, size_of(shape_of(g, x)));
+    const int at = g->last->at_data, pair[2] = { soft(g, x, 4), before };
+    int y = emit(g, OP_add, shape_of(g, x), 5, 2, pair);
+    y = emit(g, OP_tanh, shape_of(g, x), 1, 1, &y);
+    add_item(g, OP_output_ref, 1, &y)->i[0] = at;
+    g->to->outputs++;
+}
+
 static void grow_lists(gen *g, int op)
 {
     const int x = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_lists
@@ -980,7 +1013,8 @@ static void grow_lists(gen *g, int op)
     case OP_list_attention: grow_attention(g); break;
     case OP_list_attention_to: grow_attention_to(g); break;
     case OP_list_pick:
-    case OP_list_softmax_xent: grow_row_indexed(g, op, x); break;
+    case OP_list_softmax_xent:
+    case OP_list_hinge: grow_row_indexed(g, op, x); break;
     case OP_call_lists: grow_call_lists(g); break;
     default: break; /* sources appear where they are needed */
     }
@@ -989,6 +1023,11 @@ static void grow_lists(gen *g, int op)
 static void grow(gen *g)
 {
     const int op = below(g, OPS);
+    if (op == OP_output_ref) {
+        if (g->outputs)
+            grow_output(g);
+        return;
+    }
     if (op >= OP_list_input) {
         grow_lists(g, op);
         return;
@@ -1211,6 +1250,7 @@ static void start_samples(gen *g, const limits *l, check_random *r)
     g->to->interleaved = random_below(r, 5) == 0;
     g->crossing = random_below(r, 5) == 0;
     g->sharing = random_below(r, 3) == 0;
+    g->outputs = random_below(r, 3) == 0;
     g->n_samples = l->samples;
     for (int i = 0; i < g->n_samples; i++) {
         sample *s = &g->samples[i];
@@ -1227,7 +1267,7 @@ static void graph_make(gen *g, graph *p, const limits *l)
 {
     int loss[MAX_SAMPLES], left, done = 0;
     check_random r = { l->structure * 0x9e3779b97f4a7c15u };
-    p->n_items = p->n_values = p->n_operands = p->n_data = p->n_indices = p->full = p->n_losses = p->cut = 0;
+    p->n_items = p->n_values = p->n_operands = p->n_data = p->n_indices = p->full = p->n_losses = p->cut = p->outputs = 0;
     g->to = p;
     g->n_lists = 0;
     start_samples(g, l, &r);

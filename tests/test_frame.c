@@ -431,6 +431,42 @@ static void slices(int training)
 static void slices_of_inference(void) { slices(0); }
 static void slices_of_training(void) { slices(1); }
 
+/* A clock of which every look takes a while: what is cut are sums of weights' gradients, too. */
+static uint64_t looks;
+static uint64_t clock_of_looks(void *user)
+{
+    (void)user;
+    return looks += 300;
+}
+static void slices_of_sums(void)
+{
+    static float want[FLOATS];
+    for (int way = AT_ONCE; way <= SLICED; way++) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_node ends[CHAINS];
+        int count, more = way == SLICED;
+        d.training = 1;
+        d.group_bytes = SIZE_MAX;
+        d.clock = clock_of_looks;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        for (int time = 0; time < 3; time++) {
+            fold_ctx_reset(f);
+            const fold_node sum = chains(f, &n, ends), again = fold_linear(f, ends[1], n.W, FOLD_NULL_PARAM);
+            const fold_node loss = fold_add(f, sum, fold_sum(f, again, FOLD_ALL));
+            more = way == SLICED;
+            CHECK_INT(more ? fold_backward_begin(f, loss) : fold_backward(f, loss), FOLD_OK);
+            while (more) CHECK_INT(fold_run_more(f, 500, &more), FOLD_OK);
+        }
+        const float *grads = fold_model_grads(n.m, &count);
+        if (way == AT_ONCE) memcpy(want, grads, (size_t)count * sizeof *want);
+        CHECK_BITS(grads, want, count);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
 /* What cannot go on is told, and nothing is lost. */
 static void slices_refused(void)
 {
@@ -669,6 +705,7 @@ int main(int argc, char **argv)
         { "frame: replays that are refused", refused },
         { "frame: slices of inference", slices_of_inference },
         { "frame: slices of training", slices_of_training },
+        { "frame: slices of sums", slices_of_sums },
         { "frame: slices that are refused", slices_refused },
         { "frame: memory measured", measured },
         { "frame: a model's memory reserved", model_reserved },

@@ -34,9 +34,10 @@
 /* What a step does; a[0] is its context, or its model, unless it says otherwise. */
 #define STEP_LIST(X)                                                                                  \
     X(RECORD)     /* a[1]: graph; a[2]: on top of what is there; a[3]: only what is before the cut */ \
-    X(RUN)        /* the values list[0 .. n) that are recorded */                                     \
+    X(RUN)        /* the values list[0 .. n) that are recorded; a[2]: in slices; a[3]: begun before */ \
     X(READ)       /* what is kept */                                                                  \
-    X(BACKWARD)   /* from loss a[1], the root if there is no such loss */                             \
+    X(BACKWARD)   /* from loss a[1], the root if there is no such loss; a[2]: in slices */            \
+    X(REPLAY)     /* the last run; a[1]: how memory changes before; a[2]: in slices */                \
     X(READ_GRADS) /* those that are kept, and of the parameters */                                    \
     X(RESET)                                                                                          \
     X(SGD)                                                                                            \
@@ -60,7 +61,7 @@ typedef struct step {
     float x[3];
 } step;
 typedef struct setting {
-    int model, training, dedupe, schedule, threads;
+    int model, training, dedupe, schedule, threads, refs; /* refs: indices are read from memory */
     size_t group_bytes, plan_cache_bytes;
 } setting;
 typedef struct session {
@@ -124,6 +125,7 @@ static void choose_contexts(session *s, check_random *r)
         c->group_bytes = budgets[random_below(r, 3)];
         c->plan_cache_bytes = random_below(r, 2) ? 0 : random_below(r, 3) ? 400000 : 30000;
         c->threads = random_below(r, 4) ? 0 : 2 + random_below(r, 3);
+        c->refs = !c->dedupe && random_below(r, 2);
     }
 }
 
@@ -144,6 +146,11 @@ static void choose_settings(step *t, check_random *r)
         t->a[1] = random_below(r, PARAMS);
 }
 
+static int choose_slices(check_random *r)
+{
+    return random_below(r, 3) ? 0 : 1 + random_below(r, 6);
+}
+
 static void choose_run(session *s, step *t, int kind, int context, const int *graph, check_random *r)
 {
     memset(t, 0, sizeof *t);
@@ -156,13 +163,22 @@ static void choose_run(session *s, step *t, int kind, int context, const int *gr
         t->a[3] = !random_below(r, 5);
         break;
     case STEP_RUN:
+        t->a[2] = choose_slices(r);
+        t->a[3] = !random_below(r, 10);
         t->n = random_below(r, 8) ? 1 + random_below(r, MAX_ROOTS) : 0;
         for (int i = 0; i < t->n; i++)
             t->list[i] = random_below(r, s->graph[graph[context]].n_values);
         if (t->n > 1 && random_below(r, 2))
             t->list[0] = s->graph[graph[context]].root;
         break;
-    case STEP_BACKWARD: t->a[1] = random_below(r, 3) ? MAX_SAMPLES : random_below(r, MAX_SAMPLES); break;
+    case STEP_BACKWARD:
+        t->a[1] = random_below(r, 3) ? MAX_SAMPLES : random_below(r, MAX_SAMPLES);
+        t->a[2] = choose_slices(r);
+        break;
+    case STEP_REPLAY:
+        t->a[1] = random_below(r, 4) ? 1 + random_below(r, 100) : 0;
+        t->a[2] = choose_slices(r);
+        break;
     default: break;
     }
 }
@@ -182,6 +198,7 @@ static void choose_steps(session *s, check_random *r)
                    : way < 66 ? STEP_BACKWARD
                    : way < 72 ? STEP_READ_GRADS
                    : way < 74 ? STEP_RESET
+                   : way < 78 ? STEP_REPLAY
                               : STEP_SGD + random_below(r, STEPS - STEP_SGD);
         if (!training && (kind == STEP_BACKWARD || kind == STEP_READ_GRADS))
             kind = STEP_RUN;
@@ -204,9 +221,12 @@ static void choose_steps(session *s, check_random *r)
         if (kind != STEP_RECORD)
             continue;
         graph[c] = t->a[1];
-        for (int i = 0; i < 3 && s->n_steps < n; i++) { /* to be run, and the rest recorded then, and read */
+        const int again = random_below(r, 2) ? 3 + random_below(r, 5) : 3;
+        for (int i = 0; i < again && s->n_steps < n; i++) { /* to be run, and the rest recorded then, and read */
             const int next = i == 1 && t->a[3] && random_below(r, 2) ? STEP_RECORD
-                             : i == 2                         ? (training ? STEP_READ_GRADS : STEP_READ)
+                             : i > 2 && random_below(r, 3)    ? STEP_REPLAY
+                             : i > 1                          ? (training ? STEP_READ_GRADS : STEP_READ)
+                             : i == 1 && again > 3            ? STEP_REPLAY
                              : training && random_below(r, 3) ? STEP_BACKWARD
                                                               : STEP_RUN;
             if (!random_below(r, 4))
@@ -539,6 +559,10 @@ static void item_words(words *w, const session *s, int graph, const item *t)
     print_shape(shape, sizeof shape, g->values[t->out0].shape);
     add_word(w, "shape", "%s", shape);
     add_word(w, "rows", "%d", g->values[t->out0].rows);
+    add_word(w, "floats", "%d", floats_of(g, t));
+    add_word(w, "at_data", "%d", t->at_data);
+    add_word(w, "indices", "%d", t->n_indices);
+    add_word(w, "at_index", "%d", t->at_index);
 }
 
 /* How many floats of data an item has; one that nothing reads for a list without rows. */
@@ -613,7 +637,8 @@ static const item *wrong_item(const item *t)
     return &other;
 }
 
-static void play_items(fold_ctx *f, const net *n, const session *s, int graph, int from, int to, fold_node *v)
+static void play_items(fold_ctx *f, const net *n, const session *s, int graph, int from, int to, fold_node *v,
+                       memory *r)
 {
     const struct graph *g = &s->graph[graph];
     fold_node in[MAX_LIST];
@@ -632,7 +657,7 @@ static void play_items(fold_ctx *f, const net *n, const session *s, int graph, i
         for (int i = 0; i < t->n_in; i++)
             in[i] = v[stands_for(g, g->operands[t->in0 + i])];
         used[t->op] += !sight.eager;
-        play_item(f, n, g, fault.armed && t->op == OP_scale ? wrong_item(t) : t, in, v + t->out0);
+        play_item(f, n, g, fault.armed && t->op == OP_scale ? wrong_item(t) : t, in, v + t->out0, r);
     }
 }
 
@@ -649,14 +674,15 @@ static int list_kept(const session *s, int graph, int from, int to, int how, con
 
 /* Records items [from, to), and names what is kept of them. */
 static void play_segment(fold_ctx *f, const net *n, const session *s, int graph, int from, int to,
-                         fold_node *v)
+                         fold_node *v, memory *r)
 {
     static int list[MAX_VALUES];
     if (print_to)
         fprintf(print_to,
-                "static void record_%d_%d_%d(fold_ctx *f, const net *n, fold_node *v)\n{\n    (void)n;\n",
+                "static void record_%d_%d_%d(fold_ctx *f, const net *n, fold_node *v, memory *r)\n{\n"
+                "    (void)n, (void)r;\n",
                 graph, from, to);
-    play_items(f, n, s, graph, from, to, v);
+    play_items(f, n, s, graph, from, to, v, r);
     for (int how = KEEP; how <= KEEP_GRAD; how++) {
         const int count = list_kept(s, graph, from, to, how, NULL, list);
         if (!print_to && how == KEEP)
@@ -680,15 +706,18 @@ typedef struct live {
     fold_ctx *f;
     int graph, recorded, ran, stale; /* recorded: items; ran: of those, when they were run last */
     int lost;                        /* kept gradients, by having been recorded again */
+    int runs, thawed;                /* since the recording began; what gets a gradient may have changed */
+    int moved;                       /* memory is no more what it was: until a reset there are only replays */
     uint8_t readable[MAX_VALUES];    /* has a gradient */
     fold_node v[MAX_VALUES];
+    memory memory;
 } live;
 
 static struct {
     net nets[2];
     live live[MAX_CONTEXTS];
     long kinds[STEPS];
-    size_t nodes, run_nodes, batched_nodes, groups, runs, plan_hits;
+    size_t nodes, run_nodes, batched_nodes, groups, runs, plan_hits, slices, replays;
 } world;
 
 /* Does what the code says, or prints it with its words replaced. list: NULL, or the values it names. */
@@ -725,8 +754,8 @@ static void print_record(const session *s, int context, int graph, int from, int
     } done[MAX_STEPS * 2];
     static int n_done;
     if (!print_records) {
-        fprintf(print_to, "record_%d_%d_%d(c[%d], &nets[%d], v[%d]);", graph, from, to, context,
-                s->context[context].model, context);
+        fprintf(print_to, "record_%d_%d_%d(c[%d], &nets[%d], v[%d], &r[%d]);", graph, from, to, context,
+                s->context[context].model, context, context);
         n_done = 0;
         return;
     }
@@ -736,7 +765,7 @@ static void print_record(const session *s, int context, int graph, int from, int
     done[n_done].graph = graph;
     done[n_done].from = from;
     done[n_done++].to = to;
-    play_segment(NULL, NULL, s, graph, from, to, NULL);
+    play_segment(NULL, NULL, s, graph, from, to, NULL, NULL);
 }
 
 /* Records items [from, to) of a graph; from the first one, in a context that was reset. `again`: an eager
@@ -756,7 +785,7 @@ static void record(const session *s, int context, int graph, int from, int to, i
     } else if (!again || sight.eager) {
         if (!from)
             fold_ctx_reset(c->f);
-        play_segment(c->f, &world.nets[model], s, graph, from, to, c->v);
+        play_segment(c->f, &world.nets[model], s, graph, from, to, c->v, &c->memory);
     }
 }
 
@@ -797,7 +826,7 @@ static void play_record(const session *s, const step *t)
 {
     live *c = &world.live[t->a[0]];
     const struct graph *g = &s->graph[t->a[1]];
-    const int to = t->a[3] ? g->cut : g->n_items, more = t->a[2] && c->recorded && c->graph == t->a[1];
+    const int to = t->a[3] ? g->cut : g->n_items, more = t->a[2] && c->recorded && c->graph == t->a[1] && !c->moved;
     if (more && c->recorded >= to)
         return;
     if (more)
@@ -807,8 +836,40 @@ static void play_record(const session *s, const step *t)
     c->recorded = to;
     if (more)
         return;
-    c->ran = c->stale = c->lost = 0;
+    c->ran = c->stale = c->lost = c->runs = c->thawed = c->moved = 0;
     memset(c->readable, 0, sizeof c->readable);
+}
+
+/* The only run of what was recorded, again, and what is kept. */
+static void play_replay(const session *s, const step *t)
+{
+    static int list[MAX_VALUES];
+    static words w;
+    live *c = &world.live[t->a[0]];
+    fold_ctx *f = c->f;
+    fold_node *v = c->v;
+    memory *r = &c->memory;
+    const int key = t->a[1], slices = t->a[2];
+    if (c->runs != 1 || c->thawed || c->ran != c->recorded)
+        return;
+    w.n = 0;
+    add_word(&w, "f", "c[%d]", t->a[0]);
+    add_word(&w, "v", "v[%d]", t->a[0]);
+    add_word(&w, "r", "&r[%d]", t->a[0]);
+    add_word(&w, "key", "%d", key);
+    add_word(&w, "slices", "%d", slices);
+    const int count = list_kept(s, c->graph, 0, c->ran, KEEP, NULL, list);
+    add_word(&w, "count", "%d", count);
+    DO(replay(f, r, key, slices));
+    if (count)
+        DO(look_values(f, v, list, count));
+    c->stale = c->lost = 0;
+    c->moved = 1;
+    if (print_to || sight.eager)
+        return;
+    world.replays++;
+    if (slices > 1)
+        world.slices++;
 }
 
 /* Runs and reads; a context without a recording does nothing. */
@@ -820,10 +881,12 @@ static void play_run(const session *s, const step *t)
     const struct graph *g = &s->graph[c->graph];
     fold_ctx *f = c->f;
     fold_node *v = c->v;
+    const int slices = t->a[2];
     int count = 0, root;
     w.n = 0;
     add_word(&w, "f", "c[%d]", t->a[0]);
     add_word(&w, "v", "v[%d]", t->a[0]);
+    add_word(&w, "slices", "%d", slices);
     if (t->kind == STEP_READ) {
         if (c->ran && !c->stale)
             count = list_kept(s, c->graph, 0, c->ran, KEEP, NULL, list);
@@ -843,6 +906,12 @@ static void play_run(const session *s, const step *t)
         DO(look_params(m));
         return;
     }
+    if (t->kind == STEP_REPLAY) {
+        play_replay(s, t);
+        return;
+    }
+    if (c->moved)
+        return;
     root = stands_for(g, t->a[1] < g->n_losses ? g->losses[t->a[1]] : g->root);
     if (t->kind == STEP_BACKWARD && (!s->context[t->a[0]].training || g->values[root].item >= c->recorded))
         return;
@@ -850,21 +919,30 @@ static void play_run(const session *s, const step *t)
     if (t->kind == STEP_BACKWARD) {
         list[0] = root;
         add_word(&w, "root", "%d", left[c->graph].number[root]);
-        DO(status(fold_backward(f, v[root]), fold_ctx_message(f)));
+        DO(backward(f, v[root], slices));
         mark_readable(s, c, root);
     } else {
         for (int i = 0; i < t->n; i++)
             if (g->values[t->list[i]].item < c->recorded && !g->values[t->list[i]].is_param)
                 list[count++] = stands_for(g, t->list[i]);
         add_word(&w, "count", "%d", count);
-        DO(run(f, v, list, count));
+        c->runs += !count || t->a[3]; /* what one that is given up has computed already is not told */
+        if (t->a[3])
+            DO(begin_only(f, v, list, count));
+        DO(run(f, v, list, count, slices));
+        c->moved = c->moved || g->outputs;
         if (!count)
             return; /* nothing to do: nothing is done */
         DO(look_values(f, v, list, count));
     }
     c->ran = c->recorded;
+    c->runs++;
+    c->moved = c->moved || g->outputs;
+    c->thawed = 0;
     if (print_to)
         return;
+    if (slices > 1 && !sight.eager)
+        world.slices++;
     const fold_stats x = fold_ctx_stats(f);
     if (sight.eager)
         return;
@@ -909,6 +987,7 @@ static void play_model(const session *s, const step *t)
     case STEP_LOAD: DO(load(m, at, on)); break;
     default: break;
     }
+    for (int i = 0; i < s->n_contexts && t->kind == STEP_FREEZE; i++) world.live[i].thawed = 1;
     for (int i = 0; i < s->n_contexts && changes_values(t->kind); i++)
         if (s->context[i].model == t->a[0] && world.live[i].recorded)
             world.live[i].stale = 1;
@@ -926,7 +1005,7 @@ static void play_step(const session *s, const step *t)
             fold_ctx_reset(c->f);
         else if (!print_records)
             fprintf(print_to, "    fold_ctx_reset(c[%d]);\n", t->a[0]);
-        c->recorded = c->ran = c->stale = 0;
+        c->recorded = c->ran = c->stale = c->moved = 0;
     } else if (t->kind > STEP_RESET) {
         play_model(s, t);
     } else if (world.live[t->a[0]].recorded) {
@@ -937,7 +1016,7 @@ static void play_step(const session *s, const step *t)
 static void play_steps(const session *s)
 {
     for (int i = 0; i < s->n_contexts; i++)
-        world.live[i].recorded = world.live[i].ran = world.live[i].stale = 0;
+        world.live[i].recorded = world.live[i].ran = world.live[i].stale = world.live[i].moved = 0;
     for (int k = 0; k < s->n_steps && (print_to || !over()); k++) {
         sight.step = k;
         play_step(s, &s->step[k]);
@@ -979,6 +1058,8 @@ static void execute(const session *s, int eager)
         world.live[i].f = new_context(&world.nets[c->model], eager, c->training, c->dedupe, c->schedule,
                                       c->group_bytes, c->plan_cache_bytes, c->threads);
         status(world.live[i].f ? FOLD_OK : FOLD_NO_MEMORY, "no context");
+        world.live[i].memory.n_data = world.live[i].memory.n_index = 0;
+        world.live[i].memory.refs = c->refs;
     }
     if (!over())
         play_steps(s);
@@ -1028,6 +1109,7 @@ static enum verdict judge_apart(const session *s)
         return judge(s);
     const pid_t child = fork();
     if (!child) {
+        alarm(20); /* one that does not end crashes */
         const int verdict = (int)judge(s);
         const ssize_t written = write(ends[1], sight.text, sizeof sight.text);
         _exit(written == (ssize_t)sizeof sight.text ? verdict : CRASHES);
@@ -1081,8 +1163,9 @@ static void print_session(const session *s)
     play_steps(s);
     print_records = 0;
     fprintf(print_to,
-            "\nstatic void session(void)\n{\n    static net nets[%d];\n    static fold_node v[%d][%d];\n",
-            models, s->n_contexts, most);
+            "\nstatic void session(void)\n{\n    static net nets[%d];\n    static fold_node v[%d][%d];\n"
+            "    static memory r[%d];\n    memset(r, 0, sizeof r);\n",
+            models, s->n_contexts, most, s->n_contexts);
     fprintf(print_to, "    fold_ctx *c[%d];\n    at_seen = 0;\n    for (int i = 0; i < %d; i++) {\n",
             s->n_contexts, models);
     fprintf(print_to, "        net *n = &nets[i];\n        new_model(n, i);\n");
@@ -1101,6 +1184,8 @@ static void print_session(const session *s)
         else
             fprintf(print_to, "%d, ", (int)c->group_bytes);
         fprintf(print_to, "%d, %d);\n", (int)c->plan_cache_bytes, c->threads);
+        if (c->refs)
+            fprintf(print_to, "    r[%d].refs = 1;\n", i);
     }
     play_steps(s);
     fprintf(print_to, "    look_params(nets[0].m);\n");
@@ -1205,13 +1290,15 @@ static int drop_context(session *s, int at, int n)
     return 1;
 }
 
-static int count_settings(const session *s) { return s->n_contexts * 6; }
+enum { SETTINGS = 7 };
+static int count_settings(const session *s) { return s->n_contexts * SETTINGS; }
 static int plain_setting(session *s, int at, int n)
 {
-    setting *c = &s->context[at / 6], before = *c;
+    setting *c = &s->context[at / SETTINGS], before = *c;
     if (n > 1)
         return 0;
-    switch (at % 6) {
+    switch (at % SETTINGS) {
+    case 6: c->refs = 0; break;
     case 0: c->threads = 0; break;
     case 1: c->plan_cache_bytes = 0; break;
     case 2: c->dedupe = 0; break;
@@ -1219,7 +1306,7 @@ static int plain_setting(session *s, int at, int n)
     case 4: c->group_bytes = SIZE_MAX; break;
     default: c->group_bytes = 0;
     }
-    return memcmp(c, &before, sizeof before) && !(at % 6 == 5 && before.group_bytes == SIZE_MAX);
+    return memcmp(c, &before, sizeof before) && !(at % SETTINGS == 5 && before.group_bytes == SIZE_MAX);
 }
 
 static int count_merges(const session *s) { return s->n_contexts * s->n_contexts; }
@@ -1440,7 +1527,7 @@ static int plain_step(session *s, int at, int n) /* whole recordings, no momentu
         return 0;
     switch (at % MAX_ROOTS) {
     case 0:
-        if (t->kind == STEP_RECORD)
+        if (t->kind <= STEP_REPLAY)
             t->a[2] = t->a[3] = 0;
         break;
     case 1:
@@ -1452,7 +1539,7 @@ static int plain_step(session *s, int at, int n) /* whole recordings, no momentu
             t->x[2] = 0;
         break;
     default:
-        if (t->kind == STEP_RECORD)
+        if (t->kind == STEP_RECORD || t->kind == STEP_REPLAY)
             t->a[1] = 0;
     }
     return memcmp(t, &before, sizeof before) != 0;
@@ -1640,16 +1727,19 @@ static void report_all(int sessions, double seconds)
     }
     printf("\nsessions %llu to %llu: %zu runs, %.1f %% of the nodes in batches, %.1f groups a run, %zu plans "
            "replayed, %ld parallel "
-           "loops, %.1f s\n",
+           "loops, %zu replays, %zu runs in slices, %.1f s\n",
            (unsigned long long)options.seed,
            (unsigned long long)options.seed + (unsigned long long)sessions - 1, world.runs, share,
-           (double)world.groups / (double)(world.runs + !world.runs), world.plan_hits, loops, seconds);
+           (double)world.groups / (double)(world.runs + !world.runs), world.plan_hits, loops, world.replays,
+           world.slices, seconds);
     if (sessions < 1000)
         return;
     check_that(share >= 30, __FILE__, __LINE__, "only %.1f %% of the nodes shared a batch", share);
     CHECK(world.groups > world.runs);
-    CHECK(world.plan_hits > (size_t)sessions / 40);
+    CHECK(world.plan_hits > (size_t)sessions / 80);
     CHECK(loops > sessions);
+    CHECK(world.replays > (size_t)sessions / 4);
+    CHECK(world.slices > (size_t)sessions / 8);
 }
 
 static void same_bits(void)
