@@ -654,10 +654,11 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
 /* Lets a node that fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their twins of lists gave read
-   its index from `index`, an int for each of its rows (one, where fold_pick gave all rows of a list the same),
+   its index from `index`, an int for each of its rows (one, where all rows of a list were given the same),
    whenever a run computes anew: the next fold_run, each fold_backward and fold_replay. An index out of range
-   then is an error of that run, which does nothing; the context goes on. An eager context has used the recorded index, and reads the others in fold_replay. An
-   error with dedupe, which makes equal lookups one node. */
+   then is an error of that run, which does nothing; the context goes on. An eager context has used the
+   recorded index, and reads the others in fold_replay. An error with dedupe, which makes equal lookups one
+   node. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
 /* Keeps x (fold_keep), and copies it to `values`, as fold_read does, at the end of each run that computes it.
    What fold_input_ref reads may lie there, so that a state goes from one run to the next. */
