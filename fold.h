@@ -670,7 +670,8 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    without fold_dropout_seed. Kept gradients are those of this run alone; parameters' are added to, as
    always. FOLD_BAD_STATE, and nothing is lost, when there was no run since fold_ctx_reset, when something was
    recorded or a parameter added, frozen or thawed since it, or when it reads values of an earlier run and
-   parameters have changed. Allocates nothing. */
+   parameters have changed. Allocates nothing, but for the first replay of a recording larger than any
+   replayed before. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* A run in slices of time, for a frame that has other things to do. One of these begins it, in place of
