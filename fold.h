@@ -15294,10 +15294,19 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
         run->state[id] |= FOLD__TAIL;
         run->counts.tail = 1;
     }
-    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
-        const uint32_t from = fold__need_value(f, f->edge_source[edge], marks);
-        if (run->reach[from] < reader)
-            run->reach[from] = reader;
+    uint8_t *const state = run->state; /* bytes may alias anything: what the loop reads is found before it */
+    uint32_t *const reach = run->reach;
+    const uint8_t *const kind = f->kind, there = run->recompute ? 0 : FOLD__DONE;
+    const uint32_t *const source = f->edge_source, end = f->first_edge[id + 1];
+    const uint32_t first_plain = f->eager ? FOLD__NONE : run->counts.first_node;
+    for (uint32_t edge = f->first_edge[id]; edge < end; edge++) {
+        uint32_t from = source[edge];
+        if (from >= first_plain && !(kind[from] & there))
+            state[from] |= marks; /* as fold__need_value does */
+        else
+            from = fold__need_value(f, from, marks);
+        if (reach[from] < reader)
+            reach[from] = reader;
     }
 }
 
