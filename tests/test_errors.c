@@ -708,7 +708,7 @@ static void null_everywhere(void)
     static fold_state states[ROOM];
     static float floats[ROOM];
     static int ints[ROOM];
-    static const double zeros[512]; /* larger than any struct */
+    static const double zeros[512] = { 0 }; /* larger than any struct */
     for (int way = 0; way < 4; way++)
         for (size_t i = 0; i < sizeof counts / sizeof *counts - (size_t)(way >> 1); i++) {
             given g = { NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
