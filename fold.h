@@ -668,17 +668,19 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    recorded anew, and lie where they lay. Lengths, shapes and all that was copied stay. Values that an earlier
    run computed and this one only reads stay too. Dropout draws on, as in a recording made anew after the last
    without fold_dropout_seed. Kept gradients are those of this run alone; parameters' are added to, as
-   always. FOLD_BAD_STATE, and nothing is lost, when there was no run since fold_ctx_reset, when something was
-   recorded or a parameter added, frozen or thawed since it, or when it reads values of an earlier run and
-   parameters have changed. Allocates nothing, but for the first replay of a recording larger than any
-   replayed before. */
+   always. What it does not compute after a change of parameters, a batched context's next run computes where
+   it is wanted. FOLD_BAD_STATE, and nothing is lost, when there was no run since fold_ctx_reset, when
+   something was recorded since it, a value or gradient named to be kept that it does not keep, or a parameter
+   added, frozen or thawed, or when it reads values of an earlier run and parameters have changed. Allocates
+   nothing, but for the first replay of a recording larger than any replayed before. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* A run in slices of time, for a frame that has other things to do. One of these begins it, in place of
    fold_run, fold_backward or fold_replay; nothing is computed yet, and until the run is finished there is
    nothing new to read. What inputs given by reference point to, and the parameters, must stay as they are
-   meanwhile. When something else is run, recorded, printed or reset, what is left is not done any more; of a
-   begun backward, gradients of parameters may then have got a part. */
+   meanwhile. When something else is run, recorded, named to be kept, printed or reset, what is left is not
+   done any more; of a begun backward, gradients of parameters and kept ones may then have got a part, and of
+   a begun replay, some values are of the run before. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root);
 FOLD_API fold_status fold_replay_begin(fold_ctx *f);
@@ -10378,6 +10380,7 @@ struct fold_ctx {
     uint32_t *header_call; /* `place` of the header of an eager call that merges: the call's first output */
     uint32_t n_keeps;
     uint32_t first_keep; /* no kept node before it waits for its value */
+    uint32_t n_wanted;   /* values and gradients that were named to be kept before any run had made them */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
     uint32_t old_found; /* and merged calls */
     uint32_t n_kept_grads;
@@ -12053,7 +12056,7 @@ static void fold__reset(fold_ctx *f)
     f->n_nodes = f->n_edges = f->n_calls = 0;
     f->data_used = 0;
     f->first_edge[1] = 0;
-    f->n_keeps = f->n_kept_grads = f->n_found = f->old_nodes = f->old_found = 0;
+    f->n_keeps = f->n_wanted = f->n_kept_grads = f->n_found = f->old_nodes = f->old_found = 0;
     f->n_index_refs = f->old_index_refs = f->n_output_refs = f->old_output_refs = 0;
     f->n_draws = 0;
     f->first_keep = FOLD__NONE;
@@ -14893,16 +14896,19 @@ typedef struct fold__run {
     uint32_t first_new; /* the first node recorded since the run before */
     int kept_turns;     /* FOLD__TURNS_…: of batches, from replay to replay */
     int open, begun;    /* a run is open, and it is run in slices */
+    int replays;        /* it does again what the run before did; */
+    int all_again;      /* eager: and computes all that was recorded */
     int again;          /* it computes again what was there */
     int asked_backward; /* by fold_backward, though it may turn out that nothing needs a gradient */
-    uint32_t version;   /* of the model when it began, */
-    uint32_t slice_nodes, slice_edges; /* and how long the recording was */
+    uint32_t version, layout; /* of the model when it began, */
+    uint32_t slice_nodes, slice_edges, slice_wanted; /* and what was recorded and wanted by then */
     uint64_t executions;
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit; /* of batches and of sums of weight gradients */
-    const float *turn_packs; /* where the model's packs and values lay when they were made */
+    const float *turn_packs; /* where the model's packs, values and ops lay when they were made */
     const float *turn_values;
+    const fold__op_row *turn_ops;
     uint64_t began; /* when, by the clock */
 
     /* the plan */
@@ -14911,7 +14917,7 @@ typedef struct fold__run {
     size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
     size_t replayed; /* where those lie in the array of plans when an earlier plan is used again; else 0 */
     uint32_t shown_salt;               /* the recording whose plan this is; 0: no plan is whole */
-    uint32_t shown_nodes, shown_edges; /* how long that recording was */
+    uint32_t shown_nodes, shown_edges, shown_wanted; /* what was recorded and wanted by then */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
@@ -15354,7 +15360,7 @@ static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
-    return (f->eager && id >= run->first_new) ||
+    return (f->eager && (id >= run->first_new || run->all_again)) ||
            (id >= run->counts.first_node && (run->state[id] & FOLD__RUNS));
 }
 
@@ -20921,16 +20927,23 @@ static void fold__open(fold_ctx *f, int begin)
     fold__run *run = f->run;
     run->begun = begin;
     run->open = 1;
+    run->replays = run->all_again = 0;
     run->version = f->model->version;
+    run->layout = f->model->layout;
     run->slice_nodes = f->n_nodes;
     run->slice_edges = f->n_edges;
+    run->slice_wanted = f->n_wanted;
     run->progress.phase = FOLD__ALL_RUN;
     f->pinned++;
 }
-/* Closes a run that is open, whether it is finished or not. */
+/* Closes a run that is open, whether it is finished or not. The next backward expects no sums of looked-up
+   rows. */
 static void fold__abandon(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
+    const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
+    if (run->open && run->progress.phase != FOLD__ALL_RUN && table_rows->need)
+        memset(table_rows->data, 0, table_rows->need);
     if (run->open)
         f->pinned--;
     run->open = run->begun = 0;
@@ -21071,22 +21084,34 @@ static void fold__run_step(fold_ctx *f)
         fold__next_stretch(run, progress);
 }
 
-/* Makes all ready for the first slice. */
+/* Makes all ready for the first slice. Gradients that serve as totals get their parts from now on. */
 static void fold__begin_slices(fold_ctx *f)
 {
     const fold__fp saved = fold__fp_enter();
     fold__start_phases(f);
+    for (uint32_t which = 0; which < f->run->n_uses && f->run->backward; which++) {
+        const fold__use *use = &f->run->use[which];
+        if (use->leads && use->total == FOLD__NO_TOTAL)
+            fold__params(f->model)[use->target].grad_clear = 0;
+    }
     fold__first_stretch(f->run, &f->run->progress);
     fold__fp_leave(saved);
 }
 
+/* A value is not there any more; where it was named to be kept, the next run computes it. */
+static void fold__forget_value(fold_ctx *f, uint32_t id)
+{
+    if ((f->kind[id] & FOLD__KEEP) && fold__makes_value(f->kind[id]) && id < f->first_keep)
+        f->first_keep = id;
+    f->kind[id] &= (uint8_t)~FOLD__DONE;
+}
 /* Marks the values that stay readable as computed, and those of other parameters as not computed. */
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
     for (uint32_t id = 1; id <= f->n_nodes && f->any_done && f->done_version != f->model->version; id++)
         if (!(run->state[fold__call_of(f, id)] & FOLD__RUNS))
-            f->kind[id] &= (uint8_t)~FOLD__DONE;
+            fold__forget_value(f, id);
     for (uint32_t i = 0; i < run->counts.kept; i++)
         f->kind[run->kept[i]] |= FOLD__DONE;
     if (run->counts.kept)
@@ -21228,7 +21253,6 @@ static void fold__give_outputs(fold_ctx *f, int again);
 /* The next run looks at what is recorded from now on. */
 static void fold__note_old(fold_ctx *f)
 {
-    f->first_keep = FOLD__NONE;
     f->old_nodes = f->n_nodes;
     f->old_found = f->n_found;
     f->old_index_refs = f->n_index_refs;
@@ -21253,6 +21277,8 @@ static void fold__keep_slow(fold_ctx *f)
 static void fold__end_run(fold_ctx *f)
 {
     fold__run *run = f->run;
+    if (!run->replays)
+        f->first_keep = FOLD__NONE;
     if (!f->eager) {
         fold__mark_done(f);
         fold__note_stats(f);
@@ -21261,6 +21287,7 @@ static void fold__end_run(fold_ctx *f)
     run->shown_salt = f->salt;
     run->shown_nodes = f->n_nodes;
     run->shown_edges = f->n_edges;
+    run->shown_wanted = f->n_wanted;
     if (!f->measures)
         fold__give_outputs(f, run->again);
     fold__note_old(f);
@@ -21327,7 +21354,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         return f->read_error.status;
     if (!f->eager && !f->measures)
         fold__read_index_refs(f, first);
-    run->again = run->recompute;
+    run->again = run->recompute || f->first_keep < run->first_new;
     if (f->eager ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
         return f->error.status;
     if (!f->eager)
@@ -21400,9 +21427,7 @@ static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, 
         fold__fail_shapes(f, who, "the root must be a scalar", &f->shapes[f->shape[root.id]].shape, 1);
     } else {
         root = fold__root_of(f, root);
-        if (root.id)
-            fold__run_roots(f, &root, 1, 1, begin);
-        if (!begin)
+        if (root.id && !fold__run_roots(f, &root, 1, 1, begin) && !begin)
             fold__end_backward(f);
     }
     return fold__run_status(f);
@@ -21424,8 +21449,8 @@ static const char *fold__replay_problem(const fold_ctx *f)
     const fold__run *run = f->run;
     if (run->shown_salt != f->salt)
         return "nothing was run since the reset";
-    if (run->shown_nodes != f->n_nodes || run->shown_edges != f->n_edges)
-        return "something was recorded since the last run: run it first";
+    if (run->shown_nodes != f->n_nodes || run->shown_edges != f->n_edges || run->shown_wanted != f->n_wanted)
+        return "something was recorded since the last run, or named to be kept: run it first";
     if (run->of_layout != f->model->layout)
         return "parameters were added, frozen or thawed since the last run: record and run anew";
     if (run->counts.first_node > 1 && f->done_version != f->model->version)
@@ -21447,9 +21472,10 @@ static void fold__draw_again(fold_ctx *f)
     f->draws += f->n_draws;
 }
 
-/* Computes and differentiates the recorded ops again. */
+/* Computes and differentiates the recorded ops again; after a change of parameters all, as all are there. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
+    f->run->all_again = f->done_version != f->model->version;
     for (uint32_t at = 0; at < f->n_calls; at++)
         if (fold__ran(f, f->calls[at]))
             fold__eager_compute(f, f->calls[at]);
@@ -21489,11 +21515,13 @@ static fold_status fold__replay_batched(fold_ctx *f)
     const uint64_t start = run->began = fold__now(f);
     fold__keep_turns(f);
     const int moved = run->moves != f->moves || run->turn_packs != fold__packs(f->model) ||
-                      run->turn_values != fold__values(f->model);
-    if (run->kept_turns && moved)
+                      run->turn_values != fold__values(f->model) ||
+                      run->turn_ops != fold__user_ops(f->model);
+    if (run->kept_turns && (moved || run->begun)) /* each slice makes its turns anew */
         run->kept_turns = FOLD__TURNS_NEW;
     run->turn_packs = fold__packs(f->model);
     run->turn_values = fold__values(f->model);
+    run->turn_ops = fold__user_ops(f->model);
     if ((!run->kept_turns || moved) && !fold__reserve_run(f))
         return f->error.status;
     fold__run_planned(f, start);
@@ -21516,11 +21544,11 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
         return f->read_error.status;
     fold__abandon(f);
     fold__open(f, begin);
-    f->run->again = 1;
+    f->run->again = f->run->replays = 1;
     if (!f->measures)
         fold__read_index_refs(f, 0);
     fold__draw_again(f);
-    for (uint32_t at = 0; at < f->n_kept_grads && f->run->backward; at++)
+    for (uint32_t at = 0; at < f->n_kept_grads && f->run->asked_backward; at++)
         f->kept_grads[at].filled = 0;
     const fold_status status = f->eager ? fold__replay_eager(f) : fold__replay_batched(f);
     if (begin && !status)
@@ -21528,7 +21556,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     fold__abandon(f);
     if (!status)
         fold__end_run(f);
-    if (f->run->backward && !status)
+    if (f->run->asked_backward && !status)
         fold__settle_kept_grads(f);
     return status;
 }
@@ -21566,18 +21594,19 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     if (ns && !f->clock)
         return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
     if (run->slice_nodes != f->n_nodes || run->slice_edges != f->n_edges ||
-        (!f->eager && run->moves != f->moves))
-        return "something was recorded or printed since the run began: begin it anew";
-    if (run->version != f->model->version)
+        run->slice_wanted != f->n_wanted || (!f->eager && run->moves != f->moves))
+        return "something was recorded, printed or named to be kept since the run began: begin it anew";
+    if (run->version != f->model->version || run->layout != f->model->layout)
         return "parameters changed since the run began: begin it anew";
     return NULL;
 }
 
-/* Runs steps until the time is used up. */
+/* Runs steps until the time is used up. Between slices ops may have been added, and all moved. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
     const uint64_t start = fold__now(f);
+    f->run->worker->group_sig = NULL;
     for (int ran = 0; progress->phase != FOLD__ALL_RUN; ran = 1) {
         if (ns) {
             const uint64_t used = fold__now(f) - start;
@@ -21609,7 +21638,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     const fold__fp saved = fold__fp_enter();
     fold__run_slice(f, ns);
     const int done = f->run->progress.phase == FOLD__ALL_RUN;
-    if (done && !f->eager)
+    if (done && !f->eager && !f->measures)
         fold__commit(f);
     fold__fp_leave(saved);
     if (more)
@@ -21641,7 +21670,10 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x)
         return;
     f->kind[operand.source] |= FOLD__KEEP;
     f->n_keeps++;
-    if (operand.source < f->first_keep && fold__makes_value(operand.kind) && !(operand.kind & FOLD__DONE))
+    if (!fold__makes_value(operand.kind) || (operand.kind & FOLD__DONE))
+        return;
+    f->n_wanted++;
+    if (operand.source < f->first_keep)
         f->first_keep = operand.source;
 }
 
@@ -21708,6 +21740,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
     if (!fold__need(f, FOLD__ARRAY_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad)))
         return;
     fold__renew(f);
+    f->n_wanted++;
     fold__kept_grad *kept = &f->kept_grads[f->n_kept_grads++];
     kept->node = operand.source;
     kept->place = FOLD__NONE;

@@ -338,16 +338,22 @@ typedef struct slow_net {
     fold_op slow;
     fold_param words, W, b;
 } slow_net;
-static void slow_new(slow_net *n)
+static fold_op slow_op(const slow_net *n, int number)
 {
     fold_op_desc d = fold_op_desc_default();
-    n->m = fold_model_new(NULL);
-    d.name = "slow";
+    char name[20] = "slow";
+    if (number) snprintf(name, sizeof name, "slow %d", number);
+    d.name = name;
     d.n_in = d.n_out = 1;
     d.infer = slow_infer;
     d.forward = slow_forward;
     d.backward = slow_backward;
-    n->slow = fold_op_new(n->m, &d);
+    return fold_op_new(n->m, &d);
+}
+static void slow_new(slow_net *n)
+{
+    n->m = fold_model_new(NULL);
+    n->slow = slow_op(n, 0);
     n->words = fold_table_new(n->m, "words", WORDS, H);
     n->W = fold_weight_new(n->m, "W", H, H);
     n->b = fold_bias_new(n->m, "b", H);
@@ -512,6 +518,214 @@ static void slices_refused(void)
         fold_ctx_free(f);
     }
     fold_model_free(n.m);
+}
+
+/* -- what comes between ----------------------------------------------------------------------- */
+
+static fold_ctx *small_context(const slow_net *n, int eager)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.eager = eager;
+    d.clock = clock_of_work;
+    d.group_bytes = 1;
+    return fold_ctx_new(n->m, &d);
+}
+
+/* What is named to be kept after a run, or while one is begun, is computed by the next. */
+static void kept_between(void)
+{
+    for (int eager = 0; eager < 2; eager++) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx *f = small_context(&n, eager);
+        float first[H], out[H] = { 0 };
+        int more;
+        const fold_node x = fold_lookup(f, n.words, 1), y = fold_tanh(f, fold_linear(f, x, n.W, n.b));
+        const fold_node z = fold_square(f, y), loss = fold_sum(f, z, FOLD_ALL);
+        fold_output_ref(f, x, first);
+        fold_keep_grad(f, x);
+        CHECK_INT(fold_backward(f, loss), FOLD_OK);
+        fold_keep_grad(f, y);
+        CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "something was recorded since the last run, or named to be kept");
+        CHECK_INT(fold_backward(f, loss), FOLD_OK);
+        CHECK_INT(fold_backward_begin(f, loss), FOLD_OK);
+        fold_keep_grad(f, z);
+        CHECK_INT(fold_run_more(f, 0, &more), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "something was recorded, printed or named to be kept");
+        CHECK_INT(fold_backward(f, loss), FOLD_OK);
+        CHECK(fold_grad(f, z) != NULL);
+        fold_output_ref(f, y, out);
+        CHECK_INT(fold_replay(f), eager ? FOLD_OK : FOLD_BAD_STATE); /* an eager one has the value */
+        CHECK_INT(fold_backward_begin(f, loss), FOLD_OK);
+        fold_output_ref(f, z, first);
+        CHECK_INT(fold_run_more(f, 0, &more), eager ? FOLD_OK : FOLD_BAD_STATE);
+        CHECK_INT(fold_run(f, NULL, 0), FOLD_OK);
+        CHECK(fold_value(f, y) != NULL);
+        CHECK_BITS(out, fold_value(f, y), H);
+        CHECK_BITS(first, fold_value(f, z), H);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
+/* Ops that are added between replays, or between slices, move those of the model. */
+static void ops_between(void)
+{
+    slow_net n;
+    slow_new(&n);
+    fold_ctx *f = small_context(&n, 0);
+    float want[H];
+    int more = 1, added = 0;
+    fold_node y = fold_lookup(f, n.words, 1);
+    for (int link = 0; link < 3; link++) y = fold_op_apply(f, n.slow, &y, 1, NULL, 0);
+    CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+    CHECK_INT(fold_read(f, &y, 1, want), FOLD_OK);
+    for (int round = 0; round < 3; round++) {
+        for (int more_ops = 0; more_ops < 20; more_ops++) slow_op(&n, ++added);
+        CHECK_INT(fold_replay(f), FOLD_OK);
+        CHECK_BITS(fold_value(f, y), want, H);
+    }
+    CHECK_INT(fold_replay_begin(f), FOLD_OK);
+    while (more) {
+        CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+        for (int more_ops = 0; more_ops < 100; more_ops++) slow_op(&n, ++added);
+    }
+    CHECK_BITS(fold_value(f, y), want, H);
+    CHECK_INT(fold_replay_begin(f), FOLD_OK);
+    fold_bias_new(n.m, "late", H);
+    CHECK_INT(fold_run_more(f, 1, &more), FOLD_BAD_STATE);
+    CHECK_TEXT(fold_ctx_message(f), "parameters changed");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* A backward that is given up after any of its slices leaves nothing behind once gradients are cleared. */
+static void given_up(void)
+{
+    static float want[FLOATS];
+    for (int way = AT_ONCE; way <= IN_GROUPS; way++) {
+        int more = 1, count;
+        for (int cut = -1; more; cut++) {
+            slow_net n;
+            slow_new(&n);
+            fold_ctx *f = slow_context(&n, 1, way);
+            fold_node ends[CHAINS], loss = chains(f, &n, ends);
+            if (cut >= 0) CHECK_INT(fold_backward_begin(f, loss), FOLD_OK);
+            for (int slice = 0; slice < cut && more; slice++)
+                CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+            fold_grads_clear(n.m);
+            if (cut % 2) fold_ctx_reset(f);
+            if (cut % 2) loss = chains(f, &n, ends);
+            CHECK_INT(fold_backward(f, loss), FOLD_OK);
+            const float *grads = fold_model_grads(n.m, &count);
+            if (cut < 0) memcpy(want, grads, (size_t)count * sizeof *grads);
+            CHECK_BITS(grads, want, count);
+            fold_ctx_free(f);
+            fold_model_free(n.m);
+            cut += cut > 20 ? 6 : 0;
+        }
+    }
+}
+
+/* A measuring context that is run in slices computes nothing either, whatever its memory holds. */
+static void measured_in_slices(void)
+{
+    enum { BYTES = 1 << 20 };
+    char *memory = (char *)malloc(BYTES);
+    for (int eager = 0; eager < 2; eager++) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_node losses[CHAINS];
+        int count, more = 1, changed = 0;
+        memset(memory, '?', BYTES);
+        d.training = d.measure = 1;
+        d.eager = eager;
+        d.clock = clock_of_work;
+        d.group_bytes = 1;
+        d.memory.block = memory;
+        d.memory.block_size = BYTES;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        for (int i = 0; i < CHAINS; i++) { /* two uses of W, which are summed apart */
+            const fold_node x = fold_tanh(f, fold_linear(f, fold_lookup(f, n.words, i % WORDS), n.W, n.b));
+            losses[i] = fold_sum(f, fold_linear(f, x, n.W, FOLD_NULL_PARAM), FOLD_ALL);
+        }
+        CHECK_INT(fold_backward_begin(f, fold_sum_n(f, losses, CHAINS)), FOLD_OK);
+        CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+        CHECK_INT(more, 0);
+        const float *grads = fold_model_grads(n.m, &count);
+        for (int i = 0; i < count; i++) changed += grads[i] != 0;
+        CHECK_INT(changed, 0);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+    free(memory);
+}
+
+/* A replay after a change of parameters leaves no value of the old ones behind: what it does not compute is
+   computed by the next run, and given where it was wanted. */
+static void parameters_between(void)
+{
+    float want[3][H];
+    for (int eager = 0; eager < 2; eager++) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx *f = small_context(&n, eager);
+        float out[H];
+        const fold_node x = fold_lookup(f, n.words, 1), loss = fold_sum(f, fold_use(f, n.b), FOLD_ALL);
+        const fold_node beside = fold_tanh(f, fold_linear(f, x, n.W, n.b));
+        fold_output_ref(f, beside, out);
+        CHECK_INT(fold_run(f, NULL, 0), FOLD_OK);
+        CHECK_INT(fold_backward(f, loss), FOLD_OK);
+        for (int step = 0; step < 2; step++) {
+            const fold_sgd sgd = { 0.5f, 0, 0 };
+            CHECK_INT(fold_sgd_step(n.m, &sgd), FOLD_OK);
+            CHECK_INT(fold_replay(f), FOLD_OK);
+        }
+        const fold_node upon = fold_square(f, beside);
+        CHECK_INT(fold_run(f, &upon, 1), FOLD_OK);
+        CHECK(fold_value(f, beside) != NULL);
+        CHECK_BITS(out, fold_value(f, beside), H);
+        if (!eager) CHECK_INT(fold_read(f, &beside, 1, want[0]), FOLD_OK);
+        if (!eager) CHECK_INT(fold_read(f, &upon, 1, want[1]), FOLD_OK);
+        CHECK_BITS(fold_value(f, beside), want[0], H);
+        CHECK_BITS(fold_value(f, upon), want[1], H);
+        fold_ctx_reset(f);
+        const fold_node anew = fold_tanh(f, fold_linear(f, fold_lookup(f, n.words, 1), n.W, n.b));
+        CHECK_INT(fold_run(f, &anew, 1), FOLD_OK);
+        CHECK_BITS(fold_value(f, anew), want[0], H);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
+/* A backward that an index refused touches no kept gradient, and one that reaches nothing clears them when it
+   is replayed. */
+static void kept_grads_between(void)
+{
+    for (int eager = 0; eager < 2; eager++) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx *f = small_context(&n, eager);
+        const float one[1] = { 1 };
+        int row = WORDS;
+        const fold_node x = indexed(f, fold_lookup(f, n.words, 1), &row, 1);
+        const fold_node loss = fold_sum(f, x, FOLD_ALL), alone = fold_square(f, fold_input(f, one, 1));
+        fold_keep_grad(f, x);
+        if (!eager) CHECK_INT(fold_backward(f, loss), FOLD_BAD_ARGUMENT);
+        CHECK(!fold_grad(f, x));
+        row = 2;
+        CHECK_INT(fold_backward(f, loss), FOLD_OK);
+        CHECK_NEAR(fold_grad(f, x)[1], 1, 0);
+        CHECK_INT(fold_backward(f, alone), FOLD_OK);
+        CHECK_NEAR(fold_grad(f, x)[1], 1, 0);
+        CHECK_INT(fold_replay(f), FOLD_OK);
+        CHECK_NEAR(fold_grad(f, x)[1], 0, 0);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
 }
 
 /* -- memory known ahead ---------------------------------------------------------------------- */
@@ -707,6 +921,12 @@ int main(int argc, char **argv)
         { "frame: slices of training", slices_of_training },
         { "frame: slices of sums", slices_of_sums },
         { "frame: slices that are refused", slices_refused },
+        { "frame: kept between runs", kept_between },
+        { "frame: ops added between runs", ops_between },
+        { "frame: backward given up", given_up },
+        { "frame: slices of a measuring context", measured_in_slices },
+        { "frame: parameters changed between runs", parameters_between },
+        { "frame: kept gradients between runs", kept_grads_between },
         { "frame: memory measured", measured },
         { "frame: a model's memory reserved", model_reserved },
         { "frame: watched", watched },
