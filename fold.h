@@ -666,7 +666,7 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Does again what the last fold_run or fold_backward did, with what fold_input_ref and fold_index_ref point
    to now, and with the parameters as they are now; values get the bits that they would have if all were
    recorded anew, and lie where they lay. Lengths, shapes and all that was copied stay. Values that an earlier
-   run computed and this one only reads stay too. Dropout draws on, as in a recording made anew after the last
+   run computed and this one only reads stay too; an eager context has all of those. Dropout draws on, as in a recording made anew after the last
    without fold_dropout_seed. Kept gradients are those of this run alone; parameters' are added to, as
    always. What it does not compute after a change of parameters, a batched context's next run computes where
    it is wanted. FOLD_BAD_STATE, and nothing is lost, when there was no run since fold_ctx_reset, when
@@ -21458,7 +21458,8 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Draws on: each call of the last run gets the draws that it would have in a recording made anew. */
+/* Draws on: each call of the last run, or recorded for it, gets the draws that it would have in a recording
+   made anew. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -21466,7 +21467,7 @@ static void fold__draw_again(fold_ctx *f)
         const fold__sig *sig = fold__node_sig(f, id);
         const int draws = sig->is_cell ? fold__cells(f->model)[sig->op & ~FOLD__CELL_OP].n_draws > 0
                                        : (fold__op_of(f->model, sig->op)->flags & FOLD__RANDOM) != 0;
-        if (draws && fold__ran(f, id))
+        if (draws && (id >= f->run->first_new || fold__ran(f, id)))
             f->node_data[id] += f->n_draws * FOLD__DRAW_STEP;
     }
     f->draws += f->n_draws;

@@ -701,6 +701,26 @@ static void parameters_between(void)
     }
 }
 
+/* Dropout that no run has needed yet draws on with the others. */
+static void draws_between(void)
+{
+    float want[H];
+    for (int eager = 1; eager >= 0; eager--) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx *f = small_context(&n, eager);
+        const fold_node x = fold_lookup(f, n.words, 1), root = fold_dropout(f, x, 0.5f);
+        const fold_node later = fold_dropout(f, x, 0.5f);
+        CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+        for (int again = 0; again < 3; again++) CHECK_INT(fold_replay(f), FOLD_OK);
+        CHECK_INT(fold_run(f, &later, 1), FOLD_OK);
+        if (eager) CHECK_INT(fold_read(f, &later, 1, want), FOLD_OK);
+        CHECK_BITS(fold_value(f, later), want, H);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
 /* A backward that an index refused touches no kept gradient, and one that reaches nothing clears them when it
    is replayed. */
 static void kept_grads_between(void)
@@ -926,6 +946,7 @@ int main(int argc, char **argv)
         { "frame: backward given up", given_up },
         { "frame: slices of a measuring context", measured_in_slices },
         { "frame: parameters changed between runs", parameters_between },
+        { "frame: draws between runs", draws_between },
         { "frame: kept gradients between runs", kept_grads_between },
         { "frame: memory measured", measured },
         { "frame: a model's memory reserved", model_reserved },
