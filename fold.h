@@ -665,14 +665,15 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Does again what the last fold_run or fold_backward did, with what fold_input_ref and fold_index_ref point
    to now, and with the parameters as they are now; values get the bits that they would have if all were
-   recorded anew, and lie where they lay. Lengths, shapes and all that was copied stay. Values that an earlier
-   run computed and this one only reads stay too; an eager context has all of those. Dropout draws on, as in a recording made anew after the last
-   without fold_dropout_seed. Kept gradients are those of this run alone; parameters' are added to, as
-   always. What it does not compute after a change of parameters, a batched context's next run computes where
-   it is wanted. FOLD_BAD_STATE, and nothing is lost, when there was no run since fold_ctx_reset, when
-   something was recorded since it, a value or gradient named to be kept that it does not keep, or a parameter
-   added, frozen or thawed, or when it reads values of an earlier run and parameters have changed. Allocates
-   nothing, but for the first replay of a recording larger than any replayed before. */
+   recorded anew, and lie where they lay. Lengths, shapes and all that was copied stay. Values that an
+   earlier run computed and this one only reads stay too; an eager context has all of those. Dropout draws
+   on, as in a recording made anew after the last without fold_dropout_seed. Kept gradients are those of this
+   run alone; parameters' are added to, as always. What it does not compute after a change of parameters, a
+   batched context's next run computes where it is wanted. FOLD_BAD_STATE, and nothing is lost, when there
+   was no run since fold_ctx_reset, when something was recorded since it, a value or gradient named to be
+   kept that it does not keep, or a parameter added, frozen or thawed, or when it reads values of an earlier
+   run and parameters have changed. Allocates nothing, but for the first replay of a recording larger than
+   any replayed before. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* A run in slices of time, for a frame that has other things to do. One of these begins it, in place of

@@ -629,23 +629,59 @@ static void given_up(void)
     }
 }
 
+/* Weights and biases with two uses, whose sums slices cut. */
+static uint64_t ticking_clock(void *user)
+{
+    (void)user;
+    return work_clock += 100;
+}
+static void sums_cut(void)
+{
+    static float want[FLOATS];
+    for (int cut = 0; cut < 5; cut++) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_node losses[CHAINS];
+        int count, more = 1;
+        const fold_param wide = fold_weight_new(n.m, "wide", H, 70), bias = fold_bias_new(n.m, "bias", 70);
+        d.training = 1;
+        d.clock = ticking_clock;
+        d.group_bytes = SIZE_MAX;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        for (int i = 0; i < CHAINS; i++) {
+            const fold_node x = fold_lookup(f, n.words, i % WORDS), y = fold_linear(f, x, wide, bias);
+            const fold_node z = fold_add(f, fold_linear(f, fold_tanh(f, x), wide, FOLD_NULL_PARAM), y);
+            losses[i] = fold_sum(f, fold_mul(f, z, y), FOLD_ALL);
+        }
+        const fold_node loss = fold_sum_n(f, losses, CHAINS);
+        CHECK_INT(cut ? fold_backward_begin(f, loss) : fold_backward(f, loss), FOLD_OK);
+        while (cut && more) CHECK_INT(fold_run_more(f, (uint64_t)(cut * cut * 50), &more), FOLD_OK);
+        const float *grads = fold_model_grads(n.m, &count);
+        if (!cut) memcpy(want, grads, (size_t)count * sizeof *grads);
+        CHECK_BITS(grads, want, count);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
 /* A measuring context that is run in slices computes nothing either, whatever its memory holds. */
 static void measured_in_slices(void)
 {
     enum { BYTES = 1 << 20 };
-    char *memory = (char *)malloc(BYTES);
+    void *memory = malloc(BYTES + 64);
     for (int eager = 0; eager < 2; eager++) {
         slow_net n;
         slow_new(&n);
         fold_ctx_desc d = fold_ctx_desc_default();
         fold_node losses[CHAINS];
         int count, more = 1, changed = 0;
-        memset(memory, '?', BYTES);
+        memset(memory, '?', BYTES + 64);
         d.training = d.measure = 1;
         d.eager = eager;
         d.clock = clock_of_work;
         d.group_bytes = 1;
-        d.memory.block = memory;
+        d.memory.block = (void *)(((uintptr_t)memory + 63) / 64 * 64);
         d.memory.block_size = BYTES;
         fold_ctx *f = fold_ctx_new(n.m, &d);
         for (int i = 0; i < CHAINS; i++) { /* two uses of W, which are summed apart */
@@ -944,6 +980,7 @@ int main(int argc, char **argv)
         { "frame: kept between runs", kept_between },
         { "frame: ops added between runs", ops_between },
         { "frame: backward given up", given_up },
+        { "frame: sums cut by slices", sums_cut },
         { "frame: slices of a measuring context", measured_in_slices },
         { "frame: parameters changed between runs", parameters_between },
         { "frame: draws between runs", draws_between },
