@@ -18327,10 +18327,11 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
     for (int output = 0; output < worker->program.n_out; output++) {
         fold_rows rows;
         fold__buffer_rows(f, worker, fold__buffer_value(worker->program.out[output].index), &rows);
+        const fold_rows made = rows; /* nobody has its address, so that it stays in registers */
         const int lists = worker->program.value[worker->program.out[output].index].elem;
         for (uint32_t call = 0; call < worker->batch.count; call++) {
             const uint32_t id = worker->ids[call] + (uint32_t)output;
-            f->value[id] = fold__row(&rows, (int)(lists ? worker->list[call] : call));
+            f->value[id] = fold__row(&made, (int)(lists ? worker->list[call] : call));
             if (!(run->state[id] & (FOLD__PERSIST | FOLD__LINKED)))
                 continue;
             float *to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
