@@ -508,12 +508,12 @@ static void out_of_memory(void)
 static void types(void)
 {
     enum { VALUES = 10 };
-    static const struct { uint16_t half; float value; } halves[VALUES] = {
+    const struct { uint16_t half; float value; } halves[VALUES] = { /* tcc: NAN is no constant */
         { 0x3c00, 1 }, { 0xc000, -2 }, { 0x7bff, 65504 }, { 0x0400, 6.103515625e-05f }, { 0x0001, 5.9604644775390625e-08f },
         { 0x83ff, -6.097555160522461e-05f }, { 0x7c00, (float)INFINITY }, { 0xfc00, -(float)INFINITY }, { 0x8000, -0.0f },
         { 0x7e00, (float)NAN },
     };
-    static const float values[VALUES] = { 1.5f, -2, 0, 3.4028234663852886e38f, 1.401298464324817e-45f, -0.333333343f,
+    const float values[VALUES] = { 1.5f, -2, 0, 3.4028234663852886e38f, 1.401298464324817e-45f, -0.333333343f,
                                           (float)INFINITY, -(float)INFINITY, -0.0f, (float)NAN };
     static const char *const type[] = { "F16", "BF16", "F64" };
     static block b;
@@ -1688,6 +1688,9 @@ static void predict_errors(void)
     CHECK_INT(little.held, 0);
 }
 
+/* Some systems' isnan is of floats. */
+static int no_number(double x) { return x != x; }
+
 static void measures(void)
 {
     static const int guess[] = { 0, 1, 2, 1, 1, 0 }, label[] = { 0, 1, 1, 1, 0, 2 };
@@ -1700,9 +1703,9 @@ static void measures(void)
     CHECK_NEAR(fold_perplexity(loss, 3), exp(1.0), 1e-12);
     CHECK_NEAR(fold_pearson(a, b, 4), 0.6, 1e-12);
     CHECK_NEAR(fold_pearson(a, a, 4), 1, 1e-12);
-    CHECK(isnan(fold_pearson(a, flat, 4)) && isnan(fold_pearson(a, b, 1)) && isnan(fold_pearson(NULL, b, 4)));
-    CHECK(isnan(fold_accuracy(guess, label, 0)) && isnan(fold_accuracy(NULL, label, 6)) && isnan(fold_f1(guess, NULL, 6, 1)));
-    CHECK(isnan(fold_perplexity(loss, 0)) && isnan(fold_perplexity(NULL, 3)));
+    CHECK(no_number(fold_pearson(a, flat, 4)) && no_number(fold_pearson(a, b, 1)) && no_number(fold_pearson(NULL, b, 4)));
+    CHECK(no_number(fold_accuracy(guess, label, 0)) && no_number(fold_accuracy(NULL, label, 6)) && no_number(fold_f1(guess, NULL, 6, 1)));
+    CHECK(no_number(fold_perplexity(loss, 0)) && no_number(fold_perplexity(NULL, 3)));
 }
 
 int main(int argc, char **argv)

@@ -193,7 +193,7 @@ static void mistaken_arguments(void)
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 0, high, high, 1), BAD_ARGUMENT, "list_attention_to", "0 heads");
     BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, low, high, 2), BAD_ARGUMENT, "list_attention_to", "index -1 of row 1");
     BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, high, high, 3), BAD_ARGUMENT, "index 6 of row 2", "[0, 4)");
-    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, high + 1, high, 3), BAD_ARGUMENT, "list_attention_to", "index 6 of row 1");
+    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, high + 1, high, 2), BAD_ARGUMENT, "list_attention_to", "index 6 of row 1");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, NULL, high, 1), BAD_ARGUMENT, "list_attention_to", "NULL");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, high, NULL, 1), BAD_ARGUMENT, "list_attention_to", "NULL");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, high, high, -1), BAD_ARGUMENT, "list_attention_to", "-1");
