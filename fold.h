@@ -375,9 +375,12 @@ typedef struct fold_ctx_desc {
                                has; for profilers such as Tracy. From every thread. NULL: none */
     void *zone_user;
     int threads;            /* groups of samples run on so many threads, or parts of large batches where
-                               there is one group alone; results have the same bits. 0, 1: the caller's
-                               alone. User ops are called from all of them */
-    fold_parallel_for *parallel_for; /* your job system, or fold_pool_for; needed for threads */
+                               there is one group alone; what is small stays on the caller's, and results
+                               have the same bits. 0, 1: the caller's alone. User ops are called from all
+                               of them. fold_run_more uses the caller's alone */
+    fold_parallel_for *parallel_for; /* your job system, or fold_pool_for; needed for threads. While it waits
+                               it may run other jobs on the caller's thread, which find the processor set as
+                               the host had it, but none that uses this context */
     void *pool;             /* handed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -14904,6 +14907,7 @@ typedef struct fold__run {
     uint32_t version, layout; /* of the model when it began, */
     uint32_t slice_nodes, slice_edges, slice_wanted; /* and what was recorded and wanted by then */
     uint64_t executions;
+    fold__fp host_fp; /* the host's settings of the processor, while a run executes */
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit; /* of batches and of sums of weight gradients */
@@ -16241,6 +16245,31 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
+/* About how many multiplications so many calls of a signature make, with so many elements of lists. */
+static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
+{
+    const fold__program program = fold__program_in_run(f, run_sig);
+    const size_t weights = fold__weight_floats(f, &program);
+    return (double)calls * (double)(weights + f->run->run_sig[run_sig].row_floats) +
+           (double)elems * (double)(weights + f->run->run_sig[run_sig].elem_floats);
+}
+
+/* What is worth handing to other threads, in multiplications: on one they take some 20 microseconds, and
+   several times as long as waking a thread that has just worked. */
+#ifndef FOLD__SHARED_WORK
+#define FOLD__SHARED_WORK (1 << 20)
+#endif
+static int fold__worth_sharing(double work) { return work >= FOLD__SHARED_WORK; }
+
+/* The same of all calls of the run. */
+static double fold__all_work(const fold_ctx *f)
+{
+    double work = 0;
+    for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++)
+        work += fold__work_of_rows(f, sig, f->run->run_sig[sig].calls, f->run->run_sig[sig].elems);
+    return work;
+}
+
 /* How many rows a batch should have on average. Each batch reads its weights, and those of more than a few
    megabytes come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
@@ -16381,13 +16410,15 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 }
 
 /* Cuts again where a few groups would be shared out unevenly among threads: as many for each thread, of equal
-   size. */
+   size. One group of little work is not worth cutting. */
 static int fold__even_groups(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     fold__run *run = f->run;
     const uint32_t head = run->counts.head ? 1 : 0;
     const size_t threads = (size_t)f->threads, groups = fold__round_up(run->counts.groups - head, threads);
     if (threads < 2 || *units < 2 || run->counts.groups - head >= 4 * threads)
+        return 1;
+    if (run->counts.groups - head == 1 && !fold__worth_sharing(fold__all_work(f)))
         return 1;
     for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
         run->run_sig[sig].levels = 0;
@@ -20591,14 +20622,9 @@ static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, in
     return &run->cost[FOLD__COSTS * sig + 2 * (uint32_t)kind + (batch->stage ? 1 : 0)];
 }
 
-/* About how many multiplications a batch makes. */
 static double fold__batch_work(const fold_ctx *f, const fold__batch *batch)
 {
-    const uint32_t run_sig = f->run->group_sig[batch->group_sig].run_sig;
-    const fold__program program = fold__program_in_run(f, run_sig);
-    const size_t weights = fold__weight_floats(f, &program);
-    return (double)batch->count * (double)(weights + f->run->run_sig[run_sig].row_floats) +
-           (double)batch->elems * (double)(weights + f->run->run_sig[run_sig].elem_floats);
+    return fold__work_of_rows(f, f->run->group_sig[batch->group_sig].run_sig, batch->count, batch->elems);
 }
 
 /* What one unit of work took, and this time takes: the mean moves by a sixteenth. */
@@ -20671,13 +20697,17 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, (double)(fold__now(f) - start));
 }
 
-/* Hands a task to every thread. */
-static void fold__on_threads(fold_ctx *f, fold_task *task, void *user)
+/* Hands a task to so many threads. While it waits for them a job system may run other jobs of the host, so
+   the processor gets the host's settings back meanwhile. */
+static void fold__on_threads(fold_ctx *f, int threads, fold_task *task, void *user)
 {
-    if (f->threads > 1)
-        f->parallel_for(f->threads, task, user, f->pool);
-    else
+    if (threads > 1) {
+        fold__fp_leave(f->run->host_fp);
+        f->parallel_for(threads, task, user, f->pool);
+        fold__fp_enter();
+    } else {
         task(0, user);
+    }
 }
 
 /* A batch of a group that runs alone, its rows shared out among threads. */
@@ -20698,15 +20728,6 @@ static void fold__run_shared(int lane, void *user)
     fold__fp_leave(saved);
 }
 
-/* Whether a batch of a group that runs alone is worth sharing out: by about its multiplications. */
-#ifndef FOLD__SHARED_WORK
-#define FOLD__SHARED_WORK (1 << 20)
-#endif
-static int fold__worth_sharing(const fold_ctx *f, const fold__batch *batch)
-{
-    return fold__batch_work(f, batch) >= FOLD__SHARED_WORK;
-}
-
 /* Runs a group's batches in order or, backward, from the last to the first. `alone` says that no other group
    runs at this time. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, const fold__group *group, int kind, int alone)
@@ -20715,8 +20736,10 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, const fold__group
     fold__enter_group(f, worker, group);
     for (uint32_t i = 0, n_batches = group->end_batch - group->first_batch; i < n_batches; i++) {
         shared.batch = kind == FOLD__EVENT_FORWARD ? group->first_batch + i : group->end_batch - 1 - i;
-        if (alone && f->threads > 1 && fold__worth_sharing(f, &f->run->batch[shared.batch]))
-            fold__on_threads(f, fold__run_shared, &shared);
+        const int share =
+            alone && f->threads > 1 && fold__worth_sharing(fold__batch_work(f, &f->run->batch[shared.batch]));
+        if (share)
+            fold__on_threads(f, f->threads, fold__run_shared, &shared);
         else
             fold__run_batch(f, worker, group, shared.batch, kind, 0, 1);
     }
@@ -20784,10 +20807,12 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* What threads share out: groups [first, last) one by one, or all the work of the sums that those add to. */
+/* What so many threads share out: groups [first, last) one by one, or all the work of the sums that those add
+   to. */
 typedef struct fold__wave {
     fold_ctx *ctx;
     uint32_t first, last;
+    int threads;
     uint64_t work;
 } fold__wave;
 
@@ -20797,7 +20822,7 @@ static void fold__run_wave(int lane, void *user)
     fold_ctx *f = wave->ctx;
     fold__worker *worker = &f->run->worker[lane];
     const fold__fp saved = fold__fp_enter();
-    for (uint32_t i = wave->first + (uint32_t)lane; i < wave->last; i += (uint32_t)f->threads) {
+    for (uint32_t i = wave->first + (uint32_t)lane; i < wave->last; i += (uint32_t)wave->threads) {
         const fold__group *group = &f->run->group[i];
         fold__run_group(f, worker, group, FOLD__EVENT_FORWARD, 0);
         if (f->run->backward)
@@ -20811,16 +20836,18 @@ static void fold__sum_wave(int lane, void *user)
     const fold__wave *wave = (const fold__wave *)user;
     const fold__fp saved = fold__fp_enter();
     fold__accumulate_groups(wave->ctx, &wave->ctx->run->worker[lane], wave->first, wave->last, wave->work,
-                            lane, wave->ctx->threads);
+                            lane, wave->threads);
     fold__fp_leave(saved);
 }
 /* Sums what groups [first, last) add to parameters and shared nodes. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
-    fold__wave wave = { f, first, last, 0 };
+    fold__wave wave = { f, first, last, 1, 0 };
     for (uint32_t use = 0; use < f->run->n_uses; use++)
         wave.work += f->run->use[use].work = fold__use_work(f, &f->run->use[use], first, last);
-    fold__on_threads(f, fold__sum_wave, &wave);
+    if (fold__worth_sharing((double)wave.work))
+        wave.threads = f->threads;
+    fold__on_threads(f, wave.threads, fold__sum_wave, &wave);
 }
 
 /* Runs the groups of samples. In inference they are shared out among the threads all at once. In training as
@@ -20833,9 +20860,11 @@ static void fold__run_samples(fold_ctx *f)
     const uint32_t to = fold__samples_to(run);
     const uint32_t step = run->backward ? (uint32_t)f->threads : to;
     for (uint32_t first = from; first < to; first += step) {
-        fold__wave wave = { f, first, to - first < step ? to : first + step, 0 };
+        fold__wave wave = { f, first, to - first < step ? to : first + step, f->threads, 0 };
+        if (wave.last - first < (uint32_t)wave.threads)
+            wave.threads = (int)(wave.last - first);
         if (wave.last - first > 1) {
-            fold__on_threads(f, fold__run_wave, &wave);
+            fold__on_threads(f, wave.threads, fold__run_wave, &wave);
         } else {
             fold__run_group(f, run->worker, &run->group[first], FOLD__EVENT_FORWARD, 1);
             if (run->backward)
@@ -20910,7 +20939,7 @@ static void fold__commit(fold_ctx *f)
 /* Runs a plan. */
 static void fold__execute(fold_ctx *f)
 {
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = f->run->host_fp = fold__fp_enter();
     fold__start_phases(f);
     for (int phase = FOLD__HEAD_FORWARD; phase < FOLD__ALL_RUN; phase++)
         if (fold__has_phase(f->run, phase))

@@ -171,6 +171,67 @@ static void inference(void) { frames_again(0, 0.0f); }
 static void training(void) { frames_again(1, 0.0f); }
 static void training_with_dropout(void) { frames_again(1, 0.5f); }
 
+/* What is small stays on the caller's thread: a job system is called for what is worth it, and never with more
+   lanes than there is work for. */
+typedef struct handed { int calls, lanes, most; } handed;
+static void count_calls(int lanes, fold_task *task, void *user, void *pool)
+{
+    handed *h = (handed *)pool;
+    h->calls++;
+    h->lanes += lanes;
+    if (lanes > h->most) h->most = lanes;
+    one_by_one(lanes, task, user, NULL);
+}
+static void small_work_stays(void)
+{
+    enum { LARGE = 256, WIDE = 256 };
+    net n;
+    net_new(&n);
+    const fold_param W = fold_weight_new(n.m, "W", WIDE, WIDE);
+    handed h = { 0, 0, 0 };
+    world w;
+    frame r;
+    memset(&w, 0, sizeof w);
+    world_at(&w, 0);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.threads = 4;
+    d.parallel_for = count_calls;
+    d.pool = &h;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    record(f, &n, &w, &r, 1, 0.0f);
+    CHECK_INT(fold_backward(f, r.loss), FOLD_OK);
+    CHECK_INT(fold_run(f, &r.loss, 1), FOLD_OK);
+    CHECK_INT(fold_replay(f), FOLD_OK);
+    CHECK_INT(h.calls, 0);
+    CHECK_INT(fold_ctx_stats(f).groups, 1);
+    for (int samples = 1; samples <= LARGE; samples *= LARGE) { /* 16 million multiplications, or 65536 */
+        static float x[WIDE];
+        fold_node y[LARGE];
+        fold_ctx_reset(f);
+        for (int i = 0; i < samples; i++)
+            y[i] = fold_sum(f, fold_linear(f, fold_input(f, x, WIDE), W, FOLD_NULL_PARAM), FOLD_ALL);
+        CHECK_INT(fold_run(f, y, samples), FOLD_OK);
+        CHECK_INT(h.calls, samples == LARGE);
+        CHECK_INT(fold_ctx_stats(f).groups, samples == LARGE ? 4 : 1);
+        CHECK_INT(fold_backward(f, fold_sum_n(f, y, samples)), FOLD_OK);
+        CHECK_INT(h.calls, samples == LARGE ? 3 : 0); /* groups and sums */
+    }
+    fold_ctx_free(f);
+    d.threads = 8;
+    d.training = 0;
+    d.group_bytes = 1; /* a group for each sample */
+    f = fold_ctx_new(n.m, &d);
+    h.most = 0;
+    fold_node y[5];
+    for (int i = 0; i < 5; i++)
+        y[i] = fold_tanh(f, fold_linear(f, fold_zeros(f, fold_shape1(WIDE)), W, FOLD_NULL_PARAM));
+    CHECK_INT(fold_run(f, y, 5), FOLD_OK);
+    CHECK_INT(h.most, 5);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 /* A list read by one op alone, whole, and one index for all rows of a list, which is read again. */
 static void lists_read_whole(void)
 {
@@ -970,6 +1031,7 @@ int main(int argc, char **argv)
         { "frame: inference replayed", inference },
         { "frame: training replayed", training },
         { "frame: training with dropout replayed", training_with_dropout },
+        { "frame: small work stays", small_work_stays },
         { "frame: lists read whole replayed", lists_read_whole },
         { "frame: the last run replayed", the_last_run },
         { "frame: replays that are refused", refused },

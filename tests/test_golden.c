@@ -581,6 +581,60 @@ static void golden(const char *isa, uint64_t want)
                (unsigned long long)want);
 }
 
+/* A job system that waits may run the host's own jobs, which find what the host has set. */
+static int mode_of_jobs;
+static void job_system(int lanes, fold_task *task, void *user, void *pool)
+{
+    mode_of_jobs = host_now();
+    *(int *)pool += 1;
+    while (lanes-- > 0) task(lanes, user);
+    if (mode_of_jobs == host_now()) return;
+    mode_of_jobs = -1;
+}
+static void jobs_of_the_host(void)
+{
+    enum { WIDE = 256, SAMPLES = 64 };
+    static float x[WIDE], want[SAMPLES], got[SAMPLES];
+    int calls = 0;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param W = fold_weight_new(m, "W", WIDE, WIDE);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.threads = 2;
+    d.parallel_for = job_system;
+    d.pool = &calls;
+    fold_ctx *f = fold_ctx_new(m, &d);
+    for (int i = 0; i < WIDE; i++) x[i] = 1.0f / (float)(i + 3);
+    for (int mode = 0; mode < HOST_MODES; mode++) {
+        fold_node y[SAMPLES];
+        if (!set_host(mode)) continue;
+        fold_ctx_reset(f);
+        for (int i = 0; i < SAMPLES; i++) {
+            const fold_node in = fold_input_ref(f, x, fold_shape1(WIDE));
+            y[i] = fold_sum(f, fold_tanh(f, fold_linear(f, in, W, FOLD_NULL_PARAM)), FOLD_ALL);
+            fold_keep(f, y[i]);
+        }
+        calls = 0;
+        const fold_status run = fold_run(f, y, SAMPLES);
+        const int forward = mode_of_jobs;
+        const fold_status back = fold_backward(f, fold_sum_n(f, y, SAMPLES));
+        const fold_status replay = fold_replay(f), read = fold_read(f, y, SAMPLES, mode ? got : want);
+        const int now = host_now(), last = mode_of_jobs;
+        set_host(HOST_NEAREST);
+        CHECK_INT(run, FOLD_OK);
+        CHECK_INT(back, FOLD_OK);
+        CHECK_INT(replay, FOLD_OK);
+        CHECK_INT(read, FOLD_OK);
+        if (mode) CHECK_BITS(got, want, SAMPLES);
+        CHECK_INT(forward, mode);
+        CHECK_INT(last, mode);
+        CHECK_INT(now, mode);
+        CHECK_INT(calls, 1 + 2 * 2); /* groups; then groups and sums, twice */
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 /* Random numbers and choices, whatever the host has set the processor to. */
 static void chance(void)
 {
@@ -629,5 +683,6 @@ int main(int argc, char **argv)
         check_end();
     }
     check_run("chance", chance);
+    check_run("jobs of the host", jobs_of_the_host);
     return check_finish();
 }
