@@ -41,7 +41,7 @@ SECONDS ?= 600
 soak: build/swarm
 	./build/swarm --soak $(SECONDS)
 
-bench/bench: bench/bench.c bench/side.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/decode.h bench/peak.h bench/policy.c bench/policy.h fold.h
+bench/bench: bench/bench.c bench/side.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/decode.h bench/frame.h bench/peak.h bench/policy.c bench/policy.h fold.h
 	@mkdir -p build
 	$(CC) -O3 -march=native -c -o build/policy.o bench/policy.c
 	$(CC) $(CFLAGS) -o bench/bench bench/bench.c build/policy.o -lm -lpthread
@@ -53,14 +53,9 @@ bench: bench/bench
 bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/policy.h bench/peak.h examples/data.h fold.h
 	$(CC) $(CFLAGS) -o bench/study bench/study.c -lm -lpthread
 
-bench/frame: bench/frame.c bench/side.h bench/workloads.h bench/manual.h bench/peak.h bench/policy.c bench/policy.h fold.h
-	@mkdir -p build
-	$(CC) -O3 -march=native -c -o build/policy.o bench/policy.c
-	$(CC) $(CFLAGS) -o bench/frame bench/frame.c build/policy.o -lm -lpthread
-
 # A game's frame and a robot's step, beside plain C: median, tail and worst.
-frame: bench/frame
-	bench/frame
+frame: bench/bench
+	bench/bench --frames 3000
 
 # Real trees (FOLD_DATA names their folder) at all batch sizes: bench/STUDY.md and bench/study.svg.
 bench-study: bench/study
@@ -91,4 +86,4 @@ mpi: build/mpi_sick
 	done
 
 clean:
-	rm -rf build bench/bench bench/frame bench/study
+	rm -rf build bench/bench bench/study

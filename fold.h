@@ -656,12 +656,12 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Lets a node that fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their twins of lists gave read
-   its index from `index`, an int for each of its rows (one, where all rows of a list were given the same),
-   whenever a run computes anew: the next fold_run, each fold_backward and fold_replay. An index out of range
-   then is an error of that run, which does nothing; the context goes on. An eager context has used the
-   recorded index, and reads the others in fold_replay. An error with dedupe, which makes equal lookups one
-   node. */
+/* Lets a node that fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or the fold_list_… call of one
+   gave read its index from `index`, an int for each of its rows (one, where all rows of a list were given
+   the same), whenever a run computes anew: the next fold_run, each fold_backward and fold_replay. An index
+   out of range then is an error of that run, which does nothing; the context goes on. An eager context has
+   used the recorded index, and reads the others in fold_replay. An error with dedupe, which makes equal
+   lookups one node. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
 /* Keeps x (fold_keep), and copies it to `values`, as fold_read does, at the end of each run that computes it.
    What fold_input_ref reads may lie there, so that a state goes from one run to the next. */
@@ -1628,6 +1628,10 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
                  fold__sum_groups shares them out among threads; fold__accumulate_weight sums X^T dY of one
                  use over the rows of a group (fold__linear_weight_grad). In the end fold__commit_uses adds
                  the sums to the model's gradients.
+     again       fold_replay runs the plan that is there (fold__replay_batched), or lets an eager context
+                 compute each op again (fold__replay_eager).
+     in slices   fold_run_begin plans and reserves; fold_run_more runs one step after another
+                 (fold__run_step), as many as what batches took so far lets expect (fold__estimate_part).
      step        fold_adam_step and its sisters come to fold__step_param, which runs the rule of the
                  instruction set over a parameter (FOLD__RULES).
 
@@ -1679,7 +1683,11 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      autodiff, sums of uses                gradients of parameters and shared nodes
      eager contexts                        each op runs when it is recorded: the oracle of tests
      plan cache                            plans kept by structure, and used again
-     running                               fold_run, fold_backward, threads, reading values, statistics
+     what batches take                     how long batches took, and what others will take
+     running a plan                        the region; groups, forward and backward; threads
+     slices of time                        one batch after another, and parts of them
+     running                               fold_run, fold_backward, fold_replay, fold_run_more
+     reading                               values, gradients, statistics; what is kept and given by reference
      a pool of threads                     fold_pool
      optimisers                            SGD, Adagrad, RMSprop, Adam; clipping
      layers                                dense, recurrent and transformer layers, tree-LSTMs
@@ -1719,6 +1727,9 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      slot        the row of a call in its signature's buffers
      link        a value or gradient that crosses between the head or tail and the samples
      wave        the groups that run at the same time, one on each thread
+     phase       a part of a run: the head, samples or the tail, forward or backward
+     stretch     one group in one direction, as a run in slices takes it; its steps are its batches and,
+                 behind those of backward, its sums
      turn        what a stage does with one op: its function, and where its operands lie
      spot        where the rows of one operand lie, for all batches of a stage (fold__spot)
      tile        some rows of a batch that run through several ops, or a product, while they are in the cache
@@ -6407,7 +6418,8 @@ enum {                       /* flags of an op row */
        FOLD__NO_GRAD = 64,   /* no input gets a gradient */
        FOLD__DATA = 128,     /* reads per-row data */
        FOLD__OVER_LISTS = 256, /* takes whole lists, one call at a time */
-       FOLD__TWO = 512       /* has two outputs, the second of them for backward alone */
+       FOLD__TWO = 512,      /* has two outputs, the second of them for backward alone */
+       FOLD__INDEX = 1024    /* its data are indices into its input */
 };
 
 typedef struct fold__op_row {
@@ -9055,19 +9067,19 @@ static void fold__attention_step_backward(const fold_op_call *call) { (void)call
     X(concat, -1, 1, FOLD__FLOW, 0, concat)                     \
     X(slice, 1, 3, FOLD__FLOW, 0, slice)                        \
     X(transpose, 1, 2, FOLD__FLOW, 0, transpose)                \
-    X(pick, 1, 0, FOLD__FLOW | FOLD__DATA, 0, to_scalar)        \
+    X(pick, 1, 0, FOLD__FLOW | FOLD__DATA | FOLD__INDEX, 0, to_scalar) \
     X(select, 3, 0, 0, FOLD__IN, equal)                         \
     X(copy, 1, 0, FOLD__FLOW, 0, same)                          \
     X(list_take, 1, 0, FOLD__OVER_LISTS, 0, same)                         \
     X(list_attention, 3, 2, FOLD__OVER_LISTS | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
     X(attention_step, 3, 2, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, attention_step) \
     X(stop, 1, 0, FOLD__NO_GRAD, 0, same)                       \
-    X(softmax_xent, 1, 0, FOLD__DATA, FOLD__IN, loss)           \
+    X(softmax_xent, 1, 0, FOLD__DATA | FOLD__INDEX, FOLD__IN, loss)\
     X(softmax_kl, 2, 0, FOLD__NO_GRAD_1, FOLD__IN, loss)        \
     X(bce, 2, 0, FOLD__NO_GRAD_1, FOLD__IN, to_scalar)          \
     X(squared_error, 2, 0, 0, FOLD__IN, to_scalar)              \
     X(huber, 2, 1, 0, FOLD__IN, to_scalar)                      \
-    X(hinge, 1, 0, FOLD__DATA, FOLD__IN, loss)
+    X(hinge, 1, 0, FOLD__DATA | FOLD__INDEX, FOLD__IN, loss)
 
 enum {
 #define FOLD__ENUM(name, inputs, attrs, flags, needs, infer) FOLD__OP_##name,
@@ -12039,10 +12051,10 @@ FOLD_API void fold_ctx_free(fold_ctx *f)
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f ? f->model : NULL; }
 
 enum { FOLD__MAX_IDLE_SIGS = 8192 };
-static void fold__abandon(fold_ctx *f);
+static void fold__close_run(fold_ctx *f);
 static void fold__reset(fold_ctx *f)
 {
-    fold__abandon(f);
+    fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
     if (f->n_sigs > FOLD__MAX_IDLE_SIGS ||
@@ -14878,6 +14890,11 @@ typedef struct fold__identity {
     TRAINING(uint64_t, cover, nodes)           /* parts of a value that got a contribution, a bit each */  \
     TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
 
+/* How much was recorded, and named to be kept, by some time. */
+typedef struct fold__recorded {
+    uint32_t nodes, edges, wanted;
+} fold__recorded;
+
 typedef struct fold__run {
     /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
@@ -14904,8 +14921,8 @@ typedef struct fold__run {
     int all_again;      /* eager: and computes all that was recorded */
     int again;          /* it computes again what was there */
     int asked_backward; /* by fold_backward, though it may turn out that nothing needs a gradient */
-    uint32_t version, layout; /* of the model when it began, */
-    uint32_t slice_nodes, slice_edges, slice_wanted; /* and what was recorded and wanted by then */
+    uint32_t version;    /* of the model when it began, */
+    fold__recorded from; /* and what was recorded by then */
     uint64_t executions;
     fold__fp host_fp; /* the host's settings of the processor, while a run executes */
     fold__progress progress;
@@ -14922,7 +14939,7 @@ typedef struct fold__run {
     size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
     size_t replayed; /* where those lie in the array of plans when an earlier plan is used again; else 0 */
     uint32_t shown_salt;               /* the recording whose plan this is; 0: no plan is whole */
-    uint32_t shown_nodes, shown_edges, shown_wanted; /* what was recorded and wanted by then */
+    fold__recorded shown;              /* what was recorded by then */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
@@ -20243,76 +20260,68 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     plans->plan[plans->count++] = kept;
 }
 
-/* ==== room: running =========================================================================
-   Owns: a run from its roots to its results, and reading what it left. It plans, or gets the plan of an
-   earlier run, lays out the region, reserves, runs groups forward and backward, alone or shared out among
-   threads, and notes what it did. Calls: all rooms above. Must not know ops. */
+/* ==== room: what batches take ===============================================================
+   Owns: how long batches of each signature took, and what others will take by that. Calls: what a run knows,
+   its signatures' programs. Must not know the order of batches. */
 
-/* Tells why a read gave nothing, or a run did nothing. It is no error of the context, which goes on. */
-static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...)
+#define FOLD__GUESSED_NS 0.05 /* of a multiplication, while nothing is known */
+
+static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
-    va_list args;
-    va_start(args, format);
-    fold__fail_v(&f->read_error, status, format, args);
-    va_end(args);
-}
-static fold_status fold__run_status(const fold_ctx *f)
-{
-    return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
+    const fold__run *run = f->run;
+    const uint32_t sig = run->run_sig[run->group_sig[batch->group_sig].run_sig].sig;
+    return &run->cost[FOLD__COSTS * sig + 2 * (uint32_t)kind + (batch->stage ? 1 : 0)];
 }
 
-/* -- what the caller keeps: indices that a run reads, values that it gives ---------------------- */
-
-static int fold__has_row_data(const fold_ctx *f, uint32_t id)
+static double fold__batch_work(const fold_ctx *f, const fold__batch *batch)
 {
-    return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->form & FOLD__ROW_DATA);
-}
-/* One for each row, unless one index is that of all rows of a list. */
-static uint32_t fold__n_indices(const fold_ctx *f, uint32_t id)
-{
-    return fold__kind_of(f, id) == FOLD__LOOKUP || fold__has_row_data(f, id) ? fold__rows_of(f, id) : 1;
-}
-/* Whether all indices that the caller keeps are in range, from the nth node with such indices on. */
-static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
-{
-    for (uint32_t at = first; at < f->n_index_refs; at++) {
-        const fold__index_ref ref = f->index_refs[at];
-        for (uint32_t row = 0, rows = fold__n_indices(f, ref.node); row < rows; row++) {
-            if (ref.index[row] >= 0 && ref.index[row] < ref.end)
-                continue;
-            fold__refuse(f, FOLD_BAD_ARGUMENT, "index_ref: index %d in row %d of node %u is not in [0, %d)",
-                         ref.index[row], (int)row, (unsigned)ref.node, ref.end);
-            return 0;
-        }
-    }
-    return 1;
+    return fold__work_of_rows(f, f->run->group_sig[batch->group_sig].run_sig, batch->count, batch->elems);
 }
 
-/* Copies an index to where a node has its own. */
-static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
+/* What one unit of work took, and this time takes: the mean moves by a sixteenth. */
+static void fold__learn_unit(fold__work_unit *unit, double work, double ns)
 {
-    if (fold__has_row_data(f, id)) {
-        uint64_t *data = (uint64_t *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
-        data[row] = (uint64_t)index;
-    } else if (fold__kind_of(f, id) != FOLD__LOOKUP) {
-        f->node_data[id] = (uint64_t)index;
-    } else if (fold__is_list(f, id)) {
-        ((int *)(void *)fold__at_place(f, fold__node_table_row(f, id)))[row] = index;
-    } else {
-        f->node_data[id] = fold__lookup_data(fold__node_table(f, id), (uint32_t)index);
-    }
+    if (!(work > 0))
+        return;
+    unit->ns += (ns / work - unit->ns) / (unit->known ? 16 : 1);
+    unit->known = 1;
+}
+static double fold__unit_ns(const fold__work_unit *unit) { return unit->known ? unit->ns : FOLD__GUESSED_NS; }
+
+static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, double ns)
+{
+    fold__cost *cost = fold__cost_of(f, batch, kind);
+    const double rows = (double)batch->count + (double)batch->elems, keep = 15.0 / 16;
+    cost->count = cost->count * keep + 1;
+    cost->rows = cost->rows * keep + rows;
+    cost->squares = cost->squares * keep + rows * rows;
+    cost->ns = cost->ns * keep + ns;
+    cost->products = cost->products * keep + rows * ns;
+    fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Reads the indices that the caller keeps, from the nth node with such indices on. */
-static void fold__read_index_refs(fold_ctx *f, uint32_t first)
+/* What a batch will take: the line through what others took by their rows, with neither a negative slope nor
+   less than nothing for no rows. */
+static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
-    for (uint32_t at = first; at < f->n_index_refs; at++) {
-        const fold__index_ref ref = f->index_refs[at];
-        for (uint32_t row = 0, rows = fold__n_indices(f, ref.node); row < rows; row++)
-            fold__set_index(f, ref.node, row, ref.index[row]);
-    }
+    const fold__cost *cost = fold__cost_of(f, batch, kind);
+    const double rows = (double)batch->count + (double)batch->elems;
+    if (!(cost->count > 0))
+        return fold__batch_work(f, batch) * fold__unit_ns(&f->run->batch_unit);
+    const double mean_rows = cost->rows / cost->count, mean_ns = cost->ns / cost->count;
+    const double spread = cost->squares / cost->count - mean_rows * mean_rows;
+    const double proportional = mean_ns / mean_rows;
+    double slope = proportional;
+    if (spread > 1e-3 * mean_rows * mean_rows)
+        slope = (cost->products / cost->count - mean_rows * mean_ns) / spread;
+    slope = slope < 0 ? 0 : slope > proportional ? proportional : slope;
+    return mean_ns + slope * (rows - mean_rows);
 }
+
+/* ==== room: running a plan ==================================================================
+   Owns: the way of a plan through the processor. It lays out the region, reserves what a run writes, and runs
+   groups forward and backward, alone or shared out among threads. Calls: all rooms above. Must not know ops,
+   nor what was asked for. */
 
 /* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
    are computed. */
@@ -20611,62 +20620,6 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
     event->kind = kind | (worker->batch.stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE);
 }
 
-/* -- what batches take ----------------------------------------------------------------------- */
-
-#define FOLD__GUESSED_NS 0.05 /* of a multiplication, while nothing is known */
-
-static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
-{
-    const fold__run *run = f->run;
-    const uint32_t sig = run->run_sig[run->group_sig[batch->group_sig].run_sig].sig;
-    return &run->cost[FOLD__COSTS * sig + 2 * (uint32_t)kind + (batch->stage ? 1 : 0)];
-}
-
-static double fold__batch_work(const fold_ctx *f, const fold__batch *batch)
-{
-    return fold__work_of_rows(f, f->run->group_sig[batch->group_sig].run_sig, batch->count, batch->elems);
-}
-
-/* What one unit of work took, and this time takes: the mean moves by a sixteenth. */
-static void fold__learn_unit(fold__work_unit *unit, double work, double ns)
-{
-    if (!(work > 0))
-        return;
-    unit->ns += (ns / work - unit->ns) / (unit->known ? 16 : 1);
-    unit->known = 1;
-}
-static double fold__unit_ns(const fold__work_unit *unit) { return unit->known ? unit->ns : FOLD__GUESSED_NS; }
-
-static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, double ns)
-{
-    fold__cost *cost = fold__cost_of(f, batch, kind);
-    const double rows = (double)batch->count + (double)batch->elems, keep = 15.0 / 16;
-    cost->count = cost->count * keep + 1;
-    cost->rows = cost->rows * keep + rows;
-    cost->squares = cost->squares * keep + rows * rows;
-    cost->ns = cost->ns * keep + ns;
-    cost->products = cost->products * keep + rows * ns;
-    fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
-}
-
-/* What a batch will take: the line through what others took by their rows, with neither a negative slope nor
-   less than nothing for no rows. */
-static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
-{
-    const fold__cost *cost = fold__cost_of(f, batch, kind);
-    const double rows = (double)batch->count + (double)batch->elems;
-    if (!(cost->count > 0))
-        return fold__batch_work(f, batch) * fold__unit_ns(&f->run->batch_unit);
-    const double mean_rows = cost->rows / cost->count, mean_ns = cost->ns / cost->count;
-    const double spread = cost->squares / cost->count - mean_rows * mean_rows;
-    const double proportional = mean_ns / mean_rows;
-    double slope = proportional;
-    if (spread > 1e-3 * mean_rows * mean_rows)
-        slope = (cost->products / cost->count - mean_rows * mean_ns) / spread;
-    slope = slope < 0 ? 0 : slope > proportional ? proportional : slope;
-    return mean_ns + slope * (rows - mean_rows);
-}
-
 /* A count as an int; what is larger than one reads INT_MAX. */
 static int fold__count(size_t count) { return count > INT_MAX ? INT_MAX : (int)count; }
 
@@ -20948,28 +20901,39 @@ static void fold__execute(fold_ctx *f)
     fold__fp_leave(saved);
 }
 
-/* -- one step after another, for slices of time ------------------------------------------------- */
+/* ==== room: slices of time ==================================================================
+   Owns: how far a begun run is. It takes the batches of all groups one after another, and the sums behind
+   them, and cuts what would take too long into parts. Calls: running a plan, what batches take. Must not know
+   how a plan is made. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 16, FOLD__SUM_PARTS = 64 };
 
+static fold__recorded fold__recorded_now(const fold_ctx *f)
+{
+    const fold__recorded now = { f->n_nodes, f->n_edges, f->n_wanted };
+    return now;
+}
+/* Whether nothing was recorded since, nor named to be kept. */
+static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
+{
+    return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_wanted;
+}
+
 /* Opens a run, which pins signatures: one that is begun, or one in one go. */
-static void fold__open(fold_ctx *f, int begin)
+static void fold__open_run(fold_ctx *f, int begin)
 {
     fold__run *run = f->run;
     run->begun = begin;
     run->open = 1;
     run->replays = run->all_again = 0;
     run->version = f->model->version;
-    run->layout = f->model->layout;
-    run->slice_nodes = f->n_nodes;
-    run->slice_edges = f->n_edges;
-    run->slice_wanted = f->n_wanted;
+    run->from = fold__recorded_now(f);
     run->progress.phase = FOLD__ALL_RUN;
     f->pinned++;
 }
 /* Closes a run that is open, whether it is finished or not. The next backward expects no sums of looked-up
    rows. */
-static void fold__abandon(fold_ctx *f)
+static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
     const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
@@ -21128,6 +21092,78 @@ static void fold__begin_slices(fold_ctx *f)
     fold__first_stretch(f->run, &f->run->progress);
     fold__fp_leave(saved);
 }
+
+/* ==== room: running =========================================================================
+   Owns: a run from its roots to its results. It plans, or gets the plan of an earlier run, lets the plan run
+   at once, in slices or again, and notes what was done. Calls: all rooms above. Must not know ops. */
+
+/* Tells why a read gave nothing, or a run did nothing. It is no error of the context, which goes on. */
+static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
+static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fold__fail_v(&f->read_error, status, format, args);
+    va_end(args);
+}
+static fold_status fold__run_status(const fold_ctx *f)
+{
+    return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
+}
+
+/* -- what the caller keeps: indices that a run reads, values that it gives ---------------------- */
+
+static int fold__has_row_data(const fold_ctx *f, uint32_t id)
+{
+    return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->form & FOLD__ROW_DATA);
+}
+/* One for each row, unless one index is that of all rows of a list. */
+static uint32_t fold__n_indices(const fold_ctx *f, uint32_t id)
+{
+    return fold__kind_of(f, id) == FOLD__LOOKUP || fold__has_row_data(f, id) ? fold__rows_of(f, id) : 1;
+}
+/* Whether all indices that the caller keeps are in range, from the nth node with such indices on. */
+static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
+{
+    for (uint32_t at = first; at < f->n_index_refs; at++) {
+        const fold__index_ref ref = f->index_refs[at];
+        for (uint32_t row = 0, rows = fold__n_indices(f, ref.node); row < rows; row++) {
+            if (ref.index[row] >= 0 && ref.index[row] < ref.end)
+                continue;
+            fold__refuse(f, FOLD_BAD_ARGUMENT, "index_ref: index %d in row %d of node %u is not in [0, %d)",
+                         ref.index[row], (int)row, (unsigned)ref.node, ref.end);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Copies an index to where a node has its own. */
+static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
+{
+    if (fold__has_row_data(f, id)) {
+        uint64_t *data = (uint64_t *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+        data[row] = (uint64_t)index;
+    } else if (fold__kind_of(f, id) != FOLD__LOOKUP) {
+        f->node_data[id] = (uint64_t)index;
+    } else if (fold__is_list(f, id)) {
+        ((int *)(void *)fold__at_place(f, fold__node_table_row(f, id)))[row] = index;
+    } else {
+        f->node_data[id] = fold__lookup_data(fold__node_table(f, id), (uint32_t)index);
+    }
+}
+
+/* Reads the indices that the caller keeps, from the nth node with such indices on. */
+static void fold__read_index_refs(fold_ctx *f, uint32_t first)
+{
+    for (uint32_t at = first; at < f->n_index_refs; at++) {
+        const fold__index_ref ref = f->index_refs[at];
+        for (uint32_t row = 0, rows = fold__n_indices(f, ref.node); row < rows; row++)
+            fold__set_index(f, ref.node, row, ref.index[row]);
+    }
+}
+
+/* -- what a run did --------------------------------------------------------------------------- */
 
 /* A value is not there any more; where it was named to be kept, the next run computes it. */
 static void fold__forget_value(fold_ctx *f, uint32_t id)
@@ -21316,9 +21352,7 @@ static void fold__end_run(fold_ctx *f)
         fold__keep_slow(f);
     }
     run->shown_salt = f->salt;
-    run->shown_nodes = f->n_nodes;
-    run->shown_edges = f->n_edges;
-    run->shown_wanted = f->n_wanted;
+    run->shown = fold__recorded_now(f);
     if (!f->measures)
         fold__give_outputs(f, run->again);
     fold__note_old(f);
@@ -21401,10 +21435,10 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
                                    int begin)
 {
     do {
-        fold__abandon(f);
-        fold__open(f, begin);
+        fold__close_run(f);
+        fold__open_run(f, begin);
         if (fold__try_run(f, roots, n_roots, backward) || !begin)
-            fold__abandon(f);
+            fold__close_run(f);
     } while (f->error.status == FOLD_NO_MEMORY && fold__forget_idle(f));
     return fold__run_status(f);
 }
@@ -21480,7 +21514,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     const fold__run *run = f->run;
     if (run->shown_salt != f->salt)
         return "nothing was run since the reset";
-    if (run->shown_nodes != f->n_nodes || run->shown_edges != f->n_edges || run->shown_wanted != f->n_wanted)
+    if (!fold__nothing_since(f, &run->shown))
         return "something was recorded since the last run, or named to be kept: run it first";
     if (run->of_layout != f->model->layout)
         return "parameters were added, frozen or thawed since the last run: record and run anew";
@@ -21574,8 +21608,8 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
         fold__refuse(f, FOLD_BAD_STATE, "%s: %s", who, problem);
     if (problem || (!f->measures && !fold__index_refs_fit(f, 0)))
         return f->read_error.status;
-    fold__abandon(f);
-    fold__open(f, begin);
+    fold__close_run(f);
+    fold__open_run(f, begin);
     f->run->again = f->run->replays = 1;
     if (!f->measures)
         fold__read_index_refs(f, 0);
@@ -21585,7 +21619,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     const fold_status status = f->eager ? fold__replay_eager(f) : fold__replay_batched(f);
     if (begin && !status)
         return FOLD_OK;
-    fold__abandon(f);
+    fold__close_run(f);
     if (!status)
         fold__end_run(f);
     if (f->run->asked_backward && !status)
@@ -21625,10 +21659,9 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
         return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
     if (ns && !f->clock)
         return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
-    if (run->slice_nodes != f->n_nodes || run->slice_edges != f->n_edges ||
-        run->slice_wanted != f->n_wanted || (!f->eager && run->moves != f->moves))
+    if (!fold__nothing_since(f, &run->from) || (!f->eager && run->moves != f->moves))
         return "something was recorded, printed or named to be kept since the run began: begin it anew";
-    if (run->version != f->model->version || run->layout != f->model->layout)
+    if (run->version != f->model->version || run->of_layout != f->model->layout)
         return "parameters changed since the run began: begin it anew";
     return NULL;
 }
@@ -21677,14 +21710,16 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
         *more = !done;
     if (!done)
         return FOLD_OK;
-    fold__abandon(f);
+    fold__close_run(f);
     fold__end_run(f);
     if (f->run->asked_backward)
         fold__end_backward(f);
     return fold_ctx_status(f);
 }
 
-/* -- reading --------------------------------------------------------------------------------- */
+/* ==== room: reading =========================================================================
+   Owns: what callers name to be kept, what they give and get by reference, and the values, gradients and
+   statistics that they read. Calls: what a run knows, running. Must not know how runs are made. */
 
 static const char *fold__node_name(const fold_ctx *f, uint32_t id)
 {
@@ -21731,12 +21766,11 @@ static int fold__index_end(const fold_ctx *f, uint32_t id)
 {
     if (fold__kind_of(f, id) == FOLD__LOOKUP)
         return fold__lookup_table(f, id)->shape.dim[0];
-    if (fold__kind_of(f, id) != FOLD__OP || fold__node_sig(f, id)->is_cell)
+    if (fold__kind_of(f, id) != FOLD__OP)
         return 0;
-    const uint32_t op = fold__node_sig(f, id)->op;
-    if (op != FOLD__OP_pick && op != FOLD__OP_softmax_xent && op != FOLD__OP_hinge)
-        return 0;
-    return (int)fold__input_floats(f, fold__node_sig(f, id), 0);
+    const fold__sig *sig = fold__node_sig(f, id);
+    const int indexed = !sig->is_cell && (fold__op_of(f->model, sig->op)->flags & FOLD__INDEX);
+    return indexed ? (int)fold__input_floats(f, sig, 0) : 0;
 }
 
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index)
@@ -23695,7 +23729,7 @@ static int fold__view_make(fold_ctx *f, fold__view *view)
     memset(view, 0, sizeof *view);
     view->ctx = f;
     view->planned =
-        run->shown_salt == f->salt && run->shown_nodes == f->n_nodes && run->shown_edges == f->n_edges;
+        run->shown_salt == f->salt && run->shown.nodes == f->n_nodes && run->shown.edges == f->n_edges;
     fold__carve_view(view, &carver);
     f->pinned++;
     const int fits = fold__need(f, FOLD__ARRAY_LOOK, carver.at, 1);

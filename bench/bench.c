@@ -22,6 +22,7 @@
 #include "gemm.h"
 #include "attention.h"
 #include "decode.h"
+#include "frame.h"
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
@@ -132,6 +133,7 @@ static const char usage[] =
     "  --replay on|off       on: the same recording again by fold_replay\n"
     "  --sorted on|off       transformer only; on: batches of sentences in order of length\n"
     "  --share NAME          prints what part of the traced time the batches of ops whose names begin so take\n"
+    "  --frames N            N frames of agents and steps of robots, by turns with the same by hand: median, tail and worst\n"
     "  --json                one object a line\n"
     "  --seed N    --input N    --hidden N    --words N    --classes N\n"
     "  --nodes-min N --nodes-max N, --leaves-min N --leaves-max N, --length-min N --length-max N: of a sample\n"
@@ -164,9 +166,9 @@ static int schedule_of(const char *text)
 static int *number_of(options *o, const char *name)
 {
     static const char *const names[] = { "batch", "input", "hidden", "words", "vocabulary", "classes", "nodes-min", "nodes-max",
-                                         "leaves-min", "leaves-max", "length-min", "length-max", "threads", "seed" };
+                                         "leaves-min", "leaves-max", "length-min", "length-max", "threads", "seed", "frames" };
     int *const at[] = { &o->s.batch, &o->s.input, &o->s.hidden, &o->s.words, &o->s.words, &o->s.classes, &o->s.min, &o->s.max,
-                        &o->s.min, &o->s.max, &o->s.min, &o->s.max, &o->threads, &o->seed };
+                        &o->s.min, &o->s.max, &o->s.min, &o->s.max, &o->threads, &o->seed, &o->frames };
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         if (!strncmp(name, "--", 2) && !strcmp(name + 2, names[i])) return at[i];
     return NULL;
@@ -174,7 +176,7 @@ static int *number_of(options *o, const char *name)
 
 static options parse(int argc, char **argv)
 {
-    options o = { NULL, NULL, NULL, NULL, RATIO, -1, 0, 0, 0, 0, 0, 1, 1, 0, 1, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
+    options o = { .schedule = RATIO, .compare = -1, .threads = 1, .seed = 1, .seconds = 1, .s = { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
@@ -216,6 +218,10 @@ int main(int argc, char **argv)
     const options o = parse(argc, argv);
     int found = 0;
     policy_of_agents = policy_by_hand;
+    if (o.frames > 0) {
+        measure_all_frames(o.frames);
+        return 0;
+    }
     for (int i = 0; i < N_WORKLOADS; i++) {
         const workload *w = &workloads[i];
         if (o.workload && strcmp(o.workload, w->name)) continue;

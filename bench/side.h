@@ -9,7 +9,7 @@ enum { MAX_REPEATS = 64, MIN_ROTATION = 8, MAX_ROTATION = 64, ROTATION_SAMPLES =
 typedef struct options {
     const char *workload, *mode, *isa, *share;
     schedule schedule;
-    int compare, json, dedupe, plan_cache, replay, sorted, threads, seed;
+    int compare, json, dedupe, plan_cache, replay, sorted, frames, threads, seed;
     size_t group_bytes;
     double seconds;
     sizes s;

@@ -199,7 +199,7 @@ static workload workload_of(int c, int real)
 
 static figures measure_ways(const settings *o, const workload *w, int hidden, int training, int size)
 {
-    options at = { NULL, NULL, NULL, NULL, RATIO, -1, 0, 0, 0, 0, 0, 1, o->seed, 0, o->seconds, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
+    options at = { .schedule = RATIO, .compare = -1, .threads = 1, .seed = o->seed, .seconds = o->seconds, .s = { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
     bench b = { &at, w, w->s, training, 0, NULL };
     side sides[N_WAYS];
     figures x;
@@ -470,7 +470,7 @@ static void balanced_generate(recording *r, const sizes *s, uint64_t *random)
 /* Seconds a batch: the median of a few runs after one that is not timed. */
 static double looks_time(const settings *o, schedule how, int same, int size)
 {
-    options at = { NULL, NULL, NULL, NULL, how, -1, 0, 0, 0, 0, 0, 1, o->seed, 0, 0, { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
+    options at = { .schedule = how, .compare = -1, .threads = 1, .seed = o->seed, .s = { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
     workload w = workloads[2]; /* the root's h alone */
     side a;
     double t[TIMES];

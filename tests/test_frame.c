@@ -498,42 +498,6 @@ static void slices(int training)
 static void slices_of_inference(void) { slices(0); }
 static void slices_of_training(void) { slices(1); }
 
-/* A clock of which every look takes a while: what is cut are sums of weights' gradients, too. */
-static uint64_t looks;
-static uint64_t clock_of_looks(void *user)
-{
-    (void)user;
-    return looks += 300;
-}
-static void slices_of_sums(void)
-{
-    static float want[FLOATS];
-    for (int way = AT_ONCE; way <= SLICED; way++) {
-        slow_net n;
-        slow_new(&n);
-        fold_ctx_desc d = fold_ctx_desc_default();
-        fold_node ends[CHAINS];
-        int count, more = way == SLICED;
-        d.training = 1;
-        d.group_bytes = SIZE_MAX;
-        d.clock = clock_of_looks;
-        fold_ctx *f = fold_ctx_new(n.m, &d);
-        for (int time = 0; time < 3; time++) {
-            fold_ctx_reset(f);
-            const fold_node sum = chains(f, &n, ends), again = fold_linear(f, ends[1], n.W, FOLD_NULL_PARAM);
-            const fold_node loss = fold_add(f, sum, fold_sum(f, again, FOLD_ALL));
-            more = way == SLICED;
-            CHECK_INT(more ? fold_backward_begin(f, loss) : fold_backward(f, loss), FOLD_OK);
-            while (more) CHECK_INT(fold_run_more(f, 500, &more), FOLD_OK);
-        }
-        const float *grads = fold_model_grads(n.m, &count);
-        if (way == AT_ONCE) memcpy(want, grads, (size_t)count * sizeof *want);
-        CHECK_BITS(grads, want, count);
-        fold_ctx_free(f);
-        fold_model_free(n.m);
-    }
-}
-
 /* What cannot go on is told, and nothing is lost. */
 static void slices_refused(void)
 {
@@ -721,6 +685,74 @@ static void sums_cut(void)
         const float *grads = fold_model_grads(n.m, &count);
         if (!cut) memcpy(want, grads, (size_t)count * sizeof *grads);
         CHECK_BITS(grads, want, count);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
+/* An allocator that spoils what it takes back. */
+static void *spoiling_alloc(size_t size, size_t align, void *user)
+{
+    (void)user;
+    return aligned_block(size, align);
+}
+static void spoiling_free(void *memory, size_t size, void *user)
+{
+    (void)user;
+    memset(memory, 0xa5, size);
+    free_block(memory);
+}
+
+/* A model's parameters and ops move. */
+static void move_model(const slow_net *n, int *added)
+{
+    for (int i = 0; i < 40; i++) slow_op(n, ++*added);
+    fold_model_size size = fold_model_measure(n->m);
+    size.values *= (size_t)*added;
+    size.packs *= (size_t)*added;
+    CHECK_INT(fold_model_reserve(n->m, &size), FOLD_OK);
+}
+
+/* What batches know of their ops stays from replay to replay, until the model's arrays move: of chains, whose
+   first products run for all links at once, and of an op of the program's own. */
+static void replayed_often(void)
+{
+    enum { LINKS = 5, REPLAYS = 8 };
+    static float inputs[2][LINKS][H], want[REPLAYS][2 * H];
+    for (int way = AT_ONCE; way <= SLICED; way++) {
+        slow_net n;
+        fold_model_desc d = fold_model_desc_default();
+        d.memory.alloc = spoiling_alloc;
+        d.memory.free = spoiling_free;
+        n.m = fold_model_new(&d);
+        n.slow = slow_op(&n, 0);
+        const fold_recurrent cell = fold_gru_new(n.m, "cell", H, H);
+        fold_ctx_desc desc = fold_ctx_desc_default();
+        desc.clock = ticking_clock;
+        desc.group_bytes = SIZE_MAX;
+        fold_ctx *f = fold_ctx_new(n.m, &desc);
+        fold_node ends[2];
+        for (int time = 0, added = 0; time < REPLAYS; time++) {
+            int more = way == SLICED && time > 4;
+            for (int i = 0; i < 2 * LINKS * H; i++) inputs[0][0][i] = 0.1f * (float)((i * (time + 3)) % 17);
+            if (way == AT_ONCE) fold_ctx_reset(f);
+            for (int i = 0; i < 2 && (way == AT_ONCE || !time); i++) {
+                fold_state state = fold_recurrent_zeros(f, &cell);
+                for (int link = 0; link < LINKS; link++)
+                    state = fold_recurrent_apply(f, &cell, fold_input_ref(f, inputs[i][link], fold_shape1(H)), state);
+                ends[i] = fold_op_apply(f, n.slow, &state.h, 1, NULL, 0);
+            }
+            if (time == 3) move_model(&n, &added);
+            if (way == AT_ONCE || !time) CHECK_INT(fold_run(f, ends, 2), FOLD_OK);
+            else CHECK_INT(more ? fold_replay_begin(f) : fold_replay(f), FOLD_OK);
+            for (int slice = 0; more; slice++) {
+                CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+                if (slice == 2 && time == 6) move_model(&n, &added);
+            }
+            float got[2 * H];
+            CHECK_INT(fold_read(f, ends, 2, way == AT_ONCE ? want[time] : got), FOLD_OK);
+            if (way == SLICED) CHECK_BITS(got, want[time], 2 * H);
+        }
         fold_ctx_free(f);
         fold_model_free(n.m);
     }
@@ -1037,10 +1069,10 @@ int main(int argc, char **argv)
         { "frame: replays that are refused", refused },
         { "frame: slices of inference", slices_of_inference },
         { "frame: slices of training", slices_of_training },
-        { "frame: slices of sums", slices_of_sums },
         { "frame: slices that are refused", slices_refused },
         { "frame: kept between runs", kept_between },
         { "frame: ops added between runs", ops_between },
+        { "frame: replayed often", replayed_often },
         { "frame: backward given up", given_up },
         { "frame: sums cut by slices", sums_cut },
         { "frame: slices of a measuring context", measured_in_slices },

@@ -1,44 +1,8 @@
-/* frame: how long a frame of a game and a step of a robot take, beside the same in plain C.
-
-     cc -O3 -march=native -c -o policy.o bench/policy.c && cc -O2 -o bench/frame bench/frame.c policy.o -lm -lpthread
-     bench/frame [frames]
+/* frame.h: how long a frame of a game and a step of a robot take, beside the same by hand.
 
    Frames of the library and by hand alternate in one process. A frame of agents is recorded anew each time, for
    neighbours change; a robot's step is recorded once and replayed. Times are by the wall clock, which a busy
    machine disturbs: the longest gap of the clock alone is printed beside them, and the mean of processor time. */
-#define _POSIX_C_SOURCE 199309L
-#define FOLD_USE_THREADS
-#define FOLD_IMPLEMENTATION
-#include "../fold.h"
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include "peak.h"
-#include "workloads.h"
-#include "side.h"
-
-/* How often the contexts asked for memory. */
-static long allocations;
-static void *counted_alloc(size_t size, size_t align, void *user)
-{
-    (void)user;
-    allocations++;
-    char *raw = (char *)malloc(size + align + sizeof(void *));
-    if (!raw) return NULL;
-    char *bytes = raw + sizeof(void *);
-    bytes += (align - (uintptr_t)bytes % align) % align;
-    memcpy(bytes - sizeof(void *), &raw, sizeof(void *));
-    return bytes;
-}
-static void counted_free(void *memory, size_t size, void *user)
-{
-    void *raw;
-    (void)size, (void)user;
-    memcpy(&raw, (char *)memory - sizeof(void *), sizeof(void *));
-    free(raw);
-}
 
 typedef struct spread { double p50, p99, p999, worst, processor; } spread; /* microseconds */
 
@@ -57,8 +21,8 @@ static double processor_seconds(void)
 }
 
 /* Runs frames of a workload, by turns of fold.h and by hand. `steps` of them make one time, since the clock is
-   too coarse for one short step. */
-static void measure_frames(const char *name, int batch, int replay, int frames, int steps, spread of[2])
+   too coarse for one short step. Returns after how many frames the context held more memory than before. */
+static int measure_frames(const char *name, int batch, int replay, int frames, int steps, spread of[2])
 {
     options o = { .workload = name, .compare = MANUAL, .schedule = RATIO, .threads = 1, .seed = 1, .seconds = 1, .replay = replay };
     const workload *w = workloads;
@@ -66,23 +30,20 @@ static void measure_frames(const char *name, int batch, int replay, int frames, 
     bench b = { &o, w, w->s, 0, 0, NULL };
     side sides[2];
     double *seconds[2], processor[2] = { 0, 0 };
+    int grown = 0;
     if (batch) b.s.batch = batch;
     generate(&b);
     open_side(&sides[0], &b, RATIO);
     open_side(&sides[1], &b, MANUAL);
-    fold_ctx_desc d = fold_ctx_desc_default();
-    d.memory.alloc = counted_alloc;
-    d.memory.free = counted_free;
-    fold_ctx_free(sides[0].ctx);
-    sides[0].ctx = fold_ctx_new(sides[0].model, &d);
     for (int k = 0; k < 2; k++) seconds[k] = (double *)take(NULL, (size_t)frames, sizeof **seconds);
     for (int i = -2 * b.rotation; i < frames; i++)
         for (int k = 0; k < 2; k++) {
-            if (!i) allocations = 0; /* what was before was to warm up */
             const double began = processor_seconds();
+            const size_t bytes = fold_ctx_stats(sides[k].ctx).bytes;
             double whole = 0;
             for (int step = 0; step < steps; step++) whole += run_batch(&sides[k], &b, (i + 2 * b.rotation) % b.rotation, 0, NULL);
-            if (i < 0) continue;
+            if (i < 0) continue; /* to warm up */
+            grown += fold_ctx_stats(sides[k].ctx).bytes != bytes;
             seconds[k][i] = whole / steps;
             processor[k] += (processor_seconds() - began) / steps;
         }
@@ -94,6 +55,7 @@ static void measure_frames(const char *name, int batch, int replay, int frames, 
         close_side(&sides[k]);
     }
     forget(&b);
+    return grown;
 }
 
 /* The longest time between two looks at the clock. */
@@ -108,23 +70,14 @@ static double longest_gap(void)
     return 1e6 * longest;
 }
 
-int main(int argc, char **argv)
+static void measure_all_frames(int frames)
 {
-    const int frames = argc > 1 ? atoi(argv[1]) : 3000;
     spread agents[2], one[2], four[2];
-    long asked = 0;
-    if (frames < 1) die("frame takes a number of frames", "");
-    policy_of_agents = policy_by_hand;
-    (void)measure, (void)result_of, (void)manual_bytes, (void)read_bandwidth; /* the bench's */
     printf("%-10s %6s  %-8s %9s %9s %9s %9s %11s   microseconds\n", "", "agents", "by", "p50", "p99", "p99.9", "worst", "processor");
-    measure_frames("frame", 0, 0, frames, 1, agents);
-    asked += allocations;
-    measure_frames("policy", 1, 1, frames, 20, one);
-    asked += allocations;
-    measure_frames("policy", 4, 1, frames, 20, four);
-    asked += allocations;
+    int grown = measure_frames("frame", 0, 0, frames, 1, agents);
+    grown += measure_frames("policy", 1, 1, frames, 20, one);
+    grown += measure_frames("policy", 4, 1, frames, 20, four);
     printf("the clock alone: the longest gap of half a second was %.1f\n", longest_gap());
-    printf("RESULT frame agents_p50_us=%.1f agents_p99_us=%.1f agents_by_hand_us=%.1f robot1_over_hand=%.3f robot4_over_hand=%.3f allocations=%ld\n",
-           agents[0].p50, agents[0].p99, agents[1].p50, one[0].p50 / one[1].p50, four[0].p50 / four[1].p50, asked);
-    return 0;
+    printf("RESULT frame agents_p50_us=%.1f agents_p99_us=%.1f agents_by_hand_us=%.1f robot1_over_hand=%.3f robot4_over_hand=%.3f allocations=%d\n",
+           agents[0].p50, agents[0].p99, agents[1].p50, one[0].p50 / one[1].p50, four[0].p50 / four[1].p50, grown);
 }
