@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm hello hello_shared listops mnist molecules mpi_sick notebook plan robot_arm shift_reduce speech swarm transformer treelstm_sick treelstm_sst
+EXAMPLES = char_lm game_jobs hello hello_shared listops mnist molecules mpi_sick notebook plan robot_arm shift_reduce speech swarm transformer treelstm_sick treelstm_sst
 CPP_EXAMPLES = cartpole
 CXX ?= c++
 MPICC ?= mpicc
@@ -17,7 +17,9 @@ examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%)
 
 build/%: examples/%.c examples/data.h fold.h
 	@mkdir -p build
-	$(CC) $(CFLAGS) -o $@ $< -lm
+	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
+
+build/game_jobs: THREADS = -lpthread
 
 build/%: examples/%.cpp fold.h
 	@mkdir -p build
