@@ -67,6 +67,13 @@
      FOLD_FILENAME           this file's name, default "fold.h": it includes itself once per instruction set
      FOLD_GROUP_BYTES        default budget of a group's working set in bytes (see fold_ctx_desc.group_bytes)
      FOLD_NO_STDIO *         no function takes a FILE * or a path, and there is no clock
+     Less of it, for programs that only run networks (README.md tells how much each saves):
+     FOLD_INFERENCE *        no gradients, optimisers, random initial values (they are zeros), fold_fit and
+                             saving. Calls that are left out are not declared; all ops are there, so what
+                             records is shared with the program that trains
+     FOLD_NO_TEXT *          nothing that prints (fold_ctx_print and the like); messages stay
+     FOLD_ONLY_PORTABLE      the portable kernels alone
+     FOLD_NO_AVX512          no kernels for AVX-512 among those for x86-64
 
    2 CONTRACTS
      Names     What belongs to a thing is named after it and takes it first: fold_model_…, fold_param_… (a
@@ -307,11 +314,15 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 /* Values and gradients, row-major. Pointers hold until a parameter is added. Gradients are NULL in inference
    models. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
+#ifndef FOLD_INFERENCE
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
+#endif
 /* Those of all parameters as one span of *count floats, each parameter at a multiple of 16 floats, gaps zero.
    count may be NULL. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
+#ifndef FOLD_INFERENCE
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
+#endif
 
 /* Values and gradients are written between begin and end alone. The null parameter: all, as one span. The
    end of writing values refreshes the packed weights. After that of gradients (e.g. the sum over
@@ -319,8 +330,10 @@ FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
    zero count as touched, as if this model had looked them up. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
+#ifndef FOLD_INFERENCE
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);  /* NULL in inference models */
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
+#endif
 
 /* The values of another model of the same parameters, made by the same calls: copied, or every value w moved
    to w + share (v - w) towards the other's v, with share in [0, 1]. For networks that are a target for a
@@ -328,11 +341,15 @@ FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
    frozen and buffers come too, gradients and the optimiser's state stay as they are. Where the parameters
    differ it is an error of m, which names the first that does, and nothing changes. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
+#ifndef FOLD_INFERENCE
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
+#endif
 
+#ifndef FOLD_INFERENCE
 /* The learning rate and the weight decay of the parameters of a rate set are those of the optimiser times
    these factors, from the next step on. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
+#endif
 
 /* ==== 5 context ========================================================================== */
 
@@ -630,10 +647,12 @@ FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 /* What is readable after a run: the roots, and nodes named here before it, which run even if no root
    needs them. In a cell's body this and the next call are errors: make an output of what is wanted. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
+#ifndef FOLD_INFERENCE
 /* Keeps the gradient of x: fold_grad gives it after fold_backward. Does nothing in inference contexts. A
    concatenation, such as an output of a bidirectional fold_rnn_stack, is then one more reader of its
    parts, whose gradients it may sum in another order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
+#endif
 
 /* Runs what the n roots need; n may be 0. More may be recorded afterwards, on top of roots and kept
    nodes, and run again: that costs what is new, however long the recording has become, as long as all it
@@ -641,12 +660,14 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
    the run then looks at all nodes from there on (fold_stats.seen_nodes). After a change of parameters a
    batched context computes anew what it needs; an eager one must be reset. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
+#ifndef FOLD_INFERENCE
 /* Runs forward and backward from one scalar root, which may be one element of a larger value, by a
    window, and adds to the gradients of the model's parameters, and to those of kept nodes. Needs no
    fold_run before it; it computes forward itself, a group of samples at a time, so values of an earlier
    run are computed again to the same bits. May be called for several roots in turn: gradients add up. The
    root, earlier roots and kept nodes are readable afterwards. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
+#endif
 
 /* A program whose structure stays, such as a controller's step, records once and then runs the same again
    with other data, without recording and planning:
@@ -686,7 +707,9 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
    done any more; of a begun backward, gradients of parameters and kept ones may then have got a part, and of
    a begun replay, some values are of the run before. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
+#ifndef FOLD_INFERENCE
 FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root);
+#endif
 FOLD_API fold_status fold_replay_begin(fold_ctx *f);
 /* Goes on with a begun run for at most about so many nanoseconds (0: until it is finished), on this thread
    alone; *more tells whether something is left. The results have the bits of a run in one go. It runs whole
@@ -711,12 +734,15 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
    error, and all goes on. In a cell's body there are values when it runs in an eager context; while
    fold_cell_new traces it there are none, and asking for them is an error of the cell. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
+#ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x);
+#endif
 FOLD_API float fold_scalar(fold_ctx *f, fold_node x);  /* its first value */
 FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x);
 /* Copies n nodes of one size to values as a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
 
+#ifndef FOLD_INFERENCE
 /* ==== 9 optimisers ======================================================================= */
 /* Each step updates every parameter that is not frozen and clears the gradients. State is allocated at
    the first step. It begins anew when a step of another kind needs state: momentum, squares (Adagrad,
@@ -769,6 +795,7 @@ FOLD_API void fold_grads_clear(fold_model *m);
    al. 2013). Where it is not finite nothing is scaled: fold_grads_clear in place of a step keeps the
    weights. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
+#endif
 
 /* ==== 10 cells =========================================================================== */
 /* A cell is a body of ops, traced once when it is made and recorded afterwards as one node per call. Its
@@ -1122,6 +1149,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
                                          const fold_state *children, int n);
 
 /* ==== 13 training ======================================================================== */
+#ifndef FOLD_INFERENCE
 /* The usual loop, for programs that need no other: it does what its settings say and nothing else.
 
     fold_fit_desc d = fold_fit_desc_default();
@@ -1215,6 +1243,7 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void);
    the last state. Returns the context's status (see fold_ctx_message): errors of loss, of steps and of
    files end it, and leave the values of the last step, or the best with keep_best. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
+#endif
 
 /* Its twin for inference: batch by batch the context is reset, `record` records samples, all run, and `take`
    is handed the outputs, which may be lists, in the order of samples. */
@@ -1256,6 +1285,7 @@ FOLD_API double fold_pearson(const float *a, const float *b, int n);
    safetensors file; FOLD_BAD_SHAPE: a tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one
    that is missing, unknown or of a type not read. */
 
+#ifndef FOLD_INFERENCE
 typedef struct fold_save_desc {
     int state;           /* the optimiser's state and steps too: training continues from the file to the
                             same bits, when gradients are clear (after a step) and the settings are the
@@ -1264,6 +1294,7 @@ typedef struct fold_save_desc {
                             none */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
+#endif
 
 /* Loading checks the whole header against the model, and has all data at hand, before it writes: a load
    that fails changes nothing. It takes no more from the model's allocator, until it returns, than four
@@ -1290,23 +1321,30 @@ typedef struct fold_load_desc {
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
 /* desc NULL is the default. */
+#ifndef FOLD_INFERENCE
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
+#endif
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
 /* In one pass; takes the bytes of the file and none after it. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
+#ifndef FOLD_NO_TEXT
 /* Text: what a safetensors file holds, of any program: the name, shape, type and bytes of each tensor,
    and what the metadata say of the optimiser and of config. Reads the header alone. m gives the memory,
    until it returns, and stays as it is, an error too. A file that cannot be read is FOLD_IO, and the text
    says why; FOLD_IO too when the writer stopped. */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
+#endif
 #ifndef FOLD_NO_STDIO
+#ifndef FOLD_NO_TEXT
 /* The same of a file by its path. */
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user);
+#endif
+#ifndef FOLD_INFERENCE
 /* Writes a file beside `path`, `path`.tmp or, while that name is taken, `path`.1.tmp to `path`.99.tmp,
    and renames it when all of it is on the disk, which may take some milliseconds. So whatever happens
    meanwhile, `path` is the file of before or the new one as a whole, and of two savers to one path the
@@ -1315,10 +1353,13 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
    library is all there is (neither POSIX nor Windows), none of this is sure but that the file is renamed
    when it was written. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
+#endif
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
+#ifndef FOLD_INFERENCE
 /* Of its optimiser, those before a loaded state too. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
+#endif
 
 /* Networks of PyTorch, one call a layer, from a safetensors file with the names of state_dict:
 
@@ -1386,6 +1427,7 @@ FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name
                                                  const fold_transformer_desc *desc);
 
 /* ==== 15 looking inside ================================================================== */
+#ifndef FOLD_NO_TEXT
 /* The calls below show the plan of the last run if nothing was recorded since, else the recording by
    depth (the batches policy `depth` would make, unless samples are cut into groups); of an eager context,
    which has no plan, always the recording; of an inference context what it ran, forward. They work in a
@@ -1414,6 +1456,7 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
 /* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK
    or FOLD_IO. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
+#endif
 
 typedef struct fold_stats {
     int nodes, edges;            /* recorded since the reset: values, operands */
@@ -1842,6 +1885,16 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 #define FOLD__PREFETCH(address) (void)(address)
 #endif
 
+/* A build with FOLD_INFERENCE checks what only training needs, where that is not left out as a whole, and
+   makes nothing of it. */
+#ifdef FOLD_INFERENCE
+#define FOLD__TRAINING(condition) (0 && (condition))
+#define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
+#else
+#define FOLD__TRAINING(condition) (condition)
+#define FOLD__FOR_TRAINING(function) (function)
+#endif
+
 #define FOLD__NONE 0xffffffffu
 #define FOLD__ALIGN 64u
 #define FOLD__PAGE 4096u
@@ -1868,7 +1921,185 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
 }
 
 /* ==== room: errors ==========================================================================
-   Owns: the sticky error record and the text of a status. Calls: libc. Must not know whose error it is. */
+   Owns: text from formats, the sticky error record and the text of a status. Calls: libc. Must not know whose
+   error it is. */
+
+/* Text from a format, as far as this file's formats go: what vsnprintf would bring with it is larger than all
+   messages. Its length is that of the whole text, of which `size` bytes are kept, the last a zero. */
+typedef struct fold__line {
+    char *text;
+    size_t size, length;
+} fold__line;
+
+static void fold__line_add(fold__line *line, char character)
+{
+    if (line->length + 1 < line->size)
+        line->text[line->length] = character;
+    line->length++;
+}
+static void fold__line_fill(fold__line *line, char character, int count)
+{
+    for (; count > 0; count--)
+        fold__line_add(line, character);
+}
+
+/* The digits of a number before `end`, and where they begin. */
+static char *fold__digits(char *end, uint64_t number, unsigned base)
+{
+    do
+        *--end = "0123456789abcdef"[number % base];
+    while ((number /= base) != 0);
+    return end;
+}
+
+enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
+
+/* The first six digits of a value that is not negative, and the exponent of the first of them. */
+static uint64_t fold__six_digits(double value, int *exponent)
+{
+    *exponent = 0;
+    for (; value >= 10; ++*exponent)
+        value /= 10;
+    for (; value < 1 && value > 0; --*exponent)
+        value *= 10;
+    const uint64_t digits = (uint64_t)(value * 1e5 + 0.5);
+    *exponent += digits >= 1000000;
+    return digits >= 1000000 ? digits / 10 : digits;
+}
+
+/* A number as %g has it: six digits without the zeros at their end. Returns its length. */
+static size_t fold__general(char text[FOLD__NUMBER], double value)
+{
+    char digits[FOLD__NUMBER];
+    fold__line line = { text, FOLD__NUMBER, 0 };
+    int exponent, count = 6, at = 0;
+    if (value < 0)
+        fold__line_add(&line, '-');
+    if (value < 0)
+        value = -value;
+    if (!(value <= DBL_MAX)) {
+        for (const char *from = value > DBL_MAX ? "inf" : "nan"; *from; from++)
+            fold__line_add(&line, *from);
+        return line.length;
+    }
+    const char *digit = fold__digits(digits + FOLD__NUMBER, fold__six_digits(value, &exponent), 10);
+    if (value == 0)
+        count = 1;
+    while (count > 1 && digit[count - 1] == '0')
+        count--;
+    const int scientific = exponent < -4 || exponent > 5;
+    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or zeros behind it */
+    fold__line_fill(&line, '0', before < 1);
+    for (; at < before; at++)
+        fold__line_add(&line, at < count ? digit[at] : '0');
+    fold__line_fill(&line, '.', at < count);
+    fold__line_fill(&line, '0', at < count ? -before : 0);
+    for (; at < count; at++)
+        fold__line_add(&line, digit[at]);
+    if (scientific) {
+        const unsigned size = (unsigned)(exponent < 0 ? -exponent : exponent);
+        const char *power = fold__digits(digits + FOLD__NUMBER, size, 10);
+        fold__line_add(&line, 'e');
+        fold__line_add(&line, exponent < 0 ? '-' : '+');
+        fold__line_fill(&line, '0', power == digits + FOLD__NUMBER - 1);
+        for (; power < digits + FOLD__NUMBER; power++)
+            fold__line_add(&line, *power);
+    }
+    return line.length;
+}
+
+/* What stands between % and the letter. */
+typedef struct fold__field {
+    int left, zeros, width, precision; /* precision -1: none */
+} fold__field;
+
+static int fold__field_number(const char **format)
+{
+    int number = 0;
+    for (; **format >= '0' && **format <= '9'; ++*format)
+        number = 10 * number + (**format - '0');
+    return number;
+}
+static fold__field fold__field_of(const char **format)
+{
+    fold__field field = { 0, 0, 0, -1 };
+    field.left = **format == '-';
+    field.zeros = **format == '0';
+    *format += field.left;
+    field.width = fold__field_number(format);
+    if (**format == '.') {
+        ++*format;
+        field.precision = fold__field_number(format);
+    }
+    return field;
+}
+static void fold__line_field(fold__line *line, fold__field field, const char *from, size_t length)
+{
+    const int pad = (size_t)field.width > length ? field.width - (int)length : 0;
+    fold__line_fill(line, field.zeros ? '0' : ' ', field.left ? 0 : pad);
+    for (size_t at = 0; at < length; at++)
+        fold__line_add(line, from[at]);
+    fold__line_fill(line, ' ', field.left ? pad : 0);
+}
+
+/* Knows %% %c %s %d %u %x %lu %llu %g and %.0f, with widths, and %s with a precision. Returns the length. */
+static int fold__format_v(char *text, size_t size, const char *format, va_list args)
+{
+    fold__line line = { text, size, 0 };
+    for (; *format; format++) {
+        char number[FOLD__NUMBER], *const end = number + FOLD__NUMBER;
+        if (*format != '%') {
+            fold__line_add(&line, *format);
+            continue;
+        }
+        format++;
+        const fold__field field = fold__field_of(&format);
+        const char *from = end;
+        size_t length = 0;
+        int longs = 0;
+        for (; *format == 'l'; format++)
+            longs++;
+        switch (*format) {
+        case 's':
+            for (from = va_arg(args, const char *); from[length] && (int)length != field.precision;)
+                length++;
+            break;
+        case 'd': {
+            const int64_t value = va_arg(args, int);
+            char *first = fold__digits(end, (uint64_t)(value < 0 ? -value : value), 10);
+            if (value < 0)
+                *--first = '-';
+            from = first;
+            break;
+        }
+        case 'u':
+        case 'x':
+            from = fold__digits(end,
+                                longs > 1 ? va_arg(args, unsigned long long)
+                                : longs   ? va_arg(args, unsigned long)
+                                          : va_arg(args, unsigned),
+                                *format == 'x' ? 16 : 10);
+            break;
+        case 'f': from = fold__digits(end, (uint64_t)va_arg(args, double), 10); break;
+        case 'g': from = number, length = fold__general(number, va_arg(args, double)); break;
+        case 'c': *number = (char)va_arg(args, int), from = number, length = 1; break;
+        default: from = format, length = 1; break; /* % */
+        }
+        fold__line_field(&line, field, from, length ? length : *format == 's' ? 0 : (size_t)(end - from));
+    }
+    if (size)
+        text[line.length < size ? line.length : size - 1] = 0;
+    return (int)line.length;
+}
+static int fold__format(char *text, size_t size, const char *format, ...) FOLD__PRINTF(3, 4);
+static int fold__format(char *text, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int length = fold__format_v(text, size, format, args);
+    va_end(args);
+    return length;
+}
 
 typedef struct fold__error {
     fold_status status;
@@ -1880,7 +2111,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
     if (error->status)
         return; /* the first error sticks */
     error->status = status;
-    vsnprintf(error->text, sizeof error->text, format, args);
+    fold__format_v(error->text, sizeof error->text, format, args);
 }
 
 static void fold__clear_error(fold__error *error)
@@ -2146,9 +2377,9 @@ static int fold__shape_lines(const fold_shape *shape)
 static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_shape *shape)
 {
     for (int axis = 0; axis < shape->rank && at < size; axis++)
-        at += (size_t)snprintf(text + at, size - at, "%s%d", axis ? " x " : "[", shape->dim[axis]);
+        at += (size_t)fold__format(text + at, size - at, "%s%d", axis ? " x " : "[", shape->dim[axis]);
     if (at < size)
-        at += (size_t)snprintf(text + at, size - at, "]");
+        at += (size_t)fold__format(text + at, size - at, "]");
     return fold__min_size(at, size - 1);
 }
 
@@ -2181,7 +2412,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #endif
 
 #if (defined(__x86_64__) || defined(_M_X64)) && \
-    (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__)
+    (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
+    !defined(FOLD_ONLY_PORTABLE)
 #define FOLD__X86 1
 #include <immintrin.h>
 #ifdef _MSC_VER
@@ -2205,7 +2437,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__GNU_VECTORS 0
 #endif
 
-#if FOLD__GNU_VECTORS && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__AARCH64EB__)
+#if FOLD__GNU_VECTORS && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__AARCH64EB__) && \
+    !defined(FOLD_ONLY_PORTABLE)
 #define FOLD__NEON 1
 #include <arm_neon.h>
 #else
@@ -2354,7 +2587,9 @@ typedef struct fold__attention_call {
     LIGHT(at_least, FOLD__VSEL(FOLD__VLT(FOLD__A, FOLD__S), FOLD__S, FOLD__A))                           \
     LIGHT(at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__A), FOLD__S, FOLD__A))                            \
     LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
-    X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))                                                     \
+    X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))
+/* The maps of gradients, which backward alone reads. */
+#define FOLD__SLOPES(X, LIGHT)                                                                           \
     LIGHT(d_min_a, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__A, FOLD__VZERO()))                      \
     LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_max_a, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__A, FOLD__VZERO()))                      \
@@ -2382,9 +2617,16 @@ typedef struct fold__attention_call {
     LIGHT(d_at_least, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__S), FOLD__VZERO(), FOLD__A))                   \
     LIGHT(d_at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__B), FOLD__VZERO(), FOLD__A))
 
+/* The maps that are compiled. */
+#ifdef FOLD_INFERENCE
+#define FOLD__MADE_MAPS FOLD__MAPS
+#else
+#define FOLD__MADE_MAPS(X, LIGHT) FOLD__MAPS(X, LIGHT) FOLD__SLOPES(X, LIGHT)
+#endif
+
 enum fold__map {
 #define FOLD__MAP_ENUM(name, expression) FOLD__MAP_##name,
-    FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM)
+    FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM)
 #undef FOLD__MAP_ENUM
         FOLD__MAP_COUNT
 };
@@ -3749,9 +3991,14 @@ FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *out, const fl
 #define FOLD__SIMD_PASS 256
 #include FOLD_FILENAME
 #undef FOLD__SIMD_PASS
+#ifdef FOLD_NO_AVX512
+#define FOLD__AVX512(set) fold__##set##__avx2
+#else
+#define FOLD__AVX512(set) fold__##set##__avx512
 #define FOLD__SIMD_PASS 512
 #include FOLD_FILENAME
 #undef FOLD__SIMD_PASS
+#endif
 #endif
 
 /* ---- Which of them this machine runs. ---- */
@@ -3815,12 +4062,12 @@ static const fold__kernels *fold__kernels_for(const char *name)
 #if FOLD__X86
     int best = fold__best_pass();
 #ifdef FOLD_USE_CBLAS
-    set[count++] = best == 512   ? &fold__cblas__avx512
+    set[count++] = best == 512   ? &FOLD__AVX512(cblas)
                    : best == 256 ? &fold__cblas__avx2
                                  : &fold__cblas__portable;
 #endif
     if (best >= 512)
-        set[count++] = &fold__table__avx512;
+        set[count++] = &FOLD__AVX512(table);
     if (best >= 256)
         set[count++] = &fold__table__avx2;
 #elif FOLD__NEON
@@ -4376,11 +4623,13 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
     return FOLD__VDIV(FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), e, one), FOLD__VADD(one, e));
 }
 
+#ifndef FOLD_INFERENCE
 /* For those that need it beside much else: one copy. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 {
     return FOLD__ISA(sigmoid)(x);
 }
+#endif
 
 /* q / (q + 2) with q = exp(2|x|) - 1, then the sign of x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
@@ -4466,6 +4715,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
     return FOLD__VMUL(FOLD__ISA(gelu_low)(x), FOLD__ISA(gelu_sigmoid)(x));
 }
 
+#ifndef FOLD_INFERENCE
 /* d gelu / dx = s + x s (1 - s) z'(x). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
@@ -4477,6 +4727,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
     slope = FOLD__VMUL(FOLD__VMUL(x, slope), FOLD__VSUB(FOLD__VSET(1.0f), sigmoid));
     return FOLD__VFMA(slope, sigmoid, sigmoid);
 }
+#endif
 
 /* gelu_erf(x) = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution. For x < 0 it is
    exp(-x^2 / 2) R(-x), where R is smooth: u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted
@@ -4520,6 +4771,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_erf)(FOLD__V x)
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
     return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(x, FOLD__VZERO()));
 }
+#ifndef FOLD_INFERENCE
 /* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_erf_slope)(FOLD__V x)
 {
@@ -4529,6 +4781,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_erf_slope)(FOLD__V x)
     tail = FOLD__VMUL(FOLD__VFMA(t, FOLD__VSET(-0x1.988454p-2f), tail), e);
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), tail, FOLD__VSUB(FOLD__VSET(1.0f), tail));
 }
+#endif
 
 /* silu(x) = x sigmoid(x), 0 from -104 on. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
@@ -4538,6 +4791,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
     x = FOLD__VMAX(low, x);
     return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
 }
+#ifndef FOLD_INFERENCE
 /* s (1 + x (1 - s)), s = sigmoid(x). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 {
@@ -4547,6 +4801,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
     FOLD__V sigmoid = FOLD__ISA(sigmoid)(x);
     return FOLD__VMUL(sigmoid, FOLD__VFMA(x, FOLD__VSUB(one, sigmoid), one));
 }
+#endif
 
 #if FOLD__SIMD_PASS != 512 /* what only light maps use: AVX-512 has those of AVX2 */
 /* x > 0 ? x : alpha (e^x - 1); e^x - 1 as for tanh. */
@@ -4690,7 +4945,7 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
             const FOLD__V a = FOLD__VLOAD(in_a + at), b = FOLD__VLOAD(in_b + at), c = FOLD__VLOAD(in_c + at);
             FOLD__V result = scalars;
             switch (map) {
-                FOLD__MAPS(FOLD__MAP_CASE, FOLD__MAP_CASE) default : break;
+                FOLD__MADE_MAPS(FOLD__MAP_CASE, FOLD__MAP_CASE) default : break;
             }
             FOLD__VSTORE(out + at, result);
         }
@@ -4813,7 +5068,7 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
 #define FOLD__LIGHT FOLD__MAP_DEFINE
 #define FOLD__LIGHT_ENTRY FOLD__MAP_ENTRY
 #endif
-FOLD__MAPS(FOLD__MAP_DEFINE, FOLD__LIGHT)
+FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__LIGHT)
 
 /* ---- sixteen lanes, in as many vectors as that takes ---- */
 
@@ -5053,7 +5308,12 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
             FOLD__RULE_TURN(states, body, FOLD__RULE_LOAD, FOLD__RULE_STORE)                             \
         }                                                                                                \
     }
+#ifdef FOLD_INFERENCE
+#define FOLD__RULE_ENTRY(name, states, body) NULL,
+#else
 FOLD__RULES(FOLD__RULE_DEFINE)
+#define FOLD__RULE_ENTRY(name, states, body) FOLD__ISA(rule_##name),
+#endif
 
 /* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
@@ -6213,16 +6473,14 @@ static void FOLD__ISA(attention_backward)(const fold__attention_call *call, int 
                              last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
 }
 
-#define FOLD__RULE_ENTRY(name, states, body) FOLD__ISA(rule_##name),
-
 static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
                                                 FOLD__VPP *FOLD__W,
                                                 FOLD__W,
                                                 FOLD__ISA(pack),
                                                 FOLD__ISA(product),
-                                                FOLD__ISA(weight_grad),
-                                                FOLD__ISA(add_products),
-                                                { FOLD__MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
+                                                FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
+                                                FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
+                                                { FOLD__MADE_MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
                                                 FOLD__ISA(sum),
                                                 FOLD__ISA(dot),
                                                 FOLD__ISA(max),
@@ -6240,7 +6498,7 @@ static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
                                                 fold__attention_floats,
                                                 fold__attention_append,
                                                 FOLD__ISA(attention_forward),
-                                                FOLD__ISA(attention_backward) };
+                                                FOLD__FOR_TRAINING(FOLD__ISA(attention_backward)) };
 
 #ifdef FOLD_USE_CBLAS
 static void FOLD__ISA(pack_cblas)(float *dst, const float *weights, int inner, int columns, int transposed,
@@ -6266,7 +6524,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__ISA(product_cblas),
                                                 fold__weight_grad_sgemm,
                                                 FOLD__ISA(add_products),
-                                                { FOLD__MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
+                                                { FOLD__MADE_MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
                                                 FOLD__ISA(sum),
                                                 FOLD__ISA(dot),
                                                 FOLD__ISA(max),
@@ -6284,7 +6542,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 fold__attention_floats,
                                                 fold__attention_append,
                                                 FOLD__ISA(attention_forward),
-                                                FOLD__ISA(attention_backward) };
+                                                FOLD__FOR_TRAINING(FOLD__ISA(attention_backward)) };
 #endif
 
 /* What differs from pass to pass; the other macros of this part are the same in every one. */
@@ -9092,12 +9350,13 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
 #define FOLD__ROW(name, inputs, attrs, flags, needs, infer)                                   \
     { { #name, inputs, (flags)&FOLD__TWO ? 2 : 1, attrs, ((flags)&FOLD__LIST) != 0,           \
         ((flags)&FOLD__OVER_LISTS) != 0, 0, needs, 0, fold__infer_##infer,                    \
-        fold__##name##_forward, fold__##name##_backward, NULL },                              \
+        fold__##name##_forward, FOLD__FOR_TRAINING(fold__##name##_backward), NULL },          \
       flags },
     FOLD__OPS(FOLD__ROW)
 #undef FOLD__ROW
 };
 
+#ifndef FOLD_NO_TEXT
 /* The name of an attribute, for messages; NULL: it has none worth telling. */
 static const char *fold__attr_name(uint32_t op, int index)
 {
@@ -9141,6 +9400,7 @@ static int fold__attr_is_float(uint32_t op)
     default: return 0;
     }
 }
+#endif /* FOLD_NO_TEXT */
 
 /* Whether an op passes gradient to an input at all. */
 static int fold__differentiable(const fold__op_row *op, int input)
@@ -9415,6 +9675,7 @@ struct fold_model {
     fold_ctx *tracer; /* traces cell bodies; made with the first cell */
 };
 
+static int fold__can_train(const fold_model *m) { return FOLD__TRAINING(!m->inference); }
 static fold__op_row *fold__user_ops(const fold_model *m)
 {
     return (fold__op_row *)(void *)m->arrays[FOLD__M_OPS].data;
@@ -9578,7 +9839,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
 }
 static int fold__trainable(const fold_model *m, const fold__param_data *param)
 {
-    return !m->inference && !param->frozen && !param->buffer;
+    return fold__can_train(m) && !param->frozen && !param->buffer;
 }
 
 static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
@@ -9620,8 +9881,9 @@ static void fold__orthogonalise(float *values, size_t rows, size_t columns, floa
         values[i] *= gain;
 }
 
-FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const fold_param_desc *desc,
-                                            uint64_t stream)
+/* Random initial values, of one of the kinds from FOLD_INIT_UNIFORM on. */
+FOLD__NOINLINE static void fold__draw_values(const fold_model *m, float *values, const fold_param_desc *desc,
+                                             uint64_t stream)
 {
     FOLD__NO_CONTRACT
     const size_t size = (size_t)fold__shape_size(&desc->shape);
@@ -9629,20 +9891,14 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
     const size_t rows = size / columns;
     const float gain = desc->init_scale == 0 ? 1 : desc->init_scale;
     const uint64_t base = fold__mix64(fold__random_of(m->seed, stream + 1).key);
-    float bound = gain;
-    switch (desc->init) {
-    case FOLD_INIT_ZEROS: memset(values, 0, size * sizeof *values); return;
-    case FOLD_INIT_CONSTANT:
-        for (size_t i = 0; i < size; i++)
-            values[i] = desc->init_scale;
-        return;
-    case FOLD_INIT_GLOROT: bound = gain * (float)sqrt(6.0 / (double)(rows + columns)); break;
-    case FOLD_INIT_HE: bound = gain * (float)sqrt(2.0 / (double)rows); break;
-    case FOLD_INIT_ORTHOGONAL: bound = 1; break;
-    case FOLD_INIT_UNIFORM:
-    case FOLD_INIT_NORMAL: break;
-    }
     const int uniform = desc->init == FOLD_INIT_UNIFORM || desc->init == FOLD_INIT_GLOROT;
+    float bound = gain;
+    if (desc->init == FOLD_INIT_GLOROT)
+        bound = gain * (float)sqrt(6.0 / (double)(rows + columns));
+    if (desc->init == FOLD_INIT_HE)
+        bound = gain * (float)sqrt(2.0 / (double)rows);
+    if (desc->init == FOLD_INIT_ORTHOGONAL)
+        bound = 1;
     for (size_t i = 0; i < size && uniform; i++)
         values[i] = bound * (float)(2 * fold__unit(fold__draw_key(base, i, 0)) - 1);
     for (size_t i = 0; i < size && !uniform; i += 2) {
@@ -9652,6 +9908,17 @@ FOLD__NOINLINE static void fold__initialise(fold_model *m, float *values, const 
     }
     if (desc->init == FOLD_INIT_ORTHOGONAL)
         fold__orthogonalise(values, rows, columns, gain);
+}
+
+static void fold__initialise(const fold_model *m, float *values, const fold_param_desc *desc, uint64_t stream)
+{
+    const size_t size = (size_t)fold__shape_size(&desc->shape);
+    if (FOLD__TRAINING(desc->init >= FOLD_INIT_UNIFORM)) {
+        fold__draw_values(m, values, desc, stream);
+        return;
+    }
+    for (size_t i = 0; i < size; i++)
+        values[i] = desc->init == FOLD_INIT_CONSTANT ? desc->init_scale : 0;
 }
 
 /* -- parameters ------------------------------------------------------------------------------ */
@@ -9706,7 +9973,7 @@ static size_t fold__place_packs(const fold_model *m, fold__param_data *param)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int forward = fold__forward_packs(param->uses);
-    const int kept = forward && !m->inference ? FOLD__PACK_BOTH : forward;
+    const int kept = forward && fold__can_train(m) ? FOLD__PACK_BOTH : forward;
     size_t packs = m->packs;
     param->pack = param->pack_t = FOLD__NO_PACK;
     if (param->shape.rank == 1) {
@@ -9736,7 +10003,7 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
         return 0;
     if (!fold__arena_need(arena, FOLD__M_VALUES, bytes))
         return 0;
-    if (!m->inference && !fold__arena_need(arena, FOLD__M_GRADS, bytes))
+    if (fold__can_train(m) && !fold__arena_need(arena, FOLD__M_GRADS, bytes))
         return 0;
     if (!fold__arena_need(arena, FOLD__M_PACKS, fold__size(m->packs + pack_floats, sizeof(float), 0)))
         return 0;
@@ -9811,7 +10078,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     }
     const size_t padded = fold__round_up(param.size, FOLD__SPAN_ALIGN);
     memset(fold__values(m) + param.at, 0, padded * sizeof(float));
-    if (!m->inference)
+    if (fold__can_train(m))
         memset(fold__grads(m) + param.at, 0, padded * sizeof(float));
     fold__first_values(m, &param, desc);
     if (param.uses & FOLD_FOR_LOOKUP) {
@@ -9903,11 +10170,13 @@ FOLD_API const float *fold_param_value(const fold_model *m, fold_param param)
     const fold__param_data *data = fold__param_of(m, param);
     return data ? fold__values(m) + data->at : NULL;
 }
+#ifndef FOLD_INFERENCE
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
-    return data && !m->inference ? fold__grads(m) + data->at : NULL;
+    return data && fold__can_train(m) ? fold__grads(m) + data->at : NULL;
 }
+#endif /* FOLD_INFERENCE */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
@@ -9956,6 +10225,7 @@ FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from)
     fold_values_write_end(m, all);
     return FOLD_OK;
 }
+#ifndef FOLD_INFERENCE
 FOLD__NOINLINE static void fold__average(float *values, const float *from, size_t count, float share)
 {
     FOLD__NO_CONTRACT
@@ -9978,17 +10248,19 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
     fold_values_write_end(m, all);
     return FOLD_OK;
 }
+#endif /* FOLD_INFERENCE */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count)
 {
     if (count)
         *count = m ? (int)m->span : 0;
     return m ? fold__values(m) : NULL;
 }
+#ifndef FOLD_INFERENCE
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count)
 {
     if (count)
-        *count = !m || m->inference ? 0 : (int)m->span;
-    return !m || m->inference ? NULL : fold__grads(m);
+        *count = !m || !fold__can_train(m) ? 0 : (int)m->span;
+    return m && fold__can_train(m) ? fold__grads(m) : NULL;
 }
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay)
 {
@@ -10002,6 +10274,7 @@ FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, fl
     m->set_rate[rate_set] = rate;
     m->set_decay[rate_set] = decay;
 }
+#endif /* FOLD_INFERENCE */
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
@@ -10014,6 +10287,7 @@ static void fold__touch_row(fold_model *m, fold__param_data *param, uint32_t row
     fold__touched(m)[param->touched_at + param->touched++] = row;
 }
 
+#ifndef FOLD_INFERENCE
 static int fold__is_sparse(const fold__param_data *param)
 {
     return (param->uses & FOLD_FOR_LOOKUP) && !param->grad_dense;
@@ -10049,7 +10323,7 @@ static void fold__clear_grad(fold_model *m, fold__param_data *param)
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
-    if (!m || m->inference || (param.id && !data))
+    if (!m || !fold__can_train(m) || (param.id && !data))
         return NULL;
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
@@ -10069,7 +10343,7 @@ FOLD_API void fold_grads_write_end(fold_model *m, fold_param param)
     if (!m)
         return;
     const fold__param_data *data = fold__param_of(m, param);
-    for (uint32_t index = 0; index < m->n_params && !m->inference; index++)
+    for (uint32_t index = 0; index < m->n_params && fold__can_train(m); index++)
         if (!param.id || data == &fold__params(m)[index])
             fold__note_grad(m, &fold__params(m)[index]);
 }
@@ -10078,8 +10352,24 @@ FOLD_API void fold_grads_clear(fold_model *m)
 {
     if (!m)
         return;
-    for (uint32_t index = 0; index < m->n_params && !m->inference; index++)
+    for (uint32_t index = 0; index < m->n_params && fold__can_train(m); index++)
         fold__clear_grad(m, &fold__params(m)[index]);
+}
+#endif /* FOLD_INFERENCE */
+
+static int fold__states_ready(fold_model *m, int states)
+{
+    for (int i = 0; i < states; i++) {
+        fold__array *array = &m->arrays[i ? FOLD__M_STATE2 : FOLD__M_STATE1];
+        const size_t had = array->need, need = m->span * sizeof(float);
+        if (!fold__arena_need(&m->arena, i ? FOLD__M_STATE2 : FOLD__M_STATE1, need)) {
+            fold__model_fail(m, FOLD_NO_MEMORY, "optimiser: out of memory for its state");
+            return 0;
+        }
+        if (need > had)
+            memset(array->data + had, 0, need - had);
+    }
+    return 1;
 }
 
 /* ==== room: the context's data ==============================================================
@@ -10437,6 +10727,8 @@ struct fold_ctx {
     fold_stats stats;
     struct fold__run *run;
 };
+
+static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->training); }
 
 /* What `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0 in it.
    - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
@@ -11022,7 +11314,7 @@ static int fold__check_cell_shapes(fold_ctx *f, const fold__cell_data *cell, con
             continue;
         const fold_shape both[2] = { *want, shape[i] };
         char what[80];
-        snprintf(what, sizeof what,
+        fold__format(what, sizeof what,
                  i < cell->desc.n_in ? "input %d must have the first of these shapes"
                                      : "component %d of its list must have the first of these shapes",
                  i < cell->desc.n_in ? i : i - cell->desc.n_in);
@@ -12749,7 +13041,7 @@ FOLD__OVER_AXIS(FOLD__DEFINE_OVER_AXIS)
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
-    if (!param->zeros_by_default || m->inference)
+    if (!param->zeros_by_default || !fold__can_train(m))
         return 0;
     while (at < param->size && fold__values(m)[param->at + at] == 0)
         at++;
@@ -12897,7 +13189,7 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate)
         fold__fail(f, FOLD_BAD_ARGUMENT, "dropout: rate %g is not in [0, 1)", (double)rate);
         return fold__null;
     }
-    if (!f->training && !f->frame.cell)
+    if (!fold__in_training(f) && !f->frame.cell)
         return x;
     const fold_node result =
         fold__op(f, FOLD__OP_dropout, &x, 1, attr, f->frame.tracing ? f->draws : fold__draw_base(f));
@@ -13469,7 +13761,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     if (!fold__count_ok(f, count, "list_take") ||
         !fold__indices_ok(f, "list_take", index, count, (int)f->length[operand.source]))
         return fold__null;
-    const int few = f->training && fold__are_few(count, f->length[operand.source]);
+    const int few = fold__in_training(f) && fold__are_few(count, f->length[operand.source]);
     const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, count);
     if (place == FOLD__NONE)
         return fold__null;
@@ -13526,7 +13818,7 @@ static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, i
                                   int keys)
 {
     const size_t forward = (size_t)queries + 1 + (size_t)pairs;
-    const size_t backward = f->training ? (size_t)keys + 1 + 2 * (size_t)pairs : 0;
+    const size_t backward = fold__in_training(f) ? (size_t)keys + 1 + 2 * (size_t)pairs : 0;
     const uint32_t place = fold__place_data(f, forward + backward);
     if (place == FOLD__NONE)
         return FOLD__NONE;
@@ -13538,7 +13830,7 @@ static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, i
         fold__turn_index(to, pairs, queries, seen, first);
     for (int pair = 0; pair < pairs && !in_order; pair++)
         seen[pair] = from[seen[pair]];
-    if (!f->training)
+    if (!fold__in_training(f))
         return place;
     int *first_reader = seen + pairs, *reader = first_reader + keys + 1, *weight_at = reader + pairs;
     const fold__sight sight = { first, seen, first_reader, reader, weight_at };
@@ -13714,7 +14006,7 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
         return fold__missing(f, who);
     if (fold__in_body(f, who))
         return fold__null;
-    if (f->training) {
+    if (fold__in_training(f)) {
         fold__fail(f, FOLD_BAD_STATE, "%s: it has no gradients: in contexts of training, fold_list_attention",
                    who);
         return fold__null;
@@ -14956,6 +15248,8 @@ typedef struct fold__run {
 
 enum { FOLD__TURNS_NONE, FOLD__TURNS_NEW, FOLD__TURNS_READY };
 
+static int fold__goes_back(const fold__run *run) { return FOLD__TRAINING(run->backward); }
+
 static size_t fold__ctx_bytes(void)
 {
     return fold__round_up(sizeof(fold_ctx), FOLD__ALIGN) + fold__round_up(sizeof(fold__run), FOLD__ALIGN);
@@ -15013,7 +15307,7 @@ static void fold__carve_nodes(fold_ctx *f, fold__carver *carver)
     const size_t calls = (size_t)f->n_calls + 2;
 #define FOLD__CARVE(type, pointer, count) run->pointer = (type *)fold__carve(carver, count, sizeof(type));
 #define FOLD__CARVE_IN_TRAINING(type, pointer, count) \
-    if (run->backward)                                \
+    if (fold__goes_back(run))                                \
     FOLD__CARVE(type, pointer, count)
 #define FOLD__CARVE_SAME(type, pointer, other) run->pointer = run->other;
     FOLD__RUN_NODE_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
@@ -15220,7 +15514,7 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
         const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__DONE));
-        const int leaf = !runs && run->backward && fold__leaf_grad(f, f->edge_source[edge]);
+        const int leaf = !runs && fold__goes_back(run) && fold__leaf_grad(f, f->edge_source[edge]);
         if (leaf || fold__edge_is_list(f, edge))
             return 0;
     }
@@ -15311,7 +15605,7 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
 static void fold__mark_inputs(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
-    const int some_stop = run->backward && fold__stops_some(f, id);
+    const int some_stop = fold__goes_back(run) && fold__stops_some(f, id);
     const int tail = fold__is_tail(f, id);
     const uint8_t how = run->state[id] & (some_stop ? FOLD__PASSED & ~FOLD__BEARS : FOLD__PASSED);
     const uint8_t marks = (uint8_t)(tail ? how : how | FOLD__INNER);
@@ -15750,7 +16044,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
         floats += 2 * (size_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
     if (op->param[0])
         floats += fold__linear_scratch(f->model->kernels, &fold__params(f->model)[op->param[0] - 1],
-                                       f->eager ? f->training : f->run->backward);
+                                       f->eager ? fold__in_training(f) : fold__goes_back(f->run));
     if (op->op == FOLD__OP_conv)
         floats += fold__conv_scratch(&program->shape[op->first_shape], op->attr);
     if (op->op == FOLD__OP_attend_n)
@@ -15784,8 +16078,8 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
         sight = fold__sight_of((const int *)(const void *)index, attention.queries, attention.keys);
         attention.sight = &sight;
     }
-    return fold__round_up(f->model->kernels->attention_floats(&attention, f->training) * sizeof(float),
-                          FOLD__ALIGN);
+    const size_t floats = f->model->kernels->attention_floats(&attention, fold__in_training(f));
+    return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
 /* Measures the scratch that a batch takes: the most that an op takes, and how many arrays of pointers one op
@@ -15914,7 +16208,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
         for (int output = 0; output < op->n_out; output++) {
             info[op->first_value + (uint32_t)output].deps = deps;
             info[op->first_value + (uint32_t)output].grad =
-                (uint8_t)(grad && f->run->backward && program->value[op->first_value].passes);
+                (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
     for (int output = 0; output < program->n_out; output++) /* it may be kept where nothing passes it on */
@@ -15970,7 +16264,8 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__mark_places(f, &program, info);
     fold__mark_gradients(f, run_sig, &program, info);
     fold__mark_wanted(f, run_sig, &program);
-    fold__note_contributions(f, run_sig, &program, info);
+    if (FOLD__TRAINING(1))
+        fold__note_contributions(f, run_sig, &program, info);
     for (int output = 0; output < program.n_out; output++) { /* what comes from outside */
         const uint32_t value = program.out[output].index;
         fold__note_info_part(&info[value], 0, program.value[value].size);
@@ -16099,7 +16394,7 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
     for (uint32_t at = *first; at && !analysis; at = run->analysis[at - 1].next) {
         analysis = &run->analysis[at - 1];
         if (analysis->slot_grad != run_sig->slot_grad || analysis->grad != run_sig->grad ||
-            analysis->backward != run->backward)
+            analysis->backward != fold__goes_back(run))
             analysis = NULL;
     }
     if (analysis) {
@@ -16132,7 +16427,7 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
                                   run_sig->slot_grad,
                                   run_sig->slot_back,
                                   run_sig->slot_late,
-                                  (uint8_t)run->backward,
+                                  (uint8_t)fold__goes_back(run),
                                   run_sig->grad };
     run->analysis[run->n_analyses++] = made;
     run->known[run_sig->sig].analyses = run->n_analyses;
@@ -16143,7 +16438,7 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
 static int fold__analyse_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
-    for (uint32_t call = 0; call < run->counts.calls && run->backward; call++) {
+    for (uint32_t call = 0; call < run->counts.calls && fold__goes_back(run); call++) {
         const fold__slots slots = fold__slots_of(f, run->calls[call]);
         fold__run_sig *run_sig = fold__run_sig_of(f, run->calls[call]);
         run_sig->grad |= run->grad[run->calls[call]];
@@ -16172,7 +16467,7 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
     uint32_t last = run->reach[id];
-    if (!run->backward)
+    if (!fold__goes_back(run))
         return last;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint32_t source = f->edge_source[edge];
@@ -16469,7 +16764,7 @@ static int fold__form_groups(fold_ctx *f)
 {
     fold__run *run = f->run;
     uint32_t units;
-    if (run->backward && !fold__tie_lookups(f))
+    if (fold__goes_back(run) && !fold__tie_lookups(f))
         return 0;
     const fold__ends ends = fold__part_calls(f);
     const uint32_t first_call = ends.head;
@@ -16600,7 +16895,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
             maker[id + output] = index;
     }
-    for (uint32_t call = first_call; call < end_call && run->backward; call++) {
+    for (uint32_t call = first_call; call < end_call && fold__goes_back(run); call++) {
         fold__group_sig *group_sig = fold__group_sig_of(f, run->calls[call]);
         for (uint32_t output = 0; output < group_sig->n_out; output++)
             group_sig->cleared |=
@@ -16659,7 +16954,7 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     fold__group_sig *group_sig = &run->group_sig[group->first_sig + self];
     const fold__reader reader = { run->maker,
                                   run->chain,
-                                  run->backward ? run->leaf_group : NULL,
+                                  fold__goes_back(run) ? run->leaf_group : NULL,
                                   group->first_sig,
                                   group->end_sig - group->first_sig,
                                   self,
@@ -17377,8 +17672,9 @@ static uint32_t fold__buffer_spread(const fold__program *program, uint32_t ref)
 static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
 {
     const fold__program program = fold__program_in_run(f, f->run->group_sig[sig].run_sig);
-    return f->run->backward ? fold__buffer_spread(&program, program.n_list ? (uint32_t)program.n_refs : 0)
-                            : (uint32_t)program.n_values;
+    if (fold__goes_back(f->run))
+        return fold__buffer_spread(&program, program.n_list ? (uint32_t)program.n_refs : 0);
+    return (uint32_t)program.n_values;
 }
 
 /* How many rows a tile of a program has: so few that its values stay in the first level of the cache. */
@@ -17422,7 +17718,7 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
                          : info[value].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH
                                                                      : brief);
     }
-    for (int op_index = 0; op_index < program->n_ops && run->backward; op_index++)
+    for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
         for (int operand = 0; operand < program->op[op_index].n_in; operand++) {
             const fold__body_op *op = &program->op[op_index];
             const uint32_t at = op->first_ref + (uint32_t)operand;
@@ -17497,7 +17793,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
         const int late = info[value].grad_late;
         fold__live(&buffer[fold__buffer_value(value)], fold__time_forward(times, first),
                    fold__time_forward(times, last));
-        if (!run->backward)
+        if (!fold__goes_back(run))
             continue;
         if (info[value].back)
             fold__live(&buffer[fold__buffer_value(value)], back_end, info[value].late ? end : back_end);
@@ -17506,7 +17802,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
             fold__live(&buffer[fold__buffer_outer(program, (uint32_t)info[value].out)], back_begin,
                        late && fold__grad_is_outer(&info[value]) ? end : back_end);
     }
-    for (uint32_t ref_index = 0; ref_index < (uint32_t)program->n_refs && run->backward; ref_index++)
+    for (uint32_t ref_index = 0; ref_index < (uint32_t)program->n_refs && fold__goes_back(run); ref_index++)
         fold__live(&buffer[fold__buffer_part(program, ref_index)], back_begin, end);
 }
 
@@ -17553,7 +17849,7 @@ static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const
         fold__buffer *value =
             &run->buffer[group_sig->first_buffer + fold__buffer_value(program->out[output].index)];
         fold__live(value, FOLD__NONE, fold__time_forward(times, group_sig->last_read));
-        if (!run->backward)
+        if (!fold__goes_back(run))
             continue;
         if (group_sig->first_back != FOLD__NONE)
             fold__live(value, FOLD__NONE,
@@ -18027,7 +18323,7 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
                                 fold__turn *turn)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->first_info + op->first_value;
-    turn->backward = turn->forward && f->run->backward && info->grad;
+    turn->backward = turn->forward && fold__goes_back(f->run) && info->grad;
     if (!turn->backward)
         return;
     const int finishes = !worker->group_sig->has_prologue ||
@@ -18120,7 +18416,7 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         const fold__body_op *op = &worker->program.op[op_index];
         fold__turn *turn = &worker->turn[op_index];
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
-        const int copies = (op_row->flags & FOLD__RANDOM) && !f->training;
+        const int copies = (op_row->flags & FOLD__RANDOM) && !fold__in_training(f);
         turn->wanted = turn->spread = 0;
         turn->finishes = 0;
         if (!op_index || !fold__same_span(f, op - 1, op))
@@ -19693,7 +19989,7 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
     if (!pointers || f->measures)
         return;
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
-    const int copies = fold__is_random(f, program.op) && !f->training;
+    const int copies = fold__is_random(f, program.op) && !fold__in_training(f);
     const fold__fp saved = fold__fp_enter();
     if (fold__is_whole(fold__node_sig(f, id))) {
         fold__eager_whole(f, id, &program, pointers, 0);
@@ -19767,7 +20063,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int slot)
 static void fold__eager_backward_call(const fold_ctx *f, const fold__program *program)
 {
     const fold_op_call *call = &f->run->worker->prepared.call;
-    if (fold__is_random(f, program->op) && !f->training)
+    if (fold__is_random(f, program->op) && !fold__in_training(f))
         fold__copy_backward(call);
     else
         fold__op_of(f->model, program->op->op)->def.backward(call);
@@ -20105,7 +20401,7 @@ static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, 
 {
     fold__extent extents[FOLD__STRUCTURE_PARTS];
     const fold__run *run = f->run;
-    const uint64_t mode = (uint64_t)(run->backward << 2 | run->changed << 1 | run->recompute);
+    const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2 | run->changed << 1 | run->recompute);
     fold__identity identity = { 0, f->n_nodes,       f->n_edges, f->n_found, (uint32_t)n_roots,
                                 0, f->model->layout, mode };
     uint32_t words[3];
@@ -20381,14 +20677,14 @@ static uint32_t fold__place_links(fold_ctx *f)
             run->value_link[id] = linked;
             linked += units;
         }
-        if (run->backward && run->grad[id]) {
+        if (fold__goes_back(run) && run->grad[id]) {
             run->grad_link[id] = linked;
             linked += units;
         }
     }
     for (uint32_t group = 0; group < run->counts.groups; group++)
         run->group[group].rows = 0;
-    for (uint32_t id = 1; id <= run->counts.last_node && run->backward; id++)
+    for (uint32_t id = 1; id <= run->counts.last_node && fold__goes_back(run); id++)
         if (fold__is_op(f, id) && (run->state[id] & FOLD__RUNS) && run->grad[id])
             fold__place_contributions(f, id, &run->group[fold__group_sig_of(f, id)->group].rows, &linked);
     return linked;
@@ -20460,7 +20756,7 @@ static int fold__plan(fold_ctx *f)
     if (!fold__analyse_signatures(f))
         return 0;
     memset(run->maker + first, 255, nodes * sizeof *run->maker);
-    if (run->backward)
+    if (fold__goes_back(run))
         memset(run->leaf_group, 255, ((size_t)f->n_nodes + 2) * sizeof *run->leaf_group);
     fold__clear_outside(f);
     if (!fold__form_groups(f))
@@ -20469,7 +20765,7 @@ static int fold__plan(fold_ctx *f)
         if (!fold__schedule_group(f, group) || !fold__plan_group(f, group))
             return 0;
     fold__mark_links(f);
-    if (run->backward)
+    if (fold__goes_back(run))
         fold__list_leaves(f);
     fold__place_groups(f, (size_t)fold__place_links(f) * 16);
     return 1;
@@ -20494,7 +20790,7 @@ static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
     run->sum_floats = 0;
-    if (run->backward && !fold__list_uses(f))
+    if (fold__goes_back(run) && !fold__list_uses(f))
         return 0;
     run->widest_value = fold__widest(f);
     fold__renew_moved(f);
@@ -20503,11 +20799,11 @@ static int fold__reserve_run(fold_ctx *f)
     fits &= fold__ask(f, FOLD__ARRAY_REGION, run->counts.region + run->widest_value * (size_t)f->threads,
                       sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, run->counts.scratch * (size_t)f->threads, sizeof(float));
-    fits &= !run->backward || fold__reserve_sums(f);
+    fits &= !fold__goes_back(run) || fold__reserve_sums(f);
     fold__renew_run(f);
     if (!fits)
         return fold__out_of_memory(f, 1);
-    if (run->backward)
+    if (fold__goes_back(run))
         fold__ready_packs(f);
     fold__place_results(f);
     run->trash = run->region + run->counts.region;
@@ -20638,10 +20934,10 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         return;
     if (f->zone)
         f->zone(1, fold__batch_name(f, worker), fold__count(worker->batch.count), f->zone_user);
-    if (kind == FOLD__EVENT_FORWARD)
-        fold__forward_batch(f, worker);
-    else
+    if (FOLD__TRAINING(kind == FOLD__EVENT_BACKWARD))
         fold__backward_batch(f, worker, group);
+    else
+        fold__forward_batch(f, worker);
     if (f->trace_events)
         fold__note_event(f, worker, group, (uint32_t)kind, start);
     if (f->zone)
@@ -20778,7 +21074,7 @@ static void fold__run_wave(int lane, void *user)
     for (uint32_t i = wave->first + (uint32_t)lane; i < wave->last; i += (uint32_t)wave->threads) {
         const fold__group *group = &f->run->group[i];
         fold__run_group(f, worker, group, FOLD__EVENT_FORWARD, 0);
-        if (f->run->backward)
+        if (fold__goes_back(f->run))
             fold__backward_group(f, worker, group, 0);
     }
     fold__fp_leave(saved);
@@ -20811,7 +21107,7 @@ static void fold__run_samples(fold_ctx *f)
     fold__run *run = f->run;
     const uint32_t from = fold__samples_from(run);
     const uint32_t to = fold__samples_to(run);
-    const uint32_t step = run->backward ? (uint32_t)f->threads : to;
+    const uint32_t step = fold__goes_back(run) ? (uint32_t)f->threads : to;
     for (uint32_t first = from; first < to; first += step) {
         fold__wave wave = { f, first, to - first < step ? to : first + step, f->threads, 0 };
         if (wave.last - first < (uint32_t)wave.threads)
@@ -20820,10 +21116,10 @@ static void fold__run_samples(fold_ctx *f)
             fold__on_threads(f, wave.threads, fold__run_wave, &wave);
         } else {
             fold__run_group(f, run->worker, &run->group[first], FOLD__EVENT_FORWARD, 1);
-            if (run->backward)
+            if (fold__goes_back(run))
                 fold__backward_group(f, run->worker, &run->group[first], 1);
         }
-        if (run->backward)
+        if (fold__goes_back(run))
             fold__sum_groups(f, first, wave.last);
     }
 }
@@ -20831,6 +21127,8 @@ static void fold__run_samples(fold_ctx *f)
 /* Runs the head or the tail backward, and sums what it adds to parameters. */
 static void fold__backward_end(fold_ctx *f, uint32_t group)
 {
+    if (!fold__goes_back(f->run))
+        return;
     fold__backward_group(f, f->run->worker, &f->run->group[group], 1);
     fold__sum_groups(f, group, group + 1);
 }
@@ -20842,9 +21140,9 @@ static void fold__start_phases(fold_ctx *f)
     fold__resolve_values(f);
     for (int thread = 0; thread < f->threads; thread++)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
-    if (run->backward && run->sum_floats)
+    if (fold__goes_back(run) && run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
-    for (uint32_t group = 0; group < run->counts.groups && run->backward; group++) {
+    for (uint32_t group = 0; group < run->counts.groups && fold__goes_back(run); group++) {
         fold__aim_gradients(f, &run->group[group]);
         fold__clear_partial(f, &run->group[group], 1);
     }
@@ -20856,9 +21154,9 @@ static int fold__has_phase(const fold__run *run, int phase)
 {
     switch (phase) {
     case FOLD__HEAD_FORWARD: return run->counts.head;
-    case FOLD__TAIL_BACKWARD: return run->backward && run->counts.tail;
+    case FOLD__TAIL_BACKWARD: return fold__goes_back(run) && run->counts.tail;
     case FOLD__TAIL_FORWARD: return run->counts.tail;
-    case FOLD__HEAD_BACKWARD: return run->backward && run->counts.head;
+    case FOLD__HEAD_BACKWARD: return fold__goes_back(run) && run->counts.head;
     default: return fold__samples_from(run) < fold__samples_to(run);
     }
 }
@@ -20883,7 +21181,7 @@ static void fold__run_phase(fold_ctx *f, int phase)
 /* Adds the sums to the gradients of the model. */
 static void fold__commit(fold_ctx *f)
 {
-    if (!f->run->backward)
+    if (!fold__goes_back(f->run))
         return;
     fold__commit_uses(f);
     fold__commit_lookups(f);
@@ -20968,7 +21266,7 @@ static void fold__after_stretch(const fold__run *run, fold__progress *progress)
     progress->at = progress->part = 0;
     progress->parts = 1;
     if (progress->phase == FOLD__SAMPLES) {
-        if (run->backward && !progress->backward) {
+        if (fold__goes_back(run) && !progress->backward) {
             progress->backward = 1;
             return;
         }
@@ -21019,7 +21317,7 @@ static double fold__estimate_part(const fold_ctx *f, const fold__progress *progr
 {
     const fold__run *run = f->run;
     const uint32_t which = fold__step_batch(run, progress);
-    if (which == FOLD__NONE)
+    if (FOLD__TRAINING(which == FOLD__NONE))
         return (double)fold__sums_work(f, progress->group) * fold__unit_ns(&run->sum_unit) / parts;
     fold__batch batch = run->batch[which];
     batch.count = (batch.count + parts - 1) / parts;
@@ -21062,10 +21360,10 @@ static void fold__run_step(fold_ctx *f)
     const uint32_t batch = fold__step_batch(run, progress);
     if (!progress->at && !progress->part) {
         fold__enter_group(f, run->worker, group);
-        if (progress->backward)
+        if (FOLD__TRAINING(progress->backward))
             fold__clear_partial(f, group, 0);
     }
-    if (batch == FOLD__NONE)
+    if (FOLD__TRAINING(batch == FOLD__NONE))
         fold__run_sums(f, progress);
     else
         fold__run_batch(f, run->worker, group, batch,
@@ -21084,7 +21382,7 @@ static void fold__begin_slices(fold_ctx *f)
 {
     const fold__fp saved = fold__fp_enter();
     fold__start_phases(f);
-    for (uint32_t which = 0; which < f->run->n_uses && f->run->backward; which++) {
+    for (uint32_t which = 0; which < f->run->n_uses && fold__goes_back(f->run); which++) {
         const fold__use *use = &f->run->use[which];
         if (use->leads && use->total == FOLD__NO_TOTAL)
             fold__params(f->model)[use->target].grad_clear = 0;
@@ -21296,7 +21594,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     fold__mark_needed(f, roots, n_roots);
     if (!fold__collect(f))
         return 0;
-    if (!run->backward) {
+    if (!fold__goes_back(run)) {
         memset(run->grad + run->counts.first_node, 0, (size_t)f->n_nodes + 2 - run->counts.first_node);
     } else {
         fold__mark_grads(f);
@@ -21380,7 +21678,7 @@ static void fold__run_planned(fold_ctx *f, uint64_t start)
 
 static fold_status fold__finish_eager(fold_ctx *f)
 {
-    if (!f->run->backward)
+    if (!fold__goes_back(f->run))
         return f->error.status;
     if (!fold__eager_backward(f))
         return f->error.status;
@@ -21412,7 +21710,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         f->zone(0, "plan", fold__count(f->n_calls), f->zone_user);
     if (!planned)
         return f->error.status;
-    if (run->backward && !fold__reserve_kept_grads(f))
+    if (fold__goes_back(run) && !fold__reserve_kept_grads(f))
         return f->error.status;
     const uint32_t first = run->recompute ? 0 : f->old_index_refs;
     if (!f->eager && !f->measures && !fold__index_refs_fit(f, first))
@@ -21456,6 +21754,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
     return fold__run_roots(f, roots, (size_t)count, 0, 1);
 }
 
+#ifndef FOLD_INFERENCE
 /* A parameter's gradient is the sum of its uses. So a copy uses it when it is the root of a backward. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
@@ -21469,6 +21768,7 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
     operand.kind = FOLD__OP;
     return fold__window(f, &operand, 0, &shape, 0);
 }
+#endif /* FOLD_INFERENCE */
 
 /* The gradients that are kept are there when a backward is done, whatever it reached. */
 static void fold__end_backward(fold_ctx *f)
@@ -21477,13 +21777,14 @@ static void fold__end_backward(fold_ctx *f)
         fold__settle_kept_grads(f);
 }
 
+#ifndef FOLD_INFERENCE
 static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, int begin)
 {
     if (!fold__check_roots(f, &root, 1, who))
         return fold_ctx_status(f);
-    if (!f->training || f->model->inference) {
+    if (!fold__in_training(f) || !fold__can_train(f->model)) {
         fold__fail(f, FOLD_BAD_STATE, "%s: the %s", who,
-                   f->training ? "model was made for inference"
+                   fold__in_training(f) ? "model was made for inference"
                                : "context was made for inference: set training in its fold_ctx_desc");
     } else if (fold__is_list(f, root.id)) {
         fold__fail(f, FOLD_BAD_SHAPE, "%s: the root must be a scalar, and is a list of %d rows", who,
@@ -21505,6 +21806,7 @@ FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root)
 {
     return fold__backward(f, root, "backward_begin", 1);
 }
+#endif /* FOLD_INFERENCE */
 
 /* -- running the same again ------------------------------------------------------------------ */
 
@@ -21555,7 +21857,7 @@ static void fold__keep_turns(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t end = 0;
-    if (run->kept_turns || run->backward || f->threads > 1 || run->counts.groups > 1)
+    if (run->kept_turns || fold__goes_back(run) || f->threads > 1 || run->counts.groups > 1)
         return;
     for (uint32_t which = 0; which < run->counts.group_sigs; which++) {
         fold__group_sig *group_sig = &run->group_sig[which];
@@ -21614,7 +21916,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     if (!f->measures)
         fold__read_index_refs(f, 0);
     fold__draw_again(f);
-    for (uint32_t at = 0; at < f->n_kept_grads && f->run->asked_backward; at++)
+    for (uint32_t at = 0; at < f->n_kept_grads && FOLD__TRAINING(f->run->asked_backward); at++)
         f->kept_grads[at].filled = 0;
     const fold_status status = f->eager ? fold__replay_eager(f) : fold__replay_batched(f);
     if (begin && !status)
@@ -21622,7 +21924,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     fold__close_run(f);
     if (!status)
         fold__end_run(f);
-    if (f->run->asked_backward && !status)
+    if (FOLD__TRAINING(f->run->asked_backward) && !status)
         fold__settle_kept_grads(f);
     return status;
 }
@@ -21712,7 +22014,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
         return FOLD_OK;
     fold__close_run(f);
     fold__end_run(f);
-    if (f->run->asked_backward)
+    if (FOLD__TRAINING(f->run->asked_backward))
         fold__end_backward(f);
     return fold_ctx_status(f);
 }
@@ -21792,10 +22094,12 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index)
     }
 }
 
+#ifndef FOLD_INFERENCE
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "keep_grad", &operand) || fold__in_body(f, "keep_grad") || !f->training)
+    if (!fold__operand_of(f, x, "keep_grad", &operand) || fold__in_body(f, "keep_grad") ||
+        !fold__in_training(f))
         return;
     if (f->kind[operand.source] & FOLD__KEEP_GRAD)
         return;
@@ -21814,6 +22118,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
     f->kind[operand.source] |= FOLD__KEEP_GRAD;
     f->kept_concats |= fold__is_concat(f, operand.source);
 }
+#endif /* FOLD_INFERENCE */
 
 /* Whether a node of this recording can be read; if not, tells why. */
 static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
@@ -21937,6 +22242,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
     return fold__row_to_read(f, &operand, 0);
 }
 
+#ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -21960,6 +22266,7 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
                  (unsigned)x.id, fold__node_name(f, operand.source));
     return NULL;
 }
+#endif /* FOLD_INFERENCE */
 
 FOLD_API float fold_scalar(fold_ctx *f, fold_node x)
 {
@@ -22141,6 +22448,7 @@ FOLD_API void fold_pool_free(fold_pool *pool)
 }
 #endif
 
+#ifndef FOLD_INFERENCE
 /* ==== room: optimisers ======================================================================
    Owns: updating values from gradients, and clipping gradients. Calls: model, kernels, arena. Must not know
    contexts. */
@@ -22164,21 +22472,6 @@ FOLD_API fold_adam fold_adam_default(void)
 {
     const fold_adam settings = { 0.001f, 0.9f, 0.999f, 1e-8f, 0, 0 };
     return settings;
-}
-
-static int fold__states_ready(fold_model *m, int states)
-{
-    for (int i = 0; i < states; i++) {
-        fold__array *array = &m->arrays[i ? FOLD__M_STATE2 : FOLD__M_STATE1];
-        const size_t had = array->need, need = m->span * sizeof(float);
-        if (!fold__arena_need(&m->arena, i ? FOLD__M_STATE2 : FOLD__M_STATE1, need)) {
-            fold__model_fail(m, FOLD_NO_MEMORY, "optimiser: out of memory for its state");
-            return 0;
-        }
-        if (need > had)
-            memset(array->data + had, 0, need - had);
-    }
-    return 1;
 }
 
 /* The steps that its state comes from. */
@@ -22243,7 +22536,7 @@ static void fold__step_param(fold_model *m, const fold__param_data *param, const
 
 static fold_status fold__step_model(fold_model *m, const fold__step *settings, int decoupled)
 {
-    if (m->inference)
+    if (!fold__can_train(m))
         fold__model_fail(m, FOLD_BAD_STATE, "optimiser: the model was made for inference");
     if (m->error.status || !fold__states_ready(m, settings->states))
         return m->error.status;
@@ -22385,7 +22678,7 @@ static double fold__squares(const fold__kernels *kernels, const float *grads, si
 static double fold__each_grad(fold_model *m, float factor)
 {
     double sum = 0;
-    for (uint32_t index = 0; index < m->n_params && !m->inference; index++) {
+    for (uint32_t index = 0; index < m->n_params && fold__can_train(m); index++) {
         const fold__param_data *param = &fold__params(m)[index];
         const int sparse = fold__is_sparse(param);
         const size_t width = param->size / (size_t)param->shape.dim[0], count = sparse ? width : param->size;
@@ -22412,6 +22705,7 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
     fold__fp_leave(saved);
     return norm;
 }
+#endif /* FOLD_INFERENCE */
 
 /* ==== room: layers ==========================================================================
    Owns: the public layers. Their bodies are made of public ops. Calls: the public API, recording for what
@@ -22424,7 +22718,7 @@ typedef struct fold__name {
 static fold__name fold__join(fold_model *m, const char *layer, const char *part)
 {
     fold__name full;
-    const int length = snprintf(full.text, sizeof full.text, "%s.%s", layer ? layer : "", part);
+    const int length = fold__format(full.text, sizeof full.text, "%s.%s", layer ? layer : "", part);
     if (length < 0 || (size_t)length >= sizeof full.text)
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
                          "layer '%.60s..': its name and '.%s' together have more than %d bytes", layer, part,
@@ -22539,7 +22833,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
     mlp.layers = count;
     for (int i = 0; i < count; i++) {
         char number[16];
-        snprintf(number, sizeof number, "%d", i);
+        fold__format(number, sizeof number, "%d", i);
         mlp.layer[i] = fold__named_dense(m, name, number, sizes[i], sizes[i + 1],
                                          i + 1 < count ? hidden : FOLD_ACT_LINEAR);
     }
@@ -23112,7 +23406,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     for (int i = 0; i < layers * stack.directions; i++) {
         char part[32];
         const int layer = i / stack.directions;
-        snprintf(part, sizeof part, "%d%s", layer, i % stack.directions ? ".reverse" : "");
+        fold__format(part, sizeof part, "%d%s", layer, i % stack.directions ? ".reverse" : "");
         const fold__name full = fold__join(m, name, part);
         if (m->error.status)
             return stack;
@@ -23416,6 +23710,59 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
    Owns: writing through a caller's function, quoting, UTF-8, sorting. Calls: libc. Must not know models and
    contexts. */
 
+#ifndef FOLD_NO_STDIO
+FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
+{
+    return !file || fwrite(bytes, 1, count, (FILE *)file) != count;
+}
+#endif
+
+/* Bytes of the well-formed UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0 when there is
+   none. */
+static int fold__utf8(const char *from)
+{
+    const unsigned char *bytes = (const unsigned char *)from;
+    if (bytes[0] < 0x80)
+        return 1;
+    if (bytes[0] < 0xc2 || bytes[0] > 0xf4)
+        return 0;
+    const int count = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
+    if (bytes[1] < (bytes[0] == 0xe0   ? 0xa0
+                    : bytes[0] == 0xf0 ? 0x90
+                                       : 0x80) ||
+        bytes[1] > (bytes[0] == 0xed   ? 0x9f
+                    : bytes[0] == 0xf4 ? 0x8f
+                                       : 0xbf))
+        return 0;
+    for (int i = 2; i < count; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    return count;
+}
+
+/* Heapsort (Williams 1964): neither recursion nor memory. */
+static void fold__sort(uint32_t *items, uint32_t count,
+                       int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
+{
+    uint32_t start = count / 2, end = count;
+    while (end > 1) {
+        uint32_t item, at = 0;
+        if (start)
+            at = --start, item = items[at];
+        else
+            item = items[--end], items[end] = items[0];
+        for (uint32_t child; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && before(by, items[child], items[child + 1]))
+                child++;
+            if (!before(by, item, items[child]))
+                break;
+            items[at] = items[child];
+        }
+        items[at] = item;
+    }
+}
+
+#if !defined(FOLD_NO_TEXT) || !defined(FOLD_INFERENCE) /* something is written */
 enum {
     FOLD__QUOTE_NONE,
     FOLD__QUOTE_JSON,
@@ -23428,13 +23775,6 @@ typedef struct fold__text {
     size_t count;
     char buffer[200];
 } fold__text;
-
-#ifndef FOLD_NO_STDIO
-FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
-{
-    return !file || fwrite(bytes, 1, count, (FILE *)file) != count;
-}
-#endif
 
 static void fold__text_start(fold__text *text, fold_writer *write, void *user, int quote)
 {
@@ -23473,33 +23813,10 @@ static void fold__put(fold__text *text, const char *format, ...)
     char buffer[200];
     va_list args;
     va_start(args, format);
-    const int count = vsnprintf(buffer, sizeof buffer, format, args);
+    const int count = fold__format_v(buffer, sizeof buffer, format, args);
     va_end(args);
     if (count > 0)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
-}
-
-/* Bytes of the well-formed UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0 when there is
-   none. */
-static int fold__utf8(const char *from)
-{
-    const unsigned char *bytes = (const unsigned char *)from;
-    if (bytes[0] < 0x80)
-        return 1;
-    if (bytes[0] < 0xc2 || bytes[0] > 0xf4)
-        return 0;
-    const int count = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
-    if (bytes[1] < (bytes[0] == 0xe0   ? 0xa0
-                    : bytes[0] == 0xf0 ? 0x90
-                                       : 0x80) ||
-        bytes[1] > (bytes[0] == 0xed   ? 0x9f
-                    : bytes[0] == 0xf4 ? 0x8f
-                                       : 0xbf))
-        return 0;
-    for (int i = 2; i < count; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    return count;
 }
 
 /* A name of at most so many characters, safe inside quotes: what would end them is written as an escape, what
@@ -23528,6 +23845,20 @@ static void fold__put_name(fold__text *text, const char *from, int characters)
 }
 #define FOLD__WHOLE 0x7fffffff
 
+static void fold__put_spaces(fold__text *text, size_t used, size_t width)
+{
+    for (; used < width; used++)
+        fold__put_bytes(text, " ", 1);
+}
+
+#endif
+
+#ifndef FOLD_NO_TEXT
+/* ==== room: looking inside ==================================================================
+   Owns: texts and pictures of a recording and of the plan of its last run, traces of times, and the summary
+   of a model. Sees a plan only through the view made here. Calls: text, recording, signatures, what a run
+   knows. Changes nothing that runs read. */
+
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
 {
     for (int axis = 0; axis < shape->rank; axis++)
@@ -23543,33 +23874,6 @@ static void fold__put_count(fold__text *text, size_t count, const char *what)
               : what[strlen(what) - 1] == 'h' ? "es"
                                               : "s");
 }
-
-/* Heapsort (Williams 1964): neither recursion nor memory. */
-static void fold__sort(uint32_t *items, uint32_t count,
-                       int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
-{
-    uint32_t start = count / 2, end = count;
-    while (end > 1) {
-        uint32_t item, at = 0;
-        if (start)
-            at = --start, item = items[at];
-        else
-            item = items[--end], items[end] = items[0];
-        for (uint32_t child; (child = 2 * at + 1) < end; at = child) {
-            if (child + 1 < end && before(by, items[child], items[child + 1]))
-                child++;
-            if (!before(by, item, items[child]))
-                break;
-            items[at] = items[child];
-        }
-        items[at] = item;
-    }
-}
-
-/* ==== room: looking inside ==================================================================
-   Owns: texts and pictures of a recording and of the plan of its last run, traces of times, and the summary
-   of a model. Sees a plan only through the view made here. Calls: text, recording, signatures, what a run
-   knows. Changes nothing that runs read. */
 
 typedef struct fold__seen_batch {
     uint32_t sig;
@@ -24622,11 +24926,6 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
 
 /* -- a model --------------------------------------------------------------------------------- */
 
-static void fold__put_spaces(fold__text *text, size_t used, size_t width)
-{
-    for (; used < width; used++)
-        fold__put_bytes(text, " ", 1);
-}
 
 static void fold__put_param(fold__text *text, const fold_model *m, const fold__param_data *param,
                             size_t widest)
@@ -24689,6 +24988,7 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
     }
     return fold__text_end(&text);
 }
+#endif /* FOLD_NO_TEXT */
 
 /* ==== room: files ============================================================================
    Owns: the safetensors format, both ways. Calls: text, model, optimisers. Trusts nothing that it reads. Must
@@ -24730,6 +25030,18 @@ static const char *fold__part_name(int rule, int part)
     return !part ? "" : part == 2 ? "optimizer.adam.v." : name[rule];
 }
 
+#ifndef FOLD_NO_STDIO
+static const char *fold__path_problem(void)
+{
+    return errno ? strerror(errno) : "it cannot be read or written";
+}
+static void fold__path_fail(fold_model *m, const char *who, const char *path)
+{
+    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, fold__path_problem());
+}
+#endif
+
+#ifndef FOLD_INFERENCE
 /* -- saving ---------------------------------------------------------------------------------- */
 
 FOLD__ZEROS_BY_DEFAULT(fold_save_desc)
@@ -24884,15 +25196,6 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-static const char *fold__path_problem(void)
-{
-    return errno ? strerror(errno) : "it cannot be read or written";
-}
-static void fold__path_fail(fold_model *m, const char *who, const char *path)
-{
-    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, fold__path_problem());
-}
-
 /* What C has no words for: a new file whose name nobody else can take, and waiting for the disk. A new file's
    descriptor is for those two; stdio writes it. */
 enum { FOLD__TAKEN = -2 }; /* instead of a descriptor: the name is not free; -1: another reason */
@@ -24997,9 +25300,9 @@ enum { FOLD__DRAFTS = 100 };
 static int fold__draft_new(fold_model *m, const char *path, char *draft, size_t size)
 {
     int file = FOLD__TAKEN;
-    snprintf(draft, size, "%s.tmp", path);
+    fold__format(draft, size, "%s.tmp", path);
     for (int i = 1; (file = fold__disk_create(draft)) == FOLD__TAKEN && i < FOLD__DRAFTS; i++)
-        snprintf(draft, size, "%s.%d.tmp", path, i);
+        fold__format(draft, size, "%s.%d.tmp", path, i);
     if (file == FOLD__TAKEN)
         fold__model_fail(m, FOLD_IO,
                          "save: '%.120s.tmp' and %d more are there, of savers at work or that died", path,
@@ -25063,6 +25366,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
     return m->error.status;
 }
 #endif
+#endif /* FOLD_INFERENCE */
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
@@ -25378,7 +25682,7 @@ static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
         if (!count)
             count = 1;
     }
-    snprintf(out + at, FOLD__SHORT - at, "%s", *name ? ".." : "");
+    fold__format(out + at, FOLD__SHORT - at, "%s", *name ? ".." : "");
     return out;
 }
 
@@ -25530,7 +25834,7 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
 /* What the metadata say of the optimiser. */
 static int fold__load_rule(fold__file *file)
 {
-    if (file->model->inference)
+    if (!fold__can_train(file->model))
         return fold__load_fail(file, FOLD_BAD_STATE,
                                "load: the model was made for inference and has no optimiser state");
     if (!file->optimizer && file->desc.allow_missing)
@@ -25677,7 +25981,7 @@ static void fold__load_values(fold__file *file)
         m->steps = file->n_steps;
     }
     if (file->desc.config)
-        snprintf(file->desc.config, file->desc.config_size, "%s", file->config ? file->config : "");
+        fold__format(file->desc.config, file->desc.config_size, "%s", file->config ? file->config : "");
     for (uint32_t i = 0; i < file->count && file->desc.loaded; i++)
         *file->desc.loaded += file->tensor[i].param != 0;
     fold_values_write_end(m, all);
@@ -25692,7 +25996,9 @@ static fold_status fold__load_file(fold__file *file, int ends)
                fold__load_data(file);
     if (good && ends && file->read(&more, 1, file->user))
         good = fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
-    if (good && fold__states_ready(file->model, file->desc.state ? fold__parts_of(file->rule) - 1 : 0))
+    if (good && FOLD__TRAINING(file->desc.state))
+        good = fold__states_ready(file->model, fold__parts_of(file->rule) - 1);
+    if (good)
         fold__load_values(file);
     fold__arena_free(&file->arena);
     return file->model->error.status;
@@ -25744,6 +26050,7 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
     return fold__load_file(&file, 0);
 }
 
+#ifndef FOLD_NO_TEXT
 static void fold__put_tensors(fold__text *text, const fold__file *file)
 {
     size_t widest = 10, bytes = 0;
@@ -25802,6 +26109,7 @@ FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const voi
     fold__file file = fold__file_of(m, NULL, NULL, bytes, size);
     return fold__print_file(&file, "", write, user);
 }
+#endif /* FOLD_NO_TEXT */
 
 #ifndef FOLD_NO_STDIO
 static size_t fold__from_file(void *bytes, size_t count, void *file)
@@ -25838,6 +26146,7 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
     return m->error.status;
 }
 
+#ifndef FOLD_NO_TEXT
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user)
 {
@@ -25847,13 +26156,14 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
     errno = 0;
     FILE *stream = fopen(path, "rb");
     if (!stream)
-        snprintf(problem, sizeof problem, "load: '%.120s': %.60s", path, fold__path_problem());
+        fold__format(problem, sizeof problem, "load: '%.120s': %.60s", path, fold__path_problem());
     fold__file file = fold__file_of(m, fold__from_file, stream, NULL, 0);
     const fold_status status = fold__print_file(&file, problem, write, user);
     if (stream)
         fclose(stream);
     return status;
 }
+#endif /* FOLD_NO_TEXT */
 #endif
 
 /* ==== room: networks of PyTorch ==============================================================
@@ -26004,10 +26314,10 @@ static void fold__wanted_text(char text[64], const fold_shape *wanted)
     for (int axis = 0; axis < wanted->rank; axis++) {
         char number[16] = "?";
         if (wanted->dim[axis])
-            snprintf(number, sizeof number, "%d", wanted->dim[axis]);
-        at += (size_t)snprintf(text + at, 64 - at, "%s%s", axis ? " x " : "[", number);
+            fold__format(number, sizeof number, "%d", wanted->dim[axis]);
+        at += (size_t)fold__format(text + at, 64 - at, "%s%s", axis ? " x " : "[", number);
     }
-    snprintf(text + at, 64 - at, "]");
+    fold__format(text + at, 64 - at, "]");
 }
 
 /* Whether a tensor has the type and shape that are wanted; if not, an error. */
@@ -26041,7 +26351,7 @@ static const fold__tensor *fold__torch_take(fold_torch *torch, const char *name,
     fold__tensor *tensor = fold__torch_find(torch, name, part);
     char full[192];
     if (!tensor && must) {
-        snprintf(full, sizeof full, "%s%s%s", name, *name ? "." : "", part);
+        fold__format(full, sizeof full, "%s%s%s", name, *name ? "." : "", part);
         fold__torch_missing(torch, full);
     }
     if (!tensor || !fold__torch_fits(torch, tensor, &wanted))
@@ -26059,9 +26369,9 @@ static fold__torch_pair fold__torch_take_pair(fold_torch *torch, const char *nam
 {
     fold__torch_pair pair = { NULL, NULL };
     char full[64];
-    snprintf(full, sizeof full, "%sweight", part);
+    fold__format(full, sizeof full, "%sweight", part);
     pair.weight = fold__torch_take(torch, name, full, wanted, 1);
-    snprintf(full, sizeof full, "%sbias", part);
+    fold__format(full, sizeof full, "%sbias", part);
     if (pair.weight)
         pair.bias = fold__torch_take(torch, name, full, fold_shape1(pair.weight->shape.dim[0]), 0);
     return pair;
@@ -26273,9 +26583,9 @@ static fold__torch_cell fold__torch_take_cell(fold_torch *torch, const char *nam
     fold__torch_cell cell;
     for (int i = 0; i < 2; i++) {
         char part[48];
-        snprintf(part, sizeof part, "weight_%s%s", side[i], suffix);
+        fold__format(part, sizeof part, "weight_%s%s", side[i], suffix);
         cell.from[i].weight = fold__torch_take(torch, name, part, fold_shape2(rows, i ? hidden : inputs), 1);
-        snprintf(part, sizeof part, "bias_%s%s", side[i], suffix);
+        fold__format(part, sizeof part, "bias_%s%s", side[i], suffix);
         cell.from[i].bias = fold__torch_take(torch, name, part, fold_shape1(rows), 0);
     }
     return cell;
@@ -26304,7 +26614,7 @@ static void fold__torch_gate_bias(fold_model *m, const fold__torch_gates *gates,
 static fold_param fold__torch_named(fold_model *m, const char *name, const char *place, const char *part)
 {
     char text[32];
-    snprintf(text, sizeof text, "%s.%s", place, part);
+    fold__format(text, sizeof text, "%s.%s", place, part);
     const fold__name full = fold__join(m, name, text);
     return fold_param_find(m, full.text);
 }
@@ -26344,7 +26654,7 @@ static fold__torch_sizes fold__torch_look(fold_torch *torch, const char *name)
     char part[32] = "weight_ih_l0";
     int layers = 0;
     while (layers <= FOLD_MAX_LAYERS && fold__torch_find(torch, name, part))
-        snprintf(part, sizeof part, "weight_ih_l%d", ++layers);
+        fold__format(part, sizeof part, "weight_ih_l%d", ++layers);
     sizes.is_cell = !layers && fold__torch_find(torch, name, "weight_ih");
     sizes.directions = fold__torch_find(torch, name, "weight_ih_l0_reverse") ? 2 : 1;
     const fold_shape any = fold_shape2(0, 0);
@@ -26366,7 +26676,7 @@ static fold__torch_cell fold__torch_take_place(fold_torch *torch, const char *na
     const int layer = place / sizes->directions, reverse = place % sizes->directions;
     char suffix[32] = "";
     if (!sizes->is_cell)
-        snprintf(suffix, sizeof suffix, "_l%d%s", layer, reverse ? "_reverse" : "");
+        fold__format(suffix, sizeof suffix, "_l%d%s", layer, reverse ? "_reverse" : "");
     return fold__torch_take_cell(torch, name, suffix, gates * sizes->hidden,
                                  layer ? sizes->directions * sizes->hidden : sizes->inputs, sizes->hidden);
 }
@@ -26387,7 +26697,8 @@ static fold_rnn_stack fold__torch_stack(fold_torch *torch, const char *name, con
     for (int i = 0; i < cells && !m->error.status; i++) {
         const fold__torch_cell cell = fold__torch_take_place(torch, name, i, &sizes, gates->count);
         char place[32];
-        snprintf(place, sizeof place, "%d%s", i / sizes.directions, i % sizes.directions ? ".reverse" : "");
+        fold__format(place, sizeof place, "%d%s", i / sizes.directions,
+                     i % sizes.directions ? ".reverse" : "");
         fold__torch_cell_values(m, gates, &cell, name, place);
     }
     return stack;
@@ -26425,19 +26736,19 @@ static fold__torch_heads fold__torch_take_heads(fold_torch *torch, const char *n
     fold__torch_heads heads;
     char full[64];
     memset(&heads, 0, sizeof heads);
-    snprintf(full, sizeof full, "%sout_proj.", part);
+    fold__format(full, sizeof full, "%sout_proj.", part);
     heads.joined = fold__torch_take_pair(torch, name, full, fold_shape2(width, width));
     if (!heads.joined.weight)
         return heads;
     width = heads.width = heads.joined.weight->shape.dim[0];
     if (!fold__layer_ok(torch->file.model, "torch", name, width, width))
         return heads;
-    snprintf(full, sizeof full, "%sq_proj_weight", part);
+    fold__format(full, sizeof full, "%sq_proj_weight", part);
     const int one = !fold__torch_find(torch, name, full);
-    snprintf(full, sizeof full, "%sin_proj_bias", part);
+    fold__format(full, sizeof full, "%sin_proj_bias", part);
     const fold__tensor *bias = fold__torch_take(torch, name, full, fold_shape1(3 * width), 0);
     for (int i = 0; i < 3; i++) {
-        snprintf(full, sizeof full, "%s%s", part, one ? "in_proj_weight" : apart[i]);
+        fold__format(full, sizeof full, "%s%s", part, one ? "in_proj_weight" : apart[i]);
         const fold_shape wanted = fold_shape2(one ? 3 * width : width, one || !i ? width : 0);
         heads.in[i].weight = fold__torch_take(torch, name, full, wanted, 1);
         heads.in[i].bias = bias;
@@ -26507,6 +26818,9 @@ FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name
    Owns: the loops of fold_fit and fold_predict, rates, measures of results. Calls: contexts, running,
    optimisers, files, the model. Must not know how they work. */
 
+enum { FOLD__FIT_BATCH = 32 }; /* samples, where a program does not say */
+
+#ifndef FOLD_INFERENCE
 typedef struct fold__training {
     fold_fit_desc desc;
     fold_fit_report report;
@@ -26525,7 +26839,7 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void)
 {
     fold_fit_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.batch = 32;
+    desc.batch = FOLD__FIT_BATCH;
     desc.epochs = 10;
     return desc;
 }
@@ -26757,7 +27071,7 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
     memset(&training, 0, sizeof training);
     training.desc = *desc;
     if (!training.desc.batch)
-        training.desc.batch = fold_fit_desc_default().batch;
+        training.desc.batch = FOLD__FIT_BATCH;
     if (!training.desc.epochs)
         training.desc.epochs = fold_fit_desc_default().epochs;
     training.model = desc->ctx->model;
@@ -26781,6 +27095,7 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
         *report = training.report;
     return fold_ctx_status(desc->ctx);
 }
+#endif /* FOLD_INFERENCE */
 
 FOLD__ZEROS_BY_DEFAULT(fold_predict_desc)
 
@@ -26816,7 +27131,7 @@ FOLD_API fold_status fold_predict(const fold_predict_desc *desc)
         return FOLD_BAD_ARGUMENT;
     fold_ctx *f = desc->ctx;
     const char *problem = fold__predict_problem(desc);
-    const int batch = desc->batch ? desc->batch : fold_fit_desc_default().batch;
+    const int batch = desc->batch ? desc->batch : FOLD__FIT_BATCH;
     const fold_memory *memory = &f->model->arena.memory;
     const size_t bytes = (size_t)(batch < desc->samples ? batch : desc->samples) * sizeof(fold_node);
     fold_ctx_reset(f);

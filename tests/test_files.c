@@ -28,6 +28,39 @@ static int watched_rename(const char *from, const char *to);
 
 enum { BYTES = 1 << 16, WORDS = 20, H = 5 };
 
+/* -- text from formats ------------------------------------------------------------------------- */
+
+static void format_same(const char *format, ...) CHECK_PRINTF(1, 2);
+static void format_same(const char *format, ...)
+{
+    for (size_t size = 0; size < 40; size += 13) {
+        char mine[40] = "..", libc[40] = "..";
+        va_list args, again;
+        va_start(args, format);
+        va_copy(again, args);
+        const int length = fold__format_v(mine, size, format, args);
+        CHECK_SAYS(length == vsnprintf(libc, size, format, again) && !memcmp(mine, libc, sizeof mine), "%s: '%s' for '%s'", format, mine, libc);
+        va_end(args);
+        va_end(again);
+    }
+}
+/* The header's own text from formats is libc's, whatever fits. */
+static void formats(void)
+{
+    static const double number[] = { 0, 1, 0.1, -0.05, 1e-8, 0.001, 1e-5, 0.0001, 12345.6, 999999, 999999.6, 1e6, 123456789, 1e30,
+                                     -2.5e-7, 1e300, 1e-300, 0x1p-1074, 0.5, 100, 0.00012345678, HUGE_VAL, -HUGE_VAL };
+    format_same("%d %d %d%%", INT_MIN, 0, INT_MAX);
+    format_same("%u %x %lu %llu", 4000000000u, 0xfeu, 123456789ul, 18446744073709551615ull);
+    format_same("'%s' '%.3s' '%-6s' '%.60s' %c", "text", "text", "text", "", 'x');
+    format_same("%03d|%11lu|%04x|%-8s|%-18s|", 7, 123ul, 0xau, "F32", "a name");
+    format_same("%.0f bytes", 4294967296.0);
+    format_same("%g", (double)NAN);
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) format_same("%g", number[i]);
+    check_random r = { 1 };
+    for (int i = 0; i < 2000; i++) format_same("%g", (random_unit(&r) - 0.5) * pow(10, 80 * random_unit(&r) - 40));
+    for (int i = 0; i < 2000; i++) format_same("%g", (double)(float)(random_below(&r, 1000000) * 1e-5));
+}
+
 /* -- files in memory -------------------------------------------------------------------------- */
 
 /* limit: writing stops there. piece: reading hands out as much at most, and ends early when it is 1 short of what was asked. */
@@ -1711,6 +1744,7 @@ static void measures(void)
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
+    check_run("files: text from formats", formats);
     check_run("files: training continues", continues);
     check_run("files: frozen after some steps", frozen_later);
     check_run("files: contexts follow", contexts_follow);

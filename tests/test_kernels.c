@@ -218,7 +218,7 @@ static float special(void)
 
 static const char *map_name[] = {
 #define NAME(name, expression) #name,
-    FOLD__MAPS(NAME, NAME)
+    FOLD__MADE_MAPS(NAME, NAME)
 };
 
 static double map_reference(int map, double a, double b, double c, double s)
