@@ -657,8 +657,8 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs what the n roots need; n may be 0. More may be recorded afterwards, on top of roots and kept
    nodes, and run again: that costs what is new, however long the recording has become, as long as all it
    reads of before is a root, a kept node or an input. What is neither is computed again from those, and
-   the run then looks at all nodes from there on (fold_stats.seen_nodes). After a change of parameters a
-   batched context computes anew what it needs; an eager one must be reset. */
+   the run then looks at all nodes from there on (fold_stats.seen_nodes). Where all is there it does nothing.
+   After a change of parameters a batched context computes anew what it needs; an eager one must be reset. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 /* Runs forward and backward from one scalar root, which may be one element of a larger value, by a
@@ -680,32 +680,35 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 /* Lets a node that fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or the fold_list_… call of one
    gave read its index from `index`, an int for each of its rows (one, where all rows of a list were given
    the same), whenever a run computes anew: the next fold_run, each fold_backward and fold_replay. An index
-   out of range then is an error of that run, which does nothing; the context goes on. An eager context has
-   used the recorded index, and reads the others in fold_replay. An error with dedupe, which makes equal
-   lookups one node. */
+   out of range then is an error of that run, which does nothing and loses nothing; the context goes on. An
+   eager context has used the recorded index, and reads the others in fold_replay. An error with dedupe, which
+   makes equal lookups one node. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
 /* Keeps x (fold_keep), and copies it to `values`, as fold_read does, at the end of each run that computes it.
    What fold_input_ref reads may lie there, so that a state goes from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
-/* Does again what the last fold_run or fold_backward did, with what fold_input_ref and fold_index_ref point
-   to now, and with the parameters as they are now; values get the bits that they would have if all were
-   recorded anew, and lie where they lay. Lengths, shapes and all that was copied stay. Values that an
-   earlier run computed and this one only reads stay too; an eager context has all of those. Dropout draws
-   on, as in a recording made anew after the last without fold_dropout_seed. Kept gradients are those of this
-   run alone; parameters' are added to, as always. What it does not compute after a change of parameters, a
-   batched context's next run computes where it is wanted. FOLD_BAD_STATE, and nothing is lost, when there
-   was no run since fold_ctx_reset, when something was recorded since it, a value or gradient named to be
-   kept that it does not keep, or a parameter added, frozen or thawed, or when it reads values of an earlier
-   run and parameters have changed. Allocates nothing, but for the first replay of a recording larger than
-   any replayed before. */
+/* Does again what the last fold_run or fold_backward did that had something to do, with what fold_input_ref
+   and fold_index_ref point to now, and with the parameters as they are now; values get the bits that they
+   would have if all were recorded anew, and lie where they lay. Lengths, shapes and all that was copied stay,
+   and so does what dedupe made one, which never is two inputs, whatever they hold. Values that an earlier run
+   computed and this one only reads stay too; an eager context has all of those. Dropout draws on, as in a
+   recording made anew after the last without fold_dropout_seed. Kept gradients are those of this run alone;
+   parameters' are added to, as always. What it does not compute after a change of parameters, a batched
+   context's next run computes where it is wanted. FOLD_BAD_STATE, and nothing is lost, when there was no run
+   since fold_ctx_reset, or the last did not end, when something was recorded since it, a value or gradient
+   named to be kept that it does not keep, or a parameter added, frozen or thawed, or when it reads values of
+   an earlier run and parameters have changed. Allocates nothing, but for the first replay of a recording
+   larger than any replayed before. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* A run in slices of time, for a frame that has other things to do. One of these begins it, in place of
    fold_run, fold_backward or fold_replay; nothing is computed yet, and until the run is finished there is
    nothing new to read. What inputs given by reference point to, and the parameters, must stay as they are
    meanwhile. When something else is run, recorded, named to be kept, printed or reset, what is left is not
-   done any more; of a begun backward, gradients of parameters and kept ones may then have got a part, and of
-   a begun replay, some values are of the run before. */
+   done any more. A backward, a replay, and a run after a change of parameters write to values that are there.
+   So from the first slice on nothing that was computed can be read, until a run has ended: that one, a replay
+   of it, or another run, which then computes anew what it needs. Of a backward that was given up, gradients
+   of parameters may have got a part. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root);
@@ -15212,6 +15215,8 @@ typedef struct fold__run {
     int replays;        /* it does again what the run before did; */
     int all_again;      /* eager: and computes all that was recorded */
     int again;          /* it computes again what was there */
+    int idle;           /* it computes nothing, as all was there; the plan is that of the run before */
+    uint32_t torn_salt; /* the recording whose values are of two runs, as a begun one did not end */
     int asked_backward; /* by fold_backward, though it may turn out that nothing needs a gradient */
     uint32_t version;    /* of the model when it began, */
     fold__recorded from; /* and what was recorded by then */
@@ -21223,7 +21228,7 @@ static void fold__open_run(fold_ctx *f, int begin)
     fold__run *run = f->run;
     run->begun = begin;
     run->open = 1;
-    run->replays = run->all_again = 0;
+    run->replays = run->all_again = run->idle = 0;
     run->version = f->model->version;
     run->from = fold__recorded_now(f);
     run->progress.phase = FOLD__ALL_RUN;
@@ -21463,6 +21468,13 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 
 /* -- what a run did --------------------------------------------------------------------------- */
 
+static int fold__is_torn(const fold_ctx *f) { return f->run->torn_salt == f->salt; }
+/* Whether values that are there are not those of the parameters, or of two runs. */
+static int fold__is_stale(const fold_ctx *f)
+{
+    return f->any_done && (f->done_version != f->model->version || fold__is_torn(f));
+}
+
 /* A value is not there any more; where it was named to be kept, the next run computes it. */
 static void fold__forget_value(fold_ctx *f, uint32_t id)
 {
@@ -21474,7 +21486,8 @@ static void fold__forget_value(fold_ctx *f, uint32_t id)
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
-    for (uint32_t id = 1; id <= f->n_nodes && f->any_done && f->done_version != f->model->version; id++)
+    const int changed = f->done_version != f->model->version || (run->changed && !run->replays);
+    for (uint32_t id = 1; id <= f->n_nodes && f->any_done && changed; id++)
         if (!(run->state[fold__call_of(f, id)] & FOLD__RUNS))
             fold__forget_value(f, id);
     for (uint32_t i = 0; i < run->counts.kept; i++)
@@ -21482,6 +21495,7 @@ static void fold__mark_done(fold_ctx *f)
     if (run->counts.kept)
         f->any_done = 1;
     f->done_version = f->model->version;
+    run->torn_salt = 0;
 }
 
 static void fold__note_stats(fold_ctx *f)
@@ -21527,6 +21541,17 @@ static void fold__note_stats(fold_ctx *f)
         stats->plan_bytes += f->arrays[i].need;
     stats->plan_bytes += f->arrays[FOLD__ARRAY_PLANNING].need + f->arrays[FOLD__ARRAY_FEEDS].need;
     stats->one_group = run->counts.one_group;
+}
+
+/* Notes that a run had nothing to do. */
+static void fold__note_idle(fold_ctx *f)
+{
+    const fold_stats was = f->stats;
+    memset(&f->stats, 0, sizeof f->stats);
+    f->stats.plan_bytes = was.plan_bytes;
+    f->stats.plan_hits = was.plan_hits;
+    f->stats.plan_misses = was.plan_misses;
+    f->stats.one_group = was.one_group;
 }
 
 /* Whether these are roots of a run; an error otherwise. */
@@ -21644,7 +21669,9 @@ static void fold__end_run(fold_ctx *f)
     fold__run *run = f->run;
     if (!run->replays)
         f->first_keep = FOLD__NONE;
-    if (!f->eager) {
+    if (run->idle) {
+        fold__note_idle(f);
+    } else if (!f->eager) {
         fold__mark_done(f);
         fold__note_stats(f);
         fold__keep_slow(f);
@@ -21652,7 +21679,7 @@ static void fold__end_run(fold_ctx *f)
     run->shown_salt = f->salt;
     run->shown = fold__recorded_now(f);
     if (!f->measures)
-        fold__give_outputs(f, run->again);
+        fold__give_outputs(f, run->again && !run->idle);
     fold__note_old(f);
 }
 
@@ -21687,11 +21714,38 @@ static fold_status fold__finish_eager(fold_ctx *f)
     return FOLD_OK;
 }
 
+/* Whether all that a run would compute is there since the last one that computed something. */
+static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_roots)
+{
+    const fold__run *run = f->run;
+    if (run->shown_salt != f->salt || !fold__nothing_since(f, &run->shown) || fold__is_stale(f) ||
+        run->of_layout != f->model->layout || f->first_keep != FOLD__NONE ||
+        f->n_index_refs != f->old_index_refs)
+        return 0;
+    for (size_t root = 0; root < n_roots; root++) {
+        const uint8_t kind = f->kind[f->source[roots[root].id]];
+        if (fold__makes_value(kind) && !(kind & FOLD__DONE))
+            return 0;
+    }
+    return 1;
+}
+
+/* The first of the nodes with indices of the caller that a run reads anew. */
+static uint32_t fold__first_index_ref(const fold_ctx *f, int backward)
+{
+    return backward || fold__is_stale(f) ? 0 : f->old_index_refs;
+}
+
 /* One try of a run. */
 static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
     const uint64_t start = fold__now(f);
+    run->idle = !backward && fold__all_there(f, roots, n_roots);
+    if (run->idle && !run->begun)
+        fold__end_run(f);
+    if (run->idle)
+        return FOLD_OK;
     run->shown_salt = 0;
     run->began = start;
     run->backward = run->asked_backward = backward;
@@ -21699,7 +21753,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     run->root_offset = backward ? f->offset[roots[0].id] : 0;
     run->first_new = f->old_nodes + 1;
     run->kept_turns = FOLD__TURNS_NONE;
-    run->changed = f->any_done && f->done_version != f->model->version;
+    run->changed = fold__is_stale(f);
     run->recompute = backward || run->changed;
     if (backward)
         fold__read_kept_whole(f);
@@ -21712,11 +21766,8 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         return f->error.status;
     if (fold__goes_back(run) && !fold__reserve_kept_grads(f))
         return f->error.status;
-    const uint32_t first = run->recompute ? 0 : f->old_index_refs;
-    if (!f->eager && !f->measures && !fold__index_refs_fit(f, first))
-        return f->read_error.status;
     if (!f->eager && !f->measures)
-        fold__read_index_refs(f, first);
+        fold__read_index_refs(f, fold__first_index_ref(f, backward));
     run->again = run->recompute || f->first_keep < run->first_new;
     if (f->eager ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
         return f->error.status;
@@ -21732,6 +21783,8 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
+    if (!f->eager && !f->measures && !fold__index_refs_fit(f, fold__first_index_ref(f, backward)))
+        return f->read_error.status;
     do {
         fold__close_run(f);
         fold__open_run(f, begin);
@@ -21815,7 +21868,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
 {
     const fold__run *run = f->run;
     if (run->shown_salt != f->salt)
-        return "nothing was run since the reset";
+        return f->old_nodes ? "the last run was not finished: run anew" : "nothing was run since the reset";
     if (!fold__nothing_since(f, &run->shown))
         return "something was recorded since the last run, or named to be kept: run it first";
     if (run->of_layout != f->model->layout)
@@ -21973,6 +22026,8 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
     const uint64_t start = fold__now(f);
+    if (progress->phase != FOLD__ALL_RUN && (f->run->replays || f->run->recompute))
+        f->run->torn_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
     for (int ran = 0; progress->phase != FOLD__ALL_RUN; ran = 1) {
         if (ns) {
@@ -22005,7 +22060,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     const fold__fp saved = fold__fp_enter();
     fold__run_slice(f, ns);
     const int done = f->run->progress.phase == FOLD__ALL_RUN;
-    if (done && !f->eager && !f->measures)
+    if (done && !f->eager && !f->measures && !f->run->idle)
         fold__commit(f);
     fold__fp_leave(saved);
     if (more)
@@ -22013,8 +22068,9 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     if (!done)
         return FOLD_OK;
     fold__close_run(f);
+    const int backward = f->run->asked_backward && !f->run->idle;
     fold__end_run(f);
-    if (FOLD__TRAINING(f->run->asked_backward))
+    if (FOLD__TRAINING(backward))
         fold__end_backward(f);
     return fold_ctx_status(f);
 }
@@ -22178,6 +22234,14 @@ static int fold__only_measures(fold_ctx *f, const char *who)
     return f->measures;
 }
 
+/* Whether what was computed is of one run; if not, tells so. */
+static int fold__of_one_run(fold_ctx *f, const char *who)
+{
+    if (fold__is_torn(f))
+        fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
+    return !fold__is_torn(f);
+}
+
 /* Whether values can be read; if not, tells why. */
 static int fold__has_values(fold_ctx *f, fold_node x, fold__operand *operand)
 {
@@ -22185,6 +22249,8 @@ static int fold__has_values(fold_ctx *f, fold_node x, fold__operand *operand)
         return 0;
     const uint32_t kind = f->kind[operand->source] & FOLD__KIND_MASK;
     if (fold__only_measures(f, "value"))
+        return 0;
+    if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !fold__of_one_run(f, "value"))
         return 0;
     if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !(f->kind[operand->source] & FOLD__DONE)) {
         if (f->run->begun)
@@ -22246,7 +22312,8 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__valuable(f, x, "grad", &operand) || fold__only_measures(f, "grad"))
+    if (!fold__valuable(f, x, "grad", &operand) || fold__only_measures(f, "grad") ||
+        !fold__of_one_run(f, "grad"))
         return NULL;
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
         const fold__kept_grad *kept = &f->kept_grads[at];

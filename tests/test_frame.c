@@ -296,6 +296,140 @@ static void the_last_run(void)
     }
 }
 
+/* A run that finds all there does nothing, and a replay does again the run before it. */
+static void nothing_to_do(void)
+{
+    for (int way = EAGER; way < WAYS; way++)
+        for (int sliced = 0; sliced < 2; sliced++) {
+            net n;
+            net_new(&n);
+            fold_ctx *f = context(&n, 1, way);
+            float x[H] = { 1, 2 }, out[2][H] = { { 0 } };
+            int more = 7;
+            const fold_node word = fold_lookup(f, n.words, 1);
+            const fold_node y = fold_mul(f, word, fold_input_ref(f, x, fold_shape1(H)));
+            fold_output_ref(f, y, out[0]);
+            CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+            const fold_stats stats = fold_ctx_stats(f);
+            const float *value = fold_value(f, y);
+            const float times = value[1] / x[1];
+            out[0][1] = -1;
+            for (int again = 0; again < 3; again++) {
+                const fold_node roots[3] = { y, word, y };
+                const int count = again == 1 ? 0 : again == 2 ? 3 : 1;
+                if (again == 1) fold_output_ref(f, y, out[1]);
+                CHECK_INT(sliced ? fold_run_begin(f, roots, count) : fold_run(f, roots, count), FOLD_OK);
+                if (sliced) CHECK_INT(fold_estimate_ns(f), 0);
+                if (sliced) CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
+                if (sliced) CHECK_INT(more, 0);
+                CHECK_INT(fold_ctx_stats(f).run_nodes, 0);
+                CHECK_INT(fold_ctx_stats(f).batches, 0);
+                CHECK_INT(fold_ctx_stats(f).seen_nodes, 0);
+                CHECK_INT(fold_ctx_stats(f).nodes, stats.nodes);
+                CHECK_INT(fold_ctx_stats(f).plan_misses, stats.plan_misses);
+                CHECK(fold_value(f, y) == value);
+                CHECK_NEAR(out[0][1], -1, 0); /* it was not computed again, */
+                CHECK_NEAR(out[1][1], again ? value[1] : 0, 0); /* but is given where it was wanted since */
+            }
+            x[1] = 10;
+            CHECK_INT(fold_replay(f), FOLD_OK);
+            CHECK(fold_value(f, y) == value);
+            CHECK_NEAR(value[1], 10 * times, 1e-6);
+            CHECK_NEAR(out[0][1], value[1], 0);
+            CHECK_NEAR(out[1][1], value[1], 0);
+            if (way != EAGER) CHECK_INT(fold_ctx_stats(f).batches, stats.batches);
+            const fold_node loss = fold_sum(f, fold_square(f, word), FOLD_ALL); /* nor does it add gradients */
+            CHECK_INT(fold_backward(f, loss), FOLD_OK);
+            const float grad = fold_param_grad(n.m, n.words)[H];
+            CHECK_INT(sliced ? fold_run_begin(f, &loss, 1) : fold_run(f, &loss, 1), FOLD_OK);
+            if (sliced) CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
+            CHECK_NEAR(fold_param_grad(n.m, n.words)[H], grad, 0);
+            CHECK_INT(fold_replay(f), FOLD_OK);
+            CHECK_NEAR(fold_param_grad(n.m, n.words)[H], 2 * grad, 0);
+            fold_ctx_free(f);
+            fold_model_free(n.m);
+        }
+}
+
+/* What a run refuses, for an index that is out of range, loses nothing: neither the last run, which can be
+   replayed, nor one that is begun. */
+static void refusals_lose_nothing(void)
+{
+    for (int way = BATCHED; way < WAYS; way++)
+        for (int backward = 0; backward < 2; backward++) {
+            net n;
+            net_new(&n);
+            fold_ctx *f = context(&n, 1, way);
+            float x[H] = { 1, 2 };
+            int row = 1, more = 1;
+            const fold_node word = indexed(f, fold_lookup(f, n.words, row), &row, 1);
+            const fold_node y = fold_mul(f, word, fold_input_ref(f, x, fold_shape1(H)));
+            const fold_node loss = fold_sum(f, y, FOLD_ALL);
+            fold_keep(f, y);
+            CHECK_INT(backward ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
+            const float before = fold_value(f, y)[1];
+            for (int begun = 0; begun < 2; begun++) {
+                if (begun) CHECK_INT(fold_replay_begin(f), FOLD_OK);
+                row = WORDS;
+                CHECK_INT(fold_backward(f, loss), FOLD_BAD_ARGUMENT);
+                CHECK_TEXT(fold_ctx_message(f), "index 20 in row 0");
+                CHECK_INT(fold_replay(f), FOLD_BAD_ARGUMENT);
+                CHECK_NEAR(fold_value(f, y)[1], before * (begun ? 2 : 1), 0);
+                row = 1;
+                x[1] = begun ? 8 : 4;
+                CHECK_INT(begun ? fold_run_more(f, 0, &more) : fold_replay(f), FOLD_OK);
+                CHECK_NEAR(fold_value(f, y)[1], before * (begun ? 4 : 2), 0);
+            }
+            fold_values_write_begin(n.m, n.a);
+            fold_values_write_end(n.m, n.a); /* so that all runs again, with an index out of range */
+            row = -1;
+            CHECK_INT(fold_run(f, &loss, 1), FOLD_BAD_ARGUMENT);
+            CHECK_INT(fold_run_begin(f, &loss, 1), FOLD_BAD_ARGUMENT);
+            row = 2;
+            CHECK_INT(fold_replay(f), FOLD_OK);
+            fold_ctx_free(f);
+            fold_model_free(n.m);
+        }
+}
+
+/* What dedupe made one stays one in replays, and two inputs by reference are two whatever they hold. */
+static void replays_of_merged_calls(void)
+{
+    for (int way = EAGER; way < WAYS; way++) {
+        net n;
+        net_new(&n);
+        fold_ctx_desc d = context_desc(1, way);
+        d.dedupe = 1;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        float x[2][H] = { { 1, 2 }, { 1, 2 } };
+        fold_node y[4], in[2];
+        for (int i = 0; i < 2; i++) in[i] = fold_input_ref(f, x[i], fold_shape1(H));
+        for (int i = 0; i < 4; i++) { /* words 3, 3, 3, 4; inputs 0, 1, 0, 1 */
+            y[i] = fold_linear(f, fold_add(f, fold_lookup(f, n.words, i == 3 ? 4 : 3), in[i % 2]), n.V, n.a);
+            fold_keep(f, y[i]);
+        }
+        const fold_node loss = fold_sum(f, fold_square(f, fold_sum_n(f, y, 4)), FOLD_ALL);
+        CHECK_INT(fold_backward(f, loss), FOLD_OK);
+        for (int time = 0; time < 3; time++) {
+            float want[4][CLASSES];
+            if (time) x[0][0] += 1, x[1][1] -= 3;
+            if (time) CHECK_INT(fold_replay(f), FOLD_OK);
+            CHECK(fold_value(f, y[0]) == fold_value(f, y[2]));
+            CHECK(!time == !memcmp(fold_value(f, y[0]), fold_value(f, y[1]), CLASSES * sizeof(float)));
+            fold_ctx *alone = context(&n, 0, ANEW);
+            for (int i = 0; i < 4; i++) {
+                const fold_node word = fold_lookup(alone, n.words, i == 3 ? 4 : 3);
+                const fold_node z = fold_linear(alone, fold_add(alone, word, fold_input(alone, x[i % 2], H)), n.V, n.a);
+                CHECK_INT(fold_read(alone, &z, 1, want[i]), FOLD_OK);
+                CHECK_BITS(fold_value(f, y[i]), want[i], CLASSES);
+            }
+            fold_ctx_free(alone);
+        }
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
 /* What cannot be replayed is refused; nothing is lost. */
 static void refused(void)
 {
@@ -654,6 +788,115 @@ static void given_up(void)
     }
 }
 
+/* While a replay goes on in slices, and after it is given up, nothing that is half old and half new can be read;
+   whatever is run next makes all new. */
+static void half_done(void)
+{
+    enum { REPLAY, ANOTHER_RUN, ANOTHER_BEGUN, BACKWARD, RESET, ENDS };
+    static float want[2][FLOATS], got[FLOATS];
+    for (int end = REPLAY; end < ENDS; end++) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx *f = slow_context(&n, 1, SLICED), *alone = slow_context(&n, 1, AT_ONCE);
+        fold_node ends[CHAINS];
+        float x[H] = { 1, 2 };
+        int more = 1;
+        const fold_node in = fold_input_ref(f, x, fold_shape1(H)), before = fold_tanh(f, in);
+        CHECK_INT(fold_run(f, &before, 1), FOLD_OK);
+        const fold_node loss = chains(f, &n, ends);
+        fold_keep_grad(f, ends[0]);
+        CHECK_INT(fold_backward(f, loss), FOLD_OK);
+        CHECK_INT(fold_read(f, ends, CHAINS, want[0]), FOLD_OK);
+        fold_values_write_begin(n.m, n.b)[0] += 1;
+        fold_values_write_end(n.m, n.b);
+        fold_node same[CHAINS];
+        chains(alone, &n, same);
+        CHECK_INT(fold_run(alone, same, CHAINS), FOLD_OK);
+        CHECK_INT(fold_read(alone, same, CHAINS, want[1]), FOLD_OK);
+        CHECK_INT(fold_replay_begin(f), FOLD_OK);
+        CHECK_INT(fold_read(f, ends, CHAINS, got), FOLD_OK); /* as nothing is computed yet */
+        CHECK_BITS(got, want[0], CHAINS * H);
+        for (int slice = 0; slice < 5; slice++) CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+        CHECK(more);
+        CHECK(!fold_value(f, ends[0]) && !fold_value(f, ends[CHAINS - 1]) && !fold_grad(f, ends[0]));
+        CHECK_TEXT(fold_ctx_message(f), "grad: the begun run is not finished");
+        CHECK(fold_value(f, in) == x);
+        CHECK_INT(fold_read(f, ends, CHAINS, got), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "value: the begun run is not finished: see fold_run_more");
+        if (end == RESET) {
+            fold_ctx_reset(f);
+            const fold_node anew = fold_tanh(f, fold_input(f, x, H));
+            CHECK_INT(fold_run(f, &anew, 1), FOLD_OK);
+            CHECK(fold_value(f, anew) != NULL);
+        } else {
+            const fold_node later = end == REPLAY ? FOLD_NULL_NODE : fold_square(f, ends[0]);
+            if (end == REPLAY) CHECK_INT(fold_replay_begin(f), FOLD_OK);
+            else CHECK_INT(fold_replay_begin(f), FOLD_BAD_STATE);
+            if (end == REPLAY) CHECK(!fold_value(f, ends[0]));
+            if (end == REPLAY) CHECK_INT(fold_replay(f), FOLD_OK);
+            if (end != REPLAY) CHECK(!fold_value(f, ends[0]));
+            if (end == ANOTHER_RUN) CHECK_INT(fold_run(f, &later, 1), FOLD_OK);
+            if (end == BACKWARD) CHECK_INT(fold_backward(f, loss), FOLD_OK);
+            if (end == ANOTHER_BEGUN) {
+                CHECK_INT(fold_run_begin(f, &later, 1), FOLD_OK);
+                CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+                CHECK(!fold_value(f, ends[0]));
+                CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
+            }
+            CHECK_INT(fold_read(f, ends, CHAINS, got), FOLD_OK);
+            CHECK_BITS(got, want[1], CHAINS * H);
+            CHECK(!fold_value(f, before)); /* after a change of parameters it is not known to hold */
+        }
+        fold_ctx_free(f);
+        fold_ctx_free(alone);
+        fold_model_free(n.m);
+    }
+}
+
+/* The same without a change of parameters: what the next run does not compute anew is not there any more. */
+static void half_done_by_inputs(void)
+{
+    enum { DEEP = 4 };
+    for (int begun = 0; begun < 2; begun++) {
+        slow_net n;
+        slow_new(&n);
+        fold_ctx *f = slow_context(&n, 0, SLICED);
+        fold_node y[DEEP], root, kept;
+        float x[H] = { 1, 2 };
+        int more = 1;
+        y[0] = fold_input_ref(f, x, fold_shape1(H));
+        for (int i = 1; i < DEEP; i++) y[i] = fold_op_apply(f, n.slow, &y[i - 1], 1, NULL, 0);
+        root = fold_square(f, y[1]);
+        kept = fold_square(f, y[DEEP - 1]);
+        fold_keep(f, y[DEEP - 1]);
+        fold_keep(f, kept);
+        CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+        x[1] = 32;
+        CHECK_INT(fold_replay_begin(f), FOLD_OK);
+        CHECK_NEAR(fold_value(f, y[DEEP - 1])[1], 0.25f, 0);
+        CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+        CHECK_INT(more, 1);
+        const fold_node later = fold_scale(f, y[DEEP - 1], 2); /* which may be old or new */
+        CHECK(!fold_value(f, y[DEEP - 1]));
+        CHECK_TEXT(fold_ctx_message(f), "value: the begun run is not finished");
+        CHECK_INT(fold_run_more(f, 0, &more), FOLD_BAD_STATE);
+        CHECK_INT(begun ? fold_run_begin(f, &later, 1) : fold_run(f, &later, 1), FOLD_OK);
+        if (begun) CHECK_TEXT(fold_value(f, kept) ? "" : fold_ctx_message(f), "value: the begun run is not finished");
+        if (begun) CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
+        CHECK_NEAR(fold_value(f, later)[1], 8, 0);
+        CHECK_NEAR(fold_value(f, y[DEEP - 1])[1], 4, 0);
+        CHECK_NEAR(fold_value(f, kept)[1], 16, 0);
+        CHECK(!fold_value(f, root));
+        CHECK_TEXT(fold_ctx_message(f), "was not kept");
+        CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+        CHECK_NEAR(fold_value(f, root)[1], 256, 0);
+        CHECK_INT(fold_replay_begin(f), FOLD_OK);
+        CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
 /* Weights and biases with two uses, whose sums slices cut. */
 static uint64_t ticking_clock(void *user)
 {
@@ -734,7 +977,7 @@ static void replayed_often(void)
         fold_node ends[2];
         for (int time = 0, added = 0; time < REPLAYS; time++) {
             int more = way == SLICED && time > 4;
-            for (int i = 0; i < 2 * LINKS * H; i++) inputs[0][0][i] = 0.1f * (float)((i * (time + 3)) % 17);
+            for (int i = 0; i < 2 * LINKS * H; i++) inputs[i / (LINKS * H)][i / H % LINKS][i % H] = 0.1f * (float)((i * (time + 3)) % 17);
             if (way == AT_ONCE) fold_ctx_reset(f);
             for (int i = 0; i < 2 && (way == AT_ONCE || !time); i++) {
                 fold_state state = fold_recurrent_zeros(f, &cell);
@@ -1066,6 +1309,9 @@ int main(int argc, char **argv)
         { "frame: small work stays", small_work_stays },
         { "frame: lists read whole replayed", lists_read_whole },
         { "frame: the last run replayed", the_last_run },
+        { "frame: nothing to do", nothing_to_do },
+        { "frame: refusals lose nothing", refusals_lose_nothing },
+        { "frame: replays of merged calls", replays_of_merged_calls },
         { "frame: replays that are refused", refused },
         { "frame: slices of inference", slices_of_inference },
         { "frame: slices of training", slices_of_training },
@@ -1074,6 +1320,8 @@ int main(int argc, char **argv)
         { "frame: ops added between runs", ops_between },
         { "frame: replayed often", replayed_often },
         { "frame: backward given up", given_up },
+        { "frame: half done", half_done },
+        { "frame: half done by inputs", half_done_by_inputs },
         { "frame: sums cut by slices", sums_cut },
         { "frame: slices of a measuring context", measured_in_slices },
         { "frame: parameters changed between runs", parameters_between },
