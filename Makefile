@@ -8,7 +8,7 @@ CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples test test-all sanitize soak bench frame bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples web test test-all sanitize soak bench frame bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -25,6 +25,23 @@ build/%: examples/%.cpp fold.h
 	@mkdir -p build
 	@if $(CXX) --version >/dev/null 2>&1; then set -x; $(CXX) -std=c++20 $(CFLAGS) -fno-exceptions -fno-rtti -o $@ $<; \
 	else echo "SKIPPED: $@ (no C++ compiler $(CXX))"; fi
+
+# The swarm as a page of one file, build/swarm.html, which any browser opens. Debian's clang, lld, wasi-libc and
+# libclang-rt-dev-wasm32 make it; its network learns for half a minute before.
+WASM_CC ?= clang --target=wasm32-wasi
+web: build/swarm.html
+
+build/page.wasm: examples/web/page.c examples/swarm.c fold.h
+	@mkdir -p build
+	$(WASM_CC) -mexec-model=reactor -O2 -msimd128 -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< -lm
+
+build/swarm.safetensors: build/swarm
+	./build/swarm --frames 1 --save $@
+
+build/swarm.html: examples/web/page.html build/page.wasm build/swarm.safetensors
+	gzip -9nc build/page.wasm | base64 >build/page.code
+	gzip -9nc build/swarm.safetensors | base64 >build/page.network
+	sed -e '/^@CODE@$$/{r build/page.code' -e 'd;}' -e '/^@NETWORK@$$/{r build/page.network' -e 'd;}' $< >$@
 
 # Needs cc alone, and takes three minutes on 2 processors. What is missing is skipped, and said so.
 test:

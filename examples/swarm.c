@@ -21,7 +21,9 @@
    the fastest of the frames that both ran.
 
    --soak SECONDS flies swarms whose sizes and number change from frame to frame, together with other recordings of
-   ever new shapes, for so long: no memory may be added, and sampled frames must have the bits of an eager context. */
+   ever new shapes, for so long: no memory may be added, and sampled frames must have the bits of an eager context.
+
+   `make web` puts the swarm into a page, build/swarm.html, with a network that --save wrote: see web/page.c. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <math.h>
@@ -49,7 +51,7 @@ static const float sight = 6, elbow = 2.2f, hawk_sight = 13, margin = 9;
 static const float cruise = 9, slowest = 2, fastest = 24, most_push = 40, unit_push = 10, unit_alarm = 1.0f / 3;
 
 typedef struct options {
-    uint64_t seed; int agents, frames, steps; double soak; const char *svg;
+    uint64_t seed; int agents, frames, steps; double soak; const char *svg, *load, *save, *isa;
 } options;
 
 static void fail(const char *what)
@@ -63,6 +65,20 @@ static void *take(size_t count, size_t size)
     void *bytes = calloc(count ? count : 1, size);
     if (!bytes) fail("out of memory");
     return bytes;
+}
+
+/* FNV-1a of some more bytes; it begins with hash_begin. */
+static const uint64_t hash_begin = 0xcbf29ce484222325u;
+static uint64_t hash_more(uint64_t hash, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+static uint64_t hash_of(const fold_model *m)
+{
+    int count;
+    const float *values = fold_model_values(m, &count);
+    return hash_more(hash_begin, values, (size_t)count * sizeof *values);
 }
 
 static float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
@@ -140,6 +156,19 @@ static void populate(world *w, int n, fold_random chance)
     w->hawk.y = fold_random_below(&chance, 2) ? -20 : height + 20;
     w->hawk.vx = w->hawk.vy = 0;
     w->chance = chance;
+}
+
+/* Makes them so many: the last ones leave, or new ones come, which remember nothing, most of them beside another. */
+static void resize(world *w, float *state, int n, fold_random *chance)
+{
+    for (int i = w->n; i < n; i++) {
+        const agent one = { width * fold_random_uniform(chance), height * fold_random_uniform(chance), cruise, 0, 0 };
+        w->agents[i] = i && fold_random_below(chance, 4) ? w->agents[i - 1] : one;
+        w->agents[i].x += fold_random_uniform(chance);
+        w->agents[i].y += fold_random_uniform(chance);
+        memset(state + i * STATE, 0, STATE * sizeof(float));
+    }
+    w->n = n;
 }
 
 /* x and y in directions of an agent: ahead and to its left. */
@@ -270,28 +299,37 @@ static void look(const world *w, view *v)
     }
 }
 
-/* The hawk is after some agent for a while, then leaves for a while. */
-static void move_hawk(world *w)
+/* Steers the hawk towards a place, at so high a speed, and moves it by a frame. */
+static void steer_hawk(agent *h, float x, float y, float speed, float swiftness)
 {
-    enum { HUNT = 300, REST = 200 };
-    agent *h = &w->hawk;
-    if (++w->hunted > (w->prey < 0 ? REST : HUNT) || w->prey >= w->n) {
-        w->prey = w->prey < 0 && w->n ? fold_random_below(&w->chance, w->n) : -1;
-        w->hunted = 0;
-    }
-    const float away = h->x < width / 2 ? -30 : width + 30;
-    const float dx = (w->prey < 0 ? away : w->agents[w->prey].x) - h->x;
-    const float dy = (w->prey < 0 ? height / 2 : w->agents[w->prey].y) - h->y;
-    const float distance = sqrtf(dx * dx + dy * dy) + 1e-6f;
-    h->vx += 1.5f * frame_seconds * (1.7f * cruise * dx / distance - h->vx);
-    h->vy += 1.5f * frame_seconds * (1.7f * cruise * dy / distance - h->vy);
+    const float dx = x - h->x, dy = y - h->y, distance = sqrtf(dx * dx + dy * dy) + 1e-6f;
+    h->vx += swiftness * frame_seconds * (speed * dx / distance - h->vx);
+    h->vy += swiftness * frame_seconds * (speed * dy / distance - h->vy);
     h->x += frame_seconds * h->vx;
     h->y += frame_seconds * h->vy;
 }
 
-/* Moves all by a frame: each agent by its action, or as much of it as there is power for. Who is alarmed is told by the
-   rules alone. */
-static void move(world *w, const view *v, const float *action)
+/* The hawk is after some agent for a while, then leaves for a while. */
+static void move_hawk(world *w)
+{
+    enum { HUNT = 300, REST = 200 };
+    if (++w->hunted > (w->prey < 0 ? REST : HUNT) || w->prey >= w->n) {
+        w->prey = w->prey < 0 && w->n ? fold_random_below(&w->chance, w->n) : -1;
+        w->hunted = 0;
+    }
+    const float away = w->hawk.x < width / 2 ? -30 : width + 30;
+    const float x = w->prey < 0 ? away : w->agents[w->prey].x, y = w->prey < 0 ? height / 2 : w->agents[w->prey].y;
+    steer_hawk(&w->hawk, x, y, 1.7f * cruise, 1.5f);
+}
+
+static uint64_t hash_of_swarm(const world *w, const float *state)
+{
+    const uint64_t hash = hash_more(hash_begin, w->agents, (size_t)w->n * sizeof *w->agents);
+    return hash_more(hash, state, (size_t)w->n * STATE * sizeof *state);
+}
+
+/* Moves each agent by its action, or as much of it as there is power for. Who is alarmed is told by the rules alone. */
+static void move_agents(world *w, const view *v, const float *action)
 {
     for (int i = 0; i < w->n; i++, action += ACTION) {
         agent *a = &w->agents[i];
@@ -307,6 +345,12 @@ static void move(world *w, const view *v, const float *action)
         a->y += frame_seconds * a->vy;
         a->alarm = unit_alarm * v->wanted[i * ACTION + 2];
     }
+}
+
+/* Moves all by a frame. */
+static void move(world *w, const view *v, const float *action)
+{
+    move_agents(w, v, action);
     move_hawk(w);
 }
 
@@ -447,15 +491,25 @@ static double examine(fold_ctx *f, const net *n, uint64_t seed)
 }
 
 typedef struct school {
+    fold_ctx *thinking, *training;
+    fold_random chance;
+    int step, steps;
     world w[CLASS];
     view v[CLASS][WINDOW];
     int age[CLASS];
     float *begin[CLASS], *state[CLASS], *action[CLASS]; /* states before a window, and now */
 } school;
 
-static school *new_school(void)
+static school *new_school(fold_model *m, uint64_t seed, int steps)
 {
     school *s = (school *)take(1, sizeof *s);
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    desc.training = 1;
+    s->thinking = fold_ctx_new(m, NULL);
+    s->training = fold_ctx_new(m, &desc);
+    if (!s->thinking || !s->training) fail("out of memory");
+    s->chance = fold_random_new(seed, 1);
+    s->steps = steps;
     for (int i = 0; i < CLASS; i++) {
         s->w[i] = new_world(MOST_IN_CLASS);
         s->begin[i] = (float *)take(MOST_IN_CLASS * STATE, sizeof(float));
@@ -469,6 +523,8 @@ static school *new_school(void)
 
 static void free_school(school *s)
 {
+    fold_ctx_free(s->thinking);
+    fold_ctx_free(s->training);
     for (int i = 0; i < CLASS; i++) {
         free(s->w[i].agents);
         free(s->begin[i]);
@@ -480,17 +536,17 @@ static void free_school(school *s)
 }
 
 /* Flies all swarms for a window: each by the rules with a chance of `guided`, else by the network. */
-static void fly_class(school *s, fold_ctx *f, const net *n, float guided, fold_random *chance)
+static void fly_class(school *s, const net *n, float guided)
 {
     int by_rules[CLASS];
     for (int i = 0; i < CLASS; i++) {
         if (!s->w[i].n || ++s->age[i] >= LIFE) {
-            const int agents = FEWEST + fold_random_below(chance, MOST_IN_CLASS - FEWEST + 1);
-            populate(&s->w[i], agents, fold_random_new(fold_random_bits(chance), 0));
+            const int agents = FEWEST + fold_random_below(&s->chance, MOST_IN_CLASS - FEWEST + 1);
+            populate(&s->w[i], agents, fold_random_new(fold_random_bits(&s->chance), 0));
             memset(s->state[i], 0, (size_t)agents * STATE * sizeof(float));
             s->age[i] %= LIFE;
         }
-        by_rules[i] = fold_random_uniform(chance) < guided;
+        by_rules[i] = fold_random_uniform(&s->chance) < guided;
         memcpy(s->begin[i], s->state[i], (size_t)s->w[i].n * STATE * sizeof(float));
     }
     for (int t = 0; t < WINDOW; t++) {
@@ -499,7 +555,7 @@ static void fly_class(school *s, fold_ctx *f, const net *n, float guided, fold_r
             now[i] = &s->v[i][t];
             look(&s->w[i], &s->v[i][t]);
         }
-        think(f, n, now, CLASS, s->state, s->action);
+        think(s->thinking, n, now, CLASS, s->state, s->action);
         for (int i = 0; i < CLASS; i++) move(&s->w[i], now[i], by_rules[i] ? now[i]->wanted : s->action[i]);
     }
 }
@@ -522,29 +578,30 @@ static fold_node loss_of(fold_ctx *f, const net *n, const school *s)
     return fold_mean_n(f, losses, CLASS);
 }
 
-static void learn(fold_model *m, const net *n, const options *o, fold_ctx *thinking)
+/* A step of training; returns its loss. */
+static float learn_step(school *s, fold_model *m, const net *n)
 {
-    fold_ctx_desc desc = fold_ctx_desc_default();
+    const fold_rates rates = { FOLD_RATE_COSINE, 20, s->steps, 0, 0, 0 };
     fold_adam adam = fold_adam_default();
-    fold_rates rates = { FOLD_RATE_COSINE, 20, 0, 0, 0, 0 };
-    fold_random chance = fold_random_new(o->seed, 1);
-    school *s = new_school();
-    desc.training = 1;
-    fold_ctx *f = fold_ctx_new(m, &desc);
-    rates.steps = o->steps;
-    for (int step = 0; step < o->steps; step++) {
-        fly_class(s, thinking, n, 1 - 2.5f * (float)step / (float)o->steps, &chance);
-        fold_ctx_reset(f);
-        const fold_node loss = loss_of(f, n, s);
-        fold_backward(f, loss);
-        fold_grads_clip(m, 1);
-        adam.rate = 0.004f * fold_rate_factor(&rates, (uint64_t)step);
-        if (fold_ctx_status(f) || fold_adam_step(m, &adam)) fail(fold_ctx_message(f));
-        if (isatty(2) && (step % 10 == 9 || step + 1 == o->steps))
-            fprintf(stderr, "\rlearning: step %d of %d, loss %.4f ", step + 1, o->steps, (double)fold_scalar(f, loss));
+    fly_class(s, n, 1 - 2.5f * (float)s->step / (float)s->steps);
+    fold_ctx_reset(s->training);
+    const fold_node loss = loss_of(s->training, n, s);
+    fold_backward(s->training, loss);
+    fold_grads_clip(m, 1);
+    adam.rate = 0.004f * fold_rate_factor(&rates, (uint64_t)s->step++);
+    if (fold_ctx_status(s->training) || fold_adam_step(m, &adam)) fail(fold_ctx_message(s->training));
+    return fold_scalar(s->training, loss);
+}
+
+static void learn(fold_model *m, const net *n, const options *o)
+{
+    school *s = new_school(m, o->seed, o->steps);
+    while (s->step < s->steps) {
+        const float loss = learn_step(s, m, n);
+        if (isatty(2) && (s->step % 10 == 0 || s->step == s->steps))
+            fprintf(stderr, "\rlearning: step %d of %d, loss %.4f ", s->step, s->steps, (double)loss);
     }
     if (isatty(2)) fputc('\n', stderr);
-    fold_ctx_free(f);
     free_school(s);
 }
 
@@ -568,6 +625,22 @@ static void count_free(void *ptr, size_t size, void *user)
     (void)size, (void)user;
     memcpy(&bytes, (unsigned char *)ptr - sizeof(void *), sizeof(void *));
     free(bytes);
+}
+
+/* A model with the network, which counts what it and its contexts ask for. */
+static fold_model *new_model(net *n, uint64_t seed, const char *isa, int *allocations)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.seed = seed;
+    desc.isa = isa;
+    desc.memory.alloc = count_alloc;
+    desc.memory.free = count_free;
+    desc.memory.user = allocations;
+    fold_model *m = fold_model_new(&desc);
+    if (!m) fail("out of memory");
+    new_net(n, m);
+    if (fold_model_status(m)) fail(fold_model_message(m));
+    return m;
 }
 
 /* The bytes that the largest frame needs: so many swarms of so many agents, all of which have as many neighbours as they
@@ -626,6 +699,11 @@ static fold_ctx *new_eager(fold_model *m)
 enum { KEYS = 72, KEY_FRAMES = 10, LEVELS = 3, PER_UNIT = 10 };
 typedef struct mark { short x, y, angle, level; } mark;
 typedef struct picture { int keys, agents; mark *marks, hawk[KEYS]; } picture; /* marks[agent * KEYS + key] */
+
+/* Shapes of SVG paths, flying to the right; a unit is 1 / PER_UNIT of the world's. */
+static const char agent_shape[] = "M7,0L-5,4-2,0-5-4z";
+static const char hawk_shape[] = "M22,0C18,5 13,5 10,5C9,18-2,33-19,40C-12,27-13,18-9,6C-14,5-19,6-27,9L-25,0-27-9"
+                                 "C-19-6-14-5-9-6C-13-18-12-27-19-40C-2-33 9-18 10-5C13-5 18-5 22,0z";
 
 static mark mark_of(const agent *a, float alarm, const mark *before)
 {
@@ -688,11 +766,9 @@ static void draw(const char *path, const picture *p)
     fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-20 -20 %d %d\" font-family=\"sans-serif\">\n",
             w + 40, h + 60);
     fputs("<defs><linearGradient id=\"sky\" x2=\"0\" y2=\"1\"><stop stop-color=\"#0b1030\"/><stop offset=\"1\" "
-          "stop-color=\"#1f3a5f\"/></linearGradient>\n"
-          "<g id=\"a\"><path d=\"M-2,1.6L-20,0-2-1.6z\" fill-opacity=\".35\"/><path d=\"M7,0L-5,4-2,0-5-4z\"/></g>\n"
-          "<path id=\"hawk\" d=\""
-          "M22,0C18,5 13,5 10,5C9,18-2,33-19,40C-12,27-13,18-9,6C-14,5-19,6-27,9L-25,0-27-9C-19-6-14-5-9-6"
-          "C-13-18-12-27-19-40C-2-33 9-18 10-5C13-5 18-5 22,0z\" fill=\"#d9b48f\" stroke=\"#4a2c17\"/></defs>\n", file);
+          "stop-color=\"#1f3a5f\"/></linearGradient>\n", file);
+    fprintf(file, "<g id=\"a\"><path d=\"M-2,1.6L-20,0-2-1.6z\" fill-opacity=\".35\"/><path d=\"%s\"/></g>\n"
+                  "<path id=\"hawk\" d=\"%s\" fill=\"#d9b48f\" stroke=\"#4a2c17\"/></defs>\n", agent_shape, hawk_shape);
     fprintf(file, "<rect x=\"-20\" y=\"-20\" width=\"%d\" height=\"%d\" fill=\"url(#sky)\"/>\n", w + 40, h + 60);
     fprintf(file, "<rect width=\"%d\" height=\"%d\" rx=\"30\" fill=\"none\" stroke=\"#fff\" stroke-opacity=\".15\"/>\n", w, h);
     fputs("<g fill=\"#8fd3ff\">\n", file);
@@ -735,6 +811,7 @@ typedef struct flight {
     errors e;
     fold_stats stats;
     size_t block_bytes; /* what a frame can need */
+    uint64_t hash;      /* of all agents and their states at the end */
 } flight;
 
 /* Whether an eager context gives the bits of the actions and states that were made from `before`. */
@@ -783,20 +860,11 @@ static void fly(fold_model *m, const net *n, const options *o, flight *t, pictur
         }
     }
     t->stats = fold_ctx_stats(f);
+    t->hash = hash_of_swarm(&w, memory);
     fold_ctx_free(eager);
     fold_ctx_free(f);
     free(w.agents);
     free_view(&v);
-}
-
-static uint64_t hash_of(const fold_model *m)
-{
-    int count;
-    const float *values = fold_model_values(m, &count);
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < (size_t)count * sizeof *values; i++)
-        hash = (hash ^ ((const unsigned char *)values)[i]) * 0x100000001b3u;
-    return hash;
 }
 
 static int run_flight(fold_model *m, const net *n, const options *o, double before, double after)
@@ -824,12 +892,12 @@ static int run_flight(fold_model *m, const net *n, const options *o, double befo
            microseconds(t.batched, o->frames, 0.5), beside, eager, t.identical ? "the same" : "OTHER");
     printf("RESULT swarm p50_us=%.1f p99_us=%.1f p999_us=%.1f worst_us=%.1f block_bytes=%zu used_bytes=%zu "
            "eager_us=%.1f eager_over_batched=%.2f identical=%d error_before=%.4f error_after=%.4f "
-           "error_in_flight=%.4f alarm_error=%.4f outside=%.5f hash=%016llx\n",
+           "error_in_flight=%.4f alarm_error=%.4f outside=%.5f flight=%016llx hash=%016llx\n",
            microseconds(t.batched, o->frames, 0.5), microseconds(t.batched, o->frames, 0.99),
            microseconds(t.batched, o->frames, 0.999), microseconds(t.batched, o->frames, 1), t.block_bytes,
            t.stats.block_bytes, eager, beside > 0 ? eager / beside : 0, t.identical, before, after,
            push_error(&t.e), t.e.of_alarm / t.e.count,
-           t.outside / o->frames / o->agents, (unsigned long long)hash_of(m));
+           t.outside / o->frames / o->agents, (unsigned long long)t.hash, (unsigned long long)hash_of(m));
     free(t.batched);
     free(t.eager);
     free(t.beside);
@@ -842,7 +910,10 @@ static int learn_and_fly(fold_model *m, const net *n, const options *o)
     fold_ctx *thinking = fold_ctx_new(m, NULL);
     if (!thinking) fail("out of memory");
     const double before = examine(thinking, n, o->seed);
-    learn(m, n, o, thinking);
+    if (o->load) fold_model_load(m, o->load, NULL);
+    else learn(m, n, o);
+    if (o->save) fold_model_save(m, o->save, NULL);
+    if (fold_model_status(m)) fail(fold_model_message(m));
     const double after = examine(thinking, n, o->seed);
     fold_ctx_free(thinking);
     return run_flight(m, n, o, before, after);
@@ -855,18 +926,9 @@ enum { SOAKED = CLASS, MOST_SOAKED = 150, ODD = 40 };
 /* Agents come and go, and now and then all at once. */
 static void change_size(world *w, float *state, fold_random *chance)
 {
-    const int before = w->n;
-    int now = before + fold_random_below(chance, 11) - 5;
+    int now = w->n + fold_random_below(chance, 11) - 5;
     if (!fold_random_below(chance, 100)) now = fold_random_below(chance, MOST_SOAKED + 1);
-    now = now < 0 ? 0 : now > MOST_SOAKED ? MOST_SOAKED : now;
-    for (int i = before; i < now; i++) {
-        const agent one = { width * fold_random_uniform(chance), height * fold_random_uniform(chance), cruise, 0, 0 };
-        w->agents[i] = i && fold_random_below(chance, 4) ? w->agents[i - 1] : one;
-        w->agents[i].x += fold_random_uniform(chance);
-        w->agents[i].y += fold_random_uniform(chance);
-        memset(state + i * STATE, 0, STATE * sizeof(float));
-    }
-    w->n = now;
+    resize(w, state, now < 0 ? 0 : now > MOST_SOAKED ? MOST_SOAKED : now, chance);
 }
 
 /* A recording of shapes that hardly come again; its value. */
@@ -985,12 +1047,16 @@ static int soak(fold_model *m, const net *n, const options *o, const int *alloca
 /* ---- command line ---------------------------------------------------------------------------- */
 
 static const char usage[] =
-    "usage: swarm [--agents N] [--frames N] [--steps N] [--seed N] [--svg FILE] [--soak SECONDS]\n"
+    "usage: swarm [--agents N] [--frames N] [--steps N] [--seed N] [--load FILE] [--save FILE] [--isa NAME]\n"
+    "             [--svg FILE] [--soak SECONDS]\n"
     "Agents learn to fly as a flock, and fly by their network.\n"
     "  --agents N      in flight, 2 to 1000; default 300\n"
     "  --frames N      of the flight, a sixtieth of a second each; default 3600\n"
     "  --steps N       of training; default 600\n"
     "  --seed N        of weights and swarms; default 1\n"
+    "  --load FILE     has the network that --save wrote, and learns nothing\n"
+    "  --save FILE     writes the network\n"
+    "  --isa NAME      of the kernels: avx512, avx2, neon, portable; default: the best there is\n"
     "  --svg FILE      writes the end of the flight as a moving picture\n"
     "  --soak SECONDS  flies swarms of changing sizes for so long instead, without training\n";
 
@@ -1005,7 +1071,7 @@ static double number(int argc, char **argv, int i, double low, double high)
 
 static options parse_options(int argc, char **argv)
 {
-    options o = { 1, 300, 3600, 600, 0, NULL };
+    options o = { 1, 300, 3600, 600, 0, NULL, NULL, NULL, NULL };
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(argv[i], "--agents")) o.agents = (int)number(argc, argv, i++, 2, MOST_AGENTS);
@@ -1014,6 +1080,9 @@ static options parse_options(int argc, char **argv)
         else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)number(argc, argv, i++, 0, 1e9);
         else if (!strcmp(argv[i], "--soak")) o.soak = number(argc, argv, i++, 0, 1e6);
         else if (!strcmp(argv[i], "--svg") && i + 1 < argc) o.svg = argv[++i];
+        else if (!strcmp(argv[i], "--load") && i + 1 < argc) o.load = argv[++i];
+        else if (!strcmp(argv[i], "--save") && i + 1 < argc) o.save = argv[++i];
+        else if (!strcmp(argv[i], "--isa") && i + 1 < argc) o.isa = argv[++i];
         else { fputs(usage, stderr); exit(1); }
     }
     return o;
@@ -1023,16 +1092,8 @@ int main(int argc, char **argv)
 {
     const options o = parse_options(argc, argv);
     int allocations = 0; /* of the model and its contexts but the eager ones */
-    fold_model_desc desc = fold_model_desc_default();
-    desc.seed = o.seed;
-    desc.memory.alloc = count_alloc;
-    desc.memory.free = count_free;
-    desc.memory.user = &allocations;
-    fold_model *m = fold_model_new(&desc);
     net n;
-    if (!m) fail("out of memory");
-    new_net(&n, m);
-    if (fold_model_status(m)) fail(fold_model_message(m));
+    fold_model *m = new_model(&n, o.seed, o.isa, &allocations);
     const int wrong = o.soak > 0 ? soak(m, &n, &o, &allocations) : learn_and_fly(m, &n, &o);
     fold_model_free(m);
     return wrong;

@@ -121,6 +121,11 @@ has_cpp() { # what, more flags: whether $CXX makes programs; if not, it is skipp
     $CXX $2 -o "$out/main" "$out/main.cpp" >/dev/null 2>&1 || { skip "$1" "$CXX $2 does not compile"; return 1; }
 }
 
+has_wasi() { # what: whether clang makes WebAssembly, $out/main.wasm, a program that returns 0; if not, it is skipped
+    echo 'int main(void) { return 0; }' >"$out/main.c"
+    clang --target=wasm32-wasi -o "$out/main.wasm" "$out/main.c" 2>/dev/null || { skip "$1" "no wasi-libc, or no compiler-rt for it"; return 1; }
+}
+
 result() { # name, exit status
     if [ "$2" -eq 0 ]; then echo "1 0" >>"$out/counts"; else echo "0 1" >>"$out/counts"; echo "FAILED: $1"; fi
     return "$2"

@@ -1,0 +1,113 @@
+/* What the page calls of the swarm of ../swarm.c, compiled to WebAssembly by `make web`. main of the swarm is not linked.
+
+   page.html makes an instance of it for the flight, and another one beside it that learns. Networks pass from one to
+   the other as files in memory, in `file`. */
+#include "../swarm.c"
+
+#define PAGE(name) __attribute__((export_name(#name))) name
+
+enum { SEED = 1 }; /* the default of the program */
+
+/* Where something is, the direction in which it flies, and how alarmed it says it is. */
+typedef struct shown { float x, y, along_x, along_y, alarm; } shown;
+
+static struct {
+    fold_model *model;
+    net net;
+    fold_ctx *batched, *eager;
+    school *school;
+    world world;
+    view view;
+    float state[MOST_AGENTS * STATE], action[MOST_AGENTS * ACTION];
+    shown shown[MOST_AGENTS + 1];
+    unsigned char file[1 << 17];
+    size_t file_size;
+} page;
+
+/* A network that has learnt nothing, and some agents. */
+void PAGE(begin)(int agents)
+{
+    static int allocations;
+    page.model = new_model(&page.net, SEED, NULL, &allocations);
+    page.batched = new_pilot(page.model, largest_frame(page.model, &page.net, 1, MOST_AGENTS));
+    page.eager = new_eager(page.model);
+    page.world = new_world(MOST_AGENTS);
+    page.view = new_view(MOST_AGENTS);
+    populate(&page.world, agents, fold_random_new(SEED, 2));
+}
+
+void PAGE(resize_to)(int agents) { resize(&page.world, page.state, agents, &page.world.chance); }
+
+/* ---- a frame ---- */
+
+void PAGE(look_around)(void) { look(&page.world, &page.view); }
+
+void PAGE(decide)(int one_at_a_time)
+{
+    const view *const views = &page.view;
+    float *const state = page.state, *const action = page.action;
+    think(one_at_a_time ? page.eager : page.batched, &page.net, &views, 1, &state, &action);
+}
+
+/* The hawk flies to x, y, or, if they are NaN, where it likes. */
+void PAGE(fly_on)(float x, float y)
+{
+    agent *hawk = &page.world.hawk;
+    const float far = sqrtf((x - hawk->x) * (x - hawk->x) + (y - hawk->y) * (y - hawk->y));
+    move_agents(&page.world, &page.view, page.action);
+    if (far >= 0) steer_hawk(hawk, x, y, clamp(3 * far, 0, 5 * cruise), 5);
+    else move_hawk(&page.world);
+}
+
+/* ---- what is seen of it ---- */
+
+static shown show(const agent *a, float alarm)
+{
+    const float speed = sqrtf(a->vx * a->vx + a->vy * a->vy) + 1e-6f;
+    const shown s = { a->x, a->y, a->vx / speed, a->vy / speed, alarm };
+    return s;
+}
+
+/* All agents, and last the hawk. */
+const shown *PAGE(show_all)(void)
+{
+    const int n = page.world.n;
+    for (int i = 0; i < n; i++) page.shown[i] = show(&page.world.agents[i], unit_alarm * page.action[i * ACTION + 2]);
+    page.shown[n] = show(&page.world.hawk, 0);
+    return page.shown;
+}
+const char *PAGE(agent_path)(void) { return agent_shape; }
+const char *PAGE(hawk_path)(void) { return hawk_shape; }
+uint64_t PAGE(hash)(void) { return hash_of_swarm(&page.world, page.state); }
+
+/* ---- learning ---- */
+
+/* The next of so many steps of training; returns its loss. */
+float PAGE(learn_more)(int steps)
+{
+    if (!page.school) page.school = new_school(page.model, SEED, steps);
+    return learn_step(page.school, page.model, &page.net);
+}
+
+unsigned char *PAGE(file)(void) { return page.file; }
+
+void PAGE(load)(int size)
+{
+    if (fold_model_load_memory(page.model, page.file, (size_t)size, NULL)) fail(fold_model_message(page.model));
+}
+
+static int append(const void *bytes, size_t size, void *user)
+{
+    (void)user;
+    if (size > sizeof page.file - page.file_size) return 1;
+    memcpy(page.file + page.file_size, bytes, size);
+    page.file_size += size;
+    return 0;
+}
+
+int PAGE(save)(void)
+{
+    page.file_size = 0;
+    if (fold_model_save_to(page.model, append, NULL, NULL)) fail(fold_model_message(page.model));
+    return (int)page.file_size;
+}

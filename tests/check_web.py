@@ -1,0 +1,134 @@
+"""The page of `make web` in a headless Chromium: python3 tests/check_web.py PAGE HASH [SCREENSHOT]
+
+Opens the file and lets it fly, learn and be played with, and looks for errors in the console. A flight of 300 agents for 300
+frames in the page, batched and eager, must end with HASH, which the native program prints as flight=… with --isa portable."""
+
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+
+OPTIONS = {"args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,860"]}
+
+FLY = """
+const done = arguments[1], fly = async eager => {
+    const program = await begin(await unpack("code"), 300);
+    load(program, await unpack("network"));
+    for (let frame = 0; frame < 300; frame++) {
+        program.look_around();
+        program.decide(eager);
+        program.fly_on(NaN, NaN);
+    }
+    return BigInt.asUintN(64, program.hash()).toString(16).padStart(16, "0");
+};
+fly(arguments[0]).then(done, error => done(String(error)));
+"""
+WAIT = """
+const [condition, seconds, done] = arguments, begun = performance.now(), holds = new Function(condition);
+const timer = setInterval(() => {
+    const over = performance.now() - begun > 1000 * seconds;
+    if (holds() || over) { clearInterval(timer); done(holds()); }
+}, 50);
+"""
+FRAMES = """
+const done = arguments[0], begun = performance.now();
+let frames = 0;
+requestAnimationFrame(function count(now) {
+    frames++;
+    if (now - begun < 5000) requestAnimationFrame(count);
+    else done([1000 * frames / (now - begun), ...["network", "frame"].map(name => +$(name + "_median").textContent)]);
+});
+"""
+COPY = """
+const { width, height } = sky.birds.canvas;
+const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+copy.drawImage(sky.birds.canvas, 0, 0);
+"""
+BIRDS = COPY + """
+return copy.getImageData(0, 0, width, height).data.filter((value, i) => i % 4 === 3 && value > 128).length;
+"""
+POINTER = {"x": 1255, "y": 25} # a corner to which the hawk does not fly by itself
+HAWK = COPY + "return String(copy.getImageData(%(x)d, %(y)d, 1, 1).data) === '233,201,164,255';"
+
+
+class Browser:
+    """A session of a WebDriver: chromedriver, which finds Chromium."""
+
+    def __init__(self):
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+        port = next(filter(None, (re.search(r"successfully on port (\d+)", line) for line in self.driver.stdout))).group(1)
+        self.base = "http://127.0.0.1:%s/session" % port
+
+    def open(self):
+        wanted = {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"}, "goog:chromeOptions": OPTIONS}
+        self.base += "/" + self.call("", capabilities={"alwaysMatch": wanted})["sessionId"]
+
+    def call(self, path, method="POST", **data):
+        request = urllib.request.Request(self.base + path, method=method, headers={"Content-Type": "application/json"},
+                                         data=json.dumps(data).encode() if method == "POST" else None)
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            return json.load(answer)["value"]
+
+    def run(self, script, *arguments, kind="sync"):
+        return self.call("/execute/" + kind, script=script, args=arguments)
+
+    def wait(self, condition, seconds):
+        return self.run(WAIT, condition, seconds, kind="async")
+
+    def close(self):
+        if "/session/" in self.base:
+            self.call("", "DELETE")
+        self.driver.terminate()
+        self.driver.wait()
+
+
+def look_at(browser, page, wanted, screenshot):
+    """Yields what was tested and whether it holds."""
+    browser.open()
+    browser.call("/timeouts", script=200000)
+    browser.call("/url", url="file://" + os.path.abspath(page))
+    yield "the page flies", browser.wait("return $('frame_median').textContent !== ''", 30)
+    rate, network, frame = browser.run(FRAMES, kind="async")
+    print("300 agents: %.0f frames a second; the network takes %.1f ms of a frame, all %.1f, by the median" % (rate, network, frame))
+    yield "a frame is computed in less than the sixtieth of a second", 0 < network <= frame < 1000 / 60
+    yield "birds are drawn", browser.run(BIRDS) > 300 * 20
+    with open(screenshot, "wb") as file:
+        file.write(base64.b64decode(browser.call("/screenshot", "GET")))
+    browser.call("/actions", actions=[{"type": "pointer", "id": "mouse", "actions": [dict(POINTER, type="pointerMove")]}])
+    yield "the hawk flies to the pointer", browser.wait(HAWK % POINTER, 10)
+    for eager, name in enumerate(("batched", "eager")):
+        ended = browser.run(FLY, eager, kind="async")
+        yield "%s: the flight ends with %s, natively with %s" % (name, ended, wanted), ended == wanted
+
+    few = browser.run(BIRDS)
+    browser.run("$('count').value = 1000; $('count').oninput(); $('eager').click()")
+    yield "a thousand birds, one at a time", browser.wait("return $('frame_median').textContent !== ''", 30)
+    yield "more birds are drawn", browser.run(BIRDS) > 1.5 * few
+    browser.run("$('count').value = 50; $('count').oninput(); $('eager').click(); $('learn').click()")
+    yield "it learns", browser.wait("return /^lesson ([3-9]|..).*error [0-9.]+$/.test($('lesson').textContent)", 60)
+    browser.run("$('learn').click()")
+    yield "it remembers", browser.run("return $('lessons').hidden")
+    told = browser.call("/se/log", type="browser")
+    yield "the console is empty, and not: %s" % told, not told
+
+
+def main():
+    page, wanted, screenshot = (sys.argv[1:] + ["build/swarm.png"])[:3]
+    browser, failed, passed = Browser(), 0, 0
+    try:
+        for what, holds in look_at(browser, page, wanted, screenshot):
+            passed += bool(holds)
+            failed += not holds
+            if not holds:
+                print("FAILED:", what)
+    finally:
+        browser.close()
+    print("%d passed, %d failed" % (passed, failed))
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
