@@ -38,17 +38,23 @@
 #endif
 
 enum {
-    MOST_AGENTS = 1000, MOST_SEEN = 12, MOST_PAIRS = MOST_AGENTS * MOST_SEEN, /* in flight */
+    MOST_AGENTS = 1000, MOST_SEEN = 12,                  /* in flight; neighbours that one looks at */
     SENSES = 7, PAIR = 6, ACTION = 3,                    /* of an agent, of a pair of agents; ahead, left, alarm */
-    STATE = 32, HEARD = 16, MOOD = 8, SEEN = 24, HEADS = 4, INNER = 32,
+    STATE = 32,                                          /* that an agent remembers from frame to frame */
+    HEARD = 16, SEEN = 24,                               /* of all its neighbours: by listening, by watching */
+    MOOD = 8, HEADS = 4, INNER = 32,                     /* of its state, for watching; scores of a pair; between layers */
     CLASS = 6, WINDOW = 12, LIFE = 40,                   /* swarms in training, frames of a window, windows of a life */
     FEWEST = 30, MOST_IN_CLASS = 150,                    /* agents of a swarm in training */
-    COLUMNS = 18, ROWS = 12,                             /* of the grid in which neighbours are looked for */
+    COLUMNS = 16, ROWS = 10,                             /* of the grid of neighbours: cells as wide as they see */
     BLOCK = 8 << 20
 };
-static const float width = 100, height = 60, frame_seconds = 1.0f / 60;
-static const float sight = 6, elbow = 2.2f, hawk_sight = 13, margin = 9;
-static const float cruise = 9, slowest = 2, fastest = 24, most_push = 40, unit_push = 10, unit_alarm = 1.0f / 3;
+static const float frame_seconds = 1.0f / 60;
+static const float width = 100, height = 60;             /* of the world; the unit of all lengths */
+static const float sight = 6, elbow = 2.2f, hawk_sight = 13, margin = 9; /* from where neighbours are seen, are too near;
+                                                            the hawk is seen, walls push */
+static const float cruise = 9, slowest = 2, fastest = 24; /* speeds of an agent, a second */
+static const float most_push = 40;                       /* acceleration that an agent has power for */
+static const float unit_push = 10, unit_alarm = 1.0f / 3; /* what 1 in an action means */
 
 typedef struct options {
     uint64_t seed; int agents, frames, steps; double soak; const char *svg, *load, *save, *isa;
@@ -357,9 +363,10 @@ static void move(world *w, const view *v, const float *action)
 /* ---- the network ----------------------------------------------------------------------------- */
 
 typedef struct net {
-    fold_dense ask, notice, weigh; /* of an agent's state; of a pair */
-    fold_cell listen, watch;
-    fold_recurrent memory;
+    fold_dense ask;           /* of an agent's state, in listen */
+    fold_dense notice, weigh; /* of a pair, in watch */
+    fold_cell listen, watch;  /* once for each agent, once for each pair */
+    fold_recurrent memory;    /* the agent's next state, of what it senses, sees and hears */
     fold_mlp act;
 } net;
 
@@ -1035,9 +1042,11 @@ static int soak(fold_model *m, const net *n, const options *o, const int *alloca
     if (isatty(2)) fputc('\n', stderr);
     const fold_stats stats = fold_ctx_stats(f);
     const int grown = *allocations - allocated, wrong = !identical || grown;
+    const double mean = frames ? (double)sum / (double)frames : 0;
     printf("RESULT swarm soak_seconds=%.0f frames=%ld compared=%ld identical=%ld allocations=%d signatures=%d "
-           "block_bytes=%zu used_bytes=%zu mean_us=%.1f worst_us=%.1f\n", o->soak, frames, compared, identical, grown,
-           stats.signatures, block_bytes, stats.block_bytes, frames ? 1e-3 * (double)sum / (double)frames : 0, 1e-3 * (double)worst);
+           "block_bytes=%zu used_bytes=%zu mean_us=%.1f worst_us=%.1f\n",
+           o->soak, frames, compared, identical, grown, stats.signatures, block_bytes, stats.block_bytes, 1e-3 * mean,
+           1e-3 * (double)worst);
     fold_ctx_free(eager);
     fold_ctx_free(f);
     free_soaking(s);

@@ -1,7 +1,7 @@
 """The page of `make web` in a headless Chromium: python3 tests/check_web.py PAGE HASH [SCREENSHOT]
 
-Opens the file and lets it fly, learn and be played with, and looks for errors in the console. A flight of 300 agents for 300
-frames in the page, batched and eager, must end with HASH, which the native program prints as flight=… with --isa portable."""
+Opens the file, lets it fly and learn, plays with it, and looks for errors in the console. A flight of 300 agents for 300
+frames in the page, batched and eager, must end with HASH, which swarm prints as flight=… with --isa portable."""
 
 import base64
 import json
@@ -92,7 +92,7 @@ def look_at(browser, page, wanted, screenshot):
     browser.call("/url", url="file://" + os.path.abspath(page))
     yield "the page flies", browser.wait("return $('frame_median').textContent !== ''", 30)
     rate, network, frame = browser.run(FRAMES, kind="async")
-    print("300 agents: %.0f frames a second; the network takes %.1f ms of a frame, all %.1f, by the median" % (rate, network, frame))
+    print("300 agents: %.0f frames a second; half take the network %.1f ms, and %.1f in all" % (rate, network, frame))
     yield "a frame is computed in less than the sixtieth of a second", 0 < network <= frame < 1000 / 60
     yield "birds are drawn", browser.run(BIRDS) > 300 * 20
     with open(screenshot, "wb") as file:
