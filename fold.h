@@ -1189,8 +1189,9 @@ typedef struct fold_rates {
 /* For a loop of your own: adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)). NULL: 1. */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 
-/* What ended it: all epochs are done, or what stopped it. */
-enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR };
+/* What ended it: all epochs are done, or what stopped it. DIVERGED is the error of a loss, or of a gradient's
+   norm where it is taken for `clip`, that is infinite or NaN. The step that it would make is not made. */
+enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR, FOLD_FIT_DIVERGED };
 
 typedef struct fold_fit_report {
     int epoch;          /* the one running, or the last */
@@ -1213,7 +1214,8 @@ typedef struct fold_fit_desc {
                                                     on other samples, in a context of its own. NULL: the
                                                     epoch's mean loss, the smaller the better */
     int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch;
-                                                                   nonzero stops */
+                                                                   nonzero stops. Once more, with `ended`,
+                                                                   when an error ends it */
     void *user;              /* handed to all three */
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
@@ -1244,7 +1246,8 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void);
 /* Takes 4 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the
    size of the values, until it returns. Gradients that are there are cleared. report may be NULL; it gets
    the last state. Returns the context's status (see fold_ctx_message): errors of loss, of steps and of
-   files end it, and leave the values of the last step, or the best with keep_best. */
+   files end it, and leave the values of the last step, or the best with keep_best. A loss that is infinite or
+   NaN is such an error, FOLD_BAD_STATE, whose message names the sample; gradients are clear then. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif
 
@@ -7763,7 +7766,8 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(variance)
 
 /* The largest of a line is subtracted before exp and added after log; an infinite one stays where it is. */
-static float fold__finite_or_zero(float value) { return value - value == 0 ? value : 0; }
+static int fold__is_finite(double value) { return value - value == 0; }
+static float fold__finite_or_zero(float value) { return fold__is_finite((double)value) ? value : 0; }
 static void fold__logsumexp_lines(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
@@ -27010,6 +27014,32 @@ static float fold__fit_factor(const fold__training *training, int first)
 }
 FOLD__NOINLINE static void fold__scale_rate(float *rate, float factor) { *rate *= factor; }
 
+/* Ends a training whose last batch gave no finite loss or gradient, and says of which sample, if of one. */
+static void fold__fit_diverged(fold__training *training, int first, int count, const char *what)
+{
+    fold_ctx *f = training->desc.ctx;
+    const int epoch = training->report.epoch;
+    training->report.ended = FOLD_FIT_DIVERGED;
+    fold_grads_clear(training->model);
+    fold_run(f, training->loss, count);
+    for (int i = 0; i < count && !fold__broken(f); i++) {
+        const float loss = fold_scalar(f, training->loss[i]);
+        if (!fold__is_finite((double)loss))
+            fold__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s",
+                       training->order[first + i], epoch, loss != loss ? "NaN" : "infinite");
+    }
+    if (!fold__broken(f))
+        fold__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d of epoch %d is infinite or NaN", what,
+                   first, first + count - 1, epoch);
+}
+
+/* Whether the gradients can be stepped by. */
+static int fold__fit_clip(fold__training *training)
+{
+    const float limit = training->desc.clip;
+    return !(limit > 0) || fold__is_finite(fold_grads_clip(training->model, limit));
+}
+
 static fold_status fold__fit_step(fold__training *training, float factor)
 {
     const fold_fit_desc *desc = &training->desc;
@@ -27025,8 +27055,6 @@ static fold_status fold__fit_step(fold__training *training, float factor)
     fold__scale_rate(rate, factor);
     fold__fp_leave(saved);
     training->report.rate_factor = (double)factor;
-    if (desc->clip > 0)
-        fold_grads_clip(training->model, desc->clip);
     return desc->sgd       ? fold_sgd_step(training->model, &sgd)
            : desc->adagrad ? fold_adagrad_step(training->model, &adagrad)
            : desc->rmsprop ? fold_rmsprop_step(training->model, &rmsprop)
@@ -27052,7 +27080,13 @@ static int fold__fit_batch(fold__training *training, int first, int count)
     const fold_node mean = fold_mean_n(f, training->loss, count);
     if (fold_backward(f, mean))
         return 0;
-    training->sum += (double)fold_scalar(f, mean) * (double)count;
+    const double loss = (double)fold_scalar(f, mean);
+    training->sum += loss * (double)count;
+    if (!fold__is_finite(loss) || !fold__fit_clip(training)) {
+        const char *what = fold__is_finite(loss) ? "the gradient's norm" : "the mean loss";
+        fold__fit_diverged(training, first, count, what);
+        return 0;
+    }
     if (fold__fit_step(training, fold__fit_factor(training, first)))
         return 0;
     training->ns += fold__now(f) - start;
@@ -27151,8 +27185,10 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
             if (!fold__fit_epoch(&training))
                 break;
         }
-    if (fold__broken(desc->ctx))
+    if (fold__broken(desc->ctx) && training.report.ended != FOLD_FIT_DIVERGED)
         training.report.ended = FOLD_FIT_ERROR;
+    if (fold__broken(desc->ctx) && training.order && desc->progress)
+        desc->progress(&training.report, desc->user);
     if (training.report.best_epoch >= 0 && training.best) {
         memcpy(fold__values(training.model), training.best, training.best_bytes);
         fold_values_write_end(training.model, all);

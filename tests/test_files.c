@@ -1076,7 +1076,9 @@ static void from_python(void)
 typedef struct task {
     fold_param W, b, V;
     float rate;
-    int calls, epochs, stop_at, null_at, order[64];
+    int calls, epochs, stop_at, null_at, order[64], errors_told;
+    int spoil_at, spoiled; /* the call whose loss gets no number, or no gradient; its sample */
+    float spoil;           /* what is added; 0: a root of zero */
     double metrics[16], seen_loss;
     int n_metrics;
     fold_model *m;
@@ -1092,7 +1094,7 @@ static fold_model *make_task(task *t, uint64_t seed)
     t->W = fold_weight_new(t->m, "W", 2, 8);
     t->b = fold_bias_new(t->m, "b", 8);
     t->V = fold_weight_new(t->m, "V", 8, 2);
-    t->stop_at = t->null_at = -1;
+    t->stop_at = t->null_at = t->spoil_at = -1;
     return t->m;
 }
 static fold_node point_scores(fold_ctx *f, const task *t, size_t sample, int *label)
@@ -1112,7 +1114,10 @@ static fold_node point_loss(fold_ctx *f, int sample, void *user)
     const fold_node y = point_scores(f, t, (size_t)sample, &label), none = { 0, 0 };
     if (t->calls < 64) t->order[t->calls] = (int)sample;
     if (t->calls++ == t->null_at) return none;
-    return fold_softmax_xent(f, y, label);
+    const fold_node loss = fold_softmax_xent(f, y, label);
+    if (t->calls - 1 != t->spoil_at) return loss;
+    t->spoiled = sample;
+    return fold_add(f, loss, t->spoil == 0 ? fold_sqrt(f, fold_scale(f, loss, 0)) : fold_constant(f, t->spoil));
 }
 static double accuracy(fold_model *m, void *user)
 {
@@ -1141,6 +1146,7 @@ static int watch(const fold_fit_report *r, void *user)
     task *t = (task *)user;
     t->seen_loss = r->loss;
     CHECK(r->trained <= SAMPLES && r->loss == r->loss && r->per_second >= 0);
+    if (r->ended == FOLD_FIT_ERROR || r->ended == FOLD_FIT_DIVERGED) t->errors_told++;
     if (r->epoch_end) t->epochs++;
     return t->stop_at >= 0 && t->calls >= t->stop_at;
 }
@@ -1397,6 +1403,57 @@ static void fit_stops(void)
     fold_model_free(m);
 }
 
+/* A loss or a gradient that is no number ends it before the step that would spoil the weights. */
+static void fit_diverges(void)
+{
+    const fold_adam adam = fold_adam_default();
+    for (int way = 0; way < 8; way++) { /* infinite, NaN, a gradient, large; the same eager */
+        task t, stopped;
+        fold_fit_report r;
+        fold_model *m = make_task(&t, 1), *other = make_task(&stopped, 1);
+        fold_ctx_desc c = fold_ctx_desc_default();
+        c.training = 1;
+        c.eager = way / 4;
+        fold_ctx *f = fold_ctx_new(m, &c), *g = fold_ctx_new(other, &c);
+        fold_fit_desc d = task_desc(&t, f), e = task_desc(&stopped, g);
+        char text[80];
+        d.adam = e.adam = &adam;
+        d.clip = e.clip = way % 4 == 2 ? 1.0f : 0;
+        t.rate = stopped.rate = 0.2f;
+        t.spoil_at = SAMPLES + 20;
+        t.spoil = way % 4 == 0 ? -INFINITY : way % 4 == 1 ? (float)NAN : 0;
+        stopped.stop_at = SAMPLES + 16;
+        if (way % 4 == 3) t.spoil = 3e38f;
+        CHECK_INT(fold_fit(&e, NULL), FOLD_OK);
+        if (way % 4 == 3) { /* finite, though larger than any that is wanted */
+            CHECK_INT(fold_fit(&d, &r), FOLD_OK);
+            CHECK_INT(r.ended, FOLD_FIT_EPOCHS);
+        } else {
+            CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);
+            snprintf(text, sizeof text, "fit: the loss of sample %d in epoch 1 is %s", t.spoiled, way % 4 ? "NaN" : "infinite");
+            CHECK_TEXT(fold_ctx_message(f), way % 4 == 2 ? "fit: the gradient's norm of samples 16 to 23 of epoch 1 is infinite" : text);
+            CHECK_INT(r.ended, FOLD_FIT_DIVERGED);
+            CHECK_INT(r.epoch, 1);
+            CHECK_INT(r.trained, 16);
+            CHECK_INT(t.errors_told, 1);
+            CHECK_INT(fold_model_steps(m), 7 + 2);
+            CHECK_INT(fold_model_status(m), FOLD_OK);
+            CHECK_INT(fold_model_steps(m), fold_model_steps(other));
+            int count;
+            const float *values = fold_model_values(m, &count), *grads = fold_model_grads(m, NULL);
+            CHECK_BITS(values, fold_model_values(other, NULL), count);
+            for (int i = 0; i < count; i++) CHECK_NEAR(grads[i], 0, 0);
+            t.spoil_at = -1;
+            CHECK_INT(fold_fit(&d, &r), FOLD_OK); /* with a smaller rate, say */
+            CHECK(r.loss == r.loss);
+        }
+        fold_ctx_free(f);
+        fold_ctx_free(g);
+        fold_model_free(m);
+        fold_model_free(other);
+    }
+}
+
 /* Errors of settings, of the loss, of files. */
 static void fit_errors(void)
 {
@@ -1439,12 +1496,14 @@ static void fit_errors(void)
     d.sgd = &sgd;
     t.calls = 0;
     t.null_at = SAMPLES + 20;
+    t.errors_told = 0;
     d.metric = scripted;
     d.keep_best = 1;
     const uint64_t steps = fold_model_steps(m);
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_ctx_message(f), "fit: the loss of sample ");
     CHECK_INT(r.ended, FOLD_FIT_ERROR);
+    CHECK_INT(t.errors_told, 1); /* but not that settings are wrong */
     CHECK_INT(r.epoch, 1);
     CHECK_INT(r.trained, 16);
     CHECK_INT(t.calls, SAMPLES + 21);
@@ -1770,6 +1829,7 @@ int main(int argc, char **argv)
     check_run("fit: by hand", fit_by_hand);
     check_run("fit: dropout", fit_dropout);
     check_run("fit: stops", fit_stops);
+    check_run("fit: diverges", fit_diverges);
     check_run("fit: errors", fit_errors);
     check_run("fit: rates follow their formulas", rates_follow_formulas);
     check_run("fit: the rate changes", fit_changes_the_rate);
