@@ -2999,7 +2999,7 @@ typedef struct fold__row_sums {
     ptrdiff_t next;                /* its weights and factors `next` floats further */
     const int *first, *index; /* an entry's row of `from`, which has no row pointers. NULL: its own, it may */
     const int *weight_at;     /* with an index, weights[weight_at[e]]. NULL: one behind the other, */
-    size_t align;             /* those of each row from a multiple of this on */
+    size_t align;             /* those of each row from a multiple of this power of two on; 0: all the same */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
@@ -6149,7 +6149,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
             else                                                                                            \
                 FOLD__GATHER_LOOP(HEADS, VECTORS, fold__at(&rows, entry), entry - begin)                    \
             if (!weight_at)                                                                                 \
-                weights += ((size_t)(end - begin) + at->align - 1) / at->align * at->align;                 \
+                weights += ((size_t)(end - begin) + at->align - 1) & (0 - at->align);                       \
             if (at->factor && begin < end) {                                                                \
                 FOLD__ROWS_##HEADS(FOLD__GATHER_TIMES_HEAD, VECTORS)                                        \
             }                                                                                               \
@@ -6884,23 +6884,23 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* y = the sum of n rows from `first` on, of `size` of their floats from `at` on. */
-static void fold__sum_chain(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
-                            size_t at, int first, int count)
+/* to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their floats
+   from `at` on. */
+static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
+                             const fold_rows *input, size_t at, const int *first, int rows)
 {
     static const float ones[FOLD__CHAIN] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
-    const int both[2] = { first, first + count };
     fold__row_sums sums;
     memset(&sums, 0, sizeof sums);
-    sums.rows = sums.heads = 1;
+    sums.rows = rows;
+    sums.heads = 1;
     sums.width = (int)size;
-    sums.first = both;
-    sums.align = 1;
+    sums.first = first;
     sums.weights = ones;
     sums.from = *input;
     sums.from_col = (ptrdiff_t)at;
-    sums.to.base = total;
+    sums.to = *to;
     kernels->gather(&sums);
 }
 static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
@@ -6908,7 +6908,9 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
 {
     float right[FOLD__SUM_WIDTH];
     if (count <= FOLD__CHAIN) {
-        fold__sum_chain(kernels, total, size, input, at, first, count);
+        const int both[2] = { first, first + count };
+        const fold_rows to = { total, 0, NULL };
+        fold__sum_chains(kernels, &to, size, input, at, both, 1);
         return;
     }
     const int left = (int)fold__left_half((size_t)count, FOLD__CHAIN);
@@ -6919,11 +6921,8 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
 static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                            int first, int count)
 {
-    if (count <= FOLD__CHAIN) {
-        fold__sum_chain(kernels, total, size, input, 0, first, count);
-        return;
-    }
-    for (size_t at = 0, width = FOLD__SUM_WIDTH; at < size; at += width)
+    const size_t width = count <= FOLD__CHAIN ? size : FOLD__SUM_WIDTH;
+    for (size_t at = 0; at < size; at += width)
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
@@ -8035,16 +8034,33 @@ static const char *fold__infer_attend(const fold_shape *in, int count, const int
     out[0] = in[1];
     return NULL;
 }
+/* How many lists from the row-th on are short enough to be summed in one go. */
+static int fold__short_lists(const fold_op_call *call, int row)
+{
+    int end = row;
+    while (end < call->rows && call->list[end + 1] - call->list[end] <= FOLD__CHAIN)
+        end++;
+    return end - row;
+}
 static void fold__list_total(const fold_op_call *call, int mean)
 {
     FOLD__NO_CONTRACT
+    const fold__kernels *kernels = fold__engine_of(call)->kernels;
     const size_t count = (size_t)fold__out_size(call);
-    for (int row = 0; row < call->rows; row++) {
+    for (int row = 0, rows; row < call->rows; row += rows + !rows) {
+        const fold_rows out = fold__rows_from(&call->out[0], row);
+        const int *first = call->list + row;
+        rows = fold__short_lists(call, row);
+        if (rows)
+            fold__sum_chains(kernels, &out, count, &call->in[0], 0, first, rows);
+        else
+            fold__sum_rows(kernels, fold__row(&out, 0), count, &call->in[0], first[0], first[1] - first[0]);
+    }
+    for (int row = 0; row < call->rows && mean; row++) {
+        const int elements = call->list[row + 1] - call->list[row];
         float *out = fold__row(&call->out[0], row);
-        const int first = call->list[row], last = call->list[row + 1];
-        fold__sum_rows(fold__engine_of(call)->kernels, out, count, &call->in[0], first, last - first);
-        if (mean && last > first)
-            fold__map_row(call, FOLD__MAP_scale, out, out, NULL, NULL, 1.0f / (float)(last - first), count);
+        if (elements)
+            fold__map_row(call, FOLD__MAP_scale, out, out, NULL, NULL, 1.0f / (float)elements, count);
     }
 }
 static void fold__list_total_grad(const fold_op_call *call, int mean)
@@ -9181,7 +9197,8 @@ static fold__attention_call fold__attention_rows(const fold_op_call *call, fold_
     attention.key = call->in[1];
     attention.value = call->in[2];
     attention.out = call->out[0];
-    attention.norms = call->out[1];
+    if (call->n_out > 1)
+        attention.norms = call->out[1];
     return attention;
 }
 static void fold__list_attention_forward(const fold_op_call *call)
@@ -11517,6 +11534,15 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     return !differ;
 }
 
+/* An output that is for backward alone is none where there is no backward. */
+static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
+{
+    if (op & FOLD__CELL_OP)
+        return (uint8_t)fold__called_cell(f->model, op)->desc.n_out;
+    const fold__op_row *row = fold__op_of(f->model, op);
+    return (uint8_t)(row->def.n_out - ((row->flags & FOLD__TWO) && !f->training));
+}
+
 /* The signature of a request by its key, made when it is new; 0 on failure. */
 static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
 {
@@ -11528,8 +11554,7 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     signature.is_cell = (request->op & FOLD__CELL_OP) != 0;
     signature.n_list = (uint8_t)request->n_list;
     signature.n_in = (uint8_t)request->n_in;
-    signature.n_out = (uint8_t)(signature.is_cell ? fold__called_cell(f->model, request->op)->desc.n_out
-                                                  : fold__op_of(f->model, request->op)->def.n_out);
+    signature.n_out = fold__outputs_of(f, request->op);
     signature.in_shape = 1 + (uint32_t)request->n_attr + (request->has_params ? 2u : 0);
     signature.shared = shared;
     signature.lists = request->lists;

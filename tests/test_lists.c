@@ -636,6 +636,31 @@ static void one_node(void)
     fold_model_free(n.m);
 }
 
+/* A layer of a transformer is at most five nodes, and one more for backward, whatever the length. */
+static void layer_nodes(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.width = 4;
+    d.heads = 2;
+    const fold_transformer layer = fold_transformer_new(m, "layer", &d);
+    for (int training = 0; training < 2; training++) {
+        for (int rows = 1; rows < 200; rows = 3 * rows + 5) {
+            static float x[200 * 4];
+            fold_ctx_desc ctx = fold_ctx_desc_default();
+            ctx.training = training;
+            fold_ctx *f = fold_ctx_new(m, &ctx);
+            fold_node y = fold_list_input(f, x, rows, fold_shape1(4));
+            const int before = fold_ctx_stats(f).nodes;
+            y = fold_transformer_apply(f, &layer, y, 0);
+            CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+            CHECK_INT(fold_ctx_stats(f).nodes - before, 5 + training);
+            fold_ctx_free(f);
+        }
+    }
+    fold_model_free(m);
+}
+
 /* Groups are cut by rows, not by nodes. */
 static void groups_count_rows(void)
 {
@@ -986,6 +1011,7 @@ int main(int argc, char **argv)
     check_run("lists: printing", printing);
     check_run("lists: lookups train", lookups_train);
     check_run("lists: one node", one_node);
+    check_run("lists: nodes of a layer", layer_nodes);
     check_run("lists: groups count rows", groups_count_rows);
     check_run("lists: plans", plans);
     check_run("lists: merged calls", merged_calls);
