@@ -200,8 +200,8 @@ FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
 /* Where memory comes from. Zero: malloc and free; of a context: its model's allocator. `alloc` must return
    memory aligned to `align` (64, or 4096 for large arrays) or NULL; `free` gets the size asked for. A context
-   may be given `block` instead, which must be aligned to 64: then it lives inside those block_size bytes and
-   never allocates. */
+   may be given `block` instead, such as a static array: then it lives inside those block_size bytes, from the
+   first multiple of 64 on, and never allocates. The sizes of blocks that are told leave room for that. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user);
     void (*free)(void *ptr, size_t size, void *user);
@@ -2199,6 +2199,12 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
     arena->bytes = arena->bytes + more - less;
     if (arena->bytes > arena->peak)
         arena->peak = arena->bytes;
+}
+
+/* How many bytes of a caller's block lie before its first multiple of FOLD__ALIGN. */
+static size_t fold__to_align(const void *block)
+{
+    return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
 /* Large arrays begin at pages. Of two that are walked through together, one that lay a few cache lines
@@ -10897,14 +10903,14 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* The size of a block that holds the context and all that was asked for since the reset. Which of the shapes
-   known here this recording had is not counted, so there is room for all of them, beside those that a context
-   in the block keeps from recordings before. */
+/* The size of a block, wherever it begins, that holds the context and all that was asked for since the reset.
+   Which of the shapes known here this recording had is not counted, so there is room for all of them, beside
+   those that a context in the block keeps from recordings before. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes = (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) *
                           sizeof(fold__shape_entry);
-    size_t bytes = fold__ctx_bytes() + f->lacking;
+    size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->lacking;
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         bytes += fold__round_up(
             fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0), FOLD__ALIGN);
@@ -12239,8 +12245,9 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
                  FOLD__MARK_BRIEF)
 #undef FOLD__MARK_BRIEF
     if (memory->block) {
-        f->arena.block = (char *)memory->block + size;
-        f->arena.block_size = (memory->block_size - size) / FOLD__ALIGN * FOLD__ALIGN;
+        f->arena.block = (char *)f + size;
+        const size_t left = memory->block_size - fold__to_align(memory->block) - size;
+        f->arena.block_size = left / FOLD__ALIGN * FOLD__ALIGN;
     }
 }
 
@@ -12305,13 +12312,11 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
         fold__wrong_setting(why, "fold_ctx_desc: memory.alloc is there, but no memory.free");
     if (!memory->block)
         return;
-    if ((uintptr_t)memory->block % FOLD__ALIGN)
-        fold__wrong_setting(why, "fold_ctx_desc: memory.block does not begin at a multiple of %d bytes",
-                            (int)FOLD__ALIGN);
-    if (memory->block_size < fold__ctx_bytes())
+    const size_t least = fold__to_align(memory->block) + fold__ctx_bytes();
+    if (memory->block_size < least)
         fold__wrong_setting(why,
                             "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f bytes",
-                            (double)memory->block_size, (double)fold__ctx_bytes());
+                            (double)memory->block_size, (double)least);
 }
 
 /* A context of settings that are good; NULL where memory runs out, which a block refuses. */
@@ -12320,7 +12325,9 @@ static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fo
     const size_t size = fold__ctx_bytes();
     const fold_memory memory =
         settings->memory.block || settings->memory.alloc ? settings->memory : m->arena.memory;
-    fold_ctx *f = (fold_ctx *)(memory.block ? memory.block : memory.alloc(size, FOLD__ALIGN, memory.user));
+    void *place = memory.block ? (char *)memory.block + fold__to_align(memory.block)
+                               : memory.alloc(size, FOLD__ALIGN, memory.user);
+    fold_ctx *f = (fold_ctx *)place;
     if (!f)
         return NULL;
     memset(f, 0, size);

@@ -259,6 +259,7 @@ static int to_nowhere(const void *bytes, size_t size, void *user)
 static void wrong_settings(void)
 {
     static double block[64];
+    int least[7] = { 0 }; /* bytes of a block */
     for (int way = 0; way < 7; way++) {
         fold_model *m = fold_model_new(NULL);
         fold_ctx_desc d = fold_ctx_desc_default();
@@ -270,9 +271,9 @@ static void wrong_settings(void)
         case 2: d.threads = 4; says = "threads is 4, but there is no parallel_for"; break;
         case 3: d.memory.alloc = some_memory; says = "memory.alloc is there, but no memory.free"; break;
         case 4:
-            d.memory.block = (void *)((uintptr_t)block / 64 * 64 + 65);
-            d.memory.block_size = 1 << 20;
-            says = "memory.block does not begin at a multiple of 64 bytes";
+            d.memory.block = (void *)((uintptr_t)block / 64 * 64 + 65); /* 63 bytes before a multiple of 64 */
+            d.memory.block_size = 100;
+            says = "memory.block_size is 100, a context alone takes ";
             break;
         case 5:
             d.memory.block = (void *)((uintptr_t)block / 64 * 64 + 64);
@@ -283,6 +284,7 @@ static void wrong_settings(void)
         }
         fold_ctx *f = fold_ctx_new(m, &d);
         CHECK(f != NULL);
+        sscanf(fold_ctx_message(f), "fold_ctx_desc: memory.block_size is 100, a context alone takes %d", &least[way]);
         for (int turn = 0; turn < 2 && *says; turn++) {
             CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
             CHECK_TEXT(fold_ctx_message(f), says);
@@ -306,6 +308,8 @@ static void wrong_settings(void)
         fold_ctx_free(f);
         fold_model_free(m);
     }
+    CHECK(least[5] > 100);
+    CHECK_INT(least[4], least[5] + 63); /* as much as lies before the first multiple of 64 */
 }
 
 /* -- nothing to do --------------------------------------------------------------------------- */

@@ -1005,19 +1005,19 @@ static void replayed_often(void)
 static void measured_in_slices(void)
 {
     enum { BYTES = 1 << 20 };
-    void *memory = malloc(BYTES + 64);
+    void *memory = malloc(BYTES);
     for (int eager = 0; eager < 2; eager++) {
         slow_net n;
         slow_new(&n);
         fold_ctx_desc d = fold_ctx_desc_default();
         fold_node losses[CHAINS];
         int count, more = 1, changed = 0;
-        memset(memory, '?', BYTES + 64);
+        memset(memory, '?', BYTES);
         d.training = d.measure = 1;
         d.eager = eager;
         d.clock = clock_of_work;
         d.group_bytes = 1;
-        d.memory.block = (void *)(((uintptr_t)memory + 63) / 64 * 64);
+        d.memory.block = memory;
         d.memory.block_size = BYTES;
         fold_ctx *f = fold_ctx_new(n.m, &d);
         for (int i = 0; i < CHAINS; i++) { /* two uses of W, which are summed apart */
@@ -1141,8 +1141,8 @@ static void measured(void)
                 d.measure = round == 0;
                 if (d.measure) d.parallel_for = NULL;
                 if (round == 2) {
-                    memory = malloc(bytes[0] + 64);
-                    d.memory.block = (void *)(((uintptr_t)memory + 63) / 64 * 64);
+                    memory = malloc(bytes[0]);
+                    d.memory.block = memory;
                     d.memory.block_size = bytes[0];
                 }
                 fold_ctx *f = fold_ctx_new(n.m, &d);

@@ -303,6 +303,9 @@ static void run_whole(fold_ctx *f, const net *n, int way, float *got)
     }
 }
 
+/* Where the most bytes lie before a multiple of 64; there are 64 more. */
+static void *worst_place(char *raw) { return raw + (65 - (uintptr_t)raw % 64) % 64; }
+
 static void fixed_block(void)
 {
     static float want_grads[MAX_FLOATS], got_grads[MAX_FLOATS], before[MAX_FLOATS];
@@ -321,7 +324,7 @@ static void fixed_block(void)
         fold_memory memory;
         memset(&memory, 0, sizeof memory);
         char *raw = (char *)malloc(size + 64);
-        memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+        memory.block = worst_place(raw);
         memory.block_size = size;
         const long mallocs_before = malloc_calls();
         f = context(&n, way, &memory);
@@ -376,7 +379,7 @@ static void unclear_gradients(void)
         memory.block_size = fold_ctx_stats(f).block_bytes;
         fold_ctx_free(f);
         char *raw = (char *)malloc(memory.block_size + 64);
-        memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+        memory.block = worst_place(raw);
         f = context(&n, way, &memory);
         CHECK_SAYS(execute(f, way, record(f, &n, 0, SAMPLES, loss)) == FOLD_OK, "%s: %s", ways[way].name, fold_ctx_message(f));
         fold_ctx_free(f);
@@ -395,7 +398,7 @@ static void any_block(void)
     fold_memory memory;
     memset(&memory, 0, sizeof memory);
     static char raw[(1 << 18) + 64];
-    memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+    memory.block = worst_place(raw);
     int refused = 0, failed = 0, fine = 0;
     for (size_t size = 0; size < 1 << 18; size += size < 1 << 15 ? 448 : 5056) {
         memory.block_size = size;
@@ -475,7 +478,7 @@ static void blocks_in_turn(void)
         char *raw = (char *)malloc(largest + 64);
         fold_memory memory;
         memset(&memory, 0, sizeof memory);
-        memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+        memory.block = worst_place(raw);
         for (int most = 0; most < SIZES; most++) { /* of exactly the size for one of them */
             memory.block_size = size[most];
             fold_ctx *f = context(&n, way, &memory);
@@ -517,7 +520,7 @@ static void shapes_in_turn(void)
             if (turn == 3) {
                 for (int k = 0; k < 3; k++) largest = size[k] > largest ? size[k] : largest;
                 raw = (char *)malloc(largest + 64);
-                memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+                memory.block = worst_place(raw);
                 memory.block_size = largest;
             }
             if (turn <= 3) f = context(&n, way, turn < 3 ? NULL : &memory);
@@ -548,7 +551,7 @@ static void told_what_is_needed(void)
         char *raw = (char *)malloc(size + 64);
         fold_memory memory;
         memset(&memory, 0, sizeof memory);
-        memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+        memory.block = worst_place(raw);
         int exact = 0;
         for (size_t given = size / 8; given < size; given += size / 160) {
             memory.block_size = given;
