@@ -12,7 +12,7 @@
    programs go to files PREFIX<seed>.c, and sessions go on after a failure. Fewer than 1000 sessions need not
    use every op a hundred times. */
 
-#define FOLD__SHARED_WORK 4000 /* small batches, too */
+#define FOLD__SHARED_WORK 500 /* small batches, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
@@ -1239,7 +1239,7 @@ static int print_program(FILE *to, const session *s, const char *found)
     fclose(body);
     fprintf(to, "/* cc -I. -o session session.c -lm\n   Session %llu %s: %s */\n",
             (unsigned long long)s->seed, found, sight.text[0][0] ? sight.text[0] : sight.text[1]);
-    fprintf(to, "#define FOLD__SHARED_WORK 4000\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n#include "
+    fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n#include "
                 "<stdio.h>\n#include <string.h>\n\n");
     fprintf(to, "static const int hidden = %d, output = %d, wide = %d, piece = %d;\n", s->hidden, s->output,
             s->wide, s->piece);
