@@ -312,13 +312,13 @@ FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p);
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 
 /* Values and gradients, row-major. Pointers hold until a parameter is added. Gradients are NULL in inference
-   models. */
+   models, values where fold_model_quantize left none. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
 #endif
-/* Those of all parameters as one span of *count floats, each parameter at a multiple of 16 floats, gaps zero.
-   count may be NULL. */
+/* Those of all parameters that have them as one span of *count floats, each parameter at a multiple of 16
+   floats, gaps zero. count may be NULL. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
@@ -344,6 +344,37 @@ FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
 #endif
+
+/* Turns the weights of linear ops and convolutions into bytes, for inference: a quarter of the memory, and
+   products that are several times as fast where the processor has instructions for them. A weight gets one
+   scale for each column of outputs, the largest magnitude in it divided by 127; its bytes are whole numbers
+   from -127 to 127. What such a product reads is made bytes too while it is read, row by row with scales of
+   their own, of each value of a concatenation apart; there is nothing to calibrate. Sums of bytes are
+   exact, so that results have the same bits on every processor and in batches of any size, also without
+   FOLD_REPRODUCIBLE as far as these products go. A row with an infinity or a NaN gives NaN; one with no
+   magnitude from 2^-119 on counts as zeros.
+   These stay floats: weights of fewer than `least` values, of fewer than 16 outputs or of more than 131072
+   inputs, filters of one input, biases, and tables, of which a tied one (FOLD_FOR_LINEAR_T) has bytes for
+   its products beside floats for lookups. Of what becomes bytes alone the values are gone afterwards:
+   fold_param_value gives NULL, fold_use and writing them are errors, and the model can be neither saved nor
+   loaded into. A weight that cells read by fold_use too keeps its values.
+   The model must be made for inference. Load it first; contexts are reset before they record again,
+   pointers to values move. Parameters that were added later wait for another call. FOLD_BAD_ARGUMENT when a
+   value is not finite and FOLD_NO_MEMORY leave the model as it was. */
+typedef struct fold_quantize_desc {
+    int least; /* 0: 1024 */
+} fold_quantize_desc;
+FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
+FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
+
+/* What became of a weight: bits of a value in its products, 8 or 32, and the largest error of a column, the
+   root of the mean square of what rounding changed divided by that of the values (0: none). Zeros for a
+   parameter of another model. fold_model_print tells it of all. */
+typedef struct fold_quantized {
+    int bits;
+    float error;
+} fold_quantized;
+FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 
 #ifndef FOLD_INFERENCE
 /* The learning rate and the weight decay of the parameters of a rate set are those of the optimiser times
@@ -1709,7 +1740,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      errors                                the record of the first error
      arena                                 all memory: growing arrays, or a caller's block
      shapes                                shapes, rows of floats
-     kernels                               products, maps, reductions, packs: what ops call
+     kernels                               products, maps, reductions, packs, bytes: what ops call
      kernels, once per instruction set     the same kernels in vector macros, compiled once for each
      op table                              every built-in op: forward, backward, shapes; FOLD__OPS
      random numbers                        generators, what is drawn with them; the largest of some values
@@ -1787,6 +1818,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      use         one place where a parameter or a shared node is read; each sums its rows on its own
      sight       who sees whom in attention by edges, from queries to keys and back (fold__sight)
      pack        a weight laid out in panels for the tiles; refreshed when its values are written
+     bytes       a weight as whole numbers of eight bits with a scale for each column (fold__byte_weight)
    ============================================================================================ */
 
 /* ==== room: configuration and platform ======================================================
@@ -2437,6 +2469,14 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__X86 0
 #endif
 
+/* Compilers that know the instructions for products of bytes. */
+#if FOLD__X86 && !defined(FOLD_NO_AVX512) && \
+    (defined(__clang__) ? __clang_major__ >= 7 : !defined(__GNUC__) || __GNUC__ >= 8)
+#define FOLD__VNNI 1
+#else
+#define FOLD__VNNI 0
+#endif
+
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #include <xmmintrin.h> /* the control register */
 #endif
@@ -2509,15 +2549,20 @@ enum {
     FOLD__SIGHT_SCORES = 1 << 11,                   /* by index, of a head: that stay in L1 */
     FOLD__SIGHT_HEADS = 2,                          /* by index, side by side */
     FOLD__TRANSPOSE_COLUMNS = 64,                   /* of rows that a transpose reads side by side */
-    FOLD__CBLAS_BLOCK = 128                         /* rows gathered for one call of sgemm */
+    FOLD__BYTE_GROUP = 16,                          /* columns of a weight in bytes that lie together */
+    FOLD__BYTE_WIDE = 4,                            /* groups of the widest tile */
+    FOLD__BYTE_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
+    FOLD__BYTE_LINE = 64,                           /* bytes of a quad of a group */
+    FOLD__BYTE_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
+    FOLD__CBLAS_BLOCK = 128     /* rows gathered for one call of sgemm */
 };
 
 /* One K-segment of a product: `weights` is the packed weight block, already advanced to the segment's first
-   row; `inner` is the segment's K. */
+   row; `inner` is the segment's K. Of weights in bytes `row` alone is read: the segment's first row. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
-    int inner;
+    int inner, row;
 } fold__seg;
 
 /* output[row] = init[row] + sum over segments of input[row] . W, or some of its columns. The layout of the
@@ -3875,6 +3920,257 @@ static void fold__sight_backward(const fold__tiles *tiles, const fold__attention
     fold__sight_spread(at, heads, next, at->slopes - all, &call->query, at->q_col, call->width, &call->d_key);
 }
 
+/* -- products of bytes --
+   A weight in bytes has a scale for each column c: w[k][c] is about scale[c] q[k][c], with whole q from -127
+   to 127. Of each row and segment x is made bytes as well, when it is read: x[k] is about s q[k], with
+   s = max |x| / 127 and q[k] = x[k] times (127 / max |x|), rounded to the nearest whole number, to the even
+   one of two. The sum over k of q[k] q[k][c] is exact. It is made a float, times s, times scale[c], and added
+   to what was there, each of these rounded on its own. So the bits do not depend on the instruction set, on a
+   fused multiply-add being there, or on how sums are cut into tiles.
+   A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
+   with an infinity or a NaN has the scale NaN, and so has all that it comes to.
+
+   Columns lie in groups of 16. In a group four rows of the weight follow on four, a quad: of each column the
+   four bytes of the quad. A segment that begins or ends within a quad has zeros in q for the rest of it. */
+
+/* A weight in bytes: groups are `group` bytes apart. */
+typedef struct fold__byte_weight {
+    const uint8_t *bytes;
+    const float *scales;
+    size_t group;
+} fold__byte_weight;
+
+/* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row];
+   times scale[row] and the columns' scales they are added to `from` and go to `to`, `columns` of them. */
+typedef struct fold__byte_span {
+    const char *rows;
+    const uint8_t *weights;
+    size_t stride, group;
+    int quads, columns;
+    const int32_t *start;
+    const float *scale, *scales;
+    const float *from[FOLD__TILE_ROWS];
+    float *to[FOLD__TILE_ROWS];
+} fold__byte_span;
+typedef void (*fold__byte_tile_fn)(const fold__byte_span *at);
+
+/* What products of bytes need of an instruction set. Bytes of weights are stored with the bits of `flip`
+   turned: where an instruction takes a byte without a sign, 128 is added to the weights, and sums begin with
+   -128 times the sum of the row's bytes. */
+typedef struct fold__byte_kernels {
+    const char *name;
+    int size; /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
+    unsigned flip;
+    int tallest; /* rows of the tallest tile, see fold__tile_height */
+    fold__byte_tile_fn tile[FOLD__TILE_ROWS][FOLD__BYTE_WIDE]; /* [rows - 1][groups - 1]; NULL: not there */
+    /* The bits of the largest magnitude: above those of infinity when there is a NaN. */
+    uint32_t (*largest)(const float *from, int count);
+    /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
+       their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
+    int32_t (*round)(const float *from, int count, float factor, char *to);
+} fold__byte_kernels;
+
+static int fold__byte_groups(int columns) { return (columns - 1) / FOLD__BYTE_GROUP + 1; }
+/* Bytes from group to group: an odd number of lines, so that groups side by side lie in other sets of a
+   cache. */
+static size_t fold__byte_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__BYTE_LINE; }
+/* Of a weight in bytes, with its scales, which lie behind its groups. */
+static size_t fold__byte_size(int inner, int columns)
+{
+    return (size_t)fold__byte_groups(columns) * (fold__byte_stride(inner) + FOLD__BYTE_GROUP * sizeof(float));
+}
+static fold__byte_weight fold__byte_weight_at(const uint8_t *bytes, int inner, int columns)
+{
+    fold__byte_weight weight;
+    weight.bytes = bytes;
+    weight.group = fold__byte_stride(inner);
+    weight.scales = (const float *)(const void *)(bytes + (size_t)fold__byte_groups(columns) * weight.group);
+    return weight;
+}
+
+/* Bytes of a row of x in scratch. */
+static size_t fold__byte_row(const fold__byte_kernels *kernels, int inner)
+{
+    const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
+    return (bytes + FOLD__BYTE_LINE - 1) / FOLD__BYTE_LINE * FOLD__BYTE_LINE;
+}
+/* Floats of scratch of a product of bytes, of segments of `inner` at most, whatever the number of rows. */
+static size_t fold__byte_floats(const fold__byte_kernels *kernels, int inner)
+{
+    return 2 * FOLD__BYTE_ROWS + FOLD__BYTE_ROWS * fold__byte_row(kernels, inner) / sizeof(float);
+}
+
+/* What a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
+FOLD__INLINE float fold__byte_factor(uint32_t largest, float *scale)
+{
+    FOLD__NO_CONTRACT
+    float most;
+    memcpy(&most, &largest, sizeof most);
+    *scale = most < 0x1p-119f ? 0.0f : most / 127.0f;
+    if (largest >= 0x7f800000u)
+        *scale = NAN;
+    return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
+}
+
+/* One segment of some rows of a product, from the first-th on; their bytes, and what goes with each row, in
+ * scratch. */
+typedef struct fold__byte_block {
+    const fold__byte_kernels *kernels;
+    const fold__seg *seg;
+    const fold_rows *init, *output;
+    ptrdiff_t first;
+    int count;
+    int32_t *start;
+    float *scale;
+    char *rows;
+    size_t stride;
+    ptrdiff_t ahead, end; /* rows behind them that are to be fetched */
+} fold__byte_block;
+
+static void fold__byte_read(const fold__byte_block *block)
+{
+    const fold__byte_kernels *kernels = block->kernels;
+    const int inner = block->seg->inner;
+    const size_t size = (size_t)kernels->size, lead = (size_t)(block->seg->row % 4) * size;
+    int line;
+    for (line = 0; line < block->count; line++) {
+        char *to = block->rows + (size_t)line * block->stride;
+        const float *from = fold__at(&block->seg->input, block->first + line);
+        const float factor = fold__byte_factor(kernels->largest(from, inner), &block->scale[line]);
+        block->start[line] = 0;
+        if (factor == 0.0f) {
+            memset(to, 0, block->stride);
+            continue;
+        }
+        memset(to, 0, 4 * size);
+        block->start[line] = -(int32_t)kernels->flip * kernels->round(from, inner, factor, to + lead);
+    }
+}
+
+/* While a tile computes, a row that may lie anywhere comes into the cache. */
+FOLD__INLINE void fold__byte_fetch(fold__byte_block *block)
+{
+    int at;
+    if (block->ahead >= block->end)
+        return;
+    for (at = 0; at < block->seg->inner; at += FOLD__LANES)
+        FOLD__PREFETCH(block->seg->input.rows[block->ahead] + at);
+    block->ahead++;
+}
+
+/* The tiles of some groups, from column `col` on. */
+static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int wide, int col)
+{
+    const int started = block->init->base || block->init->rows;
+    int line, height, row;
+    for (line = 0; line < block->count; line += height) {
+        height = fold__tile_height(block->kernels->tallest, block->count - line);
+        at->rows = block->rows + (size_t)line * block->stride;
+        at->start = block->start + line;
+        at->scale = block->scale + line;
+        for (row = 0; row < height; row++) {
+            const ptrdiff_t here = block->first + line + row;
+            at->from[row] = started ? fold__at(block->init, here) + col : fold__zeros;
+            at->to[row] = fold__at(block->output, here) + col;
+        }
+        fold__byte_fetch(block);
+        block->kernels->tile[height - 1][wide - 1](at);
+    }
+}
+
+static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight *weight, int columns)
+{
+    const fold__seg *seg = block->seg;
+    const int groups = fold__byte_groups(columns);
+    int group, wide;
+    fold__byte_span at;
+    block->stride = fold__byte_row(block->kernels, seg->inner);
+    fold__byte_read(block);
+    at.stride = block->stride;
+    at.group = weight->group;
+    at.quads = (seg->row % 4 + seg->inner + 3) / 4;
+    for (group = 0; group < groups; group += wide) {
+        const int col = group * FOLD__BYTE_GROUP;
+        wide = groups - group >= 4 ? 4 : groups - group >= 2 ? 2 : 1;
+        while (!block->kernels->tile[0][wide - 1])
+            wide /= 2;
+        at.columns = columns - col < wide * FOLD__BYTE_GROUP ? columns - col : wide * FOLD__BYTE_GROUP;
+        at.scales = weight->scales + col;
+        at.weights = weight->bytes + (size_t)group * weight->group + (size_t)(seg->row / 4) * FOLD__BYTE_LINE;
+        fold__byte_tiles(block, &at, wide, col);
+    }
+}
+
+/* The product of whole weights in bytes: n_pack and col of the product are not read. */
+static void fold__byte_product(const fold__byte_kernels *kernels, const fold__byte_weight *weight,
+                               const fold__product *product, float *scratch)
+{
+    fold__byte_block block;
+    int row, segment;
+    block.kernels = kernels;
+    block.output = &product->output;
+    block.start = (int32_t *)(void *)scratch;
+    block.scale = scratch + FOLD__BYTE_ROWS;
+    block.rows = (char *)(block.scale + FOLD__BYTE_ROWS);
+    for (row = 0; row < product->rows; row += block.count) {
+        const int left = product->rows - row;
+        block.first = row;
+        block.count = left < FOLD__BYTE_ROWS ? left : FOLD__BYTE_ROWS;
+        for (segment = 0; segment < product->n_seg; segment++) {
+            block.seg = product->seg + segment;
+            block.init = segment ? &product->output : &product->init;
+            block.ahead = row + block.count;
+            block.end = !block.seg->input.rows       ? 0
+                        : left < 2 * FOLD__BYTE_ROWS ? product->rows
+                                                     : row + 2 * FOLD__BYTE_ROWS;
+            fold__byte_segment(&block, weight, product->columns);
+        }
+    }
+}
+
+/* Makes bytes of a weight, row-major [inner x columns], or [columns x inner] if transposed. Returns the
+   largest error of a column, the root of the mean square of what rounding changed beside that of its
+   values; or NaN when there is a value that is not finite. */
+static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
+                             int inner, int columns, int transposed)
+{
+    FOLD__NO_CONTRACT
+    const fold__byte_weight weight = fold__byte_weight_at(bytes, inner, columns);
+    const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
+    float *scales = (float *)(uintptr_t)weight.scales, worst = 0;
+    int column, row;
+    memset(bytes, (int)kernels->flip, (size_t)((const uint8_t *)(const void *)scales - bytes));
+    memset(scales, 0, (size_t)fold__byte_groups(columns) * FOLD__BYTE_GROUP * sizeof *scales);
+    for (column = 0; column < columns; column++) {
+        const float *from = weights + (size_t)column * next;
+        uint8_t *to = bytes + (size_t)(column / FOLD__BYTE_GROUP) * weight.group +
+                      (size_t)(column % FOLD__BYTE_GROUP) * 4;
+        double lost = 0, whole = 0;
+        uint32_t largest = 0, bits;
+        float factor;
+        for (row = 0; row < inner; row++) {
+            memcpy(&bits, from + (size_t)row * step, sizeof bits);
+            bits &= 0x7fffffffu;
+            largest = bits > largest ? bits : largest;
+        }
+        if (largest >= 0x7f800000u)
+            return NAN;
+        factor = fold__byte_factor(largest, &scales[column]);
+        for (row = 0; row < inner; row++) {
+            const float value = from[(size_t)row * step], rounded = value * factor + 12582912.0f;
+            const float number = rounded - 12582912.0f, back = number * scales[column];
+            const double error = (double)value - (double)back;
+            to[(size_t)(row / 4) * FOLD__BYTE_LINE + (size_t)(row % 4)] =
+                (uint8_t)((unsigned)(int)number ^ kernels->flip);
+            lost += error * error;
+            whole += (double)value * (double)value;
+        }
+        if (lost > 0 && (float)sqrt(lost / whole) > worst)
+            worst = (float)sqrt(lost / whole);
+    }
+    return worst;
+}
+
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
 /* fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only when the
    double lies half-way between two floats or the float is subnormal; there the sum is rounded to odd first
@@ -4097,6 +4393,29 @@ static const fold__kernels *fold__kernels_for(const char *name)
         if (strcmp(set[i]->name, name) == 0)
             return set[i];
     return NULL;
+}
+
+/* The products of bytes that go with a kernel set. */
+static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *kernels)
+{
+#if FOLD__X86
+    if (!strcmp(kernels->name, "portable"))
+        return &fold__byte_table__portable;
+#if FOLD__VNNI
+    if (fold__best_pass() == 512 && strcmp(kernels->name, "avx2")) {
+        uint32_t registers[4];
+        fold__cpuid(7, registers);
+        if (registers[2] >> 11 & 1)
+            return &fold__byte_table__avx512;
+    }
+#endif
+    return fold__best_pass() >= 256 ? &fold__byte_table__avx2 : &fold__byte_table__portable;
+#elif FOLD__NEON
+    return strcmp(kernels->name, "portable") ? &fold__byte_table__neon : &fold__byte_table__portable;
+#else
+    (void)kernels;
+    return &fold__byte_table__portable;
+#endif
 }
 
 /* Around all that computes: denormals on, round to nearest, whatever the program had; and back. */
@@ -6445,6 +6764,384 @@ static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
                                               FOLD__ISA(gather),
                                               FOLD__SIGHT_PRODUCTS };
 
+/* ---- products of bytes ---- */
+
+#if FOLD__SIMD_PASS != 512 || FOLD__VNNI
+#if FOLD__SIMD_PASS == 256
+#define FOLD__BYTE_SIZE 2
+#else
+#define FOLD__BYTE_SIZE 1
+#endif
+/* FOLD__IMAX of bits without sign, FOLD__IMOST the largest of a vector, FOLD__ITOTAL its sum, FOLD__IFLOAT a
+   float of each whole number, FOLD__IBYTES stores FOLD__BYTE_SIZE low bytes of each. */
+#if FOLD__GNU_VECTORS && FOLD__SIMD_PASS == 512
+#define FOLD__IRAW(bits) ((__m512i)(bits))
+#elif FOLD__GNU_VECTORS && FOLD__SIMD_PASS == 256
+#define FOLD__IRAW(bits) ((__m256i)(bits))
+#else
+#define FOLD__IRAW(bits) (bits)
+#endif
+#if FOLD__GNU_VECTORS
+#define FOLD__IBACK(bits) ((FOLD__I)(bits))
+#else
+#define FOLD__IBACK(bits) (bits)
+#endif
+#if FOLD__SIMD_PASS == 512
+#define FOLD__IMAX(a, b) FOLD__IBACK(_mm512_maskz_max_epu32(FOLD__ALL, FOLD__IRAW(a), FOLD__IRAW(b)))
+#define FOLD__HALVES(JOIN, bits)                   \
+    JOIN(_mm512_castsi512_si256(FOLD__IRAW(bits)), \
+         _mm512_maskz_extracti64x4_epi64((__mmask8)0xff, FOLD__IRAW(bits), 1))
+#define FOLD__IMOST(bits) fold__int_most__avx2(FOLD__HALVES(_mm256_max_epu32, bits))
+#define FOLD__ITOTAL(bits) fold__int_total__avx512(FOLD__HALVES(_mm256_add_epi32, bits))
+FOLD__TARGET FOLD__INLINE int32_t fold__int_total__avx512(__m256i numbers)
+{
+    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
+}
+#define FOLD__IFLOAT(from) _mm512_maskz_cvtepi32_ps(FOLD__ALL, _mm512_loadu_si512(from))
+#define FOLD__IBYTES(to, numbers) \
+    _mm_storeu_si128((__m128i *)(void *)(to), _mm512_maskz_cvtepi32_epi8(FOLD__ALL, FOLD__IRAW(numbers)))
+#elif FOLD__SIMD_PASS == 256
+#define FOLD__IMAX(a, b) FOLD__IBACK(_mm256_max_epu32(FOLD__IRAW(a), FOLD__IRAW(b)))
+#define FOLD__IMOST(bits) fold__int_most__avx2(FOLD__IRAW(bits))
+#define FOLD__ITOTAL(bits) ((void)(bits), 0) /* which nobody asks for */
+FOLD__TARGET FOLD__INLINE uint32_t fold__int_most__avx2(__m256i bits)
+{
+    __m128i most = _mm_max_epu32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+    most = _mm_max_epu32(most, _mm_shuffle_epi32(most, 0x4e));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(most, _mm_shuffle_epi32(most, 0xb1)));
+}
+#define FOLD__IFLOAT(from) _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)(from)))
+#define FOLD__IBYTES(to, numbers)                                                 \
+    _mm_storeu_si128((__m128i *)(void *)(to),                                     \
+                     _mm_packs_epi32(_mm256_castsi256_si128(FOLD__IRAW(numbers)), \
+                                     _mm256_extracti128_si256(FOLD__IRAW(numbers), 1)))
+#elif FOLD__SIMD_PASS == 128
+#define FOLD__IMAX(a, b) vmaxq_u32(a, b)
+#define FOLD__IMOST(bits) vmaxvq_u32(bits)
+#define FOLD__ITOTAL(bits) ((void)(bits), 0) /* which nobody asks for */
+#define FOLD__IFLOAT(from) vcvtq_f32_s32(vld1q_s32(from))
+#define FOLD__IBYTES(to, numbers) fold__store_bytes__neon(to, numbers)
+FOLD__INLINE void fold__store_bytes__neon(char *to, uint32x4_t numbers)
+{
+    const uint16x4_t words = vmovn_u32(numbers);
+    const uint8x8_t bytes = vmovn_u16(vcombine_u16(words, words));
+    const uint32_t four = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
+    memcpy(to, &four, sizeof four);
+}
+#else
+/* Bits without a sign that are compared have none set. */
+FOLD__INLINE FOLD__I fold__int_max__portable(FOLD__I a, FOLD__I b)
+{
+    uint32_t left[FOLD__W], right[FOLD__W];
+    int lane;
+    memcpy(left, &a, sizeof left);
+    memcpy(right, &b, sizeof right);
+    for (lane = 0; lane < FOLD__W; lane++)
+        left[lane] = left[lane] > right[lane] ? left[lane] : right[lane];
+    memcpy(&a, left, sizeof left);
+    return a;
+}
+FOLD__INLINE uint32_t fold__int_most__portable(FOLD__I bits)
+{
+    uint32_t lanes[FOLD__W], most = 0;
+    int lane;
+    memcpy(lanes, &bits, sizeof lanes);
+    for (lane = 0; lane < FOLD__W; lane++)
+        most = lanes[lane] > most ? lanes[lane] : most;
+    return most;
+}
+FOLD__INLINE FOLD__V fold__int_float__portable(const int32_t *from)
+{
+    float numbers[FOLD__W];
+    int lane;
+    for (lane = 0; lane < FOLD__W; lane++)
+        numbers[lane] = (float)from[lane];
+    return FOLD__VLOAD(numbers);
+}
+FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
+{
+    int32_t whole[FOLD__W];
+    int lane;
+    memcpy(whole, &numbers, sizeof whole);
+    for (lane = 0; lane < FOLD__W; lane++)
+        to[lane] = (char)whole[lane];
+}
+#define FOLD__IMAX(a, b) fold__int_max__portable(a, b)
+#define FOLD__IMOST(bits) fold__int_most__portable(bits)
+#define FOLD__ITOTAL(bits) ((void)(bits), 0) /* which nobody asks for */
+#define FOLD__IFLOAT(from) fold__int_float__portable(from)
+#define FOLD__IBYTES(to, numbers) fold__store_bytes__portable(to, numbers)
+#endif
+
+FOLD__TARGET static uint32_t FOLD__ISA(byte_largest)(const float *from, int count)
+{
+    const FOLD__I magnitude = FOLD__ISET(0x7fffffffu);
+    FOLD__I largest = FOLD__ISET(0u);
+    int at = 0;
+    for (; at + FOLD__W <= count; at += FOLD__W)
+        largest = FOLD__IMAX(largest, FOLD__IAND(FOLD__VBITS(FOLD__VLOAD(from + at)), magnitude));
+    if (at < count) {
+        const FOLD__MASK last = FOLD__TAIL(count - at);
+        largest = FOLD__IMAX(largest, FOLD__IAND(FOLD__VBITS(FOLD__VLOAD_M(from + at, last)), magnitude));
+    }
+    return FOLD__IMOST(largest);
+}
+
+/* Whole numbers are the bits above those of the magic number. */
+FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, float factor, char *to)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V scale = FOLD__VSET(factor), magic = FOLD__VSET(12582912.0f);
+    const FOLD__I base = FOLD__ISET(0x4b400000u);
+    FOLD__I total = FOLD__ISET(0u), numbers;
+    int at = 0;
+    for (; at + FOLD__W <= count; at += FOLD__W) {
+        const FOLD__V scaled = FOLD__VMUL(FOLD__VLOAD(from + at), scale);
+        numbers = FOLD__ISUB(FOLD__VBITS(FOLD__VADD(scaled, magic)), base);
+        total = FOLD__IADD(total, numbers);
+        FOLD__IBYTES(to + at * FOLD__BYTE_SIZE, numbers);
+    }
+    if (at < count) {
+        const FOLD__MASK last = FOLD__TAIL(count - at);
+        const FOLD__V scaled = FOLD__VMUL(FOLD__VLOAD_M(from + at, last), scale);
+        numbers = FOLD__ISUB(FOLD__VBITS(FOLD__VADD(scaled, magic)), base);
+        total = FOLD__IADD(total, numbers);
+        FOLD__IBYTES(to + at * FOLD__BYTE_SIZE, numbers);
+    }
+    memset(to + count * FOLD__BYTE_SIZE, 0, 4 * FOLD__BYTE_SIZE);
+    return FOLD__ITOTAL(total);
+}
+
+#if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 256
+/* A tile of ROWS rows: FOLD__BYTE_STARTS begins the sums of a row, FOLD__BYTE_WEIGHTS loads what all rows
+   read, FOLD__BYTE_ROW adds to a row's sums, FOLD__BYTE_PUTS finishes them. The last column of the tile may
+   be a part of a vector. */
+#if FOLD__SIMD_PASS == 512
+#define FOLD__BYTE_START(row, column) __m512i sum##row##column = _mm512_set1_epi32(at->start[row]);
+#define FOLD__BYTE_WEIGHT(ROWS, column) \
+    const __m512i weight##column = _mm512_loadu_si512(weights + (size_t)(column)*at->group);
+#define FOLD__BYTE_DOT(row, column) \
+    sum##row##column = _mm512_dpbusd_epi32(sum##row##column, weight##column, input);
+#define FOLD__BYTE_ROW(row, VECTORS)                   \
+    {                                                  \
+        int32_t four;                                  \
+        memcpy(&four, input##row + quad, sizeof four); \
+        const __m512i input = _mm512_set1_epi32(four); \
+        FOLD__COLS_##VECTORS(FOLD__BYTE_DOT, row)      \
+    }
+#define FOLD__BYTE_PUT(row, column)                                                             \
+    FOLD__BYTE_END(row, _mm512_maskz_cvtepi32_ps(FOLD__ALL, sum##row##column), column *FOLD__W, \
+                   column + 1 < vectors)
+#define FOLD__BYTE_PUTS(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__BYTE_PUT, row)
+#define FOLD__BYTE_WIDTH(VECTORS) (16 * VECTORS)
+#else
+/* Eight columns at a time, four to a vector, of which each has two sums: a vector is two pairs of rows. */
+#define FOLD__BYTE_START(row, column) __m256i sum##row##column = _mm256_setzero_si256();
+#define FOLD__BYTE_WEIGHT(ROWS, column)                  \
+    const __m256i weight##column = _mm256_cvtepi8_epi16( \
+        _mm_loadu_si128((const __m128i *)(const void *)(weights + 32 * part + 16 * column)));
+#define FOLD__BYTE_DOT(row, column) \
+    sum##row##column = _mm256_add_epi32(sum##row##column, _mm256_madd_epi16(weight##column, input));
+#define FOLD__BYTE_ROW(row, VECTORS)                       \
+    {                                                      \
+        int64_t four;                                      \
+        memcpy(&four, input##row + quad * 2, sizeof four); \
+        const __m256i input = _mm256_set1_epi64x(four);    \
+        FOLD__COLS_##VECTORS(FOLD__BYTE_DOT, row)          \
+    }
+#define FOLD__BYTE_JOINED(row) _mm256_permute4x64_epi64(_mm256_hadd_epi32(sum##row##0, sum##row##1), 0xd8)
+#define FOLD__BYTE_PUTS(row, VECTORS) \
+    FOLD__BYTE_END(row, _mm256_cvtepi32_ps(FOLD__BYTE_JOINED(row)), FOLD__W *part, left >= FOLD__W)
+#define FOLD__BYTE_WIDTH(VECTORS) 8
+#endif
+#define FOLD__BYTE_STARTS(row, VECTORS)                           \
+    const char *input##row = at->rows + (size_t)(row)*at->stride; \
+    FOLD__COLS_##VECTORS(FOLD__BYTE_START, row)
+#define FOLD__BYTE_END(row, numbers, column, whole)                                      \
+    {                                                                                    \
+        const FOLD__V scaled = FOLD__VMUL(numbers, FOLD__VSET(at->scale[row]));          \
+        const FOLD__V term = FOLD__VMUL(scaled, FOLD__VLOAD(at->scales + (column)));     \
+        const float *from = at->from[row] + (column);                                    \
+        float *to = at->to[row] + (column);                                              \
+        if (whole)                                                                       \
+            FOLD__VSTORE(to, FOLD__VADD(FOLD__VLOAD(from), term));                       \
+        else                                                                             \
+            FOLD__VSTORE_M(to, FOLD__VADD(FOLD__VLOAD_M(from, tail), term), tail, last); \
+    }
+#define FOLD__BYTE_TILE(ROWS, VECTORS)                                                                   \
+    FOLD__BYTE_TARGET static void FOLD__ISA(byte_tile_##ROWS##_by_##VECTORS)(const fold__byte_span *at)  \
+    {                                                                                                    \
+        FOLD__NO_CONTRACT                                                                                \
+        enum { vectors = VECTORS, width = FOLD__BYTE_WIDTH(VECTORS) };                                   \
+        int part, quad;                                                                                  \
+        for (part = 0; part * width < at->columns; part++) {                                             \
+            const int left = at->columns - part * width;                                                 \
+            const int last = left < width && left % FOLD__W ? left % FOLD__W : FOLD__W;                  \
+            const FOLD__MASK tail = FOLD__TAIL(last);                                                    \
+            const uint8_t *weights = at->weights;                                                        \
+            FOLD__ROWS_##ROWS(FOLD__BYTE_STARTS, VECTORS);                                               \
+            for (quad = 0; quad < at->quads * 4; quad += 4, weights += FOLD__BYTE_LINE) {                \
+                FOLD__COLS_##VECTORS(FOLD__BYTE_WEIGHT, ROWS) FOLD__ROWS_##ROWS(FOLD__BYTE_ROW, VECTORS) \
+            }                                                                                            \
+            FOLD__ROWS_##ROWS(FOLD__BYTE_PUTS, VECTORS)                                                  \
+        }                                                                                                \
+    }
+#define FOLD__BYTE_AT(ROWS, VECTORS) FOLD__ISA(byte_tile_##ROWS##_by_##VECTORS)
+#if FOLD__SIMD_PASS == 512
+#if defined(_MSC_VER) && !defined(__clang__)
+#define FOLD__BYTE_TARGET
+#else
+#define FOLD__BYTE_TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")))
+#endif
+#define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 1) FOLD__BYTE_TILE(ROWS, 2) FOLD__BYTE_TILE(ROWS, 4)
+#define FOLD__BYTE_NAMES(ROWS)                                                       \
+    {                                                                                \
+        FOLD__BYTE_AT(ROWS, 1), FOLD__BYTE_AT(ROWS, 2), NULL, FOLD__BYTE_AT(ROWS, 4) \
+    }
+#define FOLD__BYTE_FLIP 0x80
+#else
+#define FOLD__BYTE_TARGET FOLD__TARGET
+#define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 2)
+#define FOLD__BYTE_NAMES(ROWS)                   \
+    {                                            \
+        FOLD__BYTE_AT(ROWS, 2), NULL, NULL, NULL \
+    }
+#define FOLD__BYTE_FLIP 0
+#endif
+FOLD__BYTE_TILES(1)
+FOLD__BYTE_TILES(2)
+FOLD__BYTE_TILES(3)
+FOLD__BYTE_TILES(4)
+FOLD__BYTE_TILES(6)
+#define FOLD__BYTE_TALLEST 6
+#define FOLD__BYTE_ALL                                                                      \
+    {                                                                                       \
+        FOLD__BYTE_NAMES(1), FOLD__BYTE_NAMES(2), FOLD__BYTE_NAMES(3), FOLD__BYTE_NAMES(4), \
+            { NULL, NULL, NULL, NULL }, FOLD__BYTE_NAMES(6)                                 \
+    }
+
+#else
+/* What the sums of one group come to. */
+static void FOLD__ISA(byte_finish)(const fold__byte_span *at, const int32_t *sums)
+{
+    FOLD__NO_CONTRACT
+    const FOLD__V row = FOLD__VSET(at->scale[0]);
+    int col = 0;
+    for (; col < at->columns; col += FOLD__W) {
+        const FOLD__V term =
+            FOLD__VMUL(FOLD__VMUL(FOLD__IFLOAT(sums + col), row), FOLD__VLOAD(at->scales + col));
+        const int left = at->columns - col;
+        if (left >= FOLD__W)
+            FOLD__VSTORE(at->to[0] + col, FOLD__VADD(FOLD__VLOAD(at->from[0] + col), term));
+        else
+            FOLD__VSTORE_M(at->to[0] + col,
+                           FOLD__VADD(FOLD__VLOAD_M(at->from[0] + col, FOLD__TAIL(left)), term),
+                           FOLD__TAIL(left), left);
+    }
+}
+#if FOLD__SIMD_PASS == 128
+/* Of four columns: without an instruction for all four products, pairs of two columns each. */
+#ifdef __ARM_FEATURE_DOTPROD
+#define FOLD__BYTE_SUM(part) int32x4_t sum##part = vdupq_n_s32(0);
+#define FOLD__BYTE_DOT(part) sum##part = vdotq_s32(sum##part, vld1q_s8(weights + 16 * part), input);
+#define FOLD__BYTE_PUT(part) vst1q_s32(sums + 4 * part, sum##part);
+#else
+#define FOLD__BYTE_SUM(part) int32x4_t sum##part = vdupq_n_s32(0), more##part = sum##part;
+#define FOLD__BYTE_DOT(part)                                                                   \
+    {                                                                                          \
+        const int8x16_t weight = vld1q_s8(weights + 16 * part);                                \
+        sum##part = vpadalq_s16(sum##part, vmull_s8(vget_low_s8(weight), vget_low_s8(input))); \
+        more##part = vpadalq_s16(more##part, vmull_high_s8(weight, input));                    \
+    }
+#define FOLD__BYTE_PUT(part) vst1q_s32(sums + 4 * part, vpaddq_s32(sum##part, more##part));
+#endif
+#define FOLD__BYTE_FOUR(F) F(0) F(1) F(2) F(3)
+static void fold__byte_tile__neon(const fold__byte_span *at)
+{
+    const int8_t *weights = (const int8_t *)at->weights;
+    int32_t sums[FOLD__BYTE_GROUP];
+    int quad;
+    FOLD__BYTE_FOUR(FOLD__BYTE_SUM)
+    for (quad = 0; quad < at->quads; quad++, weights += FOLD__BYTE_LINE) {
+        int32_t four;
+        memcpy(&four, at->rows + 4 * quad, sizeof four);
+        const int8x16_t input = vreinterpretq_s8_s32(vdupq_n_s32(four));
+        FOLD__BYTE_FOUR(FOLD__BYTE_DOT)
+    }
+    FOLD__BYTE_FOUR(FOLD__BYTE_PUT)
+    fold__byte_finish__neon(at, sums);
+}
+#define FOLD__BYTE_FLIP 0
+#define FOLD__BYTE_TALLEST 1
+#define FOLD__BYTE_ALL                              \
+    {                                               \
+        {                                           \
+            fold__byte_tile__neon, NULL, NULL, NULL \
+        }                                           \
+    }
+#else
+static void fold__byte_tile__portable(const fold__byte_span *at)
+{
+    const int8_t *weights = (const int8_t *)at->weights, *input = (const int8_t *)at->rows;
+    int32_t sums[FOLD__BYTE_GROUP];
+    int quad, column;
+    for (column = 0; column < FOLD__BYTE_GROUP; column++)
+        sums[column] = 0;
+    for (quad = 0; quad < at->quads; quad++, weights += FOLD__BYTE_LINE, input += 4)
+        for (column = 0; column < FOLD__BYTE_GROUP; column++)
+            sums[column] += input[0] * weights[4 * column] + input[1] * weights[4 * column + 1] +
+                            input[2] * weights[4 * column + 2] + input[3] * weights[4 * column + 3];
+    fold__byte_finish__portable(at, sums);
+}
+#define FOLD__BYTE_FLIP 0
+#define FOLD__BYTE_TALLEST 1
+#define FOLD__BYTE_ALL                                  \
+    {                                                   \
+        {                                               \
+            fold__byte_tile__portable, NULL, NULL, NULL \
+        }                                               \
+    }
+#endif
+#endif
+
+static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,       FOLD__BYTE_SIZE,
+                                                          FOLD__BYTE_FLIP,      FOLD__BYTE_TALLEST,
+                                                          FOLD__BYTE_ALL,       FOLD__ISA(byte_largest),
+                                                          FOLD__ISA(byte_round) };
+
+#undef FOLD__IRAW
+#undef FOLD__IBACK
+#undef FOLD__IMAX
+#undef FOLD__IMOST
+#undef FOLD__ITOTAL
+#undef FOLD__HALVES
+#undef FOLD__IFLOAT
+#undef FOLD__IBYTES
+#undef FOLD__BYTE_SIZE
+#undef FOLD__BYTE_SUM
+#undef FOLD__BYTE_START
+#undef FOLD__BYTE_STARTS
+#undef FOLD__BYTE_WEIGHT
+#undef FOLD__BYTE_DOT
+#undef FOLD__BYTE_ROW
+#undef FOLD__BYTE_PUT
+#undef FOLD__BYTE_PUTS
+#undef FOLD__BYTE_JOINED
+#undef FOLD__BYTE_END
+#undef FOLD__BYTE_WIDTH
+#undef FOLD__BYTE_FOUR
+#undef FOLD__BYTE_TILE
+#undef FOLD__BYTE_AT
+#undef FOLD__BYTE_TARGET
+#undef FOLD__BYTE_TILES
+#undef FOLD__BYTE_NAMES
+#undef FOLD__BYTE_FLIP
+#undef FOLD__BYTE_TALLEST
+#undef FOLD__BYTE_ALL
+#endif
+
 /* ---- the table ---- */
 
 static void FOLD__ISA(pack)(float *dst, const float *weights, int inner, int columns, int transposed,
@@ -6638,6 +7335,8 @@ typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
     const float *packs, *values;             /* of the model */
+    const struct fold__byte_kernels *byte_kernels;
+    const uint8_t *bytes;                    /* of the model: weights in bytes */
     int first_segment, end_segment;          /* linear: the segments to run now */
     const int *index;                        /* ops over whole lists: indices, as the op has them */
     int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
@@ -6658,8 +7357,9 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    size_t at, size;     /* in the spans of values and gradients, in floats */
+    size_t at, size;     /* in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
+    size_t bytes, bytes_t; /* in the model's bytes: the weight and its transpose; FOLD__NO_PACK: as floats */
     size_t touched_at;   /* lookup tables: first of dim[0] entries in the touched lists */
     uint32_t touched;    /* rows in the touched list */
     unsigned uses;
@@ -6668,8 +7368,14 @@ typedef struct fold__param_data {
     int zeros_by_default; /* it was made with neither values nor an initialiser */
     int grad_clear;       /* the gradient is logically zero: the first total is written, not added */
     int grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
+    float byte_error;     /* of the weight in bytes, see fold__byte_pack */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
+
+static int fold__is_quantized(const fold__param_data *param)
+{
+    return param->bytes != FOLD__NO_PACK || param->bytes_t != FOLD__NO_PACK;
+}
 
 /* A weight as the matrix that its packs hold: a filter's taps and inputs are rows. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
@@ -6927,7 +7633,7 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
 static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                            int first, int count)
 {
-    const size_t width = count <= FOLD__CHAIN ? size : FOLD__SUM_WIDTH;
+    const size_t width = count <= FOLD__CHAIN ? size : (size_t)FOLD__SUM_WIDTH;
     for (size_t at = 0; at < size; at += width)
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
@@ -7177,6 +7883,42 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
 
+/* A segment of a product in which op reads `inner` rows of its weight, or of its transpose, from `row` on. */
+static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
+                                  fold_rows input)
+{
+    const fold__param_data *param = engine->param[0];
+    fold__seg seg;
+    seg.input = input;
+    seg.inner = inner;
+    seg.row = (int)row;
+    seg.weights =
+        fold__is_quantized(param)
+            ? NULL
+            : fold__weight_pack(engine, transposed) +
+                  fold__pack_row(engine->kernels,
+                                 transposed ? param->shape.dim[0] : fold__matrix_columns(param), row);
+    return seg;
+}
+/* The product of such segments: rows of the weight, or of its transpose, in floats or in bytes. */
+static void fold__weight_product(const fold__engine *engine, int transposed, fold__product *product,
+                                 float *scratch)
+{
+    const fold__param_data *param = engine->param[0];
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    const int inner = transposed ? columns : rows, count = transposed ? rows : columns;
+    product->columns = count;
+    product->n_pack = product->col = 0;
+    if (fold__is_quantized(param)) {
+        const fold__byte_weight weight =
+            fold__byte_weight_at(engine->bytes + (transposed ? param->bytes_t : param->bytes), inner, count);
+        fold__byte_product(engine->byte_kernels, &weight, product, scratch);
+        return;
+    }
+    product->panel_stride = fold__pack_stride(engine->kernels, inner, count);
+    engine->kernels->product(product, scratch);
+}
+
 /* Rows of `lines` lines each as one long run of rows, where memory allows it; else one sample at a time by
    the caller. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
@@ -7193,9 +7935,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
                                  fold_rows init, fold_rows output)
 {
     const fold__engine *engine = fold__engine_of(call);
-    const int transposed = call->attr[FOLD__LINEAR_T], count = call->attr[FOLD__LINEAR_OUT];
-    const float *pack = fold__weight_pack(engine, transposed);
-    const int k_total = engine->param[0]->shape.dim[transposed ? 1 : 0];
+    const int transposed = call->attr[FOLD__LINEAR_T];
     size_t row = (size_t)call->attr[FOLD__LINEAR_ROW];
     fold__seg seg[8];
     fold__product product;
@@ -7205,20 +7945,16 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     for (int segment = engine->first_segment; segment < engine->end_segment;
          at = 0) { /* eight segments at a time, continuing the chain */
         for (; segment < engine->end_segment && at < 8; segment++, at++) {
-            seg[at].input = input[segment];
-            seg[at].inner = fold__shape_last(&call->in_shape[segment]);
-            seg[at].weights = pack + fold__pack_row(engine->kernels, count, row);
+            seg[at] = fold__weight_seg(engine, transposed, row, fold__shape_last(&call->in_shape[segment]),
+                                       input[segment]);
             row += (size_t)seg[at].inner;
         }
         product.rows = (int)rows;
-        product.columns = count;
         product.n_seg = at;
-        product.panel_stride = fold__pack_stride(engine->kernels, k_total, count);
         product.seg = seg;
         product.init = init;
         product.output = output;
-        product.n_pack = product.col = 0;
-        engine->kernels->product(&product, call->scratch);
+        fold__weight_product(engine, transposed, &product, call->scratch);
         init = output;
     }
 }
@@ -7313,9 +8049,12 @@ enum {
     FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES
 }; /* of a weight gradient's block, no column left alone */
 
-static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__param_data *weight, int trains)
+static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *byte_kernels,
+                                   const fold__param_data *weight, int trains)
 {
     const int rows = fold__matrix_rows(weight), columns = fold__matrix_columns(weight);
+    if (fold__is_quantized(weight))
+        return fold__byte_floats(byte_kernels, weight->bytes != FOLD__NO_PACK ? rows : columns);
     if (!trains)
         return fold__product_floats(kernels, rows, columns);
     const size_t forward = fold__scratch_floats(kernels, rows, columns);
@@ -8879,7 +9618,6 @@ static void fold__conv_block(const fold_op_call *call, const fold__filter *filte
                              fold_rows output)
 {
     const fold__engine *engine = fold__engine_of(call);
-    const float *pack = fold__weight_pack(engine, 0);
     const fold__runs parts = fold__runs_of(filter);
     const fold__runs whole = { 1, parts.count * parts.length, 0 }, *runs = parts.copied ? &whole : &parts;
     fold__seg seg[FOLD__TILE_SEGMENTS];
@@ -8887,10 +9625,6 @@ static void fold__conv_block(const fold_op_call *call, const fold__filter *filte
     if (parts.copied)
         fold__copy_patches(filter, &parts, padded, first, count, scratch->patches);
     product.rows = count;
-    product.columns = filter->outputs;
-    product.n_pack = product.col = 0;
-    product.panel_stride =
-        fold__pack_stride(engine->kernels, fold__matrix_rows(engine->param[0]), filter->outputs);
     product.seg = seg;
     product.init = init;
     product.output = output;
@@ -8899,13 +9633,13 @@ static void fold__conv_block(const fold_op_call *call, const fold__filter *filte
         for (int at = 0; at < product.n_seg; at++) {
             const fold_rows copied = { scratch->patches, whole.length, NULL };
             const size_t row = (size_t)(run + at) * (size_t)runs->length;
-            seg[at].inner = runs->length;
-            seg[at].weights = pack + fold__pack_row(engine->kernels, filter->outputs, row);
-            seg[at].input = parts.copied ? copied
-                                         : fold__point_at_run(filter, runs, padded, first, count, run + at,
-                                                              scratch->pointers + at * FOLD__FILTER_ROWS);
+            const fold_rows input = parts.copied
+                                        ? copied
+                                        : fold__point_at_run(filter, runs, padded, first, count, run + at,
+                                                             scratch->pointers + at * FOLD__FILTER_ROWS);
+            seg[at] = fold__weight_seg(engine, 0, row, runs->length, input);
         }
-        engine->kernels->product(&product, scratch->product);
+        fold__weight_product(engine, 0, &product, scratch->product);
         product.init = output;
     }
 }
@@ -9678,6 +10412,7 @@ enum { /* arrays of a model */
        FOLD__M_VALUES,
        FOLD__M_GRADS,
        FOLD__M_PACKS,
+       FOLD__M_BYTES,
        FOLD__M_STATE1,
        FOLD__M_STATE2,
        FOLD__M_TOUCHED,
@@ -9693,12 +10428,15 @@ struct fold_model {
     fold__array arrays[FOLD__M_COUNT];
     fold__error error;
     const fold__kernels *kernels;
+    const fold__byte_kernels *byte_kernels;
     uint64_t seed;
     int inference;
     uint32_t salt;            /* of its handles */
     uint32_t version, layout; /* count writes of values; what is trained or not */
+    uint32_t forms;           /* counts how often weights were made bytes */
     uint32_t n_params, n_cells, n_ops;
     size_t span, packs, touched_rows; /* floats, floats, rows of lookup tables */
+    size_t bytes;                     /* of weights in bytes */
     uint64_t steps;                   /* of the optimiser */
     int rule;                         /* whose state it is: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
@@ -9716,6 +10454,7 @@ static fold__param_data *fold__params(const fold_model *m)
 }
 static float *fold__values(const fold_model *m) { return (float *)(void *)m->arrays[FOLD__M_VALUES].data; }
 static float *fold__grads(const fold_model *m) { return (float *)(void *)m->arrays[FOLD__M_GRADS].data; }
+static uint8_t *fold__bytes(const fold_model *m) { return (uint8_t *)m->arrays[FOLD__M_BYTES].data; }
 static float *fold__packs(const fold_model *m) { return (float *)(void *)m->arrays[FOLD__M_PACKS].data; }
 static uint32_t *fold__touched(const fold_model *m)
 {
@@ -9766,6 +10505,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     if (!kernels)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
                          settings.isa, m->kernels->name);
+    m->byte_kernels = fold__byte_kernels_for(m->kernels);
     m->arena.memory.block = NULL;
     if (memory.block)
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
@@ -9832,7 +10572,7 @@ FOLD_API fold_model_size fold_model_measure(const fold_model *m)
         return size;
     size.values = m->arrays[FOLD__M_VALUES].need;
     size.grads = m->arrays[FOLD__M_GRADS].need;
-    size.packs = m->arrays[FOLD__M_PACKS].need;
+    size.packs = m->arrays[FOLD__M_PACKS].need + m->arrays[FOLD__M_BYTES].need;
     size.state = m->arrays[FOLD__M_STATE1].need;
     size.state2 = m->arrays[FOLD__M_STATE2].need;
     size.params = m->arrays[FOLD__M_PARAMS].need;
@@ -9848,9 +10588,9 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
         return FOLD_BAD_ARGUMENT;
     if (m->error.status || !size)
         return m->error.status;
-    const size_t bytes[FOLD__M_COUNT] = { size->params, size->values, size->grads, size->packs, size->state,
-                                          size->state2, size->marks, size->marks / sizeof(uint32_t),
-                                          size->cells, size->ops };
+    const size_t bytes[FOLD__M_COUNT] = { size->params, size->values, size->grads, size->packs, 0,
+                                          size->state, size->state2, size->marks,
+                                          size->marks / sizeof(uint32_t), size->cells, size->ops };
     for (int which = 0; which < FOLD__M_COUNT; which++) {
         const size_t had = m->arrays[which].need;
         if (!fold__arena_need(&m->arena, which, bytes[which]))
@@ -9968,6 +10708,8 @@ static void fold__pack_part(fold_model *m, const fold__param_data *param, int wh
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int deep = rows / param->shape.dim[0];
+    if (fold__is_quantized(param))
+        return;
     const float *weights = fold__values(m) + param->at;
     float *packs = fold__packs(m);
     if (param->shape.rank == 1)
@@ -9998,13 +10740,12 @@ static void fold__keep_back_pack(fold_model *m, uint32_t param)
     fold__pack_part(m, data, FOLD__PACK_BOTH & ~fold__forward_packs(data->uses), 0, data->shape.dim[0]);
 }
 
-/* Gives a new parameter the places of its packs, behind all others. Returns where the next would begin. */
-static size_t fold__place_packs(const fold_model *m, fold__param_data *param)
+/* Gives a parameter the places of its packs, from `packs` floats on. Returns where the next would begin. */
+static size_t fold__place_packs(const fold_model *m, fold__param_data *param, size_t packs)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    const int forward = fold__forward_packs(param->uses);
+    const int forward = fold__is_quantized(param) ? 0 : fold__forward_packs(param->uses);
     const int kept = forward && fold__can_train(m) ? FOLD__PACK_BOTH : forward;
-    size_t packs = m->packs;
     param->pack = param->pack_t = FOLD__NO_PACK;
     if (param->shape.rank == 1) {
         param->pack = packs;
@@ -10098,8 +10839,9 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     param.zeros_by_default = desc->init == FOLD_INIT_ZEROS && !desc->values;
     param.grad_clear = 1;
     param.at = m->span;
+    param.bytes = param.bytes_t = FOLD__NO_PACK;
     param.touched_at = m->touched_rows;
-    const size_t packs = fold__place_packs(m, &param);
+    const size_t packs = fold__place_packs(m, &param, m->packs);
     param.name = fold__copy_name(m, desc->name);
     if (!param.name || !fold__param_reserve(m, &param, packs - m->packs)) {
         fold__release_name(m, param.name);
@@ -10195,10 +10937,15 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param param, int frozen)
     } else
         fold__model_fail(m, FOLD_BAD_HANDLE, "fold_param_freeze: not a parameter of this model");
 }
+static int fold__keeps_values(const fold__param_data *param) { return param->at != FOLD__NO_PACK; }
+static float *fold__param_values(const fold_model *m, const fold__param_data *param)
+{
+    return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
+}
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
-    return data ? fold__values(m) + data->at : NULL;
+    return data ? fold__param_values(m, data) : NULL;
 }
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param param)
@@ -10207,10 +10954,25 @@ FOLD_API const float *fold_param_grad(const fold_model *m, fold_param param)
     return data && fold__can_train(m) ? fold__grads(m) + data->at : NULL;
 }
 #endif /* FOLD_INFERENCE */
+/* Whether a parameter, or all if there is none, can be written; if not, m gets the error. */
+static int fold__is_of_floats(fold_model *m, const fold__param_data *param, const char *who)
+{
+    for (uint32_t index = 0; index < m->n_params; index++) {
+        const fold__param_data *each = &fold__params(m)[index];
+        if (!fold__is_quantized(each) || (param && param != each))
+            continue;
+        fold__model_fail(m, FOLD_BAD_STATE,
+                         "%s: parameter '%s' is in bytes: write, load or save values before "
+                         "fold_model_quantize",
+                         who, each->name);
+        return 0;
+    }
+    return 1;
+}
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
-    if (!m || (param.id && !data))
+    if (!m || (param.id && !data) || !fold__is_of_floats(m, data, "fold_values_write_begin"))
         return NULL;
     return data ? fold__values(m) + data->at : fold__values(m);
 }
@@ -10242,6 +11004,9 @@ static int fold__same_params(fold_model *m, const fold_model *from, const char *
         if (strcmp(mine->name, other->name) || !fold__shape_same(&mine->shape, &other->shape))
             fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, in the other model '%s' %s",
                              who, (int)index, mine->name, here, other->name, there);
+        else if (fold__is_quantized(mine) || fold__is_quantized(other))
+            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is in bytes%s", who, mine->name,
+                             fold__is_quantized(mine) ? "" : " in the other model");
     }
     return !m->error.status;
 }
@@ -10305,6 +11070,178 @@ FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, fl
     m->set_decay[rate_set] = decay;
 }
 #endif /* FOLD_INFERENCE */
+
+/* -- weights in bytes ------------------------------------------------------------------------ */
+
+FOLD__ZEROS_BY_DEFAULT(fold_quantize_desc)
+
+enum { FOLD__QUANTIZE_LEAST = 1024 };
+
+/* What a model becomes: arrays beside its own, which they replace when all has succeeded. */
+typedef struct fold__reform {
+    fold__array params, values, packs, bytes;
+    size_t span, n_packs, n_bytes;
+} fold__reform;
+
+/* Cells read its values by fold_use. */
+static int fold__is_used_by_cells(const fold_model *m, uint32_t param);
+
+static int fold__can_quantize(const fold__param_data *param, int least)
+{
+    const int forward = fold__forward_packs(param->uses);
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    if (!forward || fold__is_quantized(param) || param->size < (size_t)least)
+        return 0;
+    if ((forward & FOLD__PACK_DIRECT) && (columns < FOLD__LANES || rows > FOLD__BYTE_INNER))
+        return 0;
+    if ((forward & FOLD__PACK_TRANSPOSED) && (rows < FOLD__LANES || columns > FOLD__BYTE_INNER))
+        return 0;
+    return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
+}
+
+/* Finds the new places of a parameter. */
+static void fold__reform_param(const fold_model *m, fold__reform *to, uint32_t index, int least)
+{
+    fold__param_data *param = (fold__param_data *)(void *)to->params.data + index;
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    const int forward = fold__forward_packs(param->uses), can = fold__can_quantize(param, least);
+    const int bytes = can || fold__is_quantized(param);
+    if (can && !(param->uses & FOLD_FOR_LOOKUP) && !fold__is_used_by_cells(m, index))
+        param->at = FOLD__NO_PACK;
+    if (bytes && (forward & FOLD__PACK_DIRECT)) {
+        param->bytes = to->n_bytes;
+        to->n_bytes += fold__round_up(fold__byte_size(rows, columns), FOLD__ALIGN);
+    }
+    if (bytes && (forward & FOLD__PACK_TRANSPOSED)) {
+        param->bytes_t = to->n_bytes;
+        to->n_bytes += fold__round_up(fold__byte_size(columns, rows), FOLD__ALIGN);
+    }
+    to->n_packs = fold__place_packs(m, param, to->n_packs);
+    if (fold__keeps_values(param)) {
+        param->at = to->span;
+        to->span += fold__round_up(param->size, FOLD__SPAN_ALIGN);
+    }
+}
+
+/* The bytes of a parameter, from those that the model has or from its values. */
+static void fold__reform_bytes(fold_model *m, fold__reform *to, uint32_t index)
+{
+    const fold__param_data *old = &fold__params(m)[index];
+    fold__param_data *param = (fold__param_data *)(void *)to->params.data + index;
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    for (int transposed = 0; transposed < 2; transposed++) {
+        const size_t at = transposed ? param->bytes_t : param->bytes,
+                     had = transposed ? old->bytes_t : old->bytes;
+        const int inner = transposed ? columns : rows, count = transposed ? rows : columns;
+        if (at == FOLD__NO_PACK)
+            continue;
+        uint8_t *bytes = (uint8_t *)to->bytes.data + at;
+        if (had != FOLD__NO_PACK) {
+            memcpy(bytes, fold__bytes(m) + had, fold__byte_size(inner, count));
+            continue;
+        }
+        const float error =
+            fold__byte_pack(m->byte_kernels, bytes, fold__values(m) + old->at, inner, count, transposed);
+        if (!(error <= 1))
+            fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                             "fold_model_quantize: parameter '%s' has a value that is not finite",
+                             param->name);
+        param->byte_error = error > param->byte_error ? error : param->byte_error;
+    }
+}
+
+static int fold__make_array(fold__arena *arena, fold__array *array, size_t need)
+{
+    return fold__grow_allocated(arena, array, fold__max_size(need, 1));
+}
+/* Makes all of it beside what the model has. */
+static void fold__reform_make(fold_model *m, fold__reform *to, int least)
+{
+    fold__arena *arena = &m->arena;
+    int there = fold__make_array(arena, &to->params, m->n_params * sizeof(fold__param_data));
+    if (there)
+        memcpy(to->params.data, fold__params(m), m->n_params * sizeof(fold__param_data));
+    for (uint32_t index = 0; there && index < m->n_params; index++)
+        fold__reform_param(m, to, index, least);
+    there = there && fold__make_array(arena, &to->values, to->span * sizeof(float)) &&
+            fold__make_array(arena, &to->packs, to->n_packs * sizeof(float)) &&
+            fold__make_array(arena, &to->bytes, to->n_bytes);
+    if (!there) {
+        fold__model_fail(m, FOLD_NO_MEMORY, "fold_model_quantize: out of memory");
+        return;
+    }
+    memset(to->values.data, 0, to->span * sizeof(float));
+    for (uint32_t index = 0; index < m->n_params && !m->error.status; index++) {
+        const fold__param_data *param = (const fold__param_data *)(const void *)to->params.data + index;
+        if (fold__keeps_values(param))
+            memcpy((float *)(void *)to->values.data + param->at, fold__values(m) + fold__params(m)[index].at,
+                   param->size * sizeof(float));
+        fold__reform_bytes(m, to, index);
+    }
+}
+
+/* Puts an array in the place of another, which is freed; need: bytes in use. */
+static void fold__replace_array(fold_model *m, int which, fold__array *array, size_t need)
+{
+    fold__array *old = &m->arrays[which];
+    fold__release(m, old->data, old->capacity);
+    fold__arena_account(&m->arena, 0, old->capacity);
+    old->data = array->data;
+    old->capacity = array->capacity;
+    old->need = need;
+}
+
+FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc)
+{
+    const int least = desc && desc->least ? desc->least : FOLD__QUANTIZE_LEAST;
+    fold__reform to;
+    if (!m || m->error.status)
+        return fold_model_status(m);
+    memset(&to, 0, sizeof to);
+    if (fold__can_train(m))
+        fold__model_fail(m, FOLD_BAD_STATE,
+                         "fold_model_quantize: the model can be trained: make it with `inference` in its "
+                         "desc");
+    else if (least < 0)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is %d", least);
+    if (m->error.status || !m->n_params)
+        return m->error.status;
+    const fold__fp saved = fold__fp_enter();
+    fold__reform_make(m, &to, least);
+    fold__fp_leave(saved);
+    if (m->error.status) {
+        fold__array *made[] = { &to.params, &to.values, &to.packs, &to.bytes };
+        for (int i = 0; i < 4; i++) {
+            fold__release(m, made[i]->data, made[i]->capacity);
+            fold__arena_account(&m->arena, 0, made[i]->capacity);
+        }
+        return m->error.status;
+    }
+    fold__replace_array(m, FOLD__M_PARAMS, &to.params, m->n_params * sizeof(fold__param_data));
+    fold__replace_array(m, FOLD__M_VALUES, &to.values, to.span * sizeof(float));
+    fold__replace_array(m, FOLD__M_PACKS, &to.packs, to.n_packs * sizeof(float));
+    fold__replace_array(m, FOLD__M_BYTES, &to.bytes, to.n_bytes);
+    m->span = to.span;
+    m->packs = to.n_packs;
+    m->bytes = to.n_bytes;
+    for (uint32_t index = 0; index < m->n_params; index++)
+        fold__refresh_packs(m, &fold__params(m)[index]);
+    m->version++;
+    m->layout++;
+    m->forms++;
+    return FOLD_OK;
+}
+
+FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param param)
+{
+    const fold__param_data *data = fold__param_of(m, param);
+    fold_quantized quantized = { 0, 0 };
+    if (data) {
+        quantized.bits = fold__is_quantized(data) ? 8 : 32;
+        quantized.error = data->byte_error;
+    }
+    return quantized;
+}
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
@@ -10717,6 +11654,7 @@ struct fold_ctx {
     uint32_t n_keeps;
     uint32_t first_keep; /* no kept node before it waits for its value */
     uint32_t n_wanted;   /* values and gradients that were named to be kept before any run had made them */
+    uint32_t forms;     /* of the model, at the last reset */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
     uint32_t old_found; /* and merged calls */
     uint32_t n_kept_grads;
@@ -12409,6 +13347,7 @@ static void fold__reset(fold_ctx *f)
     f->first_keep = FOLD__NONE;
     f->kept_concats = 0;
     f->any_done = f->values_shown = 0;
+    f->forms = f->model->forms;
     memset(&f->frame, 0, sizeof f->frame);
     if (f->dedupe && f->twins)
         memset(f->twins, 0, f->twins_size * sizeof(uint32_t));
@@ -12566,6 +13505,13 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
     return fold__handle(f, fold__append(f, FOLD__REF, 0, 0, 0, shape_index, (uint64_t)(uintptr_t)values));
 }
 
+/* Whether the weights are still of the kind that they were at the last reset; if not, f gets the error. */
+static int fold__is_of_model(fold_ctx *f)
+{
+    if (f->forms != f->model->forms)
+        fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model: reset the context after it");
+    return f->forms == f->model->forms;
+}
 static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, const char *who)
 {
     if (fold__broken(f))
@@ -12627,7 +13573,9 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
 {
     const fold__param_data *data = fold__param_or_fail(f, param, "use");
-    if (!data)
+    if (data && !fold__keeps_values(data))
+        fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is in bytes, only linear ops read it", data->name);
+    if (!data || !fold__keeps_values(data))
         return fold__null;
     const size_t old_capacity = f->arrays[FOLD__ARRAY_PARAM_NODES].capacity;
     const uint32_t shape = fold__intern_shape(f, &data->shape);
@@ -14686,6 +15634,16 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     return handle;
 }
 
+static int fold__is_used_by_cells(const fold_model *m, uint32_t param)
+{
+    for (uint32_t cell = 0; cell < m->n_cells; cell++) {
+        const fold__program *program = &fold__cells(m)[cell].program;
+        for (int ref = 0; ref < program->n_refs; ref++)
+            if (program->ref[ref].kind == FOLD__FROM_PARAM && program->ref[ref].index == param)
+                return 1;
+    }
+    return 0;
+}
 static void fold__cells_free(fold_model *m)
 {
     for (uint32_t cell = 0; cell < m->n_cells; cell++)
@@ -16084,7 +17042,8 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     for (int operand = 0; operand < op->n_in + op->n_out; operand++)
         floats += 2 * (size_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
     if (op->param[0])
-        floats += fold__linear_scratch(f->model->kernels, &fold__params(f->model)[op->param[0] - 1],
+        floats += fold__linear_scratch(f->model->kernels, f->model->byte_kernels,
+                                       &fold__params(f->model)[op->param[0] - 1],
                                        f->eager ? fold__in_training(f) : fold__goes_back(f->run));
     if (op->op == FOLD__OP_conv)
         floats += fold__conv_scratch(&program->shape[op->first_shape], op->attr);
@@ -18258,6 +19217,8 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     call->user = fold__op_of(f->model, op->op)->def.user;
     engine->kernels = f->model->kernels;
     engine->packs = fold__packs(f->model);
+    engine->byte_kernels = f->model->byte_kernels;
+    engine->bytes = fold__bytes(f->model);
     engine->values = fold__values(f->model);
     for (int i = 0; i < 2; i++)
         engine->param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
@@ -19863,7 +20824,7 @@ static float *fold__address(const fold_ctx *f, uint32_t id)
     const fold_model *m = f->model;
     switch (fold__kind_of(f, id)) {
     case FOLD__REF: return fold__node_address(f, id);
-    case FOLD__PARAM: return fold__values(m) + fold__params(m)[fold__node_param(f, id)].at;
+    case FOLD__PARAM: return fold__param_values(m, &fold__params(m)[fold__node_param(f, id)]);
     case FOLD__LOOKUP: return fold__is_list(f, id) ? NULL : fold__looked_up_row(f, id, 0);
     case FOLD__WINDOW:
     case FOLD__ELEMS: return NULL;
@@ -20050,7 +21011,7 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
 
 static void fold__eager_run(fold_ctx *f, uint32_t id)
 {
-    if (fold__eager_place(f, id))
+    if (fold__is_of_model(f) && fold__eager_place(f, id))
         fold__eager_compute(f, id);
 }
 
@@ -21795,7 +22756,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         fold__read_kept_whole(f);
     if (f->zone)
         f->zone(1, "plan", fold__count(f->n_calls), f->zone_user);
-    const int planned = fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
+    const int planned = fold__is_of_model(f) && fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
     if (f->zone)
         f->zone(0, "plan", fold__count(f->n_calls), f->zone_user);
     if (!planned)
@@ -22429,7 +23390,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
     stats.edges = fold__count(f->n_edges);
     stats.signatures = fold__count(f->n_sigs);
     stats.cached_bytes = fold__plans_of(f) ? fold__plans_of(f)->end - fold__plans_head() : 0;
-    stats.pack_bytes = f->model->packs * sizeof(float);
+    stats.pack_bytes = f->model->packs * sizeof(float) + f->model->bytes;
     stats.bytes = fold__ctx_bytes() + f->arena.bytes;
     stats.peak_bytes = fold__ctx_bytes() + f->arena.peak;
     stats.block_bytes = fold__max_size(f->block_peak, fold__block_bytes(f));
@@ -25030,6 +25991,14 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
 /* -- a model --------------------------------------------------------------------------------- */
 
 
+/* Of its values, or of those bytes that stand for them. */
+static size_t fold__param_bytes(const fold__param_data *param)
+{
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    return (fold__keeps_values(param) ? param->size * sizeof(float) : 0) +
+           (param->bytes != FOLD__NO_PACK ? fold__byte_size(rows, columns) : 0) +
+           (param->bytes_t != FOLD__NO_PACK ? fold__byte_size(columns, rows) : 0);
+}
 static void fold__put_param(fold__text *text, const fold_model *m, const fold__param_data *param,
                             size_t widest)
 {
@@ -25039,7 +26008,9 @@ static void fold__put_param(fold__text *text, const fold_model *m, const fold__p
     fold__put_spaces(text, strlen(param->name), widest);
     fold__put(text, "  %s", shape);
     fold__put_spaces(text, length, 18);
-    fold__put(text, " %11lu%14lu", (unsigned long)param->size, (unsigned long)(param->size * sizeof(float)));
+    fold__put(text, " %11lu%14lu", (unsigned long)param->size, (unsigned long)fold__param_bytes(param));
+    if (fold__is_quantized(param))
+        fold__put(text, "  8 bits, error %g", (double)param->byte_error);
     if (param->uses & FOLD_FOR_LOOKUP)
         fold__put(text, "  lookups");
     if (param->buffer)
@@ -25072,7 +26043,7 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
     fold__put(&text, "%lu parameters, %lu values, %lu of them trained; ", (unsigned long)m->n_params,
               (unsigned long)values, (unsigned long)trained);
     fold__put(&text, "bytes: %lu held, of which packed weights %lu\n", (unsigned long)m->arena.bytes,
-              (unsigned long)(m->packs * sizeof(float)));
+              (unsigned long)(m->packs * sizeof(float) + m->bytes));
     for (uint32_t cell = 0; cell < m->n_cells; cell++) {
         const fold__cell_data *cell_data = &fold__cells(m)[cell];
         if (cell_data->is_projected)
@@ -25176,7 +26147,7 @@ static int fold__can_save(fold_model *m, const fold_save_desc *desc)
     }
     if (desc->config && !fold__is_text(desc->config))
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
-    return !m->error.status;
+    return !m->error.status && fold__is_of_floats(m, NULL, "save");
 }
 
 /* State that is zero because it was never needed is left out. */
@@ -25917,6 +26888,10 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file",
                                part ? "the optimiser's state of " : "", name);
     }
+    if (fold__is_quantized(param))
+        return fold__load_fail(file, FOLD_BAD_STATE,
+                               "load: parameter %s is in bytes: load a model before fold_model_quantize",
+                               name);
     if (tensor->dtype >= FOLD__DTYPES_READ)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
                                "load: %s is of type %s; F32, F16, BF16 and F64 are read", name,

@@ -83,7 +83,7 @@ static void print_header(const options *o)
 
 static int chosen(int given, int usual) { return given >= 0 ? given : usual; }
 
-static sizes sizes_of(const workload *w, const sizes *given)
+static sizes sizes_of(const workload *w, const sizes *given, int by_hand)
 {
     sizes s = w->s;
     s.batch = chosen(given->batch, s.batch);
@@ -96,14 +96,14 @@ static sizes sizes_of(const workload *w, const sizes *given)
     s.cells = chosen(given->cells, s.cells);
     if (s.batch < 1 || s.input < 1 || s.hidden < 1 || s.words < 1 || s.min < 1 || s.max < s.min || s.max > MAX_NODES)
         die("sizes out of range for ", w->name);
-    if (w->record == policy_record && (s.input != POLICY_IN || s.hidden != POLICY_HIDDEN || s.classes != POLICY_OUT))
+    if (w->record == policy_record && by_hand && (s.input != POLICY_IN || s.hidden != POLICY_HIDDEN || s.classes != POLICY_OUT))
         die("by hand the policy has fixed sizes", "");
     return s;
 }
 
 static void run_workload(const options *o, const workload *w, int training, int compare)
 {
-    bench b = { o, w, sizes_of(w, &o->s), training, 0, NULL };
+    bench b = { o, w, sizes_of(w, &o->s, o->schedule == MANUAL || compare == MANUAL), training, 0, NULL };
     side sides[2];
     const int n = compare >= 0 ? 2 : 1;
     generate(&b);
@@ -131,6 +131,7 @@ static const char usage[] =
     "                        the first line's ratio is the median of the second's time to the first's\n"
     "  --isa avx512|avx2|portable    --dedupe on|off    --plan-cache on|off    --group-bytes N\n"
     "  --replay on|off       on: the same recording again by fold_replay\n"
+    "  --weights float|int8  int8: in bytes, for inference; --compare floats beside it\n"
     "  --sorted on|off       transformer only; on: batches of sentences in order of length\n"
     "  --share NAME          prints what part of the traced time the batches of ops whose names begin so take\n"
     "  --frames N            N frames of agents and steps of robots, by turns with the same by hand: median, tail and worst\n"
@@ -153,6 +154,11 @@ static int on_off(const char *name, const char *text)
     if (!strcmp(text, "on")) return 1;
     if (strcmp(text, "off")) die(name, " is on or off");
     return 0;
+}
+static int in_bytes(const char *text)
+{
+    if (strcmp(text, "int8") && strcmp(text, "float")) die("--weights are float or int8, not ", text);
+    return !strcmp(text, "int8");
 }
 static int schedule_of(const char *text)
 {
@@ -197,6 +203,7 @@ static options parse(int argc, char **argv)
         else if (!strcmp(name, "--dedupe")) o.dedupe = on_off(name, value);
         else if (!strcmp(name, "--plan-cache")) o.plan_cache = on_off(name, value);
         else if (!strcmp(name, "--replay")) o.replay = on_off(name, value);
+        else if (!strcmp(name, "--weights")) o.bytes = in_bytes(value);
         else if (!strcmp(name, "--sorted")) o.sorted = on_off(name, value);
         else if (!strcmp(name, "--share")) o.share = value;
         else { fprintf(stderr, "bench: no option %s\n", name); exit(1); }
@@ -231,7 +238,7 @@ int main(int argc, char **argv)
         if (o.sorted && strcmp(w->name, "transformer")) continue;
         for (int training = 0; training < 2; training++) {
             if (o.mode && training != !strcmp(o.mode, "train")) continue;
-            if (training && w->opt == OPT_NONE) continue;
+            if (training && (w->opt == OPT_NONE || o.bytes)) continue;
             if ((o.schedule == MANUAL || o.compare == MANUAL) && !is_by_hand(w->name, training)) continue;
             if (!found++) print_header(&o);
             run_workload(&o, w, training, o.compare);

@@ -404,6 +404,9 @@ typedef struct given {
     X(VOID, fold_grads_write_end, (m, param)) \
     X(STATUS, fold_values_copy, (m, m)) \
     X(STATUS, fold_values_average, (m, NULL, 0.5f)) \
+    X(VOID, fold_quantize_desc_default, ()) \
+    X(STATUS, fold_model_quantize, (m, NULL)) \
+    X(VOID, fold_param_quantized, (m, param)) \
     X(VOID, fold_model_scale_rates, (m, g->n, 0.5f, 0.5f)) \
     X(VOID, fold_ctx_desc_default, ()) \
     X(VOID, fold_clock_monotonic, (NULL)) \

@@ -24,6 +24,7 @@
 #define LISTS_PLAIN UINT64_C(0xa0af3f32d55fd089)
 #define GOLDEN_OPS_FUSED UINT64_C(0x9930306ff6f9600f)
 #define GOLDEN_OPS_PLAIN UINT64_C(0xac05da82979b7b69)
+#define GOLDEN_BYTES UINT64_C(0x4343ef43b48f6bff) /* no fused operations either */
 #define GOLDEN_CHANCE UINT64_C(0xfc2554a346b5bb6d) /* has no fused operations: the same everywhere */
 
 enum { WORDS = 40, IN = 12, H = 18, TIED = 21, CLASSES = 5, SAMPLES = 9, STEPS = 3, RULES = 6 };
@@ -512,6 +513,93 @@ static void golden_ops(const char *isa, uint64_t want)
     }
 }
 
+/* Weights in bytes: linear ops of one input and of several, tied, in a cell, and a convolution, between ops without
+   fused operations; with rows of zeros, of one magnitude and beyond what bytes hold. */
+typedef struct byte_net {
+    fold_param words, W, b, U, tied, filter, none;
+    fold_cell node;
+} byte_net;
+static void byte_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const byte_net *n = (const byte_net *)user;
+    fold_node x[2];
+    x[0] = in[0];
+    x[1] = fold_list_sum(f, in[1]);
+    out[0] = fold_relu(f, fold_linear_n(f, x, 2, n->U, n->b));
+}
+static fold_param drawn(fold_model *m, const char *name, fold_shape shape, unsigned uses)
+{
+    static float values[64 * 64];
+    fold_param_desc d = fold_param_desc_default();
+    int size = 1;
+    for (int axis = 0; axis < shape.rank; axis++) size *= shape.dim[axis];
+    for (int i = 0; i < size; i++) values[i] = draw();
+    d.name = name;
+    d.shape = shape;
+    d.uses = uses;
+    d.values = values;
+    return fold_param_new(m, &d);
+}
+static fold_node byte_sample(fold_ctx *f, const byte_net *n, int sample)
+{
+    static const float factor[] = { 1, 1e-30f, 0, 1e30f, 1e-38f };
+    float image[5 * 6 * 3];
+    fold_node h[4], part[3];
+    for (int i = 0; i < 5 * 6 * 3; i++) image[i] = draw() * factor[sample % 5];
+    if (sample == 7) image[40] = (float)INFINITY;
+    for (int i = 0; i < 4; i++) {
+        const fold_node word = fold_lookup(f, n->words, (7 * sample + i) % WORDS);
+        h[i] = fold_call_list(f, n->node, &word, 1, h, i);
+    }
+    const fold_node seen = fold_conv2d(f, fold_input_shaped(f, image, fold_shape3(5, 6, 3)), n->filter, n->none, NULL);
+    part[0] = fold_linear_t(f, h[3], n->tied, n->none);
+    part[1] = fold_linear(f, fold_lookup(f, n->words, sample), n->W, n->b);
+    part[2] = fold_reshape(f, seen, fold_shape1(3 * 4 * 17));
+    return fold_concat(f, part, 3, 0);
+}
+static void golden_bytes(const char *isa)
+{
+    enum { HID = 35, SIZE = WORDS + HID + 3 * 4 * 17 };
+    fold_quantize_desc all = { 1 };
+    for (int eager = 0; eager < 2; eager++) {
+        fold_model_desc desc = fold_model_desc_default();
+        fold_ctx_desc way = fold_ctx_desc_default();
+        fold_cell_desc d = fold_cell_desc_default();
+        static float values[SAMPLES * SIZE];
+        fold_node y[SAMPLES];
+        byte_net n;
+        memset(&n, 0, sizeof n);
+        rng.state = 11;
+        desc.isa = isa;
+        desc.inference = 1;
+        fold_model *m = fold_model_new(&desc);
+        n.words = drawn(m, "words", fold_shape2(WORDS, IN + 1), FOLD_FOR_LOOKUP);
+        n.W = drawn(m, "W", fold_shape2(IN + 1, HID), 0);
+        n.b = drawn(m, "b", fold_shape1(HID), 0);
+        n.U = drawn(m, "U", fold_shape2(IN + 1 + HID, HID), 0);
+        n.tied = drawn(m, "tied", fold_shape2(WORDS, HID), FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T);
+        n.filter = drawn(m, "filter", fold_shape4(3, 3, 3, 17), FOLD_FOR_CONV);
+        d.name = "node"; d.body = byte_body; d.user = &n;
+        d.n_in = d.n_list = d.n_out = 1;
+        d.in[0] = fold_shape1(IN + 1);
+        d.list[0] = fold_shape1(HID);
+        n.node = fold_cell_new(m, &d);
+        CHECK_SAYS(!fold_model_quantize(m, &all), "%s", fold_model_message(m));
+        way.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &way);
+        for (int i = 0; i < SAMPLES; i++) y[i] = byte_sample(f, &n, i);
+        fold_run(f, y, SAMPLES);
+        CHECK_SAYS(!fold_read(f, y, SAMPLES, values), "%s", fold_ctx_message(f));
+        hash = UINT64_C(0xcbf29ce484222325);
+        hash_floats(values, SAMPLES * SIZE);
+        if (check.verbose) printf("%s, bytes: 0x%016llx\n", isa, (unsigned long long)hash);
+        CHECK_SAYS(hash == GOLDEN_BYTES, "%s, bytes%s: 0x%016llx, want 0x%016llx", isa, eager ? ", eager" : "",
+                   (unsigned long long)hash, (unsigned long long)GOLDEN_BYTES);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* What a host may ask of the processor: to round elsewhere, and to flush what is subnormal, as a program does that is
    linked with -ffast-math. Not all can be had everywhere. */
 enum { HOST_NEAREST, HOST_UP, HOST_DOWN, HOST_TO_ZERO, HOST_FLUSHES, HOST_MODES };
@@ -680,6 +768,7 @@ int main(int argc, char **argv)
         golden_program(kernel_set[i], &lists, i ? LISTS_FUSED : LISTS_PLAIN);
         golden_ops(kernel_set[i], i ? GOLDEN_OPS_FUSED : GOLDEN_OPS_PLAIN);
 #endif
+        golden_bytes(kernel_set[i]);
         check_end();
     }
     check_run("chance", chance);

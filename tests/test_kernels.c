@@ -160,6 +160,108 @@ static void test_product(const fold__kernels *f, int tries)
     }
 }
 
+/* What the contract says of a row and of a column in bytes, in its plainest form. Returns the scale. */
+static float bytes_of(const float *x, ptrdiff_t step, int n, int *q)
+{
+    FOLD__NO_CONTRACT
+    float most = 0;
+    int i, finite = 1;
+    for (i = 0; i < n; i++) {
+        const float magnitude = fabsf(x[i * step]);
+        if (!(magnitude <= FLT_MAX)) finite = 0;
+        if (magnitude > most) most = magnitude;
+    }
+    for (i = 0; i < n; i++) {
+        volatile float scaled = finite && most >= ldexpf(1, -119) ? x[i * step] * (127 / most) : 0;
+        q[i] = (int)lrintf(scaled);
+    }
+    return !finite ? NAN : most < ldexpf(1, -119) ? 0 : most / 127;
+}
+/* A row of x, sometimes of one magnitude, of zeros, or with what is not finite. */
+static void byte_row(float *x, int n)
+{
+    const int kind = below(12), at = below(n);
+    int i;
+    for (i = 0; i < n; i++) {
+        if (kind == 0) x[i] = below(2) ? 3.5f : -3.5f;
+        if (kind == 1) x[i] = below(2) ? 0.0f : -0.0f;
+        if (kind == 2) x[i] = 1e-37f;
+        if (kind == 3) x[i] = (float)(below(509) - 254) / 2;
+        if (kind == 4) x[i] *= 1e38f;
+    }
+    if (kind == 3) x[at] = 127;
+    if (kind == 5) x[at] = below(2) ? INFINITY : -INFINITY;
+    if (kind == 6) x[at] = NAN;
+}
+static void test_byte_product(const fold__kernels *f, int tries)
+{
+    static const int ns[] = { 16, 17, 31, 32, 33, 48, 63, 64, 65, 80, 112, 128, 130, 200 };
+    static const int ms[] = { 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 13, 23, 24, 25, 60 };
+    const fold__byte_kernels *kernels = fold__byte_kernels_for(f);
+    int t, i, r, j, s;
+    for (t = 0; t < tries; t++) {
+        const int n = ns[below((int)(sizeof ns / sizeof *ns))], m = ms[below((int)(sizeof ms / sizeof *ms))], transposed = below(2);
+        int n_seg = 1 + below(4), k[4], first[4], total = below(9), most = 0, init_kind = below(4), *qx = (int *)malloc(400 * sizeof *qx);
+        matrix a[4], init, y;
+        fold__seg seg[4];
+        fold__product p;
+        for (s = 0; s < n_seg; s++) { k[s] = 1 + below(90); first[s] = total; total += k[s] + below(3); if (k[s] > most) most = k[s]; }
+        float *w = floats((size_t)total * (size_t)n), *expect = (float *)malloc(((size_t)m * (size_t)n + 1) * sizeof *expect);
+        int *qw = (int *)malloc((size_t)total * (size_t)n * sizeof *qw);
+        float *scales = (float *)malloc((size_t)n * sizeof *scales), *scratch = floats(fold__byte_floats(kernels, most));
+        const size_t size = fold__byte_size(total, n);
+        uint8_t *bytes = (uint8_t *)malloc(size);
+        const ptrdiff_t step = transposed ? 1 : n, next = transposed ? total : 1;
+        for (j = 0; j < n; j++) {
+            if (below(9) == 0) for (i = 0; i < total; i++) w[i * step + j * next] = below(2) ? 1.5f : -1.5f;
+            scales[j] = bytes_of(w + j * next, step, total, qw + j * total);
+        }
+        const float worst = fold__byte_pack(kernels, bytes, w, total, n, transposed);
+        double error = 0;
+        for (j = 0; j < n; j++) {
+            double lost = 0, whole = 0;
+            for (i = 0; i < total; i++) {
+                const double x = (double)w[i * step + j * next], d = x - (double)((float)qw[j * total + i] * scales[j]);
+                lost += d * d;
+                whole += x * x;
+            }
+            if (lost > 0 && sqrt(lost / whole) > error) error = sqrt(lost / whole);
+        }
+        check(fabs((double)worst - error) <= 1e-6 * error, "byte_pack's error", f->name, n, total, transposed);
+        const fold__byte_weight weight = fold__byte_weight_at(bytes, total, n);
+        check((const uint8_t *)(weight.scales + (n + 15) / 16 * 16) == bytes + size, "byte_size", f->name, n, total, 0);
+        for (s = 0; s < n_seg; s++) {
+            a[s] = make(m, k[s], below(2));
+            for (r = 0; r < m; r++) byte_row(fold__at(&a[s].r, r), k[s]);
+            seg[s].input = a[s].r; seg[s].inner = k[s]; seg[s].row = first[s]; seg[s].weights = NULL;
+        }
+        init = make(init_kind == 1 ? 1 : m, n, init_kind == 2);
+        if (init_kind == 1) init.r.stride = 0;
+        y = make(m, n, below(2));
+        memset(&p, 0, sizeof p);
+        p.rows = m; p.columns = n; p.n_seg = n_seg; p.seg = seg; p.output = y.r;
+        if (init_kind == 1 || init_kind == 2) p.init = init.r;
+        if (init_kind == 3) p.init = y.r;
+        for (r = 0; r < m; r++) for (j = 0; j < n; j++) expect[r * n + j] = init_kind ? fold__at(&p.init, r)[j] : 0;
+        for (s = 0; s < n_seg; s++) for (r = 0; r < m; r++) {
+            const float scale = bytes_of(fold__at(&a[s].r, r), 1, k[s], qx);
+            for (j = 0; j < n; j++) {
+                int sum = 0;
+                for (i = 0; i < k[s]; i++) sum += qx[i] * qw[j * total + first[s] + i];
+                volatile float part = (float)sum * scale;
+                part = part * scales[j];
+                expect[r * n + j] += part;
+            }
+        }
+        fold__byte_product(kernels, &weight, &p, scratch);
+        for (r = 0; r < m; r++) for (j = 0; j < n; j++)
+            check(same(fold__at(&y.r, r)[j], expect[r * n + j]), "byte_product", f->name, r, j, t);
+        for (s = 0; s < n_seg; s++) drop(&a[s]);
+        drop(&init); drop(&y);
+        free(w); free(expect); free(qw); free(scales); free(scratch); free(bytes); free(qx);
+    }
+}
+
 static void test_weight_grad(const fold__kernels *f, int tries)
 {
     int t, i, j, r, exact = strcmp(f->name, "cblas") != 0;
@@ -843,7 +945,10 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
 {
     matrix a = make(m, k, 1), y = make(m, n, 0);
     float *w = floats((size_t)k * (size_t)n), *pack, *scratch = floats(fold__scratch_floats(f, k, n)), *raw;
-    double best = 1e9, t, flop = 2.0 * m * k * n, pack_time = 1e9, wg = 1e9;
+    double best = 1e9, t, flop = 2.0 * m * k * n, pack_time = 1e9, wg = 1e9, bytes_time = 1e9;
+    const fold__byte_kernels *kernels = fold__byte_kernels_for(f);
+    float *bytes = floats((fold__byte_size(k, n) + 64) / sizeof(float) + 16), *byte_scratch = floats(fold__byte_floats(kernels, k));
+    uint8_t *quads = (uint8_t *)(((uintptr_t)bytes + 63) & ~(uintptr_t)63);
     fold__seg seg;
     fold__product p;
     int i, rep, reps = (int)(2e7 / flop) + 1;
@@ -852,10 +957,15 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     for (i = 0; i < m * k; i++) a.data[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
     for (i = 0; i < k * n; i++) w[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
     for (i = 0; i < m * n; i++) y.data[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
-    seg.input = a.r; seg.inner = k; seg.weights = pack;
+    seg.input = a.r; seg.inner = k; seg.weights = pack; seg.row = 0;
     memset(&p, 0, sizeof p);
     p.rows = m; p.columns = n; p.n_seg = 1; p.seg = &seg; p.panel_stride = fold__pack_stride(f, k, n); p.output = y.r;
+    fold__byte_pack(kernels, quads, w, k, n, 0);
+    const fold__byte_weight weight = fold__byte_weight_at(quads, k, n);
     for (rep = 0; rep < 15; rep++) {
+        t = now();
+        for (i = 0; i < reps; i++) fold__byte_product(kernels, &weight, &p, byte_scratch);
+        t = (now() - t) / reps; if (t < bytes_time) bytes_time = t;
         t = now();
         for (i = 0; i < (reps + 7) / 8; i++) f->pack(pack, w, k, n, 1, 0, n);
         t = (now() - t) / ((reps + 7) / 8); if (t < pack_time) pack_time = t;
@@ -870,9 +980,10 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
         for (i = 0; i < reps; i++) f->weight_grad(m, &a.r, k, &y.r, n, w, (size_t)n, scratch);
         t = (now() - t) / reps; if (t < wg) wg = t;
     }
-    printf("  %-9s rows %4d K %4d N %4d   product %7.2f   weight_grad %7.2f GFLOP/s   packT %5.2f ns/float\n", f->name, m, k, n, flop / best * 1e-9,
-           flop / wg * 1e-9, pack_time * 1e9 / ((double)k * n));
-    drop(&a); drop(&y); free(w); free(raw); free(scratch);
+    printf("  %-9s rows %4d K %4d N %4d   product %7.2f   in bytes %7.2f (%.2f x)   weight_grad %7.2f GFLOP/s   packT %5.2f ns/float\n",
+           f->name, m, k, n, flop / best * 1e-9, flop / bytes_time * 1e-9, best / bytes_time, flop / wg * 1e-9,
+           pack_time * 1e9 / ((double)k * n));
+    drop(&a); drop(&y); free(w); free(raw); free(scratch); free(bytes); free(byte_scratch);
 }
 
 static void time_maps(const fold__kernels *f)
@@ -910,6 +1021,7 @@ static void test_best_is_known(void)
 static void test_set(const fold__kernels *f, int share)
 {
     RUN(test_product(f, 2500 / share));
+    RUN(test_byte_product(f, 1500 / share));
     RUN(test_weight_grad(f, 200 / share));
     if (!strcmp(f->name, "cblas")) return; /* the rest is another set's */
     RUN(test_add_products(f));
@@ -962,7 +1074,7 @@ static void time_set(const fold__kernels *f)
     static const int shape[][3] = { { 1, 300, 450 },   { 2, 300, 450 },  { 3, 300, 450 },  { 4, 300, 450 },   { 5, 300, 450 },
                                     { 6, 300, 450 },   { 7, 300, 448 },  { 8, 300, 450 },  { 9, 300, 450 },   { 12, 150, 192 },
                                     { 16, 300, 450 },  { 48, 300, 448 }, { 48, 150, 450 }, { 256, 300, 450 }, { 256, 784, 1024 },
-                                    { 768, 300, 600 }, { 256, 64, 64 },  { 256, 32, 20 },  { 256, 300, 5 },   { 1, 300, 5 } };
+                                    { 768, 300, 600 }, { 1, 512, 512 }, { 256, 64, 64 },  { 256, 32, 20 },  { 256, 300, 5 },   { 1, 300, 5 } };
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) time_product(f, shape[i][0], shape[i][1], shape[i][2]);
     time_maps(f);
 }

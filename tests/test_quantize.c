@@ -1,0 +1,473 @@
+/* test_quantize.c - weights in bytes: what fold_model_quantize does and refuses, values beside the eager context's
+   bit by bit and beside the float model's, rows that are not finite, and memory.
+       cc -O2 -o test_quantize tests/test_quantize.c -lm && ./test_quantize [-v] [test…] */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "check.h"
+#include "kernel_sets.h"
+
+enum { IN = 13, H = 21, OUT = 19, WORDS = 37, IMAGE = 7, CHANNELS = 3, FILTERS = 18, SAMPLES = 30, LINES = 5 };
+
+/* -- a network with a weight of every kind ------------------------------------------------------------- */
+
+typedef struct net {
+    fold_model *m;
+    fold_param words, tied, W, b, U, V, both, filter, narrow, none;
+    fold_cell node;
+    fold_recurrent lstm;
+    fold_transformer block;
+} net;
+
+/* A word; states of children. */
+static void node_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_node x[2] = { in[0], fold_list_sum(f, in[1]) };
+    const fold_node gate = fold_sigmoid(f, fold_linear(f, in[1], n->V, n->none));
+    out[0] = fold_tanh(f, fold_add(f, fold_linear_n(f, x, 2, n->U, n->b), fold_list_sum(f, fold_mul(f, gate, in[1]))));
+    out[0] = fold_mul(f, out[0], fold_shift(f, fold_mean(f, fold_use(f, n->both), FOLD_ALL), 1));
+}
+
+static fold_param weight(fold_model *m, const char *name, fold_shape shape, unsigned uses)
+{
+    fold_param_desc d = fold_param_desc_default();
+    d.name = name;
+    d.shape = shape;
+    d.uses = uses;
+    d.init = FOLD_INIT_UNIFORM;
+    d.init_scale = 0.5f;
+    return fold_param_new(m, &d);
+}
+
+static int net_open(net *n, const char *isa, int inference)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    fold_cell_desc d = fold_cell_desc_default();
+    memset(n, 0, sizeof *n);
+    desc.isa = isa;
+    desc.inference = inference;
+    n->m = fold_model_new(&desc);
+    if (fold_model_status(n->m)) return 0;
+    n->words = weight(n->m, "words", fold_shape2(WORDS, IN), FOLD_FOR_LOOKUP);
+    n->tied = weight(n->m, "tied", fold_shape2(WORDS, H), FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T);
+    n->W = weight(n->m, "W", fold_shape2(IN, H), 0);
+    n->b = weight(n->m, "b", fold_shape1(H), 0);
+    n->U = weight(n->m, "U", fold_shape2(IN + H, H), 0);
+    n->V = weight(n->m, "V", fold_shape2(H, H), 0);
+    n->both = weight(n->m, "both", fold_shape2(H, H), 0);
+    n->filter = weight(n->m, "filter", fold_shape4(3, 3, CHANNELS, FILTERS), FOLD_FOR_CONV);
+    n->narrow = weight(n->m, "narrow", fold_shape2(400, 5), 0);
+    n->lstm = fold_lstm_new(n->m, "lstm", H, H);
+    fold_transformer_desc block = fold_transformer_desc_default();
+    block.width = 24;
+    block.heads = 3;
+    n->block = fold_transformer_new(n->m, "block", &block);
+    d.name = "node"; d.body = node_body; d.user = n;
+    d.n_in = 1; d.in[0] = fold_shape1(IN);
+    d.n_list = 1; d.list[0] = fold_shape1(H);
+    d.n_out = 1;
+    n->node = fold_cell_new(n->m, &d);
+    return 1;
+}
+
+static float noise(int i) { return (float)((i * 7919 + 104729) % 2003 - 1001) / 1001; }
+
+/* Sample s: a tree as deep as it has lines, then a step of an LSTM, an image, matrices, a layer over its lines, and the
+   tied table. */
+static fold_node record(fold_ctx *f, const net *n, int s)
+{
+    const int lines = 1 + s % LINES;
+    float image[IMAGE * IMAGE * CHANNELS], rows[LINES * 24], x[400];
+    fold_node children[LINES], part[4];
+    for (int i = 0; i < IMAGE * IMAGE * CHANNELS; i++) image[i] = noise(i + 31 * s);
+    for (int i = 0; i < LINES * 24; i++) rows[i] = noise(3 * i + 17 * s);
+    for (int i = 0; i < 400; i++) x[i] = noise(5 * i + s);
+    for (int i = 0; i < lines; i++) {
+        const fold_node word = fold_lookup(f, n->words, (s * 5 + i) % WORDS);
+        children[i] = fold_call_list(f, n->node, &word, 1, children, i < 3 ? i : 3);
+    }
+    fold_state state = { children[lines - 1], fold_linear(f, fold_lookup(f, n->words, s % WORDS), n->W, n->b) };
+    state = fold_recurrent_apply(f, &n->lstm, children[0], state);
+    const fold_conv_desc around = { 1, 1, 0, 0 };
+    const fold_node shown = fold_conv2d(f, fold_input_shaped(f, image, fold_shape3(IMAGE, IMAGE, CHANNELS)), n->filter, n->none, &around);
+    const fold_node start = fold_linear_first(f, fold_lookup(f, n->words, s % 7), n->U, n->b);
+    const fold_node turned = fold_transformer_apply(f, &n->block, fold_list_input(f, rows, lines, fold_shape1(24)), 1);
+    part[0] = fold_linear_t(f, state.h, n->tied, n->none);
+    part[1] = fold_mean(f, fold_mean(f, shown, 0), 0);
+    part[1] = fold_reshape(f, part[1], fold_shape1(FILTERS));
+    part[2] = fold_linear(f, fold_linear_then(f, start, fold_lookup(f, n->tied, s % WORDS), n->U), n->both, n->none);
+    part[3] = fold_list_sum(f, turned);
+    return fold_concat2(f, fold_concat(f, part, 4, 0), fold_linear(f, fold_input(f, x, 400), n->narrow, n->none));
+}
+enum { VALUES = WORDS + FILTERS + H + 24 + 5 };
+
+/* The values of all samples in a context of its own, by a run for each or one for all. */
+static int run(const net *n, const fold_ctx_desc *desc, int together, float *values)
+{
+    fold_ctx *f = fold_ctx_new(n->m, desc);
+    fold_node y[SAMPLES];
+    for (int s = 0; s < SAMPLES; s++) {
+        if (!together) fold_ctx_reset(f);
+        y[s] = record(f, n, s);
+        if (!together) fold_run(f, &y[s], 1);
+        if (!together) fold_read(f, &y[s], 1, values + s * VALUES);
+    }
+    if (together) fold_run(f, y, SAMPLES);
+    if (together) fold_read(f, y, SAMPLES, values);
+    const int fine = CHECK_SAYS(!fold_ctx_status(f), "%s", fold_ctx_message(f));
+    fold_ctx_free(f);
+    return fine;
+}
+
+static float as_float[SAMPLES * VALUES], want[SAMPLES * VALUES], got[SAMPLES * VALUES];
+
+/* Eager, batched by each policy, with small groups, alone, and merged: one result, near that of floats. */
+static void all_ways(const char *isa)
+{
+    static const fold_schedule policy[] = { FOLD_SCHEDULE_RATIO, FOLD_SCHEDULE_DEPTH, FOLD_SCHEDULE_AGENDA };
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_quantize_desc small = fold_quantize_desc_default();
+    net n;
+    double off = 0, size = 0;
+    small.least = 1;
+    if (!net_open(&n, isa, 1)) {
+        fold_model_free(n.m);
+        return;
+    }
+    run(&n, &desc, 1, as_float);
+    CHECK_INT(fold_model_quantize(n.m, &small), FOLD_OK);
+    desc.eager = 1;
+    run(&n, &desc, 1, want);
+    desc.eager = 0;
+    for (int i = 0; i < 3; i++) {
+        desc.schedule = policy[i];
+        run(&n, &desc, 1, got);
+        CHECK_BITS(got, want, SAMPLES * VALUES);
+    }
+    desc.group_bytes = 1;
+    run(&n, &desc, 1, got);
+    CHECK_BITS(got, want, SAMPLES * VALUES);
+    run(&n, &desc, 0, got);
+    CHECK_BITS(got, want, SAMPLES * VALUES);
+    desc.dedupe = 1;
+    run(&n, &desc, 1, got);
+    CHECK_BITS(got, want, SAMPLES * VALUES);
+    for (int i = 0; i < SAMPLES * VALUES; i++) {
+        off += (double)(want[i] - as_float[i]) * (double)(want[i] - as_float[i]);
+        size += (double)as_float[i] * (double)as_float[i];
+    }
+    CHECK_SAYS(off > 0 && sqrt(off / size) < 0.02, "%s: results are %.4f from those of floats", isa, sqrt(off / size));
+    fold_model_free(n.m);
+}
+static void every_kernel_set(void)
+{
+    for (int i = 0; i < KERNEL_SETS; i++) all_ways(kernel_set[i]);
+}
+
+/* -- one product by its definition --------------------------------------------------------------------- */
+
+/* Integers as values, the largest of each row and column 127: bytes hold them as they are, and the product is exact. */
+static void whole_numbers(void)
+{
+    float w[IN * H], b[H], x[IN], y[H];
+    fold_model_desc desc = fold_model_desc_default();
+    fold_quantize_desc small = { 1 };
+    desc.inference = 1;
+    fold_model *m = fold_model_new(&desc);
+    const fold_param W = fold_weight_new(m, "W", IN, H), B = fold_bias_new(m, "b", H);
+    for (int i = 0; i < IN * H; i++) w[i] = i < H ? (float)(i % 2 ? 127 : -127) : (float)(i * 37 % 255 - 127);
+    for (int i = 0; i < H; i++) b[i] = (float)(1000 * i);
+    for (int i = 0; i < IN; i++) x[i] = i == 4 ? 127 : (float)(i * 53 % 255 - 127);
+    memcpy(fold_values_write_begin(m, W), w, sizeof w);
+    fold_values_write_end(m, W);
+    memcpy(fold_values_write_begin(m, B), b, sizeof b);
+    fold_values_write_end(m, B);
+    fold_model_quantize(m, &small);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    const fold_node out = fold_linear(f, fold_input(f, x, IN), W, B);
+    CHECK_INT(fold_run(f, &out, 1), FOLD_OK);
+    for (int j = 0; j < H; j++) {
+        y[j] = 0;
+        for (int i = 0; i < IN; i++) y[j] += x[i] * w[i * H + j];
+        y[j] += b[j];
+    }
+    CHECK_BITS(fold_value(f, out), y, H);
+    CHECK(fold_param_quantized(m, W).error == 0);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* A row with an infinity or a NaN gives NaN, those beside it what they gave; tiny ones count as zeros. */
+static void rows_at_the_edges(void)
+{
+    static const float odd[] = { INFINITY, -INFINITY, NAN, 1e-37f, 0 };
+    fold_model_desc desc = fold_model_desc_default();
+    fold_quantize_desc small = { 1 };
+    desc.inference = 1;
+    fold_model *m = fold_model_new(&desc);
+    const fold_param W = fold_weight_new(m, "W", IN, H), B = weight(m, "b", fold_shape1(H), 0);
+    fold_model_quantize(m, &small);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        fold_node y[10];
+        float x[IN], alone[H];
+        for (int s = 0; s < 10; s++) {
+            for (int i = 0; i < IN; i++) x[i] = s % 2 ? (s > 6 ? 0 : noise(i)) * (s == 7 ? 0 : 1) : noise(i);
+            if (s % 2) x[s] = odd[s / 2];
+            y[s] = fold_linear(f, fold_input(f, x, IN), W, B);
+        }
+        CHECK_INT(fold_run(f, y, 10), FOLD_OK);
+        memcpy(alone, fold_value(f, y[0]), sizeof alone);
+        for (int s = 0; s < 10; s++)
+            for (int j = 0; j < H; j++) {
+                const float value = fold_value(f, y[s])[j];
+                if (s % 2 == 0) CHECK(!memcmp(&value, &alone[j], sizeof value));
+                else if (s < 6) CHECK(value != value);
+                else CHECK(value == fold_param_value(m, B)[j]);
+            }
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
+/* -- what is quantized, and what that leaves ----------------------------------------------------------- */
+
+static void report(void)
+{
+    static const struct { const char *name; int bits, values; } wants[] = {
+        { "words", 32, 1 }, { "tied", 8, 1 }, { "W", 32, 1 }, { "b", 32, 1 }, { "U", 8, 0 }, { "V", 8, 0 },
+        { "both", 8, 1 }, { "filter", 8, 0 }, { "narrow", 32, 1 }, { "lstm.W", 8, 0 }, { "lstm.b", 32, 1 } };
+    fold_quantize_desc least = { 300 };
+    net n;
+    char text[4096] = "";
+    net_open(&n, NULL, 1);
+    const fold_model_size before = fold_model_measure(n.m);
+    CHECK_INT(fold_model_quantize(n.m, &least), FOLD_OK);
+    for (size_t i = 0; i < sizeof wants / sizeof *wants; i++) {
+        const fold_param p = fold_param_find(n.m, wants[i].name);
+        const fold_quantized q = fold_param_quantized(n.m, p);
+        CHECK_SAYS(q.bits == wants[i].bits, "%s has %d bits", wants[i].name, q.bits);
+        CHECK_SAYS(q.bits == 8 ? q.error > 0.001f && q.error < 0.01f : q.error == 0, "%s: error %g", wants[i].name, (double)q.error);
+        CHECK_SAYS(!fold_param_value(n.m, p) == !wants[i].values, "values of %s", wants[i].name);
+    }
+    CHECK_INT(fold_param_quantized(n.m, n.none).bits, 0);
+    CHECK_INT(fold_param_quantized(NULL, n.U).bits, 0);
+    const fold_model_size after = fold_model_measure(n.m);
+    CHECK_SAYS(after.values + after.packs < (before.values + before.packs) / 2, "%lu bytes of %lu are left",
+               (unsigned long)(after.values + after.packs), (unsigned long)(before.values + before.packs));
+    FILE *file = tmpfile();
+    if (file) {
+        fold_model_print(n.m, fold_to_file, file);
+        rewind(file);
+        text[fread(text, 1, sizeof text - 1, file)] = 0;
+        fclose(file);
+        CHECK_TEXT(text, "  8 bits, error 0.00");
+    }
+    fold_model_free(n.m);
+}
+
+/* Large weights take a quarter of their values; nothing else of them is left. */
+static void memory_of_weights(void)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.inference = 1;
+    fold_model *m = fold_model_new(&desc);
+    fold_weight_new(m, "W", 512, 512);
+    CHECK_INT(fold_model_quantize(m, NULL), FOLD_OK);
+    const fold_model_size size = fold_model_measure(m);
+    CHECK(size.values == 0);
+    CHECK_SAYS(size.packs >= 512 * 512 && size.packs < 512 * 512 * 1.03, "%lu bytes", (unsigned long)size.packs);
+    fold_model_free(m);
+}
+
+/* Parameters and cells that come later, and a second call for them. */
+static void later(void)
+{
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_quantize_desc small = { 1 };
+    net n;
+    net_open(&n, NULL, 1);
+    fold_model_quantize(n.m, &small);
+    run(&n, &desc, 1, want);
+    const fold_param late = weight(n.m, "late", fold_shape2(H, H), 0);
+    CHECK_INT(fold_param_quantized(n.m, late).bits, 32);
+    run(&n, &desc, 1, got);
+    CHECK_BITS(got, want, SAMPLES * VALUES);
+    CHECK_INT(fold_model_quantize(n.m, &small), FOLD_OK);
+    CHECK_INT(fold_param_quantized(n.m, late).bits, 8);
+    run(&n, &desc, 1, got);
+    CHECK_BITS(got, want, SAMPLES * VALUES);
+    fold_model_free(n.m);
+}
+
+/* -- errors -------------------------------------------------------------------------------------------- */
+
+static void says(net *n, fold_status status, const char *text)
+{
+    CHECK_INT(fold_model_status(n->m), status);
+    CHECK_TEXT(fold_model_message(n->m), text);
+    fold_model_clear_error(n->m);
+}
+static void refusals(void)
+{
+    fold_quantize_desc d = { -1 };
+    fold_save_desc save = fold_save_desc_default();
+    char file[64];
+    net n, other;
+    CHECK_INT(fold_model_quantize(NULL, NULL), FOLD_BAD_ARGUMENT);
+    net_open(&n, NULL, 0);
+    fold_model_quantize(n.m, NULL);
+    says(&n, FOLD_BAD_STATE, "fold_model_quantize: the model can be trained: make it with `inference` in its desc");
+    fold_model_free(n.m);
+
+    net_open(&n, NULL, 1);
+    net_open(&other, NULL, 1);
+    fold_model_quantize(n.m, &d);
+    says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is -1");
+    d.least = 1;
+    fold_values_write_begin(n.m, n.U)[5] = (float)INFINITY;
+    fold_values_write_end(n.m, n.U);
+    fold_model_quantize(n.m, &d);
+    says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: parameter 'U' has a value that is not finite");
+    CHECK_INT(fold_param_quantized(n.m, n.V).bits, 32); /* as it was */
+    fold_values_write_begin(n.m, n.U)[5] = 1;
+    fold_values_write_end(n.m, n.U);
+    CHECK_INT(fold_model_quantize(n.m, &d), FOLD_OK);
+
+    CHECK(!fold_values_write_begin(n.m, n.U));
+    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'U' is in bytes: write, load or save values before");
+    CHECK(!fold_values_write_begin(n.m, n.none));
+    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'tied' is in bytes");
+    CHECK(fold_values_write_begin(n.m, n.b) != NULL);
+    fold_values_write_end(n.m, n.b);
+    fold_values_copy(n.m, other.m);
+    says(&n, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is in bytes");
+    fold_values_copy(other.m, n.m);
+    says(&other, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is in bytes in the other model");
+    fold_values_average(n.m, other.m, 0.5f);
+    says(&n, FOLD_BAD_STATE, "fold_values_average: parameter 'tied' is in bytes");
+    snprintf(file, sizeof file, "quantize_%d.safetensors", (int)sizeof file);
+    fold_model_save(n.m, file, &save);
+    says(&n, FOLD_BAD_STATE, "save: parameter 'tied' is in bytes");
+    if (!fold_model_save(other.m, file, &save)) {
+        fold_model_load(n.m, file, NULL);
+        says(&n, FOLD_BAD_STATE, "load: parameter tied is in bytes: load a model before fold_model_quantize");
+    }
+    remove(file);
+
+    fold_ctx *f = fold_ctx_new(n.m, NULL);
+    CHECK(fold_node_is_null(fold_use(f, n.U)));
+    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'U' is in bytes, only linear ops read it");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    fold_model_free(other.m);
+}
+
+/* Training says what it says of every model made for inference. */
+static void training(void)
+{
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    net n;
+    net_open(&n, NULL, 1);
+    fold_model_quantize(n.m, NULL);
+    desc.training = 1;
+    fold_ctx *f = fold_ctx_new(n.m, &desc);
+    const fold_node loss = fold_sum(f, record(f, &n, 0), FOLD_ALL);
+    CHECK_INT(fold_backward(f, loss), FOLD_BAD_STATE);
+    CHECK_TEXT(fold_ctx_message(f), "model was made for inference");
+    fold_ctx_free(f);
+    fold_sgd sgd = fold_sgd_default();
+    fold_sgd_step(n.m, &sgd);
+    says(&n, FOLD_BAD_STATE, "optimiser: the model was made for inference");
+    fold_model_free(n.m);
+}
+
+/* A recording made before is refused until the context is reset, whichever way it runs. */
+static void recordings_before(void)
+{
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc desc = fold_ctx_desc_default();
+        net n;
+        net_open(&n, NULL, 1);
+        desc.eager = eager;
+        fold_ctx *f = fold_ctx_new(n.m, &desc);
+        const fold_node used = fold_use(f, n.U), y = fold_sum(f, used, FOLD_ALL);
+        CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+        fold_model_quantize(n.m, NULL);
+        const fold_node more = fold_square(f, used);
+        CHECK_INT(fold_run(f, &more, 1), FOLD_BAD_STATE);
+        CHECK_TEXT(fold_ctx_message(f), "fold_model_quantize changed the model: reset the context after it");
+        CHECK(!fold_value(f, used));
+        fold_ctx_reset(f);
+        const fold_node again = record(f, &n, 3);
+        CHECK_SAYS(!fold_run(f, &again, 1), "%s", fold_ctx_message(f));
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
+/* -- allocations that fail ----------------------------------------------------------------------------- */
+
+typedef struct meter { long calls, fail_at; } meter;
+static void *metered(size_t size, size_t align, void *user)
+{
+    meter *count = (meter *)user;
+    if (++count->calls == count->fail_at) return NULL;
+    char *raw = (char *)malloc(size + 2 * align);
+    char *bytes = raw ? raw + align + (align - (uintptr_t)raw % align) % align : NULL;
+    if (bytes) memcpy(bytes - sizeof raw, &raw, sizeof raw);
+    return bytes;
+}
+static void released(void *ptr, size_t size, void *user)
+{
+    void *raw;
+    (void)size;
+    (void)user;
+    memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+    free(raw);
+}
+static void allocations_that_fail(void)
+{
+    meter count = { 0, 0 };
+    fold_model_desc desc = fold_model_desc_default();
+    desc.inference = 1;
+    desc.memory.alloc = metered;
+    desc.memory.free = released;
+    desc.memory.user = &count;
+    fold_model *m = fold_model_new(&desc);
+    const fold_param W = fold_weight_new(m, "W", 64, 64), b = fold_bias_new(m, "b", 64);
+    const float first = fold_param_value(m, W)[0];
+    long failed = 0;
+    for (;; failed++) {
+        count.fail_at = count.calls + 1 + failed;
+        if (!fold_model_quantize(m, NULL)) break;
+        CHECK_INT(fold_model_status(m), FOLD_NO_MEMORY);
+        CHECK_TEXT(fold_model_message(m), "fold_model_quantize: out of memory");
+        fold_model_clear_error(m);
+        CHECK(fold_param_value(m, W)[0] == first);
+    }
+    CHECK_INT(failed, 4);
+    CHECK_INT(fold_param_quantized(m, W).bits, 8);
+    CHECK(fold_param_value(m, b) != NULL);
+    fold_model_free(m);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(argc, argv);
+    skip_missing_kernel_sets();
+    check_run("every kernel set", every_kernel_set);
+    check_run("whole numbers", whole_numbers);
+    check_run("rows at the edges", rows_at_the_edges);
+    check_run("report", report);
+    check_run("memory of weights", memory_of_weights);
+    check_run("later", later);
+    check_run("refusals", refusals);
+    check_run("training", training);
+    check_run("recordings before", recordings_before);
+    check_run("allocations that fail", allocations_that_fail);
+    return check_finish();
+}
