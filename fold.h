@@ -87,7 +87,7 @@
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays given are copied unless their comment says otherwise. A name that is
                returned holds until something is added to the model, a message until the next call.
-     Memory    A context takes memory from one caller's block, or through an allocator. No call allocates
+     Memory    A model and a context take memory from a caller's block, or by an allocator. No call allocates
                while a recording stays within the largest seen. All memory of a run is reserved before its
                first write. fold_ctx_stats tells the peak and the block size a context would have needed: that
                of its largest recording, and signatures of others, which go when a block is full. What fits a
@@ -199,9 +199,10 @@ FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
 /* Where memory comes from. Zero: malloc and free; of a context: its model's allocator. `alloc` must return
-   memory aligned to `align` (64, or 4096 for large arrays) or NULL; `free` gets the size asked for. A context
-   may be given `block` instead, such as a static array: then it lives inside those block_size bytes, from the
-   first multiple of 64 on, and never allocates. The sizes of blocks that are told leave room for that. */
+   memory aligned to `align` (64, or 4096 for large arrays) or NULL; `free` gets the size asked for. `block`
+   may be given instead, such as a static array: then the model or context lives inside those block_size
+   bytes, from the first multiple of 64 on, and never allocates. The sizes of blocks that are told leave room
+   for that. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user);
     void (*free)(void *ptr, size_t size, void *user);
@@ -230,13 +231,15 @@ typedef struct fold_model_desc {
                             trained (in a context made with `training`) */
     const char *isa;     /* NULL: the best this CPU has. "avx512", "avx2", "neon", "portable", "cblas"
                             force one */
-    fold_memory memory;  /* a model has no block: take from yours in `alloc` */
+    fold_memory memory;  /* of a model in a block: contexts without memory of their own take theirs from the
+                            block too, and so must not be made or run on several threads at a time. See
+                            fold_model_size */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
 /* A new, empty model; desc NULL is the default. NULL when memory runs out, or an alloc has no free beside it.
-   An isa that is unknown or not available here, and a memory.block, are errors of the model: nothing can be
-   added until fold_model_clear_error accepts the best that there is, and memory from alloc. */
+   An isa that is unknown or not available here is an error of the model: nothing can be added until
+   fold_model_clear_error accepts the best that there is. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 /* Free the contexts of a model first. NULL is fine. */
 FOLD_API void fold_model_free(fold_model *m);
@@ -250,9 +253,14 @@ FOLD_API const char *fold_model_isa(const fold_model *m);     /* the kernel set 
    so an allocator that never reuses what is freed gives a model several times its weights. Ask a model that
    was built, and trained for a step if this is to be trained, and reserve as much in the next one before
    anything is added to it: then each array is asked for once, at this size. The numbers can be constants of a
-   program; they depend on the kernel set. */
+   program; they depend on the kernel set.
+   Of a model in a block, block_bytes is how large the block must be for all it has held so far, if it is made
+   again by the same calls; else 0. So a static array that holds a model takes three steps: measure a model as
+   above; make it again in a large block, with what was measured reserved, and measure that; use its
+   block_bytes. */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops;
+    size_t block_bytes; /* fold_model_reserve does not look at it */
 } fold_model_size;
 FOLD_API fold_model_size fold_model_measure(const fold_model *m);
 /* Returns the model's status: FOLD_NO_MEMORY when there is not as much. size NULL or zeros: nothing. */
@@ -2226,17 +2234,93 @@ static fold_memory fold__memory_or_default(const fold_memory *given)
     return memory;
 }
 
+/* How many bytes of a caller's block lie before its first multiple of FOLD__ALIGN. */
+static size_t fold__to_align(const void *block)
+{
+    return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
+}
+
+/* A model's block hands out pieces like an allocator. Sizes are multiples of FOLD__ALIGN, and what is free is
+   a list of holes in the order of addresses. A piece comes from the first hole that is large enough, so where
+   pieces lie does not depend on how large the block is. */
+typedef struct fold__hole {
+    size_t size;
+    struct fold__hole *next;
+} fold__hole;
+typedef struct fold__heap {
+    fold__hole *first;
+    char *block; /* NULL: there is none */
+    size_t used; /* of it, at most so far */
+} fold__heap;
+
+static size_t fold__piece(size_t size) { return fold__round_up(size ? size : 1, FOLD__ALIGN); }
+
+static void *fold__heap_take(size_t size, size_t align, void *user)
+{
+    fold__heap *heap = (fold__heap *)user;
+    const size_t bytes = size < SIZE_MAX / 2 ? fold__piece(size) : SIZE_MAX;
+    (void)align; /* that of pages would be for speed alone */
+    for (fold__hole **at = &heap->first; *at; at = &(*at)->next) {
+        fold__hole *hole = *at;
+        if (hole->size < bytes)
+            continue;
+        *at = hole->next;
+        if (hole->size > bytes) {
+            fold__hole *rest = (fold__hole *)(void *)((char *)hole + bytes);
+            rest->size = hole->size - bytes;
+            rest->next = hole->next;
+            *at = rest;
+        }
+        heap->used = fold__max_size(heap->used, (size_t)((char *)hole - heap->block) + bytes);
+        return hole;
+    }
+    return NULL;
+}
+
+/* Makes a hole one with the next, where they touch. */
+static void fold__join_holes(fold__hole *hole)
+{
+    fold__hole *next = hole->next;
+    if (!next || (char *)hole + hole->size != (char *)next)
+        return;
+    hole->size += next->size;
+    hole->next = next->next;
+}
+static void fold__heap_give(void *memory, size_t size, void *user)
+{
+    fold__heap *heap = (fold__heap *)user;
+    fold__hole *hole = (fold__hole *)memory, *before = NULL;
+    hole->size = fold__piece(size);
+    hole->next = heap->first;
+    for (; hole->next && hole->next < hole; hole->next = before->next)
+        before = hole->next;
+    if (before)
+        before->next = hole;
+    else
+        heap->first = hole;
+    fold__join_holes(hole);
+    if (before)
+        fold__join_holes(before);
+}
+
+/* All of a block is one hole; of a small one, none. */
+static fold__heap fold__heap_of(const fold_memory *memory)
+{
+    const size_t skip = fold__to_align(memory->block);
+    fold__heap heap = { NULL, (char *)memory->block + skip, 0 };
+    if (memory->block_size < skip + FOLD__ALIGN)
+        return heap;
+    heap.first = (fold__hole *)(void *)heap.block;
+    heap.first->size = (memory->block_size - skip) / FOLD__ALIGN * FOLD__ALIGN;
+    heap.first->next = NULL;
+    return heap;
+}
+
 static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
 {
     arena->bytes = arena->bytes + more - less;
     if (arena->bytes > arena->peak)
         arena->peak = arena->bytes;
-}
-
-/* How many bytes of a caller's block lie before its first multiple of FOLD__ALIGN. */
-static size_t fold__to_align(const void *block)
-{
-    return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
 /* Large arrays begin at pages. Of two that are walked through together, one that lay a few cache lines
@@ -10426,6 +10510,7 @@ enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOL
 struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
+    fold__heap heap; /* of a caller's block */
     fold__error error;
     const fold__kernels *kernels;
     const fold__byte_kernels *byte_kernels;
@@ -10487,18 +10572,38 @@ static void fold__model_fail(fold_model *m, fold_status status, const char *form
 
 FOLD__ZEROS_BY_DEFAULT(fold_model_desc)
 
-FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
+/* Memory for a model, and where it takes more from; NULL when there is none. */
+static fold_model *fold__place_model(const fold_memory *given)
 {
-    const fold_model_desc settings = desc ? *desc : fold_model_desc_default();
-    const fold_memory memory = fold__memory_or_default(&settings.memory);
-    const fold__kernels *kernels = fold__kernels_for(settings.isa);
+    fold_memory memory = fold__memory_or_default(given);
+    fold__heap heap = { NULL, NULL, 0 };
+    if (given->block) {
+        heap = fold__heap_of(given);
+        memory.alloc = fold__heap_take;
+        memory.free = fold__heap_give;
+        memory.user = &heap;
+    }
     if (!memory.alloc || !memory.free)
         return NULL;
     fold_model *m = (fold_model *)memory.alloc(sizeof *m, FOLD__ALIGN, memory.user);
     if (!m)
         return NULL;
     memset(m, 0, sizeof *m);
+    m->heap = heap;
     m->arena.memory = memory;
+    m->arena.memory.block = NULL;
+    if (given->block)
+        m->arena.memory.user = &m->heap;
+    return m;
+}
+
+FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
+{
+    const fold_model_desc settings = desc ? *desc : fold_model_desc_default();
+    const fold__kernels *kernels = fold__kernels_for(settings.isa);
+    fold_model *m = fold__place_model(&settings.memory);
+    if (!m)
+        return NULL;
     m->arena.array = m->arrays;
     m->arena.count = FOLD__M_COUNT;
     m->kernels = kernels ? kernels : fold__kernels_for(NULL);
@@ -10506,10 +10611,6 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
                          settings.isa, m->kernels->name);
     m->byte_kernels = fold__byte_kernels_for(m->kernels);
-    m->arena.memory.block = NULL;
-    if (memory.block)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "fold_model_desc: memory.block is for contexts: give a model an alloc");
     m->seed = settings.seed;
     m->inference = settings.inference;
     m->salt = (uint32_t)fold__mix64((uint64_t)(uintptr_t)m ^ 0x51ed2701u) | 1u;
@@ -10518,6 +10619,11 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     return m;
 }
 
+/* What an error of memory says of the block. */
+static const char *fold__when_full(const fold_model *m)
+{
+    return m->heap.block ? ": the model's block is full" : "";
+}
 static void fold__release(fold_model *m, void *memory, size_t size)
 {
     if (memory)
@@ -10549,7 +10655,8 @@ FOLD_API void fold_model_free(fold_model *m)
         fold__release_name(m, (char *)(uintptr_t)fold__user_ops(m)[index].def.name);
     fold__arena_free(&m->arena);
     const fold_memory memory = m->arena.memory;
-    memory.free(m, sizeof *m, memory.user);
+    if (!m->heap.block)
+        memory.free(m, sizeof *m, memory.user);
 }
 
 FOLD_API fold_status fold_model_status(const fold_model *m)
@@ -10579,6 +10686,7 @@ FOLD_API fold_model_size fold_model_measure(const fold_model *m)
     size.marks = m->arrays[FOLD__M_TOUCHED].need;
     size.cells = m->arrays[FOLD__M_CELLS].need;
     size.ops = m->arrays[FOLD__M_OPS].need;
+    size.block_bytes = m->heap.block ? FOLD__ALIGN - 1 + m->heap.used : 0;
     return size;
 }
 
@@ -10594,7 +10702,8 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
     for (int which = 0; which < FOLD__M_COUNT; which++) {
         const size_t had = m->arrays[which].need;
         if (!fold__arena_need(&m->arena, which, bytes[which]))
-            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes", (double)bytes[which]);
+            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes%s",
+                             (double)bytes[which], fold__when_full(m));
         m->arrays[which].need = had; /* what is held is told by fold_model_measure */
     }
     return m->error.status;
@@ -10845,7 +10954,8 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     param.name = fold__copy_name(m, desc->name);
     if (!param.name || !fold__param_reserve(m, &param, packs - m->packs)) {
         fold__release_name(m, param.name);
-        fold__model_fail(m, FOLD_NO_MEMORY, "parameter '%s': out of memory", desc->name);
+        fold__model_fail(m, FOLD_NO_MEMORY, "parameter '%s': out of memory%s", desc->name,
+                         fold__when_full(m));
         return none;
     }
     const size_t padded = fold__round_up(param.size, FOLD__SPAN_ALIGN);
@@ -11330,7 +11440,8 @@ static int fold__states_ready(fold_model *m, int states)
         fold__array *array = &m->arrays[i ? FOLD__M_STATE2 : FOLD__M_STATE1];
         const size_t had = array->need, need = m->span * sizeof(float);
         if (!fold__arena_need(&m->arena, i ? FOLD__M_STATE2 : FOLD__M_STATE1, need)) {
-            fold__model_fail(m, FOLD_NO_MEMORY, "optimiser: out of memory for its state");
+            fold__model_fail(m, FOLD_NO_MEMORY, "optimiser: out of memory for its state%s",
+                             fold__when_full(m));
             return 0;
         }
         if (need > had)
@@ -15083,7 +15194,7 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
     char *name = fold__copy_name(m, desc->name);
     if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__op_row))) {
         fold__release_name(m, name);
-        fold__model_fail(m, FOLD_NO_MEMORY, "op '%s': out of memory", desc->name);
+        fold__model_fail(m, FOLD_NO_MEMORY, "op '%s': out of memory%s", desc->name, fold__when_full(m));
         return none;
     }
     fold__op_row *row = fold__user_ops(m) + m->n_ops++;
@@ -15514,7 +15625,7 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
         at[part + 1] = at[part] + fold__round_up(sizes[part], FOLD__ALIGN);
     char *block = (char *)m->arena.memory.alloc(at[PARTS], FOLD__ALIGN, m->arena.memory.user);
     if (!block) {
-        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory", desc->name);
+        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name, fold__when_full(m));
         return 0;
     }
     memset(block, 0, at[PARTS]);
@@ -15621,7 +15732,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     }
     if (!m->tracer ||
         !fold__arena_need(&m->arena, FOLD__M_CELLS, (m->n_cells + 1) * sizeof(fold__cell_data))) {
-        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory", desc->name);
+        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name, fold__when_full(m));
         return none;
     }
     fold__cell_data *cell = &fold__cells(m)[m->n_cells];

@@ -2000,18 +2000,6 @@ static void null_pointers(void)
         CHECK(fold_weight_new(none, "W", 2, 2).id && !fold_model_status(none));
     }
     fold_model_free(none);
-    static float block[64 * 1024];
-    md = fold_model_desc_default();
-    md.memory.block = block;
-    md.memory.block_size = sizeof block;
-    none = fold_model_new(&md);
-    CHECK_INT(fold_model_status(none), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(none), "memory.block is for contexts");
-    fold_model_clear_error(none);
-    fold_ctx *f = fold_ctx_new(none, NULL);
-    CHECK(f && (void *)f != (void *)block && !fold_node_is_null(fold_constant(f, 1)));
-    fold_ctx_free(f);
-    fold_model_free(none);
     CHECK_INT(fold_param_find(n.m, "nothing").id, 0u);
     CHECK(!fold_param_value(n.m, no_param) && !fold_param_grad(n.m, no_param));
     CHECK_INT(fold_param_at(n.m, -1).id, 0u);

@@ -1232,6 +1232,133 @@ static void model_reserved(void)
     free(b.bytes);
 }
 
+/* A model in a block: made of what it is made of, and trained for a step, of which each call may fail. */
+static fold_status build(fold_model *m, const fold_model_size *size, float *values)
+{
+    const fold_adam adam = { 0.1f, 0, 0, 0, 0, 0 };
+    slow_net n;
+    memset(&n, 0, sizeof n);
+    n.m = m;
+    fold_model_reserve(m, size);
+    const fold_recurrent cell = fold_gru_new(m, "cell", H, H);
+    const fold_param words = fold_table_new(m, "words", WORDS, H);
+    const fold_op slow = slow_op(&n, 0);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    static char memory[1 << 20];
+    d.training = 1;
+    d.memory.block = memory;
+    d.memory.block_size = sizeof memory;
+    fold_ctx *f = fold_ctx_new(m, &d);
+    fold_state state = fold_recurrent_zeros(f, &cell);
+    for (int i = 0; i < 3; i++) state = fold_recurrent_apply(f, &cell, fold_lookup(f, words, i), state);
+    const fold_node y = fold_op_apply(f, slow, &state.h, 1, NULL, 0);
+    fold_backward(f, fold_sum(f, y, FOLD_ALL));
+    fold_adam_step(m, &adam);
+    int count;
+    const float *made = fold_model_values(m, &count);
+    if (values && !fold_model_status(m)) memcpy(values, made, (size_t)count * sizeof *made);
+    const fold_status status = fold_model_status(m);
+    fold_ctx_free(f);
+    return status;
+}
+
+/* A block of the size that is told holds a model, wherever it begins, and one byte less does not. */
+static void model_in_a_block(void)
+{
+    enum { LARGE = 1 << 18, FLOATS_OF_IT = 4096 };
+    static float want[FLOATS_OF_IT], got[FLOATS_OF_IT];
+    char *large = (char *)malloc(LARGE);
+    fold_model_desc d = fold_model_desc_default();
+    fold_model *m = fold_model_new(&d);
+    CHECK_INT(build(m, NULL, want), FOLD_OK);
+    const fold_model_size size = fold_model_measure(m);
+    CHECK_INT(size.block_bytes, 0);
+    fold_model_free(m);
+    d.memory.block = large;
+    d.memory.block_size = LARGE;
+    size_t bytes[2];
+    for (int reserved = 0; reserved < 2; reserved++) {
+        memset(large, '?', LARGE);
+        m = fold_model_new(&d);
+        CHECK((char *)m >= large && (char *)m < large + LARGE);
+        CHECK_INT(build(m, reserved ? &size : NULL, got), FOLD_OK);
+        CHECK_BITS(got, want, FLOATS_OF_IT);
+        fold_model_size now = fold_model_measure(m);
+        bytes[reserved] = now.block_bytes;
+        now.block_bytes = 0;
+        CHECK(!memcmp(&now, &size, sizeof size));
+        fold_model_free(m);
+    }
+    const size_t arrays = size.values + size.grads + size.packs + size.state + size.state2 + size.params + size.cells;
+    CHECK_SAYS(bytes[1] < bytes[0] && bytes[1] > arrays, "%d bytes reserved, %d without, arrays of %d", (int)bytes[1],
+               (int)bytes[0], (int)arrays);
+    for (int less = 0; less < 3; less++) { /* at the worst place: 63 bytes lie before it */
+        char *block = (char *)malloc(bytes[1] + 64);
+        d.memory.block = block + (65 - (uintptr_t)block % 64) % 64;
+        d.memory.block_size = bytes[1] - (size_t)less;
+        m = fold_model_new(&d);
+        memset(got, 0, sizeof got);
+        CHECK_INT(build(m, &size, got), less ? FOLD_NO_MEMORY : FOLD_OK);
+        if (less) CHECK_TEXT(fold_model_message(m), "the model's block is full");
+        else CHECK_BITS(got, want, FLOATS_OF_IT);
+        fold_model_free(m);
+        free(block);
+    }
+    int none = 0, full = 0;
+    for (size_t room = 0; room < bytes[1]; room += 500) { /* whatever fails, nothing else does */
+        char *block = (char *)malloc(room ? room : 1);
+        d.memory.block = block;
+        d.memory.block_size = room;
+        m = fold_model_new(&d);
+        none += !m;
+        if (m) full += build(m, room % 1000 ? &size : NULL, NULL) == FOLD_NO_MEMORY;
+        if (m) CHECK_INT(fold_model_status(m), FOLD_NO_MEMORY);
+        fold_model_free(m);
+        free(block);
+    }
+    CHECK(none > 0 && full > 10);
+    free(large);
+}
+
+/* What contexts give back to a model's block is used again, in pieces and as a whole. */
+static void block_used_again(void)
+{
+    enum { BYTES = 1 << 20, LARGE = 1 << 18, TIMES = 24 };
+    char *block = (char *)malloc(BYTES);
+    size_t bytes = BYTES;
+    fold_ctx_desc large = fold_ctx_desc_default();
+    large.plan_cache_bytes = LARGE;
+    for (int exactly = 0; exactly < 2; exactly++) {
+        fold_model_desc d = fold_model_desc_default();
+        d.memory.block = block;
+        d.memory.block_size = bytes;
+        fold_model *m = fold_model_new(&d);
+        const fold_param W = fold_weight_new(m, "W", H, H);
+        fold_ctx *f[3] = { fold_ctx_new(m, &large), NULL, NULL };
+        CHECK_INT(fold_ctx_status(f[0]), FOLD_OK);
+        fold_ctx_free(f[0]);
+        bytes = fold_model_measure(m).block_bytes; /* with nothing beside it; in the end all is free again */
+        for (int time = 0; time < TIMES && exactly; time++) {
+            const int order[3] = { time % 3, (time + 1 + time / 3 % 2) % 3, (time + 2 - time / 3 % 2) % 3 };
+            float x[H] = { 1, 2 };
+            fold_node y[3];
+            for (int i = 0; i < 3; i++) {
+                f[i] = fold_ctx_new(m, NULL);
+                y[i] = fold_linear(f[i], fold_input(f[i], x, H), W, FOLD_NULL_PARAM);
+                CHECK_INT(fold_run(f[i], &y[i], 1), FOLD_OK);
+            }
+            CHECK_BITS(fold_value(f[0], y[0]), fold_value(f[2], y[2]), H);
+            for (int i = 0; i < 3; i++) fold_ctx_free(f[order[i]]);
+            f[0] = fold_ctx_new(m, &large);
+            CHECK(f[0] && !fold_ctx_status(f[0]));
+            fold_ctx_free(f[0]);
+            CHECK_INT(fold_model_measure(m).block_bytes, bytes);
+        }
+        fold_model_free(m);
+    }
+    free(block);
+}
+
 /* -- watching -------------------------------------------------------------------------------- */
 
 typedef struct zones {
@@ -1329,6 +1456,8 @@ int main(int argc, char **argv)
         { "frame: kept gradients between runs", kept_grads_between },
         { "frame: memory measured", measured },
         { "frame: a model's memory reserved", model_reserved },
+        { "frame: a model in a block", model_in_a_block },
+        { "frame: a model's block used again", block_used_again },
         { "frame: watched", watched },
     };
     check_start(argc, argv);
