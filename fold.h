@@ -742,12 +742,14 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* A run in slices of time, for a frame that has other things to do. One of these begins it, in place of
    fold_run, fold_backward or fold_replay; nothing is computed yet, and until the run is finished there is
-   nothing new to read. What inputs given by reference point to, and the parameters, must stay as they are
-   meanwhile. When something else is run, recorded, named to be kept, printed or reset, what is left is not
-   done any more. A backward, a replay, and a run after a change of parameters write to values that are there.
-   So from the first slice on nothing that was computed can be read, until a run has ended: that one, a replay
-   of it, or another run, which then computes anew what it needs. Of a backward that was given up, gradients
-   of parameters may have got a part. */
+   nothing new to read. To begin is no slice: the first two plan the whole run, which takes about as long as
+   recording it took (20 to 70 ns a node: half a millisecond for 256 pairs of trees); fold_replay_begin plans
+   nothing. What inputs given by reference point to, and the parameters, must stay as they are meanwhile. When
+   something else is run, recorded, named to be kept, printed or reset, what is left is not done any more. A
+   backward, a replay, and a run after a change of parameters write to values that are there. So from the
+   first slice on nothing that was computed can be read, until a run has ended: that one, a replay of it, or
+   another run, which then computes anew what it needs. Of a backward that was given up, gradients of
+   parameters may have got a part. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root);
@@ -757,8 +759,9 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f);
    alone; *more tells whether something is left. The results have the bits of a run in one go. It runs whole
    batches, by turns, and stops before one that would, by what such batches took so far, take longer than is
    left; the first of a slice that would is cut by calls. So a slice takes longer than it should by what the
-   prediction was wrong, of one batch at most. Needs the context's clock. FOLD_BAD_STATE, and nothing is lost,
-   without a clock or a begun run, or when parameters have changed since it began.
+   prediction was wrong, of one batch at most, or by a call that takes longer alone, such as one over long
+   lists; and by whatever else the processor does meanwhile. Needs the context's clock. FOLD_BAD_STATE, and
+   nothing is lost, without a clock or a begun run, or when parameters have changed since it began.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);

@@ -14,6 +14,8 @@ typedef struct options {
     size_t group_bytes;
     double seconds;
     sizes s;
+    void (*zone)(int begin, const char *name, int calls, void *user);
+    void *zone_user;
 } options;
 
 static uint64_t hash_floats(uint64_t h, const float *x, size_t n)
@@ -92,6 +94,8 @@ static void open_side(side *a, const bench *b, schedule how)
     ctx.group_bytes = b->o->group_bytes;
     ctx.plan_cache_bytes = b->o->plan_cache ? (size_t)64 << 20 : 0;
     ctx.clock = clock_ns;
+    ctx.zone = b->o->zone;
+    ctx.zone_user = b->o->zone_user;
     ctx.trace_bytes = b->o->share ? (size_t)1 << 20 : 0;
     if (b->o->threads > 1) {
         a->pool = fold_pool_new(b->o->threads);
