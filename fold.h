@@ -2920,7 +2920,7 @@ static size_t fold__pack_floats(const fold__kernels *kernels, int inner, int col
 /* Floats by which a pack pointer advances to start at weight row `row`. */
 static size_t fold__pack_row(const fold__kernels *kernels, int columns, size_t row)
 {
-    return columns < FOLD__LANES
+    return columns < FOLD__LANES || !row
                ? row
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
@@ -7424,6 +7424,7 @@ typedef struct fold__engine {
     const float *packs, *values;             /* of the model */
     const struct fold__byte_kernels *byte_kernels;
     const uint8_t *bytes;                    /* of the model: weights in bytes */
+    int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
     int first_segment, end_segment;          /* linear: the segments to run now */
     const int *index;                        /* ops over whole lists: indices, as the op has them */
     int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
@@ -7597,28 +7598,12 @@ static void fold__map_spread(fold__map_fn map, float *out, const float *const in
     }
 }
 
-/* y[r] = map(x0[r], x1[r], x2[r]) over all rows; rows of equal size are one call. */
-static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
-                           const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
+/* y[r] = map(x0[r], x1[r], x2[r]) over all rows, which are of equal size. */
+FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
+                                  const fold_rows *first, const fold_rows *second, const fold_rows *third,
+                                  float scalar)
 {
-    const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* what the map does not use must only be there */
-    const int count = fold__shape_size(&call->out_shape[0]);
-    int same = 1;
-    for (int input = 0; input < 3; input++)
-        same &= !shape[input] || fold__shape_size(shape[input]) == count;
-    if (!call->rows)
-        return;
-    if (!same) {
-        const fold__spread spread = fold__spread_to(&call->out_shape[0], shape);
-        for (int row = 0; row < call->rows; row++) {
-            const float *const from[3] = { in[0] ? fold__row(first, row) : NULL,
-                                           in[1] ? fold__row(second, row) : NULL,
-                                           in[2] ? fold__row(third, row) : NULL };
-            fold__map_spread(map, fold__row(output, row), from, &spread, scalar);
-        }
-        return;
-    }
+    const int count = fold__engine_of(call)->size;
     const int spaced = !output->rows && !first->rows && !second->rows && !third->rows;
     if (call->rows == 1 || (spaced && output->stride == count && first->stride == count &&
                             second->stride == count && third->stride == count)) {
@@ -7629,6 +7614,34 @@ static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fol
     const fold_rows all[4] = { *output, *first, *second, *third };
     map(fold__row(output, 0), fold__row(first, 0), fold__row(second, 0), fold__row(third, 0), scalar,
         (size_t)count, (size_t)call->rows, all);
+}
+static int fold__shapes_alike(const fold_shape *const shape[3], int size)
+{
+    int alike = 1;
+    for (int input = 0; input < 3; input++)
+        alike &= !shape[input] || fold__shape_size(shape[input]) == size;
+    return alike;
+}
+/* The same of any shapes. Operands that are absent are NULL. */
+static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
+                           const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
+{
+    const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
+                    *third = in[2] ? in[2] : output; /* what the map does not use must only be there */
+    if (!call->rows)
+        return;
+    const fold__engine *engine = fold__engine_of(call);
+    if (engine->alike || fold__shapes_alike(shape, engine->size)) {
+        fold__map_alike(call, map, output, first, second, third, scalar);
+        return;
+    }
+    const fold__spread spread = fold__spread_to(&call->out_shape[0], shape);
+    for (int row = 0; row < call->rows; row++) {
+        const float *const from[3] = { in[0] ? fold__row(first, row) : NULL,
+                                       in[1] ? fold__row(second, row) : NULL,
+                                       in[2] ? fold__row(third, row) : NULL };
+        fold__map_spread(map, fold__row(output, row), from, &spread, scalar);
+    }
 }
 
 static int fold__in_size(const fold_op_call *call, int input)
@@ -7657,10 +7670,16 @@ static const fold_rows *fold__named_rows(const fold_op_call *call, char name, co
 
 static void fold__elementwise_forward(const fold_op_call *call, const fold__elementwise *maps, float scalar)
 {
+    const fold__engine *engine = fold__engine_of(call);
+    const fold__map_fn map = engine->kernels->map[maps->map];
     const int two = call->n_in > 1;
+    if (FOLD__LIKELY(engine->alike && call->rows)) {
+        fold__map_alike(call, map, &call->out[0], &call->in[0], &call->in[two], &call->out[0], scalar);
+        return;
+    }
     const fold_rows *const in[3] = { &call->in[0], two ? &call->in[1] : NULL, NULL };
     const fold_shape *const shape[3] = { &call->in_shape[0], two ? &call->in_shape[1] : NULL, NULL };
-    fold__map_rows(call, fold__engine_of(call)->kernels->map[maps->map], &call->out[0], in, shape, scalar);
+    fold__map_rows(call, map, &call->out[0], in, shape, scalar);
 }
 
 /* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
@@ -19336,6 +19355,10 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->values = fold__values(f->model);
     for (int i = 0; i < 2; i++)
         engine->param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
+    engine->size = fold__shape_size(&call->out_shape[0]);
+    engine->alike = 1;
+    for (int input = 0; input < call->n_in && engine->alike; input++)
+        engine->alike = fold__shape_size(&call->in_shape[input]) == engine->size;
     engine->first_segment = 0;
     engine->end_segment = fold__segments(op);
 }
@@ -19358,14 +19381,10 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker
     return call;
 }
 
-/* Calls an op: once or, if it has no batched path, row by row. */
-static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
-                            void (*run)(const fold_op_call *))
+/* Calls an op that has no batched path row by row. */
+static FOLD__NOINLINE void fold__call_each_row(fold__worker *worker, const fold__op_row *op,
+                                               fold_op_call *call, void (*run)(const fold_op_call *))
 {
-    if (!(op->flags & FOLD__ONE_ROW)) {
-        run(call);
-        return;
-    }
     worker->one_row_calls += (size_t)call->rows;
     fold_rows *all[4] = { (fold_rows *)(uintptr_t)call->in, (fold_rows *)(uintptr_t)call->out,
                           (fold_rows *)(uintptr_t)call->dout, (fold_rows *)(uintptr_t)call->din };
@@ -19393,8 +19412,16 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
     call->rows = rows;
     call->list = list;
 }
+FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
+                                  void (*run)(const fold_op_call *))
+{
+    if (FOLD__LIKELY(!(op->flags & FOLD__ONE_ROW)))
+        run(call);
+    else
+        fold__call_each_row(worker, op, call, run);
+}
 
-static void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
+FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
     const fold__turn *turn = &worker->turn[op_index];
