@@ -1427,6 +1427,107 @@ static void watched(void)
     fold_model_free(n.m);
 }
 
+/* Where nothing is timed nothing is estimated: without a clock, and in eager contexts. */
+static void nothing_estimated(void)
+{
+    for (int way = 0; way < 4; way++) {
+        const int eager = way & 1, timed = way >> 1;
+        slow_net n;
+        slow_new(&n);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_node ends[CHAINS];
+        int more = 1;
+        d.eager = eager;
+        d.clock = timed ? clock_of_work : NULL;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        CHECK_INT(fold_estimate_ns(f), 0); /* nor where nothing was run */
+        chains(f, &n, ends);
+        CHECK_INT(fold_run(f, ends, CHAINS), FOLD_OK);
+        CHECK((fold_estimate_ns(f) > 0) == (timed && !eager));
+        CHECK_INT(fold_replay_begin(f), FOLD_OK);
+        CHECK((fold_estimate_ns(f) > 0) == (timed && !eager));
+        CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
+        CHECK((fold_estimate_ns(f) > 0) == (timed && !eager));
+        fold_ctx_reset(f);
+        CHECK_INT(fold_estimate_ns(f), 0);
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+    CHECK_INT(fold_estimate_ns(NULL), 0);
+}
+
+/* A backward looks at all nodes, and so does a run after a change of parameters; a run that goes on at those
+   that are new, and keeps no plan. */
+static void seen_and_kept(void)
+{
+    enum { STEPS = 5 };
+    slow_net n;
+    slow_new(&n);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.plan_cache_bytes = 1 << 16;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    for (int again = 0; again < 4; again++) { /* the same structure: its first run is kept, and then replayed */
+        fold_ctx_reset(f);
+        fold_node x = fold_lookup(f, n.words, again);
+        for (int step = 0; step < STEPS; step++) {
+            const fold_stats before = fold_ctx_stats(f);
+            const int nodes = before.nodes;
+            x = fold_tanh(f, fold_linear(f, x, n.W, n.b));
+            CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+            const fold_stats stats = fold_ctx_stats(f);
+            CHECK_INT(stats.seen_nodes, step ? stats.nodes - nodes : stats.nodes);
+            CHECK_INT(stats.plan_hits - before.plan_hits, again >= 2 && !step);
+            if (step) CHECK_INT(stats.cached_bytes, before.cached_bytes);
+            if (!step) CHECK((stats.cached_bytes > before.cached_bytes) == (again == 1));
+        }
+    }
+    const size_t kept = fold_ctx_stats(f).cached_bytes;
+    CHECK(kept > 0);
+    const fold_node y = fold_tanh(f, fold_lookup(f, n.words, 7)), loss = fold_sum(f, y, FOLD_ALL);
+    CHECK_INT(fold_backward(f, loss), FOLD_OK); /* which needs none of the nodes before */
+    CHECK_INT(fold_ctx_stats(f).seen_nodes, fold_ctx_stats(f).nodes);
+    CHECK(fold_ctx_stats(f).run_nodes <= 2);
+    CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+    CHECK_INT(fold_ctx_stats(f).seen_nodes, 2); /* from y on, which was computed, but not kept */
+    fold_values_write_begin(n.m, n.b);
+    fold_values_write_end(n.m, n.b);
+    CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+    CHECK_INT(fold_ctx_stats(f).seen_nodes, fold_ctx_stats(f).nodes);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* A slow run is kept beside the last one, in half of the room that both have. */
+static void half_the_room(void)
+{
+    enum { EVENTS = 12, BYTES = 32 * EVENTS };
+    static char text[1 << 16];
+    slow_net n;
+    slow_new(&n);
+    for (uint64_t over = 0; over < 2; over++)
+        for (int batches = EVENTS / 2; batches <= EVENTS + 1; batches++) {
+            fold_ctx_desc d = fold_ctx_desc_default();
+            char dropped[40];
+            d.clock = clock_of_work;
+            d.trace_bytes = BYTES;
+            d.trace_over_ns = over;
+            fold_ctx *f = fold_ctx_new(n.m, &d);
+            fold_node x = fold_lookup(f, n.words, 1);
+            for (int batch = 0; batch < batches; batch++) x = fold_op_apply(f, n.slow, &x, 1, NULL, 0);
+            CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+            CHECK_INT(fold_ctx_stats(f).batches, batches);
+            memset(text, 0, sizeof text);
+            CHECK_INT(fold_ctx_print_trace(f, to_text, text), FOLD_OK);
+            const int room = over ? EVENTS / 2 : EVENTS;
+            CHECK_INT(occurrences(text, "\"name\":\"slow\""), batches < room ? batches : room);
+            snprintf(dropped, sizeof dropped, "\"dropped\":%d}", batches < room ? 0 : batches - room);
+            CHECK_TEXT(text, dropped);
+            fold_ctx_free(f);
+        }
+    fold_model_free(n.m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -1459,6 +1560,9 @@ int main(int argc, char **argv)
         { "frame: a model in a block", model_in_a_block },
         { "frame: a model's block used again", block_used_again },
         { "frame: watched", watched },
+        { "frame: nothing estimated", nothing_estimated },
+        { "frame: seen and kept", seen_and_kept },
+        { "frame: half the room", half_the_room },
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
