@@ -4018,7 +4018,8 @@ static void fold__sight_backward(const fold__tiles *tiles, const fold__attention
    with an infinity or a NaN has the scale NaN, and so has all that it comes to.
 
    Columns lie in groups of 16. In a group four rows of the weight follow on four, a quad: of each column the
-   four bytes of the quad. A segment that begins or ends within a quad has zeros in q for the rest of it. */
+   four bytes of the quad, or where x takes 16 bits of each column two, then of each the other two. A segment
+   that begins or ends within a quad has zeros in q for the rest of it. */
 
 /* A weight in bytes: groups are `group` bytes apart. */
 typedef struct fold__byte_weight {
@@ -4075,6 +4076,13 @@ static fold__byte_weight fold__byte_weight_at(const uint8_t *bytes, int inner, i
     return weight;
 }
 
+/* Where in a group a weight's byte lies. */
+static size_t fold__byte_place(const fold__byte_kernels *kernels, int row, int column)
+{
+    const int together = 4 / kernels->size, part = row % 4 / together;
+    return (size_t)(row / 4) * FOLD__BYTE_LINE +
+           (size_t)((part * FOLD__BYTE_GROUP + column) * together + row % together);
+}
 /* Bytes of a row of x in scratch. */
 static size_t fold__byte_row(const fold__byte_kernels *kernels, int inner)
 {
@@ -4114,6 +4122,14 @@ typedef struct fold__byte_block {
     ptrdiff_t ahead, end; /* rows behind them that are to be fetched */
 } fold__byte_block;
 
+/* Brings a row that may lie anywhere into the cache, long before it is read. */
+FOLD__INLINE void fold__byte_fetch(const fold__seg *seg, ptrdiff_t row)
+{
+    int at;
+    for (at = 0; at < seg->inner; at += FOLD__LANES)
+        FOLD__PREFETCH(seg->input.rows[row] + at);
+}
+
 static void fold__byte_read(const fold__byte_block *block)
 {
     const fold__byte_kernels *kernels = block->kernels;
@@ -4123,6 +4139,8 @@ static void fold__byte_read(const fold__byte_block *block)
     for (line = 0; line < block->count; line++) {
         char *to = block->rows + (size_t)line * block->stride;
         const float *from = fold__at(&block->seg->input, block->first + line);
+        if (!block->first && block->seg->input.rows && line + 2 < block->count)
+            fold__byte_fetch(block->seg, line + 2);
         const float factor = fold__byte_factor(kernels->largest(from, inner), &block->scale[line]);
         block->start[line] = 0;
         if (factor == 0.0f) {
@@ -4132,17 +4150,6 @@ static void fold__byte_read(const fold__byte_block *block)
         memset(to, 0, 4 * size);
         block->start[line] = -(int32_t)kernels->flip * kernels->round(from, inner, factor, to + lead);
     }
-}
-
-/* While a tile computes, a row that may lie anywhere comes into the cache. */
-FOLD__INLINE void fold__byte_fetch(fold__byte_block *block)
-{
-    int at;
-    if (block->ahead >= block->end)
-        return;
-    for (at = 0; at < block->seg->inner; at += FOLD__LANES)
-        FOLD__PREFETCH(block->seg->input.rows[block->ahead] + at);
-    block->ahead++;
 }
 
 /* The tiles of some groups, from column `col` on. */
@@ -4160,7 +4167,8 @@ static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int w
             at->from[row] = started ? fold__at(block->init, here) + col : fold__zeros;
             at->to[row] = fold__at(block->output, here) + col;
         }
-        fold__byte_fetch(block);
+        if (block->ahead < block->end)
+            fold__byte_fetch(block->seg, block->ahead++);
         block->kernels->tile[height - 1][wide - 1](at);
     }
 }
@@ -4230,8 +4238,7 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
     memset(scales, 0, (size_t)fold__byte_groups(columns) * FOLD__BYTE_GROUP * sizeof *scales);
     for (column = 0; column < columns; column++) {
         const float *from = weights + (size_t)column * next;
-        uint8_t *to = bytes + (size_t)(column / FOLD__BYTE_GROUP) * weight.group +
-                      (size_t)(column % FOLD__BYTE_GROUP) * 4;
+        uint8_t *to = bytes + (size_t)(column / FOLD__BYTE_GROUP) * weight.group;
         double lost = 0, whole = 0;
         uint32_t largest = 0, bits;
         float factor;
@@ -4247,7 +4254,7 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
             const float value = from[(size_t)row * step], rounded = value * factor + 12582912.0f;
             const float number = rounded - 12582912.0f, back = number * scales[column];
             const double error = (double)value - (double)back;
-            to[(size_t)(row / 4) * FOLD__BYTE_LINE + (size_t)(row % 4)] =
+            to[fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP)] =
                 (uint8_t)((unsigned)(int)number ^ kernels->flip);
             lost += error * error;
             whole += (double)value * (double)value;
@@ -7002,78 +7009,67 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 }
 
 #if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 256
-/* A tile of ROWS rows: FOLD__BYTE_STARTS begins the sums of a row, FOLD__BYTE_WEIGHTS loads what all rows
-   read, FOLD__BYTE_ROW adds to a row's sums, FOLD__BYTE_PUTS finishes them. The last column of the tile may
-   be a part of a vector. */
+/* In a step all rows add the products of 32 bits of x, which all columns read, and of as many values of each
+   column: a quad, or two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
-#define FOLD__BYTE_START(row, column) __m512i sum##row##column = _mm512_set1_epi32(at->start[row]);
+#define FOLD__BYTE_V __m512i
+#define FOLD__BYTE_SET(number) _mm512_set1_epi32(number)
 #define FOLD__BYTE_WEIGHT(ROWS, column) \
     const __m512i weight##column = _mm512_loadu_si512(weights + (size_t)(column)*at->group);
 #define FOLD__BYTE_DOT(row, column) \
     sum##row##column = _mm512_dpbusd_epi32(sum##row##column, weight##column, input);
-#define FOLD__BYTE_ROW(row, VECTORS)                   \
-    {                                                  \
-        int32_t four;                                  \
-        memcpy(&four, input##row + quad, sizeof four); \
-        const __m512i input = _mm512_set1_epi32(four); \
-        FOLD__COLS_##VECTORS(FOLD__BYTE_DOT, row)      \
-    }
-#define FOLD__BYTE_PUT(row, column)                                                             \
-    FOLD__BYTE_END(row, _mm512_maskz_cvtepi32_ps(FOLD__ALL, sum##row##column), column *FOLD__W, \
-                   column + 1 < vectors)
-#define FOLD__BYTE_PUTS(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__BYTE_PUT, row)
-#define FOLD__BYTE_WIDTH(VECTORS) (16 * VECTORS)
+#define FOLD__BYTE_FLOATS(numbers) _mm512_maskz_cvtepi32_ps(FOLD__ALL, numbers)
 #else
-/* Eight columns at a time, four to a vector, of which each has two sums: a vector is two pairs of rows. */
-#define FOLD__BYTE_START(row, column) __m256i sum##row##column = _mm256_setzero_si256();
-#define FOLD__BYTE_WEIGHT(ROWS, column)                  \
-    const __m256i weight##column = _mm256_cvtepi8_epi16( \
-        _mm_loadu_si128((const __m128i *)(const void *)(weights + 32 * part + 16 * column)));
+#define FOLD__BYTE_V __m256i
+#define FOLD__BYTE_SET(number) _mm256_set1_epi32(number)
+#define FOLD__BYTE_WEIGHT(ROWS, column) \
+    const __m256i weight##column =      \
+        _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(weights + 16 * (column))));
 #define FOLD__BYTE_DOT(row, column) \
     sum##row##column = _mm256_add_epi32(sum##row##column, _mm256_madd_epi16(weight##column, input));
-#define FOLD__BYTE_ROW(row, VECTORS)                       \
-    {                                                      \
-        int64_t four;                                      \
-        memcpy(&four, input##row + quad * 2, sizeof four); \
-        const __m256i input = _mm256_set1_epi64x(four);    \
-        FOLD__COLS_##VECTORS(FOLD__BYTE_DOT, row)          \
-    }
-#define FOLD__BYTE_JOINED(row) _mm256_permute4x64_epi64(_mm256_hadd_epi32(sum##row##0, sum##row##1), 0xd8)
-#define FOLD__BYTE_PUTS(row, VECTORS) \
-    FOLD__BYTE_END(row, _mm256_cvtepi32_ps(FOLD__BYTE_JOINED(row)), FOLD__W *part, left >= FOLD__W)
-#define FOLD__BYTE_WIDTH(VECTORS) 8
+#define FOLD__BYTE_FLOATS(numbers) _mm256_cvtepi32_ps(numbers)
 #endif
+#define FOLD__BYTE_START(row, column) FOLD__BYTE_V sum##row##column = FOLD__BYTE_SET(at->start[row]);
 #define FOLD__BYTE_STARTS(row, VECTORS)                           \
     const char *input##row = at->rows + (size_t)(row)*at->stride; \
     FOLD__COLS_##VECTORS(FOLD__BYTE_START, row)
-#define FOLD__BYTE_END(row, numbers, column, whole)                                      \
-    {                                                                                    \
-        const FOLD__V scaled = FOLD__VMUL(numbers, FOLD__VSET(at->scale[row]));          \
-        const FOLD__V term = FOLD__VMUL(scaled, FOLD__VLOAD(at->scales + (column)));     \
-        const float *from = at->from[row] + (column);                                    \
-        float *to = at->to[row] + (column);                                              \
-        if (whole)                                                                       \
-            FOLD__VSTORE(to, FOLD__VADD(FOLD__VLOAD(from), term));                       \
-        else                                                                             \
-            FOLD__VSTORE_M(to, FOLD__VADD(FOLD__VLOAD_M(from, tail), term), tail, last); \
+#define FOLD__BYTE_ROW(row, VECTORS)                       \
+    {                                                      \
+        int32_t values;                                    \
+        memcpy(&values, input##row + step, sizeof values); \
+        const FOLD__BYTE_V input = FOLD__BYTE_SET(values); \
+        FOLD__COLS_##VECTORS(FOLD__BYTE_DOT, row)          \
     }
-#define FOLD__BYTE_TILE(ROWS, VECTORS)                                                                   \
-    FOLD__BYTE_TARGET static void FOLD__ISA(byte_tile_##ROWS##_by_##VECTORS)(const fold__byte_span *at)  \
-    {                                                                                                    \
-        FOLD__NO_CONTRACT                                                                                \
-        enum { vectors = VECTORS, width = FOLD__BYTE_WIDTH(VECTORS) };                                   \
-        int part, quad;                                                                                  \
-        for (part = 0; part * width < at->columns; part++) {                                             \
-            const int left = at->columns - part * width;                                                 \
-            const int last = left < width && left % FOLD__W ? left % FOLD__W : FOLD__W;                  \
-            const FOLD__MASK tail = FOLD__TAIL(last);                                                    \
-            const uint8_t *weights = at->weights;                                                        \
-            FOLD__ROWS_##ROWS(FOLD__BYTE_STARTS, VECTORS);                                               \
-            for (quad = 0; quad < at->quads * 4; quad += 4, weights += FOLD__BYTE_LINE) {                \
-                FOLD__COLS_##VECTORS(FOLD__BYTE_WEIGHT, ROWS) FOLD__ROWS_##ROWS(FOLD__BYTE_ROW, VECTORS) \
-            }                                                                                            \
-            FOLD__ROWS_##ROWS(FOLD__BYTE_PUTS, VECTORS)                                                  \
-        }                                                                                                \
+#define FOLD__BYTE_PUT(row, column)                                                                       \
+    {                                                                                                     \
+        const int left = at->columns - (column)*FOLD__W;                                                  \
+        const FOLD__V scaled = FOLD__VMUL(FOLD__BYTE_FLOATS(sum##row##column), scale);                    \
+        const FOLD__V term = FOLD__VMUL(scaled, FOLD__VLOAD(at->scales + (column)*FOLD__W));              \
+        const float *from = at->from[row] + (column)*FOLD__W;                                             \
+        float *to = at->to[row] + (column)*FOLD__W;                                                       \
+        if (left >= FOLD__W)                                                                              \
+            FOLD__VSTORE(to, FOLD__VADD(FOLD__VLOAD(from), term));                                        \
+        else if (left > 0)                                                                                \
+            FOLD__VSTORE_M(to, FOLD__VADD(FOLD__VLOAD_M(from, FOLD__TAIL(left)), term), FOLD__TAIL(left), \
+                           left);                                                                         \
+    }
+#define FOLD__BYTE_PUTS(row, VECTORS)                     \
+    {                                                     \
+        const FOLD__V scale = FOLD__VSET(at->scale[row]); \
+        FOLD__COLS_##VECTORS(FOLD__BYTE_PUT, row)         \
+    }
+#define FOLD__BYTE_TILE(ROWS, VECTORS)                                                                  \
+    FOLD__BYTE_TARGET static void FOLD__ISA(byte_tile_##ROWS##_by_##VECTORS)(const fold__byte_span *at) \
+    {                                                                                                   \
+        FOLD__NO_CONTRACT                                                                               \
+        const uint8_t *weights = at->weights;                                                           \
+        const int end = at->quads * 4 * FOLD__BYTE_SIZE;                                                \
+        int step;                                                                                       \
+        FOLD__ROWS_##ROWS(FOLD__BYTE_STARTS, VECTORS);                                                  \
+        for (step = 0; step < end; step += 4, weights += FOLD__BYTE_LINE / FOLD__BYTE_SIZE) {           \
+            FOLD__COLS_##VECTORS(FOLD__BYTE_WEIGHT, ROWS) FOLD__ROWS_##ROWS(FOLD__BYTE_ROW, VECTORS)    \
+        }                                                                                               \
+        FOLD__ROWS_##ROWS(FOLD__BYTE_PUTS, VECTORS)                                                     \
     }
 #define FOLD__BYTE_AT(ROWS, VECTORS) FOLD__ISA(byte_tile_##ROWS##_by_##VECTORS)
 #if FOLD__SIMD_PASS == 512
@@ -7215,9 +7211,9 @@ static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,       
 #undef FOLD__BYTE_ROW
 #undef FOLD__BYTE_PUT
 #undef FOLD__BYTE_PUTS
-#undef FOLD__BYTE_JOINED
-#undef FOLD__BYTE_END
-#undef FOLD__BYTE_WIDTH
+#undef FOLD__BYTE_V
+#undef FOLD__BYTE_SET
+#undef FOLD__BYTE_FLOATS
 #undef FOLD__BYTE_FOUR
 #undef FOLD__BYTE_TILE
 #undef FOLD__BYTE_AT

@@ -303,11 +303,12 @@ static void free_epoch(epoch *e)
 
 typedef struct net { fold_model *m; fold_param characters; fold_rnn_stack lstm; fold_dense out; } net;
 
-static net new_net(const corpus *c, int hidden, uint64_t seed)
+static net new_net(const corpus *c, int hidden, uint64_t seed, int inference)
 {
     fold_model_desc d = fold_model_desc_default();
     net n;
     d.seed = seed;
+    d.inference = inference;
     n.m = fold_model_new(&d);
     if (!n.m) fail("out of memory", "");
     n.characters = fold_table_new(n.m, "characters", c->n_symbols, WIDTH);
@@ -496,6 +497,17 @@ static void print_ways(const trainer *ways, const agreement *a)
 }
 
 /* Trains the three ways in turns, epoch by epoch. Returns whether they agree. */
+/* The perplexity by the same weights in bytes. */
+static double perplexity_in_bytes(const net *n, const corpus *c, int hidden)
+{
+    const net small = new_net(c, hidden, 0, 1);
+    fold_values_copy(small.m, n->m);
+    if (fold_model_quantize(small.m, NULL)) fail("", fold_model_message(small.m));
+    const double result = perplexity(&small, c);
+    fold_model_free(small.m);
+    return result;
+}
+
 static int run(const options *o, const corpus *c, const char *data_name)
 {
     const buckets b = make_buckets(o, c);
@@ -503,7 +515,7 @@ static int run(const options *o, const corpus *c, const char *data_name)
     memset(ways, 0, sizeof ways);
     print_buckets(c, &b);
     for (int i = 0; i < WAYS; i++) {
-        ways[i].n = new_net(c, o->hidden, o->seed);
+        ways[i].n = new_net(c, o->hidden, o->seed, 0);
         ways[i].f = new_context(&ways[i].n, 1);
     }
     for (int round = 0; round < o->epochs; round++) {
@@ -520,6 +532,7 @@ static int run(const options *o, const corpus *c, const char *data_name)
     print_ways(ways, &a);
     printf("RESULT char_lm");
     for (int i = 0; i < WAYS; i++) printf(" %s_per_s=%.0f", way_names[i], ways[i].steps / ways[i].seconds);
+    printf(" bytes_perplexity=%.4f", perplexity_in_bytes(&ways[DYNAMIC].n, c, o->hidden));
     printf(" perplexity=%.4f bucketed_perplexity=%.4f", ways[DYNAMIC].perplexity, ways[BUCKETED].perplexity);
     for (int i = 0; i < WAYS; i++) printf(" %s_waste=%.4f", way_names[i], waste(&ways[i]));
     printf(" same_losses=%d same_gradients=%d same_weights=%d epochs=%d data=%s\n", a.losses, a.gradients, a.weights,

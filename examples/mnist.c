@@ -179,9 +179,10 @@ static double forward_speed(fold_ctx *f, const fold_mlp *net, const data_set *s,
 /* A network, and everything that trains it. */
 typedef struct learner { fold_model *model; fold_mlp net; fold_ctx *f; fold_adam adam; data_iter it; } learner;
 
+static const int sizes[] = { PIXELS, 200, 100, CLASSES };
+
 static void learner_new(learner *l, const options *o, const data_set *s, size_t batch, int eager)
 {
-    static const int sizes[] = { PIXELS, 200, 100, CLASSES };
     fold_model_desc model = fold_model_desc_default();
     fold_ctx_desc training = fold_ctx_desc_default();
     const data_iter_desc batches = { batch, 1, o->seed };
@@ -311,7 +312,24 @@ static void compare(const options *o, const sets *d, outcome *r)
 }
 
 /* Trains and tests; the accuracy on the test images, in per cent. */
-static double train(const options *o, const sets *d)
+/* The test images by the same weights in bytes. */
+static double accuracy_in_bytes(const learner *l, const data_set *test)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.inference = 1;
+    fold_model *small = fold_model_new(&desc);
+    const fold_mlp net = fold_mlp_new(small, "digit", sizes, 3, FOLD_ACT_RELU);
+    fold_values_copy(small, l->model);
+    if (fold_model_quantize(small, NULL)) fail(fold_model_message(small), "");
+    fold_ctx *f = fold_ctx_new(small, NULL);
+    if (!f) fail("out of memory", "");
+    const double right = accuracy(f, &net, test);
+    fold_ctx_free(f);
+    fold_model_free(small);
+    return right;
+}
+
+static double train(const options *o, const sets *d, double *in_bytes)
 {
     learner l;
     const clock_t start = clock();
@@ -326,6 +344,8 @@ static double train(const options *o, const sets *d)
     test = accuracy(f, &l.net, &d->test);
     printf("%d epochs of %zu images in %.1f s: %.2f %% of %zu test images right\n", o->epochs, d->train.count,
            seconds_since(start), test, d->test.count);
+    *in_bytes = accuracy_in_bytes(&l, &d->test);
+    printf("weights in bytes: %.2f %%\n", *in_bytes);
     fold_ctx_free(f);
     learner_free(&l);
     return test;
@@ -375,11 +395,12 @@ int main(int argc, char **argv)
     const char *data_name = load_data(&o, &d);
     printf("data=%s: %zu training and %zu test images\n", data_name, d.train.count, d.test.count);
     compare(&o, &d, &r);
-    const double test = train(&o, &d);
+    double in_bytes;
+    const double test = train(&o, &d, &in_bytes);
     printf("RESULT mnist accuracy=%.2f forward_per_s=%.0f eager_forward_per_s=%.0f train_per_s=%.0f", test, r.forward,
            r.eager_forward, r.train);
-    printf(" eager_train_per_s=%.0f identical=%d data=%s seed=%llu epochs=%d\n", r.eager_train, r.identical, data_name,
-           (unsigned long long)o.seed, o.epochs);
+    printf(" eager_train_per_s=%.0f identical=%d bytes_accuracy=%.2f data=%s seed=%llu epochs=%d\n", r.eager_train, r.identical,
+           in_bytes, data_name, (unsigned long long)o.seed, o.epochs);
     data_set_free(&d.train);
     data_set_free(&d.test);
     return !r.identical;

@@ -573,6 +573,24 @@ static void train_epoch(trainer *t, int epoch)
 static double seconds_since(clock_t start_time) { return (double)(clock() - start_time) / CLOCKS_PER_SEC; }
 
 /* Trains, takes the weights of the best epoch and judges them on the test pairs. */
+/* The test pairs by the same weights in bytes. */
+static figures test_in_bytes(const trainer *t, int hidden)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.inference = 1;
+    fold_model *small = fold_model_new(&desc);
+    if (!small) fail("out of memory", "");
+    const net n = new_net(small, t->data, hidden);
+    fold_values_copy(small, t->model);
+    if (fold_model_quantize(small, NULL)) fail(fold_model_message(small), "");
+    fold_ctx *f = fold_ctx_new(small, NULL);
+    if (!f) fail("out of memory", "");
+    const figures result = evaluate(f, &n, &t->data->test);
+    fold_ctx_free(f);
+    fold_model_free(small);
+    return result;
+}
+
 static figures train(trainer *t, const options *o, uint64_t seed)
 {
     double seconds = 0, best = 0;
@@ -696,13 +714,14 @@ static int run(const options *o, const dataset *d, const char *data_name)
     way ways[WAYS] = { { "one at a time (eager)", 256, 1, NULL, NULL, { 0, 0 }, { 0, 0 } },
                        { "batches of 25", 25, 25, NULL, NULL, { 0, 0 }, { 0, 0 } },
                        { "batches of 256", 256, 256, NULL, NULL, { 0, 0 }, { 0, 0 } } };
-    double sum[3] = { 0, 0, 0 }, squares[3] = { 0, 0, 0 };
+    double sum[3] = { 0, 0, 0 }, squares[3] = { 0, 0, 0 }, in_bytes = 0;
     int identical = 0;
     for (int s = 0; s < o->seeds; s++) {
         trainer t;
         start(&t, o, d, o->seed + (uint64_t)s);
         const figures test = train(&t, o, o->seed + (uint64_t)s);
         const double value[3] = { test.pearson, test.spearman, test.mse };
+        in_bytes += test_in_bytes(&t, o->hidden).pearson / o->seeds;
         for (int k = 0; k < 3; k++) { sum[k] += value[k]; squares[k] += value[k] * value[k]; }
         if (s == o->seeds - 1) identical = compare_ways(&t, o, ways);
         finish(&t);
@@ -711,11 +730,12 @@ static int run(const options *o, const dataset *d, const char *data_name)
     printf("\nmean (deviation) of %d: Pearson %.4f (%.4f), Spearman %.4f (%.4f), MSE %.4f (%.4f)\n", n,
            sum[0] / n, deviation(sum[0], squares[0], n), sum[1] / n, deviation(sum[1], squares[1], n),
            sum[2] / n, deviation(sum[2], squares[2], n));
+    printf("weights in bytes: Pearson %.4f\n", in_bytes);
     printf("RESULT treelstm_sick pearson=%.4f spearman=%.4f mse=%.4f", sum[0] / n, sum[1] / n, sum[2] / n);
     printf(" train_per_s=%.0f infer_per_s=%.0f", speed(&ways[BATCH_256], 0), speed(&ways[BATCH_256], 1));
     printf(" eager_train_per_s=%.0f eager_infer_per_s=%.0f", speed(&ways[ONE], 0), speed(&ways[ONE], 1));
     printf(" train25_per_s=%.0f infer25_per_s=%.0f", speed(&ways[BATCH_25], 0), speed(&ways[BATCH_25], 1));
-    printf(" identical=%d seeds=%d epochs=%d data=%s\n", identical, n, o->epochs, data_name);
+    printf(" identical=%d bytes_pearson=%.4f seeds=%d epochs=%d data=%s\n", identical, in_bytes, n, o->epochs, data_name);
     return identical;
 }
 

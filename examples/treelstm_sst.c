@@ -343,6 +343,25 @@ static void finish(trainer *t)
 
 static double seconds_since(clock_t start_time) { return (double)(clock() - start_time) / CLOCKS_PER_SEC; }
 
+/* The test trees by the same weights in bytes. */
+static accuracy test_in_bytes(const trainer *t)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.inference = 1;
+    fold_model *small = fold_model_new(&desc);
+    if (!small) fail("out of memory", "");
+    const net n = new_net(small, t->data, t->o->hidden);
+    fold_values_copy(small, t->model);
+    if (fold_model_quantize(small, NULL)) fail(fold_model_message(small), "");
+    fold_ctx *f = fold_ctx_new(small, NULL);
+    if (!f) fail("out of memory", "");
+    const accuracy result = evaluate(f, &n, &t->data->test);
+    fold_ctx_free(f);
+    fold_model_free(small);
+    free(n.stack);
+    return result;
+}
+
 static void train(trainer *t, const char *data_name)
 {
     const clock_t started = clock();
@@ -364,11 +383,12 @@ static void train(trainer *t, const char *data_name)
         if (isatty(1)) printf("epoch %d: dev %.2f %% of five, %.2f %% of two\n", epoch, dev.five, dev.two);
     }
     swap_weights(t, t->best);
-    const accuracy test = evaluate(t->inference, &t->n, &t->data->test);
+    const accuracy test = evaluate(t->inference, &t->n, &t->data->test), bytes = test_in_bytes(t);
     printf("epoch %d, best on dev: %.2f %% of five classes, %.2f %% of two; %.1f s of training per epoch\n",
            best_epoch, best.five, best.two, training_seconds / t->o->epochs);
     printf("RESULT treelstm_sst accuracy5=%.2f accuracy2=%.2f epochs=%d seconds=%.1f", test.five, test.two,
            t->o->epochs, seconds_since(started));
+    printf(" bytes5=%.2f bytes2=%.2f", bytes.five, bytes.two);
     printf(" data=%s seed=%llu dev5=%.2f dev2=%.2f best_epoch=%d epoch_seconds=%.2f\n", data_name,
            (unsigned long long)t->o->seed, best.five, best.two, best_epoch, training_seconds / t->o->epochs);
 }
