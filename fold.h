@@ -2180,7 +2180,7 @@ FOLD_API const char *fold_status_text(fold_status status)
 /* ==== room: arena ===========================================================================
    Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array is
    one allocation. In a caller's block the arrays lie side by side and growing one slides those after it, so
-   the exact size of a block is the sum of what the arrays need. Arrays never shrink: no allocation after
+   the exact size of a block is the sum of what the arrays need. Arrays do not shrink: no allocation after
    warm-up. Calls: libc. Must not know what the arrays hold. */
 
 /* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting. brief:
@@ -2429,6 +2429,26 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     if (need > array->need)
         array->need = need;
     return 1;
+}
+
+/* Gives back what an array holds beyond its first `need` bytes: in a block for others, when they grow.
+   Without memory for a smaller one it stays as large. */
+static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
+{
+    fold__array *array = &arena->array[which], smaller = *array;
+    array->need = need;
+    if (arena->block || !array->data)
+        return;
+    smaller.data = NULL;
+    smaller.capacity = 0;
+    if (fold__round_up(need, FOLD__ALIGN) >= array->capacity ||
+        !fold__grow_allocated(arena, &smaller, fold__max_size(need, 1)))
+        return;
+    memcpy(smaller.data, array->data, need);
+    arena->memory.free(array->data, array->capacity, arena->memory.user);
+    fold__arena_account(arena, 0, array->capacity);
+    array->data = smaller.data;
+    array->capacity = smaller.capacity;
 }
 
 static void fold__arena_free(fold__arena *arena)
@@ -11205,12 +11225,6 @@ FOLD__ZEROS_BY_DEFAULT(fold_quantize_desc)
 
 enum { FOLD__QUANTIZE_LEAST = 1024 };
 
-/* What a model becomes: arrays beside its own, which they replace when all has succeeded. */
-typedef struct fold__reform {
-    fold__array params, values, packs, bytes;
-    size_t span, n_packs, n_bytes;
-} fold__reform;
-
 /* Cells read its values by fold_use. */
 static int fold__is_used_by_cells(const fold_model *m, uint32_t param);
 
@@ -11227,137 +11241,124 @@ static int fold__can_quantize(const fold__param_data *param, int least)
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Finds the new places of a parameter. */
-static void fold__reform_param(const fold_model *m, fold__reform *to, uint32_t index, int least)
+/* Its bytes lie behind the first `had`. */
+static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
-    fold__param_data *param = (fold__param_data *)(void *)to->params.data + index;
-    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    const int forward = fold__forward_packs(param->uses), can = fold__can_quantize(param, least);
-    const int bytes = can || fold__is_quantized(param);
-    if (can && !(param->uses & FOLD_FOR_LOOKUP) && !fold__is_used_by_cells(m, index))
-        param->at = FOLD__NO_PACK;
-    if (bytes && (forward & FOLD__PACK_DIRECT)) {
-        param->bytes = to->n_bytes;
-        to->n_bytes += fold__round_up(fold__byte_size(rows, columns), FOLD__ALIGN);
-    }
-    if (bytes && (forward & FOLD__PACK_TRANSPOSED)) {
-        param->bytes_t = to->n_bytes;
-        to->n_bytes += fold__round_up(fold__byte_size(columns, rows), FOLD__ALIGN);
-    }
-    to->n_packs = fold__place_packs(m, param, to->n_packs);
-    if (fold__keeps_values(param)) {
-        param->at = to->span;
-        to->span += fold__round_up(param->size, FOLD__SPAN_ALIGN);
-    }
+    return (param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
+           (param->bytes_t != FOLD__NO_PACK && param->bytes_t >= had);
 }
 
-/* The bytes of a parameter, from those that the model has or from its values. */
-static void fold__reform_bytes(fold_model *m, fold__reform *to, uint32_t index)
+/* Gives a weight the places of its bytes, behind `bytes` others. Returns where the next would begin. */
+static size_t fold__place_bytes(fold__param_data *param, size_t bytes)
 {
-    const fold__param_data *old = &fold__params(m)[index];
-    fold__param_data *param = (fold__param_data *)(void *)to->params.data + index;
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    for (int transposed = 0; transposed < 2; transposed++) {
-        const size_t at = transposed ? param->bytes_t : param->bytes,
-                     had = transposed ? old->bytes_t : old->bytes;
-        const int inner = transposed ? columns : rows, count = transposed ? rows : columns;
-        if (at == FOLD__NO_PACK)
-            continue;
-        uint8_t *bytes = (uint8_t *)to->bytes.data + at;
-        if (had != FOLD__NO_PACK) {
-            memcpy(bytes, fold__bytes(m) + had, fold__byte_size(inner, count));
-            continue;
+    const int forward = fold__forward_packs(param->uses);
+    if (forward & FOLD__PACK_DIRECT) {
+        param->bytes = bytes;
+        bytes += fold__round_up(fold__byte_size(rows, columns), FOLD__ALIGN);
+    }
+    if (forward & FOLD__PACK_TRANSPOSED) {
+        param->bytes_t = bytes;
+        bytes += fold__round_up(fold__byte_size(columns, rows), FOLD__ALIGN);
+    }
+    return bytes;
+}
+
+/* Makes the bytes of a weight, which has its places. 0 when a value is not finite. */
+static int fold__make_bytes(fold_model *m, fold__param_data *param)
+{
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    const float *values = fold__values(m) + param->at;
+    float error[2] = { 0, 0 };
+    if (param->bytes != FOLD__NO_PACK)
+        error[0] = fold__byte_pack(m->byte_kernels, fold__bytes(m) + param->bytes, values, rows, columns, 0);
+    if (param->bytes_t != FOLD__NO_PACK)
+        error[1] = fold__byte_pack(m->byte_kernels, fold__bytes(m) + param->bytes_t, values, columns, rows, 1);
+    param->byte_error = error[0] > error[1] ? error[0] : error[1];
+    return error[0] <= 1 && error[1] <= 1;
+}
+
+/* The bytes of all weights that can have them. Their parameters tell of it, but values are where they were;
+   0 with an error, and nothing told, when that fails. */
+static int fold__quantize_all(fold_model *m, int least)
+{
+    const size_t had = m->bytes;
+    const fold__param_data *wrong = NULL;
+    size_t bytes = had;
+    for (uint32_t index = 0; index < m->n_params; index++) {
+        fold__param_data *param = &fold__params(m)[index];
+        if (fold__can_quantize(param, least))
+            bytes = fold__place_bytes(param, bytes);
+    }
+    const int there = fold__arena_need(&m->arena, FOLD__M_BYTES, bytes);
+    if (!there)
+        fold__model_fail(m, FOLD_NO_MEMORY, "fold_model_quantize: out of memory%s", fold__when_full(m));
+    for (uint32_t index = 0; there && !wrong && index < m->n_params; index++) {
+        fold__param_data *param = &fold__params(m)[index];
+        if (fold__is_newly_quantized(param, had) && !fold__make_bytes(m, param))
+            wrong = param;
+    }
+    if (wrong)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                         "fold_model_quantize: parameter '%s' has a value that is not finite", wrong->name);
+    for (uint32_t index = 0; (!there || wrong) && index < m->n_params; index++) {
+        fold__param_data *param = &fold__params(m)[index];
+        if (fold__is_newly_quantized(param, had)) {
+            param->bytes = param->bytes_t = FOLD__NO_PACK;
+            param->byte_error = 0;
         }
-        const float error =
-            fold__byte_pack(m->byte_kernels, bytes, fold__values(m) + old->at, inner, count, transposed);
-        if (!(error <= 1))
-            fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                             "fold_model_quantize: parameter '%s' has a value that is not finite",
-                             param->name);
-        param->byte_error = error > param->byte_error ? error : param->byte_error;
     }
+    m->bytes = there && !wrong ? bytes : had;
+    return there && !wrong;
 }
 
-static int fold__make_array(fold__arena *arena, fold__array *array, size_t need)
+/* Moves the values that are still read together, and the packs that are made of them. */
+static void fold__drop_floats(fold_model *m, size_t had)
 {
-    return fold__grow_allocated(arena, array, fold__max_size(need, 1));
-}
-/* Makes all of it beside what the model has. */
-static void fold__reform_make(fold_model *m, fold__reform *to, int least)
-{
-    fold__arena *arena = &m->arena;
-    int there = fold__make_array(arena, &to->params, m->n_params * sizeof(fold__param_data));
-    if (there)
-        memcpy(to->params.data, fold__params(m), m->n_params * sizeof(fold__param_data));
-    for (uint32_t index = 0; there && index < m->n_params; index++)
-        fold__reform_param(m, to, index, least);
-    there = there && fold__make_array(arena, &to->values, to->span * sizeof(float)) &&
-            fold__make_array(arena, &to->packs, to->n_packs * sizeof(float)) &&
-            fold__make_array(arena, &to->bytes, to->n_bytes);
-    if (!there) {
-        fold__model_fail(m, FOLD_NO_MEMORY, "fold_model_quantize: out of memory");
-        return;
+    m->span = m->packs = 0;
+    for (uint32_t index = 0; index < m->n_params; index++) {
+        fold__param_data *param = &fold__params(m)[index];
+        if (fold__is_newly_quantized(param, had) && !(param->uses & FOLD_FOR_LOOKUP) &&
+            !fold__is_used_by_cells(m, index))
+            param->at = FOLD__NO_PACK;
+        m->packs = fold__place_packs(m, param, m->packs);
+        if (!fold__keeps_values(param))
+            continue;
+        memmove(fold__values(m) + m->span, fold__values(m) + param->at, param->size * sizeof(float));
+        param->at = m->span;
+        m->span += fold__round_up(param->size, FOLD__SPAN_ALIGN);
+        memset(fold__values(m) + param->at + param->size, 0,
+               (m->span - param->at - param->size) * sizeof(float));
     }
-    memset(to->values.data, 0, to->span * sizeof(float));
-    for (uint32_t index = 0; index < m->n_params && !m->error.status; index++) {
-        const fold__param_data *param = (const fold__param_data *)(const void *)to->params.data + index;
-        if (fold__keeps_values(param))
-            memcpy((float *)(void *)to->values.data + param->at, fold__values(m) + fold__params(m)[index].at,
-                   param->size * sizeof(float));
-        fold__reform_bytes(m, to, index);
-    }
-}
-
-/* Puts an array in the place of another, which is freed; need: bytes in use. */
-static void fold__replace_array(fold_model *m, int which, fold__array *array, size_t need)
-{
-    fold__array *old = &m->arrays[which];
-    fold__release(m, old->data, old->capacity);
-    fold__arena_account(&m->arena, 0, old->capacity);
-    old->data = array->data;
-    old->capacity = array->capacity;
-    old->need = need;
+    for (uint32_t index = 0; index < m->n_params; index++)
+        fold__refresh_packs(m, &fold__params(m)[index]);
 }
 
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc)
 {
     const int least = desc && desc->least ? desc->least : FOLD__QUANTIZE_LEAST;
-    fold__reform to;
     if (!m || m->error.status)
         return fold_model_status(m);
-    memset(&to, 0, sizeof to);
     if (fold__can_train(m))
         fold__model_fail(m, FOLD_BAD_STATE,
                          "fold_model_quantize: the model can be trained: make it with `inference` in its "
                          "desc");
     else if (least < 0)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is %d", least);
-    if (m->error.status || !m->n_params)
+    if (m->error.status)
         return m->error.status;
     const fold__fp saved = fold__fp_enter();
-    fold__reform_make(m, &to, least);
-    fold__fp_leave(saved);
-    if (m->error.status) {
-        fold__array *made[] = { &to.params, &to.values, &to.packs, &to.bytes };
-        for (int i = 0; i < 4; i++) {
-            fold__release(m, made[i]->data, made[i]->capacity);
-            fold__arena_account(&m->arena, 0, made[i]->capacity);
-        }
-        return m->error.status;
+    const size_t had = m->bytes;
+    if (fold__quantize_all(m, least)) {
+        fold__drop_floats(m, had);
+        fold__arena_shrink(&m->arena, FOLD__M_VALUES, m->span * sizeof(float));
+        fold__arena_shrink(&m->arena, FOLD__M_PACKS, m->packs * sizeof(float));
+        m->version++;
+        m->layout++;
+        m->forms++;
     }
-    fold__replace_array(m, FOLD__M_PARAMS, &to.params, m->n_params * sizeof(fold__param_data));
-    fold__replace_array(m, FOLD__M_VALUES, &to.values, to.span * sizeof(float));
-    fold__replace_array(m, FOLD__M_PACKS, &to.packs, to.n_packs * sizeof(float));
-    fold__replace_array(m, FOLD__M_BYTES, &to.bytes, to.n_bytes);
-    m->span = to.span;
-    m->packs = to.n_packs;
-    m->bytes = to.n_bytes;
-    for (uint32_t index = 0; index < m->n_params; index++)
-        fold__refresh_packs(m, &fold__params(m)[index]);
-    m->version++;
-    m->layout++;
-    m->forms++;
-    return FOLD_OK;
+    fold__fp_leave(saved);
+    return m->error.status;
 }
 
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param param)

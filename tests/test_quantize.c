@@ -40,14 +40,11 @@ static fold_param weight(fold_model *m, const char *name, fold_shape shape, unsi
     return fold_param_new(m, &d);
 }
 
-static int net_open(net *n, const char *isa, int inference)
+static int net_build(net *n, const fold_model_desc *desc)
 {
-    fold_model_desc desc = fold_model_desc_default();
     fold_cell_desc d = fold_cell_desc_default();
     memset(n, 0, sizeof *n);
-    desc.isa = isa;
-    desc.inference = inference;
-    n->m = fold_model_new(&desc);
+    n->m = fold_model_new(desc);
     if (fold_model_status(n->m)) return 0;
     n->words = weight(n->m, "words", fold_shape2(WORDS, IN), FOLD_FOR_LOOKUP);
     n->tied = weight(n->m, "tied", fold_shape2(WORDS, H), FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T);
@@ -69,6 +66,14 @@ static int net_open(net *n, const char *isa, int inference)
     d.n_out = 1;
     n->node = fold_cell_new(n->m, &d);
     return 1;
+}
+
+static int net_open(net *n, const char *isa, int inference)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.isa = isa;
+    desc.inference = inference;
+    return net_build(n, &desc);
 }
 
 static float noise(int i) { return (float)((i * 7919 + 104729) % 2003 - 1001) / 1001; }
@@ -429,30 +434,56 @@ static void released(void *ptr, size_t size, void *user)
     memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
     free(raw);
 }
+/* Only memory for the bytes is needed: without more, what is given back is kept. */
 static void allocations_that_fail(void)
 {
-    meter count = { 0, 0 };
-    fold_model_desc desc = fold_model_desc_default();
-    desc.inference = 1;
+    for (long fails = 1; fails < 5; fails++) {
+        meter count = { 0, 0 };
+        fold_model_desc desc = fold_model_desc_default();
+        desc.inference = 1;
+        desc.memory.alloc = metered;
+        desc.memory.free = released;
+        desc.memory.user = &count;
+        fold_model *m = fold_model_new(&desc);
+        const fold_param W = fold_weight_new(m, "W", 64, 64), b = weight(m, "b", fold_shape1(64), 0);
+        const float first = fold_param_value(m, W)[0], last = fold_param_value(m, b)[63];
+        count.fail_at = count.calls + fails;
+        CHECK_INT(fold_model_quantize(m, NULL), fails == 1 ? FOLD_NO_MEMORY : FOLD_OK);
+        if (fails == 1) {
+            CHECK_TEXT(fold_model_message(m), "fold_model_quantize: out of memory");
+            fold_model_clear_error(m);
+            CHECK(fold_param_value(m, W)[0] == first);
+            CHECK_INT(fold_model_quantize(m, NULL), FOLD_OK);
+        }
+        CHECK_INT(fold_param_quantized(m, W).bits, 8);
+        CHECK(fold_param_value(m, b)[63] == last);
+        CHECK(fold_model_measure(m).values == 64 * sizeof(float));
+        fold_model_free(m);
+    }
+}
+
+static void in_a_block(void)
+{
+    static union { double aligned; char bytes[1 << 19]; } memory;
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_model_desc model = fold_model_desc_default();
+    net n, other;
+    net_open(&other, NULL, 1);
+    fold_model_quantize(other.m, NULL);
+    run(&other, &desc, 1, want);
+    fold_model_free(other.m);
+    model.memory.block = memory.bytes;
+    model.memory.block_size = sizeof memory;
+    model.inference = 1;
+    net_build(&n, &model);
+    CHECK_SAYS(!fold_model_quantize(n.m, NULL), "%s", fold_model_message(n.m));
     desc.memory.alloc = metered;
     desc.memory.free = released;
+    meter count = { 0, 0 };
     desc.memory.user = &count;
-    fold_model *m = fold_model_new(&desc);
-    const fold_param W = fold_weight_new(m, "W", 64, 64), b = fold_bias_new(m, "b", 64);
-    const float first = fold_param_value(m, W)[0];
-    long failed = 0;
-    for (;; failed++) {
-        count.fail_at = count.calls + 1 + failed;
-        if (!fold_model_quantize(m, NULL)) break;
-        CHECK_INT(fold_model_status(m), FOLD_NO_MEMORY);
-        CHECK_TEXT(fold_model_message(m), "fold_model_quantize: out of memory");
-        fold_model_clear_error(m);
-        CHECK(fold_param_value(m, W)[0] == first);
-    }
-    CHECK_INT(failed, 4);
-    CHECK_INT(fold_param_quantized(m, W).bits, 8);
-    CHECK(fold_param_value(m, b) != NULL);
-    fold_model_free(m);
+    run(&n, &desc, 1, got);
+    CHECK_BITS(got, want, SAMPLES * VALUES);
+    fold_model_free(n.m);
 }
 
 int main(int argc, char **argv)
@@ -469,5 +500,6 @@ int main(int argc, char **argv)
     check_run("training", training);
     check_run("recordings before", recordings_before);
     check_run("allocations that fail", allocations_that_fail);
+    check_run("in a block", in_a_block);
     return check_finish();
 }
