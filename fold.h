@@ -11273,7 +11273,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param)
     if (param->bytes != FOLD__NO_PACK)
         error[0] = fold__byte_pack(m->byte_kernels, fold__bytes(m) + param->bytes, values, rows, columns, 0);
     if (param->bytes_t != FOLD__NO_PACK)
-        error[1] = fold__byte_pack(m->byte_kernels, fold__bytes(m) + param->bytes_t, values, columns, rows, 1);
+        error[1] =
+            fold__byte_pack(m->byte_kernels, fold__bytes(m) + param->bytes_t, values, columns, rows, 1);
     param->byte_error = error[0] > error[1] ? error[0] : error[1];
     return error[0] <= 1 && error[1] <= 1;
 }
