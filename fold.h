@@ -18118,6 +18118,14 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     }
 }
 
+/* The first bit that is set, from the at-th on; `count` when there is none. */
+static uint32_t fold__next_bit(const uint64_t *words, uint32_t at, uint32_t count)
+{
+    while (at < count && !(words[at / 64] >> (at % 64) & 1))
+        at = words[at / 64] >> (at % 64) ? at + 1 : (at / 64 + 1) * 64;
+    return at < count ? at : count;
+}
+
 /* Finds the strongly connected components, producers first (Tarjan 1972, without recursion). Row by row, a
    bit in `rows` says which signature feeds which. */
 static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const uint64_t *rows, uint32_t words,
@@ -18140,10 +18148,9 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const uint64_
                 next[current] = 0;
                 stack[n_stack++] = current;
             }
-            uint32_t feeder = next[current];
-            for (; feeder < n_sigs; feeder++) {
-                if (!(rows[(size_t)current * words + feeder / 64] >> (feeder % 64) & 1))
-                    continue;
+            const uint64_t *row = rows + (size_t)current * words;
+            uint32_t feeder = fold__next_bit(row, next[current], n_sigs);
+            for (; feeder < n_sigs; feeder = fold__next_bit(row, feeder + 1, n_sigs)) {
                 if (!index[feeder])
                     break;
                 if (sigs[feeder].component == FOLD__NONE && low[feeder] < low[current])
@@ -18180,8 +18187,9 @@ static uint64_t fold__recurrent_inputs(const fold__group_sig *sigs, uint32_t n_s
     uint64_t inputs = 0;
     for (uint32_t slot = 0; slot < (uint32_t)group_sig->n_in + group_sig->n_list && group_sig->cyclic;
          slot++, feeds += words)
-        for (uint32_t other = 0; other < n_sigs; other++)
-            if (sigs[other].component == group_sig->component && (feeds[other / 64] >> (other % 64) & 1))
+        for (uint32_t other = fold__next_bit(feeds, 0, n_sigs); other < n_sigs;
+             other = fold__next_bit(feeds, other + 1, n_sigs))
+            if (sigs[other].component == group_sig->component)
                 inputs |= 1ull << slot;
     return inputs;
 }
@@ -18318,10 +18326,16 @@ typedef struct fold__chains {
 } fold__chains;
 
 /* Finds, for each of the gathered calls, the longest chain of calls of its signature that ends there. The
-   signatures [first, last) are a component; they are looked at 16 at a time. */
+   signatures [first, last) are a component; they are looked at 16 at a time. Where they are very many, chains
+   are not looked for, since that takes time for each signature and call: all have the same. */
+enum { FOLD__CHAIN_SIGNATURES = 64 };
 static int fold__chains_of_component(fold_ctx *f, uint32_t count, uint32_t first, uint32_t last)
 {
     fold__run *run = f->run;
+    for (uint32_t call = 0; call < count && last - first > FOLD__CHAIN_SIGNATURES; call++)
+        run->chain[run->gathered[call]] = run->group_sig[run->maker[run->gathered[call]]].chain = 1;
+    if (last - first > FOLD__CHAIN_SIGNATURES)
+        return 1;
     if (!fold__need(f, FOLD__ARRAY_PLANNING, count, sizeof(fold__chains)))
         return 0;
     fold__renew_moved(f);
@@ -18477,6 +18491,7 @@ typedef struct fold__ready {
     uint32_t lowest;            /* the shortest chain that ends at one of those */
     uint32_t counts;            /* where the counts of those by length of chain begin */
     uint64_t depths;            /* the sum of the depths of those */
+    int changed;                /* since signatures were compared */
 } fold__ready;
 /* The work area of the greedy policies. Arrays of calls go by their index among those gathered. */
 typedef struct fold__greedy {
@@ -18486,13 +18501,23 @@ typedef struct fold__greedy {
     uint32_t *readers;
     fold__ready *queue; /* of each signature */
     uint32_t *counts;   /* of pending calls, by signature and length of chain */
-    uint32_t first_sig, n_sigs;
+    uint32_t *winner;   /* a tree over signatures, from 1 on: the better of both below, or NONE */
+    uint32_t *changed;  /* signatures to compare anew */
+    uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
 
+static void fold__note_changed(fold__greedy *greedy, uint32_t sig)
+{
+    if (!greedy->queue[sig].changed)
+        greedy->changed[greedy->n_changed++] = sig;
+    greedy->queue[sig].changed = 1;
+}
 /* Puts a call into the queue of its signature. */
 static void fold__make_ready(fold_ctx *f, fold__greedy *greedy, const uint32_t *calls, uint32_t call)
 {
-    fold__ready *ready = &greedy->queue[f->run->maker[calls[call]] - greedy->first_sig];
+    const uint32_t sig = f->run->maker[calls[call]] - greedy->first_sig;
+    fold__ready *ready = &greedy->queue[sig];
+    fold__note_changed(greedy, sig);
     greedy->next[call] = FOLD__NONE;
     if (ready->ready++)
         greedy->next[ready->tail] = call;
@@ -18511,10 +18536,10 @@ static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *greedy, uint
 /* Points to the work area, which moves in a caller's block when the array of batches grows. */
 static void fold__greedy_renew(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
-    char *memory = f->planning;
-    greedy->queue = (fold__ready *)(void *)memory;
-    greedy->counts =
-        (uint32_t *)(void *)(memory + fold__round_up(greedy->n_sigs * sizeof(fold__ready), FOLD__ALIGN));
+    greedy->queue = (fold__ready *)(void *)f->planning;
+    greedy->winner = (uint32_t *)(void *)(greedy->queue + greedy->n_sigs);
+    greedy->changed = greedy->winner + 2 * greedy->leaves;
+    greedy->counts = greedy->changed + greedy->n_sigs;
     greedy->missing = f->run->gathered + count; /* behind the calls */
     greedy->next = greedy->missing + count;
     greedy->first_reader = greedy->next + count;
@@ -18529,14 +18554,19 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
     size_t counts = 0;
     for (uint32_t sig = first_sig; sig < end_sig; sig++)
         counts += run->group_sig[sig].chain + 1;
-    const size_t sig_bytes = fold__round_up((end_sig - first_sig) * sizeof(fold__ready), FOLD__ALIGN);
-    if (!fold__need(f, FOLD__ARRAY_PLANNING, sig_bytes + counts * 4, 1))
-        return 0;
-    fold__renew_moved(f);
     greedy->first_sig = first_sig;
     greedy->n_sigs = end_sig - first_sig;
+    greedy->n_changed = 0;
+    for (greedy->leaves = 1; greedy->leaves < greedy->n_sigs;)
+        greedy->leaves *= 2;
+    const size_t bytes = greedy->n_sigs * (sizeof(fold__ready) + sizeof(uint32_t)) +
+                         (2 * greedy->leaves + counts) * sizeof(uint32_t);
+    if (!fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
+        return 0;
+    fold__renew_moved(f);
     fold__greedy_renew(f, greedy, count);
-    memset(greedy->queue, 0, sig_bytes + counts * 4);
+    memset(greedy->queue, 0, bytes);
+    memset(greedy->winner, 0xff, 2 * greedy->leaves * sizeof *greedy->winner); /* NONE */
     const uint32_t *calls = run->gathered;
     for (uint32_t sig = 0, at = 0; sig < greedy->n_sigs; sig++) {
         greedy->queue[sig].counts = at;
@@ -18587,31 +18617,46 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, const uint32_
     }
 }
 
-/* The signature to run next. The agenda takes the one whose pending calls have the least depth on average.
-   The ratio takes the one with the most ready calls for each pending call with the shortest chain. */
+/* Whether a signature is to run before another. The agenda takes the one whose pending calls have the least
+   depth on average. The ratio takes the one with the most ready calls for each pending call with the shortest
+   chain. */
+static int fold__goes_first(const fold_ctx *f, const fold__greedy *greedy, const fold__ready *one,
+                            const fold__ready *other)
+{
+    if (f->schedule == FOLD_SCHEDULE_AGENDA)
+        return one->depths * other->pending < other->depths * one->pending;
+    return (uint64_t)one->ready * greedy->counts[other->counts + other->lowest] >
+           (uint64_t)other->ready * greedy->counts[one->counts + one->lowest];
+}
+
+/* Compares the two signatures below a place in the tree. Of equal ones the first wins. */
+static void fold__find_winner(const fold_ctx *f, fold__greedy *greedy, uint32_t at)
+{
+    const uint32_t left = greedy->winner[2 * at], right = greedy->winner[2 * at + 1];
+    const int takes_right =
+        left == FOLD__NONE || (right != FOLD__NONE &&
+                               fold__goes_first(f, greedy, &greedy->queue[right], &greedy->queue[left]));
+    greedy->winner[at] = takes_right ? right : left;
+}
+
+/* The signature to run next. Only those that changed are compared anew, one by one where they are few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
-    uint32_t best = FOLD__NONE;
-    for (uint32_t sig = 0; sig < greedy->n_sigs; sig++) {
+    const int few = greedy->n_changed < greedy->leaves / 16;
+    for (uint32_t i = 0; i < greedy->n_changed; i++) {
+        const uint32_t sig = greedy->changed[i];
         fold__ready *ready = &greedy->queue[sig];
-        if (!ready->ready)
-            continue;
-        while (!greedy->counts[ready->counts + ready->lowest])
+        ready->changed = 0;
+        while (ready->ready && !greedy->counts[ready->counts + ready->lowest])
             ready->lowest++;
-        if (best == FOLD__NONE) {
-            best = sig;
-            continue;
-        }
-        const fold__ready *best_ready = &greedy->queue[best];
-        const int better =
-            f->schedule == FOLD_SCHEDULE_AGENDA
-                ? ready->depths * best_ready->pending < best_ready->depths * ready->pending
-                : (uint64_t)ready->ready * greedy->counts[best_ready->counts + best_ready->lowest] >
-                      (uint64_t)best_ready->ready * greedy->counts[ready->counts + ready->lowest];
-        if (better)
-            best = sig;
+        greedy->winner[greedy->leaves + sig] = ready->ready ? sig : FOLD__NONE;
+        for (uint32_t at = (greedy->leaves + sig) / 2; at > 0 && few; at /= 2)
+            fold__find_winner(f, greedy, at);
     }
-    return best;
+    for (uint32_t at = greedy->leaves - 1; at > 0 && !few; at--)
+        fold__find_winner(f, greedy, at);
+    greedy->n_changed = 0;
+    return greedy->winner[1];
 }
 
 /* Makes a batch of all ready calls of the best signature, until all gathered calls have run. */
@@ -18636,6 +18681,7 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig
         fold__ready *ready = &greedy.queue[best];
         uint32_t call = ready->head, left = ready->ready;
         ready->ready = 0;
+        fold__note_changed(&greedy, best);
         for (; left > 0; left--, done++) {
             const uint32_t id = run->gathered[call], next = greedy.next[call];
             ready->pending--;

@@ -2299,6 +2299,66 @@ static void partly_used(void)
     fold_model_free(n.m);
 }
 
+/* Chains of many matrices, as of relations or experts, picked by chance. */
+enum { MATRICES = 150, LINES = 40, LINKS = 30, LINE = 4 };
+static int picked[LINES][LINKS];
+
+/* How many batches the ratio makes where signatures are many: the next is the one of which most of the calls
+   that are left are ready; of equal ones the one that was recorded first. */
+static int batches_by_ratio(void)
+{
+    int at[LINES] = { 0 }, left[MATRICES] = { 0 }, order[MATRICES], n_order = 0, batches = 0;
+    for (int i = 0; i < LINES * LINKS; i++)
+        if (!left[picked[0][i]]++) order[n_order++] = picked[0][i];
+    for (int done = 0; done < LINES * LINKS; batches++) {
+        int best = -1, most = 0;
+        for (int i = 0; i < n_order; i++) {
+            int ready = 0;
+            for (int line = 0; line < LINES; line++) ready += at[line] < LINKS && picked[line][at[line]] == order[i];
+            if (ready && (best < 0 || ready * left[best] > most * left[order[i]])) best = order[i], most = ready;
+        }
+        for (int line = 0; line < LINES; line++)
+            if (at[line] < LINKS && picked[line][at[line]] == best) at[line]++;
+        left[best] -= most;
+        done += most;
+    }
+    return batches;
+}
+static void many_signatures(void)
+{
+    static float want[LINES][LINE];
+    const float x[LINE] = { 1, -2, 3, 0.5f };
+    check_random r = { 5 };
+    for (int i = 0; i < LINES * LINKS; i++) picked[0][i] = random_below(&r, MATRICES);
+    for (int way = 0; way < 3; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_param matrix[MATRICES];
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_node ends[LINES];
+        for (int i = 0; i < MATRICES; i++) {
+            char name[12];
+            snprintf(name, sizeof name, "%d", i);
+            matrix[i] = fold_weight_new(m, name, LINE, LINE);
+        }
+        d.eager = !way;
+        d.schedule = way == 2 ? FOLD_SCHEDULE_AGENDA : FOLD_SCHEDULE_RATIO;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int line = 0; line < LINES; line++) {
+            ends[line] = fold_input(f, x, LINE);
+            for (int link = 0; link < LINKS; link++)
+                ends[line] = fold_linear(f, ends[line], matrix[picked[line][link]], FOLD_NULL_PARAM);
+        }
+        CHECK_INT(fold_run(f, ends, LINES), FOLD_OK);
+        if (way == 1) CHECK_INT(fold_ctx_stats(f).batches, batches_by_ratio());
+        for (int line = 0; line < LINES; line++) {
+            if (!way) memcpy(want[line], fold_value(f, ends[line]), sizeof want[line]);
+            else CHECK_BITS(fold_value(f, ends[line]), want[line], LINE);
+        }
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -2349,6 +2409,7 @@ int main(int argc, char **argv)
         { "engine: shared windows", shared_windows },
         { "engine: dropped plans", dropped_plans },
         { "engine: partly used values", partly_used },
+        { "engine: many signatures", many_signatures },
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
