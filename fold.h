@@ -16353,6 +16353,7 @@ typedef struct fold__run {
     const float *turn_packs; /* where the model's packs, values and ops lay when they were made */
     const float *turn_values;
     const fold__op_row *turn_ops;
+    uint64_t turn_moves; /* and how often the arrays had moved */
     uint64_t began; /* when, by the clock */
 
     /* the plan */
@@ -21979,8 +21980,8 @@ static int fold__reserve_run(fold_ctx *f)
     run->sum_floats = 0;
     if (fold__goes_back(run) && !fold__list_uses(f))
         return 0;
-    run->widest_value = fold__widest(f);
     fold__renew_moved(f);
+    run->widest_value = fold__widest(f);
     const size_t data = f->data_used + fold__result_floats(f);
     int fits = data / 16 < FOLD__NONE && fold__ask(f, FOLD__ARRAY_DATA, data, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_REGION, run->counts.region + run->widest_value * (size_t)f->threads,
@@ -23109,6 +23110,7 @@ static void fold__keep_turns(fold_ctx *f)
         run->kept_turns = FOLD__TURNS_NEW;
     }
     f->lacking = lacking; /* it goes without */
+    fold__renew_moved(f);
 }
 
 /* Runs the plan again. What a forward run reserved is there. */
@@ -23117,7 +23119,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     fold__run *run = f->run;
     const uint64_t start = run->began = fold__now(f);
     fold__keep_turns(f);
-    const int moved = run->moves != f->moves || run->turn_packs != fold__packs(f->model) ||
+    const int moved = run->turn_moves != f->moves || run->turn_packs != fold__packs(f->model) ||
                       run->turn_values != fold__values(f->model) ||
                       run->turn_ops != fold__user_ops(f->model);
     if (run->kept_turns && (moved || run->begun)) /* each slice makes its turns anew */
@@ -23127,6 +23129,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     run->turn_ops = fold__user_ops(f->model);
     if ((!run->kept_turns || moved) && !fold__reserve_run(f))
         return f->error.status;
+    run->turn_moves = f->moves;
     fold__run_planned(f, start);
     if (run->kept_turns && !run->begun)
         run->kept_turns = FOLD__TURNS_READY;
@@ -23147,6 +23150,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
         return f->read_error.status;
     fold__close_run(f);
     fold__open_run(f, begin);
+    fold__renew_moved(f);
     f->run->again = f->run->replays = 1;
     if (!f->measures)
         fold__read_index_refs(f, 0);

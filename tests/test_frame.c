@@ -1174,6 +1174,51 @@ static void measured(void)
         }
 }
 
+/* In a block arrays move when others grow: what is asked for between a run and its replay changes nothing. */
+static void moved_in_a_block(void)
+{
+    enum { REFS = 3000, BYTES = 1 << 22 };
+    static float out[REFS];
+    for (int way = BATCHED; way < WAYS; way++)
+        for (int backward = 0; backward < 2; backward++) {
+            net n;
+            net_new(&n);
+            fold_ctx_desc d = context_desc(1, way);
+            float x[2][H] = { { 0 } }, want[2] = { 0, 0 };
+            d.memory.block = malloc(BYTES);
+            d.memory.block_size = BYTES;
+            fold_ctx *f[2] = { fold_ctx_new(n.m, &d), context(&n, 1, way) };
+            for (int i = 0; i < 2; i++) { /* the second is not in a block, and records anew */
+                fold_node sum[SAMPLES], kept, loss;
+                for (int time = 0; time < 3; time++) {
+                    for (int k = 0; k < H; k++) x[i][k] = 0.1f * (float)(k + time);
+                    if (i || !time) {
+                        fold_ctx_reset(f[i]);
+                        for (int k = 0; k < SAMPLES; k++) {
+                            fold_state state = { fold_input_ref(f[i], x[i], fold_shape1(H)), FOLD_NULL_NODE };
+                            for (int link = 0; link <= k; link++)
+                                state.h = fold_recurrent_apply(f[i], &n.cell, state.h, state).h;
+                            sum[k] = fold_sum(f[i], fold_linear(f[i], state.h, n.V, n.a), FOLD_ALL);
+                        }
+                        kept = fold_sum_n(f[i], sum, SAMPLES);
+                        fold_keep(f[i], kept);
+                        loss = fold_square(f[i], kept);
+                        CHECK_INT(backward ? fold_backward(f[i], loss) : fold_run(f[i], &loss, 1), FOLD_OK);
+                    } else {
+                        for (int k = 0; k < REFS / 2; k++) fold_output_ref(f[i], kept, &out[k + time % 2 * REFS / 2]);
+                        CHECK_INT(fold_replay(f[i]), FOLD_OK);
+                        CHECK_BITS(&out[REFS / 2 - 1 + time % 2 * REFS / 2], fold_value(f[i], kept), 1);
+                    }
+                    if (!i && time) want[time - 1] = fold_scalar(f[i], loss);
+                    if (i && time) CHECK_BITS(&want[time - 1], fold_value(f[i], loss), 1);
+                }
+                fold_ctx_free(f[i]);
+            }
+            fold_model_free(n.m);
+            free(d.memory.block);
+        }
+}
+
 /* An allocator that never takes anything back. */
 typedef struct bump {
     unsigned char *bytes;
@@ -1556,6 +1601,7 @@ int main(int argc, char **argv)
         { "frame: draws between runs", draws_between },
         { "frame: kept gradients between runs", kept_grads_between },
         { "frame: memory measured", measured },
+        { "frame: moved in a block", moved_in_a_block },
         { "frame: a model's memory reserved", model_reserved },
         { "frame: a model in a block", model_in_a_block },
         { "frame: a model's block used again", block_used_again },
