@@ -2301,7 +2301,7 @@ static void partly_used(void)
 
 /* Chains of many matrices, as of relations or experts, picked by chance. */
 enum { MATRICES = 150, LINES = 40, LINKS = 30, LINE = 4 };
-static int picked[LINES][LINKS];
+static int picked[LINES * LINKS]; /* of line i the link j is at i * LINKS + j */
 
 /* How many batches the ratio makes where signatures are many: the next is the one of which most of the calls
    that are left are ready; of equal ones the one that was recorded first. */
@@ -2309,16 +2309,16 @@ static int batches_by_ratio(void)
 {
     int at[LINES] = { 0 }, left[MATRICES] = { 0 }, order[MATRICES], n_order = 0, batches = 0;
     for (int i = 0; i < LINES * LINKS; i++)
-        if (!left[picked[0][i]]++) order[n_order++] = picked[0][i];
+        if (!left[picked[i]]++) order[n_order++] = picked[i];
     for (int done = 0; done < LINES * LINKS; batches++) {
         int best = -1, most = 0;
         for (int i = 0; i < n_order; i++) {
             int ready = 0;
-            for (int line = 0; line < LINES; line++) ready += at[line] < LINKS && picked[line][at[line]] == order[i];
+            for (int line = 0; line < LINES; line++) ready += at[line] < LINKS && picked[line * LINKS + at[line]] == order[i];
             if (ready && (best < 0 || ready * left[best] > most * left[order[i]])) best = order[i], most = ready;
         }
         for (int line = 0; line < LINES; line++)
-            if (at[line] < LINKS && picked[line][at[line]] == best) at[line]++;
+            if (at[line] < LINKS && picked[line * LINKS + at[line]] == best) at[line]++;
         left[best] -= most;
         done += most;
     }
@@ -2329,7 +2329,7 @@ static void many_signatures(void)
     static float want[LINES][LINE];
     const float x[LINE] = { 1, -2, 3, 0.5f };
     check_random r = { 5 };
-    for (int i = 0; i < LINES * LINKS; i++) picked[0][i] = random_below(&r, MATRICES);
+    for (int i = 0; i < LINES * LINKS; i++) picked[i] = random_below(&r, MATRICES);
     for (int way = 0; way < 3; way++) {
         fold_model *m = fold_model_new(NULL);
         fold_param matrix[MATRICES];
@@ -2346,7 +2346,7 @@ static void many_signatures(void)
         for (int line = 0; line < LINES; line++) {
             ends[line] = fold_input(f, x, LINE);
             for (int link = 0; link < LINKS; link++)
-                ends[line] = fold_linear(f, ends[line], matrix[picked[line][link]], FOLD_NULL_PARAM);
+                ends[line] = fold_linear(f, ends[line], matrix[picked[line * LINKS + link]], FOLD_NULL_PARAM);
         }
         CHECK_INT(fold_run(f, ends, LINES), FOLD_OK);
         if (way == 1) CHECK_INT(fold_ctx_stats(f).batches, batches_by_ratio());
