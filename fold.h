@@ -1920,7 +1920,11 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 #endif
 
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
+#ifdef __OPTIMIZE_SIZE__
+#define FOLD__INLINE static inline __attribute__((unused))
+#else
 #define FOLD__INLINE static inline __attribute__((always_inline, unused))
+#endif
 #define FOLD__NOINLINE __attribute__((noinline))
 #define FOLD__PREFETCH(address) __builtin_prefetch(address)
 #elif defined(_MSC_VER)
@@ -1960,6 +1964,12 @@ static size_t fold__size(size_t count, size_t size, size_t more)
     return count * size + more;
 }
 
+/* The same as a conversion, without the library that small machines convert by. */
+static double fold__as_double(uint64_t number)
+{
+    return (double)(uint32_t)(number >> 32) * 4294967296.0 + (double)(uint32_t)number;
+}
+
 static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steele et al. 2014) */
 {
     bits ^= bits >> 30;
@@ -1992,26 +2002,40 @@ static void fold__line_fill(fold__line *line, char character, int count)
         fold__line_add(line, character);
 }
 
+/* Divides by a base of at most 16, without the library that small machines divide 64 bits by; returns the
+   rest. */
+static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
+{
+    uint64_t quotient = 0;
+    uint32_t rest = 0;
+    for (int shift = 48; shift >= 0; shift -= 16) {
+        const uint32_t part = rest << 16 | (uint32_t)(*number >> shift & 0xffffu);
+        quotient |= (uint64_t)(part / base) << shift;
+        rest = part % base;
+    }
+    *number = quotient;
+    return rest;
+}
 /* The digits of a number before `end`, and where they begin. */
-static char *fold__digits(char *end, uint64_t number, unsigned base)
+static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
-        *--end = "0123456789abcdef"[number % base];
-    while ((number /= base) != 0);
+        *--end = "0123456789abcdef"[fold__divide_number(&number, base)];
+    while (number);
     return end;
 }
 
 enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
 
 /* The first six digits of a value that is not negative, and the exponent of the first of them. */
-static uint64_t fold__six_digits(double value, int *exponent)
+static uint32_t fold__six_digits(double value, int *exponent)
 {
     *exponent = 0;
     for (; value >= 10; ++*exponent)
         value /= 10;
     for (; value < 1 && value > 0; --*exponent)
         value *= 10;
-    const uint64_t digits = (uint64_t)(value * 1e5 + 0.5);
+    const uint32_t digits = (uint32_t)(value * 1e5 + 0.5);
     *exponent += digits >= 1000000;
     return digits >= 1000000 ? digits / 10 : digits;
 }
@@ -2836,6 +2860,7 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
+    int set;          /* whose vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
         vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
     /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, the weights are
@@ -2848,13 +2873,17 @@ typedef struct fold__kernels {
                         float *dw, size_t ldw, float *scratch);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__map_fn map[FOLD__MAP_COUNT];
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
+} fold__kernels;
+
+/* Reductions and rows by index, apart from the kernels, so that a linker leaves them out with the ops that
+   reduce: fold__reducer_of. */
+typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
     float (*largest)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
     float (*exp_sum)(float *to, const float *from, float largest,
                      size_t count);       /* to = exp(from - largest); returns their sum */
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
     /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
@@ -2873,16 +2902,7 @@ typedef struct fold__kernels {
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
-    /* Heads first..last-1, with attention_floats of scratch. Threads that share a call out by heads
-       write nothing in common. */
-    size_t (*attention_floats)(const fold__attention_call *call, int backward);
-    /* Keys that grow by and by, as forward takes them: `count` rows of keys from the first-th on, of `heads`
-       parts of `width` floats, go to their panels, which have room for whole FOLD__PANEL_KEYS keys. */
-    void (*attention_append)(float *panels, const fold_rows *keys, int first, int count, int heads,
-                             int width);
-    void (*attention_forward)(const fold__attention_call *call, int first, int last, float *scratch);
-    void (*attention_backward)(const fold__attention_call *call, int first, int last, float *scratch);
-} fold__kernels;
+} fold__reducer;
 
 /* Where the columns of a pack lie. Vectors are dealt out evenly, so 5 vectors are panels of 3 + 2, not 4 + 1;
    rows of every panel are `width` floats apart, so that one offset advances all panels to a weight row. */
@@ -3183,6 +3203,11 @@ typedef struct fold__tiles {
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw);
     fold__mover mover;
+} fold__tiles;
+
+/* What attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
+typedef struct fold__attender {
+    const fold__tiles *tiles;
     fold__weigher weigher;
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
@@ -3190,7 +3215,7 @@ typedef struct fold__tiles {
        heads, whose columns begin at col and whose scores lie `next` floats apart. */
     void (*scores)(const fold__sight *sight, int row, int rows, const fold_rows *query, const fold_rows *key,
                    ptrdiff_t col, int width, int heads, float *scores, size_t next);
-} fold__tiles;
+} fold__attender;
 
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
@@ -3578,7 +3603,7 @@ static int fold__attention_block(const fold__attention_call *call, int left)
    FOLD__PANEL_KEYS keys, one beside the other; what is left of the last one's vectors repeats its last key.
  */
 typedef struct fold__attention_head {
-    const fold__tiles *tiles;
+    const fold__attender *attender;
     const fold__attention_call *call;
     ptrdiff_t q_col, v_col; /* the head's first column in query and key, in value and out */
     float scale;
@@ -3610,12 +3635,12 @@ static size_t fold__attention_floats(const fold__attention_call *call, int backw
            (call->sight ? FOLD__SIGHT_HEADS : 1);
 }
 
-static void fold__attention_begin(fold__attention_head *at, const fold__tiles *tiles,
+static void fold__attention_begin(fold__attention_head *at, const fold__attender *attender,
                                   const fold__attention_call *call, int head, int backward, float *scratch)
 {
     const size_t keys = call->sight ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
                  held = fold__attention_held(call, backward);
-    at->tiles = tiles;
+    at->attender = attender;
     at->call = call;
     at->q_col = (ptrdiff_t)head * call->width;
     at->v_col = (ptrdiff_t)head * call->value_width;
@@ -3659,8 +3684,8 @@ static void fold__attention_append(float *panels, const fold_rows *keys, int fir
 }
 
 /* A head's columns of all keys or values as panels. */
-static void fold__attention_pack(const fold__tiles *tiles, float *panel, const fold_rows *input, int keys,
-                                 ptrdiff_t col, int width)
+static void fold__attention_pack(const fold__attender *attender, float *panel, const fold_rows *input,
+                                 int keys, ptrdiff_t col, int width)
 {
     int first, line, row;
     for (first = 0; first < keys; first += FOLD__PANEL_KEYS, panel += FOLD__PANEL_KEYS * width) {
@@ -3673,8 +3698,8 @@ static void fold__attention_pack(const fold__tiles *tiles, float *panel, const f
                 src[row] = from;
                 from += line + row + 1 < left ? input->stride : 0;
             }
-            if (tiles->mover.transpose_8)
-                tiles->mover.transpose_8(panel + line, FOLD__PANEL_KEYS, src, width);
+            if (attender->tiles->mover.transpose_8)
+                attender->tiles->mover.transpose_8(panel + line, FOLD__PANEL_KEYS, src, width);
             else {
                 fold__transpose_4(panel + line, FOLD__PANEL_KEYS, src, width);
                 fold__transpose_4(panel + line + 4, FOLD__PANEL_KEYS, src + 4, width);
@@ -3685,15 +3710,15 @@ static void fold__attention_pack(const fold__tiles *tiles, float *panel, const f
 
 /* Some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0, whose steps
    are given; with one of -1 it leaves out the first r of them. */
-static void fold__strided_run(const fold__tiles *tiles, const fold__strided *all, int rows, int columns)
+static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     int row, height, count, column, vectors;
     for (row = 0; row < rows; row += height * count) {
         fold__strided at = *all;
         const int later = at.ramp < 0 ? row : 0;
-        height = fold__tile_height(tiles->tallest, rows - row);
+        height = fold__tile_height(attender->tiles->tallest, rows - row);
         for (count = 1; rows - row - height * count >= height; count++)
-            if (fold__tile_height(tiles->tallest, rows - row - height * count) != height)
+            if (fold__tile_height(attender->tiles->tallest, rows - row - height * count) != height)
                 break;
         at.count = count;
         at.left += row * at.left_row + later * at.left_step;
@@ -3710,15 +3735,15 @@ static void fold__strided_run(const fold__tiles *tiles, const fold__strided *all
             at.left_row = -at.left_row;
             at.out_row = -at.out_row;
         }
-        for (column = 0; column < columns; column += vectors * tiles->vector) {
-            const int left = (columns - column - 1) / tiles->vector + 1;
-            vectors = left >= 4 && tiles->strided[height - 1][3] ? 4 : left >= 2 ? 2 : 1;
-            at.last = columns - column - (vectors - 1) * tiles->vector;
-            if (at.last > tiles->vector)
-                at.last = tiles->vector;
-            tiles->strided[height - 1][vectors - 1](&at);
-            at.right += vectors * tiles->vector;
-            at.out += vectors * tiles->vector;
+        for (column = 0; column < columns; column += vectors * attender->tiles->vector) {
+            const int left = (columns - column - 1) / attender->tiles->vector + 1;
+            vectors = left >= 4 && attender->strided[height - 1][3] ? 4 : left >= 2 ? 2 : 1;
+            at.last = columns - column - (vectors - 1) * attender->tiles->vector;
+            if (at.last > attender->tiles->vector)
+                at.last = attender->tiles->vector;
+            attender->strided[height - 1][vectors - 1](&at);
+            at.right += vectors * attender->tiles->vector;
+            at.out += vectors * attender->tiles->vector;
         }
     }
 }
@@ -3743,14 +3768,15 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
         for (row = call->causal && start > 0 ? start : 0; row < at->rows; row += rows) {
             const int left = at->rows - row;
             int columns;
-            rows = call->causal ? fold__tile_height(at->tiles->tallest, left) : left;
+            rows = call->causal ? fold__tile_height(at->attender->tiles->tallest, left) : left;
             columns = fold__attention_seen(call, at->row + row + rows - 1) - first;
             if (columns > FOLD__PANEL_KEYS)
                 columns = FOLD__PANEL_KEYS;
             product.left = input->base + (at->row + row) * input->stride + col;
             product.right = panels + (size_t)(first / FOLD__PANEL_KEYS) * next;
             product.out = to + (size_t)row * at->stride + first;
-            fold__strided_run(at->tiles, &product, rows, (int)fold__round_up((size_t)columns, FOLD__LANES));
+            fold__strided_run(at->attender, &product, rows,
+                              (int)fold__round_up((size_t)columns, FOLD__LANES));
         }
     }
 }
@@ -3771,7 +3797,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     product.steps = fold__attention_seen(at->call, at->row);
     product.ramp = at->call->causal;
     product.factor = factor;
-    fold__strided_run(at->tiles, &product, at->rows, width);
+    fold__strided_run(at->attender, &product, at->rows, width);
 }
 
 /* to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a causal
@@ -3791,14 +3817,14 @@ static void fold__attention_spread(const fold__attention_head *at, const float *
     product.out_row = to->stride;
     product.steps = at->rows;
     product.started = at->row > fold__attention_blind(at->call);
-    fold__strided_run(at->tiles, &product, all, width);
+    fold__strided_run(at->attender, &product, all, width);
     if (!at->call->causal)
         return;
     product.left += all;
     product.out += all * to->stride;
     product.ramp = -1;
     product.started = 0;
-    fold__strided_run(at->tiles, &product, at->rows, width);
+    fold__strided_run(at->attender, &product, at->rows, width);
 }
 
 static fold__weighing fold__attention_weighing(const fold__attention_head *at)
@@ -3821,7 +3847,7 @@ static fold__weighing fold__attention_weighing(const fold__attention_head *at)
 /* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
 static void fold__attention_exps(const fold__attention_head *at, int head)
 {
-    const fold__weigher *weigher = &at->tiles->weigher;
+    const fold__weigher *weigher = &at->attender->weigher;
     const fold__weighing with = fold__attention_weighing(at);
     const fold_rows *norms = &at->call->norms;
     float *norm = norms->base ? norms->base + at->row * norms->stride + 2 * head : NULL;
@@ -3831,7 +3857,7 @@ static void fold__attention_exps(const fold__attention_head *at, int head)
     weigher->join_largest(at->largest, at->lanes, at->rows);
     (with.first ? weigher->exps_uneven : weigher->exps)(&with);
     memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor);
-    at->tiles->add_lanes(at->factor, at->lanes, at->rows);
+    at->attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
     for (row = 0; norm && row < at->rows; row++, norm += norms->stride) {
         norm[0] = at->largest[row];
         norm[1] = at->factor[row];
@@ -3842,7 +3868,7 @@ static void fold__attention_exps(const fold__attention_head *at, int head)
 /* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
 static void fold__attention_slopes(const fold__attention_head *at, int head)
 {
-    const fold__weigher *weigher = &at->tiles->weigher;
+    const fold__weigher *weigher = &at->attender->weigher;
     const fold__weighing with = fold__attention_weighing(at);
     const fold_rows *norms = &at->call->norms;
     const float *norm = norms->base + at->row * norms->stride + 2 * head;
@@ -3856,7 +3882,7 @@ static void fold__attention_slopes(const fold__attention_head *at, int head)
     weigher->invert(at->factor, at->rows);
     (with.first ? weigher->weights_uneven : weigher->weights)(&with);
     memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor); /* from here on the mean of slopes */
-    at->tiles->add_lanes(at->factor, at->lanes, at->rows);
+    at->attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
     (with.first ? weigher->slopes_uneven : weigher->slopes)(&with);
 }
 
@@ -3868,16 +3894,16 @@ static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t c
 }
 
 /* One head. */
-static void fold__attention_forward(const fold__tiles *tiles, const fold__attention_call *call, int head,
-                                    float *scratch)
+static void fold__attention_forward(const fold__attender *attender, const fold__attention_call *call,
+                                    int head, float *scratch)
 {
     fold__attention_head at;
-    fold__attention_begin(&at, tiles, call, head, 0, scratch);
+    fold__attention_begin(&at, attender, call, head, 0, scratch);
     at.row = fold__attention_blind(call);
     fold__attention_clear(&call->out, at.row, at.v_col, call->value_width);
     fold__attention_clear(&call->norms, at.row, 2 * head, 2);
     if (at.row < call->queries && !call->key_panels)
-        fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
+        fold__attention_pack(attender, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
     for (; at.row < call->queries; at.row += at.rows) {
         at.rows = fold__attention_block(call, call->queries - at.row);
         fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
@@ -3889,20 +3915,20 @@ static void fold__attention_forward(const fold__tiles *tiles, const fold__attent
 }
 
 /* One head. Weights are computed again; the mean of their slopes needs no output. */
-static void fold__attention_backward(const fold__tiles *tiles, const fold__attention_call *call, int head,
-                                     float *scratch)
+static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
+                                     int head, float *scratch)
 {
     const int blind = fold__attention_blind(call);
     fold__attention_head at;
-    fold__attention_begin(&at, tiles, call, head, 1, scratch);
+    fold__attention_begin(&at, attender, call, head, 1, scratch);
     fold__attention_clear(&call->d_query, blind, at.q_col, call->width);
     if (blind == call->queries) {
         fold__attention_clear(&call->d_key, call->keys, at.q_col, call->width);
         fold__attention_clear(&call->d_value, call->keys, at.v_col, call->value_width);
         return;
     }
-    fold__attention_pack(tiles, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
-    fold__attention_pack(tiles, at.packed_values, &call->value, call->keys, at.v_col, call->value_width);
+    fold__attention_pack(attender, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
+    fold__attention_pack(attender, at.packed_values, &call->value, call->keys, at.v_col, call->value_width);
     for (at.row = blind; at.row < call->queries; at.row += at.rows) {
         at.rows = fold__attention_block(call, call->queries - at.row);
         fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
@@ -3941,7 +3967,7 @@ static void fold__sight_sums(const fold__attention_head *at, int heads, size_t n
     sums.from = *from;
     sums.to = fold__rows_from(to, at->row);
     sums.from_col = sums.to_col = col;
-    at->tiles->gather(&sums);
+    at->attender->gather(&sums);
 }
 static void fold__sight_spread(const fold__attention_head *at, int heads, size_t next, const float *weights,
                                const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
@@ -3960,30 +3986,30 @@ static void fold__sight_spread(const fold__attention_head *at, int heads, size_t
     sums.to = *to;
     sums.from_col = sums.to_col = col;
     if (to->base)
-        at->tiles->gather(&sums);
+        at->attender->gather(&sums);
 }
 
-static size_t fold__sight_begin(fold__attention_head at[FOLD__SIGHT_HEADS], const fold__tiles *tiles,
+static size_t fold__sight_begin(fold__attention_head at[FOLD__SIGHT_HEADS], const fold__attender *attender,
                                 const fold__attention_call *call, int head, int heads, int backward,
                                 float *scratch)
 {
     const size_t next = fold__attention_floats(call, backward) / FOLD__SIGHT_HEADS;
     int which;
     for (which = 0; which < heads; which++)
-        fold__attention_begin(&at[which], tiles, call, head + which, backward,
+        fold__attention_begin(&at[which], attender, call, head + which, backward,
                               scratch + (size_t)which * next);
     return next;
 }
 
-static void fold__sight_forward(const fold__tiles *tiles, const fold__attention_call *call, int head,
+static void fold__sight_forward(const fold__attender *attender, const fold__attention_call *call, int head,
                                 int heads, float *scratch)
 {
     fold__attention_head at[FOLD__SIGHT_HEADS];
-    const size_t next = fold__sight_begin(at, tiles, call, head, heads, 0, scratch);
+    const size_t next = fold__sight_begin(at, attender, call, head, heads, 0, scratch);
     int row, rows, which;
     for (row = 0; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
-        tiles->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
+        attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
                       at->scores, next);
         for (which = 0; which < heads; which++) {
             at[which].row = row;
@@ -3996,19 +4022,19 @@ static void fold__sight_forward(const fold__tiles *tiles, const fold__attention_
 }
 
 /* Scores and slopes of all rows are held for the sums of keys and values. */
-static void fold__sight_backward(const fold__tiles *tiles, const fold__attention_call *call, int head,
+static void fold__sight_backward(const fold__attender *attender, const fold__attention_call *call, int head,
                                  int heads, float *scratch)
 {
     fold__attention_head at[FOLD__SIGHT_HEADS];
-    const size_t next = fold__sight_begin(at, tiles, call, head, heads, 1, scratch);
+    const size_t next = fold__sight_begin(at, attender, call, head, heads, 1, scratch);
     const size_t all = fold__sight_floats(call->sight, 0, call->queries);
     int row, rows, which;
     for (row = 0; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
-        tiles->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
+        attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
                       at->scores, next);
-        tiles->scores(call->sight, row, rows, &call->d_out, &call->value, at->v_col, call->value_width, heads,
-                      at->slopes, next);
+        attender->scores(call->sight, row, rows, &call->d_out, &call->value, at->v_col, call->value_width,
+                         heads, at->slopes, next);
         for (which = 0; which < heads; which++) {
             at[which].row = row;
             at[which].rows = rows;
@@ -4067,6 +4093,8 @@ typedef void (*fold__byte_tile_fn)(const fold__byte_span *at);
    -128 times the sum of the row's bytes. */
 typedef struct fold__byte_kernels {
     const char *name;
+    void (*product)(const struct fold__byte_kernels *kernels, const struct fold__byte_weight *weight,
+                    const fold__product *product, float *scratch); /* fold__byte_product, for the linker */
     int size; /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
     unsigned flip;
     int tallest; /* rows of the tallest tile, see fold__tile_height */
@@ -4584,6 +4612,63 @@ static void fold__fp_leave(uint64_t saved)
 
 typedef uint64_t fold__fp;
 
+/* ---- Kernels that only some ops need, of the set that others are of. ---- */
+
+#if FOLD__X86
+#define FOLD__SETS(what) { &fold__##what##__portable, &fold__##what##__avx2, &FOLD__AVX512(what) }
+#define FOLD__LIGHT_SETS(what) { &fold__##what##__portable, &fold__##what##__avx2, &fold__##what##__avx2 }
+#elif FOLD__NEON
+#define FOLD__SETS(what) { &fold__##what##__portable, &fold__##what##__neon }
+#define FOLD__LIGHT_SETS FOLD__SETS
+#else
+#define FOLD__SETS(what) { &fold__##what##__portable }
+#define FOLD__LIGHT_SETS FOLD__SETS
+#endif
+#define FOLD__MAP_SETS(name, expression) \
+    static const fold__map_fn fold__maps_##name[] = FOLD__SETS(map_##name);
+#define FOLD__LIGHT_MAP_SETS(name, expression) \
+    static const fold__map_fn fold__maps_##name[] = FOLD__LIGHT_SETS(map_##name);
+FOLD__MADE_MAPS(FOLD__MAP_SETS, FOLD__LIGHT_MAP_SETS)
+#ifdef FOLD_INFERENCE
+#define FOLD__NO_MAP(name, expression) static const fold__map_fn fold__maps_##name[3] = { NULL, NULL, NULL };
+FOLD__SLOPES(FOLD__NO_MAP, FOLD__NO_MAP)
+#endif
+/* A map of the same set as these kernels. */
+#define FOLD__MAP_OF(kernels, name) (fold__maps_##name[(kernels)->set])
+static const fold__reducer *fold__reducer_of(const fold__kernels *kernels)
+{
+    static const fold__reducer *const set[] = FOLD__SETS(reducer);
+    return set[kernels->set];
+}
+static const fold__attender *fold__attender_of(const fold__kernels *kernels)
+{
+    static const fold__attender *const set[] = FOLD__SETS(attender);
+    return set[kernels->set];
+}
+
+/* Attention, by heads first..last-1, with fold__attention_floats of scratch. Threads that share a call out by
+   heads write nothing in common. */
+static void fold__attend_forward(const fold__kernels *kernels, const fold__attention_call *call, int first,
+                                 int last, float *scratch)
+{
+    const fold__attender *attender = fold__attender_of(kernels);
+    for (; first < last && !call->sight; first++)
+        fold__attention_forward(attender, call, first, scratch);
+    for (; first < last; first += FOLD__SIGHT_HEADS)
+        fold__sight_forward(attender, call, first,
+                            last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
+}
+static void fold__attend_backward(const fold__kernels *kernels, const fold__attention_call *call, int first,
+                                  int last, float *scratch)
+{
+    const fold__attender *attender = fold__attender_of(kernels);
+    for (; first < last && !call->sight; first++)
+        fold__attention_backward(attender, call, first, scratch);
+    for (; first < last; first += FOLD__SIGHT_HEADS)
+        fold__sight_backward(attender, call, first,
+                             last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
+}
+
 #endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next room */
 
 /* ==== room: kernels, once per instruction set ===============================================
@@ -4599,6 +4684,7 @@ typedef uint64_t fold__fp;
 
 #define FOLD__ISA(name) fold__##name##__avx512
 #define FOLD__ISA_NAME "avx512"
+#define FOLD__SET 2
 #if defined(_MSC_VER) && !defined(__clang__)
 #define FOLD__TARGET
 #else
@@ -4659,6 +4745,7 @@ typedef uint64_t fold__fp;
 
 #define FOLD__ISA(name) fold__##name##__avx2
 #define FOLD__ISA_NAME "avx2"
+#define FOLD__SET 1
 #if defined(_MSC_VER) && !defined(__clang__)
 #define FOLD__TARGET
 #else
@@ -4717,6 +4804,7 @@ typedef uint64_t fold__fp;
 
 #define FOLD__ISA(name) fold__##name##__neon
 #define FOLD__ISA_NAME "neon"
+#define FOLD__SET 1
 #define FOLD__TARGET
 #define FOLD__W 4
 #define FOLD__V float32x4_t
@@ -4768,6 +4856,7 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 
 #define FOLD__ISA(name) fold__##name##__portable
 #define FOLD__ISA_NAME "portable"
+#define FOLD__SET 0
 #define FOLD__TARGET
 
 #if FOLD__GNU_VECTORS
@@ -5505,13 +5594,10 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
         }                                                                                              \
     }
 #endif
-#define FOLD__MAP_ENTRY(name, expression) FOLD__ISA(map_##name),
 #if FOLD__SIMD_PASS == 512
 #define FOLD__LIGHT(name, expression)
-#define FOLD__LIGHT_ENTRY(name, expression) fold__map_##name##__avx2,
 #else
 #define FOLD__LIGHT FOLD__MAP_DEFINE
-#define FOLD__LIGHT_ENTRY FOLD__MAP_ENTRY
 #endif
 FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__LIGHT)
 
@@ -6871,12 +6957,15 @@ static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
                                               { FOLD__NARROW_TILES(FOLD__NAME_TILES, FOLD__NARROW_AT) },
                                               FOLD__ADD_LANES,
                                               FOLD__FEW_MANY,
-                                              FOLD__ISA(grad),
-                                              { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 },
-                                              FOLD__WEIGHER,
-                                              { FOLD__STRIDED_TILES(FOLD__NAME_TILES, FOLD__STRIDED_AT) },
-                                              FOLD__ISA(gather),
-                                              FOLD__SIGHT_PRODUCTS };
+                                              FOLD__FOR_TRAINING(FOLD__ISA(grad)),
+                                              { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
+
+static const fold__attender FOLD__ISA(attender) = { &FOLD__ISA(tiles),
+                                                    FOLD__WEIGHER,
+                                                    { FOLD__STRIDED_TILES(FOLD__NAME_TILES,
+                                                                          FOLD__STRIDED_AT) },
+                                                    FOLD__ISA(gather),
+                                                    FOLD__SIGHT_PRODUCTS };
 
 /* ---- products of bytes ---- */
 
@@ -7209,10 +7298,10 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
 #endif
 #endif
 
-static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,       FOLD__BYTE_SIZE,
-                                                          FOLD__BYTE_FLIP,      FOLD__BYTE_TALLEST,
-                                                          FOLD__BYTE_ALL,       FOLD__ISA(byte_largest),
-                                                          FOLD__ISA(byte_round) };
+static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,          fold__byte_product,
+                                                          FOLD__BYTE_SIZE,         FOLD__BYTE_FLIP,
+                                                          FOLD__BYTE_TALLEST,      FOLD__BYTE_ALL,
+                                                          FOLD__ISA(byte_largest), FOLD__ISA(byte_round) };
 
 #undef FOLD__IRAW
 #undef FOLD__IBACK
@@ -7265,52 +7354,29 @@ static void FOLD__ISA(weight_grad)(int rows, const fold_rows *input, int inner, 
     fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch);
 }
 
-static void FOLD__ISA(attention_forward)(const fold__attention_call *call, int first, int last,
-                                        float *scratch)
-{
-    for (; first < last && !call->sight; first++)
-        fold__attention_forward(&FOLD__ISA(tiles), call, first, scratch);
-    for (; first < last; first += FOLD__SIGHT_HEADS)
-        fold__sight_forward(&FOLD__ISA(tiles), call, first,
-                            last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
-}
-
-static void FOLD__ISA(attention_backward)(const fold__attention_call *call, int first, int last,
-                                         float *scratch)
-{
-    for (; first < last && !call->sight; first++)
-        fold__attention_backward(&FOLD__ISA(tiles), call, first, scratch);
-    for (; first < last; first += FOLD__SIGHT_HEADS)
-        fold__sight_backward(&FOLD__ISA(tiles), call, first,
-                             last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
-}
+static const fold__reducer FOLD__ISA(reducer) = { FOLD__ISA(sum),
+                                                  FOLD__ISA(dot),
+                                                  FOLD__ISA(max),
+                                                  FOLD__ISA(exp_sum),
+                                                  FOLD__ISA(exp_chain),
+                                                  FOLD__ISA(divide),
+                                                  FOLD__DOTS,
+                                                  FOLD__ISA(scale_rows),
+                                                  FOLD__ISA(gather),
+                                                  FOLD__ISA(take_rows),
+                                                  FOLD__ISA(add_rows),
+                                                  FOLD__ISA(largest_rows),
+                                                  FOLD__ISA(first_largest) };
 
 static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
+                                                FOLD__SET,
                                                 FOLD__VPP *FOLD__W,
                                                 FOLD__W,
                                                 FOLD__ISA(pack),
                                                 FOLD__ISA(product),
                                                 FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
                                                 FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
-                                                { FOLD__MADE_MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
-                                                FOLD__ISA(sum),
-                                                FOLD__ISA(dot),
-                                                FOLD__ISA(max),
-                                                FOLD__ISA(exp_sum),
-                                                { FOLD__RULES(FOLD__RULE_ENTRY) },
-                                                FOLD__ISA(exp_chain),
-                                                FOLD__ISA(divide),
-                                                FOLD__DOTS,
-                                                FOLD__ISA(scale_rows),
-                                                FOLD__ISA(gather),
-                                                FOLD__ISA(take_rows),
-                                                FOLD__ISA(add_rows),
-                                                FOLD__ISA(largest_rows),
-                                                FOLD__ISA(first_largest),
-                                                fold__attention_floats,
-                                                fold__attention_append,
-                                                FOLD__ISA(attention_forward),
-                                                FOLD__FOR_TRAINING(FOLD__ISA(attention_backward)) };
+                                                { FOLD__RULES(FOLD__RULE_ENTRY) } };
 
 #ifdef FOLD_USE_CBLAS
 static void FOLD__ISA(pack_cblas)(float *dst, const float *weights, int inner, int columns, int transposed,
@@ -7330,36 +7396,20 @@ static void FOLD__ISA(product_cblas)(const fold__product *product, float *scratc
 }
 
 static const fold__kernels FOLD__ISA(cblas) = { "cblas",
+                                                FOLD__SET,
                                                 0,
                                                 1,
                                                 FOLD__ISA(pack_cblas),
                                                 FOLD__ISA(product_cblas),
                                                 fold__weight_grad_sgemm,
                                                 FOLD__ISA(add_products),
-                                                { FOLD__MADE_MAPS(FOLD__MAP_ENTRY, FOLD__LIGHT_ENTRY) },
-                                                FOLD__ISA(sum),
-                                                FOLD__ISA(dot),
-                                                FOLD__ISA(max),
-                                                FOLD__ISA(exp_sum),
-                                                { FOLD__RULES(FOLD__RULE_ENTRY) },
-                                                FOLD__ISA(exp_chain),
-                                                FOLD__ISA(divide),
-                                                FOLD__DOTS,
-                                                FOLD__ISA(scale_rows),
-                                                FOLD__ISA(gather),
-                                                FOLD__ISA(take_rows),
-                                                FOLD__ISA(add_rows),
-                                                FOLD__ISA(largest_rows),
-                                                FOLD__ISA(first_largest),
-                                                fold__attention_floats,
-                                                fold__attention_append,
-                                                FOLD__ISA(attention_forward),
-                                                FOLD__FOR_TRAINING(FOLD__ISA(attention_backward)) };
+                                                { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
 
 /* What differs from pass to pass; the other macros of this part are the same in every one. */
 #undef FOLD__ISA
 #undef FOLD__ISA_NAME
+#undef FOLD__SET
 #undef FOLD__TARGET
 #undef FOLD__W
 #undef FOLD__V
@@ -7407,7 +7457,6 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__ADD_LANES
 #undef FOLD__FEW_MANY
 #undef FOLD__LIGHT
-#undef FOLD__LIGHT_ENTRY
 #undef FOLD__TRANSPOSE_8
 #undef FOLD__STRIDED_PART
 #undef FOLD__WEIGH_ALL
@@ -7521,12 +7570,12 @@ static int32_t fold__float_attr(float value)
 }
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
-#define FOLD__MAP(call, name) (fold__engine_of(call)->kernels->map[FOLD__MAP_##name])
+#define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
 /* One row of a map. */
-FOLD__INLINE void fold__map_row(const fold_op_call *call, enum fold__map map, float *out, const float *in_a,
-                                const float *in_b, const float *in_c, float scalar, size_t count)
+FOLD__INLINE void fold__map_row(fold__map_fn map, float *out, const float *in_a, const float *in_b,
+                                const float *in_c, float scalar, size_t count)
 {
-    fold__engine_of(call)->kernels->map[map](out, in_a, in_b, in_c, scalar, count, 1, NULL);
+    map(out, in_a, in_b, in_c, scalar, count, 1, NULL);
 }
 
 /* -- element-wise ---------------------------------------------------------------------------- */
@@ -7669,7 +7718,7 @@ static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&c
 /* An element-wise op of one or two inputs as data: its map, and per input the map of its gradient with that
    map's operands, written as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise {
-    int map, derivative[2];
+    const fold__map_fn *map, *derivative[2]; /* of all sets */
     const char *from[2];
 } fold__elementwise;
 
@@ -7687,7 +7736,7 @@ static const fold_rows *fold__named_rows(const fold_op_call *call, char name, co
 static void fold__elementwise_forward(const fold_op_call *call, const fold__elementwise *maps, float scalar)
 {
     const fold__engine *engine = fold__engine_of(call);
-    const fold__map_fn map = engine->kernels->map[maps->map];
+    const fold__map_fn map = maps->map[engine->kernels->set];
     const int two = call->n_in > 1;
     if (FOLD__LIKELY(engine->alike && call->rows)) {
         fold__map_alike(call, map, &call->out[0], &call->in[0], &call->in[two], &call->out[0], scalar);
@@ -7713,7 +7762,7 @@ static size_t fold__left_half(size_t count, size_t block)
 static float fold__sum(const fold__kernels *kernels, const float *values, size_t count)
 {
     if (count <= FOLD__LANES_CHAIN)
-        return kernels->sum(values, count);
+        return fold__reducer_of(kernels)->sum(values, count);
     const size_t left = fold__left_half(count, FOLD__LANES_CHAIN);
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
@@ -7735,7 +7784,7 @@ static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, 
     sums.from = *input;
     sums.from_col = (ptrdiff_t)at;
     sums.to = *to;
-    kernels->gather(&sums);
+    fold__reducer_of(kernels)->gather(&sums);
 }
 static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                             size_t at, int first, int count)
@@ -7750,7 +7799,7 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
     const int left = (int)fold__left_half((size_t)count, FOLD__CHAIN);
     fold__sum_pairs(kernels, total, size, input, at, first, left);
     fold__sum_pairs(kernels, right, size, input, at, first + left, count - left);
-    kernels->map[FOLD__MAP_add](total, total, right, NULL, 0, size, 1, NULL);
+    FOLD__MAP_OF(kernels, add)(total, total, right, NULL, 0, size, 1, NULL);
 }
 static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                            int first, int count)
@@ -7796,7 +7845,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
             continue;
         const fold_rows *operands[3] = { NULL, NULL, NULL };
         const fold_shape *shape[3] = { NULL, NULL, NULL }, *own = &call->in_shape[input];
-        fold__map_fn map = kernels->map[maps->derivative[input]];
+        const fold__map_fn map = maps->derivative[input][kernels->set];
         for (int operand = 0; maps->from[input][operand]; operand++)
             operands[operand] = fold__named_rows(call, maps->from[input][operand], &shape[operand]);
         if (fold__shape_size(own) == fold__shape_size(out)) {
@@ -7849,8 +7898,8 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(stop, copy, copy, "", copy, "")
 /* The scalar of the map and of its gradient's is the op's attribute, if it has one. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
-    static const fold__elementwise fold__e_##name = { FOLD__MAP_##map,                             \
-                                                      { FOLD__MAP_##da, FOLD__MAP_##db },          \
+    static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
+                                                      { fold__maps_##da, fold__maps_##db },        \
                                                       { from_a, from_b } };                        \
     static void fold__##name##_forward(const fold_op_call *call)                                   \
     {                                                                                              \
@@ -8034,7 +8083,7 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     if (fold__is_quantized(param)) {
         const fold__byte_weight weight =
             fold__byte_weight_at(engine->bytes + (transposed ? param->bytes_t : param->bytes), inner, count);
-        fold__byte_product(engine->byte_kernels, &weight, product, scratch);
+        engine->byte_kernels->product(engine->byte_kernels, &weight, product, scratch);
         return;
     }
     product->panel_stride = fold__pack_stride(engine->kernels, inner, count);
@@ -8244,7 +8293,7 @@ static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, fl
             memset(block, 0, (size_t)tall * (size_t)wide * sizeof *block);
             kernels->weight_grad((int)rows, &x_now, tall, &dy_now, wide, block, (size_t)wide,
                                  scratch + FOLD__JOIN_TALL * FOLD__JOIN_WIDE);
-            kernels->map[FOLD__MAP_add](sum.base, sum.base, block, block, 0, (size_t)wide, (size_t)tall, all);
+            FOLD__MAP_OF(kernels, add)(sum.base, sum.base, block, block, 0, (size_t)wide, (size_t)tall, all);
             for (size_t row = 0; row < rows; row++)
                 dy_rows[row] += column + wide < count ? wide : -column;
         }
@@ -8260,7 +8309,7 @@ static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold
     for (size_t row = 0; row < rows; row++)
         for (int line = 0; line < lines; line++) {
             float *to = acc + share.from;
-            kernels->map[FOLD__MAP_add](to, to, fold__row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
+            FOLD__MAP_OF(kernels, add)(to, to, fold__row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
                                         0, (size_t)(share.to - share.from), 1, NULL);
         }
 }
@@ -8307,7 +8356,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
     memset(to, 0, (size_t)left.rows * columns * sizeof *to);
     for (int row = 0; row < left.rows; row++, to += columns)
         for (int element = 0; element < left.columns; element++)
-            kernels->map[FOLD__MAP_axpy](to, right.values + (size_t)element * columns, NULL, to,
+            FOLD__MAP_OF(kernels, axpy)(to, right.values + (size_t)element * columns, NULL, to,
                                          left.values[row * left.columns + element], columns, 1, NULL);
 }
 /* to = leftᵀ right, as a product with the transpose of left. */
@@ -8420,7 +8469,7 @@ static void fold__dot_forward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++)
-        fold__row(&call->out[0], row)[0] = fold__engine_of(call)->kernels->dot(
+        fold__row(&call->out[0], row)[0] = fold__reducer_of(fold__engine_of(call)->kernels)->dot(
             fold__row(&call->in[0], row), fold__row(&call->in[1], row), count);
 }
 static void fold__dot_backward(const fold_op_call *call)
@@ -8428,7 +8477,7 @@ static void fold__dot_backward(const fold_op_call *call)
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int input = 0; input < 2; input++)
         for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++)
-            fold__map_row(call, FOLD__MAP_scale, fold__row(&call->din[input], row),
+            fold__map_row(FOLD__MAP(call, scale), fold__row(&call->din[input], row),
                           fold__row(&call->in[1 - input], row), NULL, NULL, fold__row(&call->dout[0], row)[0],
                           count);
 }
@@ -8493,7 +8542,7 @@ static void fold__sum_lines(const fold__kernels *kernels, const fold__axis *axis
 static void fold__mean_lines(const fold__kernels *kernels, const fold__axis *axis, float *out, float *in)
 {
     fold__sum_lines(kernels, axis, out, in);
-    kernels->map[FOLD__MAP_scale](out, out, NULL, NULL, 1.0f / (float)axis->length, (size_t)axis->inner, 1,
+    FOLD__MAP_OF(kernels, scale)(out, out, NULL, NULL, 1.0f / (float)axis->length, (size_t)axis->inner, 1,
                                   NULL);
 }
 
@@ -8555,7 +8604,7 @@ static void fold__sum_axis_grad(const fold_op_call *call, int mean)
         for (int output = 0; output < axis.outer; output++, dout.base += inner, din.base += length * inner) {
             const fold_rows all[4] = { din, dout, dout, dout };
             if (inner == 1)
-                fold__map_row(call, FOLD__MAP_fill, din.base, NULL, NULL, NULL, dout.base[0] * factor,
+                fold__map_row(FOLD__MAP(call, fill), din.base, NULL, NULL, NULL, dout.base[0] * factor,
                               length);
             else
                 FOLD__MAP(call, scale)(din.base, dout.base, NULL, NULL, factor, inner, length, all);
@@ -8616,7 +8665,7 @@ static void fold__variance_lines(const fold__lines *lines)
     float *difference = lines->scratch;
     fold__mean_lines(lines->kernels, &lines->axis, lines->out, lines->in);
     fold__lines_less(&lines->axis, difference, lines->in, lines->out);
-    lines->kernels->map[FOLD__MAP_square](difference, difference, NULL, NULL, 0, size, 1, NULL);
+    FOLD__MAP_OF(lines->kernels, square)(difference, difference, NULL, NULL, 0, size, 1, NULL);
     fold__mean_lines(lines->kernels, &lines->axis, lines->out, difference);
 }
 static void fold__variance_lines_grad(const fold__lines *lines)
@@ -8625,7 +8674,7 @@ static void fold__variance_lines_grad(const fold__lines *lines)
     float *means = lines->scratch;
     fold__mean_lines(lines->kernels, &lines->axis, means, lines->in);
     fold__lines_less(&lines->axis, lines->din, lines->in, means);
-    lines->kernels->map[FOLD__MAP_scale](means, lines->dout, NULL, NULL, 2.0f / (float)lines->axis.length,
+    FOLD__MAP_OF(lines->kernels, scale)(means, lines->dout, NULL, NULL, 2.0f / (float)lines->axis.length,
                                          inner, 1, NULL);
     fold__lines_times(&lines->axis, lines->din, means);
 }
@@ -8642,9 +8691,9 @@ static void fold__logsumexp_lines(const fold__lines *lines)
     for (size_t column = 0; column < inner; column++)
         shift[column] = fold__finite_or_zero(lines->in[fold__first_of(lines, column, 1)]);
     fold__lines_less(&lines->axis, exps, lines->in, shift);
-    lines->kernels->map[FOLD__MAP_exp](exps, exps, NULL, NULL, 0, size, 1, NULL);
+    FOLD__MAP_OF(lines->kernels, exp)(exps, exps, NULL, NULL, 0, size, 1, NULL);
     fold__sum_lines(lines->kernels, &lines->axis, lines->out, exps);
-    lines->kernels->map[FOLD__MAP_log](lines->out, lines->out, NULL, NULL, 0, inner, 1, NULL);
+    FOLD__MAP_OF(lines->kernels, log)(lines->out, lines->out, NULL, NULL, 0, inner, 1, NULL);
     for (size_t column = 0; column < inner; column++)
         lines->out[column] = lines->out[column] + shift[column];
 }
@@ -8655,7 +8704,7 @@ static void fold__logsumexp_lines_grad(const fold__lines *lines)
     for (size_t column = 0; column < inner; column++)
         shift[column] = fold__finite_or_zero(lines->out[column]);
     fold__lines_less(&lines->axis, lines->din, lines->in, shift);
-    lines->kernels->map[FOLD__MAP_exp](lines->din, lines->din, NULL, NULL, 0, size, 1, NULL);
+    FOLD__MAP_OF(lines->kernels, exp)(lines->din, lines->din, NULL, NULL, 0, size, 1, NULL);
     fold__lines_times(&lines->axis, lines->din, lines->dout);
 }
 FOLD__OVER_AXIS(logsumexp)
@@ -8708,8 +8757,8 @@ FOLD__OVER_AXIS(cumsum)
 static float fold__exp_row(const fold__kernels *kernels, float *out, const float *in, size_t count,
                            float *sum)
 {
-    const float largest = kernels->largest(in, count);
-    *sum = kernels->exp_sum(out, in, largest, count);
+    const float largest = fold__reducer_of(kernels)->largest(in, count);
+    *sum = fold__reducer_of(kernels)->exp_sum(out, in, largest, count);
     return largest;
 }
 /* log of the sum of exp(x), and the softmax in y */
@@ -8718,8 +8767,8 @@ static float fold__softmax_row(const fold__kernels *kernels, float *out, const f
     FOLD__NO_CONTRACT
     float sum, log_sum;
     const float largest = fold__exp_row(kernels, out, in, count, &sum);
-    kernels->map[FOLD__MAP_log](&log_sum, &sum, NULL, NULL, 0, 1, 1, NULL);
-    kernels->map[FOLD__MAP_scale](out, out, NULL, NULL, 1.0f / sum, count, 1, NULL);
+    FOLD__MAP_OF(kernels, log)(&log_sum, &sum, NULL, NULL, 0, 1, 1, NULL);
+    FOLD__MAP_OF(kernels, scale)(out, out, NULL, NULL, 1.0f / sum, count, 1, NULL);
     return largest + log_sum;
 }
 static void fold__softmax_forward(const fold_op_call *call)
@@ -8740,9 +8789,9 @@ static void fold__softmax_backward(const fold_op_call *call)
             const float *dout = fold__row(&call->dout[0], row) + line * count,
                         *out = fold__row(&call->out[0], row) + line * count;
             float *din = fold__row(&call->din[0], row) + line * count;
-            fold__map_row(call, FOLD__MAP_shift, din, dout, NULL, NULL,
-                          -fold__engine_of(call)->kernels->dot(dout, out, count), count);
-            fold__map_row(call, FOLD__MAP_mul, din, din, out, NULL, 0, count);
+            fold__map_row(FOLD__MAP(call, shift), din, dout, NULL, NULL,
+                          -fold__reducer_of(fold__engine_of(call)->kernels)->dot(dout, out, count), count);
+            fold__map_row(FOLD__MAP(call, mul), din, din, out, NULL, 0, count);
         }
 }
 static void fold__log_softmax_forward(const fold_op_call *call)
@@ -8753,8 +8802,8 @@ static void fold__log_softmax_forward(const fold_op_call *call)
         for (size_t line = 0; line < lines; line++) {
             const float *in = fold__row(&call->in[0], row) + line * count;
             const float log_sum = fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, count);
-            fold__map_row(call, FOLD__MAP_shift, fold__row(&call->out[0], row) + line * count, in, NULL, NULL,
-                          -log_sum, count);
+            fold__map_row(FOLD__MAP(call, shift), fold__row(&call->out[0], row) + line * count, in, NULL,
+                          NULL, -log_sum, count);
         }
 }
 static void fold__log_softmax_backward(const fold_op_call *call)
@@ -8766,8 +8815,8 @@ static void fold__log_softmax_backward(const fold_op_call *call)
             const float *dout = fold__row(&call->dout[0], row) + line * count,
                         *out = fold__row(&call->out[0], row) + line * count;
             const float sum = fold__sum(fold__engine_of(call)->kernels, dout, count);
-            fold__map_row(call, FOLD__MAP_exp, call->scratch, out, NULL, NULL, 0, count);
-            fold__map_row(call, FOLD__MAP_axpy, fold__row(&call->din[0], row) + line * count, call->scratch,
+            fold__map_row(FOLD__MAP(call, exp), call->scratch, out, NULL, NULL, 0, count);
+            fold__map_row(FOLD__MAP(call, axpy), fold__row(&call->din[0], row) + line * count, call->scratch,
                           NULL, dout, -sum, count);
         }
 }
@@ -8790,14 +8839,14 @@ static float fold__standardise(const fold_op_call *call, float *target, const fl
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
     const float scale = 1.0f / (float)count;
     if (fold__centred(call)) {
-        kernels->map[FOLD__MAP_shift](target, in, NULL, NULL, -(fold__sum(kernels, in, count) * scale), count,
+        FOLD__MAP_OF(kernels, shift)(target, in, NULL, NULL, -(fold__sum(kernels, in, count) * scale), count,
                                       1, NULL);
         in = target;
     }
-    float inverse = kernels->dot(in, in, count) * scale + fold__attr_float(call->attr[0]);
-    kernels->map[FOLD__MAP_sqrt](&inverse, &inverse, NULL, NULL, 0, 1, 1, NULL);
+    float inverse = fold__reducer_of(kernels)->dot(in, in, count) * scale + fold__attr_float(call->attr[0]);
+    FOLD__MAP_OF(kernels, sqrt)(&inverse, &inverse, NULL, NULL, 0, 1, 1, NULL);
     inverse = 1.0f / inverse;
-    kernels->map[FOLD__MAP_scale](target, in, NULL, NULL, inverse, count, 1, NULL);
+    FOLD__MAP_OF(kernels, scale)(target, in, NULL, NULL, inverse, count, 1, NULL);
     return inverse;
 }
 static void fold__layer_norm_forward(const fold_op_call *call)
@@ -8810,9 +8859,10 @@ static void fold__layer_norm_forward(const fold_op_call *call)
             const float *gain = fold__row(&call->in[1], row);
             fold__standardise(call, out, fold__row(&call->in[0], row) + line * count, count);
             if (fold__centred(call))
-                fold__map_row(call, FOLD__MAP_addmul, out, out, gain, fold__row(&call->in[2], row), 0, count);
+                fold__map_row(FOLD__MAP(call, addmul), out, out, gain, fold__row(&call->in[2], row), 0,
+                              count);
             else
-                fold__map_row(call, FOLD__MAP_mul, out, out, gain, NULL, 0, count);
+                fold__map_row(FOLD__MAP(call, mul), out, out, gain, NULL, 0, count);
         }
 }
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
@@ -8823,11 +8873,11 @@ static void fold__norm_line_grad(const fold_op_call *call, float *din, const flo
     FOLD__NO_CONTRACT
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / (float)count : 0,
-                slope = kernels->dot(work, target, count) / (float)count;
+                slope = fold__reducer_of(kernels)->dot(work, target, count) / (float)count;
     if (fold__centred(call))
-        kernels->map[FOLD__MAP_shift](work, work, NULL, NULL, -mean, count, 1, NULL);
-    kernels->map[FOLD__MAP_axpy](din, target, NULL, work, -slope, count, 1, NULL);
-    kernels->map[FOLD__MAP_scale](din, din, NULL, NULL, inverse, count, 1, NULL);
+        FOLD__MAP_OF(kernels, shift)(work, work, NULL, NULL, -mean, count, 1, NULL);
+    FOLD__MAP_OF(kernels, axpy)(din, target, NULL, work, -slope, count, 1, NULL);
+    FOLD__MAP_OF(kernels, scale)(din, din, NULL, NULL, inverse, count, 1, NULL);
 }
 static void fold__layer_norm_backward(const fold_op_call *call)
 {
@@ -8844,16 +8894,16 @@ static void fold__layer_norm_backward(const fold_op_call *call)
                 fold__standardise(call, target, fold__row(&call->in[0], row) + line * count, count);
             if (!fold__absent(&call->din[1])) {
                 float *dgain = fold__row(&call->din[1], row);
-                fold__map_row(call, FOLD__MAP_mul, work, dout, target, NULL, 0, count);
-                fold__map_row(call, FOLD__MAP_add, dgain, dgain, work, NULL, 0, count);
+                fold__map_row(FOLD__MAP(call, mul), work, dout, target, NULL, 0, count);
+                fold__map_row(FOLD__MAP(call, add), dgain, dgain, work, NULL, 0, count);
             }
             if (fold__centred(call) && !fold__absent(&call->din[2])) {
                 float *dbias = fold__row(&call->din[2], row);
-                fold__map_row(call, FOLD__MAP_add, dbias, dbias, dout, NULL, 0, count);
+                fold__map_row(FOLD__MAP(call, add), dbias, dbias, dout, NULL, 0, count);
             }
             if (fold__absent(&call->din[0]))
                 continue;
-            fold__map_row(call, FOLD__MAP_mul, work, dout, fold__row(&call->in[1], row), NULL, 0, count);
+            fold__map_row(FOLD__MAP(call, mul), work, dout, fold__row(&call->in[1], row), NULL, 0, count);
             fold__norm_line_grad(call, fold__row(&call->din[0], row) + line * count, target, work, inverse,
                                  count);
         }
@@ -8927,7 +8977,7 @@ static void fold__list_total(const fold_op_call *call, int mean)
         const int elements = call->list[row + 1] - call->list[row];
         float *out = fold__row(&call->out[0], row);
         if (elements)
-            fold__map_row(call, FOLD__MAP_scale, out, out, NULL, NULL, 1.0f / (float)elements, count);
+            fold__map_row(FOLD__MAP(call, scale), out, out, NULL, NULL, 1.0f / (float)elements, count);
     }
 }
 static void fold__list_total_grad(const fold_op_call *call, int mean)
@@ -8952,15 +9002,16 @@ static void fold__max_n_forward(const fold_op_call *call)
     for (int row = 0; row < call->rows; row++) {
         const int first = call->list[row], elements = call->list[row + 1] - first;
         if (elements)
-            fold__engine_of(call)->kernels->largest_rows(fold__row(&call->out[0], row), &call->in[0], first,
-                                                         elements, (size_t)fold__out_size(call));
+            fold__reducer_of(fold__engine_of(call)->kernels)
+                ->largest_rows(fold__row(&call->out[0], row), &call->in[0], first, elements,
+                               (size_t)fold__out_size(call));
     }
 }
 static void fold__max_n_backward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++) {
         const int first = call->list[row], elements = call->list[row + 1] - first;
-        fold__engine_of(call)->kernels->first_largest(
+        fold__reducer_of(fold__engine_of(call)->kernels)->first_largest(
             fold__row(&call->dout[0], row), fold__row(&call->out[0], row), &call->in[0], &call->din[0], first,
             elements, (size_t)fold__out_size(call));
     }
@@ -9013,8 +9064,9 @@ static void fold__attend_load(fold__attend *at, int from)
 static void fold__attend_exps(const fold__attend *at, float *sum)
 {
     for (int head = 0; head < at->heads; head++) {
-        const float total = at->kernels->exp_chain(at->shares + head * at->room, at->largest[head],
-                                                   sum ? sum[head] : 0, at->to - at->from);
+        const float total = fold__reducer_of(at->kernels)
+                                ->exp_chain(at->shares + head * at->room, at->largest[head],
+                                            sum ? sum[head] : 0, at->to - at->from);
         if (sum)
             sum[head] = total;
     }
@@ -9051,7 +9103,7 @@ static void fold__attend_shares(fold__attend *at, int from)
         fold__attend_exps(at, NULL);
     }
     for (int head = 0; head < at->heads; head++)
-        at->kernels->divide(at->shares + head * at->room, at->sum[head], at->to - at->from);
+        fold__reducer_of(at->kernels)->divide(at->shares + head * at->room, at->sum[head], at->to - at->from);
 }
 static void fold__attend_n_forward(const fold_op_call *call)
 {
@@ -9075,7 +9127,7 @@ static void fold__attend_n_forward(const fold_op_call *call)
             for (int head = 0; head < at.heads; head++) {
                 sums.weights = at.shares + head * at.room;
                 sums.from_col = sums.to_col = head * (ptrdiff_t)at.width;
-                at.kernels->gather(&sums);
+                fold__reducer_of(at.kernels)->gather(&sums);
             }
         }
     }
@@ -9089,14 +9141,16 @@ static void fold__attend_back(const fold__attend *at, const float *out, const fl
     for (int head = 0, count = at->to - at->from; head < at->heads; head++) {
         const ptrdiff_t col = head * (ptrdiff_t)at->width;
         const float *shares = at->shares + head * at->room, *from = dout + col;
-        const float mean = at->kernels->dot(from, out + col, at->width);
+        const float mean = fold__reducer_of(at->kernels)->dot(from, out + col, at->width);
         if (!fold__absent(&call->din[0]))
-            at->kernels->dots(from, &call->in[1], at->from, count, col, at->width, at->slopes);
+            fold__reducer_of(at->kernels)
+                ->dots(from, &call->in[1], at->from, count, col, at->width, at->slopes);
         for (int element = 0; element < count && !fold__absent(&call->din[0]); element++)
             fold__row(&call->din[0], at->from + element)[head] =
                 shares[element] * (at->slopes[element] - mean);
         if (!fold__absent(&call->din[1]))
-            at->kernels->scale_rows(from, shares, &call->din[1], at->from, count, col, at->width);
+            fold__reducer_of(at->kernels)
+                ->scale_rows(from, shares, &call->din[1], at->from, count, col, at->width);
     }
 }
 static void fold__attend_n_backward(const fold_op_call *call)
@@ -9287,7 +9341,7 @@ static void fold__softmax_xent_backward(const fold_op_call *call)
         float *din = fold__row(&call->din[0], row);
         fold__softmax_row(fold__engine_of(call)->kernels, din, fold__row(&call->in[0], row), count);
         din[call->data[row * call->data_step]] -= 1.0f;
-        fold__map_row(call, FOLD__MAP_scale, din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count);
+        fold__map_row(FOLD__MAP(call, scale), din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count);
     }
 }
 static void fold__softmax_kl_forward(const fold_op_call *call)
@@ -9298,7 +9352,7 @@ static void fold__softmax_kl_forward(const fold_op_call *call)
         const float *in = fold__row(&call->in[0], row), *target = fold__row(&call->in[1], row);
         const float log_sum =
             fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, (size_t)count);
-        fold__map_row(call, FOLD__MAP_log, call->scratch, target, NULL, NULL, 0, (size_t)count);
+        fold__map_row(FOLD__MAP(call, log), call->scratch, target, NULL, NULL, 0, (size_t)count);
         float loss = 0;
         for (int class_index = 0; class_index < count; class_index++)
             if (target[class_index] > 0)
@@ -9325,9 +9379,10 @@ static void fold__bce_forward(const fold_op_call *call)
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
         const float *in = fold__row(&call->in[0], row), *target = fold__row(&call->in[1], row);
-        fold__map_row(call, FOLD__MAP_softplus, call->scratch, in, NULL, NULL, 0, count);
-        fold__row(&call->out[0], row)[0] = fold__sum(fold__engine_of(call)->kernels, call->scratch, count) -
-                                          fold__engine_of(call)->kernels->dot(in, target, count);
+        fold__map_row(FOLD__MAP(call, softplus), call->scratch, in, NULL, NULL, 0, count);
+        fold__row(&call->out[0], row)[0] =
+            fold__sum(fold__engine_of(call)->kernels, call->scratch, count) -
+            fold__reducer_of(fold__engine_of(call)->kernels)->dot(in, target, count);
     }
 }
 static void fold__bce_backward(const fold_op_call *call)
@@ -9335,19 +9390,19 @@ static void fold__bce_backward(const fold_op_call *call)
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
         float *din = fold__row(&call->din[0], row);
-        fold__map_row(call, FOLD__MAP_sigmoid, din, fold__row(&call->in[0], row), NULL, NULL, 0, count);
-        fold__map_row(call, FOLD__MAP_sub, din, din, fold__row(&call->in[1], row), NULL, 0, count);
-        fold__map_row(call, FOLD__MAP_scale, din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count);
+        fold__map_row(FOLD__MAP(call, sigmoid), din, fold__row(&call->in[0], row), NULL, NULL, 0, count);
+        fold__map_row(FOLD__MAP(call, sub), din, din, fold__row(&call->in[1], row), NULL, 0, count);
+        fold__map_row(FOLD__MAP(call, scale), din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count);
     }
 }
 static void fold__squared_error_forward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int row = 0; row < call->rows; row++) {
-        fold__map_row(call, FOLD__MAP_sub, call->scratch, fold__row(&call->in[0], row),
+        fold__map_row(FOLD__MAP(call, sub), call->scratch, fold__row(&call->in[0], row),
                       fold__row(&call->in[1], row), NULL, 0, count);
         fold__row(&call->out[0], row)[0] =
-            fold__engine_of(call)->kernels->dot(call->scratch, call->scratch, count);
+            fold__reducer_of(fold__engine_of(call)->kernels)->dot(call->scratch, call->scratch, count);
     }
 }
 /* d of a loss of a - b: the same for a, negated for b; `slope` fills it for one row */
@@ -9358,17 +9413,17 @@ static void fold__difference_backward(const fold_op_call *call,
     for (int input = 0; input < 2; input++)
         for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++) {
             float *din = fold__row(&call->din[input], row);
-            fold__map_row(call, FOLD__MAP_sub, call->scratch, fold__row(&call->in[0], row),
+            fold__map_row(FOLD__MAP(call, sub), call->scratch, fold__row(&call->in[0], row),
                           fold__row(&call->in[1], row), NULL, 0, count);
             slope(call, count, call->scratch);
-            fold__map_row(call, FOLD__MAP_scale, din, call->scratch, NULL, NULL,
+            fold__map_row(FOLD__MAP(call, scale), din, call->scratch, NULL, NULL,
                           input ? -fold__row(&call->dout[0], row)[0] : fold__row(&call->dout[0], row)[0],
                           count);
         }
 }
 static void fold__squared_slope(const fold_op_call *call, size_t count, float *din)
 {
-    fold__map_row(call, FOLD__MAP_scale, din, din, NULL, NULL, 2.0f, count);
+    fold__map_row(FOLD__MAP(call, scale), din, din, NULL, NULL, 2.0f, count);
 }
 static void fold__squared_error_backward(const fold_op_call *call)
 {
@@ -9564,14 +9619,14 @@ static void fold__depthwise_forward(const fold_op_call *call, const fold__filter
     for (int line = 0; line < filter->lines; line++) {
         fold_rows to = fold__tap_out(filter, out, line, 0);
         const fold_rows bias = engine->param[1] ? fold__shared_row(call, 1, 0) : to;
-        fold__map_pixels(kernels->map[engine->param[1] ? FOLD__MAP_copy : FOLD__MAP_fill], filter->columns,
-                         filter->channels, to, bias, to, to, 0);
+        fold__map_pixels(engine->param[1] ? FOLD__MAP_OF(kernels, copy) : FOLD__MAP_OF(kernels, fill),
+                         filter->columns, filter->channels, to, bias, to, to, 0);
         for (int tap = 0; tap < filter->tall * filter->wide; tap++) {
             const fold__tap at = fold__tap_of(filter, line, 0, filter->columns, tap);
             const fold_rows weights = fold__shared_row(call, 0, (size_t)tap * (size_t)filter->channels);
             to = fold__tap_out(filter, out, line, at.first);
             if (at.count > 0)
-                fold__map_pixels(kernels->map[FOLD__MAP_addmul], at.count, filter->channels, to,
+                fold__map_pixels(FOLD__MAP_OF(kernels, addmul), at.count, filter->channels, to,
                                  fold__tap_in(filter, in, &at), weights, to, 0);
         }
     }
@@ -9587,7 +9642,7 @@ static void fold__depthwise_dx(const fold_op_call *call, const fold__filter *fil
             const fold_rows weights = fold__shared_row(call, 0, (size_t)tap * (size_t)filter->channels);
             const fold_rows to = fold__tap_in(filter, din, &at);
             if (at.count > 0)
-                fold__map_pixels(kernels->map[FOLD__MAP_addmul], at.count, filter->channels, to,
+                fold__map_pixels(FOLD__MAP_OF(kernels, addmul), at.count, filter->channels, to,
                                  fold__tap_out(filter, dout, line, at.first), weights, to, 0);
         }
 }
@@ -10002,7 +10057,7 @@ static void fold__mean_pool_backward(const fold_op_call *call)
 static void fold__list_take_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
-    engine->kernels->take_rows(engine->index, call->rows, &call->in[0], &call->out[0],
+    fold__reducer_of(engine->kernels)->take_rows(engine->index, call->rows, &call->in[0], &call->out[0],
                                (size_t)fold__out_size(call));
 }
 /* A contribution of few rows has each sum where its row is taken first; behind the index lies where. */
@@ -10014,7 +10069,7 @@ static void fold__list_take_backward(const fold_op_call *call)
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < sums; row++)
         memset(fold__row(&call->din[0], row), 0, count * sizeof(float));
-    engine->kernels->add_rows(to, call->rows, &call->dout[0], &call->din[0], count);
+    fold__reducer_of(engine->kernels)->add_rows(to, call->rows, &call->dout[0], &call->din[0], count);
 }
 
 /* Which rows an attention's row sees: its second attribute. */
@@ -10067,7 +10122,7 @@ static void fold__list_attention_forward(const fold_op_call *call)
 {
     fold__sight sight;
     const fold__attention_call attention = fold__attention_rows(call, &sight);
-    fold__engine_of(call)->kernels->attention_forward(&attention, 0, attention.heads, call->scratch);
+    fold__attend_forward(fold__engine_of(call)->kernels, &attention, 0, attention.heads, call->scratch);
 }
 static void fold__list_attention_backward(const fold_op_call *call)
 {
@@ -10077,7 +10132,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
     attention.d_query = call->din[0];
     attention.d_key = call->din[1];
     attention.d_value = call->din[2];
-    fold__engine_of(call)->kernels->attention_backward(&attention, 0, attention.heads, call->scratch);
+    fold__attend_backward(fold__engine_of(call)->kernels, &attention, 0, attention.heads, call->scratch);
 }
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
@@ -10137,7 +10192,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
     float *values = cache->memory + fold__cache_values_at(cache);
     fold__attention_call attention =
         fold__cached_attention(call->in_shape, call->attr, rows, step->first + rows);
-    kernels->attention_append(cache->memory, &call->in[1], step->first, rows, cache->heads, attention.width);
+    fold__attention_append(cache->memory, &call->in[1], step->first, rows, cache->heads, attention.width);
     for (int row = 0; row < rows; row++)
         memcpy(values + (size_t)(step->first + row) * (size_t)value_width, fold__row(&call->in[2], row),
                (size_t)value_width * sizeof(float));
@@ -10146,7 +10201,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
     attention.value.base = values;
     attention.value.stride = value_width;
     attention.out = call->out[0];
-    kernels->attention_forward(&attention, 0, attention.heads, call->scratch);
+    fold__attend_forward(kernels, &attention, 0, attention.heads, call->scratch);
     if (cache->length < step->first + rows)
         cache->length = step->first + rows;
 }
@@ -10235,12 +10290,24 @@ enum {
 static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
 #define FOLD__ROW(name, inputs, attrs, flags, needs, infer)                                   \
     { { #name, inputs, (flags)&FOLD__TWO ? 2 : 1, attrs, ((flags)&FOLD__LIST) != 0,           \
-        ((flags)&FOLD__OVER_LISTS) != 0, 0, needs, 0, fold__infer_##infer,                    \
-        fold__##name##_forward, FOLD__FOR_TRAINING(fold__##name##_backward), NULL },          \
+        ((flags)&FOLD__OVER_LISTS) != 0, 0, needs, 0, fold__infer_##infer, NULL, NULL, NULL },    \
       flags },
     FOLD__OPS(FOLD__ROW)
 #undef FOLD__ROW
 };
+
+/* What an op runs. The call that records it names this, so that a linker leaves out the ops that a program
+   never calls. */
+typedef struct fold__code {
+    uint32_t op;
+    void (*forward)(const fold_op_call *call);
+    void (*backward)(const fold_op_call *call);
+} fold__code;
+#define FOLD__CODE(name, inputs, attrs, flags, needs, infer)                              \
+    static const fold__code fold__code_##name = { FOLD__OP_##name, fold__##name##_forward, \
+                                                  FOLD__FOR_TRAINING(fold__##name##_backward) };
+FOLD__OPS(FOLD__CODE)
+#undef FOLD__CODE
 
 #ifndef FOLD_NO_TEXT
 /* The name of an attribute, for messages; NULL: it has none worth telling. */
@@ -10291,7 +10358,7 @@ static int fold__attr_is_float(uint32_t op)
 /* Whether an op passes gradient to an input at all. */
 static int fold__differentiable(const fold__op_row *op, int input)
 {
-    if ((op->flags & FOLD__NO_GRAD) || !op->def.backward)
+    if (op->flags & FOLD__NO_GRAD)
         return 0;
     return !((op->flags & FOLD__NO_GRAD_1) && input == 1);
 }
@@ -10551,7 +10618,7 @@ struct fold_model {
     fold__heap heap; /* of a caller's block */
     fold__error error;
     const fold__kernels *kernels;
-    const fold__byte_kernels *byte_kernels;
+    const fold__byte_kernels *byte_kernels; /* of a quantized model: others do without, and linkers too */
     uint64_t seed;
     int inference;
     uint32_t salt;            /* of its handles */
@@ -10648,7 +10715,6 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     if (!kernels)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
                          settings.isa, m->kernels->name);
-    m->byte_kernels = fold__byte_kernels_for(m->kernels);
     m->seed = settings.seed;
     m->inference = settings.inference;
     m->salt = (uint32_t)fold__mix64((uint64_t)(uintptr_t)m ^ 0x51ed2701u) | 1u;
@@ -11348,6 +11414,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is %d", least);
     if (m->error.status)
         return m->error.status;
+    m->byte_kernels = fold__byte_kernels_for(m->kernels);
     const fold__fp saved = fold__fp_enter();
     const size_t had = m->bytes;
     if (fold__quantize_all(m, least)) {
@@ -11581,6 +11648,8 @@ typedef struct fold__body_op {
     int32_t attr[4];
     uint32_t param[2]; /* id, 0: none */
     uint64_t data;     /* constant data; of dropout: the ordinal of the draw */
+    void (*forward)(const fold_op_call *call);
+    void (*backward)(const fold_op_call *call);
 } fold__body_op;
 
 /* How many operands of an op meet its weight. Behind those of a linear op there may be the rows it starts
@@ -12179,6 +12248,7 @@ enum {
 /* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
+    const fold__code *code; /* of an op */
     int n_list, n_attr, has_params;
     uint32_t lists; /* mask of the operands that are lists, beside the components of a list */
     uint32_t form;  /* how they are taken: FOLD__ROW_BY_ROW … */
@@ -12303,6 +12373,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     op->n_in = (uint8_t)inputs;
     op->n_out = sig->n_out;
     op->elem = (uint8_t)rows;
+    op->forward = request->code->forward;
+    op->backward = request->code->backward;
     op->uses_dropout = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
     memcpy(op->attr, request->attr, sizeof op->attr);
     if (request->has_params)
@@ -13248,6 +13320,7 @@ static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, ui
     fold__request request;
     fold__clear_request(&request);
     request.op = FOLD__OP_copy;
+    request.code = &fold__code_copy;
     request.in = operand;
     request.n_in = 1;
     request.data = data;
@@ -13255,17 +13328,18 @@ static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, ui
 }
 
 /* An element-wise, reducing or otherwise simple op of up to four nodes. */
-static fold_node fold__op(fold_ctx *f, uint32_t op, const fold_node *in, int count, const int32_t *attr,
-                          uint64_t data)
+static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *in, int count,
+                          const int32_t *attr, uint64_t data)
 {
     fold__operand operands[4];
     fold__request request;
-    const fold__op_row *row = &fold__op_table[op];
+    const fold__op_row *row = &fold__op_table[code->op];
     for (int i = 0; i < count; i++)
         if (!fold__operand_of(f, in[i], row->def.name, &operands[i]))
             return fold__null;
     fold__clear_request(&request);
-    request.op = op;
+    request.op = code->op;
+    request.code = code;
     request.in = operands;
     request.n_in = (uint32_t)count;
     request.n_attr = row->def.n_attr;
@@ -13752,6 +13826,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
     int mixed = 0, leading = 0;
     fold__clear_request(&request);
     request.op = FOLD__OP_linear;
+    request.code = &fold__code_linear;
     request.n_attr = 4;
     request.has_params = 1;
     request.data = whole;
@@ -13937,7 +14012,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
         if ((param->uses & FOLD_FOR_LINEAR) && fold__operand_shape(f, &operand)->rank == 2)
             return fold_linear(f, a, weight, none);
     }
-    return fold__op(f, FOLD__OP_matmul, in, 2, NULL, 0);
+    return fold__op(f, &fold__code_matmul, in, 2, NULL, 0);
 }
 
 /* -- windows --------------------------------------------------------------------------------- */
@@ -14020,6 +14095,7 @@ static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_pa
     if (fold__kind_of(f, operand.source) == FOLD__PARAM && !fold__copy_operand(f, &operand))
         return fold__null;
     request.op = FOLD__OP_conv;
+    request.code = &fold__code_conv;
     request.in = &operand;
     request.n_in = 1;
     request.n_attr = 4;
@@ -14040,8 +14116,8 @@ FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param weight, fold
     return fold__conv(f, x, weight, bias, desc, "conv1d", 1);
 }
 
-static fold_node fold__pool_of(fold_ctx *f, fold_node x, uint32_t op, const char *who, int rank, int size,
-                               int stride, int padding)
+static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__code *code, const char *who, int rank,
+                               int size, int stride, int padding)
 {
     const fold_conv_desc desc = { stride ? stride : size, padding, 1, 0 };
     const int sizes[2] = { rank == 1 ? 1 : size, size };
@@ -14052,12 +14128,12 @@ static fold_node fold__pool_of(fold_ctx *f, fold_node x, uint32_t op, const char
     const fold_shape shape = *fold__operand_shape(f, &operand);
     if (!fold__window_attr(f, who, &shape, rank, sizes, &desc, attr))
         return fold__null;
-    return fold__op(f, op, &x, 1, attr, 0);
+    return fold__op(f, code, &x, 1, attr, 0);
 }
 #define FOLD__POOL(name, op, rank)                                                              \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding) \
     {                                                                                           \
-        return fold__pool_of(f, x, FOLD__OP_##op, #name, rank, size, stride, padding);          \
+        return fold__pool_of(f, x, &fold__code_##op, #name, rank, size, stride, padding);          \
     }
 FOLD__POOL(max_pool2d, max_pool, 2)
 FOLD__POOL(max_pool1d, max_pool, 1)
@@ -14076,13 +14152,13 @@ FOLD__POOL(mean_pool1d, mean_pool, 1)
 #define FOLD__DEFINE_UNARY(name)                             \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x) \
     {                                                        \
-        return fold__op(f, FOLD__OP_##name, &x, 1, NULL, 0); \
+        return fold__op(f, &fold__code_##name, &x, 1, NULL, 0); \
     }
 #define FOLD__DEFINE_BINARY(name)                                         \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node a, fold_node b) \
     {                                                                     \
         const fold_node in[2] = { a, b };                                 \
-        return fold__op(f, FOLD__OP_##name, in, 2, NULL, 0);              \
+        return fold__op(f, &fold__code_##name, in, 2, NULL, 0);              \
     }
 FOLD__UNARY(FOLD__DEFINE_UNARY)
 FOLD__BINARY(FOLD__DEFINE_BINARY)
@@ -14094,42 +14170,42 @@ FOLD__BINARY(FOLD__DEFINE_BINARY)
 static uint64_t fold__float_data(float value) { return (uint32_t)fold__float_attr(value); }
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor)
 {
-    return fold__op(f, FOLD__OP_scale, &x, 1, NULL, fold__float_data(factor));
+    return fold__op(f, &fold__code_scale, &x, 1, NULL, fold__float_data(factor));
 }
 FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term)
 {
-    return fold__op(f, FOLD__OP_shift, &x, 1, NULL, fold__float_data(term));
+    return fold__op(f, &fold__code_shift, &x, 1, NULL, fold__float_data(term));
 }
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x)
 {
-    return fold__op(f, FOLD__OP_stop, &x, 1, NULL, 0);
+    return fold__op(f, &fold__code_stop, &x, 1, NULL, 0);
 }
-static fold_node fold__with_number(fold_ctx *f, uint32_t op, fold_node node, float number)
+static fold_node fold__with_number(fold_ctx *f, const fold__code *code, fold_node node, float number)
 {
     const int32_t attr[1] = { fold__float_attr(number) };
-    return fold__op(f, op, &node, 1, attr, 0);
+    return fold__op(f, code, &node, 1, attr, 0);
 }
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope)
 {
-    return fold__with_number(f, FOLD__OP_leaky, x, slope);
+    return fold__with_number(f, &fold__code_leaky, x, slope);
 }
 FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha)
 {
-    return fold__with_number(f, FOLD__OP_elu, x, alpha);
+    return fold__with_number(f, &fold__code_elu, x, alpha);
 }
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent)
 {
     if (!fold__broken(f) && !(exponent - exponent == 0))
         fold__fail(f, FOLD_BAD_ARGUMENT, "pow: the exponent must be finite, got %g", (double)exponent);
-    return fold__with_number(f, FOLD__OP_pow, x, exponent);
+    return fold__with_number(f, &fold__code_pow, x, exponent);
 }
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low)
 {
-    return fold__with_number(f, FOLD__OP_at_least, x, low);
+    return fold__with_number(f, &fold__code_at_least, x, low);
 }
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high)
 {
-    return fold__with_number(f, FOLD__OP_at_most, x, high);
+    return fold__with_number(f, &fold__code_at_most, x, high);
 }
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
 {
@@ -14149,7 +14225,7 @@ static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? 
         if (!fold__operand_of(f, x, #name, &operand))                                          \
             return fold__null;                                                                 \
         const int32_t attr[1] = { fold__axis_of(fold__operand_shape(f, &operand), axis) };     \
-        return fold__op(f, FOLD__OP_##name, &x, 1, attr, 0);                                   \
+        return fold__op(f, &fold__code_##name, &x, 1, attr, 0);                                   \
     }
 FOLD__OVER_AXIS(FOLD__DEFINE_OVER_AXIS)
 #undef FOLD__OVER_AXIS
@@ -14165,10 +14241,10 @@ static int fold__is_forgotten(const fold_model *m, const fold__param_data *param
         at++;
     return at == param->size;
 }
-static fold_node fold__norm(fold_ctx *f, uint32_t op, fold_node node, const fold_param *params, int count,
-                            float epsilon)
+static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node, const fold_param *params,
+                            int count, float epsilon)
 {
-    const char *name = fold__op_table[op].def.name;
+    const char *name = fold__op_table[code->op].def.name;
     fold_node in[3] = { node, fold__null, fold__null };
     const int32_t attr[1] = { fold__float_attr(epsilon == 0 ? 1e-5f : epsilon) };
     for (int i = 0; i < count; i++)
@@ -14185,13 +14261,13 @@ static fold_node fold__norm(fold_ctx *f, uint32_t op, fold_node node, const fold
     }
     if (!(epsilon >= 0))
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: epsilon must not be below 0, got %g", name, (double)epsilon);
-    return fold__op(f, op, in, count + 1, attr, 0);
+    return fold__op(f, code, in, count + 1, attr, 0);
 }
 FOLD_API fold_node fold_layer_norm_eps(fold_ctx *f, fold_node x, fold_param gain, fold_param bias,
                                        float epsilon)
 {
     const fold_param params[2] = { gain, bias };
-    return fold__norm(f, FOLD__OP_layer_norm, x, params, 2, epsilon);
+    return fold__norm(f, &fold__code_layer_norm, x, params, 2, epsilon);
 }
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias)
 {
@@ -14199,7 +14275,7 @@ FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fo
 }
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon)
 {
-    return fold__norm(f, FOLD__OP_rms_norm, x, &gain, 1, epsilon);
+    return fold__norm(f, &fold__code_rms_norm, x, &gain, 1, epsilon);
 }
 /* What differs from the mean, divided by the deviation. */
 static fold_node fold__over_deviation(fold_ctx *f, fold_node centred, fold_node variance, float epsilon)
@@ -14226,12 +14302,12 @@ FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis
         return fold__null;
     const fold_shape *shape = fold__operand_shape(f, &operand);
     const int32_t attr[2] = { fold__axis_of(shape, axis_a), fold__axis_of(shape, axis_b) };
-    return fold__op(f, FOLD__OP_transpose, &x, 1, attr, 0);
+    return fold__op(f, &fold__code_transpose, &x, 1, attr, 0);
 }
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b)
 {
     const fold_node in[3] = { condition, a, b };
-    return fold__op(f, FOLD__OP_select, in, 3, NULL, 0);
+    return fold__op(f, &fold__code_select, in, 3, NULL, 0);
 }
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta)
 {
@@ -14239,14 +14315,14 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     const int32_t attr[1] = { fold__float_attr(delta) };
     if (!fold__broken(f) && !(delta > 0))
         fold__fail(f, FOLD_BAD_ARGUMENT, "huber: delta must be positive, got %g", (double)delta);
-    return fold__op(f, FOLD__OP_huber, in, 2, attr, 0);
+    return fold__op(f, &fold__code_huber, in, 2, attr, 0);
 }
 
 /* Ops with an index into their input: data, checked here because kernels trust it. */
-static fold_node fold__indexed(fold_ctx *f, uint32_t op, fold_node node, int index)
+static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node node, int index)
 {
     fold__operand operand;
-    const char *name = fold__op_table[op].def.name;
+    const char *name = fold__op_table[code->op].def.name;
     if (!fold__operand_of(f, node, name, &operand))
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size;
@@ -14254,7 +14330,7 @@ static fold_node fold__indexed(fold_ctx *f, uint32_t op, fold_node node, int ind
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index, size);
         return fold__null;
     }
-    return fold__op(f, op, &node, 1, NULL, (uint64_t)(uint32_t)index);
+    return fold__op(f, code, &node, 1, NULL, (uint64_t)(uint32_t)index);
 }
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index)
 {
@@ -14262,15 +14338,15 @@ FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index)
     if (!fold__operand_of(f, x, "pick", &operand))
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size;
-    return fold__indexed(f, FOLD__OP_pick, x, index < 0 && index >= -size ? index + size : index);
+    return fold__indexed(f, &fold__code_pick, x, index < 0 && index >= -size ? index + size : index);
 }
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label)
 {
-    return fold__indexed(f, FOLD__OP_softmax_xent, logits, label);
+    return fold__indexed(f, &fold__code_softmax_xent, logits, label);
 }
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label)
 {
-    return fold__indexed(f, FOLD__OP_hinge, scores, label);
+    return fold__indexed(f, &fold__code_hinge, scores, label);
 }
 
 /* What policies need is made of the ops above. */
@@ -14310,7 +14386,7 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate)
     if (!fold__in_training(f) && !f->frame.cell)
         return x;
     const fold_node result =
-        fold__op(f, FOLD__OP_dropout, &x, 1, attr, f->frame.tracing ? f->draws : fold__draw_base(f));
+        fold__op(f, &fold__code_dropout, &x, 1, attr, f->frame.tracing ? f->draws : fold__draw_base(f));
     fold__note_draws(f, 1);
     return result;
 }
@@ -14339,6 +14415,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
             return fold__null;
     fold__clear_request(&request);
     request.op = FOLD__OP_concat;
+    request.code = &fold__code_concat;
     request.in = operands;
     request.n_in = (uint32_t)count;
     request.n_attr = 1;
@@ -14368,7 +14445,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
         return fold__null;
     }
     if (axis > 0)
-        return fold__op(f, FOLD__OP_slice, &x, 1, attr, 0);
+        return fold__op(f, &fold__code_slice, &x, 1, attr, 0);
     uint32_t offset = (uint32_t)start;
     for (int dim = 1; dim < shape->rank; dim++)
         offset *= (uint32_t)shape->dim[dim];
@@ -14522,12 +14599,12 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
     return 1;
 }
 
-static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first, const fold_node *second,
-                               int count, const fold_shape *empty)
+static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_node *first,
+                               const fold_node *second, int count, const fold_shape *empty)
 {
     fold__list list;
     fold__request request;
-    const char *who = fold__op_table[op].def.name;
+    const char *who = fold__op_table[code->op].def.name;
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return fold__null;
     if (count && !first)
@@ -14537,17 +14614,17 @@ static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first,
         return fold__null;
     }
     if (!count && !empty) {
-        if (op == FOLD__OP_sum_n || op == FOLD__OP_attend_n)
+        if (code->op == FOLD__OP_sum_n || code->op == FOLD__OP_attend_n)
             fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no shape: use fold_%s_shaped", who, who);
         else
             fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no %s", who,
-                       op == FOLD__OP_mean_n ? "mean" : "maximum");
+                       code->op == FOLD__OP_mean_n ? "mean" : "maximum");
         return fold__null;
     }
     fold__clear_request(&request);
     memset(&list, 0, sizeof list);
     request.list_shape[0] = request.list_shape[1] = FOLD__NONE;
-    request.n_list = second || op == FOLD__OP_attend_n ? 2 : 1;
+    request.n_list = second || code->op == FOLD__OP_attend_n ? 2 : 1;
     const int values_component = request.n_list - 1;
     if (empty) {
         const fold_shape scalar = fold_shape1(1);
@@ -14571,38 +14648,39 @@ static fold_node fold__list_op(fold_ctx *f, uint32_t op, const fold_node *first,
     list.step = 1;
     list.count = (size_t)count;
     list.elements = (uint32_t)count;
-    request.op = op;
+    request.op = code->op;
+    request.code = code;
     request.list = &list;
     return fold__record(f, &request);
 }
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int count)
 {
-    return fold__list_op(f, FOLD__OP_sum_n, x, NULL, count, NULL);
+    return fold__list_op(f, &fold__code_sum_n, x, NULL, count, NULL);
 }
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int count)
 {
-    return fold__list_op(f, FOLD__OP_mean_n, x, NULL, count, NULL);
+    return fold__list_op(f, &fold__code_mean_n, x, NULL, count, NULL);
 }
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int count)
 {
-    return fold__list_op(f, FOLD__OP_max_n, x, NULL, count, NULL);
+    return fold__list_op(f, &fold__code_max_n, x, NULL, count, NULL);
 }
 FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, int count)
 {
     if (count && !value)
         return fold__missing(f, "attend_n");
-    return fold__list_op(f, FOLD__OP_attend_n, score, value, count, NULL);
+    return fold__list_op(f, &fold__code_attend_n, score, value, count, NULL);
 }
 FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int count, fold_shape shape)
 {
-    return fold__list_op(f, FOLD__OP_sum_n, x, NULL, count, &shape);
+    return fold__list_op(f, &fold__code_sum_n, x, NULL, count, &shape);
 }
 FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value,
                                         int count, fold_shape shape)
 {
     if (count && !value)
         return fold__missing(f, "attend_n");
-    return fold__list_op(f, FOLD__OP_attend_n, score, value, count, &shape);
+    return fold__list_op(f, &fold__code_attend_n, score, value, count, &shape);
 }
 
 /* -- lists of rows --------------------------------------------------------------------------- */
@@ -14773,6 +14851,7 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
     list.count = (size_t)count;
     list.elements = (uint32_t)rows;
     request.op = FOLD__OP_copy;
+    request.code = &fold__code_copy;
     request.n_list = 1;
     request.lists = 1;
     request.form = FOLD__ROW_BY_ROW;
@@ -14823,15 +14902,16 @@ static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 }
 
 /* Records an op over whole lists that gives so many rows; -1: a single value. */
-static fold_node fold__record_whole(fold_ctx *f, uint32_t op, const fold__operand *in, uint32_t n_in,
-                                    const int32_t *attr, int rows, uint64_t data)
+static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const fold__operand *in,
+                                    uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
 {
     fold__request request;
     fold__clear_request(&request);
-    request.op = op;
+    request.op = code->op;
+    request.code = code;
     request.in = in;
     request.n_in = n_in;
-    request.n_attr = fold__op_of(f->model, op)->def.n_attr;
+    request.n_attr = fold__op_of(f->model, code->op)->def.n_attr;
     request.rows = rows < 0 ? 1 : (uint32_t)rows;
     request.data = data;
     request.form = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
@@ -14883,7 +14963,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, count);
     if (place == FOLD__NONE)
         return fold__null;
-    return fold__record_whole(f, FOLD__OP_list_take, &operand, 1, NULL, count, place);
+    return fold__record_whole(f, &fold__code_list_take, &operand, 1, NULL, count, place);
 }
 
 /* Where those of each target end that an index names, `count` targets and one more. */
@@ -14965,8 +15045,8 @@ static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, i
     return place;
 }
 
-static fold_node fold__list_to(fold_ctx *f, uint32_t op, const char *who, const fold_node *x, uint32_t n_in,
-                               const int *to, int count)
+static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *who, const fold_node *x,
+                               uint32_t n_in, const int *to, int count)
 {
     fold__operand operand[2];
     for (uint32_t input = 0; input < n_in; input++)
@@ -14983,25 +15063,25 @@ static fold_node fold__list_to(fold_ctx *f, uint32_t op, const char *who, const 
     const uint32_t place = fold__place_segments(f, to, (int)rows, count);
     if (place == FOLD__NONE)
         return fold__null;
-    return fold__record_whole(f, op, operand, n_in, NULL, count, place);
+    return fold__record_whole(f, code, operand, n_in, NULL, count, place);
 }
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int count)
 {
-    return fold__list_to(f, FOLD__OP_sum_n, "list_sum_to", &x, 1, to, count);
+    return fold__list_to(f, &fold__code_sum_n, "list_sum_to", &x, 1, to, count);
 }
 FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int count)
 {
-    return fold__list_to(f, FOLD__OP_mean_n, "list_mean_to", &x, 1, to, count);
+    return fold__list_to(f, &fold__code_mean_n, "list_mean_to", &x, 1, to, count);
 }
 FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int count)
 {
-    return fold__list_to(f, FOLD__OP_max_n, "list_max_to", &x, 1, to, count);
+    return fold__list_to(f, &fold__code_max_n, "list_max_to", &x, 1, to, count);
 }
 FOLD_API fold_node fold_list_attend_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                        int count)
 {
     const fold_node both[2] = { score, value };
-    return fold__list_to(f, FOLD__OP_attend_n, "list_attend_to", both, 2, to, count);
+    return fold__list_to(f, &fold__code_attend_n, "list_attend_to", both, 2, to, count);
 }
 
 /* Queries, keys and values of an attention, and whether its heads divide them. q may be a single node. */
@@ -15040,7 +15120,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
     if (!fold__attention_operands(f, "list_attention", in, heads, operand))
         return fold__null;
     return fold__record_whole(
-        f, FOLD__OP_list_attention, operand, 3, attr,
+        f, &fold__code_list_attention, operand, 3, attr,
         fold__is_list_operand(f, &operand[0]) ? (int)f->length[operand[0].source] : -1, 0);
 }
 
@@ -15065,7 +15145,7 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
     const uint32_t place = fold__place_sight(f, from, to, count, queries, keys);
     if (place == FOLD__NONE)
         return fold__null;
-    return fold__record_whole(f, FOLD__OP_list_attention, operand, 3, attr, queries, place);
+    return fold__record_whole(f, &fold__code_list_attention, operand, 3, attr, queries, place);
 }
 
 /* q, k and v of a step: three single values, or three lists of one length. */
@@ -15145,14 +15225,15 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
     const int32_t attr[2] = { cache->heads, cache->capacity };
     const int recorded = cache->length + (int)rows; /* eager, the next line runs it */
     const fold_node found =
-        fold__record_whole(f, FOLD__OP_attention_step, operand, 3, attr, list ? (int)rows : -1, place);
+        fold__record_whole(f, &fold__code_attention_step, operand, 3, attr, list ? (int)rows : -1, place);
     if (!fold_node_is_null(found) && !f->measures)
         cache->recorded = recorded;
     return found;
 }
 
 /* An op with an index into its input for every row. */
-static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, const char *who, fold_node x, const int *index)
+static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const char *who, fold_node x,
+                                    const int *index)
 {
     fold__operand operand;
     fold__request request;
@@ -15168,7 +15249,8 @@ static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, const char *who, f
     for (int row = 0; row < rows; row++)
         data[row] = (uint64_t)index[row];
     fold__clear_request(&request);
-    request.op = op;
+    request.op = code->op;
+    request.code = code;
     request.in = &operand;
     request.n_in = 1;
     request.data = place;
@@ -15177,15 +15259,15 @@ static fold_node fold__list_indexed(fold_ctx *f, uint32_t op, const char *who, f
 }
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index)
 {
-    return fold__list_indexed(f, FOLD__OP_pick, "list_pick", x, index);
+    return fold__list_indexed(f, &fold__code_pick, "list_pick", x, index);
 }
 FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label)
 {
-    return fold__list_indexed(f, FOLD__OP_softmax_xent, "list_softmax_xent", logits, label);
+    return fold__list_indexed(f, &fold__code_softmax_xent, "list_softmax_xent", logits, label);
 }
 FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label)
 {
-    return fold__list_indexed(f, FOLD__OP_hinge, "list_hinge", scores, label);
+    return fold__list_indexed(f, &fold__code_hinge, "list_hinge", scores, label);
 }
 
 /* -- user ops -------------------------------------------------------------------------------- */
@@ -15222,14 +15304,15 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
     row->def.name = name;
     row->flags = (desc->is_list ? (unsigned)FOLD__LIST : 0) |
                  (desc->is_whole ? (unsigned)FOLD__OVER_LISTS : 0) |
-                 (desc->one_row ? (unsigned)FOLD__ONE_ROW : 0);
+                 (desc->one_row ? (unsigned)FOLD__ONE_ROW : 0) |
+                 (desc->backward ? 0 : (unsigned)FOLD__NO_GRAD);
     const fold_op op = { m->n_ops, m->salt };
     return op;
 }
 
-/* The op of a handle, and its number, when it can be applied to so many inputs. */
+/* The op of a handle, and what it runs, when it can be applied to so many inputs. */
 static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
-                                            const int32_t *attr, uint32_t *number)
+                                            const int32_t *attr, fold__code *code)
 {
     if (fold__broken(f))
         return NULL;
@@ -15237,8 +15320,10 @@ static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_
         fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model");
         return NULL;
     }
-    *number = FOLD__OP_COUNT + op.id - 1;
-    const fold_op_desc *desc = &fold__op_of(f->model, *number)->def;
+    code->op = FOLD__OP_COUNT + op.id - 1;
+    const fold_op_desc *desc = &fold__op_of(f->model, code->op)->def;
+    code->forward = desc->forward;
+    code->backward = desc->backward;
     if (!in || (desc->n_attr && !attr)) {
         fold__missing(f, desc->name);
         return NULL;
@@ -15255,8 +15340,8 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
                                        const int32_t *attr, uint64_t data, int rows)
 {
     fold__operand operands[FOLD_MAX_IN];
-    uint32_t number;
-    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &number);
+    fold__code code;
+    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &code);
     if (!desc)
         return fold__null;
     if (!desc->is_whole || n_in >= FOLD_MAX_IN || rows < -1 || f->frame.cell) {
@@ -15275,7 +15360,7 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
         if (!fine)
             return fold__null;
     }
-    return fold__record_whole(f, number, operands, (uint32_t)n_in, attr, rows, data);
+    return fold__record_whole(f, &code, operands, (uint32_t)n_in, attr, rows, data);
 }
 
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
@@ -15284,8 +15369,8 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
     fold__operand operands[FOLD_MAX_IN];
     fold__list list;
     fold__request request;
-    uint32_t number;
-    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &number);
+    fold__code code;
+    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &code);
     if (!desc)
         return fold__null;
     if (desc->is_whole) {
@@ -15293,7 +15378,8 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
         return fold__null;
     }
     fold__clear_request(&request);
-    request.op = number;
+    request.op = code.op;
+    request.code = &code;
     request.n_attr = desc->n_attr;
     request.data = data;
     for (int attribute = 0; attribute < desc->n_attr; attribute++)
@@ -15428,7 +15514,7 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
     return 1;
 }
 
-static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, const char *who, fold_node node,
+static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const char *who, fold_node node,
                                    const fold_node *second)
 {
     fold__operand operands[2];
@@ -15445,31 +15531,32 @@ static fold_node fold__list_reduce(fold_ctx *f, uint32_t op, const char *who, fo
             return fold__null;
     if (fold__is_list_operand(f, &operands[0]))
         list.whole = operands;
-    if (list.whole && op == FOLD__OP_max_n && !list.elements) {
+    if (list.whole && code->op == FOLD__OP_max_n && !list.elements) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
         return fold__null;
     }
-    if (op == FOLD__OP_max_n)
+    if (code->op == FOLD__OP_max_n)
         f->frame.list_max = 1;
-    request.op = op;
+    request.op = code->op;
+    request.code = code;
     request.list = &list;
     return fold__record(f, &request);
 }
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_sum_n, "list_sum", value, NULL);
+    return fold__list_reduce(f, &fold__code_sum_n, "list_sum", value, NULL);
 }
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_mean_n, "list_mean", value, NULL);
+    return fold__list_reduce(f, &fold__code_mean_n, "list_mean", value, NULL);
 }
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_max_n, "list_max", value, NULL);
+    return fold__list_reduce(f, &fold__code_max_n, "list_max", value, NULL);
 }
 FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value)
 {
-    return fold__list_reduce(f, FOLD__OP_attend_n, "list_attend", score, &value);
+    return fold__list_reduce(f, &fold__code_attend_n, "list_attend", score, &value);
 }
 
 /* Makes every output a whole value of the body, each its own: copies those that are not. */
@@ -17210,7 +17297,7 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
         sight = fold__sight_of((const int *)(const void *)index, attention.queries, attention.keys);
         attention.sight = &sight;
     }
-    const size_t floats = f->model->kernels->attention_floats(&attention, fold__in_training(f));
+    const size_t floats = fold__attention_floats(&attention, fold__in_training(f));
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
@@ -18872,7 +18959,7 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->place = (uint8_t)place;
 }
 
-/* The planner's work area: a word for each of a group's buffers, or two for each of its signatures. */
+/* The planner's work area: two words for each of a group's signatures, and one for each of its buffers. */
 static uint32_t *fold__plan_scratch(const fold_ctx *f) { return (uint32_t *)(void *)f->planning; }
 
 /* Decides where the buffers of a signature live. */
@@ -19078,28 +19165,74 @@ static size_t fold__place_slabs(fold_ctx *f, uint32_t first_buffer)
     return end;
 }
 
+/* When the brief values of a program are in use, by numbers of ops. One that lasts for a batch is in use from
+   the first op of the span that makes it to the last of the span that reads it last, since a tile of rows
+   runs through a whole span before the next does. */
+static void fold__live_briefly(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
+{
+    uint32_t span = 0;
+    for (uint32_t op_index = 0; op_index < (uint32_t)program->n_ops; op_index++) {
+        const fold__body_op *op = &program->op[op_index];
+        if (op_index && !fold__same_span(f, op - 1, op))
+            span = op_index;
+        for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++)
+            if (buffer[value].place > FOLD__SLAB) {
+                buffer[value].first = buffer[value].place == FOLD__PER_TILE ? op_index : span;
+                buffer[value].last = op_index;
+            }
+    }
+    for (uint32_t op_index = (uint32_t)program->n_ops; op_index-- > 0;) {
+        const fold__body_op *op = &program->op[op_index];
+        if (op_index + 1 == (uint32_t)program->n_ops || !fold__same_span(f, op, op + 1))
+            span = op_index;
+        for (uint32_t at = op->first_ref; at < op->first_ref + op->n_in; at++) {
+            if (program->ref[at].kind != FOLD__FROM_VALUE)
+                continue;
+            fold__buffer *read = &buffer[program->ref[at].index];
+            const uint32_t last = read->place == FOLD__PER_TILE ? op_index : span;
+            if (read->place > FOLD__SLAB && read->last < last)
+                read->last = last;
+        }
+    }
+    for (int output = 0; output < program->n_out; output++)
+        if (buffer[program->out[output].index].place > FOLD__SLAB)
+            buffer[program->out[output].index].last = (uint32_t)program->n_ops;
+}
+
+/* Gives brief buffers their places in scratch. Values that are not in use at the same time share one, but in
+   training, where backward computes them again. */
+static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program,
+                              uint32_t *placed)
+{
+    fold__run *run = f->run;
+    const size_t rows = group_sig->max_rows, elems = group_sig->max_elems;
+    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* of a batch: no tile has more */
+    uint32_t n_placed = 0;
+    group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
+    group_sig->op_at = 0;
+    if (!fold__goes_back(run))
+        fold__live_briefly(f, program, run->buffer + group_sig->first_buffer);
+    for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
+        fold__buffer *buffer = &run->buffer[group_sig->first_buffer + i];
+        if (buffer->place != FOLD__PER_BATCH && buffer->place != FOLD__PER_TILE)
+            continue;
+        const size_t count = buffer->place == FOLD__PER_TILE ? group_sig->tile : buffer->elem ? elems : rows;
+        buffer->floats = fold__round_up(fold__size(buffer->size, count, 0), 16);
+        if (fold__goes_back(run))
+            buffer->offset = group_sig->op_at;
+        else
+            fold__first_fit(run, group_sig->first_buffer + i, placed, &n_placed);
+        group_sig->op_at = fold__max_size(group_sig->op_at, buffer->offset + buffer->floats);
+    }
+}
+
 /* Lays out a signature's scratch (its brief buffers, what an op takes, turns, pointers to rows) and returns
    its floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     const size_t rows = group_sig->max_rows, elems = group_sig->max_elems;
-    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* of a batch: no tile has more */
-    const uint32_t tile = group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
-    size_t at = 0;
-    for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
-        fold__buffer *buffer = &run->buffer[group_sig->first_buffer + i];
-        if (buffer->place != FOLD__PER_BATCH && buffer->place != FOLD__PER_TILE)
-            continue;
-        buffer->offset = at;
-        at += fold__round_up(fold__size(buffer->size,
-                                        buffer->place == FOLD__PER_TILE ? tile
-                                        : buffer->elem                  ? elems
-                                                                        : rows,
-                                        0),
-                             16);
-    }
     const size_t pointers = fold__size(run_sig->arrays, rows + elems + 1, 16 * (size_t)run_sig->arrays) *
                             sizeof(float *) / sizeof(float);
     size_t whole = 0;
@@ -19108,8 +19241,7 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
                                fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t late =
         fold__size(3, (size_t)group_sig->calls + group_sig->elems + 16, 0) * sizeof(float *) / sizeof(float);
-    group_sig->op_at = at;
-    group_sig->turn_at = at + fold__round_up(run_sig->op_floats, 16);
+    group_sig->turn_at = group_sig->op_at + fold__round_up(run_sig->op_floats, 16);
     const size_t turns = (size_t)program->n_ops * sizeof(fold__turn) +
                          2 * (size_t)(program->n_refs + program->n_values) * sizeof(fold__spot);
     group_sig->free_at = group_sig->turn_at + fold__round_up(turns, FOLD__ALIGN) / sizeof(float);
@@ -19129,12 +19261,13 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
         run->group_sig[sig].max_rows = run->group_sig[sig].max_elems = 0;
     }
     const size_t buffers = run->counts.buffers - first_buffer;
-    const size_t words = fold__max_size(buffers, 2 * (size_t)(group.end_sig - group.first_sig)) + 1;
+    const size_t words = buffers + 2 * (size_t)(group.end_sig - group.first_sig) + 1;
     if (!fold__need(f, FOLD__ARRAY_BUFFERS, run->counts.buffers, sizeof(fold__buffer)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, words, sizeof(uint32_t)))
         return 0;
     fold__renew_moved(f);
     uint32_t *first = fold__plan_scratch(f), *last = first + (group.end_sig - group.first_sig);
+    uint32_t *placed = last + (group.end_sig - group.first_sig);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
         const fold__program program = fold__program_in_run(f, run->group_sig[sig].run_sig);
         fold__place_buffers(f, &run->group_sig[sig], &program);
@@ -19169,6 +19302,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
         fold__live_own(f, group_sig, &program, &times, first[sig - group.first_sig],
                        last[sig - group.first_sig]);
         fold__live_read(f, group_sig, &program, &times);
+        fold__place_brief(f, group_sig, &program, placed);
         run->counts.scratch = fold__max_size(
             run->counts.scratch, fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16));
     }
@@ -19611,8 +19745,8 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
             first = op_index;
         turn->first = first;
         turn->op = op_row;
-        turn->run = copies ? fold__copy_forward : op_row->def.forward;
-        turn->run_back = copies ? fold__copy_backward : op_row->def.backward;
+        turn->run = copies ? fold__copy_forward : op->forward;
+        turn->run_back = copies ? FOLD__FOR_TRAINING(fold__copy_backward) : op->backward;
         turn->tiled = (uint8_t)fold__runs_tiled(f, op);
         turn->is_list = (op_row->flags & FOLD__LIST) != 0;
         turn->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
@@ -19931,7 +20065,7 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
 static void fold__clear_row(float *row, uint32_t count) { memset(row, 0, count * sizeof *row); }
 static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint32_t count)
 {
-    f->model->kernels->map[FOLD__MAP_add](to, to, from, NULL, 0, count, 1, NULL);
+    FOLD__MAP_OF(f->model->kernels, add)(to, to, from, NULL, 0, count, 1, NULL);
 }
 
 /* Adds a contribution of `size` floats at `offset` to a row of `width` floats; the first to zeros. */
@@ -19939,7 +20073,7 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
                            uint32_t size, int first)
 {
     if (first && size == width) { /* -0 becomes +0, as where it is added to zeros */
-        f->model->kernels->map[FOLD__MAP_shift](to, from, NULL, NULL, 0, size, 1, NULL);
+        FOLD__MAP_OF(f->model->kernels, shift)(to, from, NULL, NULL, 0, size, 1, NULL);
         return;
     }
     if (first)
@@ -21152,7 +21286,6 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
                               int backward)
 {
     fold__worker *worker = f->run->worker;
-    const fold__op_row *row = fold__op_of(f->model, program->op->op);
     const uint32_t first = f->first_edge[id];
     fold__prepare(f, worker, program->op, program->shape, worker->scratch, &worker->prepared);
     for (uint32_t operand = 0; operand < program->op->n_in; operand++) {
@@ -21166,7 +21299,7 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
         worker->op_out[output].rows = NULL;
     }
     worker->free = (char *)pointers;
-    fold__run_whole(f, worker, id, &worker->prepared, backward ? row->def.backward : row->def.forward,
+    fold__run_whole(f, worker, id, &worker->prepared, backward ? program->op->backward : program->op->forward,
                     backward);
 }
 
@@ -21190,7 +21323,7 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
         if (copies)
             fold__copy_forward(call);
         else
-            fold__op_of(f->model, program.op->op)->def.forward(call);
+            program.op->forward(call);
     }
     fold__fp_leave(saved);
 }
@@ -21254,7 +21387,7 @@ static void fold__eager_backward_call(const fold_ctx *f, const fold__program *pr
     if (fold__is_random(f, program->op) && !fold__in_training(f))
         fold__copy_backward(call);
     else
-        fold__op_of(f->model, program->op->op)->def.backward(call);
+        program->op->backward(call);
 }
 
 /* Runs an op backward for its nth row: for what goes to rows of its own, then once for each sum. */
@@ -21297,7 +21430,7 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
     fold__worker *worker = f->run->worker;
     const fold__sig *sig = fold__node_sig(f, id);
     const fold__program program = fold__program_of(f, sig);
-    if (!fold__op_of(f->model, program.op->op)->def.backward)
+    if (!program.op->backward)
         return;
     float **pointers = (float **)(void *)(worker->scratch + fold__eager_floats(f, &program));
     if (fold__is_whole(sig)) {
@@ -22131,7 +22264,7 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
     if (f->zone)
         f->zone(0, fold__batch_name(f, worker), fold__count(worker->batch.count), f->zone_user);
     if (f->run->timing)
-        fold__learn_cost(f, &worker->batch, kind, (double)(fold__now(f) - start));
+        fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
 /* Hands a task to so many threads. While it waits for them a job system may run other jobs of the host, so
@@ -22536,7 +22669,7 @@ static void fold__run_sums(fold_ctx *f, fold__progress *progress)
     const uint64_t work = fold__sums_work(f, progress->group);
     fold__accumulate_groups(f, run->worker, progress->group, progress->group + 1, work, (int)progress->part,
                             (int)progress->parts);
-    fold__learn_unit(&run->sum_unit, (double)work / progress->parts, (double)(fold__now(f) - start));
+    fold__learn_unit(&run->sum_unit, (double)work / progress->parts, fold__as_double(fold__now(f) - start));
 }
 
 /* Runs one step, or one part of it, and goes on to the next. */
@@ -23916,7 +24049,7 @@ static double fold__squares(const fold__kernels *kernels, const float *grads, si
     double sum = 0;
     for (size_t at = 0, chunk; at < count; at += chunk) {
         chunk = fold__min_size(count - at, FOLD__NORM_CHUNK);
-        const float part = kernels->dot(grads + at, grads + at, chunk);
+        const float part = fold__reducer_of(kernels)->dot(grads + at, grads + at, chunk);
         if (part > 1e-20f && part <= FLT_MAX) {
             sum += (double)part;
             continue;
@@ -23941,7 +24074,7 @@ static double fold__each_grad(fold_model *m, float factor)
             if (factor == 1)
                 sum += fold__squares(m->kernels, grads, count);
             else
-                m->kernels->map[FOLD__MAP_scale](grads, grads, NULL, NULL, factor, count, 1, NULL);
+                FOLD__MAP_OF(m->kernels, scale)(grads, grads, NULL, NULL, factor, count, 1, NULL);
         }
     }
     return sum;

@@ -61,9 +61,9 @@ static double attend_once(const attend *a, int backward, double *best)
         if (call.key_panels) {
             fold_rows key = call.key;
             key.base += (call.keys - 1) * key.stride;
-            a->k->attention_append(a->panels, &key, call.keys - 1, 1, call.heads, call.width);
+            fold__attention_append(a->panels, &key, call.keys - 1, 1, call.heads, call.width);
         }
-        (backward ? a->k->attention_backward : a->k->attention_forward)(&call, 0, call.heads, a->scratch);
+        (backward ? fold__attend_backward : fold__attend_forward)(a->k, &call, 0, call.heads, a->scratch);
         if (!a->shape->decoding) row += (size_t)call.keys;
         pairs += attend_pairs(a->shape, list);
         if (list + 1 < a->shape->lists && pairs < ATTEND_PAIRS) continue;
@@ -95,7 +95,7 @@ static void attend_open(attend *a, const attend_shape *shape)
     a->norms = attend_floats(a, a->rows * 2 * (size_t)shape->heads);
     a->panels = attend_floats(a, (size_t)(shape->most + 63) / 64 * 64 * a->width);
     const fold__attention_call largest = attend_call(a, shape->lists - 1, 0);
-    a->scratch = attend_floats(a, a->k->attention_floats(&largest, 1));
+    a->scratch = attend_floats(a, fold__attention_floats(&largest, 1));
 }
 
 static void attend_line(const attend *a, const double *best, double peak, int json)

@@ -28,9 +28,9 @@ typedef struct manual {
 } manual;
 
 static float *manual_grad(const manual *u, fold_param p) { return fold__grads(u->m) + fold__param_of(u->m, p)->at; }
-static void manual_map(const manual *u, enum fold__map f, float *y, const float *a, const float *b, const float *c, int n)
+static void manual_map(const manual *u, const fold__map_fn *f, float *y, const float *a, const float *b, const float *c, int n)
 {
-    u->k->map[f](y, a, b, c, 0, (size_t)n, 1, NULL);
+    f[u->k->set](y, a, b, c, 0, (size_t)n, 1, NULL);
 }
 
 static fold_rows rows_at(float *const *rows)
@@ -93,7 +93,7 @@ static void manual_bias(const manual *u, fold_param b, int rows, fold_rows dy)
 {
     float *g = manual_grad(u, b);
     const size_t n = (size_t)fold__param_of(u->m, b)->shape.dim[0];
-    for (int r = 0; r < rows; r++) u->k->map[FOLD__MAP_add](g, g, fold__at(&dy, r), NULL, 0, n, 1, NULL);
+    for (int r = 0; r < rows; r++) FOLD__MAP_OF(u->k, add)(g, g, fold__at(&dy, r), NULL, 0, n, 1, NULL);
 }
 
 /* ---- levels ------------------------------------------------------------------------------- */
@@ -190,19 +190,19 @@ static void manual_cells(manual *u, int from, int to)
     for (int r = from; r < to; r++) {
         const int first = u->edge[r], last = u->edge[r + 1], gates = u->kind == BINARY && first == last ? 3 : u->gates;
         float *g = at_row(u->g, r, wide), *c = at_row(u->cs, r, h);
-        manual_map(u, FOLD__MAP_sigmoid, g, g, NULL, NULL, (gates - 1) * h);
-        manual_map(u, FOLD__MAP_tanh, g + (gates - 1) * h, g + (gates - 1) * h, NULL, NULL, h);
-        manual_map(u, FOLD__MAP_mul, c, g, g + (gates - 1) * h, NULL, h);
+        manual_map(u, fold__maps_sigmoid, g, g, NULL, NULL, (gates - 1) * h);
+        manual_map(u, fold__maps_tanh, g + (gates - 1) * h, g + (gates - 1) * h, NULL, NULL, h);
+        manual_map(u, fold__maps_mul, c, g, g + (gates - 1) * h, NULL, h);
         for (int e = first; e < last; e++) {
             const float *f = u->kind == CHILD_SUM ? at_row(u->ef, e, h) : g + (u->f + e - first) * h, *old = at_row(u->cs, u->child[e], h);
-            if (e == first) manual_map(u, FOLD__MAP_mul, u->t, f, old, NULL, h);
-            else { manual_map(u, FOLD__MAP_mul, u->t + h, f, old, NULL, h); manual_map(u, FOLD__MAP_add, u->t, u->t, u->t + h, NULL, h); }
+            if (e == first) manual_map(u, fold__maps_mul, u->t, f, old, NULL, h);
+            else { manual_map(u, fold__maps_mul, u->t + h, f, old, NULL, h); manual_map(u, fold__maps_add, u->t, u->t, u->t + h, NULL, h); }
         }
-        if (last > first) manual_map(u, FOLD__MAP_add, c, c, u->t, NULL, h);
+        if (last > first) manual_map(u, fold__maps_add, c, c, u->t, NULL, h);
     }
-    manual_map(u, FOLD__MAP_tanh, at_row(u->tc, from, h), at_row(u->cs, from, h), NULL, NULL, (to - from) * h);
+    manual_map(u, fold__maps_tanh, at_row(u->tc, from, h), at_row(u->cs, from, h), NULL, NULL, (to - from) * h);
     for (int r = from; r < to; r++)
-        manual_map(u, FOLD__MAP_mul, at_row(u->hs, r, h), at_row(u->g, r, wide) + u->o * h, at_row(u->tc, r, h), NULL, h);
+        manual_map(u, fold__maps_mul, at_row(u->hs, r, h), at_row(u->g, r, wide) + u->o * h, at_row(u->tc, r, h), NULL, h);
 }
 
 /* Child-sum: sums of the children's h into s, and the forget gates of all edges of the level. */
@@ -212,7 +212,7 @@ static void manual_children(manual *u, int from, int to)
     for (int r = from; r < to; r++) {
         float *s = at_row(u->s, r, h);
         memcpy(s, at_row(u->hs, u->child[u->edge[r]], h), (size_t)h * sizeof *s);
-        for (int e = u->edge[r] + 1; e < u->edge[r + 1]; e++) manual_map(u, FOLD__MAP_add, s, s, at_row(u->hs, u->child[e], h), NULL, h);
+        for (int e = u->edge[r] + 1; e < u->edge[r + 1]; e++) manual_map(u, fold__maps_add, s, s, at_row(u->hs, u->child[e], h), NULL, h);
     }
     for (int e = first; e < last; e++) {
         u->a[e - first] = at_row(u->hs, u->child[e], h);
@@ -220,7 +220,7 @@ static void manual_children(manual *u, int from, int to)
     }
     const fold_rows x = rows_at(u->a);
     manual_linear(u, u->U, u->in, last - first, &x, 1, h, rows_at(u->b), rows_from(at_row(u->ef, first, h), h));
-    manual_map(u, FOLD__MAP_sigmoid, at_row(u->ef, first, h), at_row(u->ef, first, h), NULL, NULL, (last - first) * h);
+    manual_map(u, fold__maps_sigmoid, at_row(u->ef, first, h), at_row(u->ef, first, h), NULL, NULL, (last - first) * h);
 }
 
 static void manual_level_forward(manual *u, int from, int to)
@@ -267,21 +267,21 @@ static void manual_cells_back(manual *u, int from, int to)
         const int first = u->edge[r], last = u->edge[r + 1], gates = u->kind == BINARY && first == last ? 3 : u->gates;
         float *g = at_row(u->g, r, wide), *o = g + u->o * h, *z = g + (gates - 1) * h;
         float *dh = at_row(u->dh, r, h), *dc = at_row(u->dc, r, h), *tc = at_row(u->tc, r, h);
-        manual_map(u, FOLD__MAP_mul, t, dh, o, NULL, h);
-        manual_map(u, FOLD__MAP_d_tanh, t, t, tc, NULL, h);
-        manual_map(u, FOLD__MAP_add, dc, dc, t, NULL, h);
-        manual_map(u, FOLD__MAP_mul, t, dh, tc, NULL, h);
-        manual_map(u, FOLD__MAP_d_sigmoid, o, t, o, NULL, h);
-        manual_map(u, FOLD__MAP_mul, t, dc, g, NULL, h);
-        manual_map(u, FOLD__MAP_mul, t2, dc, z, NULL, h);
-        manual_map(u, FOLD__MAP_d_tanh, z, t, z, NULL, h);
-        manual_map(u, FOLD__MAP_d_sigmoid, g, t2, g, NULL, h);
+        manual_map(u, fold__maps_mul, t, dh, o, NULL, h);
+        manual_map(u, fold__maps_d_tanh, t, t, tc, NULL, h);
+        manual_map(u, fold__maps_add, dc, dc, t, NULL, h);
+        manual_map(u, fold__maps_mul, t, dh, tc, NULL, h);
+        manual_map(u, fold__maps_d_sigmoid, o, t, o, NULL, h);
+        manual_map(u, fold__maps_mul, t, dc, g, NULL, h);
+        manual_map(u, fold__maps_mul, t2, dc, z, NULL, h);
+        manual_map(u, fold__maps_d_tanh, z, t, z, NULL, h);
+        manual_map(u, fold__maps_d_sigmoid, g, t2, g, NULL, h);
         if (u->kind == CHAIN && first == last) memset(g + u->f * h, 0, (size_t)h * sizeof *g); /* no old c */
         for (int e = first; e < last; e++) {
             float *f = u->kind == CHILD_SUM ? at_row(u->ef, e, h) : g + (u->f + e - first) * h, *old_dc = at_row(u->dc, u->child[e], h);
-            manual_map(u, FOLD__MAP_mul, t, dc, at_row(u->cs, u->child[e], h), NULL, h);
-            manual_map(u, FOLD__MAP_addmul, old_dc, dc, f, old_dc, h);
-            manual_map(u, FOLD__MAP_d_sigmoid, f, t, f, NULL, h);
+            manual_map(u, fold__maps_mul, t, dc, at_row(u->cs, u->child[e], h), NULL, h);
+            manual_map(u, fold__maps_addmul, old_dc, dc, f, old_dc, h);
+            manual_map(u, fold__maps_d_sigmoid, f, t, f, NULL, h);
         }
     }
 }
@@ -294,7 +294,7 @@ static void manual_level_back(manual *u, int from, int to)
         manual_back(u, u->W, u->in, h, to - from, g, rows_at(NULL), rows_from(at_row(u->dh, from, h), h));
         for (int e = first; e < last; e++) {
             float *dh = at_row(u->dh, u->child[e], h);
-            manual_map(u, FOLD__MAP_add, dh, dh, at_row(u->dh, u->parent[e], h), NULL, h);
+            manual_map(u, fold__maps_add, dh, dh, at_row(u->dh, u->parent[e], h), NULL, h);
             u->a[e - first] = dh;
         }
         manual_back(u, u->U, u->in, h, last - first, rows_from(at_row(u->ef, first, h), h), rows_at(u->a), rows_at(u->a));
@@ -321,7 +321,7 @@ static void manual_weights_of_states(manual *u)
         for (int r = inner; r < u->rows; r++) { /* the parent's input meets all its edges */
             float *sum = at_row(u->xf, r, h);
             memcpy(sum, at_row(u->ef, u->edge[r], h), (size_t)h * sizeof *sum);
-            for (int e = u->edge[r] + 1; e < u->edge[r + 1]; e++) manual_map(u, FOLD__MAP_add, sum, sum, at_row(u->ef, e, h), NULL, h);
+            for (int e = u->edge[r] + 1; e < u->edge[r + 1]; e++) manual_map(u, fold__maps_add, sum, sum, at_row(u->ef, e, h), NULL, h);
         }
         manual_weights(u, u->U, 0, u->in, rows, rows_at(u->x + inner), rows_from(at_row(u->xf, inner, h), h));
         return;
@@ -404,12 +404,12 @@ static void manual_pairs(manual *u, const recording *r, int from, int to, int tr
     for (int i = 0; i < pairs; i++) {
         const sample *s = &r->samples[from + i];
         const float *a = at_row(u->hs, u->row_of[s->root[0] - u->base], h), *b = at_row(u->hs, u->row_of[s->root[1] - u->base], h);
-        manual_map(u, FOLD__MAP_mul, at_row(x, i, 2 * h), a, b, NULL, h);
-        manual_map(u, FOLD__MAP_sub, at_row(x, i, 2 * h) + h, a, b, NULL, h);
-        manual_map(u, FOLD__MAP_abs, at_row(x, i, 2 * h) + h, at_row(x, i, 2 * h) + h, NULL, NULL, h);
+        manual_map(u, fold__maps_mul, at_row(x, i, 2 * h), a, b, NULL, h);
+        manual_map(u, fold__maps_sub, at_row(x, i, 2 * h) + h, a, b, NULL, h);
+        manual_map(u, fold__maps_abs, at_row(x, i, 2 * h) + h, at_row(x, i, 2 * h) + h, NULL, NULL, h);
     }
     manual_linear(u, u->n->head.W, 0, pairs, &features, 1, 2 * h, bias_rows(u, u->n->head.b), hidden);
-    manual_map(u, FOLD__MAP_sigmoid, q, q, NULL, NULL, pairs * HEAD);
+    manual_map(u, fold__maps_sigmoid, q, q, NULL, NULL, pairs * HEAD);
     manual_linear(u, u->n->classes.W, 0, pairs, &hidden, 1, HEAD, bias_rows(u, u->n->classes.b), rows_from(u->y, n));
     for (int i = 0; i < pairs; i++) {
         float *dy = training ? at_row(u->dy, i, n) : NULL;
@@ -418,17 +418,17 @@ static void manual_pairs(manual *u, const recording *r, int from, int to, int tr
     }
     if (!training) return;
     manual_dense_back(u, &u->n->classes, pairs, HEAD, n, q, u->dy, dq);
-    manual_map(u, FOLD__MAP_d_sigmoid, dq, dq, q, NULL, pairs * HEAD);
+    manual_map(u, fold__maps_d_sigmoid, dq, dq, q, NULL, pairs * HEAD);
     manual_dense_back(u, &u->n->head, pairs, 2 * h, HEAD, x, dq, dx);
     for (int i = 0; i < pairs; i++) {
         const sample *s = &r->samples[from + i];
         const int l = u->row_of[s->root[0] - u->base], m = u->row_of[s->root[1] - u->base];
         float *d = at_row(dx, i, 2 * h), *a = at_row(u->hs, l, h), *b = at_row(u->hs, m, h);
-        manual_map(u, FOLD__MAP_sub, u->t, a, b, NULL, h);
-        manual_map(u, FOLD__MAP_d_abs, u->t, d + h, u->t, NULL, h);
-        manual_map(u, FOLD__MAP_addmul, at_row(u->dh, l, h), d, b, u->t, h);
-        manual_map(u, FOLD__MAP_neg, u->t, u->t, NULL, NULL, h);
-        manual_map(u, FOLD__MAP_addmul, at_row(u->dh, m, h), d, a, u->t, h);
+        manual_map(u, fold__maps_sub, u->t, a, b, NULL, h);
+        manual_map(u, fold__maps_d_abs, u->t, d + h, u->t, NULL, h);
+        manual_map(u, fold__maps_addmul, at_row(u->dh, l, h), d, b, u->t, h);
+        manual_map(u, fold__maps_neg, u->t, u->t, NULL, NULL, h);
+        manual_map(u, fold__maps_addmul, at_row(u->dh, m, h), d, a, u->t, h);
     }
 }
 
@@ -438,7 +438,7 @@ static void manual_states(manual *u, const recording *r, int from, int to, int t
     for (int i = from; i < to; i++) {
         const sample *x = &r->samples[i];
         const int row = u->row_of[(u->kind == CHAIN ? x->first + x->count - 1 : x->root[0]) - u->base];
-        const float *h = at_row(u->hs, row, u->h), sum = u->k->sum(h, (size_t)u->h);
+        const float *h = at_row(u->hs, row, u->h), sum = fold__reducer_of(u->k)->sum(h, (size_t)u->h);
         if (hash) *hash = hash_floats(*hash, training ? &sum : h, training ? 1 : (size_t)u->h);
         for (int k = 0; k < u->h && training; k++) at_row(u->dh, row, u->h)[k] = 1.0f / (float)r->n_samples;
     }
@@ -456,12 +456,12 @@ static void manual_gru(manual *u, int agents, const float *observed, const float
     manual_linear(u, u->U, 0, agents, &before, 1, h, bias_rows(u, u->c), rows_from(from_h, gates));
     for (int i = 0; i < agents; i++) {
         float *a = at_row(from_x, i, gates), *b = at_row(from_h, i, gates), *now = at_row(u->hs, i, h);
-        manual_map(u, FOLD__MAP_add, a, a, b, NULL, 2 * h);
-        manual_map(u, FOLD__MAP_sigmoid, a, a, NULL, NULL, 2 * h);
-        manual_map(u, FOLD__MAP_addmul, now, a, b + 2 * h, a + 2 * h, h);
-        manual_map(u, FOLD__MAP_tanh, now, now, NULL, NULL, h);
-        manual_map(u, FOLD__MAP_sub, b, state + i * h, now, NULL, h);
-        manual_map(u, FOLD__MAP_addmul, now, a + h, b, now, h);
+        manual_map(u, fold__maps_add, a, a, b, NULL, 2 * h);
+        manual_map(u, fold__maps_sigmoid, a, a, NULL, NULL, 2 * h);
+        manual_map(u, fold__maps_addmul, now, a, b + 2 * h, a + 2 * h, h);
+        manual_map(u, fold__maps_tanh, now, now, NULL, NULL, h);
+        manual_map(u, fold__maps_sub, b, state + i * h, now, NULL, h);
+        manual_map(u, fold__maps_addmul, now, a + h, b, now, h);
     }
 }
 /* What agents attend to, in s, a head and an agent at a time; the index has one agent's neighbours behind the other's. */
@@ -477,10 +477,10 @@ static void manual_around(manual *u, int agents, const int *from, const int *to,
             const int col = head * width, n = end - first;
             const float *query = at_row(u->g, to[first], row) + col;
             float *out = at_row(u->s, to[first], h) + col;
-            for (int k = 0; k < n; k++) score[k] = scale * u->k->dot(query, at_row(u->g, from[first + k], row) + h + col, (size_t)width);
-            const float sum = u->k->exp_sum(score, score, u->k->largest(score, (size_t)n), (size_t)n);
+            for (int k = 0; k < n; k++) score[k] = scale * fold__reducer_of(u->k)->dot(query, at_row(u->g, from[first + k], row) + h + col, (size_t)width);
+            const float sum = fold__reducer_of(u->k)->exp_sum(score, score, fold__reducer_of(u->k)->largest(score, (size_t)n), (size_t)n);
             for (int k = 0; k < n; k++)
-                u->k->map[FOLD__MAP_axpy](out, at_row(u->g, from[first + k], row) + 2 * h + col, NULL, out, score[k] / sum, (size_t)width, 1, NULL);
+                FOLD__MAP_OF(u->k, axpy)(out, at_row(u->g, from[first + k], row) + 2 * h + col, NULL, out, score[k] / sum, (size_t)width, 1, NULL);
         }
     }
 }

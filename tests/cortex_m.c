@@ -11,4 +11,5 @@ static void reset(void)
 }
 
 /* The first two words of memory: the end of the stack and where to start. */
-__attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = { (void (*)(void))0x20400000u, reset };
+extern void (*const vectors[16])(void);
+__attribute__((section(".vectors"), used)) void (*const vectors[16])(void) = { (void (*)(void))0x20400000u, reset };

@@ -323,6 +323,15 @@ static const char *map_name[] = {
     FOLD__MADE_MAPS(NAME, NAME)
 };
 
+static fold__map_fn map_of(const fold__kernels *f, int map)
+{
+    static const fold__map_fn *const of_sets[] = {
+#define OF_SETS(name, expression) fold__maps_##name,
+        FOLD__MADE_MAPS(OF_SETS, OF_SETS)
+    };
+    return of_sets[map][f->set];
+}
+
 static double map_reference(int map, double a, double b, double c, double s)
 {
     const double t = 0.7978845608028654, u = t * (a + 0.044715 * a * a * a), v = t * (b + 0.044715 * b * b * b), h = tanh(v);
@@ -378,13 +387,13 @@ static void test_maps(const fold__kernels *f)
                 if (map == FOLD__MAP_d_pow) b[i] = fabsf(b[i]);
                 c[i] = below(8) ? ((float)(rnd() >> 8) / 8388608.0f) + 0.1f : b[i];
             }
-            f->map[map](y, a, b, c, s, (size_t)n, 1, NULL);
+            map_of(f, map)(y, a, b, c, s, (size_t)n, 1, NULL);
             for (i = 0; i < n; i++) {
                 double want = map_reference(map, (double)a[i], (double)b[i], (double)c[i], (double)s), got = (double)y[i];
                 double scale = fabs(want) + (map >= FOLD__MAP_axpy ? 4.0 : map <= FOLD__MAP_shift ? 1.0 : map == FOLD__MAP_log ? 0.0 : 1e-30);
                 check(fabs(want - got) <= 2e-6 * scale, map_name[map], f->name, t, i, n);
             }
-            f->map[map](t % 3 == 0 ? a : t % 3 == 1 ? b : c, a, b, c, s, (size_t)n, 1, NULL);       /* in place */
+            map_of(f, map)(t % 3 == 0 ? a : t % 3 == 1 ? b : c, a, b, c, s, (size_t)n, 1, NULL);       /* in place */
             for (i = 0; i < n; i++) check(same((t % 3 == 0 ? a : t % 3 == 1 ? b : c)[i], y[i]), "map in place", f->name, map, i, n);
             free(a); free(b); free(c); free(y);
         }
@@ -403,8 +412,8 @@ static void test_map_rows(const fold__kernels *f)
             for (i = 0; i < 4; i++) { m[i] = make(rows, n, below(2)); all[i] = m[i].r; }
             if (t % 4) all[0] = all[t % 4];
             for (r = 0; r < rows; r++)
-                f->map[map](fold__at(&want.r, r), fold__at(&all[1], r), fold__at(&all[2], r), fold__at(&all[3], r), s, (size_t)n, 1, NULL);
-            f->map[map](fold__at(&all[0], 0), fold__at(&all[1], 0), fold__at(&all[2], 0), fold__at(&all[3], 0), s, (size_t)n, (size_t)rows, all);
+                map_of(f, map)(fold__at(&want.r, r), fold__at(&all[1], r), fold__at(&all[2], r), fold__at(&all[3], r), s, (size_t)n, 1, NULL);
+            map_of(f, map)(fold__at(&all[0], 0), fold__at(&all[1], 0), fold__at(&all[2], 0), fold__at(&all[3], 0), s, (size_t)n, (size_t)rows, all);
             for (r = 0; r < rows; r++)
                 for (i = 0; i < n; i++) check(same(fold__at(&all[0], r)[i], fold__at(&want.r, r)[i]), map_name[map], "rows", n, rows, r);
             for (i = 0; i < 4; i++) drop(&m[i]);
@@ -422,12 +431,12 @@ static void test_same(const fold__kernels *f, const fold__kernels *g, int tries)
         float u[4], v[4];
         if (!soft) for (i = 0; i < n; i++) { a[i] = special(); b[i] = special(); c[i] = special(); }
         for (map = 0; map < FOLD__MAP_COUNT; map++) {
-            f->map[map](y, a, b, c, s, (size_t)n, 1, NULL);
-            g->map[map](z, a, b, c, s, (size_t)n, 1, NULL);
+            map_of(f, map)(y, a, b, c, s, (size_t)n, 1, NULL);
+            map_of(g, map)(z, a, b, c, s, (size_t)n, 1, NULL);
             for (i = 0; i < n; i++) check(same(y[i], z[i]), map_name[map], "same", map, (int)bits_of(a[i]), (int)bits_of(b[i]));
         }
-        u[0] = f->sum(a, (size_t)n); u[1] = f->dot(a, b, (size_t)n); u[2] = f->largest(a, (size_t)n); u[3] = f->exp_sum(y, a, u[2], (size_t)n);
-        v[0] = g->sum(a, (size_t)n); v[1] = g->dot(a, b, (size_t)n); v[2] = g->largest(a, (size_t)n); v[3] = g->exp_sum(z, a, v[2], (size_t)n);
+        u[0] = fold__reducer_of(f)->sum(a, (size_t)n); u[1] = fold__reducer_of(f)->dot(a, b, (size_t)n); u[2] = fold__reducer_of(f)->largest(a, (size_t)n); u[3] = fold__reducer_of(f)->exp_sum(y, a, u[2], (size_t)n);
+        v[0] = fold__reducer_of(g)->sum(a, (size_t)n); v[1] = fold__reducer_of(g)->dot(a, b, (size_t)n); v[2] = fold__reducer_of(g)->largest(a, (size_t)n); v[3] = fold__reducer_of(g)->exp_sum(z, a, v[2], (size_t)n);
         for (i = 0; i < 4; i++) check(same(u[i], v[i]), "reduction", "same", i, n, soft);
         for (i = 0; i < n; i++) check(same(y[i], z[i]), "exp_sum", "same", i, n, soft);
         free(a); free(b); free(c); free(y); free(z);
@@ -441,11 +450,11 @@ static void test_reductions(const fold__kernels *f)
         float *a = floats((size_t)n), *b = floats((size_t)n), *y = floats((size_t)n), lane[16] = { 0.0f }, m = -(float)INFINITY;
         for (i = 0; i < (n + 15) / 16 * 16; i++) lane[i % 16] = lane[i % 16] + (i < n ? a[i] : 0.0f);
         for (i = 0; i < n; i++) m = a[i] > m ? a[i] : m;
-        check(same(f->sum(a, (size_t)n), tree(lane)), "sum", f->name, n, 0, 0);
-        check(same(f->dot(a, b, (size_t)n), narrow_dot(f, a, b, 1, n)), "dot", f->name, n, 0, 0);
-        check(f->largest(a, (size_t)n) == m, "max", f->name, n, 0, 0);
-        m = f->exp_sum(y, a, 0.5f, (size_t)n);
-        check(same(m, f->sum(y, (size_t)n)), "exp_sum", f->name, n, 0, 0);
+        check(same(fold__reducer_of(f)->sum(a, (size_t)n), tree(lane)), "sum", f->name, n, 0, 0);
+        check(same(fold__reducer_of(f)->dot(a, b, (size_t)n), narrow_dot(f, a, b, 1, n)), "dot", f->name, n, 0, 0);
+        check(fold__reducer_of(f)->largest(a, (size_t)n) == m, "max", f->name, n, 0, 0);
+        m = fold__reducer_of(f)->exp_sum(y, a, 0.5f, (size_t)n);
+        check(same(m, fold__reducer_of(f)->sum(y, (size_t)n)), "exp_sum", f->name, n, 0, 0);
         free(a); free(b); free(y);
     }
 }
@@ -462,7 +471,7 @@ static void test_max_of_nan(const fold__kernels *f)
             else if (below(4) == 0) a[i] = -inf;
             m = a[i] > m ? a[i] : m;
         }
-        check(f->largest(a, (size_t)n) == m, "max of NaN", f->name, n, t, 0);
+        check(fold__reducer_of(f)->largest(a, (size_t)n) == m, "max of NaN", f->name, n, t, 0);
         free(a);
     }
 }
@@ -485,7 +494,7 @@ static void test_fma(const fold__kernels *f, int tries)
                 c[i] = ldexpf((float)(below(5) - 2), -120 - below(32));
             }
         }
-        f->map[FOLD__MAP_addmul](y, a, b, c, 0.0f, 64, 1, NULL);
+        map_of(f, FOLD__MAP_addmul)(y, a, b, c, 0.0f, 64, 1, NULL);
         for (i = 0; i < 64; i++) check(same(y[i], fmaf(a[i], b[i], c[i])), "fma", f->name, t % 3, (int)bits_of(a[i]), (int)bits_of(b[i]));
     }
 }
@@ -496,27 +505,27 @@ static void test_edges(const fold__kernels *f)
     float x[8], y[8], z[8];
     int i;
     x[0] = inf; x[1] = -inf; x[2] = nan; x[3] = 89.0f; x[4] = -104.0f; x[5] = 0.0f; x[6] = -100.0f; x[7] = 88.7228f;
-    f->map[FOLD__MAP_exp](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
+    map_of(f, FOLD__MAP_exp)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] == 0.0f && y[2] != y[2] && y[3] == inf && y[4] == 0.0f && y[5] == 1.0f && y[6] > 0.0f && y[6] < 1e-43f &&
               y[7] > 3.4e38f && y[7] < inf,
           "exp edges", f->name, 0, 0, 0);
     x[3] = -1.0f; x[4] = 1e-45f; x[6] = -0.0f; x[7] = 1.0f;
-    f->map[FOLD__MAP_log](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
+    map_of(f, FOLD__MAP_log)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] != y[1] && y[2] != y[2] && y[3] != y[3] && y[4] > -103.3f && y[4] < -103.2f && y[5] == -inf && y[6] == -inf &&
               y[7] == 0.0f,
           "log edges", f->name, 0, 0, 0);
-    f->map[FOLD__MAP_tanh](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
+    map_of(f, FOLD__MAP_tanh)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == 1.0f && y[1] == -1.0f && y[2] != y[2] && y[4] == 1e-45f && bits_of(y[6]) == 0x80000000u, "tanh edges", f->name, 0, 0, 0);
-    f->map[FOLD__MAP_sigmoid](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
+    map_of(f, FOLD__MAP_sigmoid)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == 1.0f && y[1] == 0.0f && y[2] != y[2] && y[5] == 0.5f, "sigmoid edges", f->name, 0, 0, 0);
-    f->map[FOLD__MAP_softplus](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
+    map_of(f, FOLD__MAP_softplus)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] == 0.0f && y[2] != y[2], "softplus edges", f->name, 0, 0, 0);
-    f->map[FOLD__MAP_relu](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
+    map_of(f, FOLD__MAP_relu)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] == 0.0f && y[2] == 0.0f, "relu edges", f->name, 0, 0, 0);
-    f->map[FOLD__MAP_gelu](y, x, NULL, NULL, 0.0f, 8, 1, NULL);
+    map_of(f, FOLD__MAP_gelu)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] == 0.0f && y[2] != y[2], "gelu edges", f->name, 0, 0, 0);
     for (i = 0; i < 8; i++) z[i] = 1.0f;
-    f->map[FOLD__MAP_d_gelu](y, z, x, NULL, 0.0f, 8, 1, NULL);
+    map_of(f, FOLD__MAP_d_gelu)(y, z, x, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == 1.0f && y[1] == 0.0f && y[2] != y[2], "slope of gelu at its edges", f->name, 0, 0, 0);
 }
 
@@ -525,7 +534,7 @@ static void edges_of(const fold__kernels *f, const char *name, int map, float sc
     const float inf = (float)INFINITY, nan = float_of(0x7fc00000u), x[6] = { 0.0f, -0.0f, inf, -inf, nan, -3.0f };
     float y[6];
     int i;
-    f->map[map](y, x, NULL, NULL, scalar, 6, 1, NULL);
+    map_of(f, map)(y, x, NULL, NULL, scalar, 6, 1, NULL);
     for (i = 0; i < 5; i++) check(same(y[i], want[i]) || (i == 3 && y[i] == want[i]), name, f->name, i, (int)bits_of(y[i]), (int)bits_of(want[i]));
     check(want[5] != want[5] ? y[5] != y[5] : fabsf(y[5] - want[5]) <= 4e-7f * fabsf(want[5]), name, f->name, 5, 0, 0);
 }
@@ -552,7 +561,7 @@ static void test_domains(const fold__kernels *f)
     float y[4];
     size_t i;
     for (i = 0; i < sizeof row / sizeof *row; i++) edges_of(f, row[i].name, row[i].map, row[i].scalar, row[i].want);
-    f->map[FOLD__MAP_sin](y, far, NULL, NULL, 0.0f, 4, 1, NULL);
+    map_of(f, FOLD__MAP_sin)(y, far, NULL, NULL, 0.0f, 4, 1, NULL);
     check(y[0] == y[0] && y[1] != y[1] && y[2] != y[2] && y[3] == -y[0], "far sine", f->name, 0, 0, 0);
 }
 
@@ -564,7 +573,7 @@ static void test_gelu_slope(const fold__kernels *f)
     for (x = -10.0f; x < -1.0f; x += 0.00173f) {
         double v = (double)x, t = 0.7978845608028654, s = 1 / (1 + exp(-2 * t * (v + 0.044715 * v * v * v)));
         double want = s + v * s * (1 - s) * 2 * t * (1 + 3 * 0.044715 * v * v);
-        f->map[FOLD__MAP_d_gelu](&y, &one, &x, NULL, 0.0f, 1, 1, NULL);
+        map_of(f, FOLD__MAP_d_gelu)(&y, &one, &x, NULL, 0.0f, 1, 1, NULL);
         check(fabs((double)y - want) <= 1e-6 * fabs(want), "slope of gelu", f->name, (int)(1000 * v), 0, 0);
     }
 }
@@ -688,7 +697,7 @@ static void weights_reference(const fold__kernels *f, const fold__attention_call
     for (int j = 0; j < seen; j++) {
         const float x = ma(f, weight[j], scale, -(largest * scale));
         if (x < -87.0f) weight[j] = 0.0f;
-        else f->map[FOLD__MAP_exp](&weight[j], &x, NULL, NULL, 0.0f, 1, 1, NULL);
+        else map_of(f, FOLD__MAP_exp)(&weight[j], &x, NULL, NULL, 0.0f, 1, 1, NULL);
         lane[j % 16] = lane[j % 16] + weight[j];
     }
     norm[0] = largest;
@@ -785,7 +794,7 @@ static float *attention_panels(const fold__kernels *f, const fold__attention_cal
         fold_rows keys = c->key;
         count = 1 + below(c->keys - first);
         keys.base += first * keys.stride;
-        f->attention_append(panels, &keys, first, count, c->heads, c->width);
+        fold__attention_append(panels, &keys, first, count, c->heads, c->width);
     }
     return panels;
 }
@@ -795,8 +804,8 @@ static void attention_run(const fold__kernels *f, const fold__attention_call *c,
 {
     const int part = below(c->heads + 1);
     for (int i = 0; i < 2; i++) {
-        float *scratch = floats(f->attention_floats(c, backward));
-        (backward ? f->attention_backward : f->attention_forward)(c, i ? part : 0, i ? c->heads : part, scratch);
+        float *scratch = floats(fold__attention_floats(c, backward));
+        (backward ? fold__attend_backward : fold__attend_forward)(f, c, i ? part : 0, i ? c->heads : part, scratch);
         free(scratch);
     }
 }
@@ -925,7 +934,7 @@ static void ulp_row(const fold__kernels *f, const char *name, int map, float sca
     int n, i;
     while (u < 0x100000000u) {
         for (n = 0; n < 256 && u < 0x100000000u; n++, u += step) x[n] = float_of((uint32_t)u);
-        f->map[map](y, x, NULL, NULL, scalar, (size_t)n, 1, NULL);
+        map_of(f, map)(y, x, NULL, NULL, scalar, (size_t)n, 1, NULL);
         for (i = 0; i < n; i++) {
             double want = exact((double)x[i]), got = (double)y[i], unit;
             int e;
@@ -997,7 +1006,7 @@ static void time_maps(const fold__kernels *f)
         double best = 1e9, t;
         for (rep = 0; rep < 10; rep++) {
             t = now();
-            for (i = 0; i < 100; i++) f->map[maps[j]](y, a, a, a, 0.0f, 1000, 1, NULL);
+            for (i = 0; i < 100; i++) map_of(f, maps[j])(y, a, a, a, 0.0f, 1000, 1, NULL);
             t = (now() - t) * 1e4; if (t < best) best = t;
         }
         printf(" %s %.2f", map_name[maps[j]], best);
