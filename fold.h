@@ -7552,8 +7552,11 @@ enum {                       /* flags of an op row */
 };
 
 typedef struct fold__op_row {
-    fold_op_desc def;
-    unsigned flags;
+    const char *name;
+    fold_op_infer *infer;
+    int8_t n_in, n_out, n_attr; /* as in fold_op_desc */
+    uint8_t needs;              /* FOLD_NEEDS_… */
+    uint16_t flags;
 } fold__op_row;
 
 static float fold__attr_float(int32_t bits)
@@ -10288,10 +10291,8 @@ enum {
 };
 
 static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
-#define FOLD__ROW(name, inputs, attrs, flags, needs, infer)                                   \
-    { { #name, inputs, (flags)&FOLD__TWO ? 2 : 1, attrs, ((flags)&FOLD__LIST) != 0,           \
-        ((flags)&FOLD__OVER_LISTS) != 0, 0, needs, 0, fold__infer_##infer, NULL, NULL, NULL },    \
-      flags },
+#define FOLD__ROW(name, inputs, attrs, flags, needs, infer)                                          \
+    { #name, fold__infer_##infer, inputs, (flags) & FOLD__TWO ? 2 : 1, attrs, needs, flags },
     FOLD__OPS(FOLD__ROW)
 #undef FOLD__ROW
 };
@@ -10634,9 +10635,14 @@ struct fold_model {
 };
 
 static int fold__can_train(const fold_model *m) { return FOLD__TRAINING(!m->inference); }
-static fold__op_row *fold__user_ops(const fold_model *m)
+/* An op of the program's own. */
+typedef struct fold__user_op {
+    fold__op_row row;
+    fold_op_desc desc;
+} fold__user_op;
+static fold__user_op *fold__user_ops(const fold_model *m)
 {
-    return (fold__op_row *)(void *)m->arrays[FOLD__M_OPS].data;
+    return (fold__user_op *)(void *)m->arrays[FOLD__M_OPS].data;
 }
 static fold__param_data *fold__params(const fold_model *m)
 {
@@ -10756,7 +10762,7 @@ FOLD_API void fold_model_free(fold_model *m)
     for (uint32_t index = 0; index < m->n_params; index++)
         fold__release_name(m, fold__params(m)[index].name);
     for (uint32_t index = 0; index < m->n_ops; index++)
-        fold__release_name(m, (char *)(uintptr_t)fold__user_ops(m)[index].def.name);
+        fold__release_name(m, (char *)(uintptr_t)fold__user_ops(m)[index].row.name);
     fold__arena_free(&m->arena);
     const fold_memory memory = m->arena.memory;
     if (!m->heap.block)
@@ -10827,9 +10833,12 @@ static int fold__trainable(const fold_model *m, const fold__param_data *param)
 
 static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 {
-    return op < FOLD__OP_COUNT
-               ? &fold__op_table[op]
-               : fold__user_ops(m) + (op - FOLD__OP_COUNT);
+    return op < FOLD__OP_COUNT ? &fold__op_table[op] : &fold__user_ops(m)[op - FOLD__OP_COUNT].row;
+}
+/* How an op of the program's own was described; NULL: it is another. */
+static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
+{
+    return op < FOLD__OP_COUNT ? NULL : &fold__user_ops(m)[op - FOLD__OP_COUNT].desc;
 }
 
 /* -- initial values -------------------------------------------------------------------------- */
@@ -12281,7 +12290,7 @@ FOLD__INLINE const fold__sig *fold__node_sig(const fold_ctx *f, uint32_t id) { r
 
 static const char *fold__request_name(const fold_ctx *f, uint32_t op)
 {
-    return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : fold__op_of(f->model, op)->def.name;
+    return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : fold__op_of(f->model, op)->name;
 }
 
 /* The program of a signature. Pointers hold until the next recording call. */
@@ -12500,12 +12509,12 @@ static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *requ
 {
     const int inputs = sig->n_in + sig->n_list;
     const fold__op_row *op = fold__op_of(f->model, request->op);
-    const char *wrong = op->def.infer(shape, inputs, request->attr, shape + inputs);
+    const char *wrong = op->infer(shape, inputs, request->attr, shape + inputs);
     for (int output = 0; output < sig->n_out && !wrong; output++)
         if (!fold__shape_ok(&shape[inputs + output]))
             wrong = "the output would have no valid shape";
     if (wrong) {
-        fold__fail_shapes(f, op->def.name, wrong, shape, inputs);
+        fold__fail_shapes(f, op->name, wrong, shape, inputs);
         return 0;
     }
     return fold__make_program(f, sig, request, shape);
@@ -12687,7 +12696,7 @@ static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
     if (op & FOLD__CELL_OP)
         return (uint8_t)fold__called_cell(f->model, op)->desc.n_out;
     const fold__op_row *row = fold__op_of(f->model, op);
-    return (uint8_t)(row->def.n_out - ((row->flags & FOLD__TWO) && !f->training));
+    return (uint8_t)(row->n_out - ((row->flags & FOLD__TWO) && !f->training));
 }
 
 /* The signature of a request by its key, made when it is new; 0 on failure. */
@@ -13335,16 +13344,16 @@ static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *
     fold__request request;
     const fold__op_row *row = &fold__op_table[code->op];
     for (int i = 0; i < count; i++)
-        if (!fold__operand_of(f, in[i], row->def.name, &operands[i]))
+        if (!fold__operand_of(f, in[i], row->name, &operands[i]))
             return fold__null;
     fold__clear_request(&request);
     request.op = code->op;
     request.code = code;
     request.in = operands;
     request.n_in = (uint32_t)count;
-    request.n_attr = row->def.n_attr;
+    request.n_attr = row->n_attr;
     request.data = data;
-    for (int attribute = 0; attribute < row->def.n_attr; attribute++)
+    for (int attribute = 0; attribute < row->n_attr; attribute++)
         request.attr[attribute] = attr[attribute];
     return fold__record(f, &request);
 }
@@ -14244,7 +14253,7 @@ static int fold__is_forgotten(const fold_model *m, const fold__param_data *param
 static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node, const fold_param *params,
                             int count, float epsilon)
 {
-    const char *name = fold__op_table[code->op].def.name;
+    const char *name = fold__op_table[code->op].name;
     fold_node in[3] = { node, fold__null, fold__null };
     const int32_t attr[1] = { fold__float_attr(epsilon == 0 ? 1e-5f : epsilon) };
     for (int i = 0; i < count; i++)
@@ -14322,7 +14331,7 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node node, int index)
 {
     fold__operand operand;
-    const char *name = fold__op_table[code->op].def.name;
+    const char *name = fold__op_table[code->op].name;
     if (!fold__operand_of(f, node, name, &operand))
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size;
@@ -14604,7 +14613,7 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
 {
     fold__list list;
     fold__request request;
-    const char *who = fold__op_table[code->op].def.name;
+    const char *who = fold__op_table[code->op].name;
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return fold__null;
     if (count && !first)
@@ -14911,7 +14920,7 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const f
     request.code = code;
     request.in = in;
     request.n_in = n_in;
-    request.n_attr = fold__op_of(f->model, code->op)->def.n_attr;
+    request.n_attr = fold__op_of(f->model, code->op)->n_attr;
     request.rows = rows < 0 ? 1 : (uint32_t)rows;
     request.data = data;
     request.form = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
@@ -15294,18 +15303,20 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
         return none;
     }
     char *name = fold__copy_name(m, desc->name);
-    if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__op_row))) {
+    if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__user_op))) {
         fold__release_name(m, name);
         fold__model_fail(m, FOLD_NO_MEMORY, "op '%s': out of memory%s", desc->name, fold__when_full(m));
         return none;
     }
-    fold__op_row *row = fold__user_ops(m) + m->n_ops++;
-    row->def = *desc;
-    row->def.name = name;
-    row->flags = (desc->is_list ? (unsigned)FOLD__LIST : 0) |
-                 (desc->is_whole ? (unsigned)FOLD__OVER_LISTS : 0) |
-                 (desc->one_row ? (unsigned)FOLD__ONE_ROW : 0) |
-                 (desc->backward ? 0 : (unsigned)FOLD__NO_GRAD);
+    const fold__op_row row = {
+        name, desc->infer, (int8_t)desc->n_in, (int8_t)desc->n_out, (int8_t)desc->n_attr, (uint8_t)desc->needs,
+        (uint16_t)((desc->is_list ? FOLD__LIST : 0) | (desc->is_whole ? FOLD__OVER_LISTS : 0) |
+                   (desc->one_row ? FOLD__ONE_ROW : 0) | (desc->backward ? 0 : FOLD__NO_GRAD))
+    };
+    fold__user_op *own = fold__user_ops(m) + m->n_ops++;
+    own->row = row;
+    own->desc = *desc;
+    own->desc.name = name;
     const fold_op op = { m->n_ops, m->salt };
     return op;
 }
@@ -15321,7 +15332,7 @@ static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_
         return NULL;
     }
     code->op = FOLD__OP_COUNT + op.id - 1;
-    const fold_op_desc *desc = &fold__op_of(f->model, code->op)->def;
+    const fold_op_desc *desc = fold__desc_of(f->model, code->op);
     code->forward = desc->forward;
     code->backward = desc->backward;
     if (!in || (desc->n_attr && !attr)) {
@@ -16439,7 +16450,7 @@ typedef struct fold__run {
     fold__work_unit batch_unit, sum_unit; /* of batches and of sums of weight gradients */
     const float *turn_packs; /* where the model's packs, values and ops lay when they were made */
     const float *turn_values;
-    const fold__op_row *turn_ops;
+    const fold__user_op *turn_ops;
     uint64_t turn_moves; /* and how often the arrays had moved */
     uint64_t began; /* when, by the clock */
 
@@ -17227,7 +17238,7 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
     fold__value_info *info = f->run->info + run_sig->first_info;
     const fold__op_row *op_row = fold__op_of(f->model, op->op);
     const int late = fold__param_trains(f, op->param[0]);
-    const int reads_in = !op->param[0] && (op_row->def.needs & FOLD_NEEDS_IN);
+    const int reads_in = !op->param[0] && (op_row->needs & FOLD_NEEDS_IN);
     for (int operand = 0; operand < op->n_in && (reads_in || late); operand++) {
         const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
         if (op->param[0] && operand >= fold__segments(op))
@@ -17242,7 +17253,7 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         if (late)
             run_sig->slot_late |= 1ull << fold__ref_slot(program, ref);
     }
-    for (int output = 0; output < op->n_out && (op_row->def.needs & FOLD_NEEDS_OUT); output++)
+    for (int output = 0; output < op->n_out && (op_row->needs & FOLD_NEEDS_OUT); output++)
         info[op->first_value + (uint32_t)output].back = 1;
 }
 
@@ -17257,7 +17268,8 @@ static int fold__grad_is_outer(const fold__value_info *info)
 /* Scratch floats an op needs beside its operands. */
 static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op)
 {
-    size_t floats = 64 + (size_t)fold__op_of(f->model, op->op)->def.scratch;
+    const fold_op_desc *own = fold__desc_of(f->model, op->op);
+    size_t floats = 64 + (own ? (size_t)own->scratch : 0);
     for (int operand = 0; operand < op->n_in + op->n_out; operand++)
         floats += 2 * (size_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
     if (op->param[0])
@@ -19526,7 +19538,8 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     call->dout = worker->op_dout;
     call->din = worker->op_din;
     call->scratch = scratch;
-    call->user = fold__op_of(f->model, op->op)->def.user;
+    const fold_op_desc *own = fold__desc_of(f->model, op->op);
+    call->user = own ? own->user : NULL;
     engine->kernels = f->model->kernels;
     engine->packs = fold__packs(f->model);
     engine->byte_kernels = f->model->byte_kernels;
@@ -19574,7 +19587,7 @@ static FOLD__NOINLINE void fold__call_each_row(fold__worker *worker, const fold_
     for (int i = 0; i < rows; i++) {
         run(call);
         for (int which = 0; which < 4; which++) {
-            if (op->def.is_list && (which == 0 || which == 3))
+            if ((op->flags & FOLD__LIST) && (which == 0 || which == 3))
                 continue;
             for (int operand = 0; operand < count[which]; operand++) {
                 fold_rows *each = &all[which][operand];
@@ -19585,7 +19598,7 @@ static FOLD__NOINLINE void fold__call_each_row(fold__worker *worker, const fold_
             }
         }
         call->data += call->data_step;
-        if (op->def.is_list)
+        if (op->flags & FOLD__LIST)
             call->list++;
     }
     call->rows = rows;
@@ -25482,7 +25495,7 @@ static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t si
         fold__put(text, "%s", open);
         fold__put_name(text, fold__params(f->model)[program.op->param[i] - 1].name, FOLD__WHOLE);
     }
-    for (int attribute = 0; attribute < fold__op_of(f->model, signature->op)->def.n_attr; attribute++) {
+    for (int attribute = 0; attribute < fold__op_of(f->model, signature->op)->n_attr; attribute++) {
         const char *name = fold__attr_name(signature->op, attribute);
         if (!name && signature->op < FOLD__OP_COUNT)
             continue;
@@ -25759,7 +25772,7 @@ static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const f
     int count = 0;
     if (one->is_cell)
         return 0;
-    for (int attribute = 0; attribute < fold__op_of(f->model, one->op)->def.n_attr; attribute++) {
+    for (int attribute = 0; attribute < fold__op_of(f->model, one->op)->n_attr; attribute++) {
         const char *name = fold__attr_name(one->op, attribute);
         if (program.op->attr[attribute] == other_program.op->attr[attribute])
             continue;
