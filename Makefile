@@ -8,7 +8,7 @@ CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples web test test-all sanitize soak bench frame bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples web test test-all sanitize soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -59,6 +59,10 @@ sanitize:
 SECONDS ?= 600
 soak: build/swarm
 	./build/swarm --soak $(SECONDS)
+
+# What the defines of a small build save, in bytes of a program that runs one network, and in seconds.
+sizes:
+	@CC="$(CC)" sh tests/sizes
 
 bench/bench: bench/bench.c bench/side.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/decode.h bench/frame.h bench/peak.h bench/policy.c bench/policy.h fold.h
 	@mkdir -p build

@@ -15309,7 +15309,12 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
         return none;
     }
     const fold__op_row row = {
-        name, desc->infer, (int8_t)desc->n_in, (int8_t)desc->n_out, (int8_t)desc->n_attr, (uint8_t)desc->needs,
+        name,
+        desc->infer,
+        (int8_t)desc->n_in,
+        (int8_t)desc->n_out,
+        (int8_t)desc->n_attr,
+        (uint8_t)desc->needs,
         (uint16_t)((desc->is_list ? FOLD__LIST : 0) | (desc->is_whole ? FOLD__OVER_LISTS : 0) |
                    (desc->one_row ? FOLD__ONE_ROW : 0) | (desc->backward ? 0 : FOLD__NO_GRAD))
     };
