@@ -2611,6 +2611,9 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #include <xmmintrin.h> /* the control register */
 #endif
+#ifdef __wasm_simd128__
+#include <wasm_simd128.h>
+#endif
 
 /* Not on 32-bit ARM: its vector unit flushes denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
@@ -2626,6 +2629,13 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <arm_neon.h>
 #else
 #define FOLD__NEON 0
+#endif
+
+/* Where the portable products of bytes have an instruction for the sum of two products of 16 bits. */
+#if FOLD__GNU_VECTORS && (FOLD__X86 || defined(__wasm_simd128__))
+#define FOLD__PAIRS 1
+#else
+#define FOLD__PAIRS 0
 #endif
 
 #ifdef FOLD_USE_CBLAS
@@ -6970,13 +6980,13 @@ static const fold__attender FOLD__ISA(attender) = { &FOLD__ISA(tiles),
 /* ---- products of bytes ---- */
 
 #if FOLD__SIMD_PASS != 512 || FOLD__VNNI
-#if FOLD__SIMD_PASS == 256
+#if FOLD__SIMD_PASS == 256 || (FOLD__SIMD_PASS == 1 && FOLD__PAIRS)
 #define FOLD__BYTE_SIZE 2
 #else
 #define FOLD__BYTE_SIZE 1
 #endif
-/* FOLD__IMAX of bits without sign, FOLD__IMOST the largest of a vector, FOLD__ITOTAL its sum, FOLD__IFLOAT a
-   float of each whole number, FOLD__IBYTES stores FOLD__BYTE_SIZE low bytes of each. */
+/* FOLD__IMAX of bits without sign, FOLD__IMOST the largest of a vector, FOLD__ITOTAL its sum, FOLD__IBYTES
+   stores FOLD__BYTE_SIZE low bytes of each. */
 #if FOLD__GNU_VECTORS && FOLD__SIMD_PASS == 512
 #define FOLD__IRAW(bits) ((__m512i)(bits))
 #elif FOLD__GNU_VECTORS && FOLD__SIMD_PASS == 256
@@ -7002,7 +7012,6 @@ FOLD__TARGET FOLD__INLINE int32_t fold__int_total__avx512(__m256i numbers)
     sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
     return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
 }
-#define FOLD__IFLOAT(from) _mm512_maskz_cvtepi32_ps(FOLD__ALL, _mm512_loadu_si512(from))
 #define FOLD__IBYTES(to, numbers) \
     _mm_storeu_si128((__m128i *)(void *)(to), _mm512_maskz_cvtepi32_epi8(FOLD__ALL, FOLD__IRAW(numbers)))
 #elif FOLD__SIMD_PASS == 256
@@ -7015,7 +7024,6 @@ FOLD__TARGET FOLD__INLINE uint32_t fold__int_most__avx2(__m256i bits)
     most = _mm_max_epu32(most, _mm_shuffle_epi32(most, 0x4e));
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(most, _mm_shuffle_epi32(most, 0xb1)));
 }
-#define FOLD__IFLOAT(from) _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)(from)))
 #define FOLD__IBYTES(to, numbers)                                                 \
     _mm_storeu_si128((__m128i *)(void *)(to),                                     \
                      _mm_packs_epi32(_mm256_castsi256_si128(FOLD__IRAW(numbers)), \
@@ -7024,7 +7032,6 @@ FOLD__TARGET FOLD__INLINE uint32_t fold__int_most__avx2(__m256i bits)
 #define FOLD__IMAX(a, b) vmaxq_u32(a, b)
 #define FOLD__IMOST(bits) vmaxvq_u32(bits)
 #define FOLD__ITOTAL(bits) ((void)(bits), 0) /* which nobody asks for */
-#define FOLD__IFLOAT(from) vcvtq_f32_s32(vld1q_s32(from))
 #define FOLD__IBYTES(to, numbers) fold__store_bytes__neon(to, numbers)
 FOLD__INLINE void fold__store_bytes__neon(char *to, uint32x4_t numbers)
 {
@@ -7055,26 +7062,24 @@ FOLD__INLINE uint32_t fold__int_most__portable(FOLD__I bits)
         most = lanes[lane] > most ? lanes[lane] : most;
     return most;
 }
-FOLD__INLINE FOLD__V fold__int_float__portable(const int32_t *from)
-{
-    float numbers[FOLD__W];
-    int lane;
-    for (lane = 0; lane < FOLD__W; lane++)
-        numbers[lane] = (float)from[lane];
-    return FOLD__VLOAD(numbers);
-}
+#if FOLD__PAIRS
+typedef int16_t fold__byte_value;
+#else
+typedef int8_t fold__byte_value;
+#endif
 FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
 {
     int32_t whole[FOLD__W];
     int lane;
+    fold__byte_value values[FOLD__W];
     memcpy(whole, &numbers, sizeof whole);
     for (lane = 0; lane < FOLD__W; lane++)
-        to[lane] = (char)whole[lane];
+        values[lane] = (fold__byte_value)whole[lane];
+    memcpy(to, values, sizeof values);
 }
 #define FOLD__IMAX(a, b) fold__int_max__portable(a, b)
 #define FOLD__IMOST(bits) fold__int_most__portable(bits)
 #define FOLD__ITOTAL(bits) ((void)(bits), 0) /* which nobody asks for */
-#define FOLD__IFLOAT(from) fold__int_float__portable(from)
 #define FOLD__IBYTES(to, numbers) fold__store_bytes__portable(to, numbers)
 #endif
 
@@ -7117,7 +7122,7 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
     return FOLD__ITOTAL(total);
 }
 
-#if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 256
+#if FOLD__SIMD_PASS > 1 || FOLD__PAIRS
 /* In a step all rows add the products of 32 bits of x, which all columns read, and of as many values of each
    column: a quad, or two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
@@ -7128,7 +7133,7 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 #define FOLD__BYTE_DOT(row, column) \
     sum##row##column = _mm512_dpbusd_epi32(sum##row##column, weight##column, input);
 #define FOLD__BYTE_FLOATS(numbers) _mm512_maskz_cvtepi32_ps(FOLD__ALL, numbers)
-#else
+#elif FOLD__SIMD_PASS == 256
 #define FOLD__BYTE_V __m256i
 #define FOLD__BYTE_SET(number) _mm256_set1_epi32(number)
 #define FOLD__BYTE_WEIGHT(ROWS, column) \
@@ -7137,6 +7142,44 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 #define FOLD__BYTE_DOT(row, column) \
     sum##row##column = _mm256_add_epi32(sum##row##column, _mm256_madd_epi16(weight##column, input));
 #define FOLD__BYTE_FLOATS(numbers) _mm256_cvtepi32_ps(numbers)
+#elif FOLD__SIMD_PASS == 128
+#define FOLD__BYTE_V int32x4_t
+#define FOLD__BYTE_SET(number) vdupq_n_s32(number)
+#define FOLD__BYTE_WEIGHT(ROWS, column) \
+    const int8x16_t weight##column = vld1q_s8((const int8_t *)weights + 16 * (column));
+#define FOLD__BYTE_DOT(row, column) \
+    sum##row##column = fold__dot_bytes__neon(sum##row##column, weight##column, vreinterpretq_s8_s32(input));
+#define FOLD__BYTE_FLOATS(numbers) vcvtq_f32_s32(numbers)
+FOLD__INLINE int32x4_t fold__dot_bytes__neon(int32x4_t sum, int8x16_t weight, int8x16_t input)
+{
+#ifdef __ARM_FEATURE_DOTPROD
+    return vdotq_s32(sum, weight, input);
+#else /* sums of two products, at most 2 * 127 * 127, fit in 16 bits */
+    const int16x8_t low = vmull_s8(vget_low_s8(weight), vget_low_s8(input));
+    return vpadalq_s16(sum, vpaddq_s16(low, vmull_high_s8(weight, input)));
+#endif
+}
+#elif FOLD__X86
+#define FOLD__BYTE_V __m128i
+#define FOLD__BYTE_SET(number) _mm_set1_epi32(number)
+#define FOLD__BYTE_WEIGHT(ROWS, column) \
+    const __m128i weight##column = fold__wider__portable(weights + 8 * (column));
+#define FOLD__BYTE_DOT(row, column) \
+    sum##row##column = _mm_add_epi32(sum##row##column, _mm_madd_epi16(weight##column, input));
+#define FOLD__BYTE_FLOATS(numbers) ((FOLD__V)_mm_cvtepi32_ps(numbers))
+FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
+{
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)from);
+    return _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+}
+#else
+#define FOLD__BYTE_V v128_t
+#define FOLD__BYTE_SET(number) wasm_i32x4_splat(number)
+#define FOLD__BYTE_WEIGHT(ROWS, column) \
+    const v128_t weight##column = wasm_i16x8_load8x8(weights + 8 * (column));
+#define FOLD__BYTE_DOT(row, column) \
+    sum##row##column = wasm_i32x4_add(sum##row##column, wasm_i32x4_dot_i16x8(weight##column, input));
+#define FOLD__BYTE_FLOATS(numbers) ((FOLD__V)wasm_f32x4_convert_i32x4(numbers))
 #endif
 #define FOLD__BYTE_START(row, column) FOLD__BYTE_V sum##row##column = FOLD__BYTE_SET(at->start[row]);
 #define FOLD__BYTE_STARTS(row, VECTORS)                           \
@@ -7195,87 +7238,60 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 #define FOLD__BYTE_FLIP 0x80
 #else
 #define FOLD__BYTE_TARGET FOLD__TARGET
+#if FOLD__SIMD_PASS == 256
 #define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 2)
 #define FOLD__BYTE_NAMES(ROWS)                   \
     {                                            \
         FOLD__BYTE_AT(ROWS, 2), NULL, NULL, NULL \
     }
+#else
+#define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 4)
+#define FOLD__BYTE_NAMES(ROWS)                   \
+    {                                            \
+        FOLD__BYTE_AT(ROWS, 4), NULL, NULL, NULL \
+    }
+#endif
 #define FOLD__BYTE_FLIP 0
 #endif
+#define FOLD__BYTE_NONE        \
+    {                          \
+        NULL, NULL, NULL, NULL \
+    }
 FOLD__BYTE_TILES(1)
 FOLD__BYTE_TILES(2)
-FOLD__BYTE_TILES(3)
+#if FOLD__SIMD_PASS > 1
 FOLD__BYTE_TILES(4)
+#endif
+#if FOLD__SIMD_PASS > 128
+FOLD__BYTE_TILES(3)
 FOLD__BYTE_TILES(6)
 #define FOLD__BYTE_TALLEST 6
-#define FOLD__BYTE_ALL                                                                      \
-    {                                                                                       \
-        FOLD__BYTE_NAMES(1), FOLD__BYTE_NAMES(2), FOLD__BYTE_NAMES(3), FOLD__BYTE_NAMES(4), \
-            { NULL, NULL, NULL, NULL }, FOLD__BYTE_NAMES(6)                                 \
+#define FOLD__BYTE_ALL                                                                                       \
+    {                                                                                                        \
+        FOLD__BYTE_NAMES(1), FOLD__BYTE_NAMES(2), FOLD__BYTE_NAMES(3), FOLD__BYTE_NAMES(4), FOLD__BYTE_NONE, \
+            FOLD__BYTE_NAMES(6)                                                                              \
     }
+#elif FOLD__SIMD_PASS == 128
+#define FOLD__BYTE_TALLEST 4
+#define FOLD__BYTE_ALL                                                                                   \
+    {                                                                                                    \
+        FOLD__BYTE_NAMES(1), FOLD__BYTE_NAMES(2), FOLD__BYTE_NONE, FOLD__BYTE_NAMES(4), FOLD__BYTE_NONE, \
+            FOLD__BYTE_NONE                                                                              \
+    }
+#else
+#define FOLD__BYTE_TALLEST 2
+#define FOLD__BYTE_ALL                                                                               \
+    {                                                                                                \
+        FOLD__BYTE_NAMES(1), FOLD__BYTE_NAMES(2), FOLD__BYTE_NONE, FOLD__BYTE_NONE, FOLD__BYTE_NONE, \
+            FOLD__BYTE_NONE                                                                          \
+    }
+#endif
 
 #else
-/* What the sums of one group come to. */
-static void FOLD__ISA(byte_finish)(const fold__byte_span *at, const int32_t *sums)
-{
-    FOLD__NO_CONTRACT
-    const FOLD__V row = FOLD__VSET(at->scale[0]);
-    int col = 0;
-    for (; col < at->columns; col += FOLD__W) {
-        const FOLD__V term =
-            FOLD__VMUL(FOLD__VMUL(FOLD__IFLOAT(sums + col), row), FOLD__VLOAD(at->scales + col));
-        const int left = at->columns - col;
-        if (left >= FOLD__W)
-            FOLD__VSTORE(at->to[0] + col, FOLD__VADD(FOLD__VLOAD(at->from[0] + col), term));
-        else
-            FOLD__VSTORE_M(at->to[0] + col,
-                           FOLD__VADD(FOLD__VLOAD_M(at->from[0] + col, FOLD__TAIL(left)), term),
-                           FOLD__TAIL(left), left);
-    }
-}
-#if FOLD__SIMD_PASS == 128
-/* Of four columns: without an instruction for all four products, pairs of two columns each. */
-#ifdef __ARM_FEATURE_DOTPROD
-#define FOLD__BYTE_SUM(part) int32x4_t sum##part = vdupq_n_s32(0);
-#define FOLD__BYTE_DOT(part) sum##part = vdotq_s32(sum##part, vld1q_s8(weights + 16 * part), input);
-#define FOLD__BYTE_PUT(part) vst1q_s32(sums + 4 * part, sum##part);
-#else
-#define FOLD__BYTE_SUM(part) int32x4_t sum##part = vdupq_n_s32(0), more##part = sum##part;
-#define FOLD__BYTE_DOT(part)                                                                   \
-    {                                                                                          \
-        const int8x16_t weight = vld1q_s8(weights + 16 * part);                                \
-        sum##part = vpadalq_s16(sum##part, vmull_s8(vget_low_s8(weight), vget_low_s8(input))); \
-        more##part = vpadalq_s16(more##part, vmull_high_s8(weight, input));                    \
-    }
-#define FOLD__BYTE_PUT(part) vst1q_s32(sums + 4 * part, vpaddq_s32(sum##part, more##part));
-#endif
-#define FOLD__BYTE_FOUR(F) F(0) F(1) F(2) F(3)
-static void fold__byte_tile__neon(const fold__byte_span *at)
-{
-    const int8_t *weights = (const int8_t *)at->weights;
-    int32_t sums[FOLD__BYTE_GROUP];
-    int quad;
-    FOLD__BYTE_FOUR(FOLD__BYTE_SUM)
-    for (quad = 0; quad < at->quads; quad++, weights += FOLD__BYTE_LINE) {
-        int32_t four;
-        memcpy(&four, at->rows + 4 * quad, sizeof four);
-        const int8x16_t input = vreinterpretq_s8_s32(vdupq_n_s32(four));
-        FOLD__BYTE_FOUR(FOLD__BYTE_DOT)
-    }
-    FOLD__BYTE_FOUR(FOLD__BYTE_PUT)
-    fold__byte_finish__neon(at, sums);
-}
-#define FOLD__BYTE_FLIP 0
-#define FOLD__BYTE_TALLEST 1
-#define FOLD__BYTE_ALL                              \
-    {                                               \
-        {                                           \
-            fold__byte_tile__neon, NULL, NULL, NULL \
-        }                                           \
-    }
-#else
+/* Sums one by one. */
 static void fold__byte_tile__portable(const fold__byte_span *at)
 {
+    FOLD__NO_CONTRACT
     const int8_t *weights = (const int8_t *)at->weights, *input = (const int8_t *)at->rows;
     int32_t sums[FOLD__BYTE_GROUP];
     int quad, column;
@@ -7285,7 +7301,10 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
         for (column = 0; column < FOLD__BYTE_GROUP; column++)
             sums[column] += input[0] * weights[4 * column] + input[1] * weights[4 * column + 1] +
                             input[2] * weights[4 * column + 2] + input[3] * weights[4 * column + 3];
-    fold__byte_finish__portable(at, sums);
+    for (column = 0; column < FOLD__BYTE_GROUP && column < at->columns; column++) {
+        const float scaled = (float)sums[column] * at->scale[0], term = scaled * at->scales[column];
+        at->to[0][column] = at->from[0][column] + term;
+    }
 }
 #define FOLD__BYTE_FLIP 0
 #define FOLD__BYTE_TALLEST 1
@@ -7295,7 +7314,6 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
             fold__byte_tile__portable, NULL, NULL, NULL \
         }                                               \
     }
-#endif
 #endif
 
 static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,          fold__byte_product,
@@ -7309,10 +7327,8 @@ static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,       
 #undef FOLD__IMOST
 #undef FOLD__ITOTAL
 #undef FOLD__HALVES
-#undef FOLD__IFLOAT
 #undef FOLD__IBYTES
 #undef FOLD__BYTE_SIZE
-#undef FOLD__BYTE_SUM
 #undef FOLD__BYTE_START
 #undef FOLD__BYTE_STARTS
 #undef FOLD__BYTE_WEIGHT
@@ -7323,7 +7339,7 @@ static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,       
 #undef FOLD__BYTE_V
 #undef FOLD__BYTE_SET
 #undef FOLD__BYTE_FLOATS
-#undef FOLD__BYTE_FOUR
+#undef FOLD__BYTE_NONE
 #undef FOLD__BYTE_TILE
 #undef FOLD__BYTE_AT
 #undef FOLD__BYTE_TARGET
