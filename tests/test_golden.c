@@ -681,8 +681,8 @@ static void job_system(int lanes, fold_task *task, void *user, void *pool)
 }
 static void jobs_of_the_host(void)
 {
-    enum { WIDE = 256, SAMPLES = 64 };
-    static float x[WIDE], want[SAMPLES], got[SAMPLES];
+    enum { WIDE = 256, ROWS = 64 };
+    static float x[WIDE], want[ROWS], got[ROWS];
     int calls = 0;
     fold_model *m = fold_model_new(NULL);
     const fold_param W = fold_weight_new(m, "W", WIDE, WIDE);
@@ -694,26 +694,26 @@ static void jobs_of_the_host(void)
     fold_ctx *f = fold_ctx_new(m, &d);
     for (int i = 0; i < WIDE; i++) x[i] = 1.0f / (float)(i + 3);
     for (int mode = 0; mode < HOST_MODES; mode++) {
-        fold_node y[SAMPLES];
+        fold_node y[ROWS];
         if (!set_host(mode)) continue;
         fold_ctx_reset(f);
-        for (int i = 0; i < SAMPLES; i++) {
+        for (int i = 0; i < ROWS; i++) {
             const fold_node in = fold_input_ref(f, x, fold_shape1(WIDE));
             y[i] = fold_sum(f, fold_tanh(f, fold_linear(f, in, W, FOLD_NULL_PARAM)), FOLD_ALL);
             fold_keep(f, y[i]);
         }
         calls = 0;
-        const fold_status run = fold_run(f, y, SAMPLES);
+        const fold_status run = fold_run(f, y, ROWS);
         const int forward = mode_of_jobs;
-        const fold_status back = fold_backward(f, fold_sum_n(f, y, SAMPLES));
-        const fold_status replay = fold_replay(f), read = fold_read(f, y, SAMPLES, mode ? got : want);
+        const fold_status back = fold_backward(f, fold_sum_n(f, y, ROWS));
+        const fold_status replay = fold_replay(f), read = fold_read(f, y, ROWS, mode ? got : want);
         const int now = host_now(), last = mode_of_jobs;
         set_host(HOST_NEAREST);
         CHECK_INT(run, FOLD_OK);
         CHECK_INT(back, FOLD_OK);
         CHECK_INT(replay, FOLD_OK);
         CHECK_INT(read, FOLD_OK);
-        if (mode) CHECK_BITS(got, want, SAMPLES);
+        if (mode) CHECK_BITS(got, want, ROWS);
         CHECK_INT(forward, mode);
         CHECK_INT(last, mode);
         CHECK_INT(now, mode);
