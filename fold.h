@@ -67,10 +67,12 @@
      FOLD_FILENAME           this file's name, default "fold.h": it includes itself once per instruction set
      FOLD_GROUP_BYTES        default budget of a group's working set in bytes (see fold_ctx_desc.group_bytes)
      FOLD_NO_STDIO *         no function takes a FILE * or a path, and there is no clock
-     Less of it, for programs that only run networks (README.md tells how much each saves):
+     Less of it, for programs that only run networks; `make sizes` tells how much each saves. An op that a
+     program never calls is left out by -ffunction-sections -fdata-sections -Wl,--gc-sections:
      FOLD_INFERENCE *        no gradients, optimisers, random initial values (they are zeros), fold_fit and
                              saving. Calls that are left out are not declared; all ops are there, so what
-                             records is shared with the program that trains
+                             records is shared with the program that trains. Models are made for inference,
+                             and a context of training is an error
      FOLD_NO_TEXT *          nothing that prints (fold_ctx_print and the like); messages stay
      FOLD_ONLY_PORTABLE      the portable kernels alone
      FOLD_NO_AVX512          no kernels for AVX-512 among those for x86-64
@@ -13473,6 +13475,8 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
         fold__wrong_setting(why, "fold_ctx_desc: schedule is %d, which is none", (int)settings->schedule);
     if (settings->threads < 0)
         fold__wrong_setting(why, "fold_ctx_desc: threads is %d", settings->threads);
+    if (settings->training && !FOLD__TRAINING(1))
+        fold__wrong_setting(why, "fold_ctx_desc: training is set, and the library built with FOLD_INFERENCE");
     if (settings->threads > 1 && !settings->parallel_for && !settings->measure)
         fold__wrong_setting(why, "fold_ctx_desc: threads is %d, but there is no parallel_for to run them",
                             settings->threads);
@@ -15865,7 +15869,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     }
     if (!m->tracer) {
         fold_ctx_desc ctx_desc = fold_ctx_desc_default();
-        ctx_desc.training = 1;
+        ctx_desc.training = FOLD__TRAINING(1);
         ctx_desc.memory = m->arena.memory;
         m->tracer = fold_ctx_new(m, &ctx_desc);
     }

@@ -63,5 +63,11 @@ int main(void)
     fold_output_ref(f, fold_out(f, call, 1), memory);
     int failed = fold_run(f, &action, 1) != FOLD_OK;
     for (int i = 1; i < STEPS; i++) failed |= fold_replay(f) != FOLD_OK;
-    return failed || !fold_value(f, action);
+    failed |= !fold_value(f, action);
+#ifdef FOLD_INFERENCE
+    fold_ctx_desc training = fold_ctx_desc_default();
+    training.training = 1;
+    failed |= fold_ctx_status(fold_ctx_new(m, &training)) != FOLD_BAD_ARGUMENT;
+#endif
+    return failed;
 }
