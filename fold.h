@@ -19236,30 +19236,38 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
             buffer[program->out[output].index].last = (uint32_t)program->n_ops;
 }
 
-/* Gives brief buffers their places in scratch. Values that are not in use at the same time share one, but in
-   training, where backward computes them again. */
+/* Gives brief buffers their places in scratch, one behind the other. Where that is more than a tile takes,
+   values that are not in use at the same time share one; not in training, where backward computes them
+   again. */
 static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program,
                               uint32_t *placed)
 {
     fold__run *run = f->run;
+    fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const size_t rows = group_sig->max_rows, elems = group_sig->max_elems;
     const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* of a batch: no tile has more */
     uint32_t n_placed = 0;
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
-    if (!fold__goes_back(run))
-        fold__live_briefly(f, program, run->buffer + group_sig->first_buffer);
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
-        fold__buffer *buffer = &run->buffer[group_sig->first_buffer + i];
-        if (buffer->place != FOLD__PER_BATCH && buffer->place != FOLD__PER_TILE)
+        if (buffer[i].place <= FOLD__SLAB)
             continue;
-        const size_t count = buffer->place == FOLD__PER_TILE ? group_sig->tile : buffer->elem ? elems : rows;
-        buffer->floats = fold__round_up(fold__size(buffer->size, count, 0), 16);
-        if (fold__goes_back(run))
-            buffer->offset = group_sig->op_at;
-        else
-            fold__first_fit(run, group_sig->first_buffer + i, placed, &n_placed);
-        group_sig->op_at = fold__max_size(group_sig->op_at, buffer->offset + buffer->floats);
+        const size_t count = buffer[i].place == FOLD__PER_TILE ? group_sig->tile
+                             : buffer[i].elem                  ? elems
+                                                               : rows;
+        buffer[i].floats = fold__round_up(fold__size(buffer[i].size, count, 0), 16);
+        buffer[i].offset = group_sig->op_at;
+        group_sig->op_at += buffer[i].floats;
+    }
+    if (fold__goes_back(run) || group_sig->op_at <= FOLD__TILE_FLOATS)
+        return;
+    fold__live_briefly(f, program, buffer);
+    group_sig->op_at = 0;
+    for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
+        if (buffer[i].place <= FOLD__SLAB)
+            continue;
+        fold__first_fit(run, group_sig->first_buffer + i, placed, &n_placed);
+        group_sig->op_at = fold__max_size(group_sig->op_at, buffer[i].offset + buffer[i].floats);
     }
 }
 
