@@ -7003,8 +7003,8 @@ static const fold__attender FOLD__ISA(attender) = { &FOLD__ISA(tiles),
 #endif
 #if FOLD__SIMD_PASS == 512
 #define FOLD__IMAX(a, b) FOLD__IBACK(_mm512_maskz_max_epu32(FOLD__ALL, FOLD__IRAW(a), FOLD__IRAW(b)))
-#define FOLD__HALVES(JOIN, bits)                   \
-    JOIN(_mm512_castsi512_si256(FOLD__IRAW(bits)), \
+#define FOLD__HALVES(JOIN, bits)                                               \
+    JOIN(_mm512_maskz_extracti64x4_epi64((__mmask8)0xff, FOLD__IRAW(bits), 0), \
          _mm512_maskz_extracti64x4_epi64((__mmask8)0xff, FOLD__IRAW(bits), 1))
 #define FOLD__IMOST(bits) fold__int_most__avx2(FOLD__HALVES(_mm256_max_epu32, bits))
 #define FOLD__ITOTAL(bits) fold__int_total__avx512(FOLD__HALVES(_mm256_add_epi32, bits))
