@@ -48,13 +48,13 @@ static void format_same(const char *format, ...)
 static void formats(void)
 {
     static const double number[] = { 0, 1, 0.1, -0.05, 1e-8, 0.001, 1e-5, 0.0001, 12345.6, 999999, 999999.6, 1e6, 123456789, 1e30,
-                                     -2.5e-7, 1e300, 1e-300, 0x1p-1074, 0.5, 100, 0.00012345678, HUGE_VAL, -HUGE_VAL };
+                                     -2.5e-7, 1e300, 1e-300, 0x1p-1074, 0.5, 100, 0.00012345678 };
     format_same("%d %d %d%%", INT_MIN, 0, INT_MAX);
     format_same("%u %x %lu %llu", 4000000000u, 0xfeu, 123456789ul, 18446744073709551615ull);
     format_same("'%s' '%.3s' '%-6s' '%.60s' %c", "text", "text", "text", "", 'x');
     format_same("%03d|%11lu|%04x|%-8s|%-18s|", 7, 123ul, 0xau, "F32", "a name");
     format_same("%.0f bytes", 4294967296.0);
-    format_same("%g", (double)NAN);
+    format_same("%g %g %g", (double)NAN, HUGE_VAL, -HUGE_VAL); /* tcc knows them as no constants */
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) format_same("%g", number[i]);
     check_random r = { 1 };
     for (int i = 0; i < 2000; i++) format_same("%g", (random_unit(&r) - 0.5) * pow(10, 80 * random_unit(&r) - 40));
