@@ -787,7 +787,7 @@ static void attention_poison(attention *a)
 }
 
 /* The keys as panels, appended in parts. */
-static float *attention_panels(const fold__kernels *f, const fold__attention_call *c)
+static float *attention_panels(const fold__attention_call *c)
 {
     float *panels = floats(((size_t)c->keys + 63) / 64 * 64 * (size_t)(c->heads * c->width));
     for (int first = 0, count; first < c->keys; first += count) {
@@ -839,7 +839,7 @@ static void test_attention(const fold__kernels *f, int tries)
         got = attention_copy(&want);
         attention_point(&got);
         forward_reference(f, &want.call);
-        if (below(4) == 0 && !by_index) got.call.key_panels = panels = attention_panels(f, &got.call);
+        if (below(4) == 0 && !by_index) got.call.key_panels = panels = attention_panels(&got.call);
         attention_run(f, &got.call, 0);
         attention_compare(f, &got, &want, what[0]);
         if (below(4) == 0) { want.call.d_query.base = got.call.d_query.base = NULL; }
