@@ -366,11 +366,12 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
    These stay floats: weights of fewer than `least` values, of fewer than 16 outputs or of more than 131072
    inputs, filters of one input, biases, and tables, of which a tied one (FOLD_FOR_LINEAR_T) has bytes for
    its products beside floats for lookups. Of what becomes bytes alone the values are gone afterwards:
-   fold_param_value gives NULL, fold_use and writing them are errors, and the model can be neither saved nor
-   loaded into. A weight that cells read by fold_use too keeps its values.
-   The model must be made for inference. Load it first; contexts are reset before they record again,
-   pointers to values move. Parameters that were added later wait for another call. FOLD_BAD_ARGUMENT when a
-   value is not finite and FOLD_NO_MEMORY leave the model as it was. */
+   fold_param_value gives NULL, fold_use and writing them are errors. A weight that cells read by fold_use
+   too, or both fold_linear and fold_linear_t, keeps its values.
+   The model must be made for inference. Load it before, or after: section 14 tells how bytes lie in files.
+   Contexts are reset before they record again, pointers to values move. Parameters that were added later
+   wait for another call. FOLD_BAD_ARGUMENT when a value is not finite and FOLD_NO_MEMORY leave the model as
+   it was. */
 typedef struct fold_quantize_desc {
     int least; /* 0: 1024 */
 } fold_quantize_desc;
@@ -378,8 +379,8 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
 
 /* What became of a weight: bits of a value in its products, 8 or 32, and the largest error of a column, the
-   root of the mean square of what rounding changed divided by that of the values (0: none). Zeros for a
-   parameter of another model. fold_model_print tells it of all. */
+   root of the mean square of what rounding changed divided by that of the values (0: none, or the bytes were
+   loaded). Zeros for a parameter of another model. fold_model_print tells it of all. */
 typedef struct fold_quantized {
     int bits;
     float error;
@@ -1329,6 +1330,10 @@ FOLD_API double fold_pearson(const float *a, const float *b, int n);
    (Adagrad, RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say
    `optimizer` and `steps`. Names must be UTF-8; those that begin with "optimizer." cannot be saved.
    Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
+   A weight that fold_model_quantize left in bytes alone is a tensor I8, and NAME.scale, F32, what its bytes
+   are to be multiplied by: one scale for each value of the last axis, [columns], or of a weight of
+   fold_linear_t for each row, [rows x 1], so that NAME * NAME.scale is the weight in Python. What has values
+   is saved as floats.
 
    All of these return the model's status and, like everything of a model, do nothing while it holds an
    error (see fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no
@@ -1350,7 +1355,11 @@ FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
    that fails changes nothing. It takes no more from the model's allocator, until it returns, than four
    times the header (at most 100 MB) and the data of the tensors it loads; from memory, nothing for the
    data. Values of type F16, BF16 and F64 become float. Packed weights and kept plans follow; eager
-   contexts must be reset. Gradients stay as they are. */
+   contexts must be reset. Gradients stay as they are.
+   How a model holds its values does not change: bytes (I8 with scales, as saved) become floats, values that
+   are not finite are refused where the model has bytes, and others become bytes, for which the largest such
+   tensor is needed as floats. Bytes that are loaded into bytes stay as they are: a model that was built anew
+   and quantised like the one that was saved gives the same bits. */
 typedef struct fold_load_desc {
     int state;           /* the optimiser's state and steps too. A file without them is an error, or with
                             allow_missing a fresh start */
@@ -4107,6 +4116,8 @@ typedef struct fold__byte_kernels {
     const char *name;
     void (*product)(const struct fold__byte_kernels *kernels, const struct fold__byte_weight *weight,
                     const fold__product *product, float *scratch); /* fold__byte_product, for the linker */
+    float (*pack)(const struct fold__byte_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
+                  int columns, int transposed); /* fold__byte_pack */
     int size; /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
     unsigned flip;
     int tallest; /* rows of the tallest tile, see fold__tile_height */
@@ -4143,6 +4154,14 @@ static size_t fold__byte_place(const fold__byte_kernels *kernels, int row, int c
     return (size_t)(row / 4) * FOLD__BYTE_LINE +
            (size_t)((part * FOLD__BYTE_GROUP + column) * together + row % together);
 }
+static uint8_t *fold__byte_at(const fold__byte_kernels *kernels, const fold__byte_weight *weight, int row,
+                              int column)
+{
+    return (uint8_t *)(uintptr_t)weight->bytes + (size_t)(column / FOLD__BYTE_GROUP) * weight->group +
+           fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP);
+}
+/* The number that 8 bits are. */
+static int fold__byte_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
 /* Bytes of a row of x in scratch. */
 static size_t fold__byte_row(const fold__byte_kernels *kernels, int inner)
 {
@@ -4298,7 +4317,6 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
     memset(scales, 0, (size_t)fold__byte_groups(columns) * FOLD__BYTE_GROUP * sizeof *scales);
     for (column = 0; column < columns; column++) {
         const float *from = weights + (size_t)column * next;
-        uint8_t *to = bytes + (size_t)(column / FOLD__BYTE_GROUP) * weight.group;
         double lost = 0, whole = 0;
         uint32_t largest = 0, bits;
         float factor;
@@ -4314,7 +4332,7 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
             const float value = from[(size_t)row * step], rounded = value * factor + 12582912.0f;
             const float number = rounded - 12582912.0f, back = number * scales[column];
             const double error = (double)value - (double)back;
-            to[fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP)] =
+            *fold__byte_at(kernels, &weight, row, column) =
                 (uint8_t)((unsigned)(int)number ^ kernels->flip);
             lost += error * error;
             whole += (double)value * (double)value;
@@ -7318,10 +7336,10 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
     }
 #endif
 
-static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,          fold__byte_product,
-                                                          FOLD__BYTE_SIZE,         FOLD__BYTE_FLIP,
-                                                          FOLD__BYTE_TALLEST,      FOLD__BYTE_ALL,
-                                                          FOLD__ISA(byte_largest), FOLD__ISA(byte_round) };
+static const fold__byte_kernels FOLD__ISA(byte_table) = {
+    FOLD__ISA_NAME,     fold__byte_product, fold__byte_pack,         FOLD__BYTE_SIZE,      FOLD__BYTE_FLIP,
+    FOLD__BYTE_TALLEST, FOLD__BYTE_ALL,     FOLD__ISA(byte_largest), FOLD__ISA(byte_round)
+};
 
 #undef FOLD__IRAW
 #undef FOLD__IBACK
@@ -11203,8 +11221,7 @@ static int fold__is_of_floats(fold_model *m, const fold__param_data *param, cons
         if (!fold__is_quantized(each) || (param && param != each))
             continue;
         fold__model_fail(m, FOLD_BAD_STATE,
-                         "%s: parameter '%s' is in bytes: write, load or save values before "
-                         "fold_model_quantize",
+                         "%s: parameter '%s' is in bytes: write values before fold_model_quantize, or load",
                          who, each->name);
         return 0;
     }
@@ -11357,17 +11374,24 @@ static size_t fold__place_bytes(fold__param_data *param, size_t bytes)
     return bytes;
 }
 
-/* Makes the bytes of a weight, which has its places. 0 when a value is not finite. */
-static int fold__make_bytes(fold_model *m, fold__param_data *param)
+/* The bytes of a weight, or those of its transpose. */
+static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_data *param, int transposed)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    const float *values = fold__values(m) + param->at;
+    return transposed ? fold__byte_weight_at(fold__bytes(m) + param->bytes_t, columns, rows)
+                      : fold__byte_weight_at(fold__bytes(m) + param->bytes, rows, columns);
+}
+
+/* Makes the bytes of a weight, which has its places, of values. 0 when one is not finite. */
+static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
+{
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    const fold__byte_kernels *kernels = m->byte_kernels;
     float error[2] = { 0, 0 };
     if (param->bytes != FOLD__NO_PACK)
-        error[0] = fold__byte_pack(m->byte_kernels, fold__bytes(m) + param->bytes, values, rows, columns, 0);
+        error[0] = kernels->pack(kernels, fold__bytes(m) + param->bytes, values, rows, columns, 0);
     if (param->bytes_t != FOLD__NO_PACK)
-        error[1] =
-            fold__byte_pack(m->byte_kernels, fold__bytes(m) + param->bytes_t, values, columns, rows, 1);
+        error[1] = kernels->pack(kernels, fold__bytes(m) + param->bytes_t, values, columns, rows, 1);
     param->byte_error = error[0] > error[1] ? error[0] : error[1];
     return error[0] <= 1 && error[1] <= 1;
 }
@@ -11389,7 +11413,8 @@ static int fold__quantize_all(fold_model *m, int least)
         fold__model_fail(m, FOLD_NO_MEMORY, "fold_model_quantize: out of memory%s", fold__when_full(m));
     for (uint32_t index = 0; there && !wrong && index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
-        if (fold__is_newly_quantized(param, had) && !fold__make_bytes(m, param))
+        if (fold__is_newly_quantized(param, had) &&
+            !fold__make_bytes(m, param, fold__values(m) + param->at))
             wrong = param;
     }
     if (wrong)
@@ -11413,6 +11438,7 @@ static void fold__drop_floats(fold_model *m, size_t had)
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
         if (fold__is_newly_quantized(param, had) && !(param->uses & FOLD_FOR_LOOKUP) &&
+            (param->bytes == FOLD__NO_PACK || param->bytes_t == FOLD__NO_PACK) &&
             !fold__is_used_by_cells(m, index))
             param->at = FOLD__NO_PACK;
         m->packs = fold__place_packs(m, param, m->packs);
@@ -26438,6 +26464,7 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 
 enum {
     FOLD__DTYPES_READ = 4,
+    FOLD__DTYPE_I8 = 6, /* which are read with their scales */
     FOLD__HEADER_LIMIT = 100000000, /* bytes */
     FOLD__LEAST_TENSOR = 48         /* bytes of a tensor's entry in the header, at least */
 };
@@ -26472,6 +26499,22 @@ static const char *fold__part_name(int rule, int part)
     return !part ? "" : part == 2 ? "optimizer.adam.v." : name[rule];
 }
 
+/* What the name of a tensor ends with that holds the scales of another, whose values are bytes. */
+#define FOLD__SCALES ".scale"
+
+/* Compares a text with three parts joined. */
+static int fold__compare_joined(const char *text, const char *const parts[3])
+{
+    for (int i = 0; i < 2; i++) {
+        const size_t count = strlen(parts[i]);
+        const int order = strncmp(text, parts[i], count);
+        if (order)
+            return order;
+        text += count;
+    }
+    return strcmp(text, parts[2]);
+}
+
 #ifndef FOLD_NO_STDIO
 static const char *fold__path_problem(void)
 {
@@ -26497,11 +26540,30 @@ static int fold__is_text(const char *from)
     return 1;
 }
 
+/* The parameter of bytes alone whose scales have a name in files, or NULL. */
+static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
+{
+    for (uint32_t index = 0; index < m->n_params; index++) {
+        const fold__param_data *param = &fold__params(m)[index];
+        const char *const joined[3] = { param->name, FOLD__SCALES, "" };
+        if (!fold__keeps_values(param) && !fold__compare_joined(name, joined))
+            return param;
+    }
+    return NULL;
+}
+
 /* 0 and an error when there is something that a file cannot hold. */
 static int fold__can_save(fold_model *m, const fold_save_desc *desc)
 {
     for (uint32_t index = 0; index < m->n_params; index++) {
         const char *name = fold__params(m)[index].name;
+        const fold__param_data *in_bytes = fold__scales_of(m, name);
+        if (in_bytes) {
+            fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                             "save: in files the name '%s' stands for the scales of '%s'", name,
+                             in_bytes->name);
+            return 0;
+        }
         if (!strncmp(name, "optimizer.", 10) || !strcmp(name, "__metadata__")) {
             fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: in files the name '%s' stands for something else",
                              name);
@@ -26515,19 +26577,47 @@ static int fold__can_save(fold_model *m, const fold_save_desc *desc)
     }
     if (desc->config && !fold__is_text(desc->config))
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
-    return !m->error.status && fold__is_of_floats(m, NULL, "save");
+    return !m->error.status;
 }
 
+/* How a tensor holds a part of a parameter. What takes more bytes comes first in a file, so that all lie at
+   multiples of their size. */
+enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BYTES, FOLD__FORMS };
+
 /* State that is zero because it was never needed is left out. */
-static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part)
+static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int form)
 {
-    if (!part || fold__trainable(m, param))
-        return 1;
+    if (!part)
+        return fold__keeps_values(param) == (form == FOLD__AS_FLOATS);
+    if (form != FOLD__AS_FLOATS || fold__trainable(m, param))
+        return form == FOLD__AS_FLOATS;
     const float *state = fold__part(m, part) + param->at;
     size_t at = 0;
     while (at < param->size && state[at] == 0)
         at++;
     return at < param->size;
+}
+
+/* A tensor's entry; `at` is where its data begin, and then where they end. The scales of bytes have the shape
+   that Python multiplies them by. */
+static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
+                             int form, unsigned long long *at)
+{
+    static const char *const type[FOLD__FORMS] = { "F32", "F32", "I8" };
+    const int by_rows = param->bytes == FOLD__NO_PACK;
+    fold_shape shape = param->shape;
+    if (form == FOLD__AS_SCALES)
+        shape = by_rows ? fold_shape2(fold__matrix_rows(param), 1) : fold_shape1(fold__matrix_columns(param));
+    fold__put(text, ",\"%s", fold__part_name(m->rule, part));
+    fold__put_name(text, param->name, FOLD__WHOLE);
+    fold__put(text, "%s\":{\"dtype\":\"%s\",\"shape\":", form == FOLD__AS_SCALES ? FOLD__SCALES : "",
+              type[form]);
+    for (int axis = 0; axis < shape.rank; axis++)
+        fold__put(text, "%c%d", axis ? ',' : '[', shape.dim[axis]);
+    const unsigned long long end =
+        *at + (form == FOLD__AS_BYTES ? 1ull : 4ull) * (unsigned long long)fold__shape_size(&shape);
+    fold__put(text, "],\"data_offsets\":[%llu,%llu]}", *at, end);
+    *at = end;
 }
 
 static void fold__put_header(fold__text *text, const fold_model *m, const fold_save_desc *desc)
@@ -26544,19 +26634,11 @@ static void fold__put_header(fold__text *text, const fold_model *m, const fold_s
         fold__put(text, "\"");
     }
     fold__put(text, "}");
-    for (int part = 0; part < (desc->state ? fold__parts_of(m->rule) : 1); part++)
-        for (uint32_t index = 0; index < m->n_params; index++) {
-            const fold__param_data *param = &fold__params(m)[index];
-            if (!fold__is_saved(m, param, part))
-                continue;
-            fold__put(text, ",\"%s", fold__part_name(m->rule, part));
-            fold__put_name(text, param->name, FOLD__WHOLE);
-            fold__put(text, "\":{\"dtype\":\"F32\",\"shape\":");
-            for (int axis = 0; axis < param->shape.rank; axis++)
-                fold__put(text, "%c%d", axis ? ',' : '[', param->shape.dim[axis]);
-            fold__put(text, "],\"data_offsets\":[%llu,%llu]}", at, at + 4ull * param->size);
-            at += 4ull * param->size;
-        }
+    for (int form = 0; form < FOLD__FORMS; form++)
+        for (int part = 0; part < (desc->state ? fold__parts_of(m->rule) : 1); part++)
+            for (uint32_t index = 0; index < m->n_params; index++)
+                if (fold__is_saved(m, &fold__params(m)[index], part, form))
+                    fold__put_tensor(text, m, &fold__params(m)[index], part, form, &at);
     fold__put(text, "}");
 }
 
@@ -26586,6 +26668,41 @@ static int fold__write_floats(fold_writer *write, void *user, const float *value
     return 0;
 }
 
+/* The same of bytes, as they lie in a file: row-major. */
+static int fold__write_bytes(fold_writer *write, void *user, const fold_model *m,
+                             const fold__param_data *param)
+{
+    enum { PIECE = 256 };
+    const int transposed = param->bytes == FOLD__NO_PACK, columns = fold__matrix_columns(param);
+    const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
+    unsigned char bytes[PIECE];
+    for (size_t at = 0, part; at < param->size; at += part) {
+        part = fold__min_size(param->size - at, PIECE);
+        for (size_t i = 0; i < part; i++) {
+            const int row = (int)((at + i) / (size_t)columns), column = (int)((at + i) % (size_t)columns);
+            bytes[i] = (unsigned char)(*fold__byte_at(m->byte_kernels, &weight, transposed ? column : row,
+                                                      transposed ? row : column) ^
+                                       m->byte_kernels->flip);
+        }
+        if (write(bytes, part, user))
+            return 1;
+    }
+    return 0;
+}
+/* The same of a tensor. */
+static int fold__write_tensor(fold_writer *write, void *user, const fold_model *m,
+                              const fold__param_data *param, int part, int form)
+{
+    const int transposed = param->bytes == FOLD__NO_PACK;
+    if (form == FOLD__AS_BYTES)
+        return fold__write_bytes(write, user, m, param);
+    if (form == FOLD__AS_SCALES)
+        return fold__write_floats(
+            write, user, fold__bytes_of(m, param, transposed).scales,
+            (size_t)(transposed ? fold__matrix_rows(param) : fold__matrix_columns(param)));
+    return fold__write_floats(write, user, fold__part(m, part) + param->at, param->size);
+}
+
 /* Returns FOLD_IO when the writer stopped; the caller then says so. Other errors are the model's already. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc)
 {
@@ -26612,14 +26729,14 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     fold__put_spaces(&text, length, padded);
     if (fold__text_end(&text))
         return FOLD_IO;
-    for (int part = 0; part < parts; part++)
-        for (uint32_t index = 0; index < m->n_params; index++) {
-            const fold__param_data *param = &fold__params(m)[index];
-            if (!fold__is_saved(m, param, part))
-                continue;
-            if (fold__write_floats(write, user, fold__part(m, part) + param->at, param->size))
-                return FOLD_IO;
-        }
+    for (int form = 0; form < FOLD__FORMS; form++)
+        for (int part = 0; part < parts; part++)
+            for (uint32_t index = 0; index < m->n_params; index++) {
+                const fold__param_data *param = &fold__params(m)[index];
+                if (fold__is_saved(m, param, part, form) &&
+                    fold__write_tensor(write, user, m, param, part, form))
+                    return FOLD_IO;
+            }
     return FOLD_OK;
 }
 
@@ -26936,6 +27053,9 @@ typedef struct fold__tensor {
     int taken;           /* by a layer of PyTorch's, or skipped */
     fold_shape shape;    /* a rank above 4 is 5 here, and dimensions above INT_MAX are INT_MAX */
     uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
+    int of_bytes;        /* it holds scales of bytes that are loaded */
+    const struct fold__tensor *scales; /* of a tensor of bytes that is loaded: one for each of its last axis,
+                                          or of its first if their rank is above 1 */
     uint64_t begin, end; /* of its bytes in the file's data */
     const unsigned char *data;
 } fold__tensor;
@@ -27009,7 +27129,14 @@ static int fold__json_tensor(fold__json *json, fold__tensor *tensor)
     return fold__json_take(json, '}');
 }
 
-enum { FOLD__F_HEADER, FOLD__F_TENSORS, FOLD__F_ORDER, FOLD__F_STAGE, FOLD__F_COUNT }; /* arrays of a file */
+enum { /* arrays of a file */
+       FOLD__F_HEADER,
+       FOLD__F_TENSORS,
+       FOLD__F_ORDER,
+       FOLD__F_STAGE,
+       FOLD__F_FLOATS, /* of a tensor, while they become bytes */
+       FOLD__F_COUNT
+};
 
 /* A file that is being loaded. */
 typedef struct fold__file {
@@ -27211,19 +27338,6 @@ static int fold__load_header(fold__file *file)
     return 1;
 }
 
-/* Compares a text with three parts joined. */
-static int fold__compare_joined(const char *text, const char *const parts[3])
-{
-    for (int i = 0; i < 2; i++) {
-        const size_t count = strlen(parts[i]);
-        const int order = strncmp(text, parts[i], count);
-        if (order)
-            return order;
-        text += count;
-    }
-    return strcmp(text, parts[2]);
-}
-
 /* The tensor whose name is three parts joined, or NULL. */
 static fold__tensor *fold__find_tensor(const fold__file *file, const char *const joined[3])
 {
@@ -27241,6 +27355,41 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
     return NULL;
 }
 
+/* Finds the scales of a tensor of bytes. */
+static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold__param_data *param,
+                              const char *name)
+{
+    const fold_shape *shape = &param->shape;
+    const char *const joined[3] = { file->desc.prefix ? file->desc.prefix : "", param->name, FOLD__SCALES };
+    fold__tensor *scales = fold__find_tensor(file, joined);
+    if (!scales)
+        return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                               "load: %s is of type I8, but its scales, '%s" FOLD__SCALES
+                               "', are not in the file",
+                               name, name);
+    if (scales->dtype)
+        return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                               "load: %s" FOLD__SCALES " is of type %s; scales are F32", name,
+                               fold__dtypes[scales->dtype].name);
+    const fold_shape each = fold_shape1(fold__shape_last(shape));
+    fold_shape first = *shape;
+    for (int axis = 1; axis < first.rank; axis++)
+        first.dim[axis] = 1;
+    if (!fold__shape_same(&scales->shape, &each) && !fold__shape_same(&scales->shape, &first)) {
+        char there[64] = "of more than 4 axes", here[64], other[64];
+        if (scales->shape.rank <= FOLD_MAX_RANK)
+            fold__shape_text(there, sizeof there, 0, &scales->shape);
+        fold__shape_text(here, sizeof here, 0, &each);
+        fold__shape_text(other, sizeof other, 0, &first);
+        return fold__load_fail(file, FOLD_BAD_SHAPE,
+                               "load: %s" FOLD__SCALES " is %s in the file; scales of %s are %s or %s", name,
+                               there, name, here, other);
+    }
+    scales->of_bytes = 1;
+    tensor->scales = scales;
+    return 1;
+}
+
 /* Joins a tensor and a part of a parameter. */
 static int fold__match_part(fold__file *file, uint32_t index, int part)
 {
@@ -27256,13 +27405,9 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file",
                                part ? "the optimiser's state of " : "", name);
     }
-    if (fold__is_quantized(param))
-        return fold__load_fail(file, FOLD_BAD_STATE,
-                               "load: parameter %s is in bytes: load a model before fold_model_quantize",
-                               name);
-    if (tensor->dtype >= FOLD__DTYPES_READ)
+    if (tensor->dtype >= FOLD__DTYPES_READ && (part || tensor->dtype != FOLD__DTYPE_I8))
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                               "load: %s is of type %s; F32, F16, BF16 and F64 are read", name,
+                               "load: %s is of type %s; F32, F16, BF16, F64 and I8 are read", name,
                                fold__dtypes[tensor->dtype].name);
     if (!fold__shape_same(&tensor->shape, &param->shape)) {
         char there[64] = "of more than 4 axes", here[64];
@@ -27274,7 +27419,7 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
     }
     tensor->param = index + 1;
     tensor->part = part;
-    return 1;
+    return tensor->dtype != FOLD__DTYPE_I8 || fold__match_scales(file, tensor, param, name);
 }
 
 /* What the metadata say of the optimiser. */
@@ -27299,6 +27444,8 @@ static int fold__load_rule(fold__file *file)
                            "load: the metadata's `optimizer` or `steps` are not those of fold.h");
 }
 
+static int fold__is_wanted(const fold__tensor *tensor) { return tensor->param || tensor->of_bytes; }
+
 /* Finds every parameter's tensors, and looks at those left over. */
 static int fold__load_match(fold__file *file)
 {
@@ -27312,7 +27459,7 @@ static int fold__load_match(fold__file *file)
                 return 0;
     for (uint32_t i = 0; i < file->count && !file->desc.allow_unknown; i++) {
         const fold__tensor *tensor = &file->tensor[i];
-        if (tensor->param || strncmp(tensor->name, prefix, strlen(prefix)) ||
+        if (fold__is_wanted(tensor) || strncmp(tensor->name, prefix, strlen(prefix)) ||
             !strncmp(tensor->name, "optimizer.", 10))
             continue;
         return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: the model has no '%s', which is in the file",
@@ -27340,7 +27487,7 @@ static int fold__load_data(fold__file *file)
                                    "load: the data of '%s' do not begin where those before end",
                                    fold__shorten(shown, tensor->name));
         at = tensor->end;
-        if (tensor->param)
+        if (fold__is_wanted(tensor))
             staged +=
                 (size_t)(tensor->end - tensor->begin); /* at most 24 bytes for every value of the model */
     }
@@ -27355,7 +27502,7 @@ static int fold__load_data(fold__file *file)
         uint64_t left = file->read ? tensor->end - tensor->begin : 0;
         unsigned char skipped[256];
         tensor->data = file->read ? to : file->bytes + tensor->begin;
-        if (tensor->param && left) {
+        if (fold__is_wanted(tensor) && left) {
             if (!fold__file_read(file, to, (size_t)left))
                 return 0;
             to += left;
@@ -27404,6 +27551,118 @@ FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsi
     }
 }
 
+/* The scale of the byte at `at`. */
+static float fold__scale_at(const fold__tensor *tensor, size_t at)
+{
+    const fold_shape *shape = &tensor->shape;
+    const size_t last = (size_t)fold__shape_last(shape);
+    const size_t row = (size_t)fold__shape_size(shape) / (size_t)shape->dim[0];
+    const size_t which = tensor->scales->shape.rank > 1 ? at / row : at % last;
+    float scale;
+    fold__read_floats(&scale, 1, tensor->scales->data + 4 * which, 1, 0);
+    return scale;
+}
+
+/* Values of a tensor, from one of them on. */
+FOLD__NOINLINE static void fold__read_values(float *out, const fold__tensor *tensor, size_t from,
+                                             size_t count)
+{
+    FOLD__NO_CONTRACT
+    const size_t width = (size_t)fold__dtypes[tensor->dtype].bytes;
+    if (!tensor->scales)
+        fold__read_floats(out, 1, tensor->data + from * width, count, tensor->dtype);
+    for (size_t i = 0; i < count && tensor->scales; i++)
+        out[i] = fold__scale_at(tensor, from + i) * (float)fold__byte_number(tensor->data[from + i]);
+}
+
+/* Whether bytes and scales are such as fold.h writes. */
+static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
+{
+    char name[FOLD__SHORT];
+    fold__shorten(name, tensor->name);
+    for (size_t at = 0, size = (size_t)fold__shape_size(&tensor->shape); at < size; at++) {
+        const int number = fold__byte_number(tensor->data[at]);
+        const float scale = fold__scale_at(tensor, at);
+        if (!(scale >= 0 && scale <= FLT_MAX / 127))
+            return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                                   "load: %s" FOLD__SCALES " has %g, which is no scale", name, (double)scale);
+        if (number == -128)
+            return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                                   "load: %s has the byte -128; they are from -127 to 127", name);
+        if (number && scale == 0)
+            return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                                   "load: %s has the byte %d with a scale of 0", name, number);
+    }
+    return 1;
+}
+
+/* Whether the bytes of a tensor are those of its parameter, as they are. */
+static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_data *param)
+{
+    const int by_rows = tensor->scales && tensor->scales->shape.rank > 1;
+    return tensor->scales && (param->bytes != FOLD__NO_PACK) != by_rows &&
+           (param->bytes_t != FOLD__NO_PACK) == by_rows;
+}
+
+/* Looks at what becomes bytes, or was, and makes room for floats on the way. */
+static int fold__load_check(fold__file *file)
+{
+    enum { PIECE = 64 };
+    float values[PIECE];
+    char name[FOLD__SHORT];
+    for (uint32_t i = 0; i < file->count; i++) {
+        const fold__tensor *tensor = &file->tensor[i];
+        const fold__param_data *param = tensor->param ? &fold__params(file->model)[tensor->param - 1] : NULL;
+        if (param && tensor->scales && !fold__check_bytes(file, tensor))
+            return 0;
+        if (!param || !fold__is_quantized(param) || fold__has_its_bytes(tensor, param))
+            continue;
+        if (!fold__keeps_values(param) &&
+            !fold__file_need(file, FOLD__F_FLOATS, param->size * sizeof *values))
+            return 0;
+        for (size_t at = 0; at < param->size; at++) {
+            if (at % PIECE == 0)
+                fold__read_values(values, tensor, at, fold__min_size(param->size - at, PIECE));
+            if (!(fabsf(values[at % PIECE]) <= FLT_MAX))
+                return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                                       "load: %s is in bytes and has a value in the file that is not finite",
+                                       fold__shorten(name, param->name));
+        }
+    }
+    return 1;
+}
+
+/* Takes bytes and scales as they are. */
+static void fold__load_bytes(fold_model *m, fold__param_data *param, const fold__tensor *tensor)
+{
+    const int transposed = param->bytes == FOLD__NO_PACK, columns = fold__matrix_columns(param);
+    const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
+    float *scales = (float *)(uintptr_t)weight.scales;
+    for (size_t at = 0; at < param->size; at++) {
+        const int row = (int)(at / (size_t)columns), column = (int)(at % (size_t)columns);
+        *fold__byte_at(m->byte_kernels, &weight, transposed ? column : row, transposed ? row : column) =
+            (uint8_t)(tensor->data[at] ^ m->byte_kernels->flip);
+        scales[transposed ? row : column] = fold__scale_at(tensor, at);
+    }
+    param->byte_error = 0;
+}
+
+/* A model holds values as it does, whatever they are in the file. */
+static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
+{
+    fold_model *m = file->model;
+    fold__param_data *param = &fold__params(m)[tensor->param - 1];
+    const int as_they_are = fold__has_its_bytes(tensor, param), keeps = fold__keeps_values(param);
+    float *values = keeps ? fold__part(m, tensor->part) + param->at
+                          : (float *)(void *)file->arrays[FOLD__F_FLOATS].data;
+    if (keeps || !as_they_are)
+        fold__read_values(values, tensor, 0, param->size);
+    if (as_they_are)
+        fold__load_bytes(m, param, tensor);
+    else if (fold__is_quantized(param))
+        fold__make_bytes(m, param, values);
+}
+
 /* Everything was checked: now the model is written. */
 static void fold__load_values(fold__file *file)
 {
@@ -27412,16 +27671,9 @@ static void fold__load_values(fold__file *file)
     for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2 && file->desc.state; which++)
         if (m->arrays[which].data)
             memset(m->arrays[which].data, 0, m->arrays[which].need);
-    const fold__fp saved = fold__fp_enter();
-    for (uint32_t i = 0; i < file->count; i++) {
-        const fold__tensor *tensor = &file->tensor[i];
-        if (!tensor->param)
-            continue;
-        const fold__param_data *param = &fold__params(m)[tensor->param - 1];
-        fold__read_floats(fold__part(m, tensor->part) + param->at, 1, tensor->data, param->size,
-                          tensor->dtype);
-    }
-    fold__fp_leave(saved);
+    for (uint32_t i = 0; i < file->count; i++)
+        if (file->tensor[i].param)
+            fold__load_tensor(file, &file->tensor[i]);
     if (file->desc.state) {
         m->rule = file->rule;
         m->steps = file->n_steps;
@@ -27438,14 +27690,16 @@ static fold_status fold__load_file(fold__file *file, int ends)
 {
     char more;
     file->arena.array = file->arrays;
+    const fold__fp saved = fold__fp_enter();
     int good = !file->model->error.status && fold__load_header(file) && fold__load_match(file) &&
-               fold__load_data(file);
+               fold__load_data(file) && fold__load_check(file);
     if (good && ends && file->read(&more, 1, file->user))
         good = fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
     if (good && FOLD__TRAINING(file->desc.state))
         good = fold__states_ready(file->model, fold__parts_of(file->rule) - 1);
     if (good)
         fold__load_values(file);
+    fold__fp_leave(saved);
     fold__arena_free(&file->arena);
     return file->model->error.status;
 }

@@ -54,13 +54,27 @@ def check(path):
     return metadata, header, buffer, length
 
 
+def check_bytes(name, shape, values, scale):
+    """Bytes are from -127 to 127, the largest of each scale is 127, and scales have a shape that numpy multiplies them by."""
+    assert min(values) > -128, f"{name}: -128"
+    columns = shape[-1]
+    lines = [values[at:at + columns] for at in range(0, len(values), columns)]
+    by_rows = scale["shape"] == [len(lines)] + [1] * (len(shape) - 1)
+    assert scale["dtype"] == "F32" and (by_rows or scale["shape"] == [columns]), f"{name}: scales"
+    for each in lines if by_rows else zip(*lines):
+        assert max(abs(v) for v in each) in (0, 127), f"{name}: a scale that is too large"
+
+
 def check_ours(path):
     metadata, header, buffer, length = check(path)
     assert length % 8 == 0, "data are not 8-aligned"
     for name, t in header.items():
-        assert t["dtype"] == "F32", "fold.h writes F32"
-        values = struct.unpack(f"<{math.prod(t['shape'])}f", buffer[slice(*t["data_offsets"])])
+        assert t["dtype"] in ("F32", "I8"), "fold.h writes F32 and I8"
+        kind = "f" if t["dtype"] == "F32" else "b"
+        values = struct.unpack(f"<{math.prod(t['shape'])}{kind}", buffer[slice(*t["data_offsets"])])
         assert all(math.isfinite(v) for v in values)
+        if kind == "b":
+            check_bytes(name, t["shape"], values, header[name + ".scale"])
         print(path, ascii(name), t["dtype"], t["shape"], f"sum {sum(values):.6f}")
     try:
         from safetensors import deserialize
@@ -89,7 +103,7 @@ def write(path, tensors, metadata=None, reverse=False, ascii_only=True, pad=0, s
 
 
 def write_all(folder):
-    """Each has W [2 x 3] = 0, 0.5 .. 2.5 and a bias [1] = -1 whose name is a u umlaut and a tree."""
+    """Each has W [2 x 3] = 0, 0.5 .. 2.5 and a bias [1] = -1 whose name is a u umlaut and a tree; then bytes with scales."""
     W, b = [0.5 * i for i in range(6)], [-1.0]
     bias = "\u00fc\U0001f333"
     bf16 = lambda values: b"".join(struct.pack("<f", v)[2:] for v in values)
@@ -101,6 +115,10 @@ def write_all(folder):
             tensors.reverse()
         write(os.path.join(folder, f"python_{dtype}.safetensors"), tensors, metadata={"config": f"{dtype} \u20ac", "x": "\n\"\\"},
               reverse=i > 1, ascii_only=i < 2, pad=i * 3, spaced=i == 2)
+    scales = packed["F32"]
+    write(os.path.join(folder, "python_I8.safetensors"), [("W", "I8", [2, 3], struct.pack("<6b", 0, 1, 127, 3, -127, 5)),
+          ("W.scale", "F32", [3], scales([2, 0.5, 0.25])), ("T", "I8", [2, 3], struct.pack("<6b", 0, 1, 127, 3, -127, 5)),
+          ("T.scale", "F32", [2, 1], scales([2, 0.5]))])
 
 
 def main():

@@ -38,6 +38,7 @@ static void purse_free(void *ptr, size_t size, void *user)
     ((purse *)user)->held -= size;
     fold__free(ptr, size, NULL);
 }
+/* Below 0 steps: for inference, its larger weight in bytes. */
 static fold_model *make_model(purse *p, int steps)
 {
     fold_model_desc d = fold_model_desc_default();
@@ -45,8 +46,9 @@ static fold_model *make_model(purse *p, int steps)
     d.memory.alloc = purse_alloc;
     d.memory.free = purse_free;
     d.memory.user = p;
+    d.inference = steps < 0;
     fold_model *m = fold_model_new(&d);
-    fold_weight_new(m, "W", 2, 3);
+    fold_weight_new(m, "W", 2, 16);
     fold_bias_new(m, "b\xc3\xbc", 1);
     fold_table_new(m, "t\"", 3, 2);
     for (int i = 0; i < steps; i++) {
@@ -58,6 +60,8 @@ static fold_model *make_model(purse *p, int steps)
         fold_grads_write_end(m, all);
         fold_adam_step(m, &adam);
     }
+    const fold_quantize_desc small = { 1 };
+    if (steps < 0) must(!fold_model_quantize(m, &small) && !fold_param_value(m, fold_param_find(m, "W")), "it is quantized");
     return m;
 }
 
@@ -80,7 +84,7 @@ static size_t from_bytes(void *data, size_t n, void *user)
 static void save(fold_model *m, bytes *to)
 {
     fold_save_desc d = fold_save_desc_default();
-    d.state = 1;
+    d.state = fold_param_grad(m, fold_param_at(m, 0)) != NULL;
     to->n = to->at = 0;
     must(!fold_model_save_to(m, to_bytes, to, &d), "it saves");
 }
@@ -177,7 +181,8 @@ static void one_input(const uint8_t *data, size_t size)
     d.prefix = settings & 8 ? "e." : NULL;
     d.config = settings & 16 ? config : NULL;
     d.config_size = sizeof config;
-    fold_model *m = make_model(&p, 1), *n = make_model(&q, 1);
+    const int steps = settings & 32 ? -1 : 1;
+    fold_model *m = make_model(&p, steps), *n = make_model(&q, steps);
     save(m, &before);
     p.most = p.held;
     const size_t held = p.held;
@@ -192,10 +197,9 @@ static void one_input(const uint8_t *data, size_t size)
     input.at = 0;
     if (size) memcpy(input.b, data, size);
     const fold_status streamed = fold_model_load_from(n, from_bytes, &input, &d);
-    must(!status || status != FOLD_BAD_STATE, "no status of another kind");
+    must(steps < 0 || status != FOLD_BAD_STATE, "no status of another kind");
     must(!status == !fold_model_message(m)[0], "an error says why");
-    must(streamed == status || !streamed, "a stream may go on, and fails as memory does");
-    if (status && !streamed) must(input.at < size, "but only when it went on");
+    must(streamed == status || input.at < size, "a stream fails as memory does, unless it goes on");
     must(q.most <= q.held + 4 * size + 70000, "memory stays within a few times the file, when streamed");
     fold_model_clear_error(m);
     fold_model_clear_error(n);
@@ -204,7 +208,7 @@ static void one_input(const uint8_t *data, size_t size)
     save(n, &other);
     if (status == streamed) must(other.n == after.n && !memcmp(other.b, after.b, after.n), "memory and streams agree");
     if (!status) {
-        d.state = 1;
+        d.state = steps > 0;
         d.allow_missing = 0;
         d.prefix = NULL;
         must(!fold_model_load_memory(n, after.b, after.n, &d), "what was saved is loaded");
@@ -230,7 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static const char *const pieces[] = {
     "{", "}", "[", "]", "\"", ":", ",", "\\u0041", "\\ud83d\\ude00", "\\ud83d", "\\", "\xff", "\xe2\x82\xac", "0", "9", "18446744073709551615", "4294967296", "-1", "1e3",
-    "\"W\"", ",4]", "[0,", "_l1", "\"__metadata__\"", "\"dtype\"", "\"F32\"", "\"BF16\"", "\"F64\"", "\"I8\"", "\"shape\":[]", "\"data_offsets\":[0,24]", "[2,3]", "e.", "optimizer.adam.m.", "\"config\":\"x\""
+    "\"W\"", ",4]", "[0,", "_l1", "\"__metadata__\"", "\"dtype\"", "\"F32\"", "\"BF16\"", "\"F64\"", "\"I8\"", "W.scale", "\"shape\":[]", "\"data_offsets\":[0,128]", "[2,16]", "[2,1]", "e.", "optimizer.adam.m.", "\"config\":\"x\""
 };
 enum { PIECES = sizeof pieces / sizeof *pieces };
 
@@ -285,9 +289,10 @@ int main(int argc, char **argv)
     check_random r = { (uint64_t)seed };
     for (long i = 0; i < runs; i++) {
         fold_save_desc d = fold_save_desc_default();
-        fold_model *m = make_model(&p, random_below(&r, 3));
+        const int steps = random_below(&r, 4) - 1;
+        fold_model *m = make_model(&p, steps);
         const unsigned char settings = (unsigned char)random_below(&r, 256);
-        d.state = random_below(&r, 2);
+        d.state = random_below(&r, 2) && steps >= 0;
         d.config = random_below(&r, 2) ? "h=\"5\"" : NULL;
         good.n = good.at = 0;
         if (random_below(&r, 3)) must(!fold_model_save_to(m, to_bytes, &good, &d), "it saves");

@@ -383,7 +383,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[1,1,1,2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_SHAPE,
       "more than 4 axes" },
     { "{\"W\":{\"dtype\":\"I32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT,
-      "W is of type I32; F32, F16, BF16 and F64 are read" },
+      "W is of type I32; F32, F16, BF16, F64 and I8 are read" },
     { "{\"W\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "type another" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "b is not in" },
     { "{\"c\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[0,0]}," GOOD, 28, FOLD_IO, "expected a string" },
@@ -1068,6 +1068,38 @@ static void from_python(void)
         fold_model_free(m);
     }
     if (found < 4) check_skip("files written by Python (%d of 4 are there)", found);
+}
+
+/* Bytes with a scale for each column, and for each row; and a file of ours with both, for Python. */
+static void bytes_and_python(void)
+{
+    static const float columns[6] = { 0, 0.5f, 31.75f, 6, -63.5f, 1.25f }, rows[6] = { 0, 2, 254, 1.5f, -63.5f, 2.5f };
+    static const char path[] = "build/python_I8.safetensors";
+    fold_model_desc desc = fold_model_desc_default();
+    const fold_quantize_desc small = { 1 };
+    if (file_size(path) < 0) check_skip("bytes written by Python (they are not there)");
+    else {
+        fold_model *m = fold_model_new(NULL);
+        const fold_param W = fold_weight_new(m, "W", 2, 3), T = fold_weight_new(m, "T", 2, 3);
+        if (!CHECK_INT(fold_model_load(m, path, NULL), FOLD_OK)) puts(fold_model_message(m));
+        CHECK_BITS(fold_param_value(m, W), columns, 6);
+        CHECK_BITS(fold_param_value(m, T), rows, 6);
+        fold_model_free(m);
+    }
+    desc.inference = 1;
+    fold_model *m = fold_model_new(&desc);
+    fold_param_desc d = fold_param_desc_default();
+    d.name = "T";
+    d.shape = fold_shape2(30, 7);
+    d.uses = FOLD_FOR_LINEAR_T;
+    d.init = FOLD_INIT_NORMAL;
+    fold_param_new(m, &d);
+    fold_weight_new(m, "W", 9, 33);
+    fold_filter_new(m, "filter", fold_shape4(2, 2, 3, 17));
+    fold_bias_new(m, "b", 33);
+    fold_model_quantize(m, &small);
+    CHECK_INT(fold_model_save(m, "build/files_bytes.safetensors", NULL), FOLD_OK);
+    fold_model_free(m);
 }
 
 /* -- the training loop ---------------------------------------------------------------------------- */
@@ -1824,6 +1856,7 @@ int main(int argc, char **argv)
 #endif
     check_run("files: two savers", disk_two_savers);
     check_run("files: from Python", from_python);
+    check_run("files: bytes and Python", bytes_and_python);
     check_run("fit: converges", fit_converges);
     check_run("fit: repeats", fit_repeats);
     check_run("fit: by hand", fit_by_hand);

@@ -319,8 +319,6 @@ static void says(net *n, fold_status status, const char *text)
 static void refusals(void)
 {
     fold_quantize_desc d = { -1 };
-    fold_save_desc save = fold_save_desc_default();
-    char file[64];
     net n, other;
     CHECK_INT(fold_model_quantize(NULL, NULL), FOLD_BAD_ARGUMENT);
     net_open(&n, NULL, 0);
@@ -343,7 +341,7 @@ static void refusals(void)
     CHECK_INT(fold_model_quantize(n.m, &d), FOLD_OK);
 
     CHECK(!fold_values_write_begin(n.m, n.U));
-    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'U' is in bytes: write, load or save values before");
+    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'U' is in bytes: write values before fold_model_quantize, or load");
     CHECK(!fold_values_write_begin(n.m, n.none));
     says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'tied' is in bytes");
     CHECK(fold_values_write_begin(n.m, n.b) != NULL);
@@ -354,15 +352,6 @@ static void refusals(void)
     says(&other, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is in bytes in the other model");
     fold_values_average(n.m, other.m, 0.5f);
     says(&n, FOLD_BAD_STATE, "fold_values_average: parameter 'tied' is in bytes");
-    snprintf(file, sizeof file, "quantize_%d.safetensors", (int)sizeof file);
-    fold_model_save(n.m, file, &save);
-    says(&n, FOLD_BAD_STATE, "save: parameter 'tied' is in bytes");
-    if (!fold_model_save(other.m, file, &save)) {
-        fold_model_load(n.m, file, NULL);
-        says(&n, FOLD_BAD_STATE, "load: parameter tied is in bytes: load a model before fold_model_quantize");
-    }
-    remove(file);
-
     fold_ctx *f = fold_ctx_new(n.m, NULL);
     CHECK(fold_node_is_null(fold_use(f, n.U)));
     CHECK_TEXT(fold_ctx_message(f), "use: parameter 'U' is in bytes, only linear ops read it");
@@ -412,6 +401,256 @@ static void recordings_before(void)
         fold_ctx_free(f);
         fold_model_free(n.m);
     }
+}
+
+/* -- files --------------------------------------------------------------------------------------------- */
+
+typedef struct block { size_t n, at; unsigned char bytes[1 << 18]; } block;
+static int to_block(const void *bytes, size_t n, void *user)
+{
+    block *b = (block *)user;
+    if (b->n + n > sizeof b->bytes) return 1;
+    memcpy(b->bytes + b->n, bytes, n);
+    b->n += n;
+    return 0;
+}
+static size_t from_block(void *bytes, size_t n, void *user)
+{
+    block *b = (block *)user;
+    const size_t part = n < b->n - b->at ? n : b->n - b->at;
+    memcpy(bytes, b->bytes + b->at, part);
+    b->at += part;
+    return part;
+}
+static void save(fold_model *m, block *b)
+{
+    b->n = b->at = 0;
+    CHECK_SAYS(!fold_model_save_to(m, to_block, b, NULL), "%s", fold_model_message(m));
+}
+static int load(fold_model *m, const block *b)
+{
+    return CHECK_SAYS(!fold_model_load_memory(m, b->bytes, b->n, NULL), "%s", fold_model_message(m));
+}
+/* Values that no initialiser gives. */
+static void change(fold_model *m)
+{
+    const fold_param all = { 0, 0 };
+    int count;
+    fold_model_values(m, &count);
+    float *values = fold_values_write_begin(m, all);
+    for (int i = 0; i < count; i++) values[i] = 0.3f * noise(7 * i + 5);
+    fold_values_write_end(m, all);
+}
+
+/* A quantized model by a file into one that was quantized before: same results, same file, on every kernel set. */
+static void files_of_bytes(void)
+{
+    static block first, again, floats;
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_quantize_desc some = { 300 };
+    for (int i = 0; i < KERNEL_SETS; i++) {
+        net n, other;
+        if (!net_open(&n, kernel_set[i], 1)) {
+            fold_model_free(n.m);
+            continue;
+        }
+        net_open(&other, kernel_set[i], 1);
+        change(n.m);
+        save(n.m, &floats);
+        fold_model_quantize(n.m, &some);
+        fold_model_quantize(other.m, &some);
+        run(&n, &desc, 1, want);
+        save(n.m, i ? &again : &first);
+        if (i) CHECK_SAYS(again.n == first.n && !memcmp(again.bytes, first.bytes, first.n), "the file of %s differs", kernel_set[i]);
+        CHECK(first.n < floats.n * 3 / 4);
+        if (load(other.m, &first)) run(&other, &desc, 1, got);
+        CHECK_BITS(got, want, SAMPLES * VALUES);
+        CHECK(fold_param_quantized(other.m, other.U).error == 0);
+        save(other.m, &again);
+        CHECK(again.n == first.n && !memcmp(again.bytes, first.bytes, first.n));
+        fold_model_free(other.m);
+        net_open(&other, kernel_set[i], 1);
+        fold_model_quantize(other.m, &some); /* floats become the same bytes */
+        if (load(other.m, &floats)) run(&other, &desc, 1, got);
+        CHECK_BITS(got, want, SAMPLES * VALUES);
+        CHECK(fold_param_quantized(other.m, other.U).error == fold_param_quantized(n.m, n.U).error);
+        again = first;
+        fold_model_load_from(other.m, from_block, &again, NULL);
+        run(&other, &desc, 1, got);
+        CHECK_BITS(got, want, SAMPLES * VALUES);
+        fold_model_free(n.m);
+        fold_model_free(other.m);
+    }
+}
+
+/* The nearest bytes, by the definition: q = w times 127 / max, of values `step` apart. */
+static void bytes_of(const float *w, int count, int step, int8_t *q, float *scale)
+{
+    float most = 0;
+    for (int i = 0; i < count; i++) most = fabsf(w[i * step]) > most ? fabsf(w[i * step]) : most;
+    *scale = most / 127;
+    for (int i = 0; i < count; i++) q[i * step] = (int8_t)nearbyintf(w[i * step] * (127 / most));
+}
+static const unsigned char *data_of(const block *b)
+{
+    size_t length = 0;
+    for (int k = 0; k < 8; k++) length |= (size_t)b->bytes[k] << 8 * k;
+    return b->bytes + 8 + length;
+}
+/* A file's scales and bytes by their definition, and the floats that a model that is no quantized one makes of them. */
+static void floats_of_bytes(void)
+{
+    static block b;
+    static float w[IN * H], t[WORDS * H], scale[H + WORDS];
+    static int8_t q[IN * H], r[WORDS * H];
+    fold_quantize_desc small = { 1 };
+    for (int inference = 0; inference < 2; inference++) {
+        fold_model_desc desc = fold_model_desc_default();
+        desc.inference = 1;
+        fold_model *m = fold_model_new(&desc);
+        fold_param W = fold_weight_new(m, "W", IN, H), T = weight(m, "T", fold_shape2(WORDS, H), FOLD_FOR_LINEAR_T);
+        change(m);
+        memcpy(w, fold_param_value(m, W), sizeof w);
+        memcpy(t, fold_param_value(m, T), sizeof t);
+        for (int j = 0; j < H; j++) bytes_of(w + j, IN, H, q + j, &scale[j]);
+        for (int i = 0; i < WORDS; i++) bytes_of(t + i * H, H, 1, r + i * H, &scale[H + i]);
+        fold_model_quantize(m, &small);
+        save(m, &b);
+        CHECK_TEXT((char *)b.bytes + 8, "\"W.scale\":{\"dtype\":\"F32\",\"shape\":[21],\"data_offsets\":[0,84]}");
+        CHECK_TEXT((char *)b.bytes + 8, "\"T.scale\":{\"dtype\":\"F32\",\"shape\":[37,1],\"data_offsets\":[84,232]}");
+        CHECK_TEXT((char *)b.bytes + 8, "\"W\":{\"dtype\":\"I8\",\"shape\":[13,21],\"data_offsets\":[232,505]}");
+        CHECK(!memcmp(data_of(&b) + sizeof scale, q, sizeof q));
+        CHECK(!memcmp(data_of(&b) + sizeof scale + sizeof q, r, sizeof r));
+        for (int i = 0; i < H + WORDS; i++) {
+            uint32_t bits = 0;
+            float number;
+            for (int k = 0; k < 4; k++) bits |= (uint32_t)data_of(&b)[4 * i + k] << 8 * k;
+            memcpy(&number, &bits, sizeof number);
+            CHECK(number == scale[i]);
+        }
+        fold_model_free(m);
+        desc.inference = inference;
+        m = fold_model_new(&desc);
+        W = fold_weight_new(m, "W", IN, H);
+        T = weight(m, "T", fold_shape2(WORDS, H), FOLD_FOR_LINEAR_T);
+        load(m, &b);
+        for (int i = 0; i < IN * H; i++) w[i] = scale[i % H] * (float)q[i];
+        for (int i = 0; i < WORDS * H; i++) t[i] = scale[H + i / H] * (float)r[i];
+        CHECK_BITS(fold_param_value(m, W), w, IN * H);
+        CHECK_BITS(fold_param_value(m, T), t, WORDS * H);
+        CHECK_INT(fold_param_quantized(m, W).bits, 32);
+        fold_model_free(m);
+    }
+}
+
+/* A file of W [2 x 16] and its scales, which are what it has of them: all 127, all 1, but for one of each. */
+static void hostile_file(block *b, const char *header, float scale, int number, size_t data)
+{
+    const size_t length = strlen(header);
+    uint32_t bits;
+    memset(b, 0, sizeof *b);
+    for (int k = 0; k < 8; k++) b->bytes[k] = (unsigned char)((uint64_t)length >> 8 * k);
+    memcpy(b->bytes + 8, header, length);
+    b->n = 8 + length;
+    for (int i = 0; i < 16; i++) {
+        const float one = i == 3 ? scale : 1;
+        memcpy(&bits, &one, sizeof bits);
+        for (int k = 0; k < 4; k++) b->bytes[b->n++] = (unsigned char)(bits >> 8 * k);
+    }
+    for (int i = 0; i < 32; i++) b->bytes[b->n++] = (unsigned char)(i == 3 ? number : 127);
+    b->n -= 96 - data;
+}
+#define SCALE(type, shape, end) "{\"W.scale\":{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":[0," end "]}"
+#define BYTES(shape, begin, end) "\"W\":{\"dtype\":\"I8\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}}"
+static void hostile_files(void)
+{
+    static const char good[] = SCALE("F32", "[16]", "64") "," BYTES("[2,16]", "64", "96");
+    static const struct { const char *header; float scale; int number; size_t data; fold_status status; const char *says; } files[] = {
+        { good, 1, 127, 96, FOLD_OK, "" },
+        { good, 0, 0, 96, FOLD_BAD_ARGUMENT, "load: W has the byte 127 with a scale of 0" },
+        { good, 1, -128, 96, FOLD_BAD_ARGUMENT, "load: W has the byte -128; they are from -127 to 127" },
+        { good, (float)NAN, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has nan, which is no scale" },
+        { good, (float)INFINITY, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has inf, which is no scale" },
+        { good, -1, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has -1, which is no scale" },
+        { good, FLT_MAX, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has 3.40282e+38, which is no scale" },
+        { good, 1, 1, 95, FOLD_IO, "load: the file ends too early" },
+        { SCALE("F32", "[16]", "64") "," BYTES("[16,2]", "64", "96"), 1, 1, 96, FOLD_BAD_SHAPE, "load: W is [16 x 2] in the file, [2 x 16] in the model" },
+        { SCALE("F32", "[16]", "64") "," BYTES("[2,16]", "64", "95"), 1, 1, 95, FOLD_IO, "data_offsets do not fit the type and shape" },
+        { SCALE("F32", "[1,16]", "64") "," BYTES("[2,16]", "64", "96"), 1, 1, 96, FOLD_BAD_SHAPE,
+          "load: W.scale is [1 x 16] in the file; scales of W are [16] or [2 x 1]" },
+        { SCALE("F32", "[2]", "8") "," BYTES("[2,16]", "8", "40"), 1, 1, 40, FOLD_BAD_SHAPE,
+          "load: W.scale is [2] in the file; scales of W are [16] or [2 x 1]" },
+        { SCALE("F32", "[1,1,1,1,16]", "64") "," BYTES("[2,16]", "64", "96"), 1, 1, 96, FOLD_BAD_SHAPE, "load: W.scale is of more than 4 axes in the file" },
+        { SCALE("F16", "[16]", "32") "," BYTES("[2,16]", "32", "64"), 1, 1, 64, FOLD_BAD_ARGUMENT, "load: W.scale is of type F16; scales are F32" },
+        { "{" BYTES("[2,16]", "0", "32"), 1, 1, 32, FOLD_BAD_ARGUMENT, "load: W is of type I8, but its scales, 'W.scale', are not in the file" },
+        { SCALE("F32", "[16]", "64") "}", 1, 1, 64, FOLD_BAD_ARGUMENT, "load: W is not in the file" },
+        { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,16],\"data_offsets\":[0,128]}}", (float)NAN, 1, 96, FOLD_IO, "load: the file ends too early" },
+    };
+    static block b, before, after;
+    fold_quantize_desc small = { 1 };
+    for (int quantized = 0; quantized < 2; quantized++)
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+            fold_model_desc desc = fold_model_desc_default();
+            desc.inference = 1;
+            fold_model *m = fold_model_new(&desc);
+            fold_weight_new(m, "W", 2, 16);
+            if (quantized) fold_model_quantize(m, &small);
+            save(m, &before);
+            hostile_file(&b, files[i].header, files[i].scale, files[i].number, files[i].data);
+            CHECK_INT(fold_model_load_memory(m, b.bytes, b.n, NULL), files[i].status);
+            CHECK_TEXT(fold_model_message(m), files[i].says);
+            fold_model_clear_error(m);
+            CHECK_INT(fold_model_load_from(m, from_block, &b, NULL), files[i].status);
+            fold_model_clear_error(m);
+            save(m, &after);
+            CHECK((before.n == after.n && !memcmp(before.bytes, after.bytes, after.n)) == (i > 0));
+            fold_model_free(m);
+        }
+}
+
+/* What has values is saved as floats; names that mean two things are not saved; floats for bytes must be finite; scales by rows. */
+static void files_at_the_edges(void)
+{
+    static block b;
+    static const char by_rows[] = SCALE("F32", "[2,1]", "8") "," BYTES("[2,16]", "8", "40");
+    fold_model_desc desc = fold_model_desc_default();
+    fold_quantize_desc small = { 1 };
+    net n;
+    desc.inference = 1;
+    fold_model *m = fold_model_new(&desc);
+    n.m = m;
+    const fold_param W = fold_weight_new(m, "W", 2, 16), both = weight(m, "both", fold_shape2(16, 16), FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T);
+    save(m, &b);
+    fold_model_quantize(m, &small);
+    CHECK(!fold_param_value(m, W) && fold_param_value(m, both));
+    CHECK_INT(fold_param_quantized(m, both).bits, 8);
+    unsigned char *const first = b.bytes + (data_of(&b) - b.bytes);
+    first[2] = 0x80, first[3] = 0x7f; /* an infinity */
+    first[0] = first[1] = 0;
+    fold_model_load_memory(m, b.bytes, b.n, NULL);
+    says(&n, FOLD_BAD_ARGUMENT, "load: W is in bytes and has a value in the file that is not finite");
+    first[3] = 0x3f;
+    load(m, &b);
+    save(m, &b);
+    CHECK_TEXT((char *)b.bytes + 8, "\"both\":{\"dtype\":\"F32\"");
+    CHECK_TEXT((char *)b.bytes + 8, "\"W\":{\"dtype\":\"I8\"");
+    fold_bias_new(m, "W.scale", 3);
+    fold_model_save_to(m, to_block, &b, NULL);
+    says(&n, FOLD_BAD_ARGUMENT, "save: in files the name 'W.scale' stands for the scales of 'W'");
+    fold_model_free(m);
+    m = fold_model_new(&desc);
+    fold_weight_new(m, "W", 2, 16);
+    fold_model_quantize(m, &small);
+    hostile_file(&b, by_rows, 1, 5, 96);
+    b.n = (size_t)(data_of(&b) - b.bytes) + 40; /* a scale of 1 for each row; the bytes are those of floats */
+    for (int i = 0; i < 32; i++) b.bytes[b.n - 32 + (size_t)i] = (unsigned char)(i % 16 ? 254 : 2 - i / 16);
+    load(m, &b);
+    fold_model_free(m);
+    m = fold_model_new(NULL);
+    const fold_param V = fold_weight_new(m, "W", 2, 16);
+    load(m, &b);
+    CHECK(fold_param_value(m, V)[0] == 2 && fold_param_value(m, V)[16] == 1 && fold_param_value(m, V)[5] == -2);
+    fold_model_free(m);
 }
 
 /* -- allocations that fail ----------------------------------------------------------------------------- */
@@ -498,6 +737,10 @@ int main(int argc, char **argv)
     check_run("later", later);
     check_run("refusals", refusals);
     check_run("training", training);
+    check_run("files of bytes", files_of_bytes);
+    check_run("floats of bytes", floats_of_bytes);
+    check_run("hostile files", hostile_files);
+    check_run("files at the edges", files_at_the_edges);
     check_run("recordings before", recordings_before);
     check_run("allocations that fail", allocations_that_fail);
     check_run("in a block", in_a_block);
