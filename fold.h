@@ -2690,9 +2690,8 @@ enum {
     FOLD__TILE_BLOCK = 40, /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
     FOLD__TILE_ROWS = 6,   /* of the tallest tile */
     FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
-    FOLD__TILE_POINTERS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS * (FOLD__TILE_SEGMENTS + 2) *
-                          (int)sizeof(float *) / 4, /* in floats */
-    FOLD__TILE_WIDTH = 128,                         /* columns of the widest tile */
+    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* of pointers to the rows of a block of tiles */
+    FOLD__TILE_WIDTH = 128,                      /* columns of the widest tile */
     FOLD__PANEL_KEYS = 64,                          /* of attention's keys that lie side by side */
     FOLD__WEIGHED_ROWS = 4,                         /* of attention, at most; a block has room for them */
     FOLD__QUERY_BLOCK = 48,                         /* rows of attention whose scores are held, */
@@ -2986,18 +2985,30 @@ static size_t fold__pack_row(const fold__kernels *kernels, int columns, size_t r
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Floats of scratch that product needs for these sizes, whatever the number of rows. */
-static size_t fold__product_floats(const fold__kernels *kernels, int inner, int count)
+/* Floats of scratch that the tiles of a block of at most so many rows need: a tile aside, then pointers. */
+static size_t fold__aside_floats(size_t rows)
 {
-    const size_t narrow = FOLD__NARROW_ELEMENTS * FOLD__LANES;
-    if (kernels->panel == 0)
-        return narrow + (size_t)FOLD__CBLAS_BLOCK * ((size_t)inner + (size_t)count);
-    return fold__max_size(narrow, FOLD__TILE_ROWS * FOLD__TILE_WIDTH + FOLD__TILE_POINTERS);
+    return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
 }
-/* The same for product and weight_grad. */
+static size_t fold__tile_floats(size_t rows)
+{
+    const size_t block = fold__min_size(rows, FOLD__TILE_BLOCK * FOLD__TILE_ROWS);
+    return fold__aside_floats(rows) + block * FOLD__TILE_ARRAYS * sizeof(float *) / sizeof(float);
+}
+/* Floats of scratch that product needs for these sizes, of at most so many rows. */
+static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, int inner, int count)
+{
+    const size_t narrow = fold__min_size(FOLD__NARROW_ELEMENTS, fold__min_size(rows, FOLD__LANES) * 8) *
+                          FOLD__LANES; /* no narrow tile has more than 8 columns */
+    if (kernels->panel == 0)
+        return FOLD__NARROW_ELEMENTS * FOLD__LANES +
+               (size_t)FOLD__CBLAS_BLOCK * ((size_t)inner + (size_t)count);
+    return fold__max_size(narrow, fold__tile_floats(rows));
+}
+/* The same for product and weight_grad, of any number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
-    const size_t product = fold__product_floats(kernels, inner, count);
+    const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
     if (kernels->panel == 0)
         return product;
     const fold__layout layout = fold__layout_of(kernels->panel, kernels->vector, count < 1 ? 1 : count);
@@ -3340,10 +3351,9 @@ static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, i
 static void fold__tile_block(const fold__tiles *tiles, const fold__product *product,
                              const fold__layout *layout, ptrdiff_t row, int height, int count, float *scratch)
 {
-    enum { ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS };
     const fold_rows zeros = { (float *)(uintptr_t)fold__zeros, 0, NULL };
     const int rows = height * count;
-    float **made = (float **)(void *)(scratch + FOLD__TILE_ROWS * FOLD__TILE_WIDTH);
+    float **made = (float **)(void *)(scratch + fold__aside_floats((size_t)product->rows));
     fold__span at;
     int segment = 0, chained;
     at.width = (size_t)layout->width;
@@ -3352,14 +3362,14 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     at.to = fold__row_pointers(&product->output, row, rows, made);
     at.started = product->init.base || product->init.rows;
     at.from = (const float *const *)fold__row_pointers(at.started ? &product->init : &zeros, row, rows,
-                                                       made + ROWS);
+                                                       made + rows);
     do {
         at.scattered = 0;
         at.n_seg =
             product->n_seg - segment < FOLD__TILE_SEGMENTS ? product->n_seg - segment : FOLD__TILE_SEGMENTS;
         for (chained = 0; chained < at.n_seg; chained++) {
             at.seg[chained].inputs = (const float *const *)fold__row_pointers(
-                &product->seg[segment + chained].input, row, rows, made + (2 + chained) * ROWS);
+                &product->seg[segment + chained].input, row, rows, made + (2 + chained) * rows);
             at.seg[chained].weights = product->seg[segment + chained].weights;
             at.seg[chained].inner = product->seg[segment + chained].inner;
             at.scattered |= product->seg[segment + chained].input.rows != NULL;
@@ -3512,8 +3522,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
-    float *xt = scratch + FOLD__TILE_ROWS * FOLD__TILE_WIDTH + FOLD__TILE_POINTERS,
-          *packed = xt + FOLD__K_BLOCK * FOLD__ROW_BLOCK;
+    float *xt = scratch + fold__tile_floats(SIZE_MAX), *packed = xt + FOLD__K_BLOCK * FOLD__ROW_BLOCK;
     const fold__layout layout = fold__layout_of(tiles->panel * tiles->vector, tiles->vector, columns);
     fold__product product;
     fold__seg seg;
@@ -4168,10 +4177,11 @@ static size_t fold__byte_row(const fold__byte_kernels *kernels, int inner)
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
     return (bytes + FOLD__BYTE_LINE - 1) / FOLD__BYTE_LINE * FOLD__BYTE_LINE;
 }
-/* Floats of scratch of a product of bytes, of segments of `inner` at most, whatever the number of rows. */
-static size_t fold__byte_floats(const fold__byte_kernels *kernels, int inner)
+/* Floats of scratch of a product of bytes, of at most so many rows and segments of `inner`. */
+static size_t fold__byte_floats(const fold__byte_kernels *kernels, size_t rows, int inner)
 {
-    return 2 * FOLD__BYTE_ROWS + FOLD__BYTE_ROWS * fold__byte_row(kernels, inner) / sizeof(float);
+    const size_t block = fold__min_size(rows, FOLD__BYTE_ROWS);
+    return 2 * FOLD__BYTE_ROWS + block * fold__byte_row(kernels, inner) / sizeof(float);
 }
 
 /* What a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
@@ -8259,14 +8269,15 @@ enum {
     FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES
 }; /* of a weight gradient's block, no column left alone */
 
+/* Of products of at most so many rows; for training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *byte_kernels,
-                                   const fold__param_data *weight, int trains)
+                                   const fold__param_data *weight, size_t lines, int trains)
 {
     const int rows = fold__matrix_rows(weight), columns = fold__matrix_columns(weight);
     if (fold__is_quantized(weight))
-        return fold__byte_floats(byte_kernels, weight->bytes != FOLD__NO_PACK ? rows : columns);
+        return fold__byte_floats(byte_kernels, lines, weight->bytes != FOLD__NO_PACK ? rows : columns);
     if (!trains)
-        return fold__product_floats(kernels, rows, columns);
+        return fold__product_floats(kernels, lines, rows, columns);
     const size_t forward = fold__scratch_floats(kernels, rows, columns);
     const size_t backward = fold__scratch_floats(kernels, columns, rows);
     return fold__max_size(forward, backward) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
@@ -11853,8 +11864,9 @@ typedef struct fold__event {
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 64, /* so many a context in a block keeps over a reset */
-    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* so many a context in a block keeps over a reset */
+    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often; */
+    FOLD__PART_ROWS = 4,   /* of scalar kernels, which read them for each row, a batch begins too often */
     FOLD__MOST_ROWS = 64
 };
 
@@ -12610,7 +12622,7 @@ static void fold__fill_table(fold_ctx *f, uint32_t size)
         fold__enter_sig(f, sig);
 }
 
-enum { FOLD__LEAST_TABLE = 256, FOLD__LEAST_TWINS = 1024 };
+enum { FOLD__LEAST_TABLE = 64, FOLD__LEAST_TWINS = 1024 };
 static int fold__grow_table(fold_ctx *f)
 {
     const uint32_t size = f->table_size ? f->table_size * 2 : (uint32_t)FOLD__LEAST_TABLE;
@@ -16231,6 +16243,7 @@ typedef struct fold__group_sig {
     uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
     uint64_t recurrent;  /* mask of inputs that come from the same component */
     uint32_t tile;        /* rows of a tile of its batches */
+    uint32_t part;        /* rows that a batch runs forward at a time, at most; max_rows: all of them */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
     uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
@@ -16261,7 +16274,7 @@ typedef struct fold__run_sig {
     uint32_t row_floats;        /* of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;       /* and for a list element */
     uint32_t arrays;            /* of pointers to rows that a batch takes at most */
-    size_t op_floats;           /* scratch of an op, at most */
+    size_t op_floats;           /* scratch of an op, at most, of those that fold__grows_with_rows leaves */
     size_t elems;               /* list elements of the calls that run */
     uint8_t grad, partly;       /* some call needs a gradient; some does not */
     uint64_t slot_grad;         /* mask of inputs that get a gradient in some call */
@@ -16374,6 +16387,12 @@ typedef struct fold__turn {
     fold__prepared prepared;
 } fold__turn;
 
+/* How many operands and outputs of an op have gradients. */
+enum {
+    FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
+    FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
+};
+
 /* Who runs batches, one for each of the context's threads. */
 typedef struct fold__worker {
     /* the batch, or part of one, and what its stage has in common with others */
@@ -16394,10 +16413,11 @@ typedef struct fold__worker {
     float *scratch;
     char *free; /* the part of scratch for pointers that is not in use */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
-    fold_rows in[FOLD_MAX_IN], dest[FOLD_MAX_IN], outer[FOLD_MAX_OUT];
+    fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
     /* the call of an op being made */
     fold__prepared prepared; /* of eager contexts and of sums */
-    fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT], op_dout[FOLD_MAX_OUT], op_din[FOLD_MAX_IN + 1];
+    fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
+    fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
     int lengths[FOLD_MAX_IN]; /* of the lists that an op takes whole */
     uint32_t one_list[2]; /* eager: the one list, */
     uint64_t draw;        /* and the key of a random draw */
@@ -17316,17 +17336,28 @@ static int fold__grad_is_outer(const fold__value_info *info)
     return info->mode == FOLD__GRAD_WHOLE && info->out >= 0;
 }
 
-/* Scratch floats an op needs beside its operands. */
+/* Scratch floats of the product of an op, of at most so many rows of a batch. */
+static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
+                                    size_t rows)
+{
+    const size_t lines = (size_t)fold__shape_lines(&program->shape[op->first_shape]);
+    return fold__linear_scratch(f->model->kernels, f->model->byte_kernels,
+                                &fold__params(f->model)[op->param[0] - 1],
+                                op->op == FOLD__OP_linear ? fold__size(rows, lines, 0) : SIZE_MAX,
+                                f->eager ? fold__in_training(f) : fold__goes_back(f->run));
+}
+
+/* Scratch floats an op needs beside its operands, whatever the number of rows. */
 static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op)
 {
     const fold_op_desc *own = fold__desc_of(f->model, op->op);
     size_t floats = 64 + (own ? (size_t)own->scratch : 0);
+    if (op->op == FOLD__OP_linear)
+        return floats + fold__product_scratch(f, program, op, SIZE_MAX);
     for (int operand = 0; operand < op->n_in + op->n_out; operand++)
         floats += 2 * (size_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
     if (op->param[0])
-        floats += fold__linear_scratch(f->model->kernels, f->model->byte_kernels,
-                                       &fold__params(f->model)[op->param[0] - 1],
-                                       f->eager ? fold__in_training(f) : fold__goes_back(f->run));
+        floats += fold__product_scratch(f, program, op, SIZE_MAX);
     if (op->op == FOLD__OP_conv)
         floats += fold__conv_scratch(&program->shape[op->first_shape], op->attr);
     if (op->op == FOLD__OP_attend_n)
@@ -17364,16 +17395,34 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Measures the scratch that a batch takes: the most that an op takes, and how many arrays of pointers one op
-   and the batch's inputs and outputs need. */
+/* Whether an op takes more scratch the more rows a batch has, up to fold__op_scratch. */
+static int fold__grows_with_rows(const fold_ctx *f, const fold__body_op *op)
+{
+    return op->op == FOLD__OP_linear && !fold__goes_back(f->run);
+}
+/* Scratch floats that an op of a signature takes at most, in batches of at most so many rows. */
+static size_t fold__batch_scratch(const fold_ctx *f, const fold__run_sig *run_sig,
+                                  const fold__program *program, size_t rows)
+{
+    size_t floats = run_sig->op_floats;
+    for (int op_index = 0; op_index < program->n_ops; op_index++)
+        if (fold__grows_with_rows(f, &program->op[op_index]))
+            floats =
+                fold__max_size(floats, fold__product_scratch(f, program, &program->op[op_index], rows));
+    return floats;
+}
+
+/* Measures the scratch that a batch takes: the most that an op takes which does not grow with rows, and how
+   many arrays of pointers one op and the batch's inputs and outputs need. */
 static void fold__measure_scratch(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program)
 {
     uint32_t arrays = 0;
     run_sig->op_floats = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
         const uint32_t of_op = 2u * ((uint32_t)program->op[op_index].n_in + program->op[op_index].n_out) + 1;
-        run_sig->op_floats =
-            fold__max_size(run_sig->op_floats, fold__op_scratch(f, program, &program->op[op_index]));
+        if (!fold__grows_with_rows(f, &program->op[op_index]))
+            run_sig->op_floats =
+                fold__max_size(run_sig->op_floats, fold__op_scratch(f, program, &program->op[op_index]));
         arrays = of_op > arrays ? of_op : arrays;
     }
     run_sig->arrays =
@@ -19262,6 +19311,9 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
             buffer[program->out[output].index].last = (uint32_t)program->n_ops;
 }
 
+/* How many floats the brief buffers of a batch may take before it runs in parts. */
+static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
+
 /* Gives brief buffers their places in scratch, one behind the other. Where that is more than a tile takes,
    values that are not in use at the same time share one; not in training, where backward computes them
    again. */
@@ -19270,7 +19322,7 @@ static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fol
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
-    const size_t rows = group_sig->max_rows, elems = group_sig->max_elems;
+    const size_t rows = group_sig->part, elems = group_sig->max_elems;
     const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* of a batch: no tile has more */
     uint32_t n_placed = 0;
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
@@ -19285,7 +19337,8 @@ static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fol
         buffer[i].offset = group_sig->op_at;
         group_sig->op_at += buffer[i].floats;
     }
-    if (fold__goes_back(run) || group_sig->op_at <= FOLD__TILE_FLOATS)
+    const size_t enough = fold__min_size(FOLD__TILE_FLOATS, fold__brief_floats(f));
+    if (fold__goes_back(run) || group_sig->op_at <= enough)
         return;
     fold__live_briefly(f, program, buffer);
     group_sig->op_at = 0;
@@ -19297,12 +19350,30 @@ static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fol
     }
 }
 
+/* Forward a batch of many rows may run in parts, one after the other, so that its brief buffers stay in the
+   cache and take no more than a share of a group's memory: rows of a part are as many as that, but not so few
+   that weights are read too often. Rows of calls with lists differ in size, and stay together. */
+static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program,
+                              uint32_t *placed)
+{
+    const size_t rows = group_sig->max_rows, most = fold__brief_floats(f);
+    group_sig->part = group_sig->max_rows;
+    fold__place_brief(f, group_sig, program, placed);
+    if (fold__goes_back(f->run) || group_sig->has_elements || group_sig->op_at <= most)
+        return;
+    const size_t least = f->model->kernels->vector > 1 ? FOLD__GROUP_ROWS : FOLD__PART_ROWS;
+    const size_t fit = fold__max_size(most / (group_sig->op_at / rows + 1), least);
+    const size_t parts = (rows + fit - 1) / fit;
+    group_sig->part = (uint32_t)((rows + parts - 1) / parts);
+    fold__place_brief(f, group_sig, program, placed);
+}
+
 /* Lays out a signature's scratch (its brief buffers, what an op takes, turns, pointers to rows) and returns
    its floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
-    const size_t rows = group_sig->max_rows, elems = group_sig->max_elems;
+    const size_t rows = group_sig->part, elems = group_sig->max_elems;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     const size_t pointers = fold__size(run_sig->arrays, rows + elems + 1, 16 * (size_t)run_sig->arrays) *
                             sizeof(float *) / sizeof(float);
@@ -19312,9 +19383,10 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
                                fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t late =
         fold__size(3, (size_t)group_sig->calls + group_sig->elems + 16, 0) * sizeof(float *) / sizeof(float);
-    group_sig->turn_at = group_sig->op_at + fold__round_up(run_sig->op_floats, 16);
-    const size_t turns = (size_t)program->n_ops * sizeof(fold__turn) +
-                         2 * (size_t)(program->n_refs + program->n_values) * sizeof(fold__spot);
+    const size_t of_op = fold__batch_scratch(f, run_sig, program, fold__max_size(rows, elems));
+    group_sig->turn_at = group_sig->op_at + fold__round_up(of_op, 16);
+    const size_t spots = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
+    const size_t turns = (size_t)program->n_ops * sizeof(fold__turn) + spots * sizeof(fold__spot);
     group_sig->free_at = group_sig->turn_at + fold__round_up(turns, FOLD__ALIGN) / sizeof(float);
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
@@ -19373,7 +19445,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
         fold__live_own(f, group_sig, &program, &times, first[sig - group.first_sig],
                        last[sig - group.first_sig]);
         fold__live_read(f, group_sig, &program, &times);
-        fold__place_brief(f, group_sig, &program, placed);
+        fold__place_parts(f, group_sig, &program, placed);
         run->counts.scratch = fold__max_size(
             run->counts.scratch, fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16));
     }
@@ -19970,15 +20042,15 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
 {
     const int count = call->lengths[0], *start = engine->index + 1, *order = start + call->rows + 1;
     for (int operand = 0; operand < call->n_in && !engine->index[0]; operand++) {
-        fold_rows *both[2] = { &worker->op_in[operand], &worker->op_din[operand] };
         for (int which = 0; which <= backward; which++) {
-            if (fold__absent(both[which]))
+            fold_rows *of = (which ? worker->op_din : worker->op_in) + operand;
+            if (fold__absent(of))
                 continue;
             float **rows = (float **)fold__scratch_array(worker, (size_t)count, sizeof *rows);
             for (int row = 0; row < count; row++)
-                rows[row] = fold__row(both[which], order[row]);
-            both[which]->base = NULL;
-            both[which]->rows = rows;
+                rows[row] = fold__row(of, order[row]);
+            of->base = NULL;
+            of->rows = rows;
         }
     }
     call->list = start;
@@ -20044,8 +20116,9 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Runs a batch forward, and copies out the values that stay readable or cross between groups. */
-static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
+/* Runs a batch or one part of it forward, and copies out the values that stay readable or cross between
+   groups. */
+static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
     fold__run *run = f->run;
     fold__begin_batch(f, worker);
@@ -20077,6 +20150,19 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
             memcpy(to, f->value[id], fold__value_size(f, id) * sizeof *to);
             f->value[id] = to;
         }
+    }
+}
+
+/* Runs a batch forward, in as many parts as its scratch was made for (fold__place_parts). */
+static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
+{
+    const fold__batch batch = worker->batch;
+    const uint32_t most = worker->group_sig->part, parts = (batch.count + most - 1) / most;
+    for (uint32_t part = 0; part < parts; part++) {
+        if (parts > 1)
+            fold__take_part(f, &worker->batch, part, parts);
+        fold__forward_part(f, worker);
+        worker->batch = batch;
     }
 }
 

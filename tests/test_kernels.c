@@ -208,7 +208,7 @@ static void test_byte_product(const fold__kernels *f, int tries)
         for (s = 0; s < n_seg; s++) { k[s] = 1 + below(90); first[s] = total; total += k[s] + below(3); if (k[s] > most) most = k[s]; }
         float *w = floats((size_t)total * (size_t)n), *expect = (float *)malloc(((size_t)m * (size_t)n + 1) * sizeof *expect);
         int *qw = (int *)malloc((size_t)total * (size_t)n * sizeof *qw);
-        float *scales = (float *)malloc((size_t)n * sizeof *scales), *scratch = floats(fold__byte_floats(kernels, most));
+        float *scales = (float *)malloc((size_t)n * sizeof *scales), *scratch = floats(fold__byte_floats(kernels, SIZE_MAX, most));
         const size_t size = fold__byte_size(total, n);
         uint8_t *bytes = (uint8_t *)malloc(size);
         const ptrdiff_t step = transposed ? 1 : n, next = transposed ? total : 1;
@@ -956,7 +956,7 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     float *w = floats((size_t)k * (size_t)n), *pack, *scratch = floats(fold__scratch_floats(f, k, n)), *raw;
     double best = 1e9, t, flop = 2.0 * m * k * n, pack_time = 1e9, wg = 1e9, bytes_time = 1e9;
     const fold__byte_kernels *kernels = fold__byte_kernels_for(f);
-    float *bytes = floats((fold__byte_size(k, n) + 64) / sizeof(float) + 16), *byte_scratch = floats(fold__byte_floats(kernels, k));
+    float *bytes = floats((fold__byte_size(k, n) + 64) / sizeof(float) + 16), *byte_scratch = floats(fold__byte_floats(kernels, SIZE_MAX, k));
     uint8_t *quads = (uint8_t *)(((uintptr_t)bytes + 63) & ~(uintptr_t)63);
     fold__seg seg;
     fold__product p;

@@ -842,6 +842,116 @@ static void copied_names(void)
     CHECK(good);
 }
 
+/* -- small contexts: a robot's policy, for some agents --------------------------------------------------- */
+
+enum { OBSERVED = 16, HIDDEN = 64, ACTIONS = 10, AGENTS = 41 };
+typedef struct policy { fold_model *m; fold_dense first, second, head; fold_recurrent state; fold_cell cell; } policy;
+static float observed[AGENTS][OBSERVED], remembered[AGENTS][HIDDEN];
+
+static void act(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const policy *p = (const policy *)user;
+    const fold_state before = { in[1], FOLD_NULL_NODE };
+    const fold_node x = fold_dense_apply(f, &p->second, fold_dense_apply(f, &p->first, in[0]));
+    out[1] = fold_recurrent_apply(f, &p->state, x, before).h;
+    out[0] = fold_dense_apply(f, &p->head, out[1]);
+}
+
+static void policy_new(policy *p, const char *isa)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.inference = 1;
+    desc.isa = isa;
+    fold_model *m = p->m = fold_model_new(&desc);
+    p->first = fold_dense_new(m, "first", OBSERVED, HIDDEN, FOLD_ACT_RELU);
+    p->second = fold_dense_new(m, "second", HIDDEN, HIDDEN, FOLD_ACT_RELU);
+    p->state = fold_gru_new(m, "state", HIDDEN, HIDDEN);
+    p->head = fold_dense_new(m, "head", HIDDEN, ACTIONS, FOLD_ACT_LINEAR);
+    fold_cell_desc cell = fold_cell_desc_default();
+    cell.name = "policy";
+    cell.body = act;
+    cell.user = p;
+    cell.n_in = cell.n_out = 2;
+    cell.in[0] = fold_shape1(OBSERVED);
+    cell.in[1] = fold_shape1(HIDDEN);
+    p->cell = fold_cell_new(m, &cell);
+}
+
+/* Steps of so many agents one after the other, so that the later ones have a prologue: their actions. */
+static fold_stats policy_steps(const policy *p, const fold_ctx_desc *desc, int agents, int steps, float *got)
+{
+    fold_node action[AGENTS];
+    fold_ctx *f = fold_ctx_new(p->m, desc);
+    for (int agent = 0; agent < agents; agent++) {
+        fold_node in[2] = { FOLD_NULL_NODE, fold_input_ref(f, remembered[agent], fold_shape1(HIDDEN)) };
+        for (int step = 0; step < steps; step++) {
+            in[0] = fold_input_ref(f, observed[(agent + step) % AGENTS], fold_shape1(OBSERVED));
+            const fold_node call = fold_call(f, p->cell, in, 2);
+            in[1] = fold_out(f, call, 1);
+            action[agent] = fold_out(f, call, 0);
+        }
+    }
+    for (int again = 0; again < 3; again++) { /* the third time in turns that were kept */
+        CHECK_SAYS((again ? fold_replay(f) : fold_run(f, action, agents)) == FOLD_OK, "%s", fold_ctx_message(f));
+        CHECK_INT(fold_read(f, action, (size_t)agents, got), FOLD_OK);
+    }
+    const fold_stats stats = fold_ctx_stats(f);
+    fold_ctx_free(f);
+    return stats;
+}
+
+static void one_after_the_other(int n, fold_task *task, void *user, void *pool)
+{
+    (void)pool;
+    for (int i = 0; i < n; i++) task(i, user);
+}
+
+/* Scratch grows with the rows of a batch and no further than group_bytes tells: then batches run in parts, to
+   the same bits. */
+static void small_contexts(void)
+{
+    static const char *const isas[] = { NULL, "portable" };
+    static const struct { int agents; size_t group_bytes; int large, small; } limits[] = { /* of 8 and of 4 bytes a pointer */
+        { 1, 0, 36000, 28000 }, { 1, 4096, 33500, 25000 }, { 40, 16384, 110000, 110000 },
+    };
+    for (int i = 0; i < AGENTS * OBSERVED; i++) observed[i / OBSERVED][i % OBSERVED] = (float)(i % 19 - 9) / 8;
+    for (int i = 0; i < AGENTS * HIDDEN; i++) remembered[i / HIDDEN][i % HIDDEN] = (float)(i % 23 - 11) / 12;
+    for (int set = 0; set < 2; set++) {
+        policy p;
+        policy_new(&p, isas[set]);
+        for (int at = 0; at < 3; at++) {
+            float got[AGENTS * ACTIONS];
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.group_bytes = limits[at].group_bytes;
+            const size_t bytes = policy_steps(&p, &d, limits[at].agents, 1, got).block_bytes;
+            const size_t most = (size_t)(sizeof(void *) > 4 ? limits[at].large : limits[at].small);
+            CHECK_SAYS(bytes <= most, "%d agents: %zu bytes", limits[at].agents, bytes);
+        }
+        for (int steps = 1; steps < 4; steps += 2) {
+            static const size_t groups[] = { SIZE_MAX, 0, 16384, 1 };
+            float want[AGENTS * ACTIONS], got[AGENTS * ACTIONS];
+            fold_stats whole = { 0 };
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.eager = 1;
+            policy_steps(&p, &d, AGENTS, steps, want);
+            d.eager = 0;
+            for (int way = 0; way < 8; way++) {
+                d.group_bytes = groups[way / 2];
+                d.threads = way % 2 ? 2 : 1;
+                d.parallel_for = one_after_the_other;
+                const fold_stats stats = policy_steps(&p, &d, AGENTS, steps, got);
+                CHECK_SAYS(!memcmp(want, got, sizeof got), "%d steps, way %d: other bits than eager", steps, way);
+                if (!way) whole = stats;
+                if (way == 4 && steps == 1) {
+                    const int calls = whole.kernel_calls / whole.batches, in_parts = stats.kernel_calls / stats.batches;
+                    CHECK_SAYS(in_parts >= 2 * calls, "%d steps: %d calls of kernels a batch, %d in parts", steps, calls, in_parts);
+                }
+            }
+        }
+        fold_model_free(p.m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -857,5 +967,6 @@ int main(int argc, char **argv)
     check_run("memory: alignment", alignment);
     check_run("memory: names are copied", copied_names);
     check_run("memory: own values as inputs", own_values);
+    check_run("memory: small contexts", small_contexts);
     return check_finish();
 }
