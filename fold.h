@@ -417,7 +417,9 @@ typedef struct fold_ctx_desc {
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
                                groups whose working set is about this. 0: FOLD_GROUP_BYTES (1 MiB), or more
-                               where batches would have fewer than 12 rows. SIZE_MAX: one group */
+                               where batches would have fewer than 12 rows. SIZE_MAX: one group. Where nothing
+                               goes backward, large batches run in parts, so that what is made and read
+                               within one takes about a quarter of this: 16384 suits small memories */
     size_t plan_cache_bytes; /* reserved for plans: one is kept when a structure is run for the second time,
                                and replayed instead of scheduling from the third on. About 60 bytes a node:
                                begin with 1 << 20. The least recently used go first. Runs that go on with a
