@@ -236,6 +236,8 @@ typedef struct fold_model_desc {
     fold_memory memory;  /* of a model in a block: contexts without memory of their own take theirs from the
                             block too, and so must not be made or run on several threads at a time. See
                             fold_model_size */
+    fold_memory tracing; /* where the bodies of cells are traced; zero: in `memory`. It is free again after
+                            fold_model_seal: a block can be that of a context made later */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
@@ -262,11 +264,16 @@ FOLD_API const char *fold_model_isa(const fold_model *m);     /* the kernel set 
    block_bytes. */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops;
-    size_t block_bytes; /* fold_model_reserve does not look at it */
+    size_t block_bytes; /* fold_model_reserve does not look at it, */
+    size_t tracing;     /* nor at the size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
 FOLD_API fold_model_size fold_model_measure(const fold_model *m);
 /* Returns the model's status: FOLD_NO_MEMORY when there is not as much. size NULL or zeros: nothing. */
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
+/* Gives back what only building a model takes: the memory of tracing, and what arrays hold beyond their
+   needs. Parameters, cells and ops that are added afterwards are an error, everything else goes on; contexts
+   are reset before they record or run again. Returns the model's status. */
+FOLD_API fold_status fold_model_seal(fold_model *m);
 
 typedef enum fold_init {
     FOLD_INIT_ZEROS,
@@ -322,13 +329,13 @@ FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p);
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 
 /* Values and gradients, row-major. Pointers hold until a parameter is added. Gradients are NULL in inference
-   models, values where fold_model_quantize left none. */
+   models, values where fold_model_quantize left none. Those of fold_model_read_in_place are the image's. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
 #endif
 /* Those of all parameters that have them as one span of *count floats, each parameter at a multiple of 16
-   floats, gaps zero. count may be NULL. */
+   floats, gaps zero. count may be NULL. Not those that are read in place. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
@@ -1388,6 +1395,19 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 #endif
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
+/* A file that is in memory already, and stays there, need not be copied: an array in flash (examples/export.c
+   makes one), a mapped file. Parameters that are made after this call, by fold_weight_new and its kin and by
+   layers, are those of their names in the image, and are read where they lie. The image is never written; any
+   number of models may read it, and it must outlive them. What the model takes beside it: nothing for
+   weights, biases and tables, as long as fewer than 16 floats of the file lie behind a weight only where its
+   columns are a multiple of 16; else, and for fold_linear_t, the packed weight.
+   A model for inference alone, on a little-endian machine. The tensors used must be F32, and lie at multiples
+   of 4 bytes; at multiples of 64 they are read fastest. Errors are those of loading: of this call, when the
+   image is no safetensors file, and of each parameter that is not there or of another shape. Then nothing was
+   added. Parameters with `values` in their desc are not looked for; after a call with image NULL none are.
+   Writing such parameters, loading into them, copying or averaging values, and fold_torch_open are errors;
+   fold_model_quantize makes bytes of them, in the model's memory. */
+FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 /* In one pass; takes the bytes of the file and none after it. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
@@ -2693,6 +2713,7 @@ enum {
     FOLD__TILE_ROWS = 6,   /* of the tallest tile */
     FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* of pointers to the rows of a block of tiles */
+    FOLD__BEYOND = 15,                           /* columns that tiles may read beyond a weight's last */
     FOLD__TILE_WIDTH = 128,                      /* columns of the widest tile */
     FOLD__PANEL_KEYS = 64,                          /* of attention's keys that lie side by side */
     FOLD__WEIGHED_ROWS = 4,                         /* of attention, at most; a block has room for them */
@@ -2725,6 +2746,8 @@ typedef struct fold__product {
     int rows, columns, n_seg; /* columns: of output and init */
     int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
     size_t panel_stride;      /* fold__pack_stride of the whole weight, whatever part of its K is used */
+    size_t in_place; /* `weights` are no packs but row-major, rows so many floats apart; 0: packs. Behind
+                        those of 16 columns or more there are FOLD__BEYOND floats, whatever they are */
     const fold__seg *seg;
     fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of output */
     fold_rows output;
@@ -3312,7 +3335,8 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
                 end -= tiles->vector;
         }
         tile = tiles->tile[height - 1][(end - start) / tiles->vector - 1];
-        at->offset = (size_t)panel * product->panel_stride + (size_t)(start - base);
+        at->offset = product->in_place ? (size_t)start
+                                       : (size_t)panel * product->panel_stride + (size_t)(start - base);
         aside = start < first || end - last >= (tiles->least > 1 ? 1 : tiles->vector);
         at->last = end <= last || aside ? tiles->vector : tiles->vector - (end - last);
         at->to_col = (size_t)(start - first);
@@ -3358,8 +3382,8 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     float **made = (float **)(void *)(scratch + fold__aside_floats((size_t)product->rows));
     fold__span at;
     int segment = 0, chained;
-    at.width = (size_t)layout->width;
-    at.panel_stride = product->panel_stride;
+    at.width = product->in_place ? product->in_place : (size_t)layout->width;
+    at.panel_stride = product->in_place ? (size_t)layout->width : product->panel_stride;
     at.count = count;
     at.to = fold__row_pointers(&product->output, row, rows, made);
     at.started = product->init.base || product->init.rows;
@@ -3420,10 +3444,33 @@ FOLD__INLINE void fold__copy_few(float *to, const float *from, int count)
         *to = *from;
 }
 
+/* Floats of scratch for the copy of a column of row-major weights. */
+static size_t fold__narrow_copied(const fold__product *product)
+{
+    int segment, longest = 0;
+    for (segment = 0; product->in_place && segment < product->n_seg; segment++)
+        longest = product->seg[segment].inner > longest ? product->seg[segment].inner : longest;
+    return fold__narrow_stride(longest);
+}
+
+/* A column of a segment's weights, one value behind the other; a row-major one is copied to `to`. */
+static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
+                                        float *to)
+{
+    const float *from = seg->weights + product->col + col;
+    int row;
+    if (!product->in_place)
+        return seg->weights + (size_t)(product->col + col) * product->panel_stride;
+    for (row = 0; row < seg->inner; row++, from += product->in_place)
+        to[row] = *from;
+    return to;
+}
+
 /* Some rows of as many columns as a narrow tile covers, FOLD__NARROW_ELEMENTS at most. */
 static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *product, ptrdiff_t row, int rows,
-                              int col, int cols, float *lanes)
+                              int col, int cols, float *scratch)
 {
+    float *lanes = scratch + fold__narrow_copied(product);
     float total[FOLD__NARROW_ELEMENTS], *from = total;
     int segment, line, element, height;
     for (element = 0; element < rows * cols; element += 8)
@@ -3432,8 +3479,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         for (line = 0; line < rows; line++, from += cols)
             fold__copy_few(from, fold__at(&product->init, row + line) + col, cols);
     for (segment = 0; segment < product->n_seg; segment++) {
-        const float *weights =
-            product->seg[segment].weights + (size_t)(product->col + col) * product->panel_stride;
+        const float *weights = fold__narrow_column(product, &product->seg[segment], col, scratch);
         for (line = 0; line < rows; line += height) {
             for (height = rows - line < FOLD__NARROW_ROWS ? rows - line : FOLD__NARROW_ROWS;
                  !tiles->narrow[height - 1][cols - 1];)
@@ -3447,17 +3493,19 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_few(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* n < 16: sixteen chains per element and segment. Columns are dealt out evenly, as vectors are to panels. */
-static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *lanes)
+/* n < 16: sixteen chains per element and segment. Columns are dealt out evenly, as vectors are to panels, or
+   go one by one where they are copied. */
+static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
-    const int across = (product->columns - 1) / tiles->narrow_columns + 1,
+    const int wide = product->in_place ? 1 : tiles->narrow_columns,
+              across = (product->columns - 1) / wide + 1,
               most = FOLD__NARROW_ELEMENTS / ((product->columns - 1) / across + 1);
     int row, rows, col, cols, tile;
     for (row = 0; row < product->rows; row += rows) {
         rows = product->rows - row < most ? product->rows - row : most;
         for (col = 0, tile = across; tile > 0; col += cols, tile--) {
             cols = (product->columns - col - 1) / tile + 1;
-            fold__narrow_rows(tiles, product, row, rows, col, cols, lanes);
+            fold__narrow_rows(tiles, product, row, rows, col, cols, scratch);
         }
     }
 }
@@ -7559,6 +7607,7 @@ typedef struct fold__param_data {
     char *name;
     fold_shape shape;
     size_t at, size;     /* in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
+    const float *place;  /* in the image that it is read from in place; NULL: it has values of its own */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
     size_t bytes, bytes_t; /* in the model's bytes: the weight and its transpose; FOLD__NO_PACK: as floats */
     size_t touched_at;   /* lookup tables: first of dim[0] entries in the touched lists */
@@ -8104,22 +8153,43 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
+/* Whether a weight's products read it where it lies, row-major. Its transpose has a pack. */
+static int fold__is_read_in_place(const fold__param_data *param, int transposed)
+{
+    return param->place && !transposed && param->pack == FOLD__NO_PACK;
+}
+/* The values of W or b. */
+static const float *fold__engine_values(const fold__engine *engine, int which)
+{
+    const fold__param_data *param = engine->param[which];
+    return param->place ? param->place : engine->values + param->at;
+}
+/* What chains start from: the bias, or nothing. It is never written through. */
+static fold_rows fold__bias_rows(const fold__engine *engine)
+{
+    fold_rows rows = { NULL, 0, NULL };
+    const fold__param_data *bias = engine->param[1];
+    if (bias)
+        rows.base = (float *)(uintptr_t)(bias->place ? bias->place : engine->packs + bias->pack);
+    return rows;
+}
 
 /* A segment of a product in which op reads `inner` rows of its weight, or of its transpose, from `row` on. */
 static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
                                   fold_rows input)
 {
     const fold__param_data *param = engine->param[0];
+    const int columns = transposed ? param->shape.dim[0] : fold__matrix_columns(param);
     fold__seg seg;
     seg.input = input;
     seg.inner = inner;
     seg.row = (int)row;
-    seg.weights =
-        fold__is_quantized(param)
-            ? NULL
-            : fold__weight_pack(engine, transposed) +
-                  fold__pack_row(engine->kernels,
-                                 transposed ? param->shape.dim[0] : fold__matrix_columns(param), row);
+    seg.weights = NULL;
+    if (fold__is_quantized(param))
+        return seg;
+    seg.weights = fold__is_read_in_place(param, transposed)
+                      ? param->place + row * (size_t)columns
+                      : fold__weight_pack(engine, transposed) + fold__pack_row(engine->kernels, columns, row);
     return seg;
 }
 /* The product of such segments: rows of the weight, or of its transpose, in floats or in bytes. */
@@ -8131,6 +8201,7 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     const int inner = transposed ? columns : rows, count = transposed ? rows : columns;
     product->columns = count;
     product->n_pack = product->col = 0;
+    product->in_place = fold__is_read_in_place(param, transposed) ? (size_t)columns : 0;
     if (fold__is_quantized(param)) {
         const fold__byte_weight weight =
             fold__byte_weight_at(engine->bytes + (transposed ? param->bytes_t : param->bytes), inner, count);
@@ -8185,14 +8256,11 @@ static void fold__linear_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
     const int lines = fold__shape_lines(&call->in_shape[0]), count = call->attr[FOLD__LINEAR_OUT];
-    fold_rows init = { NULL, 0, NULL }, output = call->out[0];
     const int has_start = call->attr[FOLD__LINEAR_STARTS], continues = engine->first_segment > 0;
-    if (continues)
-        init = output;
-    else if (has_start)
-        init = call->in[call->n_in - 1];
-    else if (engine->param[1])
-        init.base = (float *)(uintptr_t)(engine->packs + engine->param[1]->pack); /* never written through */
+    fold_rows output = call->out[0];
+    fold_rows init = continues   ? output
+                     : has_start ? call->in[call->n_in - 1]
+                                 : fold__bias_rows(engine);
     if (lines == 1) {
         fold__linear_product(call, (size_t)call->rows, call->in, init, output);
         return;
@@ -8229,6 +8297,7 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
     product.rows = (int)rows;
     product.columns = to - from;
     product.n_seg = 1;
+    product.in_place = 0;
     product.n_pack = engine->param[0]->shape.dim[call->attr[FOLD__LINEAR_T] ? 1 : 0];
     product.col = from;
     product.panel_stride = fold__pack_stride(engine->kernels, seg.inner, product.n_pack);
@@ -8279,7 +8348,8 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byt
     if (fold__is_quantized(weight))
         return fold__byte_floats(byte_kernels, lines, weight->bytes != FOLD__NO_PACK ? rows : columns);
     if (!trains)
-        return fold__product_floats(kernels, lines, rows, columns);
+        return fold__product_floats(kernels, lines, rows, columns) +
+               (weight->place ? fold__narrow_stride(rows) : 0);
     const size_t forward = fold__scratch_floats(kernels, rows, columns);
     const size_t backward = fold__scratch_floats(kernels, columns, rows);
     return fold__max_size(forward, backward) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
@@ -9659,8 +9729,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
 /* Of W or b, one row of values for all pixels. */
 static fold_rows fold__shared_row(const fold_op_call *call, int which, size_t at)
 {
-    const fold__engine *engine = fold__engine_of(call);
-    const fold_rows row = { (float *)(uintptr_t)(engine->values + engine->param[which]->at + at), 0, NULL };
+    const fold_rows row = { (float *)(uintptr_t)(fold__engine_values(fold__engine_of(call), which) + at), 0,
+                            NULL };
     return row;
 }
 static void fold__depthwise_forward(const fold_op_call *call, const fold__filter *filter, const float *in,
@@ -9875,16 +9945,14 @@ static void fold__conv_block(const fold_op_call *call, const fold__filter *filte
 static void fold__dense_forward(const fold_op_call *call, const fold__filter *filter, const float *in,
                                 float *out)
 {
-    const fold__engine *engine = fold__engine_of(call);
     const fold__filter_scratch scratch = fold__filter_scratch_of(filter, call->scratch);
     const fold__padded padded = fold__pad(filter, in, scratch.padded);
     const int positions = filter->lines * filter->columns,
               most = fold__runs_of(filter).copied
                          ? fold__patch_rows(filter->tall * filter->wide * filter->channels)
                          : FOLD__FILTER_ROWS;
-    fold_rows init = { NULL, 0, NULL }, output = { out, filter->outputs, NULL };
-    if (engine->param[1])
-        init.base = (float *)(uintptr_t)(engine->packs + engine->param[1]->pack); /* never written through */
+    const fold_rows init = fold__bias_rows(fold__engine_of(call));
+    fold_rows output = { out, filter->outputs, NULL };
     for (int first = 0; first < positions; first += most) {
         const int count = positions - first < most ? positions - first : most;
         output.base = out + (size_t)first * (size_t)filter->outputs;
@@ -10681,6 +10749,12 @@ struct fold_model {
     int rule;                         /* whose state it is: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
     fold_ctx *tracer; /* traces cell bodies; made with the first cell */
+    fold_memory tracing; /* where it lies; zero: in the model's memory */
+    int sealed;
+    const void *image; /* parameters that are made are found in it; NULL: none */
+    size_t image_size;
+    const float *(*find_in_image)(fold_model *m, const char *name,
+                                  const fold_shape *shape); /* fold__find_in_image, for the linker */
 };
 
 static int fold__can_train(const fold_model *m) { return FOLD__TRAINING(!m->inference); }
@@ -10772,6 +10846,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
                          settings.isa, m->kernels->name);
     m->seed = settings.seed;
     m->inference = settings.inference;
+    m->tracing = settings.tracing;
     m->salt = (uint32_t)fold__mix64((uint64_t)(uintptr_t)m ^ 0x51ed2701u) | 1u;
     for (int i = 0; i < FOLD__RATE_SETS; i++)
         m->set_rate[i] = m->set_decay[i] = 1;
@@ -10846,6 +10921,7 @@ FOLD_API fold_model_size fold_model_measure(const fold_model *m)
     size.cells = m->arrays[FOLD__M_CELLS].need;
     size.ops = m->arrays[FOLD__M_OPS].need;
     size.block_bytes = m->heap.block ? FOLD__ALIGN - 1 + m->heap.used : 0;
+    size.tracing = m->tracer ? fold_ctx_stats(m->tracer).block_bytes : 0;
     return size;
 }
 
@@ -10866,6 +10942,19 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
         m->arrays[which].need = had; /* what is held is told by fold_model_measure */
     }
     return m->error.status;
+}
+
+FOLD_API fold_status fold_model_seal(fold_model *m)
+{
+    if (!m || m->error.status)
+        return fold_model_status(m);
+    fold_ctx_free(m->tracer);
+    m->tracer = NULL;
+    for (int which = 0; which < FOLD__M_COUNT; which++)
+        fold__arena_shrink(&m->arena, which, m->arrays[which].need);
+    m->sealed = 1;
+    m->layout++;
+    return FOLD_OK;
 }
 
 /* NULL for handles that are null or another model's. */
@@ -10973,6 +11062,19 @@ static int fold__forward_packs(unsigned uses)
            ((uses & FOLD_FOR_LINEAR_T) ? FOLD__PACK_TRANSPOSED : 0);
 }
 
+static int fold__keeps_values(const fold__param_data *param) { return param->at != FOLD__NO_PACK; }
+static int fold__has_floats(const fold__param_data *param)
+{
+    return param->place || fold__keeps_values(param);
+}
+/* Those in an image are never written through. NULL: there are bytes alone. */
+static float *fold__param_values(const fold_model *m, const fold__param_data *param)
+{
+    if (param->place)
+        return (float *)(uintptr_t)param->place;
+    return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
+}
+
 /* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. first and count are
    of the first axis. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
@@ -10981,9 +11083,9 @@ static void fold__pack_part(fold_model *m, const fold__param_data *param, int wh
     const int deep = rows / param->shape.dim[0];
     if (fold__is_quantized(param))
         return;
-    const float *weights = fold__values(m) + param->at;
+    const float *weights = fold__param_values(m, param);
     float *packs = fold__packs(m);
-    if (param->shape.rank == 1)
+    if (param->shape.rank == 1 && param->pack != FOLD__NO_PACK)
         memcpy(packs + param->pack + first, weights + first, (size_t)count * sizeof *weights);
     else if ((which & FOLD__PACK_DIRECT) && param->pack != FOLD__NO_PACK)
         m->kernels->pack(packs + param->pack, weights, rows, columns, 0, first * deep, count * deep);
@@ -11011,14 +11113,26 @@ static void fold__keep_back_pack(fold_model *m, uint32_t param)
     fold__pack_part(m, data, FOLD__PACK_BOTH & ~fold__forward_packs(data->uses), 0, data->shape.dim[0]);
 }
 
+/* Whether tiles can read a weight where it lies: they may read a bit beyond it. */
+static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
+{
+    const size_t beyond = (size_t)FOLD__BEYOND;
+    const char *end = (const char *)m->image + m->image_size;
+    if (!param->place || fold__matrix_columns(param) % (int)(beyond + 1) == 0 ||
+        fold__matrix_columns(param) < FOLD__LANES)
+        return param->place != NULL;
+    return (size_t)(end - (const char *)(const void *)(param->place + param->size)) >= beyond * sizeof(float);
+}
+
 /* Gives a parameter the places of its packs, from `packs` floats on. Returns where the next would begin. */
 static size_t fold__place_packs(const fold_model *m, fold__param_data *param, size_t packs)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int forward = fold__is_quantized(param) ? 0 : fold__forward_packs(param->uses);
-    const int kept = forward && fold__can_train(m) ? FOLD__PACK_BOTH : forward;
+    const int idle = forward && fold__can_train(m) ? FOLD__PACK_BOTH : forward;
+    const int kept = fold__fits_in_place(m, param) ? idle & FOLD__PACK_TRANSPOSED : idle;
     param->pack = param->pack_t = FOLD__NO_PACK;
-    if (param->shape.rank == 1) {
+    if (param->shape.rank == 1 && !param->place) {
         param->pack = packs;
         packs += fold__round_up(param->size, FOLD__SPAN_ALIGN);
     }
@@ -11034,12 +11148,17 @@ static size_t fold__place_packs(const fold_model *m, fold__param_data *param, si
     return packs;
 }
 
+/* Rows of a table whose gradients are sparse. */
+static size_t fold__marked_rows(const fold_model *m, const fold__param_data *param)
+{
+    return fold__can_train(m) && (param->uses & FOLD_FOR_LOOKUP) ? (size_t)param->shape.dim[0] : 0;
+}
+
 /* Reserves the spans a new parameter needs; 0 when there is no memory. */
 static int fold__param_reserve(fold_model *m, const fold__param_data *param, size_t pack_floats)
 {
-    const size_t end = param->at + fold__round_up(param->size, FOLD__SPAN_ALIGN);
-    const size_t bytes = fold__size(end, sizeof(float), 0);
-    const size_t rows = (param->uses & FOLD_FOR_LOOKUP) ? (size_t)param->shape.dim[0] : 0;
+    const size_t own = param->place ? 0 : fold__round_up(param->size, FOLD__SPAN_ALIGN);
+    const size_t bytes = fold__size(m->span + own, sizeof(float), 0), rows = fold__marked_rows(m, param);
     fold__arena *arena = &m->arena;
     if (!fold__arena_need(arena, FOLD__M_PARAMS, (m->n_params + 1) * sizeof *param))
         return 0;
@@ -11081,6 +11200,11 @@ FOLD__ZEROS_BY_DEFAULT(fold_param_desc)
 static void fold__first_values(fold_model *m, const fold__param_data *param, const fold_param_desc *desc)
 {
     const fold__fp saved = fold__fp_enter();
+    const size_t padded = fold__round_up(param->size, FOLD__SPAN_ALIGN);
+    memset(fold__values(m) + param->at, 0, padded * sizeof(float));
+    if (fold__can_train(m))
+        memset(fold__grads(m) + param->at, 0, padded * sizeof(float));
+    m->span += padded;
     if (desc->values)
         memcpy(fold__values(m) + param->at, desc->values, param->size * sizeof(float));
     else
@@ -11088,17 +11212,17 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
+/* Whether anything can be added to the model; if not, it gets the error. */
+static int fold__can_add(fold_model *m, const char *what, const char *name)
 {
-    fold_param none = { 0, 0 };
-    if (!m || m->error.status)
-        return none;
-    const char *problem = desc ? fold__param_problem(m, desc) : "no description";
-    if (problem) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "parameter '%s': %s", desc && desc->name ? desc->name : "",
-                         problem);
-        return none;
-    }
+    if (m->sealed)
+        fold__model_fail(m, FOLD_BAD_STATE, "%s '%s': the model is sealed", what, name ? name : "");
+    return !m->error.status;
+}
+
+/* What a parameter is, by its description. Its packs have no places yet. */
+static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
+{
     fold__param_data param;
     memset(&param, 0, sizeof param);
     param.shape = desc->shape;
@@ -11112,6 +11236,27 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     param.at = m->span;
     param.bytes = param.bytes_t = FOLD__NO_PACK;
     param.touched_at = m->touched_rows;
+    return param;
+}
+
+FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
+{
+    fold_param none = { 0, 0 };
+    if (!m || !fold__can_add(m, "parameter", desc ? desc->name : NULL))
+        return none;
+    const char *problem = desc ? fold__param_problem(m, desc) : "no description";
+    if (problem) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "parameter '%s': %s", desc && desc->name ? desc->name : "",
+                         problem);
+        return none;
+    }
+    fold__param_data param = fold__described_param(m, desc);
+    if (m->image && !desc->values) {
+        param.place = m->find_in_image(m, desc->name, &desc->shape);
+        param.at = FOLD__NO_PACK;
+        if (!param.place)
+            return none;
+    }
     const size_t packs = fold__place_packs(m, &param, m->packs);
     param.name = fold__copy_name(m, desc->name);
     if (!param.name || !fold__param_reserve(m, &param, packs - m->packs)) {
@@ -11120,17 +11265,12 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
                          fold__when_full(m));
         return none;
     }
-    const size_t padded = fold__round_up(param.size, FOLD__SPAN_ALIGN);
-    memset(fold__values(m) + param.at, 0, padded * sizeof(float));
-    if (fold__can_train(m))
-        memset(fold__grads(m) + param.at, 0, padded * sizeof(float));
-    fold__first_values(m, &param, desc);
-    if (param.uses & FOLD_FOR_LOOKUP) {
-        memset(fold__is_touched(m) + m->touched_rows, 0, (size_t)param.shape.dim[0]);
-        m->touched_rows += (size_t)param.shape.dim[0];
-    }
+    if (!param.place)
+        fold__first_values(m, &param, desc);
+    if (fold__marked_rows(m, &param))
+        memset(fold__is_touched(m) + m->touched_rows, 0, fold__marked_rows(m, &param));
+    m->touched_rows += fold__marked_rows(m, &param);
     m->packs = packs;
-    m->span += padded;
     fold__params(m)[m->n_params++] = param;
     m->layout++;
     fold__refresh_packs(m, &param);
@@ -11209,11 +11349,6 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param param, int frozen)
     } else
         fold__model_fail(m, FOLD_BAD_HANDLE, "fold_param_freeze: not a parameter of this model");
 }
-static int fold__keeps_values(const fold__param_data *param) { return param->at != FOLD__NO_PACK; }
-static float *fold__param_values(const fold_model *m, const fold__param_data *param)
-{
-    return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
-}
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
@@ -11231,8 +11366,13 @@ static int fold__is_of_floats(fold_model *m, const fold__param_data *param, cons
 {
     for (uint32_t index = 0; index < m->n_params; index++) {
         const fold__param_data *each = &fold__params(m)[index];
-        if (!fold__is_quantized(each) || (param && param != each))
+        if ((!fold__is_quantized(each) && !each->place) || (param && param != each))
             continue;
+        if (each->place)
+            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is read in place, in an image", who,
+                             each->name);
+        if (each->place)
+            return 0;
         fold__model_fail(m, FOLD_BAD_STATE,
                          "%s: parameter '%s' is in bytes: write values before fold_model_quantize, or load",
                          who, each->name);
@@ -11278,6 +11418,9 @@ static int fold__same_params(fold_model *m, const fold_model *from, const char *
         else if (fold__is_quantized(mine) || fold__is_quantized(other))
             fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is in bytes%s", who, mine->name,
                              fold__is_quantized(mine) ? "" : " in the other model");
+        else if (mine->place || other->place)
+            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is read in place%s", who, mine->name,
+                             mine->place ? "" : " in the other model");
     }
     return !m->error.status;
 }
@@ -11427,7 +11570,7 @@ static int fold__quantize_all(fold_model *m, int least)
     for (uint32_t index = 0; there && !wrong && index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
         if (fold__is_newly_quantized(param, had) &&
-            !fold__make_bytes(m, param, fold__values(m) + param->at))
+            !fold__make_bytes(m, param, fold__param_values(m, param)))
             wrong = param;
     }
     if (wrong)
@@ -12274,7 +12417,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
 /* Where the row of a table lies that a lookup shows. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
-    return fold__values(f->model) + fold__lookup_table(f, id)->at +
+    return fold__param_values(f->model, fold__lookup_table(f, id)) +
            (size_t)fold__table_row(f, id, row) * fold__row_size(f, id);
 }
 /* The same for what reads a list that was looked up, `offset` floats into it: all of its rows, of which this
@@ -13847,9 +13990,9 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
 {
     const fold__param_data *data = fold__param_or_fail(f, param, "use");
-    if (data && !fold__keeps_values(data))
+    if (data && !fold__has_floats(data))
         fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is in bytes, only linear ops read it", data->name);
-    if (!data || !fold__keeps_values(data))
+    if (!data || !fold__has_floats(data))
         return fold__null;
     const size_t old_capacity = f->arrays[FOLD__ARRAY_PARAM_NODES].capacity;
     const uint32_t shape = fold__intern_shape(f, &data->shape);
@@ -15346,7 +15489,7 @@ FOLD__ZEROS_BY_DEFAULT(fold_op_desc)
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
 {
     fold_op none = { 0, 0 };
-    if (!m || m->error.status)
+    if (!m || !fold__can_add(m, "op", desc ? desc->name : NULL))
         return none;
     const int bad = !desc || !desc->name || !desc->infer || !desc->forward || desc->n_in == 0 ||
                     desc->n_in < -1 || desc->n_in > FOLD_MAX_IN || desc->n_out < 1 ||
@@ -15732,6 +15875,15 @@ static void fold__mark_passes(const fold_model *m, const fold__program *program,
     }
 }
 
+/* Whether some output of an op is live. */
+static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__sig *sig)
+{
+    int live = 0;
+    for (uint32_t output = 0; output < sig->n_out; output++)
+        live |= trace->live[id + output];
+    return live;
+}
+
 /* The live ops of a trace become the cell's program; its arrays are large enough for all of them. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold_shape *shapes,
                           fold__value *values)
@@ -15746,9 +15898,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
         const fold__sig *sig = fold__node_sig(tracer, id);
         trace->cell->trace[n_trace].op = sig->op;
         trace->cell->trace[n_trace].hash = tracer->trace_hash[id];
-        int live = 0;
-        for (uint32_t output = 0; output < sig->n_out; output++)
-            live |= trace->live[id + output];
+        const int live = fold__trace_keeps(trace, id, sig);
         trace->cell->trace[n_trace++].live = live;
         if (!live)
             continue;
@@ -15787,25 +15937,58 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
+/* What the live ops of a trace need, and how many ops it has in all. */
+typedef struct fold__live_count {
+    size_t ops, refs, shapes, values, traced;
+} fold__live_count;
+static fold__live_count fold__count_live(const fold__trace *trace)
+{
+    const fold_ctx *tracer = trace->tracer;
+    fold__live_count count = { 0, 0, 0, 0, 0 };
+    for (uint32_t id = 1; id <= tracer->n_nodes; id++) {
+        if (fold__kind_of(tracer, id) != FOLD__OP)
+            continue;
+        const fold__sig *sig = fold__node_sig(tracer, id);
+        count.traced++;
+        if (!fold__trace_keeps(trace, id, sig))
+            continue;
+        const fold__program one = fold__program_of(tracer, sig);
+        count.ops++;
+        count.refs += tracer->first_edge[id + 1] - tracer->first_edge[id];
+        count.shapes += (size_t)one.op->n_in + one.op->n_out;
+        count.values += one.op->n_out;
+    }
+    return count;
+}
+
 /* One block holds a cell: its names, trace and program. */
 static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
                             const uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
-    const size_t nodes = tracer->n_nodes + 1, edges = tracer->n_edges, name = strlen(desc->name) + 1;
-    enum { OPS, REFS, SHAPES, VALUES, TRACE, VALUE_OF, USER, NAME, LIVE, PARTS };
-    const size_t sizes[PARTS] = { nodes * sizeof(fold__body_op),
-                                  (edges + FOLD_MAX_OUT) * sizeof(fold__ref),
-                                  (edges + nodes) * sizeof(fold_shape),
-                                  nodes * sizeof(fold__value),
-                                  nodes * sizeof(fold__trace_op),
-                                  nodes * sizeof(uint32_t),
-                                  desc->user_size,
-                                  name,
-                                  nodes };
+    const size_t nodes = tracer->n_nodes + 1, name = strlen(desc->name) + 1;
+    if (!fold__need(tracer, FOLD__ARRAY_PLANNING, nodes * (sizeof(uint32_t) + 1), 1)) {
+        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': %s", desc->name, tracer->error.text);
+        return 0;
+    }
+    fold__renew(tracer);
+    memset(tracer->planning, 0, nodes * (sizeof(uint32_t) + 1));
+    fold__trace trace = { tracer, cell, out, (uint32_t *)(void *)tracer->planning,
+                          (uint8_t *)tracer->planning + nodes * sizeof(uint32_t) };
+    cell->desc = *desc;
+    fold__trace_live(&trace);
+    const fold__live_count count = fold__count_live(&trace);
+    enum { USER, OPS, VALUES, REFS, SHAPES, TRACE, NAME, PARTS };
+    const size_t sizes[PARTS] = { desc->user_size,
+                                  count.ops * sizeof(fold__body_op),
+                                  count.values * sizeof(fold__value),
+                                  (count.refs + (size_t)desc->n_out) * sizeof(fold__ref),
+                                  count.shapes * sizeof(fold_shape),
+                                  count.traced * sizeof(fold__trace_op),
+                                  name };
     size_t at[PARTS + 1] = { 0 };
     for (int part = 0; part < PARTS; part++)
-        at[part + 1] = at[part] + fold__round_up(sizes[part], FOLD__ALIGN);
+        at[part + 1] = at[part] + fold__round_up(sizes[part], sizeof(uint64_t));
     char *block = (char *)m->arena.memory.alloc(at[PARTS], FOLD__ALIGN, m->arena.memory.user);
     if (!block) {
         fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name, fold__when_full(m));
@@ -15814,7 +15997,6 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
     memset(block, 0, at[PARTS]);
     cell->memory = block;
     cell->memory_size = at[PARTS];
-    cell->desc = *desc;
     cell->name = (char *)memcpy(block + at[NAME], desc->name, name);
     cell->desc.name = cell->name;
     if (desc->user_size)
@@ -15827,9 +16009,6 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
     cell->program.n_out = desc->n_out;
     cell->n_draws = (int)tracer->draws;
     cell->program.is_cell = 1;
-    fold__trace trace = { tracer, cell, out, (uint32_t *)(void *)(block + at[VALUE_OF]),
-                          (uint8_t *)block + at[LIVE] };
-    fold__trace_live(&trace);
     fold__compile(&trace, (fold__body_op *)(void *)(block + at[OPS]), (fold__ref *)(void *)(block + at[REFS]),
                   (fold_shape *)(void *)(block + at[SHAPES]), (fold__value *)(void *)(block + at[VALUES]));
     return 1;
@@ -15894,7 +16073,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
 {
     fold_cell none = { 0, 0 };
     uint32_t out[FOLD_MAX_OUT];
-    if (!m || m->error.status)
+    if (!m || !fold__can_add(m, "cell", desc ? desc->name : NULL))
         return none;
     const char *problem = fold__cell_problem(desc);
     if (problem) {
@@ -15910,7 +16089,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     if (!m->tracer) {
         fold_ctx_desc ctx_desc = fold_ctx_desc_default();
         ctx_desc.training = FOLD__TRAINING(1);
-        ctx_desc.memory = m->arena.memory;
+        ctx_desc.memory = m->tracing.block || m->tracing.alloc ? m->tracing : m->arena.memory;
         m->tracer = fold_ctx_new(m, &ctx_desc);
     }
     if (!m->tracer ||
@@ -19605,7 +19784,7 @@ static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, co
     int by_calls = 0;
     switch (ref->kind) {
     case FOLD__FROM_PARAM:
-        spot->base = fold__values(f->model) + fold__params(f->model)[ref->index].at + ref->offset;
+        spot->base = fold__param_values(f->model, &fold__params(f->model)[ref->index]) + ref->offset;
         spot->stride = 0;
         spot->moves = FOLD__STAYS;
         return;
@@ -26634,7 +26813,7 @@ static const fold__param_data *fold__scales_of(const fold_model *m, const char *
     for (uint32_t index = 0; index < m->n_params; index++) {
         const fold__param_data *param = &fold__params(m)[index];
         const char *const joined[3] = { param->name, FOLD__SCALES, "" };
-        if (!fold__keeps_values(param) && !fold__compare_joined(name, joined))
+        if (!fold__has_floats(param) && !fold__compare_joined(name, joined))
             return param;
     }
     return NULL;
@@ -26676,7 +26855,7 @@ enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BYTES, FOLD__FORMS };
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int form)
 {
     if (!part)
-        return fold__keeps_values(param) == (form == FOLD__AS_FLOATS);
+        return fold__has_floats(param) == (form == FOLD__AS_FLOATS);
     if (form != FOLD__AS_FLOATS || fold__trainable(m, param))
         return form == FOLD__AS_FLOATS;
     const float *state = fold__part(m, part) + param->at;
@@ -26788,7 +26967,8 @@ static int fold__write_tensor(fold_writer *write, void *user, const fold_model *
         return fold__write_floats(
             write, user, fold__bytes_of(m, param, transposed).scales,
             (size_t)(transposed ? fold__matrix_rows(param) : fold__matrix_columns(param)));
-    return fold__write_floats(write, user, fold__part(m, part) + param->at, param->size);
+    const float *floats = part ? fold__part(m, part) + param->at : fold__param_values(m, param);
+    return fold__write_floats(write, user, floats, param->size);
 }
 
 /* Returns FOLD_IO when the writer stopped; the caller then says so. Other errors are the model's already. */
@@ -27505,6 +27685,8 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
         return fold__load_fail(file, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name,
                                there, here);
     }
+    if (param->place)
+        return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place, in an image", name);
     tensor->param = index + 1;
     tensor->part = part;
     return tensor->dtype != FOLD__DTYPE_I8 || fold__match_scales(file, tensor, param, name);
@@ -27827,6 +28009,81 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
     fold__file file = fold__file_to_load(m, NULL, NULL, bytes, size, desc);
     return fold__load_file(&file, 0);
 }
+/* -- reading in place ------------------------------------------------------------------------ */
+
+static int fold__is_little_endian(void)
+{
+    const uint16_t one = 1;
+    unsigned char first;
+    memcpy(&first, &one, 1);
+    return first == 1;
+}
+
+/* Reads an image's header; tensors know where they lie, and their order is that of names. */
+static int fold__open_image(fold__file *file)
+{
+    file->arena.array = file->arrays;
+    if (!fold__load_header(file) || !fold__load_data(file))
+        return 0;
+    fold__sort(file->order, file->count, fold__by_name, file->tensor);
+    return 1;
+}
+
+/* Where a parameter's values lie in the model's image; NULL and an error when they cannot be read there. */
+static const float *fold__find_in_image(fold_model *m, const char *name, const fold_shape *shape)
+{
+    fold__file file = fold__file_to_load(m, NULL, NULL, m->image, m->image_size, NULL);
+    const char *const joined[3] = { name, "", "" };
+    char shown[FOLD__SHORT], here[64], there[64] = "of more than 4 axes";
+    const float *values = NULL;
+    fold__shorten(shown, name);
+    fold__shape_text(here, sizeof here, 0, shape);
+    const fold__tensor *tensor = fold__open_image(&file) ? fold__find_tensor(&file, joined) : NULL;
+    if (tensor && tensor->shape.rank <= FOLD_MAX_RANK)
+        fold__shape_text(there, sizeof there, 0, &tensor->shape);
+    if (!tensor)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "read in place: %s is not in the image", shown);
+    else if (!fold__shape_same(&tensor->shape, shape))
+        fold__model_fail(m, FOLD_BAD_SHAPE, "read in place: %s is %s in the image, %s in the model", shown,
+                         there, here);
+    else if (tensor->dtype)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                         "read in place: %s is of type %s; F32 can be read, others loaded", shown,
+                         fold__dtypes[tensor->dtype].name);
+    else if ((uintptr_t)tensor->data % sizeof(float))
+        fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                         "read in place: %s lies at no multiple of 4 bytes; align the image", shown);
+    else
+        values = (const float *)(const void *)tensor->data;
+    fold__arena_free(&file.arena);
+    return values;
+}
+
+FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size)
+{
+    if (!m || m->error.status)
+        return fold_model_status(m);
+    m->image = NULL;
+    if (!image)
+        return FOLD_OK;
+    if (fold__can_train(m))
+        fold__model_fail(m, FOLD_BAD_STATE,
+                         "read in place: the model can be trained: make it with `inference` in its desc");
+    else if (!fold__is_little_endian())
+        fold__model_fail(m, FOLD_BAD_STATE,
+                         "read in place: this machine has another order of bytes: load the file");
+    if (m->error.status)
+        return m->error.status;
+    fold__file file = fold__file_to_load(m, NULL, NULL, image, size, NULL);
+    if (fold__open_image(&file)) {
+        m->image = image;
+        m->image_size = size;
+        m->find_in_image = fold__find_in_image;
+    }
+    fold__arena_free(&file.arena);
+    return m->error.status;
+}
+
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc)
 {
@@ -27995,6 +28252,10 @@ static int fold__torch_fetch(fold__file *file)
 static fold_torch *fold__torch_open(fold_model *m, fold_reader *read, void *user, const void *bytes,
                                     size_t size)
 {
+    if (m->image) {
+        fold__model_fail(m, FOLD_BAD_STATE, "load: parameters of the model are read in place, in an image");
+        return NULL;
+    }
     fold_torch *torch = (fold_torch *)m->arena.memory.alloc(sizeof *torch, FOLD__ALIGN, m->arena.memory.user);
     if (!torch) {
         fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");

@@ -1832,6 +1832,230 @@ static void measures(void)
     CHECK(no_number(fold_perplexity(loss, 0)) && no_number(fold_perplexity(NULL, 3)));
 }
 
+/* -- reading in place -------------------------------------------------------------------------- */
+
+/* A network that reads weights in all ways: wide and narrow, beyond the last column, by rows, as filters, as operands. `V` is the last
+   of the image, and its columns are no multiple of 16. */
+typedef struct readers { fold_model *m; fold_param words, tied, gain, V; fold_conv conv, deep; fold_dense odd, head; fold_recurrent state; } readers;
+enum { SEEN = 6, READERS_OUT = 3 };
+static readers readers_in(fold_model *m)
+{
+    readers n;
+    fold_conv_desc apart = { 0, 1, 0, 1 };
+    fold_param_desc tied = fold_param_desc_default();
+    n.m = m;
+    n.words = fold_table_new(m, "words \"quoted\"", WORDS, 20);
+    tied.name = "tied";
+    tied.shape = fold_shape2(WORDS, 20);
+    tied.uses = FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T;
+    tied.init = FOLD_INIT_NORMAL;
+    n.tied = fold_param_new(m, &tied);
+    n.gain = fold_gain_new(m, "gain", 20);
+    n.conv = fold_conv_new(m, "conv", fold_shape4(3, 3, 1, 20), NULL, FOLD_ACT_TANH);
+    n.deep = fold_conv_new(m, "deep", fold_shape4(3, 3, 1, 20), &apart, FOLD_ACT_TANH);
+    n.odd = fold_dense_new(m, "odd", 20, 40, FOLD_ACT_TANH);
+    n.state = fold_gru_new(m, "state", 40, 16);
+    n.head = fold_dense_new(m, "head", 16, 7, FOLD_ACT_LINEAR);
+    n.V = fold_weight_new(m, "V", 16, 20);
+    return n;
+}
+/* Three values that have read every parameter. */
+static void readers_apply(fold_ctx *f, const readers *n, int sample, fold_node *out)
+{
+    const fold_node word = fold_lookup(f, n->words, sample % WORDS), other = fold_lookup(f, n->tied, (3 * sample) % WORDS);
+    const fold_node x = fold_mul(f, fold_rms_norm(f, fold_add(f, word, other), n->gain, 0), fold_use(f, n->gain));
+    const fold_node h = fold_recurrent_apply(f, &n->state, fold_dense_apply(f, &n->odd, x), fold_recurrent_zeros(f, &n->state)).h;
+    const fold_node grid = fold_conv_apply(f, &n->conv, fold_reshape(f, fold_concat2(f, h, fold_slice(f, x, 0, 0, 9)), fold_shape3(5, 5, 1)));
+    out[0] = fold_dense_apply(f, &n->head, h);
+    out[1] = fold_linear_t(f, fold_linear(f, h, n->V, FOLD_NULL_PARAM), n->tied, FOLD_NULL_PARAM);
+    out[2] = fold_sum(f, fold_conv_apply(f, &n->deep, grid), FOLD_ALL);
+}
+enum { READERS_FLOATS = 7 + WORDS + 1 };
+static void readers_run(const readers *n, int eager, float *got)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    fold_node out[SEEN * READERS_OUT];
+    d.eager = eager;
+    fold_ctx *f = fold_ctx_new(n->m, &d);
+    for (int sample = 0; sample < SEEN; sample++) readers_apply(f, n, sample, out + sample * READERS_OUT);
+    CHECK_SAYS(fold_run(f, out, SEEN * READERS_OUT) == FOLD_OK, "%s", fold_ctx_message(f));
+    for (int i = 0; i < SEEN * READERS_OUT; i++) {
+        const size_t length = i % READERS_OUT == 0 ? 7 : i % READERS_OUT == 1 ? WORDS : 1;
+        memcpy(got, fold_value(f, out[i]), length * sizeof *got);
+        got += length;
+    }
+    fold_ctx_free(f);
+}
+static fold_model *inference_model(const char *isa)
+{
+    fold_model_desc d = fold_model_desc_default();
+    d.inference = 1;
+    d.isa = isa;
+    d.seed = 7;
+    return fold_model_new(&d);
+}
+/* Every value of a model is another. */
+static void vary(fold_model *m)
+{
+    int count;
+    float *values = fold_values_write_begin(m, FOLD_NULL_PARAM);
+    fold_model_values(m, &count);
+    for (int i = 0; i < count; i++) values[i] = (float)((i * 37) % 101 - 50) / 96;
+    fold_values_write_end(m, FOLD_NULL_PARAM);
+}
+static int is_little_endian(void)
+{
+    const uint16_t one = 1;
+    unsigned char first;
+    memcpy(&first, &one, 1);
+    return first;
+}
+
+static void in_place_error(fold_model *m, fold_status status, const char *says)
+{
+    CHECK_INT(fold_model_status(m), status);
+    CHECK_TEXT(fold_model_message(m), says);
+    fold_model_clear_error(m);
+}
+
+static void in_place(void)
+{
+    static block file, again;
+    static const char *const isas[] = { NULL, "portable", "avx2" };
+    if (!is_little_endian()) {
+        fold_model *m = inference_model(NULL);
+        fold_model_read_in_place(m, "", 1);
+        in_place_error(m, FOLD_BAD_STATE, "order of bytes");
+        fold_model_free(m);
+        return;
+    }
+    for (int set = 0; set < 3; set++) {
+        float want[SEEN * READERS_FLOATS], got[SEEN * READERS_FLOATS];
+        readers n = readers_in(inference_model(isas[set]));
+        if (fold_model_status(n.m)) { /* not on this machine */
+            fold_model_free(n.m);
+            continue;
+        }
+        vary(n.m);
+        readers_run(&n, 1, want);
+        CHECK_INT(fold_model_save_to(n.m, to_block, empty_block(&file), NULL), FOLD_OK);
+        const fold_model_size copied = fold_model_measure(n.m);
+        fold_model_free(n.m);
+        const block before = file;
+        readers twice[2];
+        for (int which = 0; which < 2; which++) {
+            fold_model *m = inference_model(isas[set]);
+            CHECK_INT(fold_model_read_in_place(m, file.bytes, file.n), FOLD_OK);
+            twice[which] = readers_in(m);
+            CHECK_SAYS(fold_model_status(m) == FOLD_OK, "%s", fold_model_message(m));
+        }
+        for (int which = 0; which < 4; which++) {
+            const readers *mine = &twice[which % 2];
+            if (which == 2) CHECK_INT(fold_model_seal(mine->m), FOLD_OK);
+            readers_run(mine, which / 2, got);
+            CHECK_SAYS(!memcmp(got, want, sizeof got), "%s, run %d: other bits than of a copy", fold_model_isa(mine->m), which);
+        }
+        const fold_model_size held = fold_model_measure(twice[0].m);
+        CHECK_INT(held.values, 0);
+        CHECK_SAYS(held.packs < copied.packs / 4, "%zu bytes of packs, %zu of a copy", held.packs, copied.packs); /* tied and V */
+        CHECK_INT(held.marks, 0);
+        CHECK_INT(held.tracing, 0);
+        for (int i = 0; i < fold_param_count(twice[1].m); i++) {
+            const unsigned char *at = (const unsigned char *)fold_param_value(twice[1].m, fold_param_at(twice[1].m, i));
+            CHECK(at > file.bytes && at < file.bytes + file.n);
+        }
+        CHECK_INT(fold_model_save_to(twice[1].m, to_block, empty_block(&again), NULL), FOLD_OK);
+        CHECK(again.n == file.n && !memcmp(again.bytes, file.bytes, file.n));
+        CHECK_INT(fold_model_quantize(twice[1].m, NULL), FOLD_OK);
+        CHECK_INT(fold_param_quantized(twice[1].m, twice[1].odd.W).bits, 32); /* of 800 values */
+        CHECK_INT(fold_param_quantized(twice[1].m, fold_param_find(twice[1].m, "state.W")).bits, 8);
+        readers_run(&twice[1], 0, got);
+        readers_run(&twice[1], 1, want);
+        CHECK_SAYS(!memcmp(got, want, sizeof got), "%s: in bytes other bits than eager", fold_model_isa(twice[1].m));
+        CHECK(!memcmp(&before, &file, sizeof file));
+        for (int which = 0; which < 2; which++) fold_model_free(twice[which].m);
+    }
+}
+
+/* What cannot be done with an image, or with what is read in one. */
+static void in_place_errors(void)
+{
+    static block file;
+    static float values[16];
+    if (!is_little_endian()) return;
+    file_of(&file, "{\"W\":{\"dtype\":\"F32\",\"shape\":[4,4],\"data_offsets\":[0,64]},"
+                   "\"half\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[64,72]}} ", 72);
+    while ((file.n - 72) % 4) { /* a header of a multiple of 4 bytes */
+        memmove(file.bytes + file.n - 71, file.bytes + file.n - 72, 72);
+        file.bytes[file.n - 72] = ' ';
+        file.bytes[0]++;
+        file.n++;
+    }
+    fold_model *m = inference_model(NULL), *other = inference_model(NULL);
+    CHECK_INT(fold_model_read_in_place(NULL, file.bytes, file.n), FOLD_BAD_ARGUMENT);
+    fold_model_read_in_place(m, file.bytes, file.n - 1);
+    in_place_error(m, FOLD_IO, "ends too early");
+    fold_model_read_in_place(m, "no file at all", 14);
+    in_place_error(m, FOLD_IO, "safetensors");
+    CHECK(!fold_param_is_null(fold_weight_new(m, "own", 2, 2))); /* no image: as ever */
+    memmove(file.bytes + 1, file.bytes, file.n);
+    CHECK_INT(fold_model_read_in_place(m, file.bytes + 1, file.n), FOLD_OK);
+    fold_weight_new(m, "W", 4, 4);
+    in_place_error(m, FOLD_BAD_ARGUMENT, "W lies at no multiple of 4 bytes");
+    memmove(file.bytes, file.bytes + 1, file.n);
+    CHECK_INT(fold_model_read_in_place(m, file.bytes, file.n), FOLD_OK);
+    fold_weight_new(m, "U", 4, 4);
+    in_place_error(m, FOLD_BAD_ARGUMENT, "U is not in the image");
+    fold_weight_new(m, "W", 4, 5);
+    in_place_error(m, FOLD_BAD_SHAPE, "W is [4 x 4] in the image, [4 x 5] in the model");
+    fold_bias_new(m, "half", 4);
+    in_place_error(m, FOLD_BAD_ARGUMENT, "half is of type F16");
+    CHECK_INT(fold_param_count(m), 1);
+    const fold_param W = fold_weight_new(m, "W", 4, 4);
+    CHECK(!fold_param_is_null(W) && fold_model_status(m) == FOLD_OK);
+    CHECK(!fold_values_write_begin(m, W));
+    in_place_error(m, FOLD_BAD_STATE, "'W' is read in place");
+    CHECK(!fold_values_write_begin(m, FOLD_NULL_PARAM));
+    in_place_error(m, FOLD_BAD_STATE, "'W' is read in place");
+    fold_load_desc desc = fold_load_desc_default();
+    desc.allow_missing = desc.allow_unknown = 1;
+    fold_model_load_memory(m, file.bytes, file.n, &desc);
+    in_place_error(m, FOLD_BAD_STATE, "W is read in place");
+    CHECK(!fold_torch_open_memory(m, file.bytes, file.n));
+    in_place_error(m, FOLD_BAD_STATE, "read in place");
+    fold_param_desc own = fold_param_desc_default();
+    own.name = "given";
+    own.shape = fold_shape1(4);
+    own.values = values;
+    CHECK(!fold_param_is_null(fold_param_new(m, &own)));
+    CHECK_INT(fold_model_read_in_place(m, NULL, 0), FOLD_OK);
+    CHECK(!fold_param_is_null(fold_bias_new(m, "later", 4)));
+    fold_weight_new(other, "own", 2, 2);
+    fold_weight_new(other, "W", 4, 4);
+    fold_param_new(other, &own);
+    fold_bias_new(other, "later", 4);
+    fold_values_copy(m, other);
+    in_place_error(m, FOLD_BAD_STATE, "'W' is read in place");
+    fold_values_copy(other, m);
+    in_place_error(other, FOLD_BAD_STATE, "'W' is read in place in the other model");
+    fold_values_average(other, m, 0.5f);
+    in_place_error(other, FOLD_BAD_STATE, "'W' is read in place in the other model");
+    fold_model_free(m);
+    m = fold_model_new(NULL);
+    fold_model_read_in_place(m, file.bytes, file.n);
+    in_place_error(m, FOLD_BAD_STATE, "the model can be trained");
+    CHECK_INT(fold_model_seal(NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_model_seal(m), FOLD_OK);
+    fold_weight_new(m, "W", 4, 4);
+    in_place_error(m, FOLD_BAD_STATE, "parameter 'W': the model is sealed");
+    fold_cell_new(m, NULL);
+    in_place_error(m, FOLD_BAD_STATE, "cell '': the model is sealed");
+    fold_op_new(m, NULL);
+    in_place_error(m, FOLD_BAD_STATE, "op '': the model is sealed");
+    fold_model_free(m);
+    fold_model_free(other);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1857,6 +2081,8 @@ int main(int argc, char **argv)
     check_run("files: two savers", disk_two_savers);
     check_run("files: from Python", from_python);
     check_run("files: bytes and Python", bytes_and_python);
+    check_run("files: read in place", in_place);
+    check_run("files: errors of reading in place", in_place_errors);
     check_run("fit: converges", fit_converges);
     check_run("fit: repeats", fit_repeats);
     check_run("fit: by hand", fit_by_hand);

@@ -121,11 +121,14 @@ static void test_product(const fold__kernels *f, int tries)
         fold__seg seg[6];
         fold__product p;
         for (s = 0; s < n_seg; s++) { k[s] = below(4) == 0 ? 0 : 1 + below(m > 60 ? 20 : 75); first[s] = total; total += k[s] + below(3); }
-        w = floats((size_t)total * (size_t)n);
+        const int in_place = below(3) == 0, beyond = in_place && n >= 16 ? FOLD__BEYOND : 0;
+        w = floats((size_t)total * (size_t)n + (size_t)beyond);
+        for (i = 0; i < beyond; i++) w[total * n + i] = NAN;
         pack = packed(f, w, total, n, below(2));
         for (s = 0; s < n_seg; s++) {
             a[s] = make(m, k[s], below(2));
-            seg[s].input = a[s].r; seg[s].inner = k[s]; seg[s].weights = pack + fold__pack_row(f, n, (size_t)first[s]);
+            seg[s].input = a[s].r; seg[s].inner = k[s];
+            seg[s].weights = in_place ? w + (size_t)first[s] * (size_t)n : pack + fold__pack_row(f, n, (size_t)first[s]);
         }
         init = make(init_kind == 1 ? 1 : m, wanted, init_kind == 2);
         if (init_kind == 1) init.r.stride = 0;
@@ -133,6 +136,7 @@ static void test_product(const fold__kernels *f, int tries)
         memset(&p, 0, sizeof p);
         p.rows = m; p.columns = wanted; p.n_seg = n_seg; p.seg = seg; p.panel_stride = fold__pack_stride(f, total, n); p.output = y.r;
         p.n_pack = part ? n : below(2) * n; p.col = col;
+        p.in_place = in_place ? (size_t)n : 0;
         if (init_kind == 1 || init_kind == 2) p.init = init.r;
         if (init_kind == 3) p.init = y.r;
         expect = (float *)malloc(((size_t)m * (size_t)wanted + 1) * sizeof *expect);
@@ -147,7 +151,7 @@ static void test_product(const fold__kernels *f, int tries)
             }
             *to = acc;
         }
-        scratch = floats(fold__scratch_floats(f, total, wanted));
+        scratch = floats(fold__product_floats(f, (size_t)m, total, n) + (in_place ? fold__narrow_stride(total) : 0));
         f->product(&p, scratch);
         for (i = 0; i < m * wanted; i++) {
             int ok = exact ? same(expect[i], y.data[i]) : fabs((double)expect[i] - (double)y.data[i]) <= 1e-4 * (1.0 + fabs((double)expect[i]));
