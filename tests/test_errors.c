@@ -406,6 +406,7 @@ typedef struct given {
     X(STATUS, fold_values_average, (m, NULL, 0.5f)) \
     X(VOID, fold_quantize_desc_default, ()) \
     X(STATUS, fold_model_quantize, (m, NULL)) \
+    X(STATUS, fold_model_seal, (m)) \
     X(VOID, fold_param_quantized, (m, param)) \
     X(VOID, fold_model_scale_rates, (m, g->n, 0.5f, 0.5f)) \
     X(VOID, fold_ctx_desc_default, ()) \
@@ -615,6 +616,7 @@ typedef struct given {
     X(VOID, fold_load_desc_default, ()) \
     X(STATUS, fold_model_save_to, (m, g->write, NULL, ZERO(fold_save_desc))) \
     X(STATUS, fold_model_load_memory, (m, g->zeros, 0, ZERO(fold_load_desc))) \
+    X(STATUS, fold_model_read_in_place, (m, g->zeros, 0)) \
     X(STATUS, fold_model_load_from, (m, NULL, NULL, ZERO(fold_load_desc))) \
     X(STATUS, fold_model_save, (m, NULL, ZERO(fold_save_desc))) \
     X(STATUS, fold_model_load, (m, NULL, ZERO(fold_load_desc))) \

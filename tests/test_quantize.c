@@ -6,6 +6,7 @@
 #include "../fold.h"
 #include "check.h"
 #include "kernel_sets.h"
+#include <float.h>
 
 enum { IN = 13, H = 21, OUT = 19, WORDS = 37, IMAGE = 7, CHANNELS = 3, FILTERS = 18, SAMPLES = 30, LINES = 5 };
 
