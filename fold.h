@@ -1740,7 +1740,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
                  their calls by the context's policy.
      plan        fold__plan_group finds when each buffer of a group is in use (fold__live_own,
                  fold__live_read) and gives it a place in the group's memory; buffers that are not in use at
-                 the same time share one (fold__first_fit).
+                 the same time share one (fold__place).
      forward     fold__run_group runs the batches of a group. fold__begin_batch finds where the operands of
                  a batch lie, fold__forward_batch runs its ops over all rows. A product goes from
                  fold__linear_forward by the table of kernels (`product`) to fold__product_any and the tiles
@@ -1763,7 +1763,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      the gradient of a weight is summed        fold__accumulate_weight, added to the model: fold__commit_uses
      the order of a run is decided             fold__execute, fold__run_samples
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio
-     memory is used again                      fold__first_fit, called for every group by fold__plan_group
+     memory is used again                      fold__place, called for every group by fold__plan_group
      an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
      AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set. Profilers
                                                show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
@@ -7619,6 +7619,9 @@ typedef struct fold__param_data {
     int grad_clear;       /* the gradient is logically zero: the first total is written, not added */
     int grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
     float byte_error;     /* of the weight in bytes, see fold__byte_pack */
+    uint32_t name_hash;
+    uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on: 1 + the
+                            parameter below whose hash is smaller, and the one whose hash is not; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
 
@@ -11212,6 +11215,26 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
+/* FNV-1a, by Fowler, Noll and Vo. */
+static uint32_t fold__hash_name(const char *name)
+{
+    uint32_t hash = 0x811c9dc5u;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x01000193u;
+    return hash;
+}
+/* Puts the model's next parameter where fold_param_find comes to when it finds no such name. */
+static void fold__list_name(fold_model *m, fold__param_data *param)
+{
+    uint32_t unlisted = 0, *id = &unlisted;
+    param->name_hash = fold__hash_name(param->name);
+    for (uint32_t above = m->n_params ? 1 : 0; above; above = *id) {
+        fold__param_data *other = &fold__params(m)[above - 1];
+        id = &other->by_hash[param->name_hash >= other->name_hash];
+    }
+    *id = m->n_params + 1;
+}
+
 /* Whether anything can be added to the model; if not, it gets the error. */
 static int fold__can_add(fold_model *m, const char *what, const char *name)
 {
@@ -11271,6 +11294,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
         memset(fold__is_touched(m) + m->touched_rows, 0, fold__marked_rows(m, &param));
     m->touched_rows += fold__marked_rows(m, &param);
     m->packs = packs;
+    fold__list_name(m, &param);
     fold__params(m)[m->n_params++] = param;
     m->layout++;
     fold__refresh_packs(m, &param);
@@ -11324,10 +11348,15 @@ FOLD_API fold_param fold_param_at(const fold_model *m, int index)
 }
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name)
 {
-    for (uint32_t index = 0; m && name && index < m->n_params; index++)
-        if (!strcmp(fold__params(m)[index].name, name))
-            return fold_param_at(m, (int)index);
-    return fold_param_at(m, -1);
+    const uint32_t hash = name ? fold__hash_name(name) : 0;
+    uint32_t id = m && name && m->n_params ? 1 : 0;
+    while (id) {
+        const fold__param_data *param = &fold__params(m)[id - 1];
+        if (param->name_hash == hash && !strcmp(param->name, name))
+            break;
+        id = param->by_hash[hash >= param->name_hash];
+    }
+    return fold_param_at(m, (int)id - 1);
 }
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param param)
 {
@@ -11805,7 +11834,7 @@ static int fold__states_ready(fold_model *m, int states)
     KEEP(PLANS, char, plans)                  /* the kept plans: see the plan cache */                       \
     RUN(WORKERS, fold__worker, worker)        /* a worker for every thread */                                \
     BRIEF(PLANNING, char, planning)           /* what one step of planning needs */                          \
-    BRIEF(FEEDS, uint64_t, feeds)             /* which signature feeds which: see fold__group_sig */         \
+    BRIEF(FEEDERS, fold__feeder, feeders)     /* which signature feeds which: see fold__group_sig */         \
     RUN_BRIEF(REGION, float, region)          /* the values and gradients of groups */                       \
     RUN_BRIEF(SCRATCH, float, scratch)        /* the scratch of workers */                                   \
     RUN_BRIEF(SUMS, float, sums)              /* the sums of the uses of parameters */                       \
@@ -11958,6 +11987,12 @@ typedef struct fold__shape_entry {
     uint32_t size;
     uint32_t next; /* 1 + that of the shape before it in its bucket; 0: it is the last */
 } fold__shape_entry;
+/* Of a signature in a group: one that feeds it, by its place in the group, and a mask of the inputs that it
+   feeds. */
+typedef struct fold__feeder {
+    uint64_t slots;
+    uint32_t sig;
+} fold__feeder;
 /* Nodes [first, last] that samples share because identical calls were merged. */
 typedef struct fold__found {
     uint32_t first, last;
@@ -16411,15 +16446,14 @@ typedef struct fold__group {
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
+    uint32_t in_group; /* which of all is at this place in order of signature in the run, then of group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers; /* its buffers */
     uint32_t max_rows, max_elems; /* of a batch; while batches are made: rows and elements given out so far */
     uint32_t chain;               /* the longest chain of its own calls */
     uint32_t component;           /* signatures that feed each other have the same */
-    uint32_t feeds;      /* where its words begin in the array of feeds: for each input, a bit for every
-                            signature that feeds it */
-    uint32_t bit;        /* its own bit there: bits are given out before signatures are sorted */
-    uint32_t of_bit;     /* the signature whose bit is this one's place in the group */
+    uint32_t first_feeder, end_feeder; /* the signatures that feed it, in the array of feeders */
+    uint32_t first_batch, last_batch;  /* its own batches lie between */
     uint32_t last_read;  /* the last batch that reads its outputs; NONE: none does */
     uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
     uint64_t recurrent;  /* mask of inputs that come from the same component */
@@ -16450,6 +16484,7 @@ typedef struct fold__run_sig {
     uint32_t levels; /* the longest chain of its own calls in the group being cut */
     uint32_t sig, first_info;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
+    uint32_t first_in_group, n_groups; /* in how many groups it is, and where they begin in `in_group` */
     uint32_t first, first_elem; /* its first call that bears on the root, and the first with a list element */
     uint32_t calls;             /* how many run */
     uint32_t row_floats;        /* of values and gradients that outlive a batch, for a call, */
@@ -18442,53 +18477,64 @@ typedef struct fold__reader {
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
     uint32_t group;
+    uint64_t *slots;       /* of each signature, the inputs of this one that it feeds */
+    fold__feeder *feeders; /* those that feed any, as found */
+    uint32_t n_feeders;
 } fold__reader;
 
-/* Notes the signature that makes a value among those that feed an input. Returns the longest chain of the
-   reader's own calls that ends at the value. */
-FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t *feeds)
+static void fold__note_feeder(fold__reader *reader, uint32_t from, uint64_t slot)
+{
+    if (!reader->slots[from])
+        reader->feeders[reader->n_feeders++].sig = from;
+    reader->slots[from] |= slot;
+}
+/* Notes which signature makes a value that an input reads. Returns the longest chain of the reader's own
+   calls that ends at the value. */
+FOLD__INLINE uint32_t fold__read_operand(fold__reader *reader, uint32_t source, uint64_t slot)
 {
     const uint32_t made = reader->maker[source], from = made - reader->first_sig;
     if (reader->leaf_group && made == FOLD__NONE)
         reader->leaf_group[source] = reader->group;
     if (from >= reader->n_sigs)
         return 0;
-    if (!(feeds[from / 64] >> (from % 64) & 1))
-        feeds[from / 64] |= 1ull << (from % 64);
+    if (!(reader->slots[from] & slot))
+        fold__note_feeder(reader, from, slot);
     return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
 }
 
-/* Finds which signatures feed each input of a signature, and for each of its calls the longest chain of its
-   own calls that ends there. */
-static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint32_t words)
+/* Finds which signatures feed which inputs of a signature, and for each of its calls the longest chain of its
+   own calls that ends there. `slots` is all zero, before and afterwards. */
+static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *slots)
 {
     fold__run *run = f->run;
     fold__group_sig *group_sig = &run->group_sig[group->first_sig + self];
-    const fold__reader reader = { run->maker,
-                                  run->chain,
-                                  fold__goes_back(run) ? run->leaf_group : NULL,
-                                  group->first_sig,
-                                  group->end_sig - group->first_sig,
-                                  self,
-                                  (uint32_t)(group - run->group) };
+    fold__reader reader = { run->maker,
+                            run->chain,
+                            fold__goes_back(run) ? run->leaf_group : NULL,
+                            group->first_sig,
+                            group->end_sig - group->first_sig,
+                            self,
+                            group_sig->group,
+                            slots,
+                            f->feeders,
+                            group_sig->first_feeder };
     const uint32_t *calls = run->calls_by_sig + group_sig->first_record;
     const uint32_t n_calls = group_sig->calls;
     const uint32_t n_in = group_sig->n_in;
     const uint32_t n_list = group_sig->n_list;
     const uint32_t n_out = group_sig->n_out;
-    uint64_t *const first = f->feeds + group_sig->feeds;
     for (uint32_t call = 0; call < n_calls; call++) {
         const uint32_t id = calls[call], *source = f->edge_source + f->first_edge[id];
-        uint64_t *feeds = first;
+        uint64_t slot = 1;
         uint32_t longest = 0, chain;
-        for (const uint32_t *end = source + n_in; source < end; source++, feeds += words) {
-            chain = fold__read_operand(&reader, *source, feeds);
+        for (const uint32_t *end = source + n_in; source < end; source++, slot <<= 1) {
+            chain = fold__read_operand(&reader, *source, slot);
             longest = chain > longest ? chain : longest;
         }
         for (uint32_t component = 0, edges = n_list ? fold__slots_of(f, id).edges : 0; component < n_list;
-             component++, feeds += words)
+             component++, slot <<= 1)
             for (const uint32_t *end = source + edges; source < end; source++) {
-                chain = fold__read_operand(&reader, *source, feeds);
+                chain = fold__read_operand(&reader, *source, slot);
                 longest = chain > longest ? chain : longest;
             }
         longest++;
@@ -18497,19 +18543,17 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
         if (longest > group_sig->chain)
             group_sig->chain = longest;
     }
+    group_sig->end_feeder = reader.n_feeders;
+    for (uint32_t at = group_sig->first_feeder; at < group_sig->end_feeder; at++) {
+        fold__feeder *feeder = &f->feeders[at];
+        feeder->slots = slots[feeder->sig];
+        slots[feeder->sig] = 0;
+    }
 }
 
-/* The first bit that is set, from the at-th on; `count` when there is none. */
-static uint32_t fold__next_bit(const uint64_t *words, uint32_t at, uint32_t count)
-{
-    while (at < count && !(words[at / 64] >> (at % 64) & 1))
-        at = words[at / 64] >> (at % 64) ? at + 1 : (at / 64 + 1) * 64;
-    return at < count ? at : count;
-}
-
-/* Finds the strongly connected components, producers first (Tarjan 1972, without recursion). Row by row, a
-   bit in `rows` says which signature feeds which. */
-static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const uint64_t *rows, uint32_t words,
+/* Finds the strongly connected components, producers first (Tarjan 1972, without recursion). `index` has room
+   for five numbers a signature. */
+static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__feeder *feeders,
                            uint32_t *index)
 {
     uint32_t *low = index + n_sigs, *next = low + n_sigs, *stack = next + n_sigs, *path = stack + n_sigs;
@@ -18523,23 +18567,21 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const uint64_
             continue;
         path[depth++] = start;
         while (depth) {
-            const uint32_t current = path[depth - 1];
+            const uint32_t current = path[depth - 1], end = sigs[current].end_feeder;
             if (!index[current]) {
                 index[current] = low[current] = ++visits;
-                next[current] = 0;
+                next[current] = sigs[current].first_feeder;
                 stack[n_stack++] = current;
             }
-            const uint64_t *row = rows + (size_t)current * words;
-            uint32_t feeder = fold__next_bit(row, next[current], n_sigs);
-            for (; feeder < n_sigs; feeder = fold__next_bit(row, feeder + 1, n_sigs)) {
+            for (; next[current] < end; next[current]++) { /* again after its return, which lowers `low` */
+                const uint32_t feeder = feeders[next[current]].sig;
                 if (!index[feeder])
                     break;
                 if (sigs[feeder].component == FOLD__NONE && low[feeder] < low[current])
                     low[current] = low[feeder];
             }
-            next[current] = feeder; /* seen again after w's return, which lowers low[v] */
-            if (feeder < n_sigs) {
-                path[depth++] = feeder;
+            if (next[current] < end) {
+                path[depth++] = feeders[next[current]].sig;
                 continue;
             }
             depth--;
@@ -18553,93 +18595,90 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const uint64_
                 if (!alone)
                     sigs[member].cyclic = 2;
             } while (member != current);
-            if (alone && (rows[(size_t)current * words + current / 64] >> (current % 64) & 1))
-                sigs[current].cyclic = 1;
             component++;
         }
     }
 }
 
-/* A mask of the inputs of a signature that come from its own component. */
-static uint64_t fold__recurrent_inputs(const fold__group_sig *sigs, uint32_t n_sigs,
-                                       const fold__group_sig *group_sig, const uint64_t *feeds,
-                                       uint32_t words)
+/* Notes which inputs of a signature come from its own component, and whether it feeds itself. */
+static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold__feeder *feeders)
 {
-    uint64_t inputs = 0;
-    for (uint32_t slot = 0; slot < (uint32_t)group_sig->n_in + group_sig->n_list && group_sig->cyclic;
-         slot++, feeds += words)
-        for (uint32_t other = fold__next_bit(feeds, 0, n_sigs); other < n_sigs;
-             other = fold__next_bit(feeds, other + 1, n_sigs))
-            if (sigs[other].component == group_sig->component)
-                inputs |= 1ull << slot;
-    return inputs;
+    for (uint32_t at = sigs[sig].first_feeder; at < sigs[sig].end_feeder; at++) {
+        if (sigs[feeders[at].sig].component != sigs[sig].component)
+            continue;
+        sigs[sig].recurrent |= feeders[at].slots;
+        sigs[sig].cyclic = sigs[sig].cyclic ? sigs[sig].cyclic : 1;
+    }
 }
 
-/* Numbers the group's signatures so that those of a component are neighbours, producers first. */
-static void fold__sort_signatures(fold_ctx *f, uint32_t which)
+/* Numbers the group's signatures so that those of a component are neighbours, producers first. `place` has
+   room for two numbers a signature. */
+static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_feeders,
+                                  uint32_t *place)
 {
     fold__run *run = f->run;
-    const fold__group *group = &run->group[which];
+    fold__group_sig *sigs = run->group_sig + group->first_sig;
+    const uint32_t n_sigs = group->end_sig - group->first_sig;
+    uint32_t *first = place + n_sigs; /* of each component */
     int sorted = 1;
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
-        run->group_sig[sig].bit = sig - group->first_sig;
-        run->group_sig[sig].of_bit = sig;
-        sorted &=
-            sig == group->first_sig || run->group_sig[sig - 1].component <= run->group_sig[sig].component;
+    memset(first, 0, n_sigs * sizeof *first);
+    for (uint32_t sig = 0; sig < n_sigs; sig++) {
+        first[sigs[sig].component]++;
+        sorted &= !sig || sigs[sig - 1].component <= sigs[sig].component;
     }
     if (sorted)
         return;
-    for (uint32_t sig = group->first_sig + 1; sig < group->end_sig; sig++) { /* few: by insertion */
-        const fold__group_sig group_sig = run->group_sig[sig];
-        uint32_t to = sig;
-        for (; to > group->first_sig && run->group_sig[to - 1].component > group_sig.component; to--)
-            run->group_sig[to] = run->group_sig[to - 1];
-        run->group_sig[to] = group_sig;
+    for (uint32_t component = 0, at = 0; component < n_sigs; component++) {
+        const uint32_t members = first[component];
+        first[component] = at;
+        at += members;
     }
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
-        run->group_sig[group->first_sig + run->group_sig[sig].bit].of_bit = sig;
+    for (uint32_t sig = 0; sig < n_sigs; sig++)
+        place[sig] = first[sigs[sig].component]++;
+    for (uint32_t at = 0; at < n_feeders; at++)
+        f->feeders[at].sig = place[f->feeders[at].sig];
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
-        const uint32_t id = run->calls[call], sorted_at = run->group_sig[run->maker[id]].of_bit;
-        for (uint32_t output = 0; output < run->group_sig[sorted_at].n_out; output++)
-            run->maker[id + output] = sorted_at;
+        const uint32_t id = run->calls[call], sig = run->maker[id] - group->first_sig;
+        for (uint32_t output = 0; output < sigs[sig].n_out; output++)
+            run->maker[id + output] = group->first_sig + place[sig];
     }
+    for (uint32_t sig = 0; sig < n_sigs; sig++)
+        while (place[sig] != sig) { /* each exchange puts one where it belongs */
+            const uint32_t to = place[sig];
+            const fold__group_sig moved = sigs[to];
+            sigs[to] = sigs[sig];
+            sigs[sig] = moved;
+            place[sig] = place[to];
+            place[to] = to;
+        }
 }
 
 /* Makes the graph of the group's signatures and finds its components and which inputs close a cycle. */
-static int fold__find_components(fold_ctx *f, uint32_t group)
+static int fold__find_components(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const uint32_t first_sig = run->group[group].first_sig;
-    const uint32_t n_sigs = run->group[group].end_sig - first_sig;
-    const uint32_t words = (n_sigs + 63) / 64;
-    size_t feeds = 0;
-    if (!n_sigs)
-        return 1;
-    for (uint32_t sig = 0; sig < n_sigs; sig++) {
-        run->group_sig[first_sig + sig].feeds = (uint32_t)feeds;
-        feeds +=
-            (size_t)(run->group_sig[first_sig + sig].n_in + run->group_sig[first_sig + sig].n_list) * words;
-    }
-    const size_t rows_words = (size_t)n_sigs * words;
-    if (feeds >= FOLD__NONE || !fold__need(f, FOLD__ARRAY_FEEDS, feeds, 8) ||
-        !fold__need(f, FOLD__ARRAY_PLANNING, rows_words * 8 + (size_t)n_sigs * 5 * 4, 1))
+    const fold__group group = run->group[which]; /* which moves */
+    const size_t n_sigs = group.end_sig - group.first_sig;
+    uint32_t n_feeders = 0;
+    if (!fold__need(f, FOLD__ARRAY_FEEDERS, fold__min_size(n_sigs * n_sigs, f->n_edges),
+                    sizeof(fold__feeder)) ||
+        !fold__need(f, FOLD__ARRAY_PLANNING, n_sigs * (sizeof(uint64_t) + 5 * sizeof(uint32_t)), 1))
         return 0;
     fold__renew_moved(f);
-    uint64_t *rows = (uint64_t *)(void *)f->planning;
-    memset(f->feeds, 0, feeds * 8);
-    memset(rows, 0, rows_words * 8);
-    fold__sort_calls_by_signature(f, &run->group[group]);
+    fold__group_sig *sigs = run->group_sig + group.first_sig;
+    uint64_t *slots = (uint64_t *)(void *)f->planning;
+    uint32_t *scratch = (uint32_t *)(void *)(slots + n_sigs);
+    memset(slots, 0, n_sigs * sizeof *slots);
+    fold__sort_calls_by_signature(f, &group);
+    for (uint32_t sig = 0; sig < n_sigs; sig++) {
+        sigs[sig].first_feeder = n_feeders;
+        fold__read_operands(f, &group, sig, slots);
+        n_feeders = sigs[sig].end_feeder;
+    }
+    fold__condense(sigs, (uint32_t)n_sigs, f->feeders, scratch);
     for (uint32_t sig = 0; sig < n_sigs; sig++)
-        fold__read_operands(f, &run->group[group], sig, words);
-    fold__group_sig *sigs = run->group_sig + first_sig;
-    for (uint32_t sig = 0; sig < n_sigs; sig++)
-        for (uint32_t word = 0; word < (uint32_t)(sigs[sig].n_in + sigs[sig].n_list) * words; word++)
-            rows[sig * words + word % words] |= f->feeds[sigs[sig].feeds + word];
-    fold__condense(sigs, n_sigs, rows, words, (uint32_t *)(void *)(rows + rows_words));
-    for (uint32_t sig = 0; sig < n_sigs; sig++)
-        sigs[sig].recurrent =
-            fold__recurrent_inputs(sigs, n_sigs, &sigs[sig], f->feeds + sigs[sig].feeds, words);
-    fold__sort_signatures(f, group);
+        fold__find_recurrent(sigs, sig, f->feeders);
+    fold__sort_signatures(f, &group, n_feeders, scratch);
     return 1;
 }
 
@@ -19253,7 +19292,6 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
 }
 
 /* The planner's work area: two words for each of a group's signatures, and one for each of its buffers. */
-static uint32_t *fold__plan_scratch(const fold_ctx *f) { return (uint32_t *)(void *)f->planning; }
 
 /* Decides where the buffers of a signature live. */
 static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
@@ -19339,9 +19377,10 @@ static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 /* Lengthens the lifetimes of a signature's slabs by what the signature itself does between its first and its
    last batch. */
 static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
-                           const fold__times *times, uint32_t first, uint32_t last)
+                           const fold__times *times)
 {
     fold__run *run = f->run;
+    const uint32_t first = group_sig->first_batch, last = group_sig->last_batch;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].first_info;
     const uint32_t end = 2 * times->count;
@@ -19364,34 +19403,25 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
         fold__live(&buffer[fold__buffer_part(program, ref_index)], back_begin, end);
 }
 
-/* Notes when the outputs of signatures are read: by any batch of those they feed, which lie between that
-   signature's `first` and `last`. */
-static void fold__note_readers(fold_ctx *f, const fold__group *group, const uint32_t *first,
-                               const uint32_t *last)
+/* Notes when the outputs of signatures are read: by any batch of those they feed. */
+static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
-    const uint32_t words = (group->end_sig - group->first_sig + 63) / 64;
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
         run->group_sig[sig].last_read = run->group_sig[sig].first_back = FOLD__NONE;
         run->group_sig[sig].read_late = 0;
     }
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
-        const fold__group_sig *group_sig = &run->group_sig[sig];
-        const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
-        const uint32_t begin = first[sig - group->first_sig], end = last[sig - group->first_sig];
-        for (uint32_t at = 0; at < (uint32_t)(group_sig->n_in + group_sig->n_list) * words; at++) {
-            const uint32_t slot = at / words;
-            fold__group_sig *maker = &run->group_sig[group->first_sig + at % words * 64];
-            for (uint64_t bits = f->feeds[group_sig->feeds + at]; bits; bits >>= 1, maker++) {
-                fold__group_sig *maker_sig = &run->group_sig[maker->of_bit];
-                if (!(bits & 1))
-                    continue;
-                if (maker_sig->last_read == FOLD__NONE || maker_sig->last_read < end)
-                    maker_sig->last_read = end;
-                if ((run_sig->slot_back >> slot & 1) && begin < maker_sig->first_back)
-                    maker_sig->first_back = begin;
-                maker_sig->read_late |= (uint8_t)(run_sig->slot_late >> slot & 1);
-            }
+        const fold__group_sig *reader = &run->group_sig[sig];
+        const fold__run_sig *run_sig = &run->run_sig[reader->run_sig];
+        for (uint32_t at = reader->first_feeder; at < reader->end_feeder; at++) {
+            const fold__feeder *feeder = &f->feeders[at];
+            fold__group_sig *maker = &run->group_sig[group->first_sig + feeder->sig];
+            if (maker->last_read == FOLD__NONE || maker->last_read < reader->last_batch)
+                maker->last_read = reader->last_batch;
+            if ((run_sig->slot_back & feeder->slots) && reader->first_batch < maker->first_back)
+                maker->first_back = reader->first_batch;
+            maker->read_late |= (run_sig->slot_late & feeder->slots) != 0;
         }
     }
 }
@@ -19420,42 +19450,114 @@ static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const
     }
 }
 
-/* Gives a slab the lowest offset where no slab of overlapping lifetime lies. `placed` is sorted by offset. */
-static void fold__first_fit(fold__run *run, uint32_t buffer, uint32_t *placed, uint32_t *n_placed)
-{
-    fold__buffer *slab = &run->buffer[buffer];
-    size_t at = 0;
-    uint32_t insert = *n_placed;
-    for (uint32_t i = 0; i < *n_placed; i++) {
-        const fold__buffer *other = &run->buffer[placed[i]];
-        if (other->last < slab->first || slab->last < other->first)
-            continue;
-        if (other->offset >= at + slab->floats)
-            break;
-        at = fold__max_size(at, other->offset + other->floats);
-    }
-    while (insert > 0 && run->buffer[placed[insert - 1]].offset > at)
-        insert--;
-    memmove(placed + insert + 1, placed + insert, (*n_placed - insert) * sizeof *placed);
-    placed[insert] = buffer;
-    ++*n_placed;
-    slab->offset = at;
-}
+/* -- places ---------------------------------------------------------------------------------- */
 
-/* Gives the slabs of a group their offsets; returns the floats they take together. */
-static size_t fold__place_slabs(fold_ctx *f, uint32_t first_buffer)
+typedef struct fold__gap {
+    size_t offset, floats;
+} fold__gap;
+/* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
+   enough and gives it back when it is no longer in use, so that placing many takes time in proportion to
+   their number. The last gap has no end. */
+typedef struct fold__places {
+    fold__gap *gap; /* in order of offset; no two touch */
+    uint32_t n_gaps;
+    uint32_t *enter, *leave;           /* for each time the first buffer that comes into use or was last used
+                                          then, */
+    uint32_t *next_enter, *next_leave; /* and for each buffer the next one of the same time, or NONE */
+} fold__places;
+
+/* The bytes of memory that placing takes for so many buffers and times. */
+static size_t fold__places_bytes(size_t buffers, size_t times)
 {
-    fold__run *run = f->run;
-    uint32_t *placed = fold__plan_scratch(f), n_placed = 0;
-    size_t end = 0;
-    for (uint32_t i = first_buffer; i < run->counts.buffers; i++) {
-        fold__buffer *buffer = &run->buffer[i];
-        if (buffer->place != FOLD__SLAB || !buffer->floats)
-            continue;
-        fold__first_fit(run, i, placed, &n_placed);
-        end = fold__max_size(end, buffer->offset + buffer->floats);
+    return (buffers + 1) * sizeof(fold__gap) + 2 * (buffers + times) * sizeof(uint32_t);
+}
+static fold__places fold__places_begin(void *memory, uint32_t n_buffers, uint32_t times)
+{
+    fold__places places;
+    places.gap = (fold__gap *)memory;
+    places.gap[0].offset = 0;
+    places.gap[0].floats = SIZE_MAX;
+    places.n_gaps = 1;
+    places.enter = (uint32_t *)(void *)(places.gap + n_buffers + 1);
+    places.leave = places.enter + times;
+    places.next_enter = places.leave + times;
+    places.next_leave = places.next_enter + n_buffers;
+    memset(places.enter, 0xff, 2 * (size_t)times * sizeof(uint32_t)); /* NONE */
+    return places;
+}
+static void fold__take_gap(fold__places *places, fold__buffer *buffer)
+{
+    fold__gap *gap = places->gap;
+    while (gap->floats < buffer->floats)
+        gap++;
+    buffer->offset = gap->offset;
+    gap->offset += buffer->floats;
+    gap->floats -= buffer->floats;
+    if (!gap->floats)
+        memmove(gap, gap + 1, (size_t)(places->gap + places->n_gaps-- - (gap + 1)) * sizeof *gap);
+}
+static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
+{
+    uint32_t low = 0, high = places->n_gaps - 1; /* of the gap behind the buffer */
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (places->gap[middle].offset < buffer->offset)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return end;
+    fold__gap *gap = places->gap + low;
+    const int touches_before = low && gap[-1].offset + gap[-1].floats == buffer->offset;
+    const int touches_behind = buffer->offset + buffer->floats == gap->offset;
+    const size_t behind = places->n_gaps - low;
+    if (touches_before && touches_behind) {
+        gap[-1].floats += buffer->floats + gap->floats;
+        memmove(gap, gap + 1, (behind - 1) * sizeof *gap);
+        places->n_gaps--;
+    } else if (touches_before) {
+        gap[-1].floats += buffer->floats;
+    } else if (touches_behind) {
+        gap->offset = buffer->offset;
+        gap->floats += buffer->floats;
+    } else {
+        memmove(gap + 1, gap, behind * sizeof *gap);
+        places->n_gaps++;
+        gap->offset = buffer->offset;
+        gap->floats = buffer->floats;
+    }
+}
+/* Gives offsets to the slabs among the buffers, or to the brief ones, whose lifetimes lie in 0 to times - 1;
+   returns the floats they take together. Where backward runs, time goes from its end: much is in use until
+   then, and lies without gaps if it is placed first. */
+static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int brief,
+                          uint32_t times)
+{
+    fold__places places = fold__places_begin(f->planning, n_buffers, times);
+    size_t floats = 0;
+    for (uint32_t i = n_buffers; i-- > 0;) {
+        if (!buffer[i].floats || (brief ? buffer[i].place <= FOLD__SLAB : buffer[i].place != FOLD__SLAB))
+            continue;
+        buffer[i].offset = 0; /* where it stays if it is never used */
+        floats = fold__max_size(floats, buffer[i].floats);
+        if (buffer[i].first > buffer[i].last)
+            continue;
+        const int from_end = fold__goes_back(f->run);
+        const uint32_t enter = from_end ? times - 1 - buffer[i].last : buffer[i].first;
+        const uint32_t leave = from_end ? times - 1 - buffer[i].first : buffer[i].last;
+        places.next_enter[i] = places.enter[enter];
+        places.enter[enter] = i;
+        places.next_leave[i] = places.leave[leave];
+        places.leave[leave] = i;
+    }
+    for (uint32_t time = 0; time < times; time++) {
+        for (uint32_t i = places.enter[time]; i != FOLD__NONE; i = places.next_enter[i]) {
+            fold__take_gap(&places, &buffer[i]);
+            floats = fold__max_size(floats, buffer[i].offset + buffer[i].floats);
+        }
+        for (uint32_t i = places.leave[time]; i != FOLD__NONE; i = places.next_leave[i])
+            fold__give_gap(&places, &buffer[i]);
+    }
+    return floats;
 }
 
 /* When the brief values of a program are in use, by numbers of ops. One that lasts for a batch is in use from
@@ -19498,14 +19600,12 @@ static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 
 /* Gives brief buffers their places in scratch, one behind the other. Where that is more than a tile takes,
    values that are not in use at the same time share one; not in training, where backward computes them
    again. */
-static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program,
-                              uint32_t *placed)
+static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const size_t rows = group_sig->part, elems = group_sig->max_elems;
     const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* of a batch: no tile has more */
-    uint32_t n_placed = 0;
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
@@ -19522,31 +19622,24 @@ static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fol
     if (fold__goes_back(run) || group_sig->op_at <= enough)
         return;
     fold__live_briefly(f, program, buffer);
-    group_sig->op_at = 0;
-    for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
-        if (buffer[i].place <= FOLD__SLAB)
-            continue;
-        fold__first_fit(run, group_sig->first_buffer + i, placed, &n_placed);
-        group_sig->op_at = fold__max_size(group_sig->op_at, buffer[i].offset + buffer[i].floats);
-    }
+    group_sig->op_at = fold__place(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
 /* Forward a batch of many rows may run in parts, one after the other, so that its brief buffers stay in the
    cache and take no more than a share of a group's memory: rows of a part are as many as that, but not so few
    that weights are read too often. Rows of calls with lists differ in size, and stay together. */
-static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program,
-                              uint32_t *placed)
+static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const size_t rows = group_sig->max_rows, most = fold__brief_floats(f);
     group_sig->part = group_sig->max_rows;
-    fold__place_brief(f, group_sig, program, placed);
+    fold__place_brief(f, group_sig, program);
     if (fold__goes_back(f->run) || group_sig->has_elements || group_sig->op_at <= most)
         return;
     const size_t least = f->model->kernels->vector > 1 ? FOLD__GROUP_ROWS : FOLD__PART_ROWS;
     const size_t fit = fold__max_size(most / (group_sig->op_at / rows + 1), least);
     const size_t parts = (rows + fit - 1) / fit;
     group_sig->part = (uint32_t)((rows + parts - 1) / parts);
-    fold__place_brief(f, group_sig, program, placed);
+    fold__place_brief(f, group_sig, program);
 }
 
 /* Lays out a signature's scratch (its brief buffers, what an op takes, turns, pointers to rows) and returns
@@ -19572,65 +19665,88 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
+/* Numbers the buffers of a group and reserves them, and the memory that placing them takes. */
+static int fold__open_buffers(fold_ctx *f, const fold__group *group)
+{
+    fold__run *run = f->run;
+    const uint32_t first_buffer = run->counts.buffers;
+    uint32_t times = 2 * (group->end_batch - group->first_batch) + 1;
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
+        fold__group_sig *group_sig = &run->group_sig[sig];
+        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+        times = times > (uint32_t)program.n_ops ? times : (uint32_t)program.n_ops + 1;
+        group_sig->first_buffer = run->counts.buffers;
+        run->counts.buffers += group_sig->n_buffers = fold__n_buffers_of(f, sig);
+    }
+    const size_t bytes = fold__places_bytes(run->counts.buffers - first_buffer, times);
+    if (!fold__need(f, FOLD__ARRAY_BUFFERS, run->counts.buffers, sizeof(fold__buffer)) ||
+        !fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
+        return 0;
+    fold__renew_moved(f);
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
+        const fold__program program = fold__program_in_run(f, run->group_sig[sig].run_sig);
+        fold__place_buffers(f, &run->group_sig[sig], &program);
+    }
+    return 1;
+}
+
+/* Notes between which batches the signatures of a group have theirs, and how large these are. */
+static void fold__note_batches(fold__run *run, const fold__group *group)
+{
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
+        fold__group_sig *group_sig = &run->group_sig[sig];
+        group_sig->first_batch = FOLD__NONE;
+        group_sig->max_rows = group_sig->max_elems = 0;
+    }
+    for (uint32_t batch = group->first_batch; batch < group->end_batch; batch++) {
+        const fold__batch *each = &run->batch[batch];
+        fold__group_sig *group_sig = &run->group_sig[each->group_sig];
+        if (group_sig->first_batch == FOLD__NONE)
+            group_sig->first_batch = batch;
+        group_sig->last_batch = batch;
+        group_sig->max_rows = each->count > group_sig->max_rows ? each->count : group_sig->max_rows;
+        group_sig->max_elems = each->elems > group_sig->max_elems ? each->elems : group_sig->max_elems;
+    }
+}
+
+/* Finds how large a signature's buffers are, when its slabs are in use, and where in scratch the others
+   lie. */
+static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const fold__times *times)
+{
+    fold__run *run = f->run;
+    const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+    for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
+        fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
+        buffer->first = FOLD__NONE;
+        buffer->last = 0;
+        if (!buffer->place)
+            continue;
+        buffer->floats = fold__round_up(
+            fold__size(buffer->size, buffer->elem ? group_sig->elems : group_sig->calls, 0), 16);
+        run->counts.without_reuse += buffer->floats;
+    }
+    fold__live_own(f, group_sig, &program, times);
+    fold__live_read(f, group_sig, &program, times);
+    fold__place_parts(f, group_sig, &program);
+    const size_t scratch = fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16);
+    run->counts.scratch = fold__max_size(run->counts.scratch, scratch);
+}
+
 /* Plans one scheduled group: buffers, lifetimes, offsets. */
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which];
+    const fold__group group = run->group[which]; /* which moves */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->counts.buffers;
-    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
-        run->group_sig[sig].first_buffer = run->counts.buffers;
-        run->counts.buffers += run->group_sig[sig].n_buffers = fold__n_buffers_of(f, sig);
-        run->group_sig[sig].max_rows = run->group_sig[sig].max_elems = 0;
-    }
-    const size_t buffers = run->counts.buffers - first_buffer;
-    const size_t words = buffers + 2 * (size_t)(group.end_sig - group.first_sig) + 1;
-    if (!fold__need(f, FOLD__ARRAY_BUFFERS, run->counts.buffers, sizeof(fold__buffer)) ||
-        !fold__need(f, FOLD__ARRAY_PLANNING, words, sizeof(uint32_t)))
+    if (!fold__open_buffers(f, &group))
         return 0;
-    fold__renew_moved(f);
-    uint32_t *first = fold__plan_scratch(f), *last = first + (group.end_sig - group.first_sig);
-    uint32_t *placed = last + (group.end_sig - group.first_sig);
-    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
-        const fold__program program = fold__program_in_run(f, run->group_sig[sig].run_sig);
-        fold__place_buffers(f, &run->group_sig[sig], &program);
-    }
+    fold__note_batches(run, &group);
+    fold__note_readers(f, &group);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
-        first[sig - group.first_sig] = FOLD__NONE;
-    for (uint32_t batch = group.first_batch; batch < group.end_batch; batch++) {
-        fold__group_sig *group_sig = &run->group_sig[run->batch[batch].group_sig];
-        const uint32_t nth = run->batch[batch].group_sig - group.first_sig;
-        if (first[nth] == FOLD__NONE)
-            first[nth] = batch;
-        last[nth] = batch;
-        group_sig->max_rows =
-            run->batch[batch].count > group_sig->max_rows ? run->batch[batch].count : group_sig->max_rows;
-        group_sig->max_elems =
-            run->batch[batch].elems > group_sig->max_elems ? run->batch[batch].elems : group_sig->max_elems;
-    }
-    fold__note_readers(f, &group, first, last);
-    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
-        fold__group_sig *group_sig = &run->group_sig[sig];
-        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-        for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
-            fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
-            buffer->first = FOLD__NONE;
-            buffer->last = 0;
-            if (!buffer->place)
-                continue;
-            buffer->floats = fold__round_up(
-                fold__size(buffer->size, buffer->elem ? group_sig->elems : group_sig->calls, 0), 16);
-            run->counts.without_reuse += buffer->floats;
-        }
-        fold__live_own(f, group_sig, &program, &times, first[sig - group.first_sig],
-                       last[sig - group.first_sig]);
-        fold__live_read(f, group_sig, &program, &times);
-        fold__place_parts(f, group_sig, &program, placed);
-        run->counts.scratch = fold__max_size(
-            run->counts.scratch, fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16));
-    }
-    run->group[which].floats = fold__place_slabs(f, first_buffer);
+        fold__plan_group_sig(f, &run->group_sig[sig], &times);
+    run->group[which].floats = fold__place(f, run->buffer + first_buffer, run->counts.buffers - first_buffer,
+                                           0, 2 * times.count + 1);
     return 1;
 }
 
@@ -20924,27 +21040,73 @@ static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 }
 
 /* A signature's number in a group, or NONE. */
-static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, const fold__group *group)
+static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t group)
 {
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
-        if (f->run->group_sig[sig].run_sig == run_sig)
-            return sig;
-    return FOLD__NONE;
+    const fold__run *run = f->run;
+    uint32_t low = run->run_sig[run_sig].first_in_group, high = low + run->run_sig[run_sig].n_groups;
+    const uint32_t end = high;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (run->group_sig[run->group_sig[middle].in_group].group < group)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const uint32_t found = low < end ? run->group_sig[low].in_group : FOLD__NONE;
+    return found != FOLD__NONE && run->group_sig[found].group == group ? found : FOLD__NONE;
 }
 
 /* Whether one group and one thread make all sums of parameters. */
 static int fold__sums_in_one_go(const fold_ctx *f)
 {
     const fold__run *run = f->run;
-    uint32_t groups = 0;
-    for (uint32_t group = 0; group < run->counts.groups && groups < 2; group++) {
-        int sums = 0;
-        for (uint32_t use = 0; use < run->n_uses && !sums; use++)
-            sums = !run->use[use].is_node &&
-                   fold__sig_in_group(f, run->use[use].run_sig, &run->group[group]) != FOLD__NONE;
-        groups += sums != 0;
+    uint32_t group = FOLD__NONE;
+    for (uint32_t which = 0; which < run->n_uses && f->threads == 1 && !f->eager; which++) {
+        const fold__run_sig *run_sig = &run->run_sig[run->use[which].run_sig];
+        if (run->use[which].is_node)
+            continue;
+        if (run_sig->n_groups != 1)
+            return 0;
+        const uint32_t its = run->group_sig[run->group_sig[run_sig->first_in_group].in_group].group;
+        if (group != FOLD__NONE && group != its)
+            return 0;
+        group = its;
     }
-    return groups == 1 && f->threads == 1 && !f->eager;
+    return group != FOLD__NONE;
+}
+
+/* The uses of each parameter among those looked at so far. */
+typedef struct fold__earlier_uses {
+    uint32_t *first, *last; /* of each parameter, or NONE */
+    uint32_t *before;       /* of each use the one of its parameter before it, or NONE */
+} fold__earlier_uses;
+static int fold__find_earlier_uses(fold_ctx *f, fold__earlier_uses *earlier)
+{
+    const size_t n_params = f->model->n_params;
+    if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * n_params + f->run->n_uses + 1, sizeof(uint32_t)))
+        return 0;
+    earlier->first = (uint32_t *)(void *)f->planning;
+    earlier->last = earlier->first + n_params;
+    earlier->before = earlier->last + n_params;
+    memset(earlier->first, 0xff, 2 * n_params * sizeof(uint32_t)); /* NONE */
+    return 1;
+}
+static void fold__add_earlier(fold__earlier_uses *earlier, uint32_t param, uint32_t which)
+{
+    earlier->before[which] = earlier->last[param];
+    earlier->last[param] = which;
+    if (earlier->first[param] == FOLD__NONE)
+        earlier->first[param] = which;
+}
+/* Whether an earlier use of its parameter reaches into the floats of a use. */
+static int fold__is_reached(const fold__run *run, const fold__earlier_uses *earlier, const fold__use *use)
+{
+    for (uint32_t which = earlier->last[use->target]; which != FOLD__NONE; which = earlier->before[which]) {
+        const fold__use *other = &run->use[which];
+        if (other->at < use->at + use->size && use->at < other->at + other->size)
+            return 1;
+    }
+    return 0;
 }
 
 /* Lists all uses of the run and gives their sums their places. */
@@ -20958,20 +21120,18 @@ static int fold__list_uses(fold_ctx *f)
         if (!fold__list_uses_of(f, sig))
             return 0;
     run->sums_in_one_go = fold__sums_in_one_go(f);
+    fold__earlier_uses earlier;
+    if (!fold__find_earlier_uses(f, &earlier))
+        return 0;
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
-        const fold__use *first = NULL;
-        int reached = use->is_node;
-        for (uint32_t earlier = which; earlier-- > 0 && !use->is_node;) {
-            const fold__use *other = &run->use[earlier];
-            if (other->is_node || other->target != use->target)
-                continue;
-            first = other;
-            reached |= other->at < use->at + use->size && use->at < other->at + other->size;
+        const uint32_t first = use->is_node ? FOLD__NONE : earlier.first[use->target];
+        const int reached = use->is_node || fold__is_reached(run, &earlier, use);
+        use->leads = !use->is_node && first == FOLD__NONE;
+        if (!use->is_node) {
+            fold__place_total(f, use, use->leads ? NULL : &run->use[first]);
+            fold__add_earlier(&earlier, use->target, which);
         }
-        use->leads = !use->is_node && !first;
-        if (!use->is_node)
-            fold__place_total(f, use, first);
         use->sum = !reached                                              ? FOLD__SUM_IN_PLACE
                    : run->sums_in_one_go && fold__sums_by_blocks(f, use) ? FOLD__SUM_BY_BLOCKS
                                                                          : FOLD__SUM_APART;
@@ -21136,7 +21296,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
                                  const fold__group *group, fold__share share)
 {
     fold__run *run = f->run;
-    const uint32_t which = fold__sig_in_group(f, use->run_sig, group);
+    const uint32_t which = fold__sig_in_group(f, use->run_sig, (uint32_t)(group - run->group));
     if (which == FOLD__NONE)
         return;
     const fold__group_sig *group_sig = &run->group_sig[which];
@@ -22404,6 +22564,24 @@ static void fold__clear_outside(fold_ctx *f)
     }
 }
 
+/* Notes in which groups each signature of the run is; see fold__sig_in_group. */
+static void fold__index_groups(fold__run *run)
+{
+    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
+        run->run_sig[sig].n_groups = 0;
+    for (uint32_t sig = 0; sig < run->counts.group_sigs; sig++)
+        run->run_sig[run->group_sig[sig].run_sig].n_groups++;
+    for (uint32_t sig = 0, at = 0; sig < run->counts.run_sigs; sig++) {
+        run->run_sig[sig].first_in_group = at;
+        at += run->run_sig[sig].n_groups;
+        run->run_sig[sig].n_groups = 0;
+    }
+    for (uint32_t sig = 0; sig < run->counts.group_sigs; sig++) {
+        fold__run_sig *run_sig = &run->run_sig[run->group_sig[sig].run_sig];
+        run->group_sig[run_sig->first_in_group + run_sig->n_groups++].in_group = sig;
+    }
+}
+
 /* Plans a run: everything that follows from structure alone. */
 static int fold__plan(fold_ctx *f)
 {
@@ -22425,8 +22603,10 @@ static int fold__plan(fold_ctx *f)
         if (!fold__schedule_group(f, group) || !fold__plan_group(f, group))
             return 0;
     fold__mark_links(f);
-    if (fold__goes_back(run))
+    if (fold__goes_back(run)) {
         fold__list_leaves(f);
+        fold__index_groups(run);
+    }
     fold__place_groups(f, (size_t)fold__place_links(f) * 16);
     return 1;
 }
@@ -22679,7 +22859,7 @@ static uint64_t fold__use_work(const fold_ctx *f, const fold__use *use, uint32_t
     uint64_t rows = 0;
     for (uint32_t group = first; group < last; group++) {
         const uint32_t sig = fold__adds_up(run, use, group)
-                                 ? fold__sig_in_group(f, use->run_sig, &run->group[group])
+                                 ? fold__sig_in_group(f, use->run_sig, group)
                                  : FOLD__NONE;
         if (sig != FOLD__NONE)
             rows += op && op->elem ? run->group_sig[sig].elems : run->group_sig[sig].calls;
@@ -23194,7 +23374,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->plan_bytes = 0;
     for (int i = FOLD__ARRAY_NODE_ARRAYS; i < FOLD__ARRAY_PLANS; i++)
         stats->plan_bytes += f->arrays[i].need;
-    stats->plan_bytes += f->arrays[FOLD__ARRAY_PLANNING].need + f->arrays[FOLD__ARRAY_FEEDS].need;
+    stats->plan_bytes += f->arrays[FOLD__ARRAY_PLANNING].need + f->arrays[FOLD__ARRAY_FEEDERS].need;
     stats->one_group = run->counts.one_group;
 }
 

@@ -2359,6 +2359,29 @@ static void many_signatures(void)
     }
 }
 
+/* Parameters are found among many, those with names of one hash too ("costarring" and "liquor" by FNV-1a). */
+static void many_names(void)
+{
+    static const char *const same_hash[] = { "costarring", "liquor", "declinate", "macallums" };
+    enum { NAMES = 3000, SAME = 4 };
+    char name[16];
+    fold_model *m = fold_model_new(NULL);
+    CHECK_INT(fold_param_find(m, "liquor").id, 0u);
+    for (int i = 0; i < NAMES + SAME; i++) {
+        snprintf(name, sizeof name, "%d.weight", i);
+        CHECK(!fold_param_is_null(fold_bias_new(m, i < NAMES ? name : same_hash[i - NAMES], 1)));
+    }
+    for (int i = 0; i < NAMES + SAME; i++) {
+        snprintf(name, sizeof name, "%d.weight", i);
+        CHECK_INT(fold_param_find(m, i < NAMES ? name : same_hash[i - NAMES]).id, fold_param_at(m, i).id);
+        snprintf(name, sizeof name, "%d.bias", i);
+        CHECK(fold_param_is_null(fold_param_find(m, name)));
+    }
+    CHECK(fold_param_is_null(fold_bias_new(m, "liquor", 1)));
+    CHECK_TEXT(fold_model_message(m), "parameter 'liquor'");
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -2410,6 +2433,7 @@ int main(int argc, char **argv)
         { "engine: dropped plans", dropped_plans },
         { "engine: partly used values", partly_used },
         { "engine: many signatures", many_signatures },
+        { "engine: many names", many_names },
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
