@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm game_jobs hello hello_shared listops mnist molecules mpi_sick notebook plan robot_arm shift_reduce speech swarm transformer treelstm_sick treelstm_sst
+EXAMPLES = char_lm export game_jobs hello hello_shared listops mnist molecules mpi_sick notebook plan robot_arm shift_reduce speech swarm transformer treelstm_sick treelstm_sst
 CPP_EXAMPLES = cartpole
 CXX ?= c++
 MPICC ?= mpicc
@@ -13,13 +13,20 @@ MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 demo: build/listops
 	./build/listops
 
-examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%)
+examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%) build/firmware
 
 build/%: examples/%.c examples/data.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 
 build/game_jobs: THREADS = -lpthread
+build/export: examples/policy.h
+
+# Reads weights in place, from an array that export made.
+build/policy_weights.h: build/export
+	./build/export --out $@
+build/firmware: examples/firmware.c examples/policy.h build/policy_weights.h fold.h
+	$(CC) $(CFLAGS) -Ibuild -o $@ $< -lm
 
 build/%: examples/%.cpp fold.h
 	@mkdir -p build

@@ -1,0 +1,190 @@
+/* export: a safetensors file as an array of C, for programs that read their weights in flash.
+
+     cc -O2 -o export examples/export.c -lm && ./export model.safetensors --name my_weights --out my_weights.h
+
+   The array holds the file as it is, its bytes four by four in words, which every compiler aligns as floats have to be;
+   with gcc and clang at a cache line. It is for little-endian machines. A program hands it to fold_model_read_in_place:
+
+     #include "my_weights.h"
+     fold_model_read_in_place(m, my_weights, my_weights_bytes);
+
+   What the file holds is told in the array's comment. Without a file the policy of examples/policy.h is trained first,
+   --steps batches long: where its last observation is 1, it is to remember ten others, and to act as they were until
+   the next such moment. That is what examples/firmware.c reads. */
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "policy.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 16, MOMENTS = 8, WORDS_A_LINE = 8 };
+
+typedef struct options {
+    const char *file, *name, *out, *save;
+    int steps;
+    uint64_t seed;
+} options;
+
+typedef struct bytes {
+    unsigned char *at;
+    size_t count, room;
+} bytes;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "export: %s\n", what);
+    exit(1);
+}
+
+static int append(const void *from, size_t size, void *user)
+{
+    bytes *to = (bytes *)user;
+    if (to->count + size + 4 > to->room) {
+        to->room = 2 * (to->count + size) + 4096;
+        to->at = (unsigned char *)realloc(to->at, to->room);
+        if (!to->at) fail("out of memory");
+    }
+    memcpy(to->at + to->count, from, size);
+    to->count += size;
+    return 0;
+}
+
+/* -- the policy --------------------------------------------------------------------------------------------- */
+
+/* One sample: what it observes, and what it is to do at every moment. */
+static void moments(fold_random *random, float observed[MOMENTS][OBSERVED], float wanted[MOMENTS][ACTIONS])
+{
+    for (int at = 0; at < MOMENTS; at++) {
+        for (int i = 0; i < OBSERVED - 1; i++) observed[at][i] = 2 * fold_random_uniform(random) - 1;
+        observed[at][OBSERVED - 1] = at == 0 || fold_random_below(random, 3) == 0;
+        memcpy(wanted[at], observed[at][OBSERVED - 1] > 0 ? observed[at] : wanted[at - 1], sizeof wanted[at]);
+    }
+}
+
+/* Records the losses of a batch; their mean. */
+static fold_node record(fold_ctx *f, const policy *p, fold_random *random)
+{
+    fold_node loss[BATCH * MOMENTS];
+    for (int sample = 0; sample < BATCH; sample++) {
+        float observed[MOMENTS][OBSERVED], wanted[MOMENTS][ACTIONS];
+        fold_node in[2] = { FOLD_NULL_NODE, fold_recurrent_zeros(f, &p->state).h };
+        moments(random, observed, wanted);
+        for (int at = 0; at < MOMENTS; at++) {
+            in[0] = fold_input(f, observed[at], OBSERVED);
+            const fold_node call = fold_call(f, p->cell, in, 2);
+            in[1] = fold_out(f, call, 1);
+            loss[sample * MOMENTS + at] = fold_squared_error(f, fold_out(f, call, 0), fold_input(f, wanted[at], ACTIONS));
+        }
+    }
+    return fold_mean_n(f, loss, BATCH * MOMENTS);
+}
+
+/* Trains the policy and appends it to `to` as a file. Tells the mean squared errors of the first and the last batch. */
+static void train(const options *o, bytes *to, double *before, double *after)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    fold_ctx_desc training = fold_ctx_desc_default();
+    fold_adam adam = fold_adam_default();
+    fold_random random = fold_random_new(o->seed, 1);
+    policy p;
+    desc.seed = o->seed;
+    training.training = 1;
+    adam.rate = 0.003f;
+    fold_model *m = fold_model_new(&desc);
+    policy_new(&p, m);
+    fold_ctx *f = fold_ctx_new(m, &training);
+    for (int step = 0; step < o->steps; step++) {
+        fold_ctx_reset(f);
+        const fold_node loss = record(f, &p, &random);
+        if (fold_backward(f, loss)) fail(fold_ctx_message(f));
+        *after = (double)fold_scalar(f, loss) / ACTIONS;
+        if (!step) *before = *after;
+        if (step % 100 == 0) fprintf(stderr, "step %d: mean squared error %.4f\n", step, *after);
+        if (fold_adam_step(m, &adam)) fail(fold_model_message(m));
+    }
+    if (fold_model_save_to(m, append, to, NULL)) fail(fold_model_message(m));
+    if (o->save && fold_model_save(m, o->save, NULL)) fail(fold_model_message(m));
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* -- the array ---------------------------------------------------------------------------------------------- */
+
+static void read_file(const char *path, bytes *to)
+{
+    unsigned char part[4096];
+    FILE *file = fopen(path, "rb");
+    if (!file) fail("the file cannot be opened");
+    for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;) append(part, got, to);
+    if (ferror(file)) fail("the file cannot be read");
+    fclose(file);
+}
+
+static void write_array(FILE *out, const options *o, const bytes *file)
+{
+    const size_t words = (file->count + 3) / 4;
+    bytes text = { NULL, 0, 0 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_status status = fold_model_print_file_memory(m, file->at, file->count, append, &text);
+    append("", 1, &text);
+    if (status) fail((const char *)text.at);
+    for (char *end = (char *)text.at; (end = strstr(end, "*/")) != NULL;) *end = '+'; /* a name must not end the comment */
+    fprintf(out, "/* Made by fold.h's examples/export.c.\n%s*/\n#include <stdint.h>\n\n", (const char *)text.at);
+    fprintf(out, "enum { %s_bytes = %lu };\n#ifdef __GNUC__\n__attribute__((aligned(64)))\n#endif\n", o->name, (unsigned long)file->count);
+    fprintf(out, "static const uint32_t %s[%lu] = {\n", o->name, (unsigned long)words);
+    for (size_t word = 0; word < words; word++) {
+        uint32_t bits = 0;
+        for (size_t byte = 0; byte < 4 && 4 * word + byte < file->count; byte++)
+            bits |= (uint32_t)file->at[4 * word + byte] << 8 * byte;
+        fprintf(out, "0x%08lx,%s", (unsigned long)bits, word % WORDS_A_LINE == WORDS_A_LINE - 1 ? "\n" : "");
+    }
+    fprintf(out, "\n};\n");
+    free(text.at);
+    fold_model_free(m);
+}
+
+static int is_word(const char *text)
+{
+    return (*text < '0' || *text > '9') && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] == 0;
+}
+
+static void usage(void)
+{
+    puts("export [FILE.safetensors] [--out HEADER] [--name NAME] [--steps N] [--seed N] [--save FILE]\n"
+         "Writes a safetensors file as an array of C, NAME (policy_weights), to HEADER (policy_weights.h).\n"
+         "Without a file it trains a policy first, N batches (600) long; --save keeps it as a file, too.");
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    options o = { NULL, "policy_weights", "policy_weights.h", NULL, 600, 1 };
+    bytes file = { NULL, 0, 0 };
+    double before = 0, after = 0;
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(argv[i], "--help")) usage();
+        if (argv[i][0] != '-') { o.file = argv[i]; continue; }
+        if (!strcmp(argv[i], "--out")) o.out = value;
+        else if (!strcmp(argv[i], "--name")) o.name = value;
+        else if (!strcmp(argv[i], "--steps")) o.steps = atoi(value);
+        else if (!strcmp(argv[i], "--seed")) o.seed = strtoull(value, NULL, 10);
+        else if (!strcmp(argv[i], "--save")) o.save = value;
+        else fail("unknown option; --help tells those there are");
+        i++;
+    }
+    if (!*o.name || !is_word(o.name)) fail("--name must be a name of C");
+    if (o.file) read_file(o.file, &file);
+    else train(&o, &file, &before, &after);
+    FILE *out = fopen(o.out, "w");
+    if (!out) fail("the header cannot be written");
+    write_array(out, &o, &file);
+    if (fclose(out)) fail("the header cannot be written");
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < file.count; i++) hash = (hash ^ file.at[i]) * 16777619u;
+    printf("RESULT export bytes=%lu error_before=%.4f error_after=%.4f hash=%08lx\n", (unsigned long)file.count, before, after,
+           (unsigned long)hash);
+    free(file.at);
+    return 0;
+}

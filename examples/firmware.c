@@ -1,0 +1,157 @@
+/* firmware: the policy of examples/policy.h on a microcontroller, without an operating system, malloc or stdio.
+
+     cc -O2 -I. -o firmware examples/firmware.c -lm && ./firmware
+
+   Its weights are an array in flash, policy_weights.h, which the network reads in place. Train them, or take yours:
+
+     cc -O2 -o export examples/export.c -lm && ./export --out policy_weights.h
+
+   All else lies in two static arrays, one for the model and one for its context. On the desktop, or with an emulator of
+   the target, this program walks some steps, tells a hash of what it did, and how large the arrays must be there. So run
+   it with the large arrays that it begins with, once more with the PARAMS_BYTES and CELLS_BYTES that it told, and build
+   it with all four sizes. For the target, with its start-up code and linker script:
+
+     arm-none-eabi-gcc -mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-d16 -Os -ffunction-sections -fdata-sections
+         -Wl,--gc-sections -DBARE -DMODEL_BYTES=... -I. -o firmware.elf examples/firmware.c ...
+
+   BARE is the firmware alone, where `sensors` and `motors` stand for the machine's own. */
+#define FOLD_INFERENCE
+#define FOLD_NO_TEXT
+#define FOLD_NO_STDIO
+#define FOLD_NO_MALLOC
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include "policy.h"
+#include "policy_weights.h"
+
+#ifndef MODEL_BYTES
+#define MODEL_BYTES 65536
+#define CONTEXT_BYTES 65536
+#endif
+#ifndef PARAMS_BYTES /* of fold_model_measure: arrays of this size at once waste nothing */
+#define PARAMS_BYTES 0
+#define CELLS_BYTES 0
+#endif
+
+static float observed[OBSERVED], memory[HIDDEN];
+static unsigned char model_block[MODEL_BYTES], context_block[CONTEXT_BYTES];
+
+static struct firmware {
+    fold_model *m;
+    fold_ctx *f;
+    policy p;
+    fold_node action;
+    fold_model_size size; /* with that of tracing */
+} firmware;
+
+/* Builds the network and runs it for the first time. Cells are traced in what is the context's memory afterwards. */
+static int firmware_start(void)
+{
+    fold_model_desc of_model = fold_model_desc_default();
+    fold_model_size known = { 0 };
+    of_model.inference = 1;
+    of_model.memory.block = model_block;
+    of_model.memory.block_size = sizeof model_block;
+    of_model.tracing.block = context_block;
+    of_model.tracing.block_size = sizeof context_block;
+    known.params = PARAMS_BYTES;
+    known.cells = CELLS_BYTES;
+    fold_model *m = firmware.m = fold_model_new(&of_model);
+    fold_model_reserve(m, &known);
+    fold_model_read_in_place(m, policy_weights, policy_weights_bytes);
+    policy_new(&firmware.p, m);
+    firmware.size = fold_model_measure(m);
+    if (fold_model_seal(m)) return 0;
+
+    fold_ctx_desc of_context = fold_ctx_desc_default();
+    of_context.group_bytes = 16384;
+    of_context.memory.block = context_block;
+    of_context.memory.block_size = sizeof context_block;
+    fold_ctx *f = firmware.f = fold_ctx_new(m, &of_context);
+    const fold_node in[2] = { fold_input_ref(f, observed, fold_shape1(OBSERVED)), fold_input_ref(f, memory, fold_shape1(HIDDEN)) };
+    const fold_node call = fold_call(f, firmware.p.cell, in, 2);
+    firmware.action = fold_out(f, call, 0);
+    fold_output_ref(f, fold_out(f, call, 1), memory);
+    return fold_run(f, &firmware.action, 1) == FOLD_OK;
+}
+
+/* One step: from what is observed and remembered to actions, and what is remembered then. NULL: something is wrong. */
+static const float *firmware_step(void)
+{
+    return fold_replay(firmware.f) ? NULL : fold_value(firmware.f, firmware.action);
+}
+
+#ifdef BARE
+/* Where a machine's registers would be. */
+static volatile float sensor[OBSERVED], motor[ACTIONS];
+static void sensors(void)
+{
+    for (int i = 0; i < OBSERVED; i++) observed[i] = sensor[i];
+}
+static void motors(const float *action)
+{
+    for (int i = 0; i < ACTIONS; i++) motor[i] = action[i];
+}
+
+int main(void)
+{
+    if (!firmware_start()) return 1;
+    for (;;) {
+        sensors();
+        const float *action = firmware_step();
+        if (!action) return 1;
+        motors(action);
+    }
+}
+#else
+#include <stdio.h>
+
+enum { STEPS = 100 };
+
+/* The clock of a Cortex-M, which counts down from 2^24; elsewhere it stands still. */
+static unsigned clock_now(void)
+{
+#ifdef __ARM_ARCH_7EM__
+    volatile unsigned *const systick = (volatile unsigned *)0xe000e010u;
+    if (!(systick[0] & 1)) {
+        systick[1] = 0xffffffu;
+        systick[2] = 0;
+        systick[0] = 5;
+    }
+    return systick[2];
+#else
+    return 0;
+#endif
+}
+
+int main(void)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a of all actions, float by float */
+    unsigned spent = 0;
+    if (!firmware_start()) {
+        printf("firmware: %s; %s\n", fold_model_message(firmware.m), fold_ctx_message(firmware.f));
+        return 1;
+    }
+    memset(memory, 0, sizeof memory);
+    for (int step = 0; step < STEPS; step++) {
+        for (int i = 0; i < OBSERVED; i++) observed[i] = (float)((step * 7 + i * 13) % 31 - 15) / 16;
+        observed[OBSERVED - 1] = step % 5 == 0;
+        const unsigned before = clock_now();
+        const float *action = firmware_step();
+        spent += (before - clock_now()) & 0xffffffu;
+        for (int i = 0; i < ACTIONS; i++) {
+            uint32_t bits;
+            memcpy(&bits, &action[i], sizeof bits);
+            hash = (hash ^ bits) * 16777619u;
+        }
+    }
+    const size_t context = fold_ctx_stats(firmware.f).block_bytes, tracing = firmware.size.tracing;
+    const size_t shared = context > tracing ? context : tracing, model = fold_model_measure(firmware.m).block_bytes;
+    printf("sizes -DMODEL_BYTES=%lu -DCONTEXT_BYTES=%lu -DPARAMS_BYTES=%lu -DCELLS_BYTES=%lu\n", (unsigned long)model,
+           (unsigned long)shared, (unsigned long)firmware.size.params, (unsigned long)firmware.size.cells);
+    printf("RESULT firmware isa=%s ram_model=%lu ram_context=%lu tracing=%lu ticks_per_step=%u hash=%08lx\n",
+           fold_model_isa(firmware.m), (unsigned long)MODEL_BYTES, (unsigned long)CONTEXT_BYTES, (unsigned long)tracing,
+           spent / STEPS, (unsigned long)hash);
+    return 0;
+}
+#endif
