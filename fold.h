@@ -1764,6 +1764,8 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      the order of a run is decided             fold__execute, fold__run_samples
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio
      memory is used again                      fold__place, called for every group by fold__plan_group
+     large batches run in parts                fold__place_parts says which, fold__forward_batch runs them
+     weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
      an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
      AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set. Profilers
                                                show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
@@ -1862,6 +1864,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      use         one place where a parameter or a shared node is read; each sums its rows on its own
      sight       who sees whom in attention by edges, from queries to keys and back (fold__sight)
      pack        a weight laid out in panels for the tiles; refreshed when its values are written
+     image       a safetensors file in memory whose values are read where they lie (fold_model_read_in_place)
      bytes       a weight as whole numbers of eight bits with a scale for each column (fold__byte_weight)
    ============================================================================================ */
 
