@@ -11938,15 +11938,21 @@ typedef struct fold__projection {
     fold_param weight[2], bias[2]; /* of its products */
 } fold__projection;
 
+/* What is kept of its description. */
+typedef struct fold__cell_kept {
+    fold_cell_body *body;
+    const void *user;
+    int n_in, n_list, n_out;
+} fold__cell_kept;
+
 typedef struct fold__cell_data {
     char *name;
-    void *user;
-    fold_cell_desc desc;
+    fold__cell_kept desc;
+    const fold_shape *shape; /* of inputs, list components and outputs */
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
     int n_draws; /* of dropout, in one call */
-    fold_shape out[FOLD_MAX_OUT];
     int max_of_list; /* an empty list is an error */
     fold__projection projection;
     int is_projected; /* it is another's projection: fold_model_print does not list it */
@@ -12727,11 +12733,9 @@ static int fold__check_cell_shapes(fold_ctx *f, const fold__cell_data *cell, con
                                    int count)
 {
     for (int i = 0; i < count; i++) {
-        const fold_shape *want =
-            i < cell->desc.n_in ? &cell->desc.in[i] : &cell->desc.list[i - cell->desc.n_in];
-        if (fold__shape_same(&shape[i], want))
+        if (fold__shape_same(&shape[i], &cell->shape[i]))
             continue;
-        const fold_shape both[2] = { *want, shape[i] };
+        const fold_shape both[2] = { cell->shape[i], shape[i] };
         char what[80];
         fold__format(what, sizeof what,
                  i < cell->desc.n_in ? "input %d must have the first of these shapes"
@@ -12773,7 +12777,7 @@ static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold_
         if (!fold__check_cell_shapes(f, cell, shape, (int)inputs) ||
             (fold__is_by_rows(sig) && !fold__spread_program(f, sig)))
             return 0;
-        memcpy(shape + inputs, cell->out, sizeof(fold_shape) * sig->n_out);
+        memcpy(shape + inputs, cell->shape + inputs, sizeof(fold_shape) * sig->n_out);
     } else if (!fold__infer_op(f, sig, request, shape)) {
         return 0;
     }
@@ -16001,7 +16005,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
 
 /* One block holds a cell: its names, trace and program. */
 static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
-                            const uint32_t *out)
+                            const uint32_t *out, const fold_shape *made)
 {
     fold_ctx *tracer = m->tracer;
     const size_t nodes = tracer->n_nodes + 1, name = strlen(desc->name) + 1;
@@ -16013,16 +16017,19 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
     memset(tracer->planning, 0, nodes * (sizeof(uint32_t) + 1));
     fold__trace trace = { tracer, cell, out, (uint32_t *)(void *)tracer->planning,
                           (uint8_t *)tracer->planning + nodes * sizeof(uint32_t) };
-    cell->desc = *desc;
+    const fold__cell_kept kept = { desc->body, desc->user, desc->n_in, desc->n_list, desc->n_out };
+    const size_t inputs = (size_t)desc->n_in + (size_t)desc->n_list;
+    cell->desc = kept;
     fold__trace_live(&trace);
     const fold__live_count count = fold__count_live(&trace);
-    enum { USER, OPS, VALUES, REFS, SHAPES, TRACE, NAME, PARTS };
+    enum { USER, OPS, VALUES, REFS, SHAPES, TRACE, OUTSIDE, NAME, PARTS };
     const size_t sizes[PARTS] = { desc->user_size,
                                   count.ops * sizeof(fold__body_op),
                                   count.values * sizeof(fold__value),
                                   (count.refs + (size_t)desc->n_out) * sizeof(fold__ref),
                                   count.shapes * sizeof(fold_shape),
                                   count.traced * sizeof(fold__trace_op),
+                                  (inputs + (size_t)desc->n_out) * sizeof(fold_shape),
                                   name };
     size_t at[PARTS + 1] = { 0 };
     for (int part = 0; part < PARTS; part++)
@@ -16036,7 +16043,11 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
     cell->memory = block;
     cell->memory_size = at[PARTS];
     cell->name = (char *)memcpy(block + at[NAME], desc->name, name);
-    cell->desc.name = cell->name;
+    fold_shape *outside = (fold_shape *)(void *)(block + at[OUTSIDE]);
+    memcpy(outside, desc->in, (size_t)desc->n_in * sizeof *outside);
+    memcpy(outside + desc->n_in, desc->list, (size_t)desc->n_list * sizeof *outside);
+    memcpy(outside + inputs, made, (size_t)desc->n_out * sizeof *outside);
+    cell->shape = outside;
     if (desc->user_size)
         cell->desc.user = memcpy(block + at[USER], desc->user, desc->user_size);
     cell->trace = (fold__trace_op *)(void *)(block + at[TRACE]);
@@ -16071,9 +16082,9 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
     return NULL;
 }
 
-/* Runs the body over placeholders in the tracing context; the outputs' nodes, or 0 with the model's error
- * set. */
-static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out, fold__cell_data *cell)
+/* Runs the body over placeholders in the tracing context. Tells the outputs' nodes and shapes; 0 with the
+   model's error set. */
+static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out, fold_shape *made)
 {
     fold_ctx *tracer = m->tracer;
     fold_node in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], result[FOLD_MAX_OUT];
@@ -16096,7 +16107,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     if (fold__finish_outputs(tracer, desc->name, result, desc->n_out))
         for (int output = 0; output < desc->n_out; output++) {
             out[output] = tracer->source[result[output].id];
-            cell->out[output] = tracer->shapes[tracer->shape[result[output].id]].shape;
+            made[output] = tracer->shapes[tracer->shape[result[output].id]].shape;
         }
     if (fold__broken(tracer)) {
         fold__model_fail(m, tracer->error.status, "cell '%s': %s", desc->name, tracer->error.text);
@@ -16111,6 +16122,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
 {
     fold_cell none = { 0, 0 };
     uint32_t out[FOLD_MAX_OUT];
+    fold_shape made[FOLD_MAX_OUT];
     if (!m || !fold__can_add(m, "cell", desc ? desc->name : NULL))
         return none;
     const char *problem = fold__cell_problem(desc);
@@ -16137,7 +16149,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     }
     fold__cell_data *cell = &fold__cells(m)[m->n_cells];
     memset(cell, 0, sizeof *cell);
-    const int fine = fold__trace_body(m, desc, out, cell) && fold__store_cell(m, cell, desc, out);
+    const int fine = fold__trace_body(m, desc, out, made) && fold__store_cell(m, cell, desc, out, made);
     memset(&m->tracer->frame, 0, sizeof m->tracer->frame);
     if (!fine)
         return none;
@@ -16204,7 +16216,8 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
         return 0;
     }
     for (int component = 0; component < cell->desc.n_list; component++) {
-        list_shape[component] = count ? FOLD__NONE : fold__intern_shape(f, &cell->desc.list[component]);
+        list_shape[component] =
+            count ? FOLD__NONE : fold__intern_shape(f, &cell->shape[cell->desc.n_in + component]);
         if (!fold__check_list(f, cell->name, list + component, (size_t)cell->desc.n_list, (size_t)count,
                               &list_shape[component]) ||
             list_shape[component] == FOLD__NONE)
@@ -21531,7 +21544,7 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fo
                 return 0;
         }
     for (int component = 0; component < cell->desc.n_list; component++) {
-        const uint32_t shape = fold__intern_shape(f, &cell->desc.list[component]);
+        const uint32_t shape = fold__intern_shape(f, &cell->shape[cell->desc.n_in + component]);
         const uint32_t tag = FOLD__TAG_BARRIER + (uint32_t)(cell->desc.n_in + component);
         const uint32_t whole = list->whole ? fold__barrier(f, tag, &list->whole[component], 0) : 0;
         if (shape == FOLD__NONE || (list->whole && !whole) || !fold__room(f, 1, 0))
@@ -25026,7 +25039,7 @@ static const fold__projection *fold__projection_for(fold_ctx *f, fold_cell cell,
     const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
     const uint64_t bit = 1ull << cell.id % 64;
     if (!callee->projection.cell.id || !x.id || x.id > f->n_nodes ||
-        !fold__shape_same(&f->shapes[f->shape[x.id]].shape, &callee->desc.in[0]))
+        !fold__shape_same(&f->shapes[f->shape[x.id]].shape, &callee->shape[0]))
         return NULL;
     if (fold__kind_of(f, f->source[x.id]) == FOLD__LOOKUP)
         f->word_cells |= bit;
