@@ -4,7 +4,7 @@
 #   section "title"            of the jobs that follow, and of their row in the table
 #   job "command"              queues a command; it is evaluated in a shell of its own
 #   run_jobs                   runs the queue, JOBS at once (default: one per processor), and shows what each printed
-#   finish                     prints "N passed, N failed, N skipped"; its status is 0 when nothing failed
+#   finish                     prints seconds and "N passed, N failed, N skipped"; its status is 0 when nothing failed
 #
 # In a job: result, step, counted, program and skip count what they do; $out is the job's own folder for files it makes.
 # A program that prints "SKIPPED: what (why)" has skipped that; the number of such lines is the number of tests skipped.
@@ -21,12 +21,13 @@ declarations=-DFOLD__IMPLEMENTED # a program compiled so takes the implementatio
 
 start() {
     work=$1; shift
-    words=$* passed=0 failed=0 skipped=0 started=$(date +%s)
+    words=$* passed=0 failed=0 skipped=0 spent=0 started=$(date +%s)
     rm -rf "$work"
     mkdir -p "$work" "$bin"
     : >"$work/queue"
     printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n' >build/implementation.c
     printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\nint main(void) { return fold_shape1(2).dim[0] - 2; }\n' >build/alone.c
+    printf 'int hosted_main(int, char **);\nint main(int count, char **words) { return hosted_main(count, words); }\n' >build/main.c
 }
 
 chosen() { # command: whether it has one of $words, or there are none
@@ -43,9 +44,8 @@ worker() { # takes one job after the other; mkdir decides who has it
         [ ! -e "$work/finished" ] || break
         number=$((number + 1)) out=$work/$number
         mkdir "$out" 2>/dev/null || continue
-        since=$(date +%s)
-        (eval "$command") >"$out/log" 2>&1 </dev/null
-        echo $(($(date +%s) - since)) >"$out/done"
+        (trap 'times >"$out/times"' EXIT; eval "$command") >"$out/log" 2>&1 </dev/null
+        : >"$out/done"
     done <"$work/queue"
 }
 
@@ -59,13 +59,18 @@ workers() { # all of them; $work/finished says that none is left, or that none s
     : >"$work/finished"
 }
 
+processor_seconds() { # what times printed
+    awk '{ for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); sum += 60 * t[1] + t[2] } } END { printf "%.1f", sum }' "$@"
+}
 show() { # the folder of a job that is done: what it printed, its counts added up
     cat "$1/log"
     if [ ! -e "$1/done" ]; then echo "FAILED: $command (its shell died)"; echo "0 1" >>"$1/counts"; fi
     p=0 f=0 s=$(grep -c '^SKIPPED' "$1/log")
     [ ! -e "$1/counts" ] || while read -r more_p more_f; do p=$((p + more_p)) f=$((f + more_f)); done <"$1/counts"
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    echo "$title|$p|$f|$s|$(cat "$1/done" 2>/dev/null)" >>"$TABLE"
+    seconds=$(processor_seconds "$1/times" 2>/dev/null)
+    spent=$(awk -v a="$spent" -v b="$seconds" 'BEGIN { print a + b }')
+    echo "$title|$p|$f|$s|$seconds|$command" >>"$TABLE"
     grep -E '^(FAILED|SKIPPED)' "$1/log" | sed "s#^#$title|#" >>"$TABLE"
 }
 
@@ -101,7 +106,7 @@ run_jobs() {
 }
 
 finish() {
-    echo "$(($(date +%s) - started)) seconds"
+    echo "$(($(date +%s) - started)) seconds, $spent of processors"
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ]
 }
@@ -154,6 +159,13 @@ counted() { # name, command…: a program whose last line is "N passed, N failed
 compiled() { # name, compile command…: whether it compiles; only failures count
     name=$1; shift
     "$@" >"$out/output" 2>&1 || { head -n 40 "$out/output"; result "compiling $name" 1; }
+}
+
+# Nearly all of the time of compiling a program is the implementation's. A test that must be compiled with it, since it calls
+# private functions, brings it to others: as an object in which the test's main is called hosted_main, as build/main.c expects.
+host() { # test, object, compile command…
+    compiled_test=tests/test_$1.c object=$2; shift 2
+    "$@" -Dmain=hosted_main -I. -c -o "$object" "$compiled_test"
 }
 
 program() { # name, compile command…: a test program that prints its own counts
