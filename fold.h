@@ -26868,6 +26868,8 @@ static void fold__put_param(fold__text *text, const fold_model *m, const fold__p
     fold__put(text, " %11lu%14lu", (unsigned long)param->size, (unsigned long)fold__param_bytes(param));
     if (fold__is_quantized(param))
         fold__put(text, "  8 bits, error %g", (double)param->byte_error);
+    else if (param->place)
+        fold__put(text, "  in place");
     if (param->uses & FOLD_FOR_LOOKUP)
         fold__put(text, "  lookups");
     if (param->buffer)

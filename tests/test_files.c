@@ -1977,10 +1977,46 @@ static void in_place(void)
     }
 }
 
+/* Images that are cut or changed, in memory of exactly their size (so that sanitizers watch its ends): an error, or a network that
+   runs. */
+static void in_place_changed(void)
+{
+    static block file;
+    static float got[SEEN * READERS_FLOATS];
+    check_random r = { 5 };
+    int fine = 0;
+    if (!is_little_endian()) return;
+    readers n = readers_in(inference_model(NULL));
+    vary(n.m);
+    CHECK_INT(fold_model_save_to(n.m, to_block, empty_block(&file), NULL), FOLD_OK);
+    fold_model_free(n.m);
+    const size_t header = 8 + (size_t)file.bytes[0] + 256 * (size_t)file.bytes[1];
+    for (int i = 0; i < 400; i++) {
+        const size_t size = i % 4 ? file.n : (size_t)random_below(&r, (int)file.n);
+        unsigned char *image = (unsigned char *)malloc(size ? size : 1);
+        memcpy(image, file.bytes, size);
+        for (int changes = i % 4; changes > 1 && size; changes--)
+            image[(size_t)random_below(&r, (int)(size < header ? size : header))] = (unsigned char)random_below(&r, 256);
+        if (i % 4 == 1) /* a digit for another */
+            for (size_t at = 8 + (size_t)random_below(&r, (int)header - 8); at < header; at++)
+                if (image[at] >= '0' && image[at] <= '9') { image[at] = (unsigned char)('0' + random_below(&r, 10)); break; }
+        n.m = inference_model(NULL);
+        fold_model_read_in_place(n.m, image, size);
+        n = readers_in(n.m);
+        if (!fold_model_status(n.m)) {
+            fine++;
+            readers_run(&n, i % 2, got);
+        }
+        fold_model_free(n.m);
+        free(image);
+    }
+    CHECK_SAYS(fine > 4 && fine < 200, "%d of 400 images were fine", fine);
+}
+
 /* What cannot be done with an image, or with what is read in one. */
 static void in_place_errors(void)
 {
-    static block file;
+    static block file, said;
     static float values[16];
     if (!is_little_endian()) return;
     file_of(&file, "{\"W\":{\"dtype\":\"F32\",\"shape\":[4,4],\"data_offsets\":[0,64]},"
@@ -2023,6 +2059,19 @@ static void in_place_errors(void)
     in_place_error(m, FOLD_BAD_STATE, "W is read in place");
     CHECK(!fold_torch_open_memory(m, file.bytes, file.n));
     in_place_error(m, FOLD_BAD_STATE, "read in place");
+    fold_model_print(m, to_block, empty_block(&said));
+    said.bytes[said.n] = 0;
+    CHECK_TEXT((const char *)said.bytes, "in place");
+    fold_ctx_desc training = fold_ctx_desc_default();
+    training.training = 1;
+    fold_ctx *f = fold_ctx_new(m, &training);
+    const fold_node y = fold_linear(f, fold_input(f, values, 4), W, FOLD_NULL_PARAM);
+    CHECK(fold_backward(f, fold_sum(f, y, FOLD_ALL)) != FOLD_OK && fold_ctx_message(f)[0]);
+    fold_ctx_free(f);
+    CHECK(!fold_param_grad(m, W));
+    const fold_sgd sgd = { 0.1f, 0, 0 };
+    fold_sgd_step(m, &sgd);
+    in_place_error(m, FOLD_BAD_STATE, "inference");
     fold_param_desc own = fold_param_desc_default();
     own.name = "given";
     own.shape = fold_shape1(4);
@@ -2082,6 +2131,7 @@ int main(int argc, char **argv)
     check_run("files: from Python", from_python);
     check_run("files: bytes and Python", bytes_and_python);
     check_run("files: read in place", in_place);
+    check_run("files: images that are cut and changed", in_place_changed);
     check_run("files: errors of reading in place", in_place_errors);
     check_run("fit: converges", fit_converges);
     check_run("fit: repeats", fit_repeats);
