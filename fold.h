@@ -371,16 +371,21 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
    FOLD_REPRODUCIBLE as far as these products go. A row with an infinity or a NaN gives NaN; one with no
    magnitude from 2^-119 on counts as zeros.
    These stay floats: weights of fewer than `least` values, of fewer than 16 outputs or of more than 131072
-   inputs, filters of one input, biases, and tables, of which a tied one (FOLD_FOR_LINEAR_T) has bytes for
-   its products beside floats for lookups. Of what becomes bytes alone the values are gone afterwards:
-   fold_param_value gives NULL, fold_use and writing them are errors. A weight that cells read by fold_use
-   too, or both fold_linear and fold_linear_t, keeps its values.
+   inputs, filters of one input, biases, tables whose rows have fewer than 16 values, and without `tables` all
+   of them, of which a tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside floats for lookups. Of
+   what becomes bytes alone the values are gone afterwards: fold_param_value gives NULL, fold_use and writing
+   them are errors. A weight that cells read by fold_use too, or both fold_linear and fold_linear_t, keeps
+   its values.
    The model must be made for inference. Load it before, or after: section 14 tells how bytes lie in files.
    Contexts are reset before they record again, pointers to values move. Parameters that were added later
    wait for another call. FOLD_BAD_ARGUMENT when a value is not finite and FOLD_NO_MEMORY leave the model as
    it was. */
 typedef struct fold_quantize_desc {
-    int least; /* 0: 1024 */
+    int least;  /* 0: 1024 */
+    int tables; /* rows of lookup tables too, each with a scale of its own; of [rows x a x b] each line of b.
+                   fold_lookup copies a row's values, scale times byte, into the recording. A tied table
+                   (FOLD_FOR_LINEAR_T) then has the bytes of its products alone; one that cells read by
+                   fold_use, that fold_linear reads too, or that is read in place, keeps floats */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
@@ -1340,7 +1345,7 @@ FOLD_API double fold_pearson(const float *a, const float *b, int n);
    `optimizer` and `steps`. Names must be UTF-8; those that begin with "optimizer." cannot be saved.
    Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
    A weight that fold_model_quantize left in bytes alone is a tensor I8, and NAME.scale, F32, what its bytes
-   are to be multiplied by: one scale for each value of the last axis, [columns], or of a weight of
+   are to be multiplied by: one scale for each value of the last axis, [columns], or of a table or a weight of
    fold_linear_t for each row, [rows x 1], so that NAME * NAME.scale is the weight in Python. What has values
    is saved as floats.
 
@@ -4148,7 +4153,8 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
 
    Columns lie in groups of 16. In a group four rows of the weight follow on four, a quad: of each column the
    four bytes of the quad, or where x takes 16 bits of each column two, then of each the other two. A segment
-   that begins or ends within a quad has zeros in q for the rest of it. */
+   that begins or ends within a quad has zeros in q for the rest of it. Tables that no product reads lie row
+   by row instead: as columns of their transpose, one behind the other (fold__byte_lines). */
 
 /* A weight in bytes: groups are `group` bytes apart. */
 typedef struct fold__byte_weight {
@@ -4180,7 +4186,8 @@ typedef struct fold__byte_kernels {
                     const fold__product *product, float *scratch); /* fold__byte_product, for the linker */
     float (*pack)(const struct fold__byte_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
                   int columns, int transposed); /* fold__byte_pack */
-    int size; /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
+    int size; /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits. 0: no groups, the
+                 bytes of a column lie together */
     unsigned flip;
     int tallest; /* rows of the tallest tile, see fold__tile_height */
     fold__byte_tile_fn tile[FOLD__TILE_ROWS][FOLD__BYTE_WIDE]; /* [rows - 1][groups - 1]; NULL: not there */
@@ -4200,12 +4207,21 @@ static size_t fold__byte_size(int inner, int columns)
 {
     return (size_t)fold__byte_groups(columns) * (fold__byte_stride(inner) + FOLD__BYTE_GROUP * sizeof(float));
 }
-static fold__byte_weight fold__byte_weight_at(const uint8_t *bytes, int inner, int columns)
+static size_t fold__line_size(int inner, int columns) /* where columns lie one behind the other */
+{
+    return fold__round_up((size_t)inner * (size_t)columns, sizeof(float)) + (size_t)columns * sizeof(float);
+}
+static fold__byte_weight fold__byte_weight_at(const fold__byte_kernels *kernels, const uint8_t *bytes,
+                                              int inner, int columns)
 {
     fold__byte_weight weight;
     weight.bytes = bytes;
-    weight.group = fold__byte_stride(inner);
-    weight.scales = (const float *)(const void *)(bytes + (size_t)fold__byte_groups(columns) * weight.group);
+    weight.group = kernels->size ? fold__byte_stride(inner) : (size_t)inner;
+    weight.scales =
+        (const float *)(const void *)(bytes + (kernels->size
+                                                   ? (size_t)fold__byte_groups(columns) * weight.group
+                                                   : fold__round_up((size_t)columns * weight.group,
+                                                                    sizeof(float))));
     return weight;
 }
 
@@ -4219,8 +4235,10 @@ static size_t fold__byte_place(const fold__byte_kernels *kernels, int row, int c
 static uint8_t *fold__byte_at(const fold__byte_kernels *kernels, const fold__byte_weight *weight, int row,
                               int column)
 {
-    return (uint8_t *)(uintptr_t)weight->bytes + (size_t)(column / FOLD__BYTE_GROUP) * weight->group +
-           fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP);
+    const int groups = kernels->size != 0;
+    return (uint8_t *)(uintptr_t)weight->bytes +
+           (size_t)(groups ? column / FOLD__BYTE_GROUP : column) * weight->group +
+           (groups ? fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP) : (size_t)row);
 }
 /* The number that 8 bits are. */
 static int fold__byte_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
@@ -4372,12 +4390,13 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
                              int inner, int columns, int transposed)
 {
     FOLD__NO_CONTRACT
-    const fold__byte_weight weight = fold__byte_weight_at(bytes, inner, columns);
+    const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns);
     const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
     float *scales = (float *)(uintptr_t)weight.scales, worst = 0;
     int column, row;
     memset(bytes, (int)kernels->flip, (size_t)((const uint8_t *)(const void *)scales - bytes));
-    memset(scales, 0, (size_t)fold__byte_groups(columns) * FOLD__BYTE_GROUP * sizeof *scales);
+    const int kept = kernels->size ? fold__byte_groups(columns) * FOLD__BYTE_GROUP : columns;
+    memset(scales, 0, (size_t)kept * sizeof *scales);
     for (column = 0; column < columns; column++) {
         const float *from = weights + (size_t)column * next;
         double lost = 0, whole = 0;
@@ -4405,6 +4424,11 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
     }
     return worst;
 }
+
+/* Of tables that no product reads. */
+static const fold__byte_kernels fold__byte_lines = {
+    "lines", NULL, fold__byte_pack, 0, 0, 0, { { NULL } }, NULL, NULL
+};
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
 /* fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only when the
@@ -7621,6 +7645,7 @@ typedef struct fold__param_data {
     int zeros_by_default; /* it was made with neither values nor an initialiser */
     int grad_clear;       /* the gradient is logically zero: the first total is written, not added */
     int grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
+    int in_lines;         /* its bytes lie as fold__byte_lines tells */
     float byte_error;     /* of the weight in bytes, see fold__byte_pack */
     uint32_t name_hash;
     uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on: 1 + the
@@ -8210,7 +8235,8 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     product->in_place = fold__is_read_in_place(param, transposed) ? (size_t)columns : 0;
     if (fold__is_quantized(param)) {
         const fold__byte_weight weight =
-            fold__byte_weight_at(engine->bytes + (transposed ? param->bytes_t : param->bytes), inner, count);
+            fold__byte_weight_at(engine->byte_kernels,
+                                 engine->bytes + (transposed ? param->bytes_t : param->bytes), inner, count);
         engine->byte_kernels->product(engine->byte_kernels, &weight, product, scratch);
         return;
     }
@@ -10742,7 +10768,8 @@ struct fold_model {
     fold__heap heap; /* of a caller's block */
     fold__error error;
     const fold__kernels *kernels;
-    const fold__byte_kernels *byte_kernels; /* of a quantized model: others do without, and linkers too */
+    /* Of a quantized model: others do without, and linkers too. */
+    const fold__byte_kernels *byte_kernels, *byte_lines;
     uint64_t seed;
     int inference;
     uint32_t salt;            /* of its handles */
@@ -11526,12 +11553,15 @@ enum { FOLD__QUANTIZE_LEAST = 1024 };
 /* Cells read its values by fold_use. */
 static int fold__is_used_by_cells(const fold_model *m, uint32_t param);
 
-static int fold__can_quantize(const fold__param_data *param, int least)
+static int fold__can_quantize(const fold__param_data *param, const fold_quantize_desc *desc)
 {
     const int forward = fold__forward_packs(param->uses);
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    if (!forward || fold__is_quantized(param) || param->size < (size_t)least)
+    if (fold__is_quantized(param) || param->size < (size_t)desc->least)
         return 0;
+    if (!forward)
+        return desc->tables && (param->uses & FOLD_FOR_LOOKUP) && !param->place && param->shape.rank > 1 &&
+               columns >= FOLD__LANES;
     if ((forward & FOLD__PACK_DIRECT) && (columns < FOLD__LANES || rows > FOLD__BYTE_INNER))
         return 0;
     if ((forward & FOLD__PACK_TRANSPOSED) && (rows < FOLD__LANES || columns > FOLD__BYTE_INNER))
@@ -11551,6 +11581,11 @@ static size_t fold__place_bytes(fold__param_data *param, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int forward = fold__forward_packs(param->uses);
+    param->in_lines = !forward;
+    if (param->in_lines) {
+        param->bytes_t = bytes;
+        bytes += fold__round_up(fold__line_size(columns, rows), FOLD__ALIGN);
+    }
     if (forward & FOLD__PACK_DIRECT) {
         param->bytes = bytes;
         bytes += fold__round_up(fold__byte_size(rows, columns), FOLD__ALIGN);
@@ -11562,19 +11597,44 @@ static size_t fold__place_bytes(fold__param_data *param, size_t bytes)
     return bytes;
 }
 
+static const fold__byte_kernels *fold__byte_kernels_of(const fold_model *m, const fold__param_data *param)
+{
+    return param->in_lines ? m->byte_lines : m->byte_kernels;
+}
 /* The bytes of a weight, or those of its transpose. */
 static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_data *param, int transposed)
 {
+    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    return transposed ? fold__byte_weight_at(fold__bytes(m) + param->bytes_t, columns, rows)
-                      : fold__byte_weight_at(fold__bytes(m) + param->bytes, rows, columns);
+    return transposed ? fold__byte_weight_at(kernels, fold__bytes(m) + param->bytes_t, columns, rows)
+                      : fold__byte_weight_at(kernels, fold__bytes(m) + param->bytes, rows, columns);
+}
+
+/* Values [from, from + count) of a table that has bytes alone, which begin and end with lines of its last
+   axis. */
+static void fold__read_lines(const fold_model *m, const fold__param_data *param, size_t from, int count,
+                             float *to)
+{
+    FOLD__NO_CONTRACT
+    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
+    const fold__byte_weight weight = fold__bytes_of(m, param, 1);
+    const int columns = fold__matrix_columns(param), first = (int)(from / (size_t)columns);
+    for (int line = first; line < first + count / columns; line++, to += columns) {
+        const float scale = weight.scales[line];
+        const uint8_t *bytes = fold__byte_at(kernels, &weight, 0, line);
+        for (int column = 0; column < columns && param->in_lines; column++)
+            to[column] = scale * (float)(int8_t)bytes[column];
+        for (int column = 0; column < columns && !param->in_lines; column++)
+            to[column] = scale * (float)fold__byte_number(*fold__byte_at(kernels, &weight, column, line) ^
+                                                          kernels->flip);
+    }
 }
 
 /* Makes the bytes of a weight, which has its places, of values. 0 when one is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    const fold__byte_kernels *kernels = m->byte_kernels;
+    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
     float error[2] = { 0, 0 };
     if (param->bytes != FOLD__NO_PACK)
         error[0] = kernels->pack(kernels, fold__bytes(m) + param->bytes, values, rows, columns, 0);
@@ -11586,14 +11646,14 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
 
 /* The bytes of all weights that can have them. Their parameters tell of it, but values are where they were;
    0 with an error, and nothing told, when that fails. */
-static int fold__quantize_all(fold_model *m, int least)
+static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     const size_t had = m->bytes;
     const fold__param_data *wrong = NULL;
     size_t bytes = had;
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
-        if (fold__can_quantize(param, least))
+        if (fold__can_quantize(param, desc))
             bytes = fold__place_bytes(param, bytes);
     }
     const int there = fold__arena_need(&m->arena, FOLD__M_BYTES, bytes);
@@ -11612,6 +11672,7 @@ static int fold__quantize_all(fold_model *m, int least)
         fold__param_data *param = &fold__params(m)[index];
         if (fold__is_newly_quantized(param, had)) {
             param->bytes = param->bytes_t = FOLD__NO_PACK;
+            param->in_lines = 0;
             param->byte_error = 0;
         }
     }
@@ -11619,15 +11680,23 @@ static int fold__quantize_all(fold_model *m, int least)
     return there && !wrong;
 }
 
+/* Whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes of
+   its transpose. */
+static int fold__has_bytes_alone(const fold_model *m, uint32_t index, int tables)
+{
+    const fold__param_data *param = &fold__params(m)[index];
+    const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
+    return direct != transposed && (!(param->uses & FOLD_FOR_LOOKUP) || (tables && transposed)) &&
+           !fold__is_used_by_cells(m, index);
+}
+
 /* Moves the values that are still read together, and the packs that are made of them. */
-static void fold__drop_floats(fold_model *m, size_t had)
+static void fold__drop_floats(fold_model *m, int tables)
 {
     m->span = m->packs = 0;
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
-        if (fold__is_newly_quantized(param, had) && !(param->uses & FOLD_FOR_LOOKUP) &&
-            (param->bytes == FOLD__NO_PACK || param->bytes_t == FOLD__NO_PACK) &&
-            !fold__is_used_by_cells(m, index))
+        if (fold__has_bytes_alone(m, index, tables))
             param->at = FOLD__NO_PACK;
         m->packs = fold__place_packs(m, param, m->packs);
         if (!fold__keeps_values(param))
@@ -11644,22 +11713,24 @@ static void fold__drop_floats(fold_model *m, size_t had)
 
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc)
 {
-    const int least = desc && desc->least ? desc->least : FOLD__QUANTIZE_LEAST;
+    fold_quantize_desc settings = desc ? *desc : fold_quantize_desc_default();
+    if (!settings.least)
+        settings.least = FOLD__QUANTIZE_LEAST;
     if (!m || m->error.status)
         return fold_model_status(m);
     if (fold__can_train(m))
         fold__model_fail(m, FOLD_BAD_STATE,
                          "fold_model_quantize: the model can be trained: make it with `inference` in its "
                          "desc");
-    else if (least < 0)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is %d", least);
+    else if (settings.least < 0)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is %d", settings.least);
     if (m->error.status)
         return m->error.status;
     m->byte_kernels = fold__byte_kernels_for(m->kernels);
+    m->byte_lines = &fold__byte_lines;
     const fold__fp saved = fold__fp_enter();
-    const size_t had = m->bytes;
-    if (fold__quantize_all(m, least)) {
-        fold__drop_floats(m, had);
+    if (fold__quantize_all(m, &settings)) {
+        fold__drop_floats(m, settings.tables);
         fold__arena_shrink(&m->arena, FOLD__M_VALUES, m->span * sizeof(float));
         fold__arena_shrink(&m->arena, FOLD__M_PACKS, m->packs * sizeof(float));
         m->version++;
@@ -12109,6 +12180,8 @@ struct fold_ctx {
     uint32_t first_keep; /* no kept node before it waits for its value */
     uint32_t n_wanted;   /* values and gradients that were named to be kept before any run had made them */
     uint32_t forms;     /* of the model, at the last reset */
+    int reads_tables;   /* there are rows of tables in bytes in the recording's data, */
+    uint32_t tables_version; /* as they are in this version of the model */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
     uint32_t old_found; /* and merged calls */
     uint32_t n_kept_grads;
@@ -12458,11 +12531,13 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
 {
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
-/* Where the row of a table lies that a lookup shows. */
+/* Where the row of a table lies that a lookup shows. Those of bytes were read to the recording's data. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
-    return fold__param_values(f->model, fold__lookup_table(f, id)) +
-           (size_t)fold__table_row(f, id, row) * fold__row_size(f, id);
+    const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
+    const size_t width = fold__row_size(f, id);
+    return values ? (float *)(uintptr_t)values + fold__table_row(f, id, row) * width
+                  : fold__at_place(f, f->place[id]) + row * width;
 }
 /* The same for what reads a list that was looked up, `offset` floats into it: all of its rows, of which this
    is the nth, or one, which the offset tells. */
@@ -13807,6 +13882,7 @@ static void fold__reset(fold_ctx *f)
     f->kept_concats = 0;
     f->any_done = f->values_shown = 0;
     f->forms = f->model->forms;
+    f->reads_tables = 0;
     memset(&f->frame, 0, sizeof f->frame);
     if (f->dedupe && f->twins)
         memset(f->twins, 0, f->twins_size * sizeof(uint32_t));
@@ -14010,6 +14086,46 @@ FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param
     return NULL;
 }
 
+/* Reads a row of a table in bytes to where the lookup has it. */
+static void fold__read_table_row(const fold_ctx *f, uint32_t id, uint32_t row)
+{
+    const uint32_t width = fold__row_size(f, id);
+    fold__read_lines(f->model, fold__lookup_table(f, id), (size_t)fold__table_row(f, id, row) * width,
+                     (int)width, fold__looked_up_row(f, id, row));
+}
+/* The lookup with this id, whose table may be one in bytes. */
+static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
+{
+    if (fold__has_floats(fold__lookup_table(f, id)))
+        return fold__handle(f, id);
+    const uint32_t rows = fold__rows_of(f, id);
+    const uint32_t place = fold__place_data(f, (size_t)rows * fold__row_size(f, id) + 1);
+    if (place == FOLD__NONE)
+        return fold__null;
+    const fold__fp saved = fold__fp_enter();
+    f->place[id] = place;
+    for (uint32_t row = 0; row < rows; row++)
+        fold__read_table_row(f, id, row);
+    fold__fp_leave(saved);
+    if (!f->reads_tables)
+        f->tables_version = f->model->version;
+    f->reads_tables = 1;
+    return fold__handle(f, id);
+}
+/* Reads the rows of tables in bytes again if the model was loaded anew. */
+static void fold__renew_tables(fold_ctx *f)
+{
+    if (!f->reads_tables || f->tables_version == f->model->version)
+        return;
+    const fold__fp saved = fold__fp_enter();
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        if (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__has_floats(fold__lookup_table(f, id)))
+            for (uint32_t row = 0; row < fold__rows_of(f, id); row++)
+                fold__read_table_row(f, id, row);
+    fold__fp_leave(saved);
+    f->tables_version = f->model->version;
+}
+
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
 {
     const fold__param_data *param = fold__table_or_fail(f, table, "lookup");
@@ -14026,7 +14142,7 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     const uint32_t id =
         fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
     const uint32_t twin = f->dedupe ? fold__find_twin(f, id) : 0;
-    return twin ? fold__found_twin(f, id, twin) : fold__handle(f, id);
+    return twin ? fold__found_twin(f, id, twin) : fold__looked_up(f, id);
 }
 
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
@@ -15047,7 +15163,9 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
     const uint32_t place = fold__place_indices(f, rows, count);
     if (place == FOLD__NONE)
         return fold__null;
-    return fold__append_list(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
+    const fold_node list =
+        fold__append_list(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
+    return list.id ? fold__looked_up(f, list.id) : list;
 }
 
 /* A list among the operands of a call that takes one; an error otherwise. */
@@ -23305,6 +23423,8 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
     } else {
         f->node_data[id] = fold__lookup_data(fold__node_table(f, id), (uint32_t)index);
     }
+    if (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__has_floats(fold__lookup_table(f, id)))
+        fold__read_table_row(f, id, row);
 }
 
 /* Reads the indices that the caller keeps, from the nth node with such indices on. */
@@ -23619,6 +23739,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         return f->error.status;
     if (!f->eager && !f->measures)
         fold__read_index_refs(f, fold__first_index_ref(f, backward));
+    fold__renew_tables(f);
     run->again = run->recompute || f->first_keep < run->first_new;
     if (f->eager ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
         return f->error.status;
@@ -23822,6 +23943,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     f->run->again = f->run->replays = 1;
     if (!f->measures)
         fold__read_index_refs(f, 0);
+    fold__renew_tables(f);
     fold__draw_again(f);
     for (uint32_t at = 0; at < f->n_kept_grads && FOLD__TRAINING(f->run->asked_backward); at++)
         f->kept_grads[at].filled = 0;
@@ -26854,7 +26976,9 @@ static size_t fold__param_bytes(const fold__param_data *param)
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     return (fold__keeps_values(param) ? param->size * sizeof(float) : 0) +
            (param->bytes != FOLD__NO_PACK ? fold__byte_size(rows, columns) : 0) +
-           (param->bytes_t != FOLD__NO_PACK ? fold__byte_size(columns, rows) : 0);
+           (param->bytes_t == FOLD__NO_PACK ? 0
+            : param->in_lines               ? fold__line_size(columns, rows)
+                                            : fold__byte_size(columns, rows));
 }
 static void fold__put_param(fold__text *text, const fold_model *m, const fold__param_data *param,
                             size_t widest)
@@ -27069,10 +27193,11 @@ static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__
                              int form, unsigned long long *at)
 {
     static const char *const type[FOLD__FORMS] = { "F32", "F32", "I8" };
-    const int by_rows = param->bytes == FOLD__NO_PACK;
     fold_shape shape = param->shape;
-    if (form == FOLD__AS_SCALES)
-        shape = by_rows ? fold_shape2(fold__matrix_rows(param), 1) : fold_shape1(fold__matrix_columns(param));
+    if (form == FOLD__AS_SCALES && param->bytes == FOLD__NO_PACK)
+        shape.dim[shape.rank - 1] = 1;
+    else if (form == FOLD__AS_SCALES)
+        shape = fold_shape1(fold__matrix_columns(param));
     fold__put(text, ",\"%s", fold__part_name(m->rule, part));
     fold__put_name(text, param->name, FOLD__WHOLE);
     fold__put(text, "%s\":{\"dtype\":\"%s\",\"shape\":", form == FOLD__AS_SCALES ? FOLD__SCALES : "",
@@ -27138,6 +27263,7 @@ static int fold__write_bytes(fold_writer *write, void *user, const fold_model *m
                              const fold__param_data *param)
 {
     enum { PIECE = 256 };
+    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
     const int transposed = param->bytes == FOLD__NO_PACK, columns = fold__matrix_columns(param);
     const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
     unsigned char bytes[PIECE];
@@ -27145,9 +27271,9 @@ static int fold__write_bytes(fold_writer *write, void *user, const fold_model *m
         part = fold__min_size(param->size - at, PIECE);
         for (size_t i = 0; i < part; i++) {
             const int row = (int)((at + i) / (size_t)columns), column = (int)((at + i) % (size_t)columns);
-            bytes[i] = (unsigned char)(*fold__byte_at(m->byte_kernels, &weight, transposed ? column : row,
+            bytes[i] = (unsigned char)(*fold__byte_at(kernels, &weight, transposed ? column : row,
                                                       transposed ? row : column) ^
-                                       m->byte_kernels->flip);
+                                       kernels->flip);
         }
         if (write(bytes, part, user))
             return 1;
@@ -27520,8 +27646,8 @@ typedef struct fold__tensor {
     fold_shape shape;    /* a rank above 4 is 5 here, and dimensions above INT_MAX are INT_MAX */
     uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
     int of_bytes;        /* it holds scales of bytes that are loaded */
-    const struct fold__tensor *scales; /* of a tensor of bytes that is loaded: one for each of its last axis,
-                                          or of its first if their rank is above 1 */
+    const struct fold__tensor *scales; /* of a tensor of bytes that is loaded: one for each value of its last
+                                          axis, or if their rank is above 1 one for each line of it */
     uint64_t begin, end; /* of its bytes in the file's data */
     const unsigned char *data;
 } fold__tensor;
@@ -27838,15 +27964,15 @@ static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold
                                "load: %s" FOLD__SCALES " is of type %s; scales are F32", name,
                                fold__dtypes[scales->dtype].name);
     const fold_shape each = fold_shape1(fold__shape_last(shape));
-    fold_shape first = *shape;
-    for (int axis = 1; axis < first.rank; axis++)
-        first.dim[axis] = 1;
-    if (!fold__shape_same(&scales->shape, &each) && !fold__shape_same(&scales->shape, &first)) {
+    fold_shape lines = *shape;
+    if (lines.rank > 1)
+        lines.dim[lines.rank - 1] = 1;
+    if (!fold__shape_same(&scales->shape, &each) && !fold__shape_same(&scales->shape, &lines)) {
         char there[64] = "of more than 4 axes", here[64], other[64];
         if (scales->shape.rank <= FOLD_MAX_RANK)
             fold__shape_text(there, sizeof there, 0, &scales->shape);
         fold__shape_text(here, sizeof here, 0, &each);
-        fold__shape_text(other, sizeof other, 0, &first);
+        fold__shape_text(other, sizeof other, 0, &lines);
         return fold__load_fail(file, FOLD_BAD_SHAPE,
                                "load: %s" FOLD__SCALES " is %s in the file; scales of %s are %s or %s", name,
                                there, name, here, other);
@@ -28022,13 +28148,10 @@ FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsi
 /* The scale of the byte at `at`. */
 static float fold__scale_at(const fold__tensor *tensor, size_t at)
 {
-    const fold_shape *shape = &tensor->shape;
-    const size_t last = (size_t)fold__shape_last(shape);
-    const size_t row = (size_t)fold__shape_size(shape) / (size_t)shape->dim[0];
-    const size_t which = tensor->scales->shape.rank > 1 ? at / row : at % last;
-    float scale;
-    fold__read_floats(&scale, 1, tensor->scales->data + 4 * which, 1, 0);
-    return scale;
+    const uint32_t last = (uint32_t)fold__shape_last(&tensor->shape);
+    const uint32_t which = tensor->scales->shape.rank > 1 ? (uint32_t)at / last : (uint32_t)at % last;
+    const unsigned char *in = tensor->scales->data + 4 * (size_t)which;
+    return fold__float_of(in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24);
 }
 
 /* Values of a tensor, from one of them on. */
@@ -28104,12 +28227,13 @@ static int fold__load_check(fold__file *file)
 static void fold__load_bytes(fold_model *m, fold__param_data *param, const fold__tensor *tensor)
 {
     const int transposed = param->bytes == FOLD__NO_PACK, columns = fold__matrix_columns(param);
+    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
     const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
     float *scales = (float *)(uintptr_t)weight.scales;
     for (size_t at = 0; at < param->size; at++) {
         const int row = (int)(at / (size_t)columns), column = (int)(at % (size_t)columns);
-        *fold__byte_at(m->byte_kernels, &weight, transposed ? column : row, transposed ? row : column) =
-            (uint8_t)(tensor->data[at] ^ m->byte_kernels->flip);
+        *fold__byte_at(kernels, &weight, transposed ? column : row, transposed ? row : column) =
+            (uint8_t)(tensor->data[at] ^ kernels->flip);
         scales[transposed ? row : column] = fold__scale_at(tensor, at);
     }
     param->byte_error = 0;

@@ -129,7 +129,7 @@ static int run(const net *n, const fold_ctx_desc *desc, int together, float *val
 static float as_float[SAMPLES * VALUES], want[SAMPLES * VALUES], got[SAMPLES * VALUES];
 
 /* Eager, batched by each policy, with small groups, alone, and merged: one result, near that of floats. */
-static void all_ways(const char *isa)
+static void all_ways(const char *isa, int tables)
 {
     static const fold_schedule policy[] = { FOLD_SCHEDULE_RATIO, FOLD_SCHEDULE_DEPTH, FOLD_SCHEDULE_AGENDA };
     fold_ctx_desc desc = fold_ctx_desc_default();
@@ -137,6 +137,7 @@ static void all_ways(const char *isa)
     net n;
     double off = 0, size = 0;
     small.least = 1;
+    small.tables = tables;
     if (!net_open(&n, isa, 1)) {
         fold_model_free(n.m);
         return;
@@ -168,7 +169,7 @@ static void all_ways(const char *isa)
 }
 static void every_kernel_set(void)
 {
-    for (int i = 0; i < KERNEL_SETS; i++) all_ways(kernel_set[i]);
+    for (int i = 0; i < KERNEL_SETS; i++) all_ways(kernel_set[i], i % 2);
 }
 
 /* -- one product by its definition --------------------------------------------------------------------- */
@@ -178,7 +179,7 @@ static void whole_numbers(void)
 {
     float w[IN * H], b[H], x[IN], y[H];
     fold_model_desc desc = fold_model_desc_default();
-    fold_quantize_desc small = { 1 };
+    fold_quantize_desc small = { 1, 0 };
     desc.inference = 1;
     fold_model *m = fold_model_new(&desc);
     const fold_param W = fold_weight_new(m, "W", IN, H), B = fold_bias_new(m, "b", H);
@@ -209,7 +210,7 @@ static void rows_at_the_edges(void)
 {
     static const float odd[] = { INFINITY, -INFINITY, NAN, 1e-37f, 0 };
     fold_model_desc desc = fold_model_desc_default();
-    fold_quantize_desc small = { 1 };
+    fold_quantize_desc small = { 1, 0 };
     desc.inference = 1;
     fold_model *m = fold_model_new(&desc);
     const fold_param W = fold_weight_new(m, "W", IN, H), B = weight(m, "b", fold_shape1(H), 0);
@@ -246,7 +247,7 @@ static void report(void)
     static const struct { const char *name; int bits, values; } wants[] = {
         { "words", 32, 1 }, { "tied", 8, 1 }, { "W", 32, 1 }, { "b", 32, 1 }, { "U", 8, 0 }, { "V", 8, 0 },
         { "both", 8, 1 }, { "filter", 8, 0 }, { "narrow", 32, 1 }, { "lstm.W", 8, 0 }, { "lstm.b", 32, 1 } };
-    fold_quantize_desc least = { 300 };
+    fold_quantize_desc least = { 300, 0 };
     net n;
     char text[4096] = "";
     net_open(&n, NULL, 1);
@@ -293,7 +294,7 @@ static void memory_of_weights(void)
 static void later(void)
 {
     fold_ctx_desc desc = fold_ctx_desc_default();
-    fold_quantize_desc small = { 1 };
+    fold_quantize_desc small = { 1, 0 };
     net n;
     net_open(&n, NULL, 1);
     fold_model_quantize(n.m, &small);
@@ -319,7 +320,7 @@ static void says(net *n, fold_status status, const char *text)
 }
 static void refusals(void)
 {
-    fold_quantize_desc d = { -1 };
+    fold_quantize_desc d = { -1, 0 };
     net n, other;
     CHECK_INT(fold_model_quantize(NULL, NULL), FOLD_BAD_ARGUMENT);
     net_open(&n, NULL, 0);
@@ -448,7 +449,7 @@ static void files_of_bytes(void)
 {
     static block first, again, floats;
     fold_ctx_desc desc = fold_ctx_desc_default();
-    fold_quantize_desc some = { 300 };
+    fold_quantize_desc some = { 300, 0 };
     for (int i = 0; i < KERNEL_SETS; i++) {
         net n, other;
         if (!net_open(&n, kernel_set[i], 1)) {
@@ -484,6 +485,138 @@ static void files_of_bytes(void)
     }
 }
 
+/* -- tables -------------------------------------------------------------------------------------------- */
+
+enum { WIDE = 24, MAPS = 5 };
+typedef struct shelf { fold_model *m; fold_param words, tied, maps, W; } shelf;
+
+/* W has too few outputs for bytes, so what reads tables is floats. */
+static void shelf_open(shelf *s, const char *isa, int inference)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.inference = inference;
+    desc.isa = isa;
+    s->m = fold_model_new(&desc);
+    s->words = weight(s->m, "words", fold_shape2(WORDS, WIDE), FOLD_FOR_LOOKUP);
+    s->tied = weight(s->m, "tied", fold_shape2(WORDS, H), FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T);
+    s->maps = weight(s->m, "maps", fold_shape3(MAPS, 2, 16), FOLD_FOR_LOOKUP);
+    weight(s->m, "letters", fold_shape2(WORDS, 15), FOLD_FOR_LOOKUP);
+    s->W = weight(s->m, "W", fold_shape2(WIDE, 7), 0);
+}
+enum { SHELF = 2 * WIDE + H + 32 + 7 + 3 };
+
+/* Words one by one and in lists, of which a row and all are read; words that index tells, unless it is NULL. */
+static fold_node shelf_record(fold_ctx *f, const shelf *s, int sample, const int *index)
+{
+    const int rows[4] = { sample, 3, WORDS - 1 - sample, 3 };
+    const fold_node word = fold_lookup(f, s->words, sample), list = fold_list_lookup(f, s->words, rows, 1 + sample % 4);
+    const fold_node map = fold_lookup(f, s->maps, sample % MAPS), other = fold_lookup(f, s->words, 0);
+    if (index) fold_index_ref(f, other, index);
+    if (index) fold_index_ref(f, list, index);
+    const fold_node each = fold_linear(f, list, s->W, FOLD_NULL_PARAM);
+    const fold_node part[7] = { word, other, fold_lookup(f, s->tied, sample), fold_reshape(f, map, fold_shape1(32)),
+                                fold_list_sum(f, each), fold_slice(f, fold_list_at(f, list, sample % 4 / 2), 0, 5, 2),
+                                fold_slice(f, fold_lookup(f, s->words, 3), 0, 1, 1) };
+    return fold_concat(f, part, 7, 0);
+}
+static void shelf_run(const shelf *s, const fold_ctx_desc *desc, float *values)
+{
+    fold_ctx *f = fold_ctx_new(s->m, desc);
+    fold_node y[WORDS];
+    int index[4 * WORDS];
+    for (int i = 0; i < 4 * WORDS; i++) index[i] = i * 5 % WORDS;
+    for (int i = 0; i < WORDS; i++) y[i] = shelf_record(f, s, i, desc->dedupe ? NULL : &index[4 * i]);
+    CHECK_SAYS(!fold_run(f, y, WORDS) && !fold_read(f, y, WORDS, values), "%s", fold_ctx_message(f));
+    for (int i = 0; i < 4 * WORDS; i++) index[i] = i * 7 % WORDS;
+    CHECK_SAYS(!fold_replay(f) && !fold_read(f, y, WORDS, values + WORDS * SHELF), "%s", fold_ctx_message(f));
+    fold_ctx_free(f);
+}
+
+/* A model with tables in bytes beside one whose tables have the floats that these bytes are. */
+static void tables(void)
+{
+    static float by_floats[2 * WORDS * SHELF], by_bytes[2 * WORDS * SHELF];
+    static block b, again;
+    const fold_quantize_desc all = { 100, 1 };
+    for (int i = 0; i < KERNEL_SETS; i++) {
+        fold_ctx_desc desc = fold_ctx_desc_default();
+        shelf floats, bytes;
+        shelf_open(&bytes, kernel_set[i], 1);
+        if (fold_model_status(bytes.m)) {
+            fold_model_free(bytes.m);
+            continue;
+        }
+        shelf_open(&floats, kernel_set[i], 1);
+        CHECK_INT(fold_model_quantize(bytes.m, &all), FOLD_OK);
+        CHECK(!fold_param_value(bytes.m, bytes.words) && !fold_param_value(bytes.m, bytes.tied) && !fold_param_value(bytes.m, bytes.maps));
+        CHECK_INT(fold_param_quantized(bytes.m, bytes.words).bits, 8);
+        CHECK_INT(fold_param_quantized(bytes.m, fold_param_find(bytes.m, "letters")).bits, 32);
+        CHECK(fold_param_quantized(bytes.m, bytes.words).error > 0.001f && fold_param_quantized(bytes.m, bytes.words).error < 0.01f);
+        save(bytes.m, &b);
+        CHECK_TEXT((char *)b.bytes + 8, "\"maps.scale\":{\"dtype\":\"F32\",\"shape\":[5,2,1]");
+        load(floats.m, &b);
+        for (int way = 0; way < 3; way++) {
+            desc.eager = way == 1;
+            desc.dedupe = way == 2;
+            shelf_run(&floats, &desc, by_floats);
+            shelf_run(&bytes, &desc, by_bytes);
+            CHECK_BITS(by_bytes, by_floats, 2 * WORDS * SHELF);
+        }
+        fold_model_free(floats.m);
+        shelf_open(&floats, kernel_set[i], 1);
+        change(floats.m);
+        fold_model_quantize(floats.m, &all);
+        load(floats.m, &b);
+        save(floats.m, &again);
+        CHECK(b.n == again.n && !memcmp(b.bytes, again.bytes, b.n));
+        fold_model_free(floats.m);
+        fold_model_free(bytes.m);
+    }
+}
+
+/* A recording that is run again after a load reads the tables that were loaded; a tied table's product is that without `tables`. */
+static void tables_later(void)
+{
+    static block b;
+    const fold_quantize_desc all = { 100, 1 }, weights = { 100, 0 };
+    shelf one, other;
+    float x[H];
+    fold_node y[3];
+    shelf_open(&one, NULL, 1);
+    shelf_open(&other, NULL, 1);
+    change(other.m);
+    fold_model_quantize(other.m, &weights);
+    fold_ctx *g = fold_ctx_new(other.m, NULL);
+    for (int i = 0; i < H; i++) x[i] = noise(i);
+    y[2] = fold_linear_t(g, fold_input(g, x, H), other.tied, FOLD_NULL_PARAM);
+    CHECK_INT(fold_run(g, &y[2], 1), FOLD_OK);
+    CHECK_INT(fold_model_quantize(other.m, &all), FOLD_OK); /* tables that had floats lose them */
+    CHECK(!fold_param_value(other.m, other.tied));
+    save(other.m, &b);
+    fold_model_quantize(one.m, &all);
+    fold_ctx *f = fold_ctx_new(one.m, NULL);
+    y[0] = fold_square(f, fold_lookup(f, one.words, 7));
+    y[1] = fold_linear_t(f, fold_input(f, x, H), one.tied, FOLD_NULL_PARAM);
+    CHECK_INT(fold_run(f, y, 2), FOLD_OK);
+    const float before = fold_value(f, y[0])[0];
+    load(one.m, &b);
+    CHECK_INT(fold_replay(f), FOLD_OK);
+    CHECK(fold_value(f, y[0])[0] != before);
+    fold_ctx_reset(g);
+    const fold_node word = fold_square(g, fold_lookup(g, other.words, 7));
+    const fold_node product = fold_linear_t(g, fold_input(g, x, H), other.tied, FOLD_NULL_PARAM);
+    const fold_node both[2] = { word, product };
+    CHECK_INT(fold_run(g, both, 2), FOLD_OK);
+    CHECK_BITS(fold_value(f, y[0]), fold_value(g, word), WIDE);
+    CHECK_BITS(fold_value(f, y[1]), fold_value(g, product), WORDS);
+    CHECK(fold_node_is_null(fold_use(f, one.words)));
+    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'words' is in bytes");
+    fold_ctx_free(f);
+    fold_ctx_free(g);
+    fold_model_free(one.m);
+    fold_model_free(other.m);
+}
+
 /* The nearest bytes, by the definition: q = w times 127 / max, of values `step` apart. */
 static void bytes_of(const float *w, int count, int step, int8_t *q, float *scale)
 {
@@ -504,7 +637,7 @@ static void floats_of_bytes(void)
     static block b;
     static float w[IN * H], t[WORDS * H], scale[H + WORDS];
     static int8_t q[IN * H], r[WORDS * H];
-    fold_quantize_desc small = { 1 };
+    fold_quantize_desc small = { 1, 0 };
     for (int inference = 0; inference < 2; inference++) {
         fold_model_desc desc = fold_model_desc_default();
         desc.inference = 1;
@@ -588,7 +721,7 @@ static void hostile_files(void)
         { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,16],\"data_offsets\":[0,128]}}", (float)NAN, 1, 96, FOLD_IO, "load: the file ends too early" },
     };
     static block b, before, after;
-    fold_quantize_desc small = { 1 };
+    fold_quantize_desc small = { 1, 0 };
     for (int quantized = 0; quantized < 2; quantized++)
         for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
             fold_model_desc desc = fold_model_desc_default();
@@ -615,7 +748,7 @@ static void files_at_the_edges(void)
     static block b;
     static const char by_rows[] = SCALE("F32", "[2,1]", "8") "," BYTES("[2,16]", "8", "40");
     fold_model_desc desc = fold_model_desc_default();
-    fold_quantize_desc small = { 1 };
+    fold_quantize_desc small = { 1, 0 };
     net n;
     desc.inference = 1;
     fold_model *m = fold_model_new(&desc);
@@ -740,6 +873,8 @@ int main(int argc, char **argv)
     check_run("training", training);
     check_run("files of bytes", files_of_bytes);
     check_run("floats of bytes", floats_of_bytes);
+    check_run("tables", tables);
+    check_run("tables later", tables_later);
     check_run("hostile files", hostile_files);
     check_run("files at the edges", files_at_the_edges);
     check_run("recordings before", recordings_before);
