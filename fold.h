@@ -3248,6 +3248,27 @@ typedef struct fold__row_sums {
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
+/* Some rows of X and dY on their way over a block of dW. The sums are read from where the rows before them left
+   them, and put where the rows after them look for them. */
+typedef struct fold__pass {
+    const float *from;
+    float *to;
+    size_t from_apart, to_apart; /* floats between rows of dW there */
+    int whole;                   /* a vector may be stored whole where columns end */
+    int start;                   /* the first */
+    int next, n_next;            /* rows that come after them, asked for meanwhile */
+} fold__pass;
+
+/* While a cache line's worth of X's columns passes, a line of each of the next rows of X and dY is asked for. */
+FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
+                                   const fold_rows *dy, ptrdiff_t from)
+{
+    int row;
+    for (row = pass->next; row < pass->next + pass->n_next; row++) {
+        FOLD__PREFETCH(fold__at(input, row) + first);
+        FOLD__PREFETCH(fold__at(dy, row) + from);
+    }
+}
 /* What the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
     int vector, panel; /* floats of a vector, vectors of a panel */
@@ -3261,12 +3282,12 @@ typedef struct fold__tiles {
     /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
      * multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows up to which a weight gradient packs nothing: where rows of dW lie a multiple of
-                      4 KB apart, and elsewhere */
+    int few, many; /* rows that pass over dW at once; up to which a weight gradient packs nothing */
     /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
-       and of dY from `from` on. */
+       and of dY from `from` on. Sums of many rows are held in `block`, [FOLD__K_BLOCK x FOLD__N_BLOCK] at
+       most, unless that is NULL. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
-                 int columns, float *dw, size_t ldw);
+                 int columns, float *dw, size_t ldw, float *block);
     fold__mover mover;
 } fold__tiles;
 
@@ -3530,16 +3551,17 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 
 /* A weight gradient by blocks of dW that stay in the first cache while some rows pass: as many as keep the
    narrower operand in the second cache, since it passes once for every strip of blocks, the wider one and dW
-   once in all. */
+   once in all. Few rows pass over all of dW at once, or over line after line where lines share sets of the
+   cache, since a load of one would wait for the stores to the last. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
-                                     const fold_rows *dy, int columns, float *dw, size_t ldw)
+                                     const fold_rows *dy, int columns, float *dw, size_t ldw, float *held)
 {
-    const int tall = ldw % 1024 == 0      ? 1
-                     : rows <= tiles->few ? inner
-                                          : FOLD__K_BLOCK,
-              wide = rows <= tiles->few ? columns : FOLD__N_BLOCK;
-    const int down = (inner - 1) / tall + 1, blocks = down * ((columns - 1) / wide + 1),
-              across = blocks / down;
+    const int wide = rows <= tiles->few ? columns : FOLD__N_BLOCK,
+              down = rows > tiles->few  ? (inner - 1) / FOLD__K_BLOCK + 1
+                     : ldw % 1024 == 0 ? inner
+                                        : 1,
+              tall = (inner - 1) / down + 1;
+    const int blocks = down * ((columns - 1) / wide + 1), across = blocks / down;
     const int fit = FOLD__PASSING / (inner < columns ? inner : columns),
               most = fit > FOLD__ROW_BLOCK ? fit : FOLD__ROW_BLOCK;
     int row, block;
@@ -3551,7 +3573,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
                       column = (inner < columns ? block / down : block % across) * wide;
             tiles->grad(count, &xr, line, inner - line < tall ? inner - line : tall, &dyr, column,
                         columns - column < wide ? columns - column : wide, dw + (size_t)line * ldw + column,
-                        ldw);
+                        ldw, held);
         }
     }
 }
@@ -3568,7 +3590,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
         for (column = 0; column < columns; column++)
             for (inner_row = 0; inner_row < width; inner_row++)
                 block[column * WIDTH + inner_row] = dw[(size_t)inner_row * ldw + (size_t)column];
-        tiles->grad(rows, dy, 0, columns, input, line, width, block, WIDTH);
+        tiles->grad(rows, dy, 0, columns, input, line, width, block, WIDTH, NULL);
         for (column = 0; column < columns; column++)
             for (inner_row = 0; inner_row < width; inner_row++)
                 dw[(size_t)inner_row * ldw + (size_t)column] = block[column * WIDTH + inner_row];
@@ -3608,8 +3630,6 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Rows of dW that lie a multiple of 4 KB apart share sets of the cache, and a load of one waits for stores to
-   the last: few rows of dY then take them one by one. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -3620,8 +3640,8 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
         return;
     if (columns < FOLD__LANES && !whole && inner >= FOLD__LANES && tiles->many > tiles->few)
         fold__weight_grad_narrow(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
-    else if (rows <= (ldw % 1024 ? tiles->many : tiles->few))
-        fold__weight_grad_direct(tiles, rows, input, inner, dy, columns, dw, ldw);
+    else if (rows <= tiles->many)
+        fold__weight_grad_direct(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
     else
         fold__weight_grad_packed(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
 }
@@ -6244,9 +6264,10 @@ static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int coun
 
 #if FOLD__SIMD_PASS == 1
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
-                            int from, int columns, float *dw, size_t ldw)
+                            int from, int columns, float *dw, size_t ldw, float *block)
 {
     int row, line;
+    (void)block;
     for (line = first; line < first + inner; line++, dw += ldw)
         for (row = 0; row < rows; row++)
             FOLD__ISA(map_axpy)
@@ -6256,13 +6277,13 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 #else
 /* ROWS rows of dY, COLUMNS vectors of each, stay in registers while rows of dW pass. */
 #define FOLD__GRAD_ROW(row, COLUMNS)                                    \
-    const float *input##row = fold__at(input, first_row + row) + first, \
-                *grads##row = fold__at(dy, first_row + row) + from;
+    const float *input##row = fold__at(input, pass->start + row) + first, \
+                *grads##row = fold__at(dy, pass->start + row) + from;
 #define FOLD__GRAD_DY(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__GRAD_DY_AT, row)
 #define FOLD__GRAD_DY_AT(row, column) \
     const FOLD__V grad##row##column = FOLD__VLOAD(grads##row + at + column * FOLD__W);
 #define FOLD__GRAD_DY_M(row, COLUMNS) const FOLD__V grad##row##0 = FOLD__VLOAD_M(grads##row + at, tail);
-#define FOLD__GRAD_LOAD(row, column) FOLD__V total##column = FOLD__VLOAD(to + column * FOLD__W);
+#define FOLD__GRAD_LOAD(row, column) FOLD__V total##column = FOLD__VLOAD(sums + column * FOLD__W);
 #define FOLD__GRAD_FMA(row, COLUMNS)                        \
     {                                                       \
         const FOLD__V value = FOLD__VSET(input##row[line]); \
@@ -6270,63 +6291,95 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
     }
 #define FOLD__GRAD_FMA_AT(row, column) total##column = FOLD__VFMA(value, grad##row##column, total##column);
 #define FOLD__GRAD_STORE(row, column) FOLD__VSTORE(to + column * FOLD__W, total##column);
-#define FOLD__GRAD(ROWS, COLUMNS)                                                                          \
-    FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,          \
-                                                    const fold_rows *dy, int from, int columns, float *dw, \
-                                                    size_t ldw, ptrdiff_t first_row)                       \
-    {                                                                                                      \
-        FOLD__NO_CONTRACT                                                                                  \
-        FOLD__ROWS_##ROWS(FOLD__GRAD_ROW, COLUMNS) float *to;                                              \
-        int line, at = 0;                                                                                  \
-        for (; columns - at >= COLUMNS * FOLD__W; at += COLUMNS * FOLD__W) {                               \
-            FOLD__ROWS_##ROWS(FOLD__GRAD_DY, COLUMNS) to = dw + at;                                        \
-            for (line = 0; line < inner; line++, to += ldw) {                                              \
-                FOLD__COLS_##COLUMNS(FOLD__GRAD_LOAD, ROWS) FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, COLUMNS)     \
-                    FOLD__COLS_##COLUMNS(FOLD__GRAD_STORE, ROWS)                                           \
-            }                                                                                              \
-        }                                                                                                  \
-        for (; at < columns; at += FOLD__W) {                                                              \
-            const int left = columns - at < FOLD__W ? columns - at : FOLD__W;                              \
-            const FOLD__MASK tail = FOLD__TAIL(left);                                                      \
-            FOLD__ROWS_##ROWS(FOLD__GRAD_DY_M, 1) to = dw + at;                                            \
-            for (line = 0; line < inner; line++, to += ldw) {                                              \
-                FOLD__V total0 = FOLD__VLOAD_M(to, tail);                                                  \
-                FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, 1) FOLD__VSTORE_M(to, total0, tail, left);               \
-            }                                                                                              \
-        }                                                                                                  \
+/* The next rows are asked for only by those that are FOLLOWED by some as a rule. */
+#define FOLD__GRAD(ROWS, COLUMNS, FOLLOWED)                                                                  \
+    FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,            \
+                                                    const fold_rows *dy, int from, int columns,              \
+                                                    const fold__pass *pass)                                  \
+    {                                                                                                        \
+        FOLD__NO_CONTRACT                                                                                    \
+        FOLD__ROWS_##ROWS(FOLD__GRAD_ROW, COLUMNS) const float *sums;                                        \
+        float *to;                                                                                           \
+        const size_t from_apart = pass->from_apart, to_apart = pass->to_apart;                               \
+        int line, stop, at = 0;                                                                              \
+        for (; columns - at >= COLUMNS * FOLD__W; at += COLUMNS * FOLD__W) {                                 \
+            FOLD__ROWS_##ROWS(FOLD__GRAD_DY, COLUMNS) sums = pass->from + at;                                \
+            to = pass->to + at;                                                                              \
+            for (line = 0; line < inner;) {                                                                  \
+                stop = inner;                                                                                \
+                if (FOLLOWED && at == 0 && pass->n_next) {                                                   \
+                    stop = inner - line < FOLD__LANES ? inner : line + FOLD__LANES;                          \
+                    fold__fetch_next(pass, input, first + line, dy, from + line);                            \
+                }                                                                                            \
+                for (; line < stop; line++, sums += from_apart, to += to_apart) {                            \
+                    FOLD__COLS_##COLUMNS(FOLD__GRAD_LOAD, ROWS) FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, COLUMNS)   \
+                        FOLD__COLS_##COLUMNS(FOLD__GRAD_STORE, ROWS)                                         \
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
+        for (; at < columns; at += FOLD__W) {                                                                \
+            const int left = columns - at < FOLD__W ? columns - at : FOLD__W,                                \
+                      stored = pass->whole ? FOLD__W : left;                                                 \
+            const FOLD__MASK tail = FOLD__TAIL(left);                                                        \
+            FOLD__ROWS_##ROWS(FOLD__GRAD_DY_M, 1) sums = pass->from + at;                                    \
+            to = pass->to + at;                                                                              \
+            for (line = 0; line < inner; line++, sums += from_apart, to += to_apart) {                       \
+                FOLD__V total0 = FOLD__VLOAD_M(sums, tail);                                                  \
+                FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, 1) FOLD__VSTORE_M(to, total0, tail, stored);               \
+            }                                                                                                \
+        }                                                                                                    \
     }
 #if FOLD__SIMD_PASS == 512
-FOLD__GRAD(1, 8)
-FOLD__GRAD(2, 8)
-FOLD__GRAD(3, 4)
-FOLD__GRAD(4, 4)
-FOLD__GRAD(6, 4)
+FOLD__GRAD(1, 8, 0)
+FOLD__GRAD(2, 8, 0)
+FOLD__GRAD(3, 4, 0)
+FOLD__GRAD(4, 4, 0)
+FOLD__GRAD(6, 4, 1)
 #else
-FOLD__GRAD(1, 8)
-FOLD__GRAD(2, 4)
-FOLD__GRAD(3, 3)
-FOLD__GRAD(4, 2)
-FOLD__GRAD(6, 2)
+FOLD__GRAD(1, 8, 0)
+FOLD__GRAD(2, 4, 0)
+FOLD__GRAD(3, 3, 0)
+FOLD__GRAD(4, 2, 0)
+FOLD__GRAD(6, 2, 1)
 #endif
-static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
-                            int from, int columns, float *dw, size_t ldw)
+static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, int inner,
+                                 const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
-    int row, height;
 #if FOLD__SIMD_PASS == 512
-    if (columns <= 8) {
-        fold__grad__avx2(rows, input, first, inner, dy, from, columns, dw, ldw);
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* half a vector; AVX2's stores under a mask are slow */
+        fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
 #endif
-    for (row = 0; row < rows; row += height) {
-        height = fold__tile_height(6, rows - row);
-        switch (height) {
-        case 1: FOLD__ISA(grad_1)(input, first, inner, dy, from, columns, dw, ldw, row); break;
-        case 2: FOLD__ISA(grad_2)(input, first, inner, dy, from, columns, dw, ldw, row); break;
-        case 3: FOLD__ISA(grad_3)(input, first, inner, dy, from, columns, dw, ldw, row); break;
-        case 4: FOLD__ISA(grad_4)(input, first, inner, dy, from, columns, dw, ldw, row); break;
-        default: FOLD__ISA(grad_6)(input, first, inner, dy, from, columns, dw, ldw, row); break;
-        }
+    switch (height) {
+    case 1: FOLD__ISA(grad_1)(input, first, inner, dy, from, columns, pass); break;
+    case 2: FOLD__ISA(grad_2)(input, first, inner, dy, from, columns, pass); break;
+    case 3: FOLD__ISA(grad_3)(input, first, inner, dy, from, columns, pass); break;
+    case 4: FOLD__ISA(grad_4)(input, first, inner, dy, from, columns, pass); break;
+    default: FOLD__ISA(grad_6)(input, first, inner, dy, from, columns, pass); break;
+    }
+}
+/* The sums of more than two passes stay in the block in between, where rows are side by side and begin with a
+   cache line; of two, where a line of dW would wait for the line before. */
+static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
+                            int from, int columns, float *dw, size_t ldw, float *block)
+{
+    const int held = block && (rows > 2 * FOLD__TILE_ROWS || ldw % 1024 == 0);
+    int height, left;
+    fold__pass pass;
+    pass.from = dw;
+    pass.from_apart = ldw;
+    for (pass.start = 0; pass.start < rows; pass.start = pass.next) {
+        height = fold__tile_height(FOLD__TILE_ROWS, rows - pass.start);
+        pass.next = pass.start + height;
+        left = rows - pass.next;
+        pass.n_next = !block ? 0 : left < FOLD__TILE_ROWS ? left : FOLD__TILE_ROWS;
+        pass.whole = held && left;
+        pass.to = pass.whole ? block : dw;
+        pass.to_apart = pass.whole ? FOLD__N_BLOCK : ldw;
+        FOLD__ISA(grad_pass)(height, input, first, inner, dy, from, columns, &pass);
+        pass.from = pass.to;
+        pass.from_apart = pass.to_apart;
     }
 }
 #define FOLD__FEW_MANY 6, INT_MAX
