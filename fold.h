@@ -3248,8 +3248,8 @@ typedef struct fold__row_sums {
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* Some rows of X and dY on their way over a block of dW. The sums are read from where the rows before them left
-   them, and put where the rows after them look for them. */
+/* Some rows of X and dY on their way over a block of dW. The sums are read from where the rows before them
+   left them, and put where the rows after them look for them. */
 typedef struct fold__pass {
     const float *from;
     float *to;
@@ -3259,7 +3259,8 @@ typedef struct fold__pass {
     int next, n_next;            /* rows that come after them, asked for meanwhile */
 } fold__pass;
 
-/* While a cache line's worth of X's columns passes, a line of each of the next rows of X and dY is asked for. */
+/* While a cache line's worth of X's columns passes, a line of each of the next rows of X and dY is asked
+   for. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -6309,7 +6310,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
                 stop = inner;                                                                                \
                 if (FOLLOWED && at == 0 && pass->n_next) {                                                   \
                     stop = inner - line < FOLD__LANES ? inner : line + FOLD__LANES;                          \
-                    fold__fetch_next(pass, input, first + line, dy, from + line);                            \
+                    fold__fetch_next(pass, input, first + line, dy, from + (line < columns ? line : 0));     \
                 }                                                                                            \
                 for (; line < stop; line++, sums += from_apart, to += to_apart) {                            \
                     FOLD__COLS_##COLUMNS(FOLD__GRAD_LOAD, ROWS) FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, COLUMNS)   \
@@ -6346,7 +6347,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
                                  const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
 #if FOLD__SIMD_PASS == 512
-    if (columns == 8 || (columns < 8 && pass->whole)) { /* half a vector; AVX2's stores under a mask are slow */
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's stores under a mask are slow */
         fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
@@ -6376,7 +6377,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
         pass.n_next = !block ? 0 : left < FOLD__TILE_ROWS ? left : FOLD__TILE_ROWS;
         pass.whole = held && left;
         pass.to = pass.whole ? block : dw;
-        pass.to_apart = pass.whole ? FOLD__N_BLOCK : ldw;
+        pass.to_apart = pass.whole ? (size_t)FOLD__N_BLOCK : ldw;
         FOLD__ISA(grad_pass)(height, input, first, inner, dy, from, columns, &pass);
         pass.from = pass.to;
         pass.from_apart = pass.to_apart;
