@@ -232,7 +232,7 @@ static void test_byte_product(const fold__kernels *f, int tries)
             if (lost > 0 && sqrt(lost / whole) > error) error = sqrt(lost / whole);
         }
         check(fabs((double)worst - error) <= 1e-6 * error, "byte_pack's error", f->name, n, total, transposed);
-        const fold__byte_weight weight = fold__byte_weight_at(bytes, total, n);
+        const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, total, n);
         check((const uint8_t *)(weight.scales + (n + 15) / 16 * 16) == bytes + size, "byte_size", f->name, n, total, 0);
         for (s = 0; s < n_seg; s++) {
             a[s] = make(m, k[s], below(2));
@@ -974,7 +974,7 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     memset(&p, 0, sizeof p);
     p.rows = m; p.columns = n; p.n_seg = 1; p.seg = &seg; p.panel_stride = fold__pack_stride(f, k, n); p.output = y.r;
     fold__byte_pack(kernels, quads, w, k, n, 0);
-    const fold__byte_weight weight = fold__byte_weight_at(quads, k, n);
+    const fold__byte_weight weight = fold__byte_weight_at(kernels, quads, k, n);
     for (rep = 0; rep < 15; rep++) {
         t = now();
         for (i = 0; i < reps; i++) fold__byte_product(kernels, &weight, &p, byte_scratch);
