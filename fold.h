@@ -1928,6 +1928,10 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
                      "no-inline-functions") /* the latter: a third less to compile, as fast */
+#ifndef __OPTIMIZE_SIZE__ /* What these passes find here is not worth an eighth of the time to compile. */
+#pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
+#pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
+#endif
 #if defined(__i386__) && !defined(__SSE2_MATH__)
 #pragma GCC target("sse2,fpmath=sse") /* x87 registers would round twice */
 #endif
@@ -2619,13 +2623,6 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
    row's bits depend neither on the rows beside it nor on the instruction set. The part written against vector
    macros is the next room; it is compiled once per instruction set by including this
    file again. */
-
-/* What these passes of gcc find here is not worth a quarter of the room's compile time. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)
-#pragma GCC push_options
-#pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
-#pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#endif
 
 #if (defined(__x86_64__) || defined(_M_X64)) && \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -4758,10 +4755,6 @@ static void fold__fp_leave(uint64_t saved)
     (void)saved;
 #endif
 }
-
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)
-#pragma GCC pop_options
-#endif
 
 typedef uint64_t fold__fp;
 
