@@ -16657,6 +16657,8 @@ typedef struct fold__batch {
     uint32_t first, count;           /* its calls, in the order of the run */
     uint32_t first_slot, first_elem; /* their first rows in the signature's buffers */
     uint32_t elems;                  /* elements of their lists */
+    uint32_t rows_at; /* where the rows of its inputs stay from replay to replay, in 16 floats of scratch; 0:
+                         they are found each time */
 } fold__batch;
 /* A group of samples, or the head, or the tail. Sizes and places are in floats. In the region its slabs come
    first, then rows of contributions, then gradients of leaves. */
@@ -19022,7 +19024,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
     fold__batch *level = run->batch + run->counts.batches; /* of chains of 1, then of 2 */
     run->counts.batches += levels;
     for (uint32_t at = 0; at < levels; at++) {
-        const fold__batch empty = { sig, 1, 0, 0, 0, 0, 0 };
+        const fold__batch empty = { sig, 1, 0, 0, 0, 0, 0, 0 };
         level[at] = empty;
     }
     for (uint32_t call = 0; call < group_sig->calls; call++) {
@@ -20446,6 +20448,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t part
     batch->first += from;
     batch->first_slot += from;
     batch->count = to - from;
+    batch->rows_at = 0;
 }
 
 /* Takes a batch, or part of it. What successive batches of a signature's stage have in common is looked up
@@ -20513,13 +20516,10 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
 }
 
 /* Finds where each call's elements begin within the batch, and the rows of every input. */
-static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
+static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
 {
-    fold__run *run = f->run;
+    const fold__run *run = f->run;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
-    worker->ids = run->order + worker->batch.first;
-    fold__set_tile(worker, 0);
-    worker->free = (char *)(worker->scratch + worker->group_sig->free_at);
     worker->list = NULL;
     if (fold__has_elements(sig)) {
         worker->list =
@@ -20552,6 +20552,42 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
         }
         worker->in[slot] = fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, sig, slot));
     }
+}
+
+/* What stays of a batch from replay to replay: its inputs' rows, behind which lists and pointers lie. */
+typedef struct fold__kept_rows {
+    uint32_t *list;
+    fold_rows in[1]; /* of each input and list */
+} fold__kept_rows;
+static size_t fold__kept_rows_bytes(const fold__program *program)
+{
+    const size_t inputs = (size_t)(program->n_in + program->n_list);
+    return fold__round_up(sizeof(fold__kept_rows) + inputs * sizeof(fold_rows), FOLD__ALIGN);
+}
+
+/* Makes a batch, or part of one, ready to run. */
+static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
+{
+    fold__run *run = f->run;
+    const size_t in_bytes = (size_t)(worker->program.n_in + worker->program.n_list) * sizeof(fold_rows);
+    const size_t at = run->kept_turns ? (size_t)worker->batch.rows_at * 16 : 0;
+    fold__kept_rows *kept = (fold__kept_rows *)(void *)(run->scratch + at);
+    char *const free = (char *)(worker->scratch + worker->group_sig->free_at);
+    worker->ids = run->order + worker->batch.first;
+    worker->free = at ? (char *)kept + fold__kept_rows_bytes(&worker->program) : free;
+    fold__set_tile(worker, 0);
+    if (at && run->kept_turns == FOLD__TURNS_READY) {
+        worker->list = kept->list;
+        memcpy(worker->in, kept->in, in_bytes);
+    } else {
+        fold__find_inputs(f, worker);
+    }
+    if (at && run->kept_turns != FOLD__TURNS_READY) {
+        kept->list = worker->list;
+        memcpy(kept->in, worker->in, in_bytes);
+    }
+    if (at)
+        worker->free = free;
 }
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
@@ -23268,7 +23304,7 @@ static void fold__execute(fold_ctx *f)
    them, and cuts what would take too long into parts. Calls: running a plan, what batches take. Must not know
    how a plan is made. */
 
-enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 16, FOLD__SUM_PARTS = 64 };
+enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__SUM_PARTS = 64 };
 
 static fold__recorded fold__recorded_now(const fold_ctx *f)
 {
@@ -23966,6 +24002,31 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
+/* Gives the rows of batches' inputs places in scratch, where those of small batches are: finding them takes
+   as long as computing then. Returns where they end, in floats; not where indices move rows. */
+enum { FOLD__KEPT_ROWS = 1 << 14 }; /* bytes, of all batches */
+static size_t fold__keep_rows(fold_ctx *f, size_t begin)
+{
+    fold__run *run = f->run;
+    size_t bytes = 0;
+    for (uint32_t which = 0; which < run->counts.batches; which++) {
+        fold__batch *batch = &run->batch[which];
+        const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
+        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+        const size_t at = begin + bytes / sizeof(float);
+        bytes += fold__kept_rows_bytes(&program);
+        bytes += (size_t)program.n_in * fold__round_up(batch->count * sizeof(float *), FOLD__ALIGN);
+        bytes += (size_t)program.n_list * fold__round_up(batch->elems * sizeof(float *), FOLD__ALIGN);
+        bytes += group_sig->has_elements
+                     ? fold__round_up((batch->count + (size_t)1) * sizeof(uint32_t), FOLD__ALIGN)
+                     : 0;
+        batch->rows_at = bytes <= FOLD__KEPT_ROWS && !f->n_index_refs ? (uint32_t)(at / 16) : 0;
+        if (!batch->rows_at)
+            bytes = (at - begin) * sizeof(float);
+    }
+    return begin + bytes / sizeof(float);
+}
+
 /* What batches do with each op is the same in every replay, as long as nothing moves. So where one thread
    runs one group forward, signatures get scratch one behind the other, in which their turns stay. */
 static void fold__keep_turns(fold_ctx *f)
@@ -23983,6 +24044,7 @@ static void fold__keep_turns(fold_ctx *f)
         if (group_sig->has_prologue)
             end += fold__round_up(group_sig->free_at - group_sig->turn_at, 16);
     }
+    end = fold__keep_rows(f, end);
     const size_t lacking = f->lacking;
     if (fold__ask(f, FOLD__ARRAY_SCRATCH, end, sizeof(float))) {
         run->counts.scratch = end;

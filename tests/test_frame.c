@@ -970,6 +970,7 @@ static void replayed_often(void)
         n.m = fold_model_new(&d);
         n.slow = slow_op(&n, 0);
         const fold_recurrent cell = fold_gru_new(n.m, "cell", H, H);
+        const fold_child_sum tree = fold_child_sum_new(n.m, "tree", H, H);
         fold_ctx_desc desc = fold_ctx_desc_default();
         desc.clock = ticking_clock;
         desc.group_bytes = SIZE_MAX;
@@ -983,6 +984,9 @@ static void replayed_often(void)
                 fold_state state = fold_recurrent_zeros(f, &cell);
                 for (int link = 0; link < LINKS; link++)
                     state = fold_recurrent_apply(f, &cell, fold_input_ref(f, inputs[i][link], fold_shape1(H)), state);
+                fold_state leaves[3];
+                for (int leaf = 0; leaf < 3; leaf++) leaves[leaf] = fold_child_sum_apply(f, &tree, state.h, NULL, 0);
+                state = fold_child_sum_apply(f, &tree, state.h, leaves, 2 + i); /* lists of two lengths */
                 ends[i] = fold_op_apply(f, n.slow, &state.h, 1, NULL, 0);
             }
             if (time == 3) move_model(&n, &added);
