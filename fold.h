@@ -18886,6 +18886,8 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
     const fold__group group = run->group[which]; /* which moves */
     const size_t n_sigs = group.end_sig - group.first_sig;
     uint32_t n_feeders = 0;
+    if (!n_sigs)
+        return 1;
     if (!fold__need(f, FOLD__ARRAY_FEEDERS, fold__min_size(n_sigs * n_sigs, f->n_edges),
                     sizeof(fold__feeder)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, n_sigs * (sizeof(uint64_t) + 5 * sizeof(uint32_t)), 1))
