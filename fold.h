@@ -12270,8 +12270,8 @@ struct fold_ctx {
     uint32_t first_keep; /* no kept node before it waits for its value */
     uint32_t n_wanted;   /* values and gradients that were named to be kept before any run had made them */
     uint32_t forms;     /* of the model, at the last reset */
-    int reads_tables;   /* there are rows of tables in bytes in the recording's data, */
-    uint32_t tables_version; /* as they are in this version of the model */
+    uint32_t tables_version; /* of the model, of which the recording's data have rows of tables in bytes */
+    void (*renew_tables)(fold_ctx *f); /* fold__renew_tables, for the linker; NULL: there are no such rows */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
     uint32_t old_found; /* and merged calls */
     uint32_t n_kept_grads;
@@ -13972,7 +13972,7 @@ static void fold__reset(fold_ctx *f)
     f->kept_concats = 0;
     f->any_done = f->values_shown = 0;
     f->forms = f->model->forms;
-    f->reads_tables = 0;
+    f->renew_tables = NULL;
     memset(&f->frame, 0, sizeof f->frame);
     if (f->dedupe && f->twins)
         memset(f->twins, 0, f->twins_size * sizeof(uint32_t));
@@ -14183,6 +14183,19 @@ static void fold__read_table_row(const fold_ctx *f, uint32_t id, uint32_t row)
     fold__read_lines(f->model, fold__lookup_table(f, id), (size_t)fold__table_row(f, id, row) * width,
                      (int)width, fold__looked_up_row(f, id, row));
 }
+/* Reads the rows of tables in bytes again if the model was loaded anew, or they are others. */
+static void fold__renew_tables(fold_ctx *f)
+{
+    if (f->tables_version == f->model->version && !f->n_index_refs)
+        return;
+    const fold__fp saved = fold__fp_enter();
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        if (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__has_floats(fold__lookup_table(f, id)))
+            for (uint32_t row = 0; row < fold__rows_of(f, id); row++)
+                fold__read_table_row(f, id, row);
+    fold__fp_leave(saved);
+    f->tables_version = f->model->version;
+}
 /* The lookup with this id, whose table may be one in bytes. */
 static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
 {
@@ -14197,23 +14210,10 @@ static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
     for (uint32_t row = 0; row < rows; row++)
         fold__read_table_row(f, id, row);
     fold__fp_leave(saved);
-    if (!f->reads_tables)
+    if (!f->renew_tables)
         f->tables_version = f->model->version;
-    f->reads_tables = 1;
+    f->renew_tables = fold__renew_tables;
     return fold__handle(f, id);
-}
-/* Reads the rows of tables in bytes again if the model was loaded anew. */
-static void fold__renew_tables(fold_ctx *f)
-{
-    if (!f->reads_tables || f->tables_version == f->model->version)
-        return;
-    const fold__fp saved = fold__fp_enter();
-    for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__has_floats(fold__lookup_table(f, id)))
-            for (uint32_t row = 0; row < fold__rows_of(f, id); row++)
-                fold__read_table_row(f, id, row);
-    fold__fp_leave(saved);
-    f->tables_version = f->model->version;
 }
 
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
@@ -23551,8 +23551,6 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
     } else {
         f->node_data[id] = fold__lookup_data(fold__node_table(f, id), (uint32_t)index);
     }
-    if (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__has_floats(fold__lookup_table(f, id)))
-        fold__read_table_row(f, id, row);
 }
 
 /* Reads the indices that the caller keeps, from the nth node with such indices on. */
@@ -23867,7 +23865,8 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         return f->error.status;
     if (!f->eager && !f->measures)
         fold__read_index_refs(f, fold__first_index_ref(f, backward));
-    fold__renew_tables(f);
+    if (f->renew_tables)
+        f->renew_tables(f);
     run->again = run->recompute || f->first_keep < run->first_new;
     if (f->eager ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
         return f->error.status;
@@ -24097,7 +24096,8 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     f->run->again = f->run->replays = 1;
     if (!f->measures)
         fold__read_index_refs(f, 0);
-    fold__renew_tables(f);
+    if (f->renew_tables)
+        f->renew_tables(f);
     fold__draw_again(f);
     for (uint32_t at = 0; at < f->n_kept_grads && FOLD__TRAINING(f->run->asked_backward); at++)
         f->kept_grads[at].filled = 0;
