@@ -1931,6 +1931,8 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 #ifndef __OPTIMIZE_SIZE__ /* What these passes find here is not worth an eighth of the time to compile. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
+#else /* takes more room than it saves */
+#pragma GCC optimize("no-move-loop-invariants")
 #endif
 #if defined(__i386__) && !defined(__SSE2_MATH__)
 #pragma GCC target("sse2,fpmath=sse") /* x87 registers would round twice */
