@@ -14234,7 +14234,9 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     const uint32_t id =
         fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
     const uint32_t twin = f->dedupe ? fold__find_twin(f, id) : 0;
-    return twin ? fold__found_twin(f, id, twin) : fold__looked_up(f, id);
+    return twin                                      ? fold__found_twin(f, id, twin)
+           : FOLD__LIKELY(fold__has_floats(param)) ? fold__handle(f, id)
+                                                     : fold__looked_up(f, id);
 }
 
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
@@ -20569,29 +20571,34 @@ static size_t fold__kept_rows_bytes(const fold__program *program)
     return fold__round_up(sizeof(fold__kept_rows) + inputs * sizeof(fold_rows), FOLD__ALIGN);
 }
 
+/* Finds the inputs of a batch whose rows stay from replay to replay, unless they are there. */
+static void fold__kept_inputs(fold_ctx *f, fold__worker *worker)
+{
+    fold__run *run = f->run;
+    fold__kept_rows *kept = (fold__kept_rows *)(void *)(run->scratch + (size_t)worker->batch.rows_at * 16);
+    const size_t bytes = (size_t)(worker->program.n_in + worker->program.n_list) * sizeof(fold_rows);
+    char *const free = worker->free;
+    if (run->kept_turns != FOLD__TURNS_READY) {
+        worker->free = (char *)kept + fold__kept_rows_bytes(&worker->program);
+        fold__find_inputs(f, worker);
+        worker->free = free;
+        kept->list = worker->list;
+        memcpy(kept->in, worker->in, bytes);
+    } else {
+        worker->list = kept->list;
+        memcpy(worker->in, kept->in, bytes);
+    }
+}
 /* Makes a batch, or part of one, ready to run. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 {
-    fold__run *run = f->run;
-    const size_t in_bytes = (size_t)(worker->program.n_in + worker->program.n_list) * sizeof(fold_rows);
-    const size_t at = run->kept_turns ? (size_t)worker->batch.rows_at * 16 : 0;
-    fold__kept_rows *kept = (fold__kept_rows *)(void *)(run->scratch + at);
-    char *const free = (char *)(worker->scratch + worker->group_sig->free_at);
-    worker->ids = run->order + worker->batch.first;
-    worker->free = at ? (char *)kept + fold__kept_rows_bytes(&worker->program) : free;
+    worker->ids = f->run->order + worker->batch.first;
+    worker->free = (char *)(worker->scratch + worker->group_sig->free_at);
     fold__set_tile(worker, 0);
-    if (at && run->kept_turns == FOLD__TURNS_READY) {
-        worker->list = kept->list;
-        memcpy(worker->in, kept->in, in_bytes);
-    } else {
+    if (f->run->kept_turns && worker->batch.rows_at)
+        fold__kept_inputs(f, worker);
+    else
         fold__find_inputs(f, worker);
-    }
-    if (at && run->kept_turns != FOLD__TURNS_READY) {
-        kept->list = worker->list;
-        memcpy(kept->in, worker->in, in_bytes);
-    }
-    if (at)
-        worker->free = free;
 }
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
@@ -20718,10 +20725,13 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
-    const uint32_t most = worker->group_sig->part, parts = (batch.count + most - 1) / most;
-    for (uint32_t part = 0; part < parts; part++) {
-        if (parts > 1)
-            fold__take_part(f, &worker->batch, part, parts);
+    const uint32_t most = worker->group_sig->part;
+    if (FOLD__LIKELY(batch.count <= most)) {
+        fold__forward_part(f, worker);
+        return;
+    }
+    for (uint32_t part = 0, parts = (batch.count + most - 1) / most; part < parts; part++) {
+        fold__take_part(f, &worker->batch, part, parts);
         fold__forward_part(f, worker);
         worker->batch = batch;
     }
