@@ -15280,6 +15280,7 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
 {
     fold__list list;
     fold__request request;
+    uint32_t row_shape = 0;
     uint64_t rows = 0;
     if (fold__broken(f) || !fold__count_ok(f, count, "list_join"))
         return fold__null;
@@ -15297,15 +15298,15 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
             ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source)))
             return fold__null;
         rows += fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
-        request.list_shape[0] = i ? request.list_shape[0] : operand.shape;
-        if (operand.shape != request.list_shape[0]) {
-            const fold_shape both[2] = { f->shapes[request.list_shape[0]].shape,
-                                         f->shapes[operand.shape].shape };
+        row_shape = i ? row_shape : operand.shape;
+        if (operand.shape != row_shape) {
+            const fold_shape both[2] = { f->shapes[row_shape].shape, f->shapes[operand.shape].shape };
             fold__fail_shapes(f, "list_join", "the rows of a list must have one shape", both, 2);
             return fold__null;
         }
     }
-    const fold_shape row = f->shapes[request.list_shape[0]].shape;
+    request.list_shape[0] = row_shape;
+    const fold_shape row = f->shapes[row_shape].shape;
     if (rows > INT_MAX) {
         fold__fail(f, FOLD_BAD_SHAPE, "list_join: %.0f rows are more than a list can have", (double)rows);
         return fold__null;
