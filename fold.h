@@ -7833,8 +7833,8 @@ static fold__spread fold__spread_to(const fold_shape *out, const fold_shape *con
 }
 
 /* The last group of a row's map, where an operand is a line or one value. */
-static void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
-                           unsigned repeats, float scalar)
+static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length,
+                                          const float *const in[3], unsigned repeats, float scalar)
 {
     float filled[3][64];
     const float *from[3];

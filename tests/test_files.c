@@ -1957,7 +1957,8 @@ static void in_place(void)
         }
         const fold_model_size held = fold_model_measure(twice[0].m);
         CHECK_INT(held.values, 0);
-        CHECK_SAYS(held.packs < copied.packs / 4, "%zu bytes of packs, %zu of a copy", held.packs, copied.packs); /* tied and V */
+        CHECK_SAYS(held.packs < copied.packs / 4, "%.0f bytes of packs, %.0f of a copy", (double)held.packs,
+                   (double)copied.packs); /* tied and V */
         CHECK_INT(held.marks, 0);
         CHECK_INT(held.tracing, 0);
         for (int i = 0; i < fold_param_count(twice[1].m); i++) {
