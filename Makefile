@@ -96,9 +96,9 @@ bench-study: bench/study
 bench-programs: examples
 	sh bench/programs >build/PROGRAMS.md && mv build/PROGRAMS.md bench/PROGRAMS.md
 
-# Beside PyTorch, in alternation on the same machine.
+# Beside PyTorch, in alternation on the same machine, an hour for all. PEERS: options, such as --workload gru --batch 32
 bench-peers: bench/bench
-	sh bench/peers/run
+	sh bench/peers/run $(PEERS)
 
 # Writes bench/RESULTS.md from what the two print here.
 bench-results: bench/bench

@@ -107,6 +107,11 @@ static void run_workload(const options *o, const workload *w, int training, int 
     side sides[2];
     const int n = compare >= 0 ? 2 : 1;
     generate(&b);
+    if (o->export) {
+        export_batch(&b);
+        forget(&b);
+        return;
+    }
     open_side(&sides[0], &b, o->schedule);
     if (n == 2) open_side(&sides[1], &b, (schedule)compare);
     const measured m = measure(sides, n, &b);
@@ -123,7 +128,7 @@ static const char usage[] =
     "usage: bench [options]\n"
     "Without --workload all workloads run, in both modes.\n"
     "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, lattice, bilstm-tagger,\n"
-    "                        attention, frame, graph, transformer, policy, gemm, attention-kernels,\n"
+    "                        attention, frame, graph, transformer, policy, gru, gemm, attention-kernels,\n"
     "                        decode (--batch: sequences)\n"
     "  --mode infer|train    --batch N    --threads N    --seconds S (default 1; of timing, for each line)\n"
     "  --schedule ratio|depth|agenda|eager|manual    --compare NAME: a second schedule, alternating batch by batch;\n"
@@ -135,12 +140,14 @@ static const char usage[] =
     "  --sorted on|off       transformer only; on: batches of sentences in order of length\n"
     "  --share NAME          prints what part of the traced time the batches of ops whose names begin so take\n"
     "  --frames N            N frames of agents and steps of robots, by turns with the same by hand: median, tail and worst\n"
-    "  --json                one object a line\n"
+    "  --json                one object a line    --clock wall|processor (the latter: of one thread)\n"
+    "  --export PATH         nothing is timed: writes PATH.values and, of the first batch, PATH.outputs; in training these are\n"
+    "                        losses, and PATH.gradients those of their mean. Wants --workload and --mode\n"
     "  --seed N    --input N    --hidden N    --words N    --classes N\n"
     "  --nodes-min N --nodes-max N, --leaves-min N --leaves-max N, --length-min N --length-max N: of a sample\n"
     "  --vocabulary N        as --words    --softmax on|off: lstm-lm only\n"
     "  --cells on|off        off: the same networks in primitive ops, without cells (and without the prologues cells allow)\n"
-    "Leaves are min + two uniform draws of 0 to (max - min) / 2. Times are by the wall clock; the peak is one core's times --threads.\n";
+    "Leaves are min + two uniform draws of 0 to (max - min) / 2. Times are by the wall clock unless said; the peak is one core's times --threads.\n";
 
 static int number(const char *name, const char *text)
 {
@@ -159,6 +166,11 @@ static int in_bytes(const char *text)
 {
     if (strcmp(text, "int8") && strcmp(text, "float")) die("--weights are float or int8, not ", text);
     return !strcmp(text, "int8");
+}
+static clockid_t clock_of(const char *text)
+{
+    if (strcmp(text, "wall") && strcmp(text, "processor")) die("the --clock is wall or processor, not ", text);
+    return strcmp(text, "wall") ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
 }
 static int schedule_of(const char *text)
 {
@@ -206,10 +218,14 @@ static options parse(int argc, char **argv)
         else if (!strcmp(name, "--weights")) o.bytes = in_bytes(value);
         else if (!strcmp(name, "--sorted")) o.sorted = on_off(name, value);
         else if (!strcmp(name, "--share")) o.share = value;
+        else if (!strcmp(name, "--export")) o.export = value;
+        else if (!strcmp(name, "--clock")) now_clock = clock_of(value);
         else { fprintf(stderr, "bench: no option %s\n", name); exit(1); }
     }
     if (o.mode && strcmp(o.mode, "infer") && strcmp(o.mode, "train")) die("no such mode: ", o.mode);
     if (o.threads < 1 || o.threads > 64) die("1 to 64 threads", "");
+    if (o.export && (!o.workload || !o.mode)) die("--export is of one --workload and --mode", "");
+    if (o.threads > 1 && now_clock != CLOCK_MONOTONIC) die("the processor's clock is of one thread", "");
     if (o.threads > 1 && (o.schedule >= EAGER || o.compare >= EAGER)) die("eager and manual are of one thread", "");
     return o;
 }

@@ -49,8 +49,8 @@ static fold_node decode_row(decode *d, int step, int part)
 {
     return fold_input_ref(d->f, d->values + (size_t)(3 * step + part) * DECODE_WIDTH, fold_shape1(DECODE_WIDTH));
 }
-/* All steps of all sequences; the bits of the last step. */
-static uint64_t decode_all(decode *d)
+/* All steps of all sequences; the bits of the last step, which may be exported. */
+static uint64_t decode_all(decode *d, const char *path)
 {
     fold_node found[DECODE_MOST];
     for (int i = 0; i < d->sequences; i++) fold_cache_keep(&d->cache[i], 0);
@@ -59,6 +59,11 @@ static uint64_t decode_all(decode *d)
         for (int i = 0; i < d->sequences; i++)
             found[i] = fold_attention_step(d->f, &d->cache[i], decode_row(d, step, 0), decode_row(d, step, 1), decode_row(d, step, 2));
         if (fold_run(d->f, found, d->sequences)) die(fold_ctx_message(d->f), "");
+    }
+    if (path) {
+        FILE *file = fopen(export_path(path, "outputs"), "wb");
+        export_floats(file, fold_value(d->f, found[0]), DECODE_WIDTH);
+        fclose(file);
     }
     return hash_floats(14695981039346656037u, fold_value(d->f, found[0]), DECODE_WIDTH);
 }
@@ -69,12 +74,16 @@ static void decode_run(const options *o)
     double taken[4096];
     int n = 0;
     decode_open(&d, o);
-    const uint64_t checksum = decode_all(&d);
+    const uint64_t checksum = decode_all(&d, o->export);
+    if (o->export) {
+        decode_close(&d);
+        return;
+    }
     const char *isa = fold_model_isa(d.m);
     const double start = now_seconds(), before = fma_peak(isa);
     while (n < 3 || (n < 4096 && now_seconds() - start < o->seconds)) {
         const double begin = now_seconds();
-        decode_all(&d);
+        decode_all(&d, NULL);
         taken[n++] = now_seconds() - begin;
     }
     const double peak = 0.5 * (before + fma_peak(isa)), seconds = median(taken, n), steps = (double)d.sequences * DECODE_STEPS;

@@ -305,7 +305,7 @@ static void sst_record(fold_ctx *f, const net *n, const recording *r, const samp
     if (!n->s.classes) push(out, s.h);
 }
 
-/* ---- lstm-lm and chain -------------------------------------------------------------------- */
+/* ---- lstm-lm, gru and chain -------------------------------------------------------------------- */
 
 /* Sequences of random words; each word's label is the next. */
 static void sequence_generate(recording *r, const sizes *s, uint64_t *random)
@@ -346,6 +346,23 @@ static void lm_record(fold_ctx *f, const net *n, const recording *r, const sampl
         if (n->s.softmax) push(out, fold_softmax_xent(f, fold_dense_apply(f, &n->classes, b.h), r->items[i].label));
         else push(out, training ? fold_sum(f, b.h, FOLD_ALL) : b.h);
     }
+}
+
+/* Sequences through two layers of GRU, as lstm-lm without its softmax. */
+static void gru_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double h = s->hidden;
+    sequence_generate(r, s, random);
+    r->flop_infer = r->units * (6 * (s->input + h) * h + 12 * h * h);
+    r->flop_train = 3 * r->flop_infer;
+}
+static void gru_build(net *n, fold_model *m)
+{
+    const sizes *s = &n->s;
+    if (!s->cells) die("gru: only of cells", "");
+    n->words = fold_table_new(m, "words", s->words, s->input);
+    n->lstm[0] = fold_gru_new(m, "gru0", s->input, s->hidden);
+    n->lstm[1] = fold_gru_new(m, "gru1", s->hidden, s->hidden);
 }
 
 static void chain_generate(recording *r, const sizes *s, uint64_t *random)
@@ -460,7 +477,10 @@ static void tagger_generate(recording *r, const sizes *s, uint64_t *random)
         double words, letters = 0;
         x->first = r->n_items;
         x->count = s->min + random_below(random, s->max - s->min + 1);
-        for (int k = 0; k < x->count; k++) new_item(r, random_below(random, s->words), -1, 0, random_below(random, s->classes));
+        for (int k = 0; k < x->count; k++) {
+            const int word = random_below(random, s->words);
+            new_item(r, word, -1, 0, random_below(random, s->classes));
+        }
         for (int k = x->first; k < x->first + x->count; k++) {
             if (random_below(random, 100) >= TAGGER_RARE) continue;
             const int n = 3 + random_below(random, 8);
@@ -780,6 +800,7 @@ static const workload workloads[] = {
     { "lstm-lm", "tokens", OPT_SGD, { 32, 200, 200, 10000, 0, 5, 60, 1, 1 }, lm_generate, lm_build, lm_record },
     { "lstm-lm", "tokens", OPT_SGD, { 32, 200, 200, 10000, 0, 5, 60, 0, 1 }, lm_generate, lm_build, lm_record },
     { "mnist-mlp", "images", OPT_ADAM, { 32, 784, 200, 1, 10, 1, 1, 0, 1 }, mnist_generate, mnist_build, mnist_record },
+    { "gru", "tokens", OPT_SGD, { 32, 200, 200, 10000, 0, 5, 60, 0, 1 }, gru_generate, gru_build, lm_record },
     { "chain", "tokens", OPT_SGD, { 1, 150, 150, 10000, 0, 200, 200, 0, 1 }, chain_generate, chain_build, chain_record },
     { "lattice", "letters", OPT_SGD, { 64, 50, 100, 5000, 10, 10, 40, 0, 1 }, lattice_generate, lattice_build, lattice_record },
     { "bilstm-tagger", "words", OPT_SGD, { 32, 128, 50, 10000, 9, 5, 40, 0, 1 }, tagger_generate, tagger_build, tagger_record },

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""fold.h beside PyTorch, one thread each, by turns.
+
+    make bench-peers
+    python3 bench/peers/run.py --workload lstm-lm --mode train --batch 32,256 --rounds 5
+
+First both sides must compute the same: PyTorch takes fold.h's weights, and outputs, losses and all gradients of a batch are
+compared. Then come rounds: fold.h's bench, and each way of PyTorch that bench/peers/torch_peer.py tells of, one after the other,
+in seconds of the processor. Before a round, between its turns and after it a product of fixed matrices is timed: a round in which
+these times differ by more than 5 % is thrown away, and counted. A row is published when --rounds of them were kept; its ratios are
+medians of fold.h's rate to PyTorch's in the same round. bench/peers/run finds a python3 that has torch.
+"""
+import argparse, json, os, statistics, subprocess, sys, tempfile, time
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[name] = "1"
+os.environ.pop("OPENBLAS_CORETYPE", None)  # BLAS chooses its kernels
+import torch
+import kernels
+from common import tensors_of
+from torch_peer import BY_LENGTH, WORKLOADS, Peer, modes_of, start_torch
+
+AGREE = 1.05      # the slowest calibration of a round to its fastest
+TOLERANCE = 1e-4  # of outputs and gradients to the largest of their tensor
+BATCHES = {"frame": (1, 32), "decode": (1, 32)}  # of others 1, 32, 256: 256 frames are 128,000 agents, a cache of 32 sequences 67 MB
+SMALL = dict(input=16, hidden=24, words=50)  # --check
+FIXED = {"mnist-mlp": ("input", "words"), "policy": ("words",), "decode": ("input", "hidden", "words"), "transformer": ()}
+
+
+class Calibration:
+    """The processor's time of a product of fixed matrices."""
+
+    def __init__(self):
+        self.a, self.b, self.y = torch.ones(256, 300), torch.ones(300, 600), torch.empty(256, 600)
+        self.times = []
+
+    def take(self):
+        times = []
+        for _ in range(25):
+            start = time.process_time()
+            torch.mm(self.a, self.b, out=self.y)
+            times.append(time.process_time() - start)
+        self.times.append(statistics.median(times))
+
+    def agrees(self):
+        """Whether those since the last question agree; then their rate, in GFLOP/s."""
+        times, self.times = self.times, []
+        self.rate = 2e-9 * 256 * 300 * 600 / statistics.median(times)
+        return max(times) <= AGREE * min(times)
+
+
+class Tally:
+    def __init__(self):
+        self.rows = self.published = self.rounds = self.thrown = self.checked = self.wrong = 0
+        self.error, self.least = 0.0, None
+
+    def rounds_of(self, take, wanted, most):
+        """Rounds that count, of `most` at most; take makes one."""
+        kept, taken = [], 0
+        calibration = Calibration()
+        while len(kept) < wanted and taken < most:
+            taken += 1
+            round_ = take(calibration)
+            if calibration.agrees():
+                kept.append((round_, calibration.rate))
+        self.rows += 1
+        self.rounds += taken
+        self.thrown += taken - len(kept)
+        self.published += len(kept) == wanted
+        return kept, taken
+
+
+def bench(given, *options):
+    out = subprocess.run([given.bench, "--json", "--clock", "processor", *options], check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def bench_options(workload, training, batch):
+    options = ["--workload", workload.removesuffix("-softmax"), "--mode", "train" if training else "infer", "--batch", str(batch)]
+    if workload.startswith("lstm-lm"):
+        options += ["--softmax", "on" if workload.endswith("-softmax") else "off"]
+    return options + (["--plan-cache", "on"] if workload == "decode" else [])
+
+
+# -- the same network ----------------------------------------------------------------------------------
+
+def error_of(got, want):
+    """The largest difference by the largest value."""
+    got, want = got.detach().to_dense().flatten(), want.flatten()
+    if got.shape != want.shape:
+        return float("inf")
+    error = ((got - want).abs().max() / want.abs().max().clamp(min=1e-20)).item()
+    return error if error == error else float("inf")
+
+
+def check(given, tally, workload, training, batch, hows, sized):
+    """Whether PyTorch gives what fold.h does, in each way."""
+    options = bench_options(workload, training, batch)
+    for key, value in sized.items():
+        options += ["--" + key, str(value)]
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "batch")
+        bench(given, *options, "--export", path)
+        values = tensors_of(path + ".values") if os.path.exists(path + ".values") else {}
+        with open(path + ".outputs", "rb") as file:
+            outputs = torch.frombuffer(bytearray(file.read()), dtype=torch.float32)
+        gradients = tensors_of(path + ".gradients") if training else None
+    for how in hows:
+        peer = Peer(workload, how, training, batch, sized)
+        peer.by_length = False
+        peer.generate(batches=1)
+        peer.net.load(values)
+        error, where = same(peer, outputs, gradients)
+        tally.checked += 1
+        tally.error = max(tally.error, error)
+        if not error <= TOLERANCE:
+            print("FAILED: %s %s %s, batch %d: %s differs by %.2g" % (workload, "train" if training else "infer", how, batch, where, error))
+            wrong += 1
+    tally.wrong += wrong
+    return wrong == 0
+
+
+def same(peer, outputs, gradients):
+    """The largest error and where it is."""
+    if not gradients:
+        with torch.no_grad():
+            y = peer.forward(0)
+        if peer.o.how == "samples":
+            y = torch.cat([peer.net.sample_in_order(x, out) for x, out in zip(peer.data[0], y)])
+        else:
+            y = peer.net.in_order(peer.net.prepare(peer.data[0]), y)
+        return error_of(y, outputs), "an output"
+    loss = peer.loss(0)
+    loss.backward()
+    errors = [(error_of(loss, outputs.double().sum().float() / len(peer.data[0])), "the loss")]
+    for number, (parameter, want) in enumerate(peer.net.weights(gradients)):
+        if parameter.requires_grad:
+            errors.append((error_of(parameter.grad, want), "gradient %d" % number))
+    return max(errors)
+
+
+# -- measuring -----------------------------------------------------------------------------------------
+
+def compare(given, tally, workload, training, batch, hows):
+    """One row."""
+    peers = {}
+    for how in hows:
+        peers[how] = Peer(workload, how, training, batch)
+        peers[how].generate()
+        peers[how].warm_up()
+    options = bench_options(workload, training, batch) + ["--seconds", str(given.seconds)]
+
+    def turns(calibration):
+        calibration.take()
+        rates = [bench(given, *options)[0]["units_per_s"]]
+        calibration.take()
+        for peer in peers.values():
+            rates.append(peer.measure(given.seconds))
+            calibration.take()
+        return rates
+    kept, taken = tally.rounds_of(turns, given.rounds, given.most)
+    name = "%-15s %-5s %5d " % (workload, "train" if training else "infer", batch)
+    if len(kept) < given.rounds:
+        print(name + "not published: %d of %d rounds were quiet, %d are wanted" % (len(kept), taken, given.rounds), flush=True)
+        return
+    ours = statistics.median(rates[0] for rates, _ in kept)
+    unit, cells, least = next(iter(peers.values())).net.unit, [], None
+    for i, how in enumerate(hows, 1):
+        ratio = statistics.median(rates[0] / rates[i] for rates, _ in kept)
+        cells.append((ratio, "%s %.0f (%.2f)" % (how, statistics.median(rates[i] for rates, _ in kept), ratio)))
+        least = ratio if least is None else min(least, ratio)
+    if tally.least is None or least < tally.least[0]:
+        tally.least = (least, "%s-%s-%d" % (workload, "train" if training else "infer", batch))
+    print(name + "%9.0f %-7s %7.2f %5.0f %5d/%-3d %s" % (ours, unit, least, statistics.median(rate for _, rate in kept), len(kept), taken,
+                                                        ", ".join(text for _, text in sorted(cells))), flush=True)
+
+
+def compare_kernels(given, tally, workload):
+    ours_of = {"gemm": lambda x: (x["product"], x["m"], x["k"], x["n"]),
+               "attention-kernels": lambda x: (x["shape"].replace("the same", ""), x["causal"], x["product"])}[workload]
+    theirs = kernels.gemm if workload == "gemm" else kernels.attention
+
+    def turns(calibration):
+        calibration.take()
+        lines = bench(given, "--workload", workload, "--seconds", str(given.seconds if workload == "gemm" else given.seconds / 4))
+        calibration.take()
+        rates = theirs()
+        calibration.take()
+        return [(ours_of(x), x["flop_per_s"]) for x in lines], rates
+    kept, taken = tally.rounds_of(turns, given.rounds, given.most)
+    if len(kept) < given.rounds:
+        print("%s not published: %d of %d rounds were quiet, %d are wanted" % (workload, len(kept), taken, given.rounds), flush=True)
+        return
+    print("\n%s: how many times as fast fold.h is; %d of %d rounds" % (workload, len(kept), taken))
+    if workload == "gemm":
+        print("%-24s" % "rows" + "".join("%7d" % m for m in kernels.GEMM_ROWS))
+        for k, n in kernels.GEMM_SHAPES:
+            for product in ("Y=XW", "dX+=dYWT", "dW+=XTdY"):
+                ratios = [statistics.median(dict(ours)[product, m, k, n] / rates[product, m, k, n] for (ours, rates), _ in kept) for m in kernels.GEMM_ROWS]
+                print("%4d x %-5d %-10s  " % (k, n, product) + "".join("%7.2f" % ratio for ratio in ratios), flush=True)
+        return
+    names = [(shape, way) for shape, *_ in kernels.ATTENTION_SHAPES for way in ("forward", "backward") if way == "forward" or shape[0] != "d"]
+    for i, key in enumerate(names):
+        ratio = statistics.median(ours[i][1] / rates[key] for (ours, rates), _ in kept)
+        print("%-32s %-9s %6.2f   fold.h %.1f GFLOP/s" % (*key, ratio, 1e-9 * statistics.median(ours[i][1] for (ours, _), _ in kept)), flush=True)
+
+
+def ways(workload, training, batch):
+    """Those that differ at this batch: one sample has no order, and one at a time is for one sample."""
+    for how in WORKLOADS[workload][0].hows:
+        if training not in modes_of(workload, how):
+            continue
+        if batch > 1 and how == "samples" or batch == 1 and how.endswith(BY_LENGTH):
+            continue
+        yield how
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--workload", help="one or more of bench's, with commas; lstm-lm-softmax is one of its own")
+    p.add_argument("--mode", choices=["infer", "train"])
+    p.add_argument("--batch", help="one or more, with commas (1,32,256)")
+    p.add_argument("--seconds", type=float, default=0.3, help="of each turn (0.3)")
+    p.add_argument("--rounds", type=int, default=5, help="that must be kept (5)")
+    p.add_argument("--most", type=int, default=15, help="that are taken (15)")
+    p.add_argument("--bench", default="bench/bench")
+    p.add_argument("--check", action="store_true", help="only compares what both compute, on small sizes")
+    given = p.parse_args()
+    start_torch()
+    tally = Tally()
+    names = given.workload.split(",") if given.workload else [*WORKLOADS, "gemm", "attention-kernels"]
+    if not given.check:
+        print("%-15s %-5s %5s %9s %-7s %7s %5s %5s     %s" % ("", "", "", "fold.h", "", "by the", "cali-", "rounds", "PyTorch's units/s"))
+        print("%-15s %-5s %5s %9s %-7s %7s %5s %5s     %s" % ("workload", "mode", "batch", "units/s", "", "best", "brated", "kept", "(fold.h's ratio to it), the best first"))
+    for workload in names:
+        if workload not in WORKLOADS:
+            if not given.check:
+                compare_kernels(given, tally, workload)
+            continue
+        for training in (False, True):
+            if given.mode not in (None, "train" if training else "infer"):
+                continue
+            batches = [int(b) for b in given.batch.split(",")] if given.batch else BATCHES.get(workload, (1, 32, 256))
+            for batch in (3,) if given.check else batches:
+                hows = list(ways(workload, training, batch))
+                if given.check:
+                    hows = [how for how in WORKLOADS[workload][0].hows if not how.endswith(BY_LENGTH) and training in modes_of(workload, how)]
+                sized = {key: SMALL[key] for key in SMALL if key not in FIXED.get(workload, ())} if given.check else {}
+                if hows and check(given, tally, workload, training, batch, hows, sized) and not given.check:
+                    compare(given, tally, workload, training, batch, hows)
+    least = " least=%.2f at=%s" % tally.least if tally.least else ""
+    print("RESULT peers rows=%d published=%d rounds=%d thrown=%d checked=%d wrong=%d error=%.1e%s" %
+          (tally.rows, tally.published, tally.rounds, tally.thrown, tally.checked, tally.wrong, tally.error, least))
+    return tally.wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
