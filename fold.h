@@ -350,6 +350,14 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 #ifndef FOLD_INFERENCE
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);  /* NULL in inference models */
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
+
+/* The rows of a lookup table that have a gradient, all others being zero: those that lookups reached since it was
+   last cleared. Returns how many there are, each once, and writes the first `most` of them to rows (most 0: NULL).
+   -1: any row may have one, as in parameters that are no tables and tables that are multiplied by too. */
+FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int most, int *rows);
+/* Ends fold_grads_write_begin in place of fold_grads_write_end where only these n rows of a table were written. It
+   takes time in proportion to n, the other in proportion to the table. */
+FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
 /* The values of another model of the same parameters, made by the same calls: copied, or every value w moved
@@ -11914,6 +11922,33 @@ FOLD_API void fold_grads_write_end(fold_model *m, fold_param param)
     for (uint32_t index = 0; index < m->n_params && fold__can_train(m); index++)
         if (!param.id || data == &fold__params(m)[index])
             fold__note_grad(m, &fold__params(m)[index]);
+}
+
+FOLD_API int fold_grads_rows(const fold_model *m, fold_param param, int most, int *rows)
+{
+    const fold__param_data *data = fold__param_of(m, param);
+    if (!data || !fold__can_train(m) || fold__grad_is_zero(data))
+        return 0;
+    if (!fold__is_sparse(data))
+        return -1;
+    const uint32_t *touched = fold__touched(m) + data->touched_at;
+    for (uint32_t touch = 0; rows && touch < data->touched && (int)touch < most; touch++)
+        rows[touch] = (int)touched[touch];
+    return (int)data->touched;
+}
+FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param param, const int *rows, int n)
+{
+    fold__param_data *data = fold__param_of(m, param);
+    if (!data || !fold__can_train(m))
+        return;
+    data->grad_clear = 0;
+    for (int i = 0; rows && i < n && fold__is_sparse(data); i++) {
+        if (rows[i] >= 0 && rows[i] < data->shape.dim[0])
+            fold__touch_row(m, data, (uint32_t)rows[i]);
+        else
+            fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_grads_write_rows_end: row %d is not in 0..%d", rows[i],
+                             data->shape.dim[0] - 1);
+    }
 }
 
 FOLD_API void fold_grads_clear(fold_model *m)

@@ -402,6 +402,8 @@ typedef struct given {
     X(VOID, fold_values_write_end, (m, param)) \
     X(POINTER, fold_grads_write_begin, (m, param)) \
     X(VOID, fold_grads_write_end, (m, param)) \
+    X(NUMBER, fold_grads_rows, (m, param, g->n, g->ints)) \
+    X(VOID, fold_grads_write_rows_end, (m, param, g->ints, g->n)) \
     X(STATUS, fold_values_copy, (m, m)) \
     X(STATUS, fold_values_average, (m, NULL, 0.5f)) \
     X(VOID, fold_quantize_desc_default, ()) \

@@ -1609,6 +1609,7 @@ static void test_tied(void)
         total = fold_sum_n(f, loss, SAMPLES);
         CHECK_SAYS(!fold_backward(f, total), "%s", fold_ctx_message(f));
         CHECK_NEAR(fold_scalar(f, total), tied_loss(&p), 1e-5);
+        CHECK_INT(fold_grads_rows(m, E, 0, NULL), -1);
         compare_grads(&p, tied_loss);
         if (eager) memcpy(eager_grad, fold_param_grad(m, E), sizeof eager_grad);
         else CHECK_BITS(fold_param_grad(m, E), eager_grad, TIED_ROWS * TIED_WIDTH);
@@ -1664,6 +1665,47 @@ static void test_written(void)
         CHECK_NEAR(fold_model_values(m, NULL)[i], first[i] - 0.1f * own[i], 1e-6);
         CHECK(g[i] == 0);
     }
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* Rows of a table are told as lookups reach them, written and noted alone, and moved by a step: no others. */
+static void test_written_rows(void)
+{
+    const int written[] = { 4, 2, 4 }, wrong[] = { 1, ROWS };
+    int rows[ROWS] = { 0 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_param E = fold_table_new(m, "E", ROWS, WIDTH), W = fold_weight_new(m, "W", WIDTH, 4), b = fold_bias_new(m, "b", 4);
+    const fold_sgd sgd = { 1, 0, 0.5f }; /* decay moves touched rows without a gradient too */
+    fold_ctx_desc training = fold_ctx_desc_default();
+    training.training = 1;
+    fold_ctx *f = fold_ctx_new(m, &training);
+    CHECK_INT(fold_grads_rows(m, E, ROWS, rows), 0);
+    CHECK_INT(fold_grads_rows(m, W, 0, NULL), 0);
+    CHECK_SAYS(!add_written(f, E, W, b), "%s", fold_ctx_message(f));
+    CHECK_INT(fold_grads_rows(m, E, ROWS, rows), 1);
+    CHECK_INT(rows[0], 2);
+    CHECK_INT(fold_grads_rows(m, W, 0, NULL), -1);
+    float *grad = fold_grads_write_begin(m, E), before[ROWS * WIDTH], gradient[ROWS * WIDTH];
+    for (int i = 0; i < WIDTH; i++) grad[4 * WIDTH + i] += 0.5f;
+    fold_grads_write_rows_end(m, E, written, 3);
+    CHECK_INT(fold_grads_rows(m, E, 1, rows), 2);
+    CHECK_INT(rows[0], 2);
+    CHECK_INT(fold_grads_rows(m, E, ROWS, rows), 2);
+    CHECK_INT(rows[1], 4);
+    memcpy(before, fold_param_value(m, E), sizeof before);
+    memcpy(gradient, grad, sizeof gradient);
+    CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
+    for (int i = 0; i < ROWS * WIDTH; i++) {
+        const int touched = i / WIDTH == 2 || i / WIDTH == 4;
+        CHECK_NEAR(fold_param_value(m, E)[i], touched ? before[i] - gradient[i] - 0.5f * before[i] : before[i], 1e-6);
+    }
+    CHECK_INT(fold_grads_rows(m, E, ROWS, rows), 0);
+    fold_grads_write_rows_end(m, E, wrong, 2);
+    CHECK_INT(fold_grads_rows(m, E, ROWS, rows), 1);
+    CHECK_INT(rows[0], 1);
+    CHECK_INT(fold_model_status(m), FOLD_BAD_ARGUMENT);
+    CHECK_SAYS(strstr(fold_model_message(m), "fold_grads_write_rows_end: row"), "%s", fold_model_message(m));
     fold_ctx_free(f);
     fold_model_free(m);
 }
@@ -2410,6 +2452,7 @@ int main(int argc, char **argv)
     check_run("tied", test_tied);
     check_run("another optimiser", test_other_optimiser);
     check_run("written gradients", test_written);
+    check_run("written rows of gradients", test_written_rows);
     check_run("touched rows", test_touched);
     check_run("tied, two backwards", test_tied_twice);
     check_run("gradients of a stack's outputs", test_stack_grads);
