@@ -351,12 +351,12 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);  /* NULL in inference models */
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
 
-/* The rows of a lookup table that have a gradient, all others being zero: those that lookups reached since it was
-   last cleared. Returns how many there are, each once, and writes the first `most` of them to rows (most 0: NULL).
-   -1: any row may have one, as in parameters that are no tables and tables that are multiplied by too. */
+/* The rows of a lookup table that have a gradient, all others being zero: those that lookups reached since it
+   was last cleared. Returns how many there are, each once, and writes the first `most` of them to rows (most
+   0: NULL). -1: any row may have one, as in parameters that are no tables and tables that other ops read too. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int most, int *rows);
-/* Ends fold_grads_write_begin in place of fold_grads_write_end where only these n rows of a table were written. It
-   takes time in proportion to n, the other in proportion to the table. */
+/* Ends fold_grads_write_begin in place of fold_grads_write_end where only these n rows of a table were
+   written. It takes time in proportion to n, the other in proportion to the table. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
@@ -11946,8 +11946,8 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param param, const i
         if (rows[i] >= 0 && rows[i] < data->shape.dim[0])
             fold__touch_row(m, data, (uint32_t)rows[i]);
         else
-            fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_grads_write_rows_end: row %d is not in 0..%d", rows[i],
-                             data->shape.dim[0] - 1);
+            fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_grads_write_rows_end: row %d is not in 0..%d",
+                             rows[i], data->shape.dim[0] - 1);
     }
 }
 
