@@ -353,7 +353,7 @@ FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
 
 /* The rows of a lookup table that have a gradient, all others being zero: those that lookups reached since it
    was last cleared. Returns how many there are, each once, and writes the first `most` of them to rows (most
-   0: NULL). -1: any row may have one, as in parameters that are no tables and tables that other ops read too. */
+   0: NULL). -1: any row may have one, as in parameters that are no tables and tables other ops read too. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int most, int *rows);
 /* Ends fold_grads_write_begin in place of fold_grads_write_end where only these n rows of a table were
    written. It takes time in proportion to n, the other in proportion to the table. */
