@@ -2939,6 +2939,10 @@ typedef struct fold__kernels {
     /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j] */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch);
+    /* The same with chains from zero, which are added to dw, of one row at least. NULL:
+       fold__join_weight_grad does it. */
+    void (*weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
+                              float *dw, size_t ldw, float *scratch);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
@@ -3270,6 +3274,7 @@ typedef struct fold__pass {
     float *to;
     size_t from_apart, to_apart; /* floats between rows of dW there */
     int whole;                   /* a vector may be stored whole where columns end */
+    int adds;                    /* what lies there is added */
     int start;                   /* the first */
     int next, n_next;            /* rows that come after them, asked for meanwhile */
 } fold__pass;
@@ -3301,9 +3306,9 @@ typedef struct fold__tiles {
     int few, many; /* rows that pass over dW at once; up to which a weight gradient packs nothing */
     /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
        and of dY from `from` on. Sums of many rows are held in `block`, [FOLD__K_BLOCK x FOLD__N_BLOCK] at
-       most, unless that is NULL. */
+       most, unless that is NULL. Chains begin at zero and are added to dW if `apart`, which takes a block. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
-                 int columns, float *dw, size_t ldw, float *block);
+                 int columns, float *dw, size_t ldw, float *block, int apart);
     fold__mover mover;
 } fold__tiles;
 
@@ -3570,16 +3575,19 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
    once in all. Few rows pass over all of dW at once, or over line after line where lines share sets of the
    cache, since a load of one would wait for the stores to the last. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
-                                     const fold_rows *dy, int columns, float *dw, size_t ldw, float *held)
+                                     const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
+                                     int apart)
 {
-    const int wide = rows <= tiles->few ? columns : FOLD__N_BLOCK,
-              down = rows > tiles->few  ? (inner - 1) / FOLD__K_BLOCK + 1
+    const int few = rows <= tiles->few && !apart, wide = few ? columns : FOLD__N_BLOCK,
+              down = !few              ? (inner - 1) / FOLD__K_BLOCK + 1
                      : ldw % 1024 == 0 ? inner
-                                        : 1,
+                                       : 1,
               tall = (inner - 1) / down + 1;
     const int blocks = down * ((columns - 1) / wide + 1), across = blocks / down;
     const int fit = FOLD__PASSING / (inner < columns ? inner : columns),
-              most = fit > FOLD__ROW_BLOCK ? fit : FOLD__ROW_BLOCK;
+              most = apart                   ? rows
+                     : fit > FOLD__ROW_BLOCK ? fit
+                                             : FOLD__ROW_BLOCK;
     int row, block;
     for (row = 0; row < rows; row += most) {
         const fold_rows xr = fold__rows_from(input, row), dyr = fold__rows_from(dy, row);
@@ -3589,7 +3597,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
                       column = (inner < columns ? block / down : block % across) * wide;
             tiles->grad(count, &xr, line, inner - line < tall ? inner - line : tall, &dyr, column,
                         columns - column < wide ? columns - column : wide, dw + (size_t)line * ldw + column,
-                        ldw, held);
+                        ldw, held, apart);
         }
     }
 }
@@ -3597,7 +3605,8 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
 /* n < 16: the transpose of dW, block by block, has wide rows. A block takes no more scratch than a packed
  * operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
-                                     const fold_rows *dy, int columns, float *dw, size_t ldw, float *block)
+                                     const fold_rows *dy, int columns, float *dw, size_t ldw, float *block,
+                                     int apart)
 {
     enum { WIDTH = FOLD__K_BLOCK * FOLD__ROW_BLOCK / FOLD__LANES };
     int line, inner_row, column, width;
@@ -3605,11 +3614,15 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
         width = inner - line < WIDTH ? inner - line : WIDTH;
         for (column = 0; column < columns; column++)
             for (inner_row = 0; inner_row < width; inner_row++)
-                block[column * WIDTH + inner_row] = dw[(size_t)inner_row * ldw + (size_t)column];
-        tiles->grad(rows, dy, 0, columns, input, line, width, block, WIDTH, NULL);
+                block[column * WIDTH + inner_row] =
+                    apart ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
+        tiles->grad(rows, dy, 0, columns, input, line, width, block, WIDTH, NULL, 0);
         for (column = 0; column < columns; column++)
-            for (inner_row = 0; inner_row < width; inner_row++)
-                dw[(size_t)inner_row * ldw + (size_t)column] = block[column * WIDTH + inner_row];
+            for (inner_row = 0; inner_row < width; inner_row++) {
+                float *to = &dw[(size_t)inner_row * ldw + (size_t)column];
+                const float sum = block[column * WIDTH + inner_row];
+                *to = apart ? *to + sum : sum;
+            }
     }
 }
 
@@ -3647,7 +3660,8 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
 }
 
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
-                                  const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
+                                  const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
+                                  int apart)
 {
     const int whole =
         columns == 8 &&
@@ -3655,9 +3669,9 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
     if (rows < 1 || inner < 1 || columns < 1)
         return;
     if (columns < FOLD__LANES && !whole && inner >= FOLD__LANES && tiles->many > tiles->few)
-        fold__weight_grad_narrow(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
+        fold__weight_grad_narrow(tiles, rows, input, inner, dy, columns, dw, ldw, scratch, apart);
     else if (rows <= tiles->many)
-        fold__weight_grad_direct(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
+        fold__weight_grad_direct(tiles, rows, input, inner, dy, columns, dw, ldw, scratch, apart);
     else
         fold__weight_grad_packed(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
 }
@@ -6283,10 +6297,11 @@ static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int coun
 
 #if FOLD__SIMD_PASS == 1
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
-                            int from, int columns, float *dw, size_t ldw, float *block)
+                            int from, int columns, float *dw, size_t ldw, float *block, int apart)
 {
     int row, line;
     (void)block;
+    (void)apart;
     for (line = first; line < first + inner; line++, dw += ldw)
         for (row = 0; row < rows; row++)
             FOLD__ISA(map_axpy)
@@ -6309,6 +6324,8 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
         FOLD__COLS_##COLUMNS(FOLD__GRAD_FMA_AT, row)        \
     }
 #define FOLD__GRAD_FMA_AT(row, column) total##column = FOLD__VFMA(value, grad##row##column, total##column);
+#define FOLD__GRAD_ADD(row, column) \
+    total##column = FOLD__VADD(FOLD__VLOAD(to + column * FOLD__W), total##column);
 #define FOLD__GRAD_STORE(row, column) FOLD__VSTORE(to + column * FOLD__W, total##column);
 /* The next rows are asked for only by those that are FOLLOWED by some as a rule. */
 #define FOLD__GRAD(ROWS, COLUMNS, FOLLOWED)                                                                  \
@@ -6320,6 +6337,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
         FOLD__ROWS_##ROWS(FOLD__GRAD_ROW, COLUMNS) const float *sums;                                        \
         float *to;                                                                                           \
         const size_t from_apart = pass->from_apart, to_apart = pass->to_apart;                               \
+        const int adds = pass->adds;                                                                         \
         int line, stop, at = 0;                                                                              \
         for (; columns - at >= COLUMNS * FOLD__W; at += COLUMNS * FOLD__W) {                                 \
             FOLD__ROWS_##ROWS(FOLD__GRAD_DY, COLUMNS) sums = pass->from + at;                                \
@@ -6332,7 +6350,10 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
                 }                                                                                            \
                 for (; line < stop; line++, sums += from_apart, to += to_apart) {                            \
                     FOLD__COLS_##COLUMNS(FOLD__GRAD_LOAD, ROWS) FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, COLUMNS)   \
-                        FOLD__COLS_##COLUMNS(FOLD__GRAD_STORE, ROWS)                                         \
+                    if (adds) {                                                                              \
+                        FOLD__COLS_##COLUMNS(FOLD__GRAD_ADD, ROWS)                                           \
+                    }                                                                                        \
+                    FOLD__COLS_##COLUMNS(FOLD__GRAD_STORE, ROWS)                                             \
                 }                                                                                            \
             }                                                                                                \
         }                                                                                                    \
@@ -6344,7 +6365,10 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
             to = pass->to + at;                                                                              \
             for (line = 0; line < inner; line++, sums += from_apart, to += to_apart) {                       \
                 FOLD__V total0 = FOLD__VLOAD_M(sums, tail);                                                  \
-                FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, 1) FOLD__VSTORE_M(to, total0, tail, stored);               \
+                FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, 1)                                                         \
+                if (adds)                                                                                    \
+                    total0 = FOLD__VADD(FOLD__VLOAD_M(to, tail), total0);                                    \
+                FOLD__VSTORE_M(to, total0, tail, stored);                                                    \
             }                                                                                                \
         }                                                                                                    \
     }
@@ -6381,19 +6405,20 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
 /* The sums of more than two passes stay in the block in between, where rows are side by side and begin with a
    cache line; of two, where a line of dW would wait for the line before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
-                            int from, int columns, float *dw, size_t ldw, float *block)
+                            int from, int columns, float *dw, size_t ldw, float *block, int apart)
 {
-    const int held = block && (rows > 2 * FOLD__TILE_ROWS || ldw % 1024 == 0);
+    const int held = block && (apart || rows > 2 * FOLD__TILE_ROWS || ldw % 1024 == 0);
     int height, left;
     fold__pass pass;
-    pass.from = dw;
-    pass.from_apart = ldw;
+    pass.from = apart ? fold__zeros : dw;
+    pass.from_apart = apart ? 0 : ldw;
     for (pass.start = 0; pass.start < rows; pass.start = pass.next) {
         height = fold__tile_height(FOLD__TILE_ROWS, rows - pass.start);
         pass.next = pass.start + height;
         left = rows - pass.next;
         pass.n_next = !block ? 0 : left < FOLD__TILE_ROWS ? left : FOLD__TILE_ROWS;
         pass.whole = held && left;
+        pass.adds = apart && !left;
         pass.to = pass.whole ? block : dw;
         pass.to_apart = pass.whole ? (size_t)FOLD__N_BLOCK : ldw;
         FOLD__ISA(grad_pass)(height, input, first, inner, dy, from, columns, &pass);
@@ -7574,8 +7599,18 @@ static void FOLD__ISA(product)(const fold__product *product, float *scratch)
 static void FOLD__ISA(weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
                                    int columns, float *dw, size_t ldw, float *scratch)
 {
-    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch);
+    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 0);
 }
+#if FOLD__SIMD_PASS == 1
+#define FOLD__APART NULL
+#else
+static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
+                                         int columns, float *dw, size_t ldw, float *scratch)
+{
+    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 1);
+}
+#define FOLD__APART FOLD__FOR_TRAINING(FOLD__ISA(weight_grad_apart))
+#endif
 
 static const fold__reducer FOLD__ISA(reducer) = { FOLD__ISA(sum),
                                                   FOLD__ISA(dot),
@@ -7598,6 +7633,7 @@ static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
                                                 FOLD__ISA(pack),
                                                 FOLD__ISA(product),
                                                 FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
+                                                FOLD__APART,
                                                 FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 
@@ -7625,6 +7661,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__ISA(pack_cblas),
                                                 FOLD__ISA(product_cblas),
                                                 fold__weight_grad_sgemm,
+                                                NULL,
                                                 FOLD__ISA(add_products),
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
@@ -7679,6 +7716,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__KEEP
 #undef FOLD__ADD_LANES
 #undef FOLD__FEW_MANY
+#undef FOLD__APART
 #undef FOLD__LIGHT
 #undef FOLD__TRANSPOSE_8
 #undef FOLD__STRIDED_PART
@@ -7740,11 +7778,11 @@ typedef struct fold__param_data {
     size_t touched_at;   /* lookup tables: first of dim[0] entries in the touched lists */
     uint32_t touched;    /* rows in the touched list */
     unsigned uses;
-    int back_idle; /* the pack that only gradients of inputs read is not kept: none was asked for yet */
+    int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
     int frozen, buffer, rate_set;
-    int zeros_by_default; /* it was made with neither values nor an initialiser */
-    int grad_clear;       /* the gradient is logically zero: the first total is written, not added */
-    int grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
+    uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
+    uint8_t grad_clear;       /* the gradient is logically zero: the first total is written, not added */
+    uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
     int in_lines;         /* its bytes lie as fold__byte_lines tells */
     float byte_error;     /* of the weight in bytes, see fold__byte_pack */
     uint32_t name_hash;
@@ -8530,13 +8568,18 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
     }
 }
 
-/* to += xᵀ dy, x of `inner` and dy of `count` columns, the sum made from zero: block by block, each added
-   while it is in the first cache. The row pointers x_rows and dy_rows are moved along. */
+/* to += xᵀ dy, x of `inner` and dy of `count` columns, the sum made from zero: by the kernel for it, or block
+   by block, each added while it is in the first cache. The row pointers x_rows and dy_rows are moved along.
+   */
 static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x_rows, int inner,
                                    float **dy_rows, int count, float *to, size_t ldw, float *scratch)
 {
     float *block = scratch;
     const fold_rows x_now = { NULL, 0, x_rows }, dy_now = { NULL, 0, dy_rows };
+    if (kernels->weight_grad_apart && rows) {
+        kernels->weight_grad_apart((int)rows, &x_now, inner, &dy_now, count, to, ldw, scratch);
+        return;
+    }
     for (int line = 0, tall; line < inner; line += tall) {
         tall = inner - line < FOLD__JOIN_TALL ? inner - line : FOLD__JOIN_TALL;
         for (int column = 0, wide; column < count; column += wide) {
@@ -11208,6 +11251,13 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
+/* Whether there is a pack that only gradients of inputs read. */
+static int fold__has_back_pack(const fold__param_data *param)
+{
+    const int forward = fold__forward_packs(param->uses);
+    return forward && forward != FOLD__PACK_BOTH;
+}
+
 /* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. first and count are
    of the first axis. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
@@ -11227,23 +11277,29 @@ static void fold__pack_part(fold_model *m, const fold__param_data *param, int wh
 }
 static void fold__refresh_rows(fold_model *m, const fold__param_data *param, int first, int count)
 {
-    const int which = param->back_idle ? fold__forward_packs(param->uses) : FOLD__PACK_BOTH;
-    fold__pack_part(m, param, which, first, count);
+    const int forward = fold__forward_packs(param->uses);
+    const int from = first > param->back_from ? first : param->back_from,
+              to = first + count < param->back_to ? first + count : param->back_to;
+    fold__pack_part(m, param, forward, first, count);
+    if (from < to)
+        fold__pack_part(m, param, FOLD__PACK_BOTH & ~forward, from, to - from);
 }
 static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
 {
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Before the first gradient of an input: from now on the pack it reads is kept. Many weights never need it (a
-   first layer's). param counts from 1; 0 is none. */
-static void fold__keep_back_pack(fold_model *m, uint32_t param)
+/* Before a gradient of an input: from now on the rows of the pack that it reads are kept. Many weights never
+   need them (a first layer's), or only those that multiply states. */
+static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
-    fold__param_data *data = param ? &fold__params(m)[param - 1] : NULL;
-    if (!data || !data->back_idle)
+    const int from = param->back_to && param->back_from < first ? param->back_from : first,
+              to = param->back_to > first + count ? param->back_to : first + count;
+    if (!fold__has_back_pack(param) || (from == param->back_from && to == param->back_to))
         return;
-    data->back_idle = 0;
-    fold__pack_part(m, data, FOLD__PACK_BOTH & ~fold__forward_packs(data->uses), 0, data->shape.dim[0]);
+    param->back_from = from;
+    param->back_to = to;
+    fold__pack_part(m, param, FOLD__PACK_BOTH & ~fold__forward_packs(param->uses), from, to - from);
 }
 
 /* Whether tiles can read a weight where it lies: they may read a bit beyond it. */
@@ -11277,7 +11333,6 @@ static size_t fold__place_packs(const fold_model *m, fold__param_data *param, si
         param->pack_t = packs;
         packs += fold__round_up(fold__pack_floats(m->kernels, columns, rows), FOLD__SPAN_ALIGN);
     }
-    param->back_idle = forward == FOLD__PACK_DIRECT || forward == FOLD__PACK_TRANSPOSED;
     return packs;
 }
 
@@ -22234,6 +22289,21 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
     }
 }
 
+/* Packs what the gradient of an op's operand reads of its weight. */
+static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, const fold__body_op *op,
+                                  int operand)
+{
+    if (!op->param[0])
+        return;
+    fold__param_data *param = &fold__params(f->model)[op->param[0] - 1];
+    const fold_shape *in_shape = program->shape + op->first_shape;
+    if (op->op != FOLD__OP_linear || op->attr[FOLD__LINEAR_T])
+        fold__keep_back_pack(f->model, param, 0, param->shape.dim[0]);
+    else if (operand < fold__segments(op))
+        fold__keep_back_pack(f->model, param, (int)fold__segment_at(op->attr, in_shape, operand, 1),
+                             fold__shape_last(&in_shape[operand]));
+}
+
 static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
 {
     fold__worker *worker = f->run->worker;
@@ -22253,7 +22323,9 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         any |= fold__eager_dest(f, id, slot, &pointers);
     if (!any)
         return;
-    fold__keep_back_pack(f->model, program.op->param[0]);
+    for (uint32_t operand = 0; operand < program.op->n_in; operand++)
+        if (!fold__absent(&worker->dest[fold__slot_of(sig, operand)]))
+            fold__ready_back_pack(f, &program, program.op, (int)operand);
     for (int slot = 0; slot < sig->n_in; slot++)
         if (fold__eager_sums(f, id, slot))
             fold__clear_row(worker->dest[slot].base, fold__input_floats(f, sig, slot));
@@ -22931,7 +23003,7 @@ static void fold__ready_packs(fold_ctx *f)
             for (int operand = 0; operand < program.op[op_index].n_in && program.op[op_index].param[0];
                  operand++)
                 if (fold__ref_wanted(f, run_sig, &program, &program.op[op_index], operand))
-                    fold__keep_back_pack(f->model, program.op[op_index].param[0]);
+                    fold__ready_back_pack(f, &program, &program.op[op_index], operand);
     }
 }
 

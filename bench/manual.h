@@ -73,7 +73,7 @@ static void manual_back(const manual *u, fold_param W, int first, int k, int row
     const fold__param_data *w = fold__param_of(u->m, W);
     fold__seg seg;
     fold__product p;
-    fold__keep_back_pack(u->m, W.id);
+    fold__keep_back_pack(u->m, fold__param_of(u->m, W), first, k);
     memset(&p, 0, sizeof p);
     seg.input = dy;
     seg.inner = w->shape.dim[1];

@@ -266,24 +266,27 @@ static void test_byte_product(const fold__kernels *f, int tries)
     }
 }
 
-static void test_weight_grad(const fold__kernels *f, int tries)
+/* apart: chains begin at zero and are added. */
+static void test_weight_grad(const fold__kernels *f, int tries, int apart)
 {
     int t, i, j, r, exact = strcmp(f->name, "cblas") != 0;
+    if (apart && !f->weight_grad_apart) return;
     for (t = 0; t < tries; t++) {
         const int tall = t % 16 == 1, large = t % 64 == 17; /* more weight rows or rows than one block of a gradient has */
         int m = large ? 150 + below(20) : below(4) == 0 ? below(230) : below(20), k = tall ? 500 + below(200) : 1 + below(t % 8 ? 40 : 230);
         int n = large ? 450 + below(300) : 1 + below(tall ? 20 : t % 7 ? 80 : 200);
         const int ldw = t % 5 ? n + below(3) : 1024; /* 1024: a multiple of 4 KB */
+        if (apart && !m) continue; /* of one row at least */
         matrix x = make(m, k, below(2)), dy = make(m, n, below(2));
         size_t all = (size_t)(k - 1) * (size_t)ldw + (size_t)n;
         float *dw = floats(all), *expect = (float *)malloc(all * sizeof *expect), *scratch = floats(fold__scratch_floats(f, k, n));
         memcpy(expect, dw, all * sizeof *expect);
         for (i = 0; i < k; i++) for (j = 0; j < n; j++) {
-            float acc = expect[i * ldw + j];
+            float acc = apart ? 0 : expect[i * ldw + j];
             for (r = 0; r < m; r++) acc = ma(f, fold__at(&x.r, r)[i], fold__at(&dy.r, r)[j], acc);
-            expect[i * ldw + j] = acc;
+            expect[i * ldw + j] = apart ? expect[i * ldw + j] + acc : acc;
         }
-        f->weight_grad(m, &x.r, k, &dy.r, n, dw, (size_t)ldw, scratch);
+        (apart ? f->weight_grad_apart : f->weight_grad)(m, &x.r, k, &dy.r, n, dw, (size_t)ldw, scratch);
         for (i = 0; i < (int)all; i++) {
             int ok = exact ? same(expect[i], dw[i]) : fabs((double)expect[i] - (double)dw[i]) <= 1e-4 * (1.0 + fabs((double)expect[i]));
             check(ok, "weight_grad", f->name, m, k, n);
@@ -1035,7 +1038,8 @@ static void test_set(const fold__kernels *f, int share)
 {
     RUN(test_product(f, 2500 / share));
     RUN(test_byte_product(f, 1500 / share));
-    RUN(test_weight_grad(f, 200 / share));
+    RUN(test_weight_grad(f, 200 / share, 0));
+    RUN(test_weight_grad(f, 200 / share, 1));
     if (!strcmp(f->name, "cblas")) return; /* the rest is another set's */
     RUN(test_add_products(f));
     RUN(test_maps(f));
