@@ -19,7 +19,7 @@ build/%: examples/%.c examples/data.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 
-build/game_jobs: THREADS = -lpthread
+build/game_jobs build/mpi_sick: THREADS = -lpthread
 build/export: examples/policy.h
 
 # Reads weights in place, from an array that export made.
@@ -105,14 +105,17 @@ bench-results: bench/bench
 	@mkdir -p build
 	sh bench/results >build/RESULTS.md && mv build/RESULTS.md bench/RESULTS.md
 
-# Training on 2, 3 and 4 ranks, to the parameters of one process with as many shards. MPI_SICK: options of the program.
+# Training on 2, 3 and 4 ranks, to the parameters of one process with as many shards, whichever way gradients of words travel.
+# MPI_SICK: options of the program.
 mpi: build/mpi_sick
-	$(MPICC) $(CFLAGS) -DUSE_MPI -o build/mpi_sick_ranks examples/mpi_sick.c -lm
+	$(MPICC) $(CFLAGS) -DUSE_MPI -o build/mpi_sick_ranks examples/mpi_sick.c -lm -lpthread
 	@for n in 2 3 4; do \
 	    one=$$(./build/mpi_sick --shards $$n $(MPI_SICK)) || exit 1; echo "$$one"; \
-	    many=$$($(MPIRUN) -np $$n ./build/mpi_sick_ranks $(MPI_SICK)) || exit 1; echo "$$many"; \
 	    hash=$${one##*hash=}; \
-	    case "$$many" in *"ranks=$$n "*"hash=$${hash%% *} same=1"*) ;; *) echo "$$n ranks: other parameters"; exit 1 ;; esac; \
+	    for way in rows table; do \
+	        many=$$($(MPIRUN) -np $$n ./build/mpi_sick_ranks --exchange $$way $(MPI_SICK)) || exit 1; echo "$$many"; \
+	        case "$$many" in *"ranks=$$n "*"hash=$${hash%% *} same=1"*) ;; *) echo "$$n ranks: other parameters"; exit 1 ;; esac; \
+	    done; \
 	done
 
 clean:

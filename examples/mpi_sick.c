@@ -1,18 +1,24 @@
 /* mpi_sick: data-parallel training over MPI, to the same bits as one process.
 
-     cc -O2 -o mpi_sick examples/mpi_sick.c -lm                     one process: ./mpi_sick --shards 2
-     mpicc -O2 -DUSE_MPI -o mpi_sick examples/mpi_sick.c -lm        ranks:       mpirun -np 2 ./mpi_sick
+     cc -O2 -o mpi_sick examples/mpi_sick.c -lm -lpthread           one process: ./mpi_sick --shards 2
+     mpicc -O2 -DUSE_MPI -o mpi_sick examples/mpi_sick.c -lm -lpthread      ranks: mpirun -np 2 ./mpi_sick
      make mpi                                                       both, compared for 2, 3 and 4 ranks
 
-   Scores how much two trees have in common, by the model of treelstm_sick: a child-sum tree-LSTM (Tai, Socher and
+   Scores how much two sentences have in common, by the model of treelstm_sick: a child-sum tree-LSTM (Tai, Socher and
    Manning 2015) and a head on l * r and |l - r|; here word vectors are learned too, so that gradients of lookups are
-   exchanged as well. Pairs are generated. Every batch is dealt out to the ranks, pair by pair. Each rank records and
-   runs its shard; then gradients, one contiguous span, are summed, and each rank takes the same optimiser step.
+   exchanged as well. --data DIR (or FOLD_DATA) reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev}/{a,b}.{toks,
+   parents} and sim.txt: a line is a sentence's words, the number of each word's head (0: it is the root), and a score
+   from 1 to 5. Without data, pairs are generated. Every batch is dealt out to the ranks, pair by pair, so that each
+   gets as many words. Each rank records and runs its shard; then gradients are summed, and each rank takes the same
+   optimiser step.
 
    Adding floats in another order changes their sum, and MPI_Allreduce may choose any order: with two ranks a + b is
    b + a, with more the bits would depend on it. So each rank gets one slice of all ranks' spans, adds it in rank order,
-   and hands its sum to all: no more traffic than an all-reduce. One process with --shards N runs the shards one after
-   another; fold_backward adds to the gradients, which is the same order. The hash of the trained parameters tells. */
+   and hands its sum to all: no more traffic than an all-reduce. Of the table of words only those rows travel that a
+   shard has looked up, each with its number, where that is less than the table; every rank adds them in rank order
+   too. One process with --shards N runs the shards one after another; fold_backward adds to the gradients, which is
+   the same order. The hash of the trained parameters tells. bench/NOTES.md has what limits more ranks. */
+#define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -23,14 +29,13 @@
 #include <string.h>
 #ifdef USE_MPI
 #include <mpi.h>
-#else
-#include <time.h>
 #endif
 
-enum { WIDTH = 50, CLASSES = 5, HEAD = 50, MEANINGS = 12, SYNONYMS = 2, MIN_WORDS = 5, MAX_WORDS = 15, HELD_OUT = 200 };
+enum { CLASSES = 5, HEAD = 50, MEANINGS = 12, SYNONYMS = 2, MIN_WORDS = 5, GENERATED_WORDS = 15, MAX_WORDS = 64, HELD_OUT = 200 };
 static const float learning_rate = 0.05f;
 
-typedef struct options { uint64_t seed; int pairs, batch, epochs, hidden, shards; } options;
+typedef enum way { BY_SIZE, ROWS, TABLE } way; /* how the table's gradient travels */
+typedef struct options { const char *data; uint64_t seed; int pairs, batch, epochs, width, hidden, shards, threads; way exchange; } options;
 typedef struct ranks { int rank, count; } ranks; /* this process among how many */
 
 static void fail(const char *what, const char *detail)
@@ -49,21 +54,15 @@ static void *allocate(size_t n, size_t size)
     return items;
 }
 
-static double wall_seconds(void)
-{
-#ifdef USE_MPI
-    return MPI_Wtime();
-#else
-    return (double)clock() / CLOCKS_PER_SEC; /* one thread that never waits */
-#endif
-}
+static double wall_seconds(void) { return 1e-9 * (double)fold_clock_monotonic(NULL); }
 
 static int random_below(uint64_t *state, int n) { return (int)data_random_below(state, (size_t)n); }
 
 /* ---- pairs -------------------------------------------------------------------------------- */
 
-/* Two trees of one form: word i hangs below head[i] < i, word 0 is the root. */
-typedef struct pair { int n, head[MAX_WORDS], word[2][MAX_WORDS]; float score; } pair;
+typedef struct tree { int n, head[MAX_WORDS], word[MAX_WORDS]; } tree; /* head -1: the root */
+typedef struct pair { tree side[2]; float score; } pair;
+typedef struct corpus { pair *train, *held_out; int n_train, n_held_out, words; const char *name; } corpus;
 
 /* Words of the second tree are synonyms of the first's or, in a share drawn for the pair, others: the score falls from 5
    to 1 with the share of new meanings. */
@@ -71,16 +70,17 @@ static void generate_pair(uint64_t *random, pair *p)
 {
     int changed = 0;
     const float share = data_random_unit(random);
-    p->n = MIN_WORDS + random_below(random, MAX_WORDS - MIN_WORDS + 1);
-    for (int i = 0; i < p->n; i++) {
+    const int n = MIN_WORDS + random_below(random, GENERATED_WORDS - MIN_WORDS + 1);
+    p->side[0].n = p->side[1].n = n;
+    for (int i = 0; i < n; i++) {
         const int meaning = random_below(random, MEANINGS);
         const int other = data_random_unit(random) < share ? random_below(random, MEANINGS) : meaning;
-        p->head[i] = i ? random_below(random, i) : -1;
-        p->word[0][i] = meaning * SYNONYMS + random_below(random, SYNONYMS);
-        p->word[1][i] = other * SYNONYMS + random_below(random, SYNONYMS);
+        p->side[0].head[i] = p->side[1].head[i] = i ? random_below(random, i) : -1;
+        p->side[0].word[i] = meaning * SYNONYMS + random_below(random, SYNONYMS);
+        p->side[1].word[i] = other * SYNONYMS + random_below(random, SYNONYMS);
         changed += meaning != other;
     }
-    p->score = 5 - 4 * (float)changed / (float)p->n;
+    p->score = 5 - 4 * (float)changed / (float)n;
 }
 
 static pair *generate_pairs(uint64_t seed, int n)
@@ -90,38 +90,140 @@ static pair *generate_pairs(uint64_t seed, int n)
     return pairs;
 }
 
+static int words_of(const pair *p) { return p->side[0].n + p->side[1].n; }
+
+/* ---- SICK --------------------------------------------------------------------------------- */
+
+static void sick_path(char *path, size_t size, const char *dir, const char *set, const char *name)
+{
+    char below[64];
+    snprintf(below, sizeof below, "sick/%s/%s", set, name);
+    if (!data_path(path, size, dir, below)) fail("cannot open ", path);
+}
+
+/* Lines of words, or of numbers as words: the field's index in the set. */
+static int load_words(data_set *s, const char *name, data_vocab *v, const char *dir, const char *set)
+{
+    const data_words words = { 1, -1, 0, 0 };
+    data_error e = { { 0 }, 0 };
+    char path[1024];
+    sick_path(path, sizeof path, dir, set, name);
+    if (data_load_lines(s, name, &words, v, path, &e)) fail("", e.text);
+    return s->n_fields - 1;
+}
+
+/* A head's number, which the vocabulary of numbers has as text; -1 for that of a root. */
+static int head_of(const data_vocab *numbers, int word)
+{
+    char text[16] = "", *end;
+    const data_word *w = &numbers->words[word];
+    if (w->length < sizeof text) memcpy(text, numbers->text + w->text, w->length);
+    const long head = strtol(text, &end, 10);
+    if (end == text || *end || head < 0 || head > MAX_WORDS) fail("a head must be the number of a word, not ", text);
+    return (int)head - 1;
+}
+
+/* One sentence from its words and heads, which must lead to one root. */
+static void read_tree(const data_set *s, int words, int heads, const data_vocab *numbers, size_t line, tree *t)
+{
+    size_t n, n_heads;
+    const int32_t *word = data_ints(s, words, line, &n), *head = data_ints(s, heads, line, &n_heads);
+    int roots = 0;
+    if (n != n_heads) fail("not as many heads as words in ", s->field[heads].name);
+    if (n > MAX_WORDS) fail("a sentence is too long in ", s->field[words].name);
+    t->n = (int)n;
+    for (int i = 0; i < t->n; i++) {
+        t->word[i] = word[i];
+        t->head[i] = head_of(numbers, head[i]);
+        if (t->head[i] >= t->n) fail("a head is behind the last word in ", s->field[heads].name);
+        roots += t->head[i] < 0;
+    }
+    for (int i = 0; i < t->n; i++) {
+        int at = i, steps = 0;
+        while (t->head[at] >= 0 && steps++ < t->n) at = t->head[at];
+        if (t->head[at] >= 0 || roots != 1) fail("heads do not make a tree in ", s->field[heads].name);
+    }
+}
+
+static pair *read_pairs(const char *dir, const char *set, data_vocab *words, data_vocab *numbers, int *n)
+{
+    const data_field score = { "score", 1, DATA_FLOAT, 1, { 1 }, NULL, NULL, 0 };
+    const data_csv csv = { ',', 0, &score, 1 };
+    char path[1024];
+    data_set s;
+    data_error e = { { 0 }, 0 };
+    memset(&s, 0, sizeof s);
+    const int toks[2] = { load_words(&s, "a.toks", words, dir, set), load_words(&s, "b.toks", words, dir, set) };
+    const int heads[2] = { load_words(&s, "a.parents", numbers, dir, set), load_words(&s, "b.parents", numbers, dir, set) };
+    sick_path(path, sizeof path, dir, set, "sim.txt");
+    if (data_load_csv(&s, &csv, path, &e)) fail("", e.text);
+    pair *pairs = (pair *)allocate(s.count, sizeof *pairs);
+    *n = (int)s.count;
+    for (size_t i = 0; i < s.count; i++) {
+        pairs[i].score = *data_floats(&s, s.n_fields - 1, i);
+        if (!(pairs[i].score >= 1 && pairs[i].score <= 5)) fail("a score is a number from 1 to 5: ", path);
+        for (int side = 0; side < 2; side++) read_tree(&s, toks[side], heads[side], numbers, i, &pairs[i].side[side]);
+    }
+    data_set_free(&s);
+    return pairs;
+}
+
+/* A folder asked for must have the data; FOLD_DATA may lack it. */
+static corpus load_corpus(const options *o)
+{
+    corpus c = { NULL, NULL, o->pairs, HELD_OUT, MEANINGS * SYNONYMS, "generated" };
+    const char *dir = o->data ? o->data : getenv("FOLD_DATA");
+    char path[1024];
+    if (!o->data && (!dir || !*dir || !data_path(path, sizeof path, dir, "sick/train/sim.txt"))) {
+        c.train = generate_pairs(o->seed, c.n_train);
+        c.held_out = generate_pairs(~o->seed, c.n_held_out);
+        return c;
+    }
+    data_vocab words, numbers;
+    memset(&words, 0, sizeof words);
+    memset(&numbers, 0, sizeof numbers);
+    c.train = read_pairs(dir, "train", &words, &numbers, &c.n_train);
+    c.held_out = read_pairs(dir, "dev", &words, &numbers, &c.n_held_out);
+    c.words = (int)words.n_words;
+    c.name = "sick";
+    if (o->pairs < c.n_train) c.n_train = o->pairs;
+    data_vocab_free(&words);
+    data_vocab_free(&numbers);
+    return c;
+}
+
 /* ---- the network -------------------------------------------------------------------------- */
 
 typedef struct net { fold_model *m; fold_param words; fold_child_sum tree; fold_dense head, classes; } net;
 
-static net new_net(const options *o)
+static net new_net(const options *o, int words)
 {
     fold_model_desc d = fold_model_desc_default();
     net n;
     d.seed = o->seed; /* all ranks start with the same values */
     n.m = fold_model_new(&d);
     if (!n.m) fail("out of memory", "");
-    n.words = fold_table_new(n.m, "words", MEANINGS * SYNONYMS, WIDTH);
-    n.tree = fold_child_sum_new(n.m, "tree", WIDTH, o->hidden);
+    n.words = fold_table_new(n.m, "words", words, o->width); /* the first: gradients of all others are one span behind it */
+    n.tree = fold_child_sum_new(n.m, "tree", o->width, o->hidden);
     n.head = fold_dense_new(n.m, "head", 2 * o->hidden, HEAD, FOLD_ACT_SIGMOID);
     n.classes = fold_dense_new(n.m, "classes", HEAD, CLASSES, FOLD_ACT_LINEAR);
     if (fold_model_status(n.m)) fail("", fold_model_message(n.m));
     return n;
 }
 
-/* The state of a tree's root: children come behind their heads. */
-static fold_node record_tree(fold_ctx *f, const net *n, const pair *p, int side)
+static fold_state record_node(fold_ctx *f, const net *n, const tree *t, int i)
 {
-    fold_state state[MAX_WORDS];
-    for (int i = p->n - 1; i >= 0; i--) {
-        fold_state children[MAX_WORDS];
-        size_t count = 0;
-        for (int k = i + 1; k < p->n; k++)
-            if (p->head[k] == i) children[count++] = state[k];
-        const fold_node x = fold_lookup(f, n->words, p->word[side][i]);
-        state[i] = fold_child_sum_apply(f, &n->tree, x, children, (int)count);
-    }
-    return state[0].h;
+    fold_state children[MAX_WORDS];
+    int count = 0;
+    for (int k = 0; k < t->n; k++)
+        if (t->head[k] == i) children[count++] = record_node(f, n, t, k);
+    return fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, t->word[i]), children, count);
+}
+static fold_node record_tree(fold_ctx *f, const net *n, const tree *t)
+{
+    int root = 0;
+    while (t->head[root] >= 0) root++;
+    return record_node(f, n, t, root).h;
 }
 
 /* KL divergence from the distribution over the two classes next to the score whose mean is the score. */
@@ -129,7 +231,7 @@ static fold_node record_loss(fold_ctx *f, const net *n, const pair *p)
 {
     float target[CLASSES] = { 0 };
     const int low = p->score < 5 ? (int)p->score : 4;
-    const fold_node l = record_tree(f, n, p, 0), r = record_tree(f, n, p, 1);
+    const fold_node l = record_tree(f, n, &p->side[0]), r = record_tree(f, n, &p->side[1]);
     const fold_node features = fold_concat2(f, fold_mul(f, l, r), fold_abs(f, fold_sub(f, l, r)));
     target[low] = p->score - (float)low;
     target[low - 1] = 1 - target[low];
@@ -137,66 +239,183 @@ static fold_node record_loss(fold_ctx *f, const net *n, const pair *p)
                            fold_input(f, target, CLASSES));
 }
 
-/* ---- training ----------------------------------------------------------------------------- */
+/* ---- the sum of gradients ----------------------------------------------------------------- */
 
-/* Adds the gradients of one shard's part of a batch's mean loss: pairs shard, shard + of, shard + 2 of, … */
-static void add_shard(fold_ctx *f, const net *n, const pair *pairs, int count, int shard, int of)
-{
-    fold_node *loss = (fold_node *)allocate((size_t)count, sizeof *loss);
-    size_t own = 0;
-    fold_ctx_reset(f);
-    for (int i = shard; i < count; i += of) loss[own++] = record_loss(f, n, &pairs[i]);
-    if (own && fold_backward(f, fold_scale(f, fold_sum_n(f, loss, (int)own), 1 / (float)count))) fail("", fold_ctx_message(f));
-    free(loss);
-}
+/* What exchanging gradients took, of all steps: seconds until the last rank was there, seconds from then on, bytes that
+   came from other ranks, and steps in which rows travelled. At best: the shortest step and the shortest exchange, which
+   a busy machine disturbs least. */
+typedef struct traffic { double waited, took, bytes, best_step, best_exchange; int steps, by_rows; } traffic;
 
 #ifdef USE_MPI
-/* The sum of all ranks' gradients, added in rank order, on every rank. */
-static void sum_gradients(fold_model *m, const ranks *r)
+/* Room that is kept from step to step: fresh memory costs more than what is written to it. */
+typedef struct room { void *items; size_t bytes; } room;
+typedef struct exchange { way by; traffic *traffic; room sent, got, rows, own, counts; } exchange;
+
+static void *need(room *x, size_t n, size_t size)
 {
-    const fold_param all = { 0, 0 };
-    int floats;
-    const float *grads = fold_model_grads(m, &floats);
-    const size_t count = (size_t)floats, n = (size_t)r->count, slice = (count + n - 1) / n;
+    if (n * size > x->bytes) {
+        free(x->items);
+        x->bytes = 2 * n * size;
+        x->items = allocate(x->bytes, 1);
+    }
+    return x->items;
+}
+
+/* The sum of all ranks' spans, added in rank order, on every rank. */
+static void sum_span(float *grads, size_t count, const ranks *r, exchange *x)
+{
+    const size_t n = (size_t)r->count, slice = (count + n - 1) / n;
     if (slice > INT_MAX) fail("too many parameters for one exchange", "");
-    float *sent = (float *)allocate(n * slice, sizeof *sent), *got = (float *)allocate(n * slice, sizeof *got);
+    float *sent = (float *)need(&x->sent, n * slice, sizeof *sent), *got = (float *)need(&x->got, n * slice, sizeof *got);
     memcpy(sent, grads, count * sizeof *grads);
+    memset(sent + count, 0, (n * slice - count) * sizeof *grads);
     MPI_Alltoall(sent, (int)slice, MPI_FLOAT, got, (int)slice, MPI_FLOAT, MPI_COMM_WORLD);
     for (size_t k = 1; k < n; k++)
         for (size_t i = 0; i < slice; i++) got[i] += got[k * slice + i];
     MPI_Allgather(got, (int)slice, MPI_FLOAT, sent, (int)slice, MPI_FLOAT, MPI_COMM_WORLD);
-    memcpy(fold_grads_write_begin(m, all), sent, count * sizeof *grads);
-    fold_grads_write_end(m, all);
-    free(sent);
-    free(got);
+    memcpy(grads, sent, count * sizeof *grads);
+    x->traffic->bytes += 2.0 * (double)((n - 1) * slice * sizeof *grads);
 }
+
+/* counts: rows of each rank; places: the sum of those before it. Adds all ranks' rows in rank order. */
+static void sum_rows(const net *n, const ranks *r, const int *own, int *counts, int *places, exchange *x)
+{
+    const int width = fold_param_shape(n->m, n->words).dim[1], last = r->count - 1, total = places[last] + counts[last];
+    const size_t size = (size_t)width * sizeof(float);
+    float *grads = fold_grads_write_begin(n->m, n->words), *sent = (float *)need(&x->sent, (size_t)counts[r->rank] + 1, size);
+    float *got = (float *)need(&x->got, (size_t)total + 1, size);
+    int *rows = (int *)need(&x->rows, (size_t)total + 1, sizeof *rows);
+    for (int i = 0; i < counts[r->rank]; i++) {
+        memcpy(sent + (size_t)i * (size_t)width, grads + (size_t)own[i] * (size_t)width, size);
+        memset(grads + (size_t)own[i] * (size_t)width, 0, size);
+    }
+    x->traffic->bytes += (double)(total - counts[r->rank]) * (double)(size + sizeof *rows);
+    MPI_Allgatherv(own, counts[r->rank], MPI_INT, rows, counts, places, MPI_INT, MPI_COMM_WORLD);
+    for (int k = 0; k < r->count; k++) { counts[k] *= width; places[k] *= width; }
+    MPI_Allgatherv(sent, counts[r->rank], MPI_FLOAT, got, counts, places, MPI_FLOAT, MPI_COMM_WORLD);
+    for (int i = 0; i < total; i++)
+        for (int k = 0; k < width; k++) grads[(size_t)rows[i] * (size_t)width + (size_t)k] += got[(size_t)i * (size_t)width + (size_t)k];
+    fold_grads_write_rows_end(n->m, n->words, rows, total);
+    x->traffic->by_rows++;
+}
+
+/* Of the table: as rows where fewer bytes come to each rank so. All ranks decide the same. */
+static void sum_table(const net *n, const ranks *r, exchange *x)
+{
+    const fold_shape shape = fold_param_shape(n->m, n->words);
+    const double table = 2.0 * shape.dim[0] * shape.dim[1];
+    int *own = (int *)need(&x->own, (size_t)shape.dim[0], sizeof *own), *counts = (int *)need(&x->counts, 2 * (size_t)r->count, sizeof *counts);
+    int *places = counts + r->count;
+    const int count = fold_grads_rows(n->m, n->words, shape.dim[0], own);
+    if (count < 0) fail("the table is read by more than lookups", "");
+    MPI_Allgather(&count, 1, MPI_INT, counts, 1, MPI_INT, MPI_COMM_WORLD);
+    places[0] = 0;
+    for (int k = 1; k < r->count; k++) places[k] = places[k - 1] + counts[k - 1];
+    const double rows = (double)(places[r->count - 1] + counts[r->count - 1]) * (shape.dim[1] + 1);
+    if (x->by == ROWS || (x->by == BY_SIZE && rows < table)) {
+        sum_rows(n, r, own, counts, places, x);
+        return;
+    }
+    sum_span(fold_grads_write_begin(n->m, n->words), (size_t)shape.dim[0] * (size_t)shape.dim[1], r, x);
+    fold_grads_write_end(n->m, n->words);
+}
+
+static void sum_gradients(const net *n, const ranks *r, exchange *x)
+{
+    int floats;
+    const fold_param all = { 0, 0 };
+    const double arrived = wall_seconds();
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double began = wall_seconds();
+    traffic *t = x->traffic;
+    const float *grads = fold_model_grads(n->m, &floats);
+    const size_t first = (size_t)(fold_param_grad(n->m, fold_param_at(n->m, 1)) - grads);
+    sum_table(n, r, x);
+    sum_span(fold_grads_write_begin(n->m, all) + first, (size_t)floats - first, r, x);
+    for (int k = 1; k < fold_param_count(n->m); k++) fold_grads_write_end(n->m, fold_param_at(n->m, k));
+    const double took = wall_seconds() - began;
+    t->waited += began - arrived;
+    t->took += took;
+    t->best_exchange = t->steps && t->best_exchange < took ? t->best_exchange : took;
+}
+
+static void close_exchange(exchange *x)
+{
+    room *const rooms[] = { &x->sent, &x->got, &x->rows, &x->own, &x->counts };
+    for (int i = 0; i < 5; i++) free(rooms[i]->items);
+}
+#else
+typedef struct exchange { way by; traffic *traffic; } exchange; /* one process has nothing to exchange */
+static void close_exchange(exchange *x) { (void)x; }
 #endif
 
-static void train_batch(fold_ctx *f, const net *n, const options *o, const ranks *r, const pair *pairs, int count)
+/* ---- training ----------------------------------------------------------------------------- */
+
+typedef struct dealt { int words, at; } dealt;
+
+static int more_words(const void *a, const void *b)
+{
+    const dealt *x = (const dealt *)a, *y = (const dealt *)b;
+    return x->words != y->words ? y->words - x->words : x->at - y->at;
+}
+
+/* The batch with the longest pairs first: dealt out there and back, all shards get about as many words. */
+static dealt *deal(const pair *pairs, int count)
+{
+    dealt *order = (dealt *)allocate((size_t)count, sizeof *order);
+    for (int i = 0; i < count; i++) {
+        order[i].words = words_of(&pairs[i]);
+        order[i].at = i;
+    }
+    qsort(order, (size_t)count, sizeof *order, more_words);
+    return order;
+}
+
+/* Adds the gradients of one shard's part of a batch's mean loss. */
+static void add_shard(fold_ctx *f, const net *n, const pair *pairs, const dealt *order, int count, int shard, int of)
+{
+    fold_node *loss = (fold_node *)allocate((size_t)count, sizeof *loss);
+    int own = 0;
+    fold_ctx_reset(f);
+    for (int i = 0; i < count; i++)
+        if ((i / of % 2 ? of - 1 - i % of : i % of) == shard) loss[own++] = record_loss(f, n, &pairs[order[i].at]);
+    if (own && fold_backward(f, fold_scale(f, fold_sum_n(f, loss, own), 1 / (float)count))) fail("", fold_ctx_message(f));
+    free(loss);
+}
+
+static void train_batch(fold_ctx *f, const net *n, const options *o, const ranks *r, const pair *pairs, int count, exchange *x)
 {
     fold_adagrad adagrad = fold_adagrad_default();
+    const double began = wall_seconds();
+    dealt *order = deal(pairs, count);
     adagrad.rate = learning_rate;
 #ifdef USE_MPI
+    add_shard(f, n, pairs, order, count, r->rank, r->count);
     (void)o;
-    add_shard(f, n, pairs, count, r->rank, r->count);
-    sum_gradients(n->m, r);
+    sum_gradients(n, r, x);
 #else
     (void)r;
-    for (int shard = 0; shard < o->shards; shard++) add_shard(f, n, pairs, count, shard, o->shards);
+    for (int shard = 0; shard < o->shards; shard++) add_shard(f, n, pairs, order, count, shard, o->shards);
 #endif
     if (fold_adagrad_step(n->m, &adagrad)) fail("", fold_model_message(n->m));
+    free(order);
+    traffic *t = x->traffic;
+    const double step = wall_seconds() - began;
+    if (!t->steps || (count == o->batch && step < t->best_step)) t->best_step = step; /* a last batch may be short */
+    t->steps++;
 }
 
 static double mean_loss(const net *n, const pair *pairs, int count)
 {
     fold_ctx *f = fold_ctx_new(n->m, NULL);
-    fold_node loss[HELD_OUT];
+    fold_node *loss = (fold_node *)allocate((size_t)count, sizeof *loss);
     if (!f) fail("out of memory", "");
     for (int i = 0; i < count; i++) loss[i] = record_loss(f, n, &pairs[i]);
     const fold_node mean = fold_mean_n(f, loss, count);
     if (fold_run(f, &mean, 1)) fail("", fold_ctx_message(f));
     const double value = (double)fold_scalar(f, mean);
     fold_ctx_free(f);
+    free(loss);
     return value;
 }
 
@@ -230,46 +449,83 @@ static int all_same(uint64_t hash)
 #endif
 }
 
+static fold_ctx *new_ctx(const net *n, const options *o, fold_pool *pool)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    if (pool) {
+        d.threads = o->threads;
+        d.parallel_for = fold_pool_for;
+        d.pool = pool;
+    }
+    fold_ctx *f = fold_ctx_new(n->m, &d);
+    if (!f) fail("out of memory", "");
+    return f;
+}
+
+static void print_result(const options *o, const ranks *r, const corpus *c, double loss, double seconds, uint64_t hash, int same, const traffic *t)
+{
+    const double a_step = 1e3 / t->steps;
+    printf("a step takes %.2f ms, at best %.2f\n", seconds * a_step, 1e3 * t->best_step);
+    if (r->count > 1)
+        printf("of it: waits %.2f for the last rank, exchanges %.3f MB in %.2f, at best %.2f; rows travelled in %d of %d steps\n",
+               t->waited * a_step, 1e-6 * t->bytes / t->steps, t->took * a_step, 1e3 * t->best_exchange, t->by_rows, t->steps);
+    printf("RESULT mpi_sick ranks=%d shards=%d threads=%d loss=%.7f hash=%08lx%08lx same=%d pairs_per_s=%.0f data=%s\n", r->count,
+           o->shards, o->threads, loss, (unsigned long)(hash >> 32), (unsigned long)(hash & 0xffffffffu), same,
+           (double)c->n_train * o->epochs / seconds, c->name);
+}
+
 /* Trains, and lets the first rank tell what came of it. Returns whether all ranks have the same parameters. */
 static int run(const options *o, const ranks *r)
 {
-    const net n = new_net(o);
-    pair *pairs = generate_pairs(o->seed, o->pairs), *held_out = generate_pairs(~o->seed, HELD_OUT);
-    fold_ctx_desc training = fold_ctx_desc_default();
-    training.training = 1;
-    fold_ctx *f = fold_ctx_new(n.m, &training);
-    if (!f) fail("out of memory", "");
-    const double before = r->rank ? 0 : mean_loss(&n, held_out, HELD_OUT), start = wall_seconds();
+    const corpus c = load_corpus(o);
+    const net n = new_net(o, c.words);
+    fold_pool *pool = o->threads > 1 ? fold_pool_new(o->threads) : NULL;
+    traffic t;
+    exchange x;
+    memset(&t, 0, sizeof t);
+    memset(&x, 0, sizeof x);
+    x.by = o->exchange;
+    x.traffic = &t;
+    if (o->threads > 1 && !pool) fail("no threads to be had", "");
+    fold_ctx *f = new_ctx(&n, o, pool);
+    const double before = r->rank ? 0 : mean_loss(&n, c.held_out, c.n_held_out), start = wall_seconds();
     for (int epoch = 0; epoch < o->epochs; epoch++)
-        for (int at = 0; at < o->pairs; at += o->batch)
-            train_batch(f, &n, o, r, pairs + at, o->pairs - at < o->batch ? o->pairs - at : o->batch);
+        for (int at = 0; at < c.n_train; at += o->batch)
+            train_batch(f, &n, o, r, c.train + at, c.n_train - at < o->batch ? c.n_train - at : o->batch, &x);
     const double seconds = wall_seconds() - start;
     const uint64_t hash = hash_of(n.m);
     const int same = all_same(hash);
     if (!r->rank) {
-        printf("loss of held-out pairs: %.4f before training, %.4f after\n", before, mean_loss(&n, held_out, HELD_OUT));
-        printf("RESULT mpi_sick ranks=%d shards=%d hash=%08lx%08lx same=%d pairs_per_s=%.0f data=generated\n", r->count,
-               o->shards, (unsigned long)(hash >> 32), (unsigned long)(hash & 0xffffffffu), same,
-               (double)o->pairs * o->epochs / seconds);
+        const double after = mean_loss(&n, c.held_out, c.n_held_out);
+        printf("loss of held-out pairs: %.4f before training, %.4f after\n", before, after);
+        print_result(o, r, &c, after, seconds, hash, same, &t);
     }
+    close_exchange(&x);
     fold_ctx_free(f);
+    fold_pool_free(pool);
     fold_model_free(n.m);
-    free(pairs);
-    free(held_out);
+    free(c.train);
+    free(c.held_out);
     return same;
 }
 
 /* ---- command line ------------------------------------------------------------------------- */
 
 static const char usage[] =
-    "usage: mpi_sick [--seed N] [--pairs N] [--batch N] [--epochs N] [--hidden N] [--shards N]\n"
-    "Trains a child-sum tree-LSTM on generated pairs of trees, data-parallel.\n"
+    "usage: mpi_sick [--data DIR] [--seed N] [--pairs N] [--batch N] [--epochs N] [--width N] [--hidden N] [--shards N]\n"
+    "                [--threads N] [--exchange auto|rows|table]\n"
+    "Trains a child-sum tree-LSTM on pairs of trees, data-parallel.\n"
+    "  --data DIR   SICK in DIR/sick; default FOLD_DATA, else pairs are generated\n"
     "  --seed N     of weights and pairs; default 1\n"
-    "  --pairs N    default 2000\n"
+    "  --pairs N    generated, or taken at most; default 2000\n"
     "  --batch N    pairs of all ranks together; default 32\n"
     "  --epochs N   default 4\n"
+    "  --width N    of word vectors; default 50\n"
     "  --hidden N   width of the states; default 100\n"
-    "  --shards N   in one process: shards a batch, one after another; default 1. With MPI: the ranks\n";
+    "  --shards N   in one process: shards a batch, one after another; default 1. With MPI: the ranks\n"
+    "  --threads N  of each process; default 1\n"
+    "  --exchange   how the gradient of the words travels; default auto, the way of fewer bytes\n";
 
 static int parse_int(const char *option, const char *text, long min, long max)
 {
@@ -281,18 +537,31 @@ static int parse_int(const char *option, const char *text, long min, long max)
     return 0;
 }
 
+static way parse_way(const char *text)
+{
+    static const char *const names[] = { "auto", "rows", "table" };
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(text, names[i])) return (way)i;
+    fail("--exchange is auto, rows or table, not ", text);
+    return BY_SIZE;
+}
+
 static options parse_options(int argc, char **argv)
 {
-    options o = { 1, 2000, 32, 4, 100, 1 };
+    options o = { NULL, 1, 2000, 32, 4, 50, 100, 1, 1, BY_SIZE };
     for (int i = 1; i < argc; i += 2) {
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(name, "--seed")) o.seed = (uint64_t)parse_int(name, value, 0, INT_MAX);
+        if (!strcmp(name, "--data")) o.data = value;
+        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)parse_int(name, value, 0, INT_MAX);
         else if (!strcmp(name, "--pairs")) o.pairs = parse_int(name, value, 1, 1 << 24);
         else if (!strcmp(name, "--batch")) o.batch = parse_int(name, value, 1, 1 << 24);
         else if (!strcmp(name, "--epochs")) o.epochs = parse_int(name, value, 1, 10000);
+        else if (!strcmp(name, "--width")) o.width = parse_int(name, value, 1, 4096);
         else if (!strcmp(name, "--hidden")) o.hidden = parse_int(name, value, 1, 4096);
         else if (!strcmp(name, "--shards")) o.shards = parse_int(name, value, 1, 4096);
+        else if (!strcmp(name, "--threads")) o.threads = parse_int(name, value, 1, 64);
+        else if (!strcmp(name, "--exchange")) o.exchange = parse_way(value);
         else { fputs(usage, stderr); fail("unknown option ", name); }
     }
     return o;
@@ -302,7 +571,8 @@ int main(int argc, char **argv)
 {
     ranks r = { 0, 1 };
 #ifdef USE_MPI
-    MPI_Init(&argc, &argv);
+    int level;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &r.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &r.count);
 #endif
