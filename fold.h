@@ -74,6 +74,8 @@
                              records is shared with the program that trains. Models are made for inference,
                              and a context of training is an error
      FOLD_NO_TEXT *          nothing that prints (fold_ctx_print and the like); messages stay
+     FOLD_PLAIN_CONTEXTS     of fold_ctx_desc eager, dedupe, schedule, clock, zone, plan_cache_bytes, threads
+                             stay zero: setting one is an error
      FOLD_ONLY_PORTABLE      the portable kernels alone
      FOLD_NO_AVX512          no kernels for AVX-512 among those for x86-64
 
@@ -201,10 +203,10 @@ FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
 /* Where memory comes from. Zero: malloc and free; of a context: its model's allocator. `alloc` must return
-   memory aligned to `align` (64, or 4096 for large arrays) or NULL; `free` gets the size asked for. `block`
-   may be given instead, such as a static array: then the model or context lives inside those block_size
-   bytes, from the first multiple of 64 on, and never allocates. The sizes of blocks that are told leave room
-   for that. */
+   memory aligned to `align` (8, 64, or 4096 for large arrays) or NULL; `free` gets the size asked for.
+   `block` may be given instead, such as a static array: then the model or context lives inside those
+   block_size bytes, from the first multiple of 64 on, and never allocates. The sizes of blocks that are told
+   leave room for that. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user);
     void (*free)(void *ptr, size_t size, void *user);
@@ -2003,6 +2005,12 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 #define FOLD__FOR_TRAINING(function) (function)
 #endif
 
+#ifdef FOLD_PLAIN_CONTEXTS
+#define FOLD__NOT_PLAIN(value) (0 && (value))
+#else
+#define FOLD__NOT_PLAIN(value) (value)
+#endif
+
 #define FOLD__NONE 0xffffffffu
 #define FOLD__ALIGN 64u
 #define FOLD__PAGE 4096u
@@ -2032,6 +2040,16 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     bits ^= bits >> 27;
     bits *= UINT64_C(0x94d049bb133111eb);
     return bits ^ (bits >> 31);
+}
+
+/* strcmp is 700 bytes of a small machine's library. */
+static int fold__same_text(const char *one, const char *other)
+{
+    while (*one && *one == *other) {
+        one++;
+        other++;
+    }
+    return *one == *other;
 }
 
 /* ==== room: errors ==========================================================================
@@ -2322,7 +2340,7 @@ static size_t fold__to_align(const void *block)
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
-/* A model's block hands out pieces like an allocator. Sizes are multiples of FOLD__ALIGN, and what is free is
+/* A model's block hands out pieces like an allocator. Sizes are multiples of FOLD__GRAIN, and what is free is
    a list of holes in the order of addresses. A piece comes from the first hole that is large enough, so where
    pieces lie does not depend on how large the block is. */
 typedef struct fold__hole {
@@ -2335,24 +2353,35 @@ typedef struct fold__heap {
     size_t used; /* of it, at most so far */
 } fold__heap;
 
-static size_t fold__piece(size_t size) { return fold__round_up(size ? size : 1, FOLD__ALIGN); }
+enum { FOLD__GRAIN = sizeof(fold__hole) };
 
+static size_t fold__piece(size_t size) { return fold__round_up(size ? size : 1, FOLD__GRAIN); }
+
+/* Cuts the front of a hole off, and gives what is behind it. */
+static fold__hole *fold__cut_hole(fold__hole *hole, size_t bytes)
+{
+    fold__hole *rest = (fold__hole *)(void *)((char *)hole + bytes);
+    rest->size = hole->size - bytes;
+    rest->next = hole->next;
+    hole->size = bytes;
+    hole->next = rest;
+    return rest;
+}
 static void *fold__heap_take(size_t size, size_t align, void *user)
 {
     fold__heap *heap = (fold__heap *)user;
     const size_t bytes = size < SIZE_MAX / 2 ? fold__piece(size) : SIZE_MAX;
-    (void)align; /* that of pages would be for speed alone */
     for (fold__hole **at = &heap->first; *at; at = &(*at)->next) {
         fold__hole *hole = *at;
-        if (hole->size < bytes)
+        /* that of pages would be for speed alone */
+        const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(hole);
+        if (hole->size < skip || hole->size - skip < bytes)
             continue;
-        *at = hole->next;
-        if (hole->size > bytes) {
-            fold__hole *rest = (fold__hole *)(void *)((char *)hole + bytes);
-            rest->size = hole->size - bytes;
-            rest->next = hole->next;
-            *at = rest;
+        if (skip) {
+            at = &hole->next;
+            hole = fold__cut_hole(hole, skip);
         }
+        *at = hole->size > bytes ? fold__cut_hole(hole, bytes) : hole->next;
         heap->used = fold__max_size(heap->used, (size_t)((char *)hole - heap->block) + bytes);
         return hole;
     }
@@ -2393,7 +2422,7 @@ static fold__heap fold__heap_of(const fold_memory *memory)
     if (memory->block_size < skip + FOLD__ALIGN)
         return heap;
     heap.first = (fold__hole *)(void *)heap.block;
-    heap.first->size = (memory->block_size - skip) / FOLD__ALIGN * FOLD__ALIGN;
+    heap.first->size = (memory->block_size - skip) / FOLD__GRAIN * FOLD__GRAIN;
     heap.first->next = NULL;
     return heap;
 }
@@ -4699,7 +4728,7 @@ static const fold__kernels *fold__kernels_for(const char *name)
     if (!name)
         return set[0];
     for (i = 0; i < count; i++)
-        if (strcmp(set[i]->name, name) == 0)
+        if (fold__same_text(set[i]->name, name))
             return set[i];
     return NULL;
 }
@@ -4708,10 +4737,10 @@ static const fold__kernels *fold__kernels_for(const char *name)
 static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *kernels)
 {
 #if FOLD__X86
-    if (!strcmp(kernels->name, "portable"))
+    if (fold__same_text(kernels->name, "portable"))
         return &fold__byte_table__portable;
 #if FOLD__VNNI
-    if (fold__best_pass() == 512 && strcmp(kernels->name, "avx2")) {
+    if (fold__best_pass() == 512 && !fold__same_text(kernels->name, "avx2")) {
         uint32_t registers[4];
         fold__cpuid(7, registers);
         if (registers[2] >> 11 & 1)
@@ -4720,7 +4749,7 @@ static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *ker
 #endif
     return fold__best_pass() >= 256 ? &fold__byte_table__avx2 : &fold__byte_table__portable;
 #elif FOLD__NEON
-    if (!strcmp(kernels->name, "portable"))
+    if (fold__same_text(kernels->name, "portable"))
         return &fold__byte_table__portable;
 #if FOLD__SDOT
     enum { HAS_DOT_PRODUCTS = 1 << 20 }; /* Linux's HWCAP_ASIMDDP */
@@ -7771,20 +7800,20 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
+    uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
     size_t at, size;     /* in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
     const float *place;  /* in the image that it is read from in place; NULL: it has values of its own */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
     size_t bytes, bytes_t; /* in the model's bytes: the weight and its transpose; FOLD__NO_PACK: as floats */
-    size_t touched_at;   /* lookup tables: first of dim[0] entries in the touched lists */
-    uint32_t touched;    /* rows in the touched list */
+    uint32_t touched; /* rows in the touched list */
     unsigned uses;
     int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
-    int frozen, buffer, rate_set;
+    uint8_t frozen, buffer, rate_set;
     uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
     uint8_t grad_clear;       /* the gradient is logically zero: the first total is written, not added */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    int in_lines;         /* its bytes lie as fold__byte_lines tells */
-    float byte_error;     /* of the weight in bytes, see fold__byte_pack */
+    uint8_t in_lines;         /* its bytes lie as fold__byte_lines tells */
+    float byte_error;         /* of the weight in bytes, see fold__byte_pack */
     uint32_t name_hash;
     uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on: 1 + the
                             parameter below whose hash is smaller, and the one whose hash is not; 0: none */
@@ -10591,10 +10620,10 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
 
 /* What an op runs. The call that records it names this, so that a linker leaves out the ops that a program
    never calls. */
+typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__code {
     uint32_t op;
-    void (*forward)(const fold_op_call *call);
-    void (*backward)(const fold_op_call *call);
+    fold__op_run *forward, *backward;
 } fold__code;
 #define FOLD__CODE(name, inputs, attrs, flags, needs, infer)                              \
     static const fold__code fold__code_##name = { FOLD__OP_##name, fold__##name##_forward, \
@@ -10914,19 +10943,21 @@ struct fold_model {
     /* Of a quantized model: others do without, and linkers too. */
     const fold__byte_kernels *byte_kernels, *byte_lines;
     uint64_t seed;
-    int inference;
     uint32_t salt;            /* of its handles */
     uint32_t version, layout; /* count writes of values; what is trained or not */
     uint32_t forms;           /* counts how often weights were made bytes */
     uint32_t n_params, n_cells, n_ops;
-    size_t span, packs, touched_rows; /* floats, floats, rows of lookup tables */
-    size_t bytes;                     /* of weights in bytes */
-    uint64_t steps;                   /* of the optimiser */
-    int rule;                         /* whose state it is: an enum fold__rule */
+    size_t span, packs, bytes; /* floats of values and of packs; bytes of weights in bytes */
+    uint32_t touched_rows;     /* of lookup tables */
+#ifndef FOLD_INFERENCE
+    uint64_t steps; /* of the optimiser */
+    int rule;       /* whose state it is: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
+#endif
     fold_ctx *tracer; /* traces cell bodies; made with the first cell */
     fold_memory tracing; /* where it lies; zero: in the model's memory */
-    int sealed;
+    uint8_t inference, sealed, has_tables;
+    void (*project_cells)(fold_model *m); /* fold__project_cells, for the linker; NULL: no layer has a cell */
     const void *image; /* parameters that are made are found in it; NULL: none */
     size_t image_size;
     const float *(*find_in_image)(fold_model *m, const char *name,
@@ -11021,11 +11052,13 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
                          settings.isa, m->kernels->name);
     m->seed = settings.seed;
-    m->inference = settings.inference;
+    m->inference = settings.inference != 0;
     m->tracing = settings.tracing;
     m->salt = (uint32_t)fold__mix64((uint64_t)(uintptr_t)m ^ 0x51ed2701u) | 1u;
+#ifndef FOLD_INFERENCE
     for (int i = 0; i < FOLD__RATE_SETS; i++)
         m->set_rate[i] = m->set_decay[i] = 1;
+#endif
     return m;
 }
 
@@ -11043,7 +11076,7 @@ static void fold__release(fold_model *m, void *memory, size_t size)
 static char *fold__copy_name(fold_model *m, const char *name)
 {
     const size_t size = strlen(name) + 1;
-    char *copy = (char *)m->arena.memory.alloc(size, FOLD__ALIGN, m->arena.memory.user);
+    char *copy = (char *)m->arena.memory.alloc(size, sizeof(uint64_t), m->arena.memory.user);
     return copy ? (char *)memcpy(copy, name, size) : NULL;
 }
 static void fold__release_name(fold_model *m, char *name)
@@ -11436,9 +11469,9 @@ static fold__param_data fold__described_param(const fold_model *m, const fold_pa
     param.shape = desc->shape;
     param.size = (size_t)fold__shape_size(&desc->shape);
     param.uses = desc->uses ? desc->uses : desc->shape.rank == 2 ? (unsigned)FOLD_FOR_LINEAR : 0;
-    param.frozen = desc->frozen;
-    param.buffer = desc->buffer;
-    param.rate_set = desc->rate_set;
+    param.frozen = desc->frozen != 0;
+    param.buffer = desc->buffer != 0;
+    param.rate_set = (uint8_t)desc->rate_set;
     param.zeros_by_default = desc->init == FOLD_INIT_ZEROS && !desc->values;
     param.grad_clear = 1;
     param.at = m->span;
@@ -11477,13 +11510,16 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
         fold__first_values(m, &param, desc);
     if (fold__marked_rows(m, &param))
         memset(fold__is_touched(m) + m->touched_rows, 0, fold__marked_rows(m, &param));
-    m->touched_rows += fold__marked_rows(m, &param);
+    m->touched_rows += (uint32_t)fold__marked_rows(m, &param);
     m->packs = packs;
     fold__list_name(m, &param);
     fold__params(m)[m->n_params++] = param;
     m->layout++;
     fold__refresh_packs(m, &param);
     const fold_param handle = { m->n_params, m->salt };
+    m->has_tables |= (param.uses & FOLD_FOR_LOOKUP) != 0;
+    if (m->has_tables && m->project_cells)
+        m->project_cells(m);
     return handle;
 }
 
@@ -11537,7 +11573,7 @@ FOLD_API fold_param fold_param_find(const fold_model *m, const char *name)
     uint32_t id = m && name && m->n_params ? 1 : 0;
     while (id) {
         const fold__param_data *param = &fold__params(m)[id - 1];
-        if (param->name_hash == hash && !strcmp(param->name, name))
+        if (param->name_hash == hash && fold__same_text(param->name, name))
             break;
         id = param->by_hash[hash >= param->name_hash];
     }
@@ -11558,7 +11594,7 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param param, int frozen)
 {
     fold__param_data *data = fold__param_of(m, param);
     if (data) {
-        data->frozen = frozen;
+        data->frozen = frozen != 0;
         m->layout++;
     } else
         fold__model_fail(m, FOLD_BAD_HANDLE, "fold_param_freeze: not a parameter of this model");
@@ -11626,7 +11662,7 @@ static int fold__same_params(fold_model *m, const fold_model *from, const char *
         char here[64], there[64];
         fold__shape_text(here, sizeof here, 0, &mine->shape);
         fold__shape_text(there, sizeof there, 0, &other->shape);
-        if (strcmp(mine->name, other->name) || !fold__shape_same(&mine->shape, &other->shape))
+        if (!fold__same_text(mine->name, other->name) || !fold__shape_same(&mine->shape, &other->shape))
             fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, in the other model '%s' %s",
                              who, (int)index, mine->name, here, other->name, there);
         else if (fold__is_quantized(mine) || fold__is_quantized(other))
@@ -12142,9 +12178,21 @@ typedef struct fold__body_op {
     int32_t attr[4];
     uint32_t param[2]; /* id, 0: none */
     uint64_t data;     /* constant data; of dropout: the ordinal of the draw */
-    void (*forward)(const fold_op_call *call);
-    void (*backward)(const fold_op_call *call);
+    fold__op_run *forward;
+#ifndef FOLD_INFERENCE
+    fold__op_run *backward;
+#endif
 } fold__body_op;
+
+static fold__op_run *fold__backward_of(const fold__body_op *op)
+{
+#ifdef FOLD_INFERENCE
+    (void)op;
+    return NULL;
+#else
+    return op->backward;
+#endif
+}
 
 /* How many operands of an op meet its weight. Behind those of a linear op there may be the rows it starts
    from. */
@@ -12169,7 +12217,7 @@ typedef struct fold__value {
 
 /* What a signature runs: one op, or a cell's body. Everything after recording sees only programs. */
 typedef struct fold__program {
-    int n_ops, n_refs, n_values, n_in, n_list, n_out, is_cell;
+    int n_ops, n_refs, n_values, n_shapes, n_in, n_list, n_out, is_cell;
     const fold__body_op *op;
     const fold__ref *ref;
     const fold_shape *shape;
@@ -12179,36 +12227,24 @@ typedef struct fold__program {
 
 /* An op of a traced body as it was recorded; the ops of eager calls are held against it. */
 typedef struct fold__trace_op {
-    uint32_t op;
+    uint16_t op;
+    uint16_t live; /* it is in the program */
     uint32_t hash; /* of its operands and attributes */
-    int live;      /* it is in the program */
 } fold__trace_op;
-
-/* A layer's cell once more, given an input's products instead of the input: what contexts that merge
-   identical calls record for a looked-up word. cell null: there is none. */
-typedef struct fold__projection {
-    fold_cell cell;
-    fold_param weight[2], bias[2]; /* of its products */
-} fold__projection;
-
-/* What is kept of its description. */
-typedef struct fold__cell_kept {
-    fold_cell_body *body;
-    const void *user;
-    int n_in, n_list, n_out;
-} fold__cell_kept;
 
 typedef struct fold__cell_data {
     char *name;
-    fold__cell_kept desc;
+    fold_cell_body *body;
+    const void *user;
     const fold_shape *shape; /* of inputs, list components and outputs */
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
     int n_draws; /* of dropout, in one call */
-    int max_of_list; /* an empty list is an error */
-    fold__projection projection;
-    int is_projected; /* it is another's projection: fold_model_print does not list it */
+    uint8_t max_of_list; /* an empty list is an error */
+    uint8_t products;    /* of a layer's cell: how many products its projection takes for its first input */
+    uint8_t is_projected; /* it is another's projection: fold_model_print does not list it */
+    fold_cell projection; /* see fold__project_cells; null: there is none */
     void *memory;     /* one block behind all of the above */
     size_t memory_size;
 } fold__cell_data;
@@ -12497,6 +12533,19 @@ static void fold__fail(fold_ctx *f, fold_status status, const char *format, ...)
     va_end(args);
 }
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
+
+/* Settings that cost code. They are read through these functions alone, so that compilers leave out what no
+   context of a build with FOLD_PLAIN_CONTEXTS can ask for. */
+FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->eager); }
+FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->dedupe); }
+FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->clock != NULL); }
+FOLD__INLINE int fold__traces(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->trace_events != 0); }
+FOLD__INLINE int fold__has_zone(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->zone != NULL); }
+FOLD__INLINE int fold__threads_of(const fold_ctx *f) { return FOLD__NOT_PLAIN(1) ? f->threads : 1; }
+FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
+{
+    return FOLD__NOT_PLAIN(1) ? f->schedule : FOLD_SCHEDULE_RATIO;
+}
 
 /* Points anew to arrays that may have moved. */
 static void fold__renew(fold_ctx *f)
@@ -12804,6 +12853,7 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     program.n_ops = sig->n_ops;
     program.n_refs = (int)sig->n_refs;
     program.n_values = sig->n_values;
+    program.n_shapes = (int)sig->n_shapes;
     program.n_out = sig->n_out;
     program.n_in = sig->n_in;
     program.n_list = sig->n_list;
@@ -12885,7 +12935,9 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     op->n_out = sig->n_out;
     op->elem = (uint8_t)rows;
     op->forward = request->code->forward;
+#ifndef FOLD_INFERENCE
     op->backward = request->code->backward;
+#endif
     op->uses_dropout = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
     memcpy(op->attr, request->attr, sizeof op->attr);
     if (request->has_params)
@@ -12914,9 +12966,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
 static int fold__spread_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
-    uint32_t n_shapes = 0;
-    for (int op_index = 0; op_index < body->n_ops; op_index++)
-        n_shapes += (uint32_t)(body->op[op_index].n_in + body->op[op_index].n_out);
+    const uint32_t n_shapes = (uint32_t)body->n_shapes;
     if (!fold__place_program(f, sig, body->n_ops, (uint32_t)body->n_refs, n_shapes, body->n_values))
         return 0;
     fold__body_op *ops = f->ops + sig->first_op;
@@ -12995,9 +13045,9 @@ static int fold__check_cell_shapes(fold_ctx *f, const fold__cell_data *cell, con
         const fold_shape both[2] = { cell->shape[i], shape[i] };
         char what[80];
         fold__format(what, sizeof what,
-                 i < cell->desc.n_in ? "input %d must have the first of these shapes"
+                 i < cell->program.n_in ? "input %d must have the first of these shapes"
                                      : "component %d of its list must have the first of these shapes",
-                 i < cell->desc.n_in ? i : i - cell->desc.n_in);
+                 i < cell->program.n_in ? i : i - cell->program.n_in);
         fold__fail_shapes(f, cell->name, what, both, 2);
         return 0;
     }
@@ -13194,7 +13244,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
 static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
 {
     if (op & FOLD__CELL_OP)
-        return (uint8_t)fold__called_cell(f->model, op)->desc.n_out;
+        return (uint8_t)fold__called_cell(f->model, op)->program.n_out;
     const fold__op_row *row = fold__op_of(f->model, op);
     return (uint8_t)(row->n_out - ((row->flags & FOLD__TWO) && !f->training));
 }
@@ -13360,7 +13410,7 @@ static int fold__forget_idle(fold_ctx *f)
         fold__fill_table(f, fold__table_for(FOLD__LEAST_TABLE, f->n_sigs));
         f->arrays[FOLD__ARRAY_SIG_TABLE].need = f->table_size * sizeof(uint32_t);
     }
-    if (f->twins_size) {
+    if (fold__merges(f) && f->twins_size) {
         fold__fill_twins(f, fold__table_for(FOLD__LEAST_TWINS, f->twins_used + 1));
         f->arrays[FOLD__ARRAY_TWINS].need = f->twins_size * sizeof(uint32_t);
     }
@@ -13721,7 +13771,7 @@ static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request)
 /* Records an op or a call. Null when it cannot. */
 FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *request)
 {
-    const int body = f->frame.cell != 0, twins = f->dedupe && !body;
+    const int body = f->frame.cell != 0, twins = fold__merges(f) && !body;
     if (fold__broken(f) || (twins && !fold__twins_ready(f)) || !fold__room(f, 0, fold__n_operands(request)))
         return fold__null;
     const uint32_t edges = f->n_edges;
@@ -13754,7 +13804,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         f->frame.ordinal++;
     if (f->frame.tracing)
         f->trace_hash[id] = f->frame.hash;
-    if (!f->eager || f->frame.tracing)
+    if (!fold__is_eager(f) || f->frame.tracing)
         return fold__handle(f, id);
     fold__eager_run(f, id);
     return fold__broken(f) ? fold__null : fold__handle(f, id);
@@ -13931,7 +13981,7 @@ static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
 /* How many events there is room for: those of the run, and of a slow one that is kept. */
 static size_t fold__trace_room(const fold_ctx *f)
 {
-    return f->trace_events * (size_t)f->threads * (f->trace_over_ns ? 2 : 1);
+    return f->trace_events * (size_t)fold__threads_of(f) * (f->trace_over_ns ? 2 : 1);
 }
 
 /* Why there cannot be a context as it was asked for, and how large its block would have to be, as far as is
@@ -13959,6 +14009,11 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
         fold__wrong_setting(why, "fold_ctx_desc: threads is %d", settings->threads);
     if (settings->training && !FOLD__TRAINING(1))
         fold__wrong_setting(why, "fold_ctx_desc: training is set, and the library built with FOLD_INFERENCE");
+    if (!FOLD__NOT_PLAIN(1) &&
+        (settings->eager || settings->dedupe || settings->schedule || settings->clock || settings->zone ||
+         settings->plan_cache_bytes || settings->threads > 1))
+        fold__wrong_setting(why, "fold_ctx_desc: the library, built with FOLD_PLAIN_CONTEXTS, has no eager, "
+                                 "dedupe, schedule, clock, zone, plan_cache_bytes and threads");
     if (settings->threads > 1 && !settings->parallel_for && !settings->measure)
         fold__wrong_setting(why, "fold_ctx_desc: threads is %d, but there is no parallel_for to run them",
                             settings->threads);
@@ -14066,7 +14121,7 @@ static void fold__reset(fold_ctx *f)
     f->forms = f->model->forms;
     f->renew_tables = NULL;
     memset(&f->frame, 0, sizeof f->frame);
-    if (f->dedupe && f->twins)
+    if (fold__merges(f) && f->twins)
         memset(f->twins, 0, f->twins_size * sizeof(uint32_t));
     f->twins_used = f->readers_size = 0;
     f->word_cells = 0;
@@ -14319,11 +14374,11 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
         return fold__null;
     }
     const uint32_t shape = f->row_of == table.id ? f->row_shape : fold__row_shape(f, table.id, &param->shape);
-    if (shape == FOLD__NONE || !fold__room(f, 1, 0) || (f->dedupe && !fold__twins_ready(f)))
+    if (shape == FOLD__NONE || !fold__room(f, 1, 0) || (fold__merges(f) && !fold__twins_ready(f)))
         return fold__null;
     const uint32_t id =
         fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
-    const uint32_t twin = f->dedupe ? fold__find_twin(f, id) : 0;
+    const uint32_t twin = fold__merges(f) ? fold__find_twin(f, id) : 0;
     return twin                                      ? fold__found_twin(f, id, twin)
            : FOLD__LIKELY(fold__has_floats(param)) ? fold__handle(f, id)
                                                      : fold__looked_up(f, id);
@@ -16034,7 +16089,7 @@ static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request
 static void fold__trace_step(fold_ctx *f, const fold__request *request)
 {
     f->frame.hash = fold__trace_hash(f, request);
-    if (f->frame.tracing || fold__broken(f))
+    if (!fold__is_eager(f) || f->frame.tracing || fold__broken(f))
         return;
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal;
@@ -16155,18 +16210,21 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
 
 /* -- tracing --------------------------------------------------------------------------------- */
 
+enum { FOLD__CELL_SHAPES = FOLD_MAX_CELL_IN + FOLD_MAX_LIST + FOLD_MAX_OUT };
+
 typedef struct fold__trace {
     fold_ctx *tracer;
     fold__cell_data *cell;
     const uint32_t *out;
     uint32_t *value_of;
+    fold_shape *shapes; /* of its live ops, see fold__shared_shapes */
     uint8_t *live;
 } fold__trace;
 
 static void fold__trace_live(const fold__trace *trace)
 {
     const fold_ctx *tracer = trace->tracer;
-    for (int output = 0; output < trace->cell->desc.n_out; output++)
+    for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[trace->out[output]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
         if (!trace->live[id])
@@ -16185,7 +16243,7 @@ static void fold__trace_live(const fold__trace *trace)
 static void fold__trace_ref(const fold__trace *trace, uint32_t edge, fold__ref *ref)
 {
     const fold_ctx *tracer = trace->tracer;
-    const uint32_t source = tracer->edge_source[edge], n_in = (uint32_t)trace->cell->desc.n_in;
+    const uint32_t source = tracer->edge_source[edge], n_in = (uint32_t)trace->cell->program.n_in;
     ref->offset = fold__edge_offset(tracer, edge);
     switch (fold__kind_of(tracer, source)) {
     case FOLD__INPUT:
@@ -16229,34 +16287,72 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* The live ops of a trace become the cell's program; its arrays are large enough for all of them. */
-static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold_shape *shapes,
-                          fold__value *values)
+/* Where some shapes stand in a row among those of a program, or else are added. */
+static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
+{
+    int at = 0;
+    while (at + count <= *used && memcmp(shapes + at, shape, (size_t)count * sizeof *shape) != 0)
+        at++;
+    if (at + count > *used) {
+        at = *used;
+        *used += count;
+        memcpy(shapes + at, shape, (size_t)count * sizeof *shape);
+    }
+    return (uint32_t)at;
+}
+
+/* What the live ops of a trace need, and how many ops it has in all. */
+typedef struct fold__live_count {
+    size_t ops, refs, values, traced;
+    int shapes;
+} fold__live_count;
+static fold__live_count fold__count_live(const fold__trace *trace)
+{
+    const fold_ctx *tracer = trace->tracer;
+    fold__live_count count = { 0, 0, 0, 0, 0 };
+    for (uint32_t id = 1; id <= tracer->n_nodes; id++) {
+        if (fold__kind_of(tracer, id) != FOLD__OP)
+            continue;
+        const fold__sig *sig = fold__node_sig(tracer, id);
+        count.traced++;
+        if (!fold__trace_keeps(trace, id, sig))
+            continue;
+        const fold__program one = fold__program_of(tracer, sig);
+        count.ops++;
+        count.refs += tracer->first_edge[id + 1] - tracer->first_edge[id];
+        fold__shared_shapes(trace->shapes, &count.shapes, one.shape, one.op->n_in + one.op->n_out);
+        count.values += one.op->n_out;
+    }
+    return count;
+}
+
+/* The live ops of a trace become the cell's program; its arrays are large enough for all of them, and its
+   shapes are there. */
+static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
     fold__program *program = &trace->cell->program;
-    uint32_t n_refs = 0, n_shapes = 0;
+    uint32_t n_refs = 0;
     int n_trace = 0;
     for (uint32_t id = 1; id <= tracer->n_nodes; id++) {
         if (fold__kind_of(tracer, id) != FOLD__OP)
             continue;
         const fold__sig *sig = fold__node_sig(tracer, id);
-        trace->cell->trace[n_trace].op = sig->op;
-        trace->cell->trace[n_trace].hash = tracer->trace_hash[id];
         const int live = fold__trace_keeps(trace, id, sig);
-        trace->cell->trace[n_trace++].live = live;
+        const fold__trace_op traced = { (uint16_t)sig->op, (uint16_t)live, tracer->trace_hash[id] };
+        if (trace->cell->trace)
+            trace->cell->trace[n_trace++] = traced;
         if (!live)
             continue;
         const fold__program one = fold__program_of(tracer, sig);
         fold__body_op *op = &ops[program->n_ops];
         *op = one.op[0];
         op->first_ref = n_refs;
-        op->first_shape = n_shapes;
+        op->first_shape =
+            fold__shared_shapes(trace->shapes, &program->n_shapes, one.shape, op->n_in + op->n_out);
         op->first_value = (uint32_t)program->n_values;
         op->elem = (tracer->kind[id] & FOLD__ELEM) != 0;
         op->data = fold__node_op_data(tracer, id);
-        memcpy(shapes + n_shapes, one.shape, (size_t)(op->n_in + op->n_out) * sizeof *shapes);
-        n_shapes += (uint32_t)op->n_in + op->n_out;
         for (uint32_t edge = tracer->first_edge[id]; edge < tracer->first_edge[id + 1]; edge++)
             fold__trace_ref(trace, edge, &refs[n_refs++]);
         for (uint32_t output = 0; output < op->n_out; output++) {
@@ -16276,68 +16372,51 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     }
     program->op = ops;
     program->ref = refs;
-    program->shape = shapes;
     program->value = values;
     program->out = refs + program->n_refs;
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* What the live ops of a trace need, and how many ops it has in all. */
-typedef struct fold__live_count {
-    size_t ops, refs, shapes, values, traced;
-} fold__live_count;
-static fold__live_count fold__count_live(const fold__trace *trace)
-{
-    const fold_ctx *tracer = trace->tracer;
-    fold__live_count count = { 0, 0, 0, 0, 0 };
-    for (uint32_t id = 1; id <= tracer->n_nodes; id++) {
-        if (fold__kind_of(tracer, id) != FOLD__OP)
-            continue;
-        const fold__sig *sig = fold__node_sig(tracer, id);
-        count.traced++;
-        if (!fold__trace_keeps(trace, id, sig))
-            continue;
-        const fold__program one = fold__program_of(tracer, sig);
-        count.ops++;
-        count.refs += tracer->first_edge[id + 1] - tracer->first_edge[id];
-        count.shapes += (size_t)one.op->n_in + one.op->n_out;
-        count.values += one.op->n_out;
-    }
-    return count;
-}
-
-/* One block holds a cell: its names, trace and program. */
+/* One block holds a cell: its names, trace and program. around: the shapes of its inputs, list components and
+   outputs. */
 static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
-                            const uint32_t *out, const fold_shape *made)
+                            const uint32_t *out, const fold_shape *around)
 {
     fold_ctx *tracer = m->tracer;
     const size_t nodes = tracer->n_nodes + 1, name = strlen(desc->name) + 1;
-    if (!fold__need(tracer, FOLD__ARRAY_PLANNING, nodes * (sizeof(uint32_t) + 1), 1)) {
+    const size_t shapes = (tracer->op_shapes_used + FOLD__CELL_SHAPES) * sizeof(fold_shape);
+    const size_t scratch = nodes * (sizeof(uint32_t) + 1) + shapes;
+    if (!fold__need(tracer, FOLD__ARRAY_PLANNING, scratch, 1)) {
         fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': %s", desc->name, tracer->error.text);
         return 0;
     }
     fold__renew(tracer);
-    memset(tracer->planning, 0, nodes * (sizeof(uint32_t) + 1));
-    fold__trace trace = { tracer, cell, out, (uint32_t *)(void *)tracer->planning,
-                          (uint8_t *)tracer->planning + nodes * sizeof(uint32_t) };
-    const fold__cell_kept kept = { desc->body, desc->user, desc->n_in, desc->n_list, desc->n_out };
-    const size_t inputs = (size_t)desc->n_in + (size_t)desc->n_list;
-    cell->desc = kept;
+    memset(tracer->planning, 0, scratch);
+    uint32_t *value_of = (uint32_t *)(void *)tracer->planning;
+    fold__trace trace = { tracer, cell, out, value_of, (fold_shape *)(void *)(value_of + nodes),
+                          (uint8_t *)(value_of + nodes) + shapes };
+    cell->body = desc->body;
+    cell->user = desc->user;
+    cell->program.n_in = desc->n_in;
+    cell->program.n_list = desc->n_list;
+    cell->program.n_out = desc->n_out;
+    cell->program.is_cell = 1;
     fold__trace_live(&trace);
-    const fold__live_count count = fold__count_live(&trace);
-    enum { USER, OPS, VALUES, REFS, SHAPES, TRACE, OUTSIDE, NAME, PARTS };
+    fold__live_count count = fold__count_live(&trace);
+    const uint32_t outside = fold__shared_shapes(trace.shapes, &count.shapes, around,
+                                                 desc->n_in + desc->n_list + desc->n_out);
+    enum { USER, OPS, VALUES, REFS, SHAPES, TRACE, NAME, PARTS };
     const size_t sizes[PARTS] = { desc->user_size,
                                   count.ops * sizeof(fold__body_op),
                                   count.values * sizeof(fold__value),
                                   (count.refs + (size_t)desc->n_out) * sizeof(fold__ref),
-                                  count.shapes * sizeof(fold_shape),
-                                  count.traced * sizeof(fold__trace_op),
-                                  (inputs + (size_t)desc->n_out) * sizeof(fold_shape),
+                                  (size_t)count.shapes * sizeof(fold_shape),
+                                  FOLD__NOT_PLAIN(1) ? count.traced * sizeof(fold__trace_op) : 0,
                                   name };
     size_t at[PARTS + 1] = { 0 };
     for (int part = 0; part < PARTS; part++)
         at[part + 1] = at[part] + fold__round_up(sizes[part], sizeof(uint64_t));
-    char *block = (char *)m->arena.memory.alloc(at[PARTS], FOLD__ALIGN, m->arena.memory.user);
+    char *block = (char *)m->arena.memory.alloc(at[PARTS], sizeof(uint64_t), m->arena.memory.user);
     if (!block) {
         fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name, fold__when_full(m));
         return 0;
@@ -16346,23 +16425,17 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
     cell->memory = block;
     cell->memory_size = at[PARTS];
     cell->name = (char *)memcpy(block + at[NAME], desc->name, name);
-    fold_shape *outside = (fold_shape *)(void *)(block + at[OUTSIDE]);
-    memcpy(outside, desc->in, (size_t)desc->n_in * sizeof *outside);
-    memcpy(outside + desc->n_in, desc->list, (size_t)desc->n_list * sizeof *outside);
-    memcpy(outside + inputs, made, (size_t)desc->n_out * sizeof *outside);
-    cell->shape = outside;
+    cell->program.shape = (fold_shape *)memcpy(block + at[SHAPES], trace.shapes, sizes[SHAPES]);
+    cell->program.n_shapes = count.shapes;
+    cell->shape = cell->program.shape + outside;
     if (desc->user_size)
-        cell->desc.user = memcpy(block + at[USER], desc->user, desc->user_size);
-    cell->trace = (fold__trace_op *)(void *)(block + at[TRACE]);
+        cell->user = memcpy(block + at[USER], desc->user, desc->user_size);
+    cell->trace = FOLD__NOT_PLAIN(1) ? (fold__trace_op *)(void *)(block + at[TRACE]) : NULL;
     cell->n_trace = (int)tracer->frame.ordinal;
-    cell->max_of_list = tracer->frame.list_max;
-    cell->program.n_in = desc->n_in;
-    cell->program.n_list = desc->n_list;
-    cell->program.n_out = desc->n_out;
+    cell->max_of_list = tracer->frame.list_max != 0;
     cell->n_draws = (int)tracer->draws;
-    cell->program.is_cell = 1;
     fold__compile(&trace, (fold__body_op *)(void *)(block + at[OPS]), (fold__ref *)(void *)(block + at[REFS]),
-                  (fold_shape *)(void *)(block + at[SHAPES]), (fold__value *)(void *)(block + at[VALUES]));
+                  (fold__value *)(void *)(block + at[VALUES]));
     return 1;
 }
 
@@ -16385,9 +16458,9 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
     return NULL;
 }
 
-/* Runs the body over placeholders in the tracing context. Tells the outputs' nodes and shapes; 0 with the
-   model's error set. */
-static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out, fold_shape *made)
+/* Runs the body over placeholders in the tracing context. Tells the outputs' nodes, and the shapes of
+   inputs, list components and outputs; 0 with the model's error set. */
+static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out, fold_shape *around)
 {
     fold_ctx *tracer = m->tracer;
     fold_node in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], result[FOLD_MAX_OUT];
@@ -16396,9 +16469,10 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     tracer->frame.cell = tracer->frame.tag = m->n_cells + 1;
     tracer->frame.tracing = 1;
     memset(result, 0, sizeof result);
-    for (int input = 0; input < desc->n_in + desc->n_list; input++) {
-        const uint32_t shape = fold__intern_shape(
-            tracer, input < desc->n_in ? &desc->in[input] : &desc->list[input - desc->n_in]);
+    const int inputs = desc->n_in + desc->n_list;
+    for (int input = 0; input < inputs; input++) {
+        around[input] = input < desc->n_in ? desc->in[input] : desc->list[input - desc->n_in];
+        const uint32_t shape = fold__intern_shape(tracer, &around[input]);
         if (shape == FOLD__NONE || !fold__room(tracer, 1, 0))
             break;
         in[input] = fold__handle(
@@ -16410,7 +16484,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     if (fold__finish_outputs(tracer, desc->name, result, desc->n_out))
         for (int output = 0; output < desc->n_out; output++) {
             out[output] = tracer->source[result[output].id];
-            made[output] = tracer->shapes[tracer->shape[result[output].id]].shape;
+            around[inputs + output] = tracer->shapes[tracer->shape[result[output].id]].shape;
         }
     if (fold__broken(tracer)) {
         fold__model_fail(m, tracer->error.status, "cell '%s': %s", desc->name, tracer->error.text);
@@ -16425,7 +16499,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
 {
     fold_cell none = { 0, 0 };
     uint32_t out[FOLD_MAX_OUT];
-    fold_shape made[FOLD_MAX_OUT];
+    fold_shape around[FOLD__CELL_SHAPES];
     if (!m || !fold__can_add(m, "cell", desc ? desc->name : NULL))
         return none;
     const char *problem = fold__cell_problem(desc);
@@ -16452,7 +16526,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     }
     fold__cell_data *cell = &fold__cells(m)[m->n_cells];
     memset(cell, 0, sizeof *cell);
-    const int fine = fold__trace_body(m, desc, out, made) && fold__store_cell(m, cell, desc, out, made);
+    const int fine = fold__trace_body(m, desc, out, around) && fold__store_cell(m, cell, desc, out, around);
     memset(&m->tracer->frame, 0, sizeof m->tracer->frame);
     if (!fine)
         return none;
@@ -16482,8 +16556,8 @@ static void fold__cells_free(fold_model *m)
 FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                               fold__operand *operand)
 {
-    if (n_in != cell->desc.n_in) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", cell->name, cell->desc.n_in,
+    if (n_in != cell->program.n_in) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", cell->name, cell->program.n_in,
                    n_in);
         return 0;
     }
@@ -16503,7 +16577,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
 {
     if (!fold__count_ok(f, count, cell->name))
         return 0;
-    if (count && !cell->desc.n_list) {
+    if (count && !cell->program.n_list) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", cell->name);
         return 0;
     }
@@ -16518,10 +16592,10 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
                    cell->name);
         return 0;
     }
-    for (int component = 0; component < cell->desc.n_list; component++) {
+    for (int component = 0; component < cell->program.n_list; component++) {
         list_shape[component] =
-            count ? FOLD__NONE : fold__intern_shape(f, &cell->shape[cell->desc.n_in + component]);
-        if (!fold__check_list(f, cell->name, list + component, (size_t)cell->desc.n_list, (size_t)count,
+            count ? FOLD__NONE : fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
+        if (!fold__check_list(f, cell->name, list + component, (size_t)cell->program.n_list, (size_t)count,
                               &list_shape[component]) ||
             list_shape[component] == FOLD__NONE)
             return 0;
@@ -16552,21 +16626,21 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
         shape[input] = *fold__operand_shape(f, &operands[input]);
     if (!fold__check_cell_shapes(f, cell, shape, n_in))
         return fold__null;
-    if (cell->desc.n_list) {
+    if (cell->program.n_list) {
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list cannot be called in a cell body",
                    cell->name);
         return fold__null;
     }
-    cell->desc.body(f, in, out, cell->desc.user);
+    cell->body(f, in, out, cell->user);
     cell = fold__cell_after_body(f, id, cells);
-    for (int output = 0; output < cell->desc.n_out; output++) {
+    for (int output = 0; output < cell->program.n_out; output++) {
         fold__operand operand;
         if (!out[output].id && !fold__broken(f))
             fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", cell->name, output);
         if (!fold__operand_of(f, out[output], cell->name, &operand))
             return fold__null;
     }
-    for (int output = 0; output < cell->desc.n_out; output++) {
+    for (int output = 0; output < cell->program.n_out; output++) {
         fold__operand operand;
         if (!fold__operand_of(f, out[output], cell->name, &operand))
             return fold__null;
@@ -16574,7 +16648,7 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
         const fold_node window = fold__window(f, &operand, 0, &output_shape, 0);
         if (!window.id)
             return fold__null;
-        f->node_data[window.id] = (uint64_t)cell->desc.n_out;
+        f->node_data[window.id] = (uint64_t)cell->program.n_out;
         if (!output)
             first = window;
     }
@@ -16600,10 +16674,10 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
     request->op = FOLD__CELL_OP | (cell.id - 1);
     request->in = operands;
-    request->n_in = (uint32_t)callee->desc.n_in;
-    request->n_list = callee->desc.n_list;
+    request->n_in = (uint32_t)callee->program.n_in;
+    request->n_list = callee->program.n_list;
     request->list = request->n_list ? list : NULL;
-    if (f->eager)
+    if (fold__is_eager(f))
         return fold__eager_call(f, request, list);
     request->data = callee->n_draws ? fold__draw_base(f) : 0;
     fold__note_draws(f, callee->n_draws);
@@ -16624,10 +16698,10 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
         return fold__null;
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, operands);
-    if (callee->desc.n_list || f->eager) {
+    if (callee->program.n_list || fold__is_eager(f)) {
         memset(&list, 0, sizeof list);
         list.first = items;
-        list.step = (size_t)callee->desc.n_list;
+        list.step = (size_t)callee->program.n_list;
         list.count = (size_t)count;
         list.elements = (uint32_t)count;
     }
@@ -16648,12 +16722,12 @@ FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *
 static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fold_node *lists,
                              fold__operand *operand, fold__request *request, fold__list *list)
 {
-    if (!cell->desc.n_list || !lists) {
+    if (!cell->program.n_list || !lists) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': %s", cell->name,
-                   cell->desc.n_list ? "a pointer is NULL" : "it takes no list");
+                   cell->program.n_list ? "a pointer is NULL" : "it takes no list");
         return 0;
     }
-    for (int component = 0; component < cell->desc.n_list; component++) {
+    for (int component = 0; component < cell->program.n_list; component++) {
         if (!fold__list_operand_of(f, lists[component], cell->name, &operand[component]))
             return 0;
         const uint32_t rows = f->length[operand[component].source];
@@ -16918,8 +16992,7 @@ typedef struct fold__turn {
     uint8_t finishes;     /* mask of outputs whose gradients are put together before */
     const fold__op_row *op;
     const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
-    void (*run)(const fold_op_call *call);
-    void (*run_back)(const fold_op_call *call);
+    fold__op_run *run, *run_back;
     fold__spot *in, *out, *dout, *din; /* its operands, results and their gradients */
     fold__prepared prepared;
 } fold__turn;
@@ -17176,7 +17249,7 @@ static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
 #define FOLD__RENEW(name, type, pointer) run->pointer = (type *)(void *)f->arrays[FOLD__ARRAY_##name].data;
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__RENEW, FOLD__RENEW)
 #undef FOLD__RENEW
-    for (int thread = 0; thread < f->threads; thread++)
+    for (int thread = 0; thread < fold__threads_of(f); thread++)
         run->worker[thread].scratch =
             run->scratch ? run->scratch + (size_t)thread * run->counts.scratch : NULL;
 }
@@ -17198,16 +17271,16 @@ static void fold__forget_runs(fold_ctx *f)
     f->sig_tables++;
     f->run->shown_salt = 0;
     f->run->replayed = 0;
-    for (int thread = 0; thread < f->threads; thread++)
+    for (int thread = 0; thread < fold__threads_of(f); thread++)
         worker[thread].events = worker[thread].slow_events = 0;
     fold__forget_plans(f);
 }
 
 static int fold__reserve_workers(fold_ctx *f)
 {
-    if (!fold__need(f, FOLD__ARRAY_WORKERS, (size_t)f->threads, sizeof(fold__worker)))
+    if (!fold__need(f, FOLD__ARRAY_WORKERS, (size_t)fold__threads_of(f), sizeof(fold__worker)))
         return 0;
-    memset(f->arrays[FOLD__ARRAY_WORKERS].data, 0, (size_t)f->threads * sizeof(fold__worker));
+    memset(f->arrays[FOLD__ARRAY_WORKERS].data, 0, (size_t)fold__threads_of(f) * sizeof(fold__worker));
     return 1;
 }
 
@@ -17240,7 +17313,7 @@ static int fold__node_arrays(fold_ctx *f)
 /* Eager: whether a node is the copy that stands for an output of a call. */
 static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
 {
-    const uint32_t tag = f->eager && fold__is_op(f, id) ? f->sigs[f->sig[id]].tag_op : 0;
+    const uint32_t tag = fold__is_eager(f) && fold__is_op(f, id) ? f->sigs[f->sig[id]].tag_op : 0;
     return tag > FOLD__TAG_BARRIER + 0x8000u && tag < FOLD__TAG_SPREAD;
 }
 
@@ -17289,7 +17362,7 @@ FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8
         fold__look_from(f, fold__call_of(f, source));
     }
     f->run->state[source] |= marks;
-    return f->eager ? fold__need_siblings(f, source, marks & FOLD__PASSED) : source;
+    return fold__is_eager(f) ? fold__need_siblings(f, source, marks & FOLD__PASSED) : source;
 }
 
 /* Eager: which input of a call an op with this tag copies, or NONE. */
@@ -17340,7 +17413,7 @@ static int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
     const fold__sig *sig = &f->sigs[f->sig[id]];
-    if ((run->state[id] & (FOLD__INNER | FOLD__HEAD)) || f->eager || fold__row_size(f, id) != 1 ||
+    if ((run->state[id] & (FOLD__INNER | FOLD__HEAD)) || fold__is_eager(f) || fold__row_size(f, id) != 1 ||
         fold__is_list(f, id))
         return 0;
     if (sig->is_cell || sig->shared || !(fold__op_of(f->model, sig->op)->flags & FOLD__FLOW))
@@ -17457,7 +17530,7 @@ static void fold__mark_inputs(fold_ctx *f, uint32_t id)
     uint32_t *const reach = run->reach;
     const uint8_t *const kind = f->kind, there = run->recompute ? 0 : FOLD__DONE;
     const uint32_t *const source = f->edge_source, end = f->first_edge[id + 1];
-    const uint32_t first_plain = f->eager ? FOLD__NONE : run->counts.first_node;
+    const uint32_t first_plain = fold__is_eager(f) ? FOLD__NONE : run->counts.first_node;
     for (uint32_t edge = f->first_edge[id]; edge < end; edge++) {
         uint32_t from = source[edge];
         if (from >= first_plain && !(kind[from] & there))
@@ -17474,7 +17547,7 @@ static void fold__mark_head(fold_ctx *f, uint32_t id)
 {
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         f->run->state[f->edge_source[edge]] |= FOLD__HEAD;
-        if (f->eager)
+        if (fold__is_eager(f))
             fold__need_siblings(f, f->edge_source[edge], FOLD__HEAD);
     }
 }
@@ -17513,7 +17586,7 @@ static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
-    return (f->eager && (id >= run->first_new || run->all_again)) ||
+    return (fold__is_eager(f) && (id >= run->first_new || run->all_again)) ||
            (id >= run->counts.first_node && (run->state[id] & FOLD__RUNS));
 }
 
@@ -17548,7 +17621,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
         fold__gather_outputs(f, id);
         if (!(run->state[id] & (FOLD__RUNS | FOLD__HEAD)))
             continue;
-        if (f->eager)
+        if (fold__is_eager(f))
             fold__need_inputs(f, id);
         if (run->state[id] & FOLD__RUNS)
             fold__mark_inputs(f, id);
@@ -17695,7 +17768,7 @@ static int fold__slot_sends(const fold__slots *slots, int slot)
 /* Eager: whether a node is the copy of an input of a cell, or of an element of its list. */
 static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
 {
-    const uint32_t tag = f->eager && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
+    const uint32_t tag = fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
     return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
 }
 
@@ -17881,7 +17954,7 @@ static size_t fold__product_scratch(const fold_ctx *f, const fold__program *prog
     return fold__linear_scratch(f->model->kernels, f->model->byte_kernels,
                                 &fold__params(f->model)[op->param[0] - 1],
                                 op->op == FOLD__OP_linear ? fold__size(rows, lines, 0) : SIZE_MAX,
-                                f->eager ? fold__in_training(f) : fold__goes_back(f->run));
+                                fold__is_eager(f) ? fold__in_training(f) : fold__goes_back(f->run));
 }
 
 /* Scratch floats an op needs beside its operands, whatever the number of rows. */
@@ -18170,7 +18243,7 @@ static int fold__know_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_KNOWN, f->n_sigs + 1, sizeof(fold__known)) ||
-        (f->clock && !f->eager &&
+        (fold__has_clock(f) && !fold__is_eager(f) &&
          !fold__need(f, FOLD__ARRAY_COSTS, FOLD__COSTS * ((size_t)f->n_sigs + 1), sizeof(fold__cost))))
         return 0;
     fold__renew_moved(f);
@@ -18183,7 +18256,7 @@ static int fold__know_signatures(fold_ctx *f)
     for (; run->n_known <= f->n_sigs; run->n_known++) {
         fold__known *known = &run->known[run->n_known];
         memset(known, 0, sizeof *known);
-        if (f->clock && !f->eager)
+        if (fold__has_clock(f) && !fold__is_eager(f))
             memset(run->cost + FOLD__COSTS * run->n_known, 0, FOLD__COSTS * sizeof *run->cost);
         if (!run->n_known)
             continue;
@@ -18595,7 +18668,8 @@ static int fold__even_groups(fold_ctx *f, uint32_t first_call, uint32_t end_call
 {
     fold__run *run = f->run;
     const uint32_t head = run->counts.head ? 1 : 0;
-    const size_t threads = (size_t)f->threads, groups = fold__round_up(run->counts.groups - head, threads);
+    const size_t threads = (size_t)fold__threads_of(f);
+    const size_t groups = fold__round_up(run->counts.groups - head, threads);
     if (threads < 2 || *units < 2 || run->counts.groups - head >= 4 * threads)
         return 1;
     if (run->counts.groups - head == 1 && !fold__worth_sharing(fold__all_work(f)))
@@ -19366,7 +19440,7 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, const uint32_
 static int fold__goes_first(const fold_ctx *f, const fold__greedy *greedy, const fold__ready *one,
                             const fold__ready *other)
 {
-    if (f->schedule == FOLD_SCHEDULE_AGENDA)
+    if (fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA)
         return one->depths * other->pending < other->depths * one->pending;
     return (uint64_t)one->ready * greedy->counts[other->counts + other->lowest] >
            (uint64_t)other->ready * greedy->counts[one->counts + one->lowest];
@@ -19409,7 +19483,7 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig
     fold__greedy greedy;
     if (!fold__greedy_start(f, &greedy, count, first_sig, end_sig))
         return 0;
-    const int agenda = f->schedule == FOLD_SCHEDULE_AGENDA;
+    const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     if (agenda) {
         uint32_t *depth = greedy.readers + greedy.first_reader[count];
         fold__agenda_depths(f, &greedy, run->gathered, count, depth);
@@ -19543,7 +19617,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     run->group[group].first_batch = run->counts.batches;
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
-    switch (f->schedule) {
+    switch (fold__schedule_of(f)) {
     case FOLD_SCHEDULE_DEPTH:
         if (!fold__find_chains(f, group) || !fold__schedule_depth(f, group))
             return 0;
@@ -20510,7 +20584,7 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         turn->first = first;
         turn->op = op_row;
         turn->run = copies ? fold__copy_forward : op->forward;
-        turn->run_back = copies ? FOLD__FOR_TRAINING(fold__copy_backward) : op->backward;
+        turn->run_back = copies ? FOLD__FOR_TRAINING(fold__copy_backward) : fold__backward_of(op);
         turn->tiled = (uint8_t)fold__runs_tiled(f, op);
         turn->is_list = (op_row->flags & FOLD__LIST) != 0;
         turn->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
@@ -20533,8 +20607,9 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t part, uint32_t parts)
 {
     const fold__run *run = f->run;
-    const uint32_t from = (uint32_t)((uint64_t)batch->count * part / parts);
-    const uint32_t to = (uint32_t)((uint64_t)batch->count * (part + 1) / parts);
+    const uint32_t least = batch->count / parts, longer = batch->count % parts; /* the first are one longer */
+    const uint32_t from = part * least + (part < longer ? part : longer);
+    const uint32_t to = from + least + (part < longer);
     if (run->group_sig[batch->group_sig].has_elements) {
         const uint32_t end = to < batch->count ? run->elem_slot[run->order[batch->first + to]]
                                                : batch->first_elem + batch->elems;
@@ -21426,7 +21501,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
 {
     const fold__run *run = f->run;
     uint32_t group = FOLD__NONE;
-    for (uint32_t which = 0; which < run->n_uses && f->threads == 1 && !f->eager; which++) {
+    for (uint32_t which = 0; which < run->n_uses && fold__threads_of(f) == 1 && !fold__is_eager(f); which++) {
         const fold__run_sig *run_sig = &run->run_sig[run->use[which].run_sig];
         if (run->use[which].is_node)
             continue;
@@ -21704,7 +21779,7 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
         const fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
             continue;
-        if (f->eager)
+        if (fold__is_eager(f))
             fold__eager_use(f, use);
         else
             fold__accumulate_use(f, worker, use, group, whole);
@@ -21884,7 +21959,7 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fo
                               const fold__list *list, fold_node *body_in)
 {
     for (int lists = 0; lists < 2; lists++) /* lists come last, as they do among a batched call's operands */
-        for (int input = 0; input < cell->desc.n_in; input++) {
+        for (int input = 0; input < cell->program.n_in; input++) {
             if (fold__is_list_operand(f, &in[input]) != lists)
                 continue;
             body_in[input] =
@@ -21892,15 +21967,15 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fo
             if (!body_in[input].id)
                 return 0;
         }
-    for (int component = 0; component < cell->desc.n_list; component++) {
-        const uint32_t shape = fold__intern_shape(f, &cell->shape[cell->desc.n_in + component]);
-        const uint32_t tag = FOLD__TAG_BARRIER + (uint32_t)(cell->desc.n_in + component);
+    for (int component = 0; component < cell->program.n_list; component++) {
+        const uint32_t shape = fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
+        const uint32_t tag = FOLD__TAG_BARRIER + (uint32_t)(cell->program.n_in + component);
         const uint32_t whole = list->whole ? fold__barrier(f, tag, &list->whole[component], 0) : 0;
         if (shape == FOLD__NONE || (list->whole && !whole) || !fold__room(f, 1, 0))
             return 0;
         const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, list->elements);
         f->element_tag[marker] = tag + 1;
-        body_in[cell->desc.n_in + component] = fold__handle(f, marker);
+        body_in[cell->program.n_in + component] = fold__handle(f, marker);
         for (uint32_t element = 0; element < list->elements; element++) {
             fold__operand operand = { whole, element * f->shapes[shape].size, shape, 0 };
             if (!whole)
@@ -21941,30 +22016,30 @@ static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, con
     f->frame.ordinal = 0;
     f->frame.elements = list->elements;
     if (fold__eager_inputs(f, cell, request->in, list, body_in))
-        cell->desc.body(f, body_in, out, cell->desc.user);
+        cell->body(f, body_in, out, cell->user);
     cell = fold__cell_after_body(f, id, cells);
-    int fine = fold__finish_outputs(f, cell->name, out, cell->desc.n_out);
+    int fine = fold__finish_outputs(f, cell->name, out, cell->program.n_out);
     if (fine && f->frame.ordinal != (uint32_t)cell->n_trace) {
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
                    cell->name, cell->n_trace, (int)f->frame.ordinal);
         fine = 0;
     }
-    for (int output = 0; output < cell->desc.n_out && fine; output++) {
+    for (int output = 0; output < cell->program.n_out && fine; output++) {
         fold__operand operand;
         fine = fold__operand_of(f, out[output], cell->name, &operand);
         if (fine)
             barrier[output] = fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)output, &operand,
-                                            fold__barrier_data(first_input, cell->desc.n_out, output));
+                                            fold__barrier_data(first_input, cell->program.n_out, output));
         fine = fine && barrier[output];
     }
     memset(&f->frame, 0, sizeof f->frame);
-    if (!fine || !fold__room(f, (uint32_t)cell->desc.n_out, 0))
+    if (!fine || !fold__room(f, (uint32_t)cell->program.n_out, 0))
         return fold__null;
     uint32_t first = 0;
-    for (int output = 0; output < cell->desc.n_out; output++) {
+    for (int output = 0; output < cell->program.n_out; output++) {
         const uint32_t window =
             fold__append(f, (uint8_t)(FOLD__WINDOW | (f->kind[barrier[output]] & FOLD__ELEM)), 0,
-                         barrier[output], 0, f->shape[barrier[output]], (uint64_t)cell->desc.n_out);
+                         barrier[output], 0, f->shape[barrier[output]], (uint64_t)cell->program.n_out);
         f->length[window] = f->length[barrier[output]];
         if (!output)
             first = window;
@@ -21977,7 +22052,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
 {
     const uint32_t id = request->op & ~FOLD__CELL_OP;
     const int draws = fold__cells(f->model)[id].n_draws;
-    if (!f->dedupe)
+    if (!fold__merges(f))
         return fold__eager_body(f, request, list);
     if (!fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
         return fold__null;
@@ -22163,8 +22238,8 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
         worker->op_out[output].rows = NULL;
     }
     worker->free = (char *)pointers;
-    fold__run_whole(f, worker, id, &worker->prepared, backward ? program->op->backward : program->op->forward,
-                    backward);
+    fold__run_whole(f, worker, id, &worker->prepared,
+                    backward ? fold__backward_of(program->op) : program->op->forward, backward);
 }
 
 /* Computes the values of a recorded op, which have their places. */
@@ -22251,7 +22326,7 @@ static void fold__eager_backward_call(const fold_ctx *f, const fold__program *pr
     if (fold__is_random(f, program->op) && !fold__in_training(f))
         fold__copy_backward(call);
     else
-        program->op->backward(call);
+        fold__backward_of(program->op)(call);
 }
 
 /* Runs an op backward for its nth row: for what goes to rows of its own, then once for each sum. */
@@ -22309,7 +22384,7 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
     fold__worker *worker = f->run->worker;
     const fold__sig *sig = fold__node_sig(f, id);
     const fold__program program = fold__program_of(f, sig);
-    if (!program.op->backward)
+    if (!fold__backward_of(program.op))
         return;
     float **pointers = (float **)(void *)(worker->scratch + fold__eager_floats(f, &program));
     if (fold__is_whole(sig)) {
@@ -22498,7 +22573,7 @@ typedef struct fold__plans {
 static fold__plans *fold__plans_of(const fold_ctx *f)
 {
     const fold__array *array = &f->arrays[FOLD__ARRAY_PLANS];
-    return array->need ? (fold__plans *)(void *)array->data : NULL;
+    return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
 }
 static size_t fold__plans_head(void) { return fold__round_up(sizeof(fold__plans), FOLD__ALIGN); }
 
@@ -22512,7 +22587,7 @@ static void fold__forget_plans(fold_ctx *f)
 }
 static int fold__reserve_plans(fold_ctx *f, size_t bytes)
 {
-    if (f->eager || bytes < fold__plans_head())
+    if (fold__is_eager(f) || bytes < fold__plans_head())
         return 1;
     if (!fold__need(f, FOLD__ARRAY_PLANS, bytes, 1))
         return 0;
@@ -22924,11 +22999,11 @@ static void fold__place_groups(fold_ctx *f, size_t links)
     for (uint32_t index = 0; index < run->counts.groups; index++) {
         fold__group *group = &run->group[index];
         if (index >= from && index < to)
-            group->base = end + ((index - from) % (uint32_t)f->threads) * samples;
+            group->base = end + ((index - from) % (uint32_t)fold__threads_of(f)) * samples;
         group->rows_at += group->base;
         group->leaf_at += group->base;
     }
-    run->counts.region = end + samples * fold__min_size((size_t)f->threads, to - from);
+    run->counts.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
 /* Clears what a run may ask of the nodes that it reads though they lie before those that it looks at: nothing
@@ -23016,11 +23091,10 @@ static int fold__reserve_run(fold_ctx *f)
         return 0;
     fold__renew_moved(f);
     run->widest_value = fold__widest(f);
-    const size_t data = f->data_used + fold__result_floats(f);
+    const size_t data = f->data_used + fold__result_floats(f), threads = (size_t)fold__threads_of(f);
     int fits = data / 16 < FOLD__NONE && fold__ask(f, FOLD__ARRAY_DATA, data, sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_REGION, run->counts.region + run->widest_value * (size_t)f->threads,
-                      sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, run->counts.scratch * (size_t)f->threads, sizeof(float));
+    fits &= fold__ask(f, FOLD__ARRAY_REGION, run->counts.region + run->widest_value * threads, sizeof(float));
+    fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, run->counts.scratch * threads, sizeof(float));
     fits &= !fold__goes_back(run) || fold__reserve_sums(f);
     fold__renew_run(f);
     if (!fits)
@@ -23118,7 +23192,7 @@ FOLD_API uint64_t fold_clock_monotonic(void *user)
 }
 #endif
 
-static uint64_t fold__now(const fold_ctx *f) { return f->clock ? f->clock(f->clock_user) : 0; }
+static uint64_t fold__now(const fold_ctx *f) { return fold__has_clock(f) ? f->clock(f->clock_user) : 0; }
 
 /* Notes the batch that a worker has just run. */
 static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, const fold__group *group,
@@ -23150,21 +23224,21 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
 static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group *group, uint32_t batch,
                             int kind, uint32_t part, uint32_t parts)
 {
-    const uint64_t start = f->trace_events || f->run->timing ? fold__now(f) : 0;
+    const uint64_t start = fold__traces(f) || f->run->timing ? fold__now(f) : 0;
     fold__enter_batch(f, worker, batch, part, parts);
     if (!worker->batch.count)
         return;
-    if (f->zone)
+    if (fold__has_zone(f))
         f->zone(1, fold__batch_name(f, worker), fold__count(worker->batch.count), f->zone_user);
     if (FOLD__TRAINING(kind == FOLD__EVENT_BACKWARD))
         fold__backward_batch(f, worker, group);
     else
         fold__forward_batch(f, worker);
-    if (f->trace_events)
+    if (fold__traces(f))
         fold__note_event(f, worker, group, (uint32_t)kind, start);
-    if (f->zone)
+    if (fold__has_zone(f))
         f->zone(0, fold__batch_name(f, worker), fold__count(worker->batch.count), f->zone_user);
-    if (f->run->timing)
+    if (fold__has_clock(f) && f->run->timing)
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
@@ -23208,9 +23282,10 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, const fold__group
     for (uint32_t i = 0, n_batches = group->end_batch - group->first_batch; i < n_batches; i++) {
         shared.batch = kind == FOLD__EVENT_FORWARD ? group->first_batch + i : group->end_batch - 1 - i;
         const int share =
-            alone && f->threads > 1 && fold__worth_sharing(fold__batch_work(f, &f->run->batch[shared.batch]));
+            alone && fold__threads_of(f) > 1 &&
+            fold__worth_sharing(fold__batch_work(f, &f->run->batch[shared.batch]));
         if (share)
-            fold__on_threads(f, f->threads, fold__run_shared, &shared);
+            fold__on_threads(f, fold__threads_of(f), fold__run_shared, &shared);
         else
             fold__run_batch(f, worker, group, shared.batch, kind, 0, 1);
     }
@@ -23317,7 +23392,7 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     for (uint32_t use = 0; use < f->run->n_uses; use++)
         wave.work += f->run->use[use].work = fold__use_work(f, &f->run->use[use], first, last);
     if (fold__worth_sharing((double)wave.work))
-        wave.threads = f->threads;
+        wave.threads = fold__threads_of(f);
     fold__on_threads(f, wave.threads, fold__sum_wave, &wave);
 }
 
@@ -23329,9 +23404,9 @@ static void fold__run_samples(fold_ctx *f)
     fold__run *run = f->run;
     const uint32_t from = fold__samples_from(run);
     const uint32_t to = fold__samples_to(run);
-    const uint32_t step = fold__goes_back(run) ? (uint32_t)f->threads : to;
+    const uint32_t step = fold__goes_back(run) ? (uint32_t)fold__threads_of(f) : to;
     for (uint32_t first = from; first < to; first += step) {
-        fold__wave wave = { f, first, to - first < step ? to : first + step, f->threads, 0 };
+        fold__wave wave = { f, first, to - first < step ? to : first + step, fold__threads_of(f), 0 };
         if (wave.last - first < (uint32_t)wave.threads)
             wave.threads = (int)(wave.last - first);
         if (wave.last - first > 1) {
@@ -23360,7 +23435,7 @@ static void fold__start_phases(fold_ctx *f)
 {
     fold__run *run = f->run;
     fold__resolve_values(f);
-    for (int thread = 0; thread < f->threads; thread++)
+    for (int thread = 0; thread < fold__threads_of(f); thread++)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
     if (fold__goes_back(run) && run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
@@ -23726,7 +23801,7 @@ static void fold__note_stats(fold_ctx *f)
     size_t lower_bound = 0;
     size_t batched_nodes = 0;
     size_t list_elements = 0;
-    for (int thread = 0; thread < f->threads; thread++) {
+    for (int thread = 0; thread < fold__threads_of(f); thread++) {
         kernel_calls += run->worker[thread].kernel_calls;
         one_row_calls += run->worker[thread].one_row_calls;
     }
@@ -23790,7 +23865,7 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
         if (!fold__operand_of(f, roots[root], who, &operand))
             return 0;
     }
-    if (f->eager && f->any_done && f->done_version != f->model->version) {
+    if (fold__is_eager(f) && f->any_done && f->done_version != f->model->version) {
         fold__fail(
             f, FOLD_BAD_STATE,
             "%s: parameters changed since this eager context computed: fold_ctx_reset and record again", who);
@@ -23846,7 +23921,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
         }
         fold__gradient_modes(f);
     }
-    if (f->eager)
+    if (fold__is_eager(f))
         return 1;
     if (!fold__plan(f))
         return 0;
@@ -23870,13 +23945,13 @@ static void fold__note_old(fold_ctx *f)
 static void fold__keep_slow(fold_ctx *f)
 {
     const fold__run *run = f->run;
-    if (!f->trace_events || !f->trace_over_ns || f->stats.schedule_ns + f->stats.run_ns <= f->trace_over_ns)
+    if (!fold__traces(f) || !f->trace_over_ns || f->stats.schedule_ns + f->stats.run_ns <= f->trace_over_ns)
         return;
     f->slow_began = run->began;
     f->slow_plan_ns = f->stats.schedule_ns;
-    memcpy(f->trace + f->trace_events * (size_t)f->threads, f->trace,
-           f->trace_events * (size_t)f->threads * sizeof *f->trace);
-    for (int thread = 0; thread < f->threads; thread++)
+    memcpy(f->trace + f->trace_events * (size_t)fold__threads_of(f), f->trace,
+           f->trace_events * (size_t)fold__threads_of(f) * sizeof *f->trace);
+    for (int thread = 0; thread < fold__threads_of(f); thread++)
         run->worker[thread].slow_events = run->worker[thread].events;
 }
 
@@ -23888,7 +23963,7 @@ static void fold__end_run(fold_ctx *f)
         f->first_keep = FOLD__NONE;
     if (run->idle) {
         fold__note_idle(f);
-    } else if (!f->eager) {
+    } else if (!fold__is_eager(f)) {
         fold__mark_done(f);
         fold__note_stats(f);
         fold__keep_slow(f);
@@ -23909,7 +23984,7 @@ static void fold__run_planned(fold_ctx *f, uint64_t start)
     f->stats.run_ns = 0;
     run->executions++;
     const int chosen = run->executions < FOLD__TIMED_FIRST || run->executions % FOLD__TIMED_EACH == 0;
-    run->timing = f->clock && (run->begun || (f->threads < 2 && chosen));
+    run->timing = fold__has_clock(f) && (run->begun || (fold__threads_of(f) < 2 && chosen));
     if (f->measures)
         return;
     if (run->begun) {
@@ -23974,23 +24049,23 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     run->recompute = backward || run->changed;
     if (backward)
         fold__read_kept_whole(f);
-    if (f->zone)
+    if (fold__has_zone(f))
         f->zone(1, "plan", fold__count(f->n_calls), f->zone_user);
     const int planned = fold__is_of_model(f) && fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
-    if (f->zone)
+    if (fold__has_zone(f))
         f->zone(0, "plan", fold__count(f->n_calls), f->zone_user);
     if (!planned)
         return f->error.status;
     if (fold__goes_back(run) && !fold__reserve_kept_grads(f))
         return f->error.status;
-    if (!f->eager && !f->measures)
+    if (!fold__is_eager(f) && !f->measures)
         fold__read_index_refs(f, fold__first_index_ref(f, backward));
     if (f->renew_tables)
         f->renew_tables(f);
     run->again = run->recompute || f->first_keep < run->first_new;
-    if (f->eager ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
+    if (fold__is_eager(f) ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
         return f->error.status;
-    if (!f->eager)
+    if (!fold__is_eager(f))
         fold__run_planned(f, start);
     if (!run->begun)
         fold__end_run(f);
@@ -24002,7 +24077,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
-    if (!f->eager && !f->measures && !fold__index_refs_fit(f, fold__first_index_ref(f, backward)))
+    if (!fold__is_eager(f) && !f->measures && !fold__index_refs_fit(f, fold__first_index_ref(f, backward)))
         return f->read_error.status;
     do {
         fold__close_run(f);
@@ -24154,7 +24229,7 @@ static void fold__keep_turns(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t end = 0;
-    if (run->kept_turns || fold__goes_back(run) || f->threads > 1 || run->counts.groups > 1)
+    if (run->kept_turns || fold__goes_back(run) || fold__threads_of(f) > 1 || run->counts.groups > 1)
         return;
     for (uint32_t which = 0; which < run->counts.group_sigs; which++) {
         fold__group_sig *group_sig = &run->group_sig[which];
@@ -24221,7 +24296,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     fold__draw_again(f);
     for (uint32_t at = 0; at < f->n_kept_grads && FOLD__TRAINING(f->run->asked_backward); at++)
         f->kept_grads[at].filled = 0;
-    const fold_status status = f->eager ? fold__replay_eager(f) : fold__replay_batched(f);
+    const fold_status status = fold__is_eager(f) ? fold__replay_eager(f) : fold__replay_batched(f);
     if (begin && !status)
         return FOLD_OK;
     fold__close_run(f);
@@ -24238,7 +24313,7 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "re
 
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
 {
-    if (!f || !f->clock || f->eager || fold__broken(f))
+    if (!f || !fold__has_clock(f) || fold__is_eager(f) || fold__broken(f))
         return 0;
     const fold__run *run = f->run;
     fold__progress progress = run->progress;
@@ -24262,9 +24337,9 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     const fold__run *run = f->run;
     if (!run->begun)
         return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
-    if (ns && !f->clock)
+    if (ns && !fold__has_clock(f))
         return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
-    if (!fold__nothing_since(f, &run->from) || (!f->eager && run->moves != f->moves))
+    if (!fold__nothing_since(f, &run->from) || (!fold__is_eager(f) && run->moves != f->moves))
         return "something was recorded, printed or named to be kept since the run began: begin it anew";
     if (run->version != f->model->version || run->of_layout != f->model->layout)
         return "parameters changed since the run began: begin it anew";
@@ -24310,7 +24385,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     const fold__fp saved = fold__fp_enter();
     fold__run_slice(f, ns);
     const int done = f->run->progress.phase == FOLD__ALL_RUN;
-    if (done && !f->eager && !f->measures && !f->run->idle)
+    if (done && !fold__is_eager(f) && !f->measures && !f->run->idle)
         fold__commit(f);
     fold__fp_leave(saved);
     if (more)
@@ -24389,7 +24464,7 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index)
     const fold__index_ref ref = { index, operand.source, fold__index_end(f, operand.source) };
     if (!index)
         fold__missing(f, "index_ref");
-    else if (f->dedupe)
+    else if (fold__merges(f))
         fold__fail(f, FOLD_BAD_STATE, "index_ref: not with dedupe, which makes equal lookups one node");
     else if (!ref.end || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: node %u (%s) has no index", (unsigned)x.id,
@@ -25364,7 +25439,7 @@ typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
     int arity;     /* children of a node, in trees */
-    int projected; /* the body is given an input's products instead of the input */
+    int projected; /* the body is given the first input's products with weight (and recurrent) */
 } fold__gates;
 
 static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body,
@@ -25378,11 +25453,44 @@ static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_b
     desc->n_out = n_out;
 }
 
-static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *desc, const fold__gates *gates)
+/* Makes a layer's cell once more, given its first input's products instead of that input: what contexts that
+   merge identical calls record for a looked-up word. */
+static void fold__project_cell(fold_model *m, uint32_t id)
+{
+    const fold__cell_data cell = fold__cells(m)[id];
+    fold__gates gates = *(const fold__gates *)cell.user;
+    const fold_param weight[2] = { gates.weight, gates.recurrent };
+    fold_cell_desc desc;
+    gates.projected = 1;
+    fold__layer_desc(&desc, cell.name, cell.body, &gates, cell.program.n_out);
+    for (int product = 0; product < cell.products; product++)
+        desc.in[product] = fold_shape1(fold__matrix_columns(fold__param_of(m, weight[product])));
+    memcpy(desc.in + cell.products, cell.shape + 1, (size_t)(cell.program.n_in - 1) * sizeof *desc.in);
+    memcpy(desc.list, cell.shape + cell.program.n_in, (size_t)cell.program.n_list * sizeof *desc.list);
+    desc.n_in = cell.program.n_in - 1 + cell.products;
+    desc.n_list = cell.program.n_list;
+    const fold_cell made = fold_cell_new(m, &desc);
+    if (!made.id)
+        return;
+    fold__cells(m)[id].projection = made;
+    fold__cells(m)[made.id - 1].is_projected = 1;
+}
+/* A model with lookup tables has a projection of every layer's cell, whichever of both was made first. */
+static void fold__project_cells(fold_model *m)
+{
+    for (uint32_t id = 0; id < m->n_cells; id++)
+        if (fold__cells(m)[id].products && !fold__cells(m)[id].projection.id)
+            fold__project_cell(m, id);
+}
+
+static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *desc, int products)
 {
     const fold_cell cell = fold_cell_new(m, desc);
     if (cell.id)
-        fold__cells(m)[cell.id - 1].is_projected = gates->projected;
+        fold__cells(m)[cell.id - 1].products = (uint8_t)products;
+    m->project_cells = fold__project_cells;
+    if (m->has_tables)
+        fold__project_cells(m);
     return cell;
 }
 
@@ -25412,34 +25520,25 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-static void fold__set_projection(fold_model *m, fold_cell cell, fold_cell projected, const fold__gates *gates)
-{
-    if (!cell.id || !projected.id)
-        return;
-    fold__projection *projection = &fold__cells(m)[cell.id - 1].projection;
-    projection->cell = projected;
-    projection->weight[0] = gates->weight;
-    projection->bias[0] = gates->bias;
-    projection->weight[1] = gates->recurrent;
-    projection->bias[1] = gates->recurrent_bias;
-}
-
 /* Where identical calls become one, a word's product is a call of its own: one for all its occurrences,
    whatever states they meet. A cell that was given a word is given products from then on, so that all its
-   calls can share batches. NULL: the cell is called with x itself. */
-static const fold__projection *fold__projection_for(fold_ctx *f, fold_cell cell, fold_node x)
+   calls can share batches: the cell becomes its projection. NULL: the cell is called with x itself. */
+static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
-    if (!f || !f->dedupe || f->frame.cell || cell.salt != f->model->salt || !cell.id ||
-        cell.id > f->model->n_cells)
+    if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
+        cell->id > f->model->n_cells)
         return NULL;
-    const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
-    const uint64_t bit = 1ull << cell.id % 64;
-    if (!callee->projection.cell.id || !x.id || x.id > f->n_nodes ||
+    const fold__cell_data *callee = &fold__cells(f->model)[cell->id - 1];
+    const uint64_t bit = 1ull << cell->id % 64;
+    if (!callee->projection.id || !x.id || x.id > f->n_nodes ||
         !fold__shape_same(&f->shapes[f->shape[x.id]].shape, &callee->shape[0]))
         return NULL;
     if (fold__kind_of(f, f->source[x.id]) == FOLD__LOOKUP)
         f->word_cells |= bit;
-    return f->word_cells & bit ? &callee->projection : NULL;
+    if (!(f->word_cells & bit))
+        return NULL;
+    *cell = callee->projection;
+    return (const fold__gates *)callee->user;
 }
 
 static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -25469,7 +25568,7 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
 }
 
 static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_cell_body *body,
-                                          fold__gates *gates, int inputs, int n_gates, int has_c)
+                                          const fold__gates *gates, int inputs, int has_c)
 {
     fold_recurrent layer;
     fold_cell_desc desc;
@@ -25477,10 +25576,7 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
     desc.n_in = has_c ? 3 : 2;
     desc.in[0] = fold_shape1(inputs);
     desc.in[1] = desc.in[2] = fold_shape1(gates->hidden);
-    layer.cell = fold__layer_cell(m, &desc, gates);
-    gates->projected = 1;
-    desc.in[0] = fold_shape1(n_gates * gates->hidden);
-    fold__set_projection(m, layer.cell, fold__layer_cell(m, &desc, gates), gates);
+    layer.cell = fold__layer_cell(m, &desc, 1);
     layer.hidden = gates->hidden;
     layer.has_c = has_c;
     return layer;
@@ -25513,7 +25609,7 @@ FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs
     if (!fold__layer_ok(m, "rnn", name, inputs, hidden))
         return none;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 1);
-    return fold__recurrent_new(m, name, fold__rnn_body, &gates, inputs, 1, 0);
+    return fold__recurrent_new(m, name, fold__rnn_body, &gates, inputs, 0);
 }
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden)
 {
@@ -25523,7 +25619,7 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
         return none;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 4);
     fold__set_bias(m, gates.bias, hidden, 2 * hidden, 1);
-    return fold__recurrent_new(m, name, fold__lstm_body, &gates, inputs, 4, 1);
+    return fold__recurrent_new(m, name, fold__lstm_body, &gates, inputs, 1);
 }
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden)
 {
@@ -25534,7 +25630,7 @@ FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs
     fold__gates gates = fold__gates_new(m, name, inputs, hidden, 3);
     gates.recurrent = fold__named_weight(m, name, "U", hidden, 3 * hidden);
     gates.recurrent_bias = fold__named_bias(m, name, "c", 3 * hidden);
-    return fold__recurrent_new(m, name, fold__gru_body, &gates, inputs, 3, 0);
+    return fold__recurrent_new(m, name, fold__gru_body, &gates, inputs, 0);
 }
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *layer)
 {
@@ -25561,12 +25657,11 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *laye
 {
     if (!fold__layer_there(f, layer, "recurrent"))
         return fold__no_state;
-    const fold__projection *projection = fold__projection_for(f, layer->cell, x);
-    const fold_node in[3] = { projection ? fold_linear_first(f, x, projection->weight[0], projection->bias[0])
-                                         : x,
-                              state.h, state.c };
-    return fold__state_of(fold_call(f, projection ? projection->cell : layer->cell, in, layer->has_c ? 3 : 2),
-                          layer->has_c);
+    fold_cell cell = layer->cell;
+    const fold__gates *gates = fold__project_word(f, &cell, x);
+    const fold_node in[3] = { gates ? fold_linear_first(f, x, gates->weight, gates->bias) : x, state.h,
+                              state.c };
+    return fold__state_of(fold_call(f, cell, in, layer->has_c ? 3 : 2), layer->has_c);
 }
 
 /* -- unrolling ------------------------------------------------------------------------------- */
@@ -25973,11 +26068,11 @@ static fold_cell fold__child_sum_cell(fold_model *m, const char *name, const fol
 {
     fold_cell_desc desc;
     fold__layer_desc(&desc, name, leaf ? fold__child_sum_leaf_body : fold__child_sum_body, gates, 2);
-    desc.n_in = gates->projected && !leaf ? 2 : 1;
-    desc.in[0] = fold_shape1(gates->projected ? 3 * gates->hidden : inputs);
-    desc.in[1] = desc.list[0] = desc.list[1] = fold_shape1(gates->hidden);
+    desc.n_in = 1;
+    desc.in[0] = fold_shape1(inputs);
+    desc.list[0] = desc.list[1] = fold_shape1(gates->hidden);
     desc.n_list = leaf ? 0 : 2;
-    return fold__layer_cell(m, &desc, gates);
+    return fold__layer_cell(m, &desc, leaf ? 1 : 2);
 }
 
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden)
@@ -25993,9 +26088,6 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
     layer.leaf = fold__child_sum_cell(m, name, &gates, inputs, 1);
     layer.inner = fold__child_sum_cell(m, name, &gates, inputs, 0);
     layer.hidden = hidden;
-    gates.projected = 1;
-    fold__set_projection(m, layer.leaf, fold__child_sum_cell(m, name, &gates, inputs, 1), &gates);
-    fold__set_projection(m, layer.inner, fold__child_sum_cell(m, name, &gates, inputs, 0), &gates);
     return layer;
 }
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *layer, fold_node x,
@@ -26003,16 +26095,15 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 {
     if (!fold__layer_there(f, layer, "child_sum"))
         return fold__no_state;
-    const fold_cell cell = count ? layer->inner : layer->leaf;
-    const fold__projection *projection = fold__projection_for(f, cell, x);
-    fold_node in[2] = { projection ? fold_linear_first(f, x, projection->weight[0], projection->bias[0]) : x,
-                        x };
+    fold_cell cell = count ? layer->inner : layer->leaf;
+    const fold__gates *gates = fold__project_word(f, &cell, x);
+    fold_node in[2] = { gates ? fold_linear_first(f, x, gates->weight, gates->bias) : x, x };
     if (!count)
-        return fold__state_of(fold_call(f, projection ? projection->cell : cell, in, 1), 1);
-    if (projection)
-        in[1] = fold_linear_first(f, x, projection->weight[1], projection->bias[1]);
+        return fold__state_of(fold_call(f, cell, in, 1), 1);
+    if (gates)
+        in[1] = fold_linear_first(f, x, gates->recurrent, gates->recurrent_bias);
     /* a state is two nodes, h and c: the list's components as they lie */
-    return fold__state_of(fold_call_list(f, projection ? projection->cell : cell, in, projection ? 2 : 1,
+    return fold__state_of(fold_call_list(f, cell, in, gates ? 2 : 1,
                                          (const fold_node *)(const void *)children, count),
                           1);
 }
@@ -26577,7 +26668,7 @@ static const char *fold__schedule_name(const fold_ctx *f)
 {
     static const char *const name[] = { "ratio", "depth", "agenda" };
     FOLD__SAME_COUNT(name, FOLD_SCHEDULE_COUNT);
-    return name[f->schedule];
+    return name[fold__schedule_of(f)];
 }
 
 /* "27 calls in 6 batches, …" */
@@ -26603,7 +26694,8 @@ static void fold__put_head(fold__text *text, const fold__view *view)
         fold__put(text, ", lower bound %lu, schedule %s", (unsigned long)bound,
                   fold__schedule_name(view->ctx));
     else
-        fold__put(text, view->ctx->eager ? " by depth; the context is eager" : " by depth, not run yet");
+        fold__put(text, fold__is_eager(view->ctx) ? " by depth; the context is eager"
+                                                  : " by depth, not run yet");
 }
 
 /* Rows looked up in each table, and other leaves. */
@@ -27215,7 +27307,7 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
     const fold__worker *worker =
         (const fold__worker *)(const void *)f->arrays[FOLD__ARRAY_WORKERS].data;
     const int slow = f->trace_over_ns != 0;
-    const fold__event *event = f->trace + (slow ? f->trace_events * (size_t)f->threads : 0);
+    const fold__event *event = f->trace + (slow ? f->trace_events * (size_t)fold__threads_of(f) : 0);
     fold__text text;
     size_t dropped = 0;
     const int ran = f->trace_events && (slow ? worker->slow_events > 0 : f->run->shown_salt == f->salt);
@@ -27228,7 +27320,7 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
         fold__put_time(&text, "dur", slow ? f->slow_plan_ns : f->stats.schedule_ns);
         fold__put(&text, "}");
     }
-    for (int thread = 0; thread < f->threads && ran; thread++) {
+    for (int thread = 0; thread < fold__threads_of(f) && ran; thread++) {
         const size_t events = slow ? worker[thread].slow_events : worker[thread].events;
         const size_t count = fold__min_size(events, f->trace_events);
         for (size_t at = 0; at < count && !text.stopped; at++)
@@ -27308,11 +27400,11 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
         fold__put(&text, "cell ");
         fold__put_name(&text, cell_data->name, FOLD__WHOLE);
         fold__put(&text, ": ");
-        fold__put_count(&text, (size_t)cell_data->desc.n_in, "input");
-        if (cell_data->desc.n_list)
-            fold__put(&text, ", lists of %d", cell_data->desc.n_list);
+        fold__put_count(&text, (size_t)cell_data->program.n_in, "input");
+        if (cell_data->program.n_list)
+            fold__put(&text, ", lists of %d", cell_data->program.n_list);
         fold__put(&text, ", ");
-        fold__put_count(&text, (size_t)cell_data->desc.n_out, "output");
+        fold__put_count(&text, (size_t)cell_data->program.n_out, "output");
         fold__put(&text, ", ");
         fold__put_count(&text, (size_t)cell_data->program.n_ops, "op");
         fold__put_bytes(&text, "\n", 1);
@@ -27427,7 +27519,7 @@ static int fold__can_save(fold_model *m, const fold_save_desc *desc)
                              in_bytes->name);
             return 0;
         }
-        if (!strncmp(name, "optimizer.", 10) || !strcmp(name, "__metadata__")) {
+        if (!strncmp(name, "optimizer.", 10) || fold__same_text(name, "__metadata__")) {
             fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: in files the name '%s' stands for something else",
                              name);
             return 0;
@@ -27970,7 +28062,7 @@ static int fold__json_tensor(fold__json *json, fold__tensor *tensor)
         const char *key = fold__json_string(json);
         if (!key || !fold__json_take(json, ':'))
             return 0;
-        while (which < 3 && strcmp(key, member[which]))
+        while (which < 3 && !fold__same_text(key, member[which]))
             which++;
         if (which == 3 || (seen & 1u << which))
             return fold__json_fail(json, "a tensor has a member twice, or one that the format has not");
@@ -27983,7 +28075,7 @@ static int fold__json_tensor(fold__json *json, fold__tensor *tensor)
             continue;
         if (!(key = fold__json_string(json)))
             return 0;
-        while (tensor->dtype < FOLD__DTYPES - 1 && strcmp(key, fold__dtypes[tensor->dtype].name))
+        while (tensor->dtype < FOLD__DTYPES - 1 && !fold__same_text(key, fold__dtypes[tensor->dtype].name))
             tensor->dtype++;
     } while (fold__json_next(json, ','));
     const uint64_t width = (uint64_t)fold__dtypes[tensor->dtype].bytes;
@@ -28033,10 +28125,10 @@ static int fold__json_metadata(fold__json *json, fold__file *file)
         const char *text = key && fold__json_take(json, ':') ? fold__json_string(json) : NULL;
         if (!text)
             return 0;
-        const char **want = !strcmp(key, "optimizer") ? &file->optimizer : NULL;
-        if (!strcmp(key, "steps"))
+        const char **want = fold__same_text(key, "optimizer") ? &file->optimizer : NULL;
+        if (fold__same_text(key, "steps"))
             want = &file->steps;
-        if (!strcmp(key, "config"))
+        if (fold__same_text(key, "config"))
             want = &file->config;
         if (want && *want)
             return fold__json_fail(json, "the metadata have a key twice");
@@ -28057,7 +28149,7 @@ static int fold__json_header(fold__json *json, fold__file *file, size_t length)
             const char *name = fold__json_string(json);
             if (!name || !fold__json_take(json, ':'))
                 return 0;
-            if (strcmp(name, "__metadata__")) {
+            if (!fold__same_text(name, "__metadata__")) {
                 if (!fold__json_tensor(json, &file->tensor[file->count]))
                     return 0;
                 file->tensor[file->count++].name = name;
@@ -28197,7 +28289,7 @@ static int fold__load_header(fold__file *file)
     fold__sort(file->order, file->count, fold__by_name, file->tensor);
     for (uint32_t i = 1; i < file->count; i++) {
         const char *name = file->tensor[file->order[i]].name;
-        if (strcmp(name, file->tensor[file->order[i - 1]].name))
+        if (!fold__same_text(name, file->tensor[file->order[i - 1]].name))
             continue;
         return fold__load_fail(file, FOLD_IO, "load: '%s' is in the file twice", fold__shorten(shown, name));
     }
@@ -28300,7 +28392,7 @@ static int fold__load_rule(fold__file *file)
         return 1;
     if (!file->optimizer)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: the file has no optimiser state");
-    while (file->rule < FOLD__RULE_COUNT && strcmp(file->optimizer, fold__rule_name(file->rule)))
+    while (file->rule < FOLD__RULE_COUNT && !fold__same_text(file->optimizer, fold__rule_name(file->rule)))
         file->rule++;
     const char *from = file->steps ? file->steps : "";
     size_t digits = 0;
@@ -28534,16 +28626,18 @@ static void fold__load_values(fold__file *file)
 {
     fold_model *m = file->model;
     const fold_param all = { 0, 0 };
+#ifndef FOLD_INFERENCE
     for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2 && file->desc.state; which++)
         if (m->arrays[which].data)
             memset(m->arrays[which].data, 0, m->arrays[which].need);
-    for (uint32_t i = 0; i < file->count; i++)
-        if (file->tensor[i].param)
-            fold__load_tensor(file, &file->tensor[i]);
     if (file->desc.state) {
         m->rule = file->rule;
         m->steps = file->n_steps;
     }
+#endif
+    for (uint32_t i = 0; i < file->count; i++)
+        if (file->tensor[i].param)
+            fold__load_tensor(file, &file->tensor[i]);
     if (file->desc.config)
         fold__format(file->desc.config, file->desc.config_size, "%s", file->config ? file->config : "");
     for (uint32_t i = 0; i < file->count && file->desc.loaded; i++)
@@ -28935,7 +29029,7 @@ static int fold__torch_ready(fold_torch *torch, const char *name)
 static int fold__torch_ends(const char *name, const char *other)
 {
     const size_t size = strlen(name), end = strlen(other);
-    return size > end && name[size - end - 1] == '.' && !strcmp(name + size - end, other);
+    return size > end && name[size - end - 1] == '.' && fold__same_text(name + size - end, other);
 }
 /* Says that a tensor is missing, and which of the file has the same name but for the modules before it. */
 static void fold__torch_missing(fold_torch *torch, const char *full)

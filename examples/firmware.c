@@ -17,6 +17,7 @@
    BARE is the firmware alone, where `sensors` and `motors` stand for the machine's own. */
 #define FOLD_INFERENCE
 #define FOLD_NO_TEXT
+#define FOLD_PLAIN_CONTEXTS
 #define FOLD_NO_STDIO
 #define FOLD_NO_MALLOC
 #define FOLD_IMPLEMENTATION

@@ -14,7 +14,7 @@
 CC=${CC:-cc} CXX=${CXX:-c++} CFLAGS=${CFLAGS:--O2} bin=${bin:-build} TABLE=${TABLE:-/dev/null}
 JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Werror"
-smallest="-DFOLD_INFERENCE -DFOLD_NO_TEXT -DFOLD_NO_STDIO -DFOLD_NO_MALLOC -DFOLD_ONLY_PORTABLE" # of all builds
+smallest="-DFOLD_INFERENCE -DFOLD_NO_TEXT -DFOLD_PLAIN_CONTEXTS -DFOLD_NO_STDIO -DFOLD_NO_MALLOC -DFOLD_ONLY_PORTABLE" # of all builds
 declarations=-DFOLD__IMPLEMENTED # a program compiled so takes the implementation from an object
 
 # -- jobs ------------------------------------------------------------------------------------------

@@ -69,5 +69,10 @@ int main(void)
     training.training = 1;
     failed |= fold_ctx_status(fold_ctx_new(m, &training)) != FOLD_BAD_ARGUMENT;
 #endif
+#ifdef FOLD_PLAIN_CONTEXTS
+    fold_ctx_desc merging = fold_ctx_desc_default();
+    merging.dedupe = 1;
+    failed |= fold_ctx_status(fold_ctx_new(m, &merging)) != FOLD_BAD_ARGUMENT;
+#endif
     return failed;
 }

@@ -1462,6 +1462,41 @@ static void own_recurrent(void)
     fold_model_free(n.m);
 }
 
+/* A word is multiplied once, whether its table was made before the layers or after; where there is none, layers
+   have no cells for multiplied words. */
+static void words_of_later_tables(void)
+{
+    enum { STATES = 3, SIZE = 5 };
+    int signatures[2] = { 0, 0 };
+    size_t cells[3];
+    for (int way = 0; way < 3; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_param table = FOLD_NULL_PARAM;
+        if (way == 0) table = fold_table_new(m, "table", 2, SIZE);
+        const fold_recurrent gru = fold_gru_new(m, "gru", SIZE, SIZE);
+        const fold_child_sum tree = fold_child_sum_new(m, "tree", SIZE, SIZE);
+        if (way == 1) table = fold_table_new(m, "table", 2, SIZE);
+        cells[way] = fold_model_measure(m).cells;
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.dedupe = 1;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int i = 0; i < STATES && way < 2; i++) {
+            fold_node x = fold_lookup(f, table, 1);
+            float before[SIZE] = { (float)i };
+            const fold_state state = { fold_input(f, before, SIZE), fold_input(f, before, SIZE) };
+            const fold_node both[2] = { fold_recurrent_apply(f, &gru, x, state).h,
+                                        fold_child_sum_apply(f, &tree, x, &state, 1).h };
+            CHECK_SAYS(!fold_run(f, both, 2), "%s", fold_ctx_message(f));
+        }
+        if (way < 2) signatures[way] = fold_ctx_stats(f).signatures;
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+    CHECK_INT(signatures[1], signatures[0]);
+    CHECK_INT(cells[1], cells[0]);
+    CHECK_INT(cells[2] * 2, cells[0]);
+}
+
 /* The gradient of a call's value that its one list element uses is written as it comes: -0 stays. */
 static void score_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -2415,6 +2450,7 @@ int main(int argc, char **argv)
         { "engine: merged calls as shared operands", merged_shared },
         { "engine: merged calls in a block", merged_in_a_block },
         { "engine: a recurrent layer of one's own", own_recurrent },
+        { "engine: words of tables made before layers and after", words_of_later_tables },
         { "engine: signs of zero", signs_of_zero },
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
         { "engine: lookups in order", lookups_in_order },
