@@ -16377,6 +16377,15 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
+/* The tracer's error becomes the model's. */
+static void fold__tracing_failed(fold_model *m, const char *name)
+{
+    const fold__error *error = &m->tracer->error;
+    const int in_model = error->status == FOLD_NO_MEMORY && !m->tracing.block && !m->tracing.alloc;
+    fold__model_fail(m, error->status, "cell '%s': %s%s", name, error->text,
+                     in_model ? fold__when_full(m) : "");
+}
+
 /* One block holds a cell: its names, trace and program. around: the shapes of its inputs, list components and
    outputs. */
 static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
@@ -16387,7 +16396,7 @@ static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cel
     const size_t shapes = (tracer->op_shapes_used + FOLD__CELL_SHAPES) * sizeof(fold_shape);
     const size_t scratch = nodes * (sizeof(uint32_t) + 1) + shapes;
     if (!fold__need(tracer, FOLD__ARRAY_PLANNING, scratch, 1)) {
-        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': %s", desc->name, tracer->error.text);
+        fold__tracing_failed(m, desc->name);
         return 0;
     }
     fold__renew(tracer);
@@ -16487,7 +16496,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
             around[inputs + output] = tracer->shapes[tracer->shape[result[output].id]].shape;
         }
     if (fold__broken(tracer)) {
-        fold__model_fail(m, tracer->error.status, "cell '%s': %s", desc->name, tracer->error.text);
+        fold__tracing_failed(m, desc->name);
         return 0;
     }
     return 1;
