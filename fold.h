@@ -7807,7 +7807,9 @@ typedef struct fold__param_data {
     size_t bytes, bytes_t; /* in the model's bytes: the weight and its transpose; FOLD__NO_PACK: as floats */
     uint32_t touched; /* rows in the touched list */
     unsigned uses;
+#ifndef FOLD_INFERENCE
     int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
+#endif
     uint8_t frozen, buffer, rate_set;
     uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
     uint8_t grad_clear;       /* the gradient is logically zero: the first total is written, not added */
@@ -11284,13 +11286,6 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Whether there is a pack that only gradients of inputs read. */
-static int fold__has_back_pack(const fold__param_data *param)
-{
-    const int forward = fold__forward_packs(param->uses);
-    return forward && forward != FOLD__PACK_BOTH;
-}
-
 /* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. first and count are
    of the first axis. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
@@ -11311,21 +11306,33 @@ static void fold__pack_part(fold_model *m, const fold__param_data *param, int wh
 static void fold__refresh_rows(fold_model *m, const fold__param_data *param, int first, int count)
 {
     const int forward = fold__forward_packs(param->uses);
+    fold__pack_part(m, param, forward, first, count);
+#ifndef FOLD_INFERENCE
     const int from = first > param->back_from ? first : param->back_from,
               to = first + count < param->back_to ? first + count : param->back_to;
-    fold__pack_part(m, param, forward, first, count);
     if (from < to)
         fold__pack_part(m, param, FOLD__PACK_BOTH & ~forward, from, to - from);
+#endif
 }
 static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
 {
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
+/* Whether there is a pack that only gradients of inputs read. */
+FOLD__INLINE int fold__has_back_pack(const fold__param_data *param)
+{
+    const int forward = fold__forward_packs(param->uses);
+    return forward && forward != FOLD__PACK_BOTH;
+}
+
 /* Before a gradient of an input: from now on the rows of the pack that it reads are kept. Many weights never
    need them (a first layer's), or only those that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
+#ifdef FOLD_INFERENCE
+    (void)m, (void)param, (void)first, (void)count;
+#else
     const int from = param->back_to && param->back_from < first ? param->back_from : first,
               to = param->back_to > first + count ? param->back_to : first + count;
     if (!fold__has_back_pack(param) || (from == param->back_from && to == param->back_to))
@@ -11333,6 +11340,7 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
     param->back_from = from;
     param->back_to = to;
     fold__pack_part(m, param, FOLD__PACK_BOTH & ~fold__forward_packs(param->uses), from, to - from);
+#endif
 }
 
 /* Whether tiles can read a weight where it lies: they may read a bit beyond it. */
