@@ -373,13 +373,16 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
 #endif
 
 /* Turns the weights of linear ops and convolutions into bytes, for inference: a quarter of the memory, and
-   products that are several times as fast where the processor has instructions for them. A weight gets one
+   products that are several times as fast where the processor has instructions for them; or with `bits` of 16
+   into bfloat16: half the memory, and nothing but the weights is rounded. In bytes a weight gets one
    scale for each column of outputs, the largest magnitude in it divided by 127; its bytes are whole numbers
    from -127 to 127. What such a product reads is made bytes too while it is read, row by row with scales of
    their own, of each value of a concatenation apart; there is nothing to calibrate. Sums of bytes are
    exact, so that results have the same bits on every processor and in batches of any size, also without
    FOLD_REPRODUCIBLE as far as these products go. A row with an infinity or a NaN gives NaN; one with no
    magnitude from 2^-119 on counts as zeros.
+   In bfloat16 each value is rounded to the nearest of 8 bits of precision, of two to the even one, beyond the
+   largest to that. Products have the bits of a model of floats that holds the rounded values.
    These stay floats: weights of fewer than `least` values, of fewer than 16 outputs or of more than 131072
    inputs, filters of one input, biases, tables whose rows have fewer than 16 values, and without `tables` all
    of them, of which a tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside floats for lookups. Of
@@ -395,14 +398,16 @@ typedef struct fold_quantize_desc {
     int tables; /* rows of lookup tables too, each with a scale of its own; of [rows x a x b] each line of b.
                    fold_lookup copies a row's values, scale times byte, into the recording. A tied table
                    (FOLD_FOR_LINEAR_T) then has the bytes of its products alone; one that cells read by
-                   fold_use, that fold_linear reads too, or that is read in place, keeps floats */
+                   fold_use, that fold_linear reads too, or that is read in place, keeps floats. In
+                   bfloat16 lookups copy the rounded values, and what fold_linear reads needs no floats */
+    int bits;   /* 8 (0): bytes; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
 
-/* What became of a weight: bits of a value in its products, 8 or 32, and the largest error of a column, the
-   root of the mean square of what rounding changed divided by that of the values (0: none, or the bytes were
-   loaded). Zeros for a parameter of another model. fold_model_print tells it of all. */
+/* What became of a weight: bits of a value in its products, 8, 16 or 32, and the largest error of a column,
+   the root of the mean square of what rounding changed divided by that of the values (0: none, or the bytes
+   were loaded). Zeros for a parameter of another model. fold_model_print tells it of all. */
 typedef struct fold_quantized {
     int bits;
     float error;
@@ -1356,8 +1361,8 @@ FOLD_API double fold_pearson(const float *a, const float *b, int n);
    Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
    A weight that fold_model_quantize left in bytes alone is a tensor I8, and NAME.scale, F32, what its bytes
    are to be multiplied by: one scale for each value of the last axis, [columns], or of a table or a weight of
-   fold_linear_t for each row, [rows x 1], so that NAME * NAME.scale is the weight in Python. What has values
-   is saved as floats.
+   fold_linear_t for each row, [rows x 1], so that NAME * NAME.scale is the weight in Python. One in bfloat16
+   alone is a tensor BF16. What has values is saved as floats.
 
    All of these return the model's status and, like everything of a model, do nothing while it holds an
    error (see fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no
@@ -1381,9 +1386,9 @@ FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
    data. Values of type F16, BF16 and F64 become float. Packed weights and kept plans follow; eager
    contexts must be reset. Gradients stay as they are.
    How a model holds its values does not change: bytes (I8 with scales, as saved) become floats, values that
-   are not finite are refused where the model has bytes, and others become bytes, for which the largest such
-   tensor is needed as floats. Bytes that are loaded into bytes stay as they are: a model that was built anew
-   and quantised like the one that was saved gives the same bits. */
+   are not finite are refused where the model has bytes or bfloat16, and others become that, for which the
+   largest such tensor is needed as floats. Bytes that are loaded into bytes stay as they are, and so does
+   bfloat16: a model that was built anew and quantised like the one that was saved gives the same bits. */
 typedef struct fold_load_desc {
     int state;           /* the optimiser's state and steps too. A file without them is an error, or with
                             allow_missing a fresh start */
@@ -2780,6 +2785,10 @@ enum {
     FOLD__BYTE_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
     FOLD__BYTE_LINE = 64,                           /* bytes of a quad of a group */
     FOLD__BYTE_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
+    FOLD__HALF_GROUP = 64,  /* columns of a weight in halves that lie together, at the end up to 15 more */
+    FOLD__HALF_INNER = 320, /* rows of a group that are floats in scratch at a time */
+    FOLD__HALF_ROWS = 240,  /* rows of x that pass over them */
+    FOLD__HALF_FEW = 6,     /* rows that pass one by one, without scratch */
     FOLD__CBLAS_BLOCK = 128     /* rows gathered for one call of sgemm */
 };
 
@@ -4275,6 +4284,7 @@ typedef struct fold__byte_kernels {
     /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
        their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
+    const struct fold__half_kernels *halves; /* of weights in halves; NULL: bytes */
 } fold__byte_kernels;
 
 static int fold__byte_groups(int columns) { return (columns - 1) / FOLD__BYTE_GROUP + 1; }
@@ -4462,6 +4472,13 @@ static void fold__byte_product(const fold__byte_kernels *kernels, const fold__by
     }
 }
 
+/* The larger of an error and that of a column, of squares that rounding changed and of its values. */
+static float fold__worse(float worst, double lost, double whole)
+{
+    const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
+    return error > worst ? error : worst;
+}
+
 /* Makes bytes of a weight, row-major [inner x columns], or [columns x inner] if transposed. Returns the
    largest error of a column, the root of the mean square of what rounding changed beside that of its
    values; or NaN when there is a value that is not finite. */
@@ -4498,16 +4515,203 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
             lost += error * error;
             whole += (double)value * (double)value;
         }
-        if (lost > 0 && (float)sqrt(lost / whole) > worst)
-            worst = (float)sqrt(lost / whole);
+        worst = fold__worse(worst, lost, whole);
     }
     return worst;
 }
 
 /* Of tables that no product reads. */
-static const fold__byte_kernels fold__byte_lines = {
-    "lines", NULL, fold__byte_pack, 0, 0, 0, { { NULL } }, NULL, NULL
-};
+static const fold__byte_kernels fold__byte_lines = { "lines", NULL, fold__byte_pack, 0,
+                                                     0,       0,    { { NULL } },    NULL,
+                                                     NULL,    NULL };
+
+/* -- products of halves --
+   A weight in halves has bfloat16 values, the upper halves of floats. Its products are those of the floats
+   that they stand for, to the bit. Two rows lie together: a word of 32 bits has the value of an even row in
+   its lower half and that of the next row in its upper half, so that whatever a vector's width floats are
+   made of words by a shift or a mask. No word is an infinity or a NaN as a float; so they are held as floats.
+   Columns lie in groups, of which none is narrow (see fold__product_any). */
+
+typedef struct fold__half_group {
+    const float *words;
+    int from, width; /* columns */
+} fold__half_group;
+
+/* What products of halves need of an instruction set. */
+typedef struct fold__half_kernels {
+    void (*widen)(const fold__half_group *group, int row, int rows, float *to); /* row-major, without gaps */
+    /* to = from + the rows' values of x, `input`, times them; columns of one group. */
+    void (*line)(const fold__half_group *group, const fold__seg *seg, const float *input, const float *from,
+                 float *to);
+    void (*floats)(const fold__product *product, float *scratch);
+    void (*read)(const struct fold__half_kernels *halves, const fold__byte_weight *weight, int rows,
+                 int columns, int transposed, int line, float *to); /* fold__half_read, for the linker */
+} fold__half_kernels;
+
+static size_t fold__half_size(int inner, int columns) /* tiles read a bit beyond */
+{
+    return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__HALF_GROUP * sizeof(float);
+}
+/* The group of a column. */
+static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int columns, int column)
+{
+    const int groups = (columns + FOLD__HALF_GROUP - FOLD__LANES) / FOLD__HALF_GROUP,
+              at = column / FOLD__HALF_GROUP < groups ? column / FOLD__HALF_GROUP : groups - 1;
+    fold__half_group group;
+    group.from = at * FOLD__HALF_GROUP;
+    group.width = at + 1 < groups ? FOLD__HALF_GROUP : columns - group.from;
+    group.words = (const float *)(const void *)weight->bytes + (weight->group + 1) / 2 * (size_t)group.from;
+    return group;
+}
+/* The 16 bits of a value. */
+static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int row, int column)
+{
+    const fold__half_group group = fold__half_group_of(weight, columns, column);
+    uint32_t word;
+    memcpy(&word, group.words + (size_t)(row / 2) * (size_t)group.width + (column - group.from), sizeof word);
+    return word >> 16 * (row % 2) & 0xffffu;
+}
+/* A line of a table [rows x columns], which the weight holds, or its transpose. */
+static void fold__half_read(const fold__half_kernels *halves, const fold__byte_weight *weight, int rows,
+                            int columns, int transposed, int line, float *to)
+{
+    int column;
+    for (column = 0; column < columns && !transposed;) {
+        const fold__half_group group = fold__half_group_of(weight, columns, column);
+        halves->widen(&group, line, 1, to + column);
+        column += group.width;
+    }
+    for (column = 0; column < columns && transposed; column++) {
+        const uint32_t bits = fold__half_at(weight, rows, column, line) << 16;
+        memcpy(to + column, &bits, sizeof bits);
+    }
+}
+
+/* Rows of a block from a column on, pointers to them where they are scattered. */
+static fold_rows fold__half_rows(const fold_rows *rows, ptrdiff_t row, int count, int column, float **made)
+{
+    fold_rows block = *rows;
+    int line;
+    for (line = 0; line < count && rows->rows; line++)
+        made[line] = rows->rows[row + line] + column;
+    if (rows->rows)
+        block.rows = made;
+    else if (rows->base)
+        block.base += row * rows->stride + column;
+    return block;
+}
+
+static void fold__half_lines(const fold__half_kernels *halves, const fold__half_group *group,
+                             const fold__product *product)
+{
+    const int started = product->init.base || product->init.rows;
+    int row, segment;
+    for (row = 0; row < product->rows; row++) {
+        float *to = fold__at(&product->output, row) + group->from;
+        const float *from = started ? fold__at(&product->init, row) + group->from : fold__zeros;
+        for (segment = 0; segment < product->n_seg; segment++, from = to)
+            halves->line(group, &product->seg[segment], fold__at(&product->seg[segment].input, row), from,
+                         to);
+    }
+}
+
+/* Floats of scratch for a group as floats, of a weight of so many rows. */
+static size_t fold__half_panel(size_t inner)
+{
+    return fold__min_size(inner, FOLD__HALF_INNER) * (FOLD__HALF_GROUP + FOLD__LANES) + FOLD__LANES;
+}
+/* Floats of scratch of a product of halves, of at most so many rows. */
+static size_t fold__half_floats(size_t rows, int inner)
+{
+    return fold__half_panel((size_t)inner) + fold__tile_floats(rows) +
+           3 * fold__min_size(rows, FOLD__HALF_ROWS) * sizeof(float *) / sizeof(float);
+}
+
+/* A block of rows, over one group, which becomes floats in `weights`. The chains continue from one part of
+   its rows to the next. */
+static void fold__half_block(const fold__half_kernels *halves, const fold__half_group *group,
+                             const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
+{
+    const ptrdiff_t left = product->rows - row, rows = left < FOLD__HALF_ROWS ? left : FOLD__HALF_ROWS;
+    float **made = (float **)(void *)(scratch + fold__tile_floats((size_t)product->rows));
+    int segment, first;
+    fold__seg part;
+    fold__product block;
+    block.rows = (int)rows;
+    block.columns = group->width;
+    block.n_pack = block.col = 0;
+    block.n_seg = 1;
+    block.seg = &part;
+    block.panel_stride = 0;
+    block.in_place = (size_t)group->width;
+    block.init = fold__half_rows(&product->init, row, block.rows, group->from, made);
+    block.output = fold__half_rows(&product->output, row, block.rows, group->from, made + rows);
+    for (segment = 0; segment < product->n_seg; segment++) {
+        const fold__seg *seg = &product->seg[segment];
+        for (first = 0; first < seg->inner; first += part.inner) {
+            part.inner = seg->inner - first < FOLD__HALF_INNER ? seg->inner - first : FOLD__HALF_INNER;
+            part.row = 0;
+            part.weights = weights;
+            part.input = fold__half_rows(&seg->input, row, block.rows, first, made + 2 * rows);
+            halves->widen(group, seg->row + first, part.inner, weights);
+            halves->floats(&block, scratch);
+            block.init = block.output;
+        }
+    }
+}
+static void fold__half_product(const fold__byte_kernels *kernels, const fold__byte_weight *weight,
+                               const fold__product *product, float *scratch)
+{
+    int column = 0, row;
+    while (column < product->columns) {
+        const fold__half_group group = fold__half_group_of(weight, product->columns, column);
+        if (product->rows <= FOLD__HALF_FEW)
+            fold__half_lines(kernels->halves, &group, product);
+        for (row = 0; product->rows > FOLD__HALF_FEW && row < product->rows; row += FOLD__HALF_ROWS)
+            fold__half_block(kernels->halves, &group, product, row, scratch,
+                             scratch + fold__half_panel(weight->group));
+        column += group.width;
+    }
+}
+
+/* The nearest bfloat16 of a finite float, of two the even one; beyond the largest, the largest. */
+static uint32_t fold__half_of(uint32_t bits)
+{
+    const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    return (half & 0x7fffu) == 0x7f80u ? half - 1 : half;
+}
+/* As fold__byte_pack. */
+static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
+                             int inner, int columns, int transposed)
+{
+    const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns);
+    const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
+    float worst = 0;
+    int column, row;
+    memset(bytes, 0, fold__half_size(inner, columns));
+    for (column = 0; column < columns; column++) {
+        const fold__half_group group = fold__half_group_of(&weight, columns, column);
+        float *to = (float *)(uintptr_t)group.words + (column - group.from);
+        double lost = 0, whole = 0;
+        for (row = 0; row < inner; row++) {
+            const float value = weights[(size_t)column * next + (size_t)row * step];
+            float *word = to + (size_t)(row / 2) * (size_t)group.width, back;
+            uint32_t bits, before;
+            memcpy(&bits, &value, sizeof bits);
+            if ((bits & 0x7fffffffu) >= 0x7f800000u)
+                return NAN;
+            memcpy(&before, word, sizeof before);
+            before |= fold__half_of(bits) << 16 * (row % 2);
+            memcpy(word, &before, sizeof before);
+            bits = fold__half_of(bits) << 16;
+            memcpy(&back, &bits, sizeof back);
+            lost += ((double)value - (double)back) * ((double)value - (double)back);
+            whole += (double)value * (double)value;
+        }
+        worst = fold__worse(worst, lost, whole);
+    }
+    return worst;
+}
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
 /* fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only when the
@@ -4760,6 +4964,22 @@ static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *ker
 #else
     (void)kernels;
     return &fold__byte_table__portable;
+#endif
+}
+
+/* The products of halves that go with a kernel set. */
+static const fold__byte_kernels *fold__half_kernels_for(const fold__kernels *kernels)
+{
+#if FOLD__X86
+    const int best = strcmp(kernels->name, "portable") ? fold__best_pass() : 1;
+    if (best == 512 && strcmp(kernels->name, "avx2"))
+        return &FOLD__AVX512(half_table);
+    return best >= 256 ? &fold__half_table__avx2 : &fold__half_table__portable;
+#elif FOLD__NEON
+    return strcmp(kernels->name, "portable") ? &fold__half_table__neon : &fold__half_table__portable;
+#else
+    (void)kernels;
+    return &fold__half_table__portable;
 #endif
 }
 
@@ -7550,8 +7770,8 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
 #endif
 
 static const fold__byte_kernels FOLD__ISA(byte_table) = {
-    FOLD__ISA_NAME,     fold__byte_product, fold__byte_pack,         FOLD__BYTE_SIZE,      FOLD__BYTE_FLIP,
-    FOLD__BYTE_TALLEST, FOLD__BYTE_ALL,     FOLD__ISA(byte_largest), FOLD__ISA(byte_round)
+    FOLD__ISA_NAME,     fold__byte_product, fold__byte_pack,         FOLD__BYTE_SIZE,       FOLD__BYTE_FLIP,
+    FOLD__BYTE_TALLEST, FOLD__BYTE_ALL,     FOLD__ISA(byte_largest), FOLD__ISA(byte_round), NULL
 };
 
 #if FOLD__SDOT && FOLD__SIMD_PASS == 128
@@ -7576,10 +7796,16 @@ FOLD__BYTE_TARGET FOLD__INLINE int32x4_t fold__dot_bytes__sdot(int32x4_t sum, in
 FOLD__BYTE_TILES(1)
 FOLD__BYTE_TILES(2)
 FOLD__BYTE_TILES(4)
-static const fold__byte_kernels fold__byte_table__sdot = {
-    "sdot",             fold__byte_product, fold__byte_pack,         FOLD__BYTE_SIZE,      FOLD__BYTE_FLIP,
-    FOLD__BYTE_TALLEST, FOLD__BYTE_ALL,     FOLD__ISA(byte_largest), FOLD__ISA(byte_round)
-};
+static const fold__byte_kernels fold__byte_table__sdot = { "sdot",
+                                                           fold__byte_product,
+                                                           fold__byte_pack,
+                                                           FOLD__BYTE_SIZE,
+                                                           FOLD__BYTE_FLIP,
+                                                           FOLD__BYTE_TALLEST,
+                                                           FOLD__BYTE_ALL,
+                                                           FOLD__ISA(byte_largest),
+                                                           FOLD__ISA(byte_round),
+                                                           NULL };
 #endif
 
 #undef FOLD__IRAW
@@ -7611,6 +7837,83 @@ static const fold__byte_kernels fold__byte_table__sdot = {
 #undef FOLD__BYTE_ALL
 #endif
 
+/* ---- products of halves ---- */
+
+#if FOLD__SIMD_PASS == 512
+#define FOLD__HALF_COLS FOLD__COLS_4
+#define FOLD__HALF_VECTORS 4
+#else
+#define FOLD__HALF_COLS FOLD__COLS_8
+#define FOLD__HALF_VECTORS 8
+#endif
+#define FOLD__HALF_LOW(words) FOLD__IFLOATS(FOLD__ISHL(FOLD__VBITS(words), 16))
+#define FOLD__HALF_HIGH(words) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(words), FOLD__ISET(0xffff0000u)))
+
+FOLD__TARGET static void FOLD__ISA(half_widen)(const fold__half_group *group, int row, int rows, float *to)
+{
+    const int width = group->width, last = width % FOLD__W;
+    const FOLD__MASK tail = FOLD__TAIL(last);
+    int at;
+    for (; rows > 0; rows--, row++, to += width) {
+        const float *words = group->words + (size_t)(row / 2) * (size_t)width;
+        for (at = 0; at + FOLD__W <= width && row % 2; at += FOLD__W)
+            FOLD__VSTORE(to + at, FOLD__HALF_HIGH(FOLD__VLOAD(words + at)));
+        for (; at + FOLD__W <= width; at += FOLD__W)
+            FOLD__VSTORE(to + at, FOLD__HALF_LOW(FOLD__VLOAD(words + at)));
+        if (last) {
+            const FOLD__V end = FOLD__VLOAD_M(words + at, tail),
+                          floats = row % 2 ? FOLD__HALF_HIGH(end) : FOLD__HALF_LOW(end);
+            FOLD__VSTORE_M(to + at, floats, tail, last);
+        }
+    }
+}
+
+#define FOLD__HALF_LEFT(column) (group->width - at - (column)*FOLD__W)
+#define FOLD__HALF_MASK(column) \
+    FOLD__TAIL(FOLD__HALF_LEFT(column) < FOLD__W ? FOLD__HALF_LEFT(column) : FOLD__W)
+#define FOLD__HALF_FROM(unused, column)                                                              \
+    FOLD__V acc##column = FOLD__HALF_LEFT(column) > 0                                                \
+                              ? FOLD__VLOAD_M(from + at + (column)*FOLD__W, FOLD__HALF_MASK(column)) \
+                              : FOLD__VZERO();
+#define FOLD__HALF_TO(unused, column)                                                    \
+    if (FOLD__HALF_LEFT(column) > 0)                                                     \
+        FOLD__VSTORE_M(to + at + (column)*FOLD__W, acc##column, FOLD__HALF_MASK(column), \
+                       FOLD__HALF_LEFT(column) < FOLD__W ? FOLD__HALF_LEFT(column) : FOLD__W);
+#define FOLD__HALF_FMA(PART, column) \
+    acc##column = FOLD__VFMA(x, PART(FOLD__VLOAD(words + at + (column)*FOLD__W)), acc##column);
+#define FOLD__HALF_BOTH(unused, column)                                     \
+    {                                                                       \
+        const FOLD__V pair = FOLD__VLOAD(words + at + (column)*FOLD__W);    \
+        acc##column = FOLD__VFMA(x, FOLD__HALF_LOW(pair), acc##column);     \
+        acc##column = FOLD__VFMA(next, FOLD__HALF_HIGH(pair), acc##column); \
+    }
+FOLD__TARGET static void FOLD__ISA(half_line)(const fold__half_group *group, const fold__seg *seg,
+                                              const float *input, const float *from, float *to)
+{
+    FOLD__NO_CONTRACT
+    const int inner = seg->inner;
+    int at, element;
+    for (at = 0; at < group->width; at += FOLD__HALF_VECTORS * FOLD__W) {
+        const float *words = group->words + (size_t)(seg->row / 2) * (size_t)group->width;
+        FOLD__HALF_COLS(FOLD__HALF_FROM, 0)
+        element = seg->row % 2;
+        if (element) {
+            const FOLD__V x = FOLD__VSET(input[0]);
+            FOLD__HALF_COLS(FOLD__HALF_FMA, FOLD__HALF_HIGH)
+            words += group->width;
+        }
+        for (; element + 2 <= inner; element += 2, words += group->width) {
+            const FOLD__V x = FOLD__VSET(input[element]), next = FOLD__VSET(input[element + 1]);
+            FOLD__HALF_COLS(FOLD__HALF_BOTH, 0)
+        }
+        if (element < inner) {
+            const FOLD__V x = FOLD__VSET(input[element]);
+            FOLD__HALF_COLS(FOLD__HALF_FMA, FOLD__HALF_LOW)
+        }
+        FOLD__HALF_COLS(FOLD__HALF_TO, 0)
+    }
+}
+
 /* ---- the table ---- */
 
 static void FOLD__ISA(pack)(float *dst, const float *weights, int inner, int columns, int transposed,
@@ -7640,6 +7943,12 @@ static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int i
 }
 #define FOLD__APART FOLD__FOR_TRAINING(FOLD__ISA(weight_grad_apart))
 #endif
+
+static const fold__half_kernels FOLD__ISA(halves) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
+                                                      FOLD__ISA(product), fold__half_read };
+static const fold__byte_kernels FOLD__ISA(half_table) = {
+    FOLD__ISA_NAME, fold__half_product, fold__half_pack, 0, 0, 0, { { NULL } }, NULL, NULL, &FOLD__ISA(halves)
+};
 
 static const fold__reducer FOLD__ISA(reducer) = { FOLD__ISA(sum),
                                                   FOLD__ISA(dot),
@@ -7696,6 +8005,8 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #endif
 
 /* What differs from pass to pass; the other macros of this part are the same in every one. */
+#undef FOLD__HALF_COLS
+#undef FOLD__HALF_VECTORS
 #undef FOLD__ISA
 #undef FOLD__ISA_NAME
 #undef FOLD__SET
@@ -7777,8 +8088,8 @@ typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
     const float *packs, *values;             /* of the model */
-    const struct fold__byte_kernels *byte_kernels;
-    const uint8_t *bytes;                    /* of the model: weights in bytes */
+    const struct fold__byte_kernels *const *forms; /* of the model, by fold__param_data.form */
+    const uint8_t *bytes;                          /* of the model: weights in bytes or halves */
     int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
     int first_segment, end_segment;          /* linear: the segments to run now */
     const int *index;                        /* ops over whole lists: indices, as the op has them */
@@ -7804,7 +8115,8 @@ typedef struct fold__param_data {
     size_t at, size;     /* in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
     const float *place;  /* in the image that it is read from in place; NULL: it has values of its own */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
-    size_t bytes, bytes_t; /* in the model's bytes: the weight and its transpose; FOLD__NO_PACK: as floats */
+    size_t bytes, bytes_t; /* in the model's bytes or halves: the weight and its transpose; FOLD__NO_PACK: as
+                              floats */
     uint32_t touched; /* rows in the touched list */
     unsigned uses;
 #ifndef FOLD_INFERENCE
@@ -7814,17 +8126,30 @@ typedef struct fold__param_data {
     uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
     uint8_t grad_clear;       /* the gradient is logically zero: the first total is written, not added */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t in_lines;         /* its bytes lie as fold__byte_lines tells */
+    uint8_t form;             /* how its bytes lie, an enum fold__form */
     float byte_error;         /* of the weight in bytes, see fold__byte_pack */
     uint32_t name_hash;
     uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on: 1 + the
                             parameter below whose hash is smaller, and the one whose hash is not; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
+enum fold__form { FOLD__IN_GROUPS, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FORMS };
 
+/* Of a weight, or of its transpose, that lies in this form. */
+static size_t fold__form_size(int form, int inner, int columns)
+{
+    return form == FOLD__IN_HALVES  ? fold__half_size(inner, columns)
+           : form == FOLD__IN_LINES ? fold__line_size(inner, columns)
+                                    : fold__byte_size(inner, columns);
+}
 static int fold__is_quantized(const fold__param_data *param)
 {
     return param->bytes != FOLD__NO_PACK || param->bytes_t != FOLD__NO_PACK;
+}
+/* Of a value in its products. */
+static int fold__param_bits(const fold__param_data *param)
+{
+    return !fold__is_quantized(param) ? 32 : param->form == FOLD__IN_HALVES ? 16 : 8;
 }
 
 /* A weight as the matrix that its packs hold: a filter's taps and inputs are rows. */
@@ -8403,10 +8728,10 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     product->n_pack = product->col = 0;
     product->in_place = fold__is_read_in_place(param, transposed) ? (size_t)columns : 0;
     if (fold__is_quantized(param)) {
-        const fold__byte_weight weight =
-            fold__byte_weight_at(engine->byte_kernels,
-                                 engine->bytes + (transposed ? param->bytes_t : param->bytes), inner, count);
-        engine->byte_kernels->product(engine->byte_kernels, &weight, product, scratch);
+        const fold__byte_kernels *kernels = engine->forms[param->form];
+        const fold__byte_weight weight = fold__byte_weight_at(
+            kernels, engine->bytes + (transposed ? param->bytes_t : param->bytes), inner, count);
+        kernels->product(kernels, &weight, product, scratch);
         return;
     }
     product->panel_stride = fold__pack_stride(engine->kernels, inner, count);
@@ -8542,12 +8867,15 @@ enum {
 }; /* of a weight gradient's block, no column left alone */
 
 /* Of products of at most so many rows; for training, of any number. */
-static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *byte_kernels,
+static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *const *forms,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
     const int rows = fold__matrix_rows(weight), columns = fold__matrix_columns(weight);
+    const int inner = weight->bytes != FOLD__NO_PACK ? rows : columns;
+    if (weight->form == FOLD__IN_HALVES)
+        return fold__half_floats(lines, inner);
     if (fold__is_quantized(weight))
-        return fold__byte_floats(byte_kernels, lines, weight->bytes != FOLD__NO_PACK ? rows : columns);
+        return fold__byte_floats(forms[weight->form], lines, inner);
     if (!trains)
         return fold__product_floats(kernels, lines, rows, columns) +
                (weight->place ? fold__narrow_stride(rows) : 0);
@@ -10943,11 +11271,11 @@ struct fold_model {
     fold__error error;
     const fold__kernels *kernels;
     /* Of a quantized model: others do without, and linkers too. */
-    const fold__byte_kernels *byte_kernels, *byte_lines;
+    const fold__byte_kernels *forms[FOLD__BYTE_FORMS];
     uint64_t seed;
     uint32_t salt;            /* of its handles */
     uint32_t version, layout; /* count writes of values; what is trained or not */
-    uint32_t forms;           /* counts how often weights were made bytes */
+    uint32_t quantized;       /* counts how often weights were made bytes */
     uint32_t n_params, n_cells, n_ops;
     size_t span, packs, bytes; /* floats of values and of packs; bytes of weights in bytes */
     uint32_t touched_rows;     /* of lookup tables */
@@ -11632,7 +11960,7 @@ static int fold__is_of_floats(fold_model *m, const fold__param_data *param, cons
         if (each->place)
             return 0;
         fold__model_fail(m, FOLD_BAD_STATE,
-                         "%s: parameter '%s' is in bytes: write values before fold_model_quantize, or load",
+                         "%s: parameter '%s' is quantized: write values before fold_model_quantize, or load",
                          who, each->name);
         return 0;
     }
@@ -11674,7 +12002,7 @@ static int fold__same_params(fold_model *m, const fold_model *from, const char *
             fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, in the other model '%s' %s",
                              who, (int)index, mine->name, here, other->name, there);
         else if (fold__is_quantized(mine) || fold__is_quantized(other))
-            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is in bytes%s", who, mine->name,
+            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is quantized%s", who, mine->name,
                              fold__is_quantized(mine) ? "" : " in the other model");
         else if (mine->place || other->place)
             fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is read in place%s", who, mine->name,
@@ -11776,29 +12104,25 @@ static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 }
 
 /* Gives a weight the places of its bytes, behind `bytes` others. Returns where the next would begin. */
-static size_t fold__place_bytes(fold__param_data *param, size_t bytes)
+static size_t fold__place_bytes(fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    const int forward = fold__forward_packs(param->uses);
-    param->in_lines = !forward;
-    if (param->in_lines) {
-        param->bytes_t = bytes;
-        bytes += fold__round_up(fold__line_size(columns, rows), FOLD__ALIGN);
-    }
-    if (forward & FOLD__PACK_DIRECT) {
+    const int forward = fold__forward_packs(param->uses), halves = bits == 16;
+    param->form = halves ? FOLD__IN_HALVES : forward ? FOLD__IN_GROUPS : FOLD__IN_LINES;
+    if ((forward & FOLD__PACK_DIRECT) || (!forward && halves)) {
         param->bytes = bytes;
-        bytes += fold__round_up(fold__byte_size(rows, columns), FOLD__ALIGN);
+        bytes += fold__round_up(fold__form_size(param->form, rows, columns), FOLD__ALIGN);
     }
-    if (forward & FOLD__PACK_TRANSPOSED) {
+    if ((forward & FOLD__PACK_TRANSPOSED) || (!forward && !halves)) {
         param->bytes_t = bytes;
-        bytes += fold__round_up(fold__byte_size(columns, rows), FOLD__ALIGN);
+        bytes += fold__round_up(fold__form_size(param->form, columns, rows), FOLD__ALIGN);
     }
     return bytes;
 }
 
 static const fold__byte_kernels *fold__byte_kernels_of(const fold_model *m, const fold__param_data *param)
 {
-    return param->in_lines ? m->byte_lines : m->byte_kernels;
+    return m->forms[param->form];
 }
 /* The bytes of a weight, or those of its transpose. */
 static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_data *param, int transposed)
@@ -11816,14 +12140,20 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
 {
     FOLD__NO_CONTRACT
     const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
-    const fold__byte_weight weight = fold__bytes_of(m, param, 1);
+    const int transposed = param->bytes == FOLD__NO_PACK, lines = param->form == FOLD__IN_LINES;
+    const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
     const int columns = fold__matrix_columns(param), first = (int)(from / (size_t)columns);
     for (int line = first; line < first + count / columns; line++, to += columns) {
+        if (kernels->halves) {
+            kernels->halves->read(kernels->halves, &weight, fold__matrix_rows(param), columns, transposed,
+                                  line, to);
+            continue;
+        }
         const float scale = weight.scales[line];
         const uint8_t *bytes = fold__byte_at(kernels, &weight, 0, line);
-        for (int column = 0; column < columns && param->in_lines; column++)
+        for (int column = 0; column < columns && lines; column++)
             to[column] = scale * (float)(int8_t)bytes[column];
-        for (int column = 0; column < columns && !param->in_lines; column++)
+        for (int column = 0; column < columns && !lines; column++)
             to[column] = scale * (float)fold__byte_number(*fold__byte_at(kernels, &weight, column, line) ^
                                                           kernels->flip);
     }
@@ -11853,7 +12183,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
         if (fold__can_quantize(param, desc))
-            bytes = fold__place_bytes(param, bytes);
+            bytes = fold__place_bytes(param, desc->bits, bytes);
     }
     const int there = fold__arena_need(&m->arena, FOLD__M_BYTES, bytes);
     if (!there)
@@ -11871,7 +12201,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
         fold__param_data *param = &fold__params(m)[index];
         if (fold__is_newly_quantized(param, had)) {
             param->bytes = param->bytes_t = FOLD__NO_PACK;
-            param->in_lines = 0;
+            param->form = FOLD__IN_GROUPS;
             param->byte_error = 0;
         }
     }
@@ -11880,12 +12210,13 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 }
 
 /* Whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes of
-   its transpose. */
+   its transpose, or from halves. */
 static int fold__has_bytes_alone(const fold_model *m, uint32_t index, int tables)
 {
     const fold__param_data *param = &fold__params(m)[index];
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
-    return direct != transposed && (!(param->uses & FOLD_FOR_LOOKUP) || (tables && transposed)) &&
+    const int rows = transposed || param->form == FOLD__IN_HALVES; /* can be read */
+    return direct != transposed && (!(param->uses & FOLD_FOR_LOOKUP) || (tables && rows)) &&
            !fold__is_used_by_cells(m, index);
 }
 
@@ -11923,10 +12254,14 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
                          "desc");
     else if (settings.least < 0)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is %d", settings.least);
+    else if (settings.bits && settings.bits != 8 && settings.bits != 16)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is %d; it is 8 or 16",
+                         settings.bits);
     if (m->error.status)
         return m->error.status;
-    m->byte_kernels = fold__byte_kernels_for(m->kernels);
-    m->byte_lines = &fold__byte_lines;
+    m->forms[FOLD__IN_GROUPS] = fold__byte_kernels_for(m->kernels);
+    m->forms[FOLD__IN_LINES] = &fold__byte_lines;
+    m->forms[FOLD__IN_HALVES] = fold__half_kernels_for(m->kernels);
     const fold__fp saved = fold__fp_enter();
     if (fold__quantize_all(m, &settings)) {
         fold__drop_floats(m, settings.tables);
@@ -11934,7 +12269,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
         fold__arena_shrink(&m->arena, FOLD__M_PACKS, m->packs * sizeof(float));
         m->version++;
         m->layout++;
-        m->forms++;
+        m->quantized++;
     }
     fold__fp_leave(saved);
     return m->error.status;
@@ -11945,7 +12280,7 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param par
     const fold__param_data *data = fold__param_of(m, param);
     fold_quantized quantized = { 0, 0 };
     if (data) {
-        quantized.bits = fold__is_quantized(data) ? 8 : 32;
+        quantized.bits = fold__param_bits(data);
         quantized.error = data->byte_error;
     }
     return quantized;
@@ -12405,7 +12740,7 @@ struct fold_ctx {
     uint32_t n_keeps;
     uint32_t first_keep; /* no kept node before it waits for its value */
     uint32_t n_wanted;   /* values and gradients that were named to be kept before any run had made them */
-    uint32_t forms;     /* of the model, at the last reset */
+    uint32_t quantized;  /* of the model, at the last reset */
     uint32_t tables_version; /* of the model, of which the recording's data have rows of tables in bytes */
     void (*renew_tables)(fold_ctx *f); /* fold__renew_tables, for the linker; NULL: there are no such rows */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
@@ -14126,7 +14461,7 @@ static void fold__reset(fold_ctx *f)
     f->first_keep = FOLD__NONE;
     f->kept_concats = 0;
     f->any_done = f->values_shown = 0;
-    f->forms = f->model->forms;
+    f->quantized = f->model->quantized;
     f->renew_tables = NULL;
     memset(&f->frame, 0, sizeof f->frame);
     if (fold__merges(f) && f->twins)
@@ -14288,9 +14623,9 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
 /* Whether the weights are still of the kind that they were at the last reset; if not, f gets the error. */
 static int fold__is_of_model(fold_ctx *f)
 {
-    if (f->forms != f->model->forms)
+    if (f->quantized != f->model->quantized)
         fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model: reset the context after it");
-    return f->forms == f->model->forms;
+    return f->quantized == f->model->quantized;
 }
 static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, const char *who)
 {
@@ -14396,7 +14731,8 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
 {
     const fold__param_data *data = fold__param_or_fail(f, param, "use");
     if (data && !fold__has_floats(data))
-        fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is in bytes, only linear ops read it", data->name);
+        fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is quantized, only linear ops read it",
+                   data->name);
     if (!data || !fold__has_floats(data))
         return fold__null;
     const size_t old_capacity = f->arrays[FOLD__ARRAY_PARAM_NODES].capacity;
@@ -17968,8 +18304,7 @@ static size_t fold__product_scratch(const fold_ctx *f, const fold__program *prog
                                     size_t rows)
 {
     const size_t lines = (size_t)fold__shape_lines(&program->shape[op->first_shape]);
-    return fold__linear_scratch(f->model->kernels, f->model->byte_kernels,
-                                &fold__params(f->model)[op->param[0] - 1],
+    return fold__linear_scratch(f->model->kernels, f->model->forms, &fold__params(f->model)[op->param[0] - 1],
                                 op->op == FOLD__OP_linear ? fold__size(rows, lines, 0) : SIZE_MAX,
                                 fold__is_eager(f) ? fold__in_training(f) : fold__goes_back(f->run));
 }
@@ -20384,7 +20719,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     call->user = own ? own->user : NULL;
     engine->kernels = f->model->kernels;
     engine->packs = fold__packs(f->model);
-    engine->byte_kernels = f->model->byte_kernels;
+    engine->forms = f->model->forms;
     engine->bytes = fold__bytes(f->model);
     engine->values = fold__values(f->model);
     for (int i = 0; i < 2; i++)
@@ -27358,10 +27693,8 @@ static size_t fold__param_bytes(const fold__param_data *param)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     return (fold__keeps_values(param) ? param->size * sizeof(float) : 0) +
-           (param->bytes != FOLD__NO_PACK ? fold__byte_size(rows, columns) : 0) +
-           (param->bytes_t == FOLD__NO_PACK ? 0
-            : param->in_lines               ? fold__line_size(columns, rows)
-                                            : fold__byte_size(columns, rows));
+           (param->bytes != FOLD__NO_PACK ? fold__form_size(param->form, rows, columns) : 0) +
+           (param->bytes_t != FOLD__NO_PACK ? fold__form_size(param->form, columns, rows) : 0);
 }
 static void fold__put_param(fold__text *text, const fold_model *m, const fold__param_data *param,
                             size_t widest)
@@ -27374,7 +27707,7 @@ static void fold__put_param(fold__text *text, const fold_model *m, const fold__p
     fold__put_spaces(text, length, 18);
     fold__put(text, " %11lu%14lu", (unsigned long)param->size, (unsigned long)fold__param_bytes(param));
     if (fold__is_quantized(param))
-        fold__put(text, "  8 bits, error %g", (double)param->byte_error);
+        fold__put(text, "  %d bits, error %g", fold__param_bits(param), (double)param->byte_error);
     else if (param->place)
         fold__put(text, "  in place");
     if (param->uses & FOLD_FOR_LOOKUP)
@@ -27518,7 +27851,7 @@ static const fold__param_data *fold__scales_of(const fold_model *m, const char *
     for (uint32_t index = 0; index < m->n_params; index++) {
         const fold__param_data *param = &fold__params(m)[index];
         const char *const joined[3] = { param->name, FOLD__SCALES, "" };
-        if (!fold__has_floats(param) && !fold__compare_joined(name, joined))
+        if (!fold__has_floats(param) && param->form != FOLD__IN_HALVES && !fold__compare_joined(name, joined))
             return param;
     }
     return NULL;
@@ -27554,13 +27887,16 @@ static int fold__can_save(fold_model *m, const fold_save_desc *desc)
 
 /* How a tensor holds a part of a parameter. What takes more bytes comes first in a file, so that all lie at
    multiples of their size. */
-enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BYTES, FOLD__FORMS };
+enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_HALVES, FOLD__AS_BYTES, FOLD__FORMS };
 
 /* State that is zero because it was never needed is left out. */
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int form)
 {
+    if (!part && !fold__has_floats(param) && param->form == FOLD__IN_HALVES)
+        return form == FOLD__AS_HALVES;
     if (!part)
-        return fold__has_floats(param) == (form == FOLD__AS_FLOATS);
+        return fold__has_floats(param) ? form == FOLD__AS_FLOATS
+                                       : form == FOLD__AS_SCALES || form == FOLD__AS_BYTES;
     if (form != FOLD__AS_FLOATS || fold__trainable(m, param))
         return form == FOLD__AS_FLOATS;
     const float *state = fold__part(m, part) + param->at;
@@ -27575,7 +27911,8 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                              int form, unsigned long long *at)
 {
-    static const char *const type[FOLD__FORMS] = { "F32", "F32", "I8" };
+    static const char *const type[FOLD__FORMS] = { "F32", "F32", "BF16", "I8" };
+    static const unsigned long long width[FOLD__FORMS] = { 4, 4, 2, 1 };
     fold_shape shape = param->shape;
     if (form == FOLD__AS_SCALES && param->bytes == FOLD__NO_PACK)
         shape.dim[shape.rank - 1] = 1;
@@ -27587,8 +27924,7 @@ static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__
               type[form]);
     for (int axis = 0; axis < shape.rank; axis++)
         fold__put(text, "%c%d", axis ? ',' : '[', shape.dim[axis]);
-    const unsigned long long end =
-        *at + (form == FOLD__AS_BYTES ? 1ull : 4ull) * (unsigned long long)fold__shape_size(&shape);
+    const unsigned long long end = *at + width[form] * (unsigned long long)fold__shape_size(&shape);
     fold__put(text, "],\"data_offsets\":[%llu,%llu]}", *at, end);
     *at = end;
 }
@@ -27641,7 +27977,7 @@ static int fold__write_floats(fold_writer *write, void *user, const float *value
     return 0;
 }
 
-/* The same of bytes, as they lie in a file: row-major. */
+/* The same of bytes, or of halves, as they lie in a file: row-major. */
 static int fold__write_bytes(fold_writer *write, void *user, const fold_model *m,
                              const fold__param_data *param)
 {
@@ -27649,17 +27985,20 @@ static int fold__write_bytes(fold_writer *write, void *user, const fold_model *m
     const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
     const int transposed = param->bytes == FOLD__NO_PACK, columns = fold__matrix_columns(param);
     const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
+    const int width = param->form == FOLD__IN_HALVES ? 2 : 1,
+              count = transposed ? fold__matrix_rows(param) : columns;
     unsigned char bytes[PIECE];
-    for (size_t at = 0, part; at < param->size; at += part) {
-        part = fold__min_size(param->size - at, PIECE);
-        for (size_t i = 0; i < part; i++) {
-            const int row = (int)((at + i) / (size_t)columns), column = (int)((at + i) % (size_t)columns);
-            bytes[i] = (unsigned char)(*fold__byte_at(kernels, &weight, transposed ? column : row,
-                                                      transposed ? row : column) ^
-                                       kernels->flip);
-        }
-        if (write(bytes, part, user))
+    for (size_t at = 0, size = 0; at < param->size; at++) {
+        const int line = (int)(at / (size_t)columns), across = (int)(at % (size_t)columns);
+        const int row = transposed ? across : line, column = transposed ? line : across;
+        const uint32_t bits = width == 2 ? fold__half_at(&weight, count, row, column)
+                                         : *fold__byte_at(kernels, &weight, row, column) ^ kernels->flip;
+        bytes[size++] = (unsigned char)bits;
+        if (width == 2)
+            bytes[size++] = (unsigned char)(bits >> 8);
+        if ((size == PIECE || at + 1 == param->size) && write(bytes, size, user))
             return 1;
+        size %= PIECE;
     }
     return 0;
 }
@@ -27668,7 +28007,7 @@ static int fold__write_tensor(fold_writer *write, void *user, const fold_model *
                               const fold__param_data *param, int part, int form)
 {
     const int transposed = param->bytes == FOLD__NO_PACK;
-    if (form == FOLD__AS_BYTES)
+    if (form == FOLD__AS_BYTES || form == FOLD__AS_HALVES)
         return fold__write_bytes(write, user, m, param);
     if (form == FOLD__AS_SCALES)
         return fold__write_floats(
@@ -28574,7 +28913,7 @@ static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
 static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_data *param)
 {
     const int by_rows = tensor->scales && tensor->scales->shape.rank > 1;
-    return tensor->scales && (param->bytes != FOLD__NO_PACK) != by_rows &&
+    return tensor->scales && param->form != FOLD__IN_HALVES && (param->bytes != FOLD__NO_PACK) != by_rows &&
            (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
@@ -28599,7 +28938,7 @@ static int fold__load_check(fold__file *file)
                 fold__read_values(values, tensor, at, fold__min_size(param->size - at, PIECE));
             if (!(fabsf(values[at % PIECE]) <= FLT_MAX))
                 return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                       "load: %s is in bytes and has a value in the file that is not finite",
+                                       "load: %s is quantized and has a value in the file that is not finite",
                                        fold__shorten(name, param->name));
         }
     }

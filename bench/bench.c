@@ -136,7 +136,7 @@ static const char usage[] =
     "                        the first line's ratio is the median of the second's time to the first's\n"
     "  --isa avx512|avx2|portable    --dedupe on|off    --plan-cache on|off    --group-bytes N\n"
     "  --replay on|off       on: the same recording again by fold_replay\n"
-    "  --weights float|int8  int8: in bytes, for inference; --compare floats beside it\n"
+    "  --weights float|bf16|int8  bf16, int8: in 16 or 8 bits, for inference; --compare floats beside it\n"
     "  --sorted on|off       transformer only; on: batches of sentences in order of length\n"
     "  --share NAME          prints what part of the traced time the batches of ops whose names begin so take\n"
     "  --frames N            N frames of agents and steps of robots, by turns with the same by hand: median, tail and worst\n"
@@ -162,10 +162,11 @@ static int on_off(const char *name, const char *text)
     if (strcmp(text, "off")) die(name, " is on or off");
     return 0;
 }
-static int in_bytes(const char *text)
+static int bits_of(const char *text) /* of weights that are quantized; 0: floats */
 {
-    if (strcmp(text, "int8") && strcmp(text, "float")) die("--weights are float or int8, not ", text);
-    return !strcmp(text, "int8");
+    if (!strcmp(text, "float")) return 0;
+    if (strcmp(text, "int8") && strcmp(text, "bf16")) die("--weights are float, bf16 or int8, not ", text);
+    return strcmp(text, "bf16") ? 8 : 16;
 }
 static clockid_t clock_of(const char *text)
 {
@@ -215,7 +216,7 @@ static options parse(int argc, char **argv)
         else if (!strcmp(name, "--dedupe")) o.dedupe = on_off(name, value);
         else if (!strcmp(name, "--plan-cache")) o.plan_cache = on_off(name, value);
         else if (!strcmp(name, "--replay")) o.replay = on_off(name, value);
-        else if (!strcmp(name, "--weights")) o.bytes = in_bytes(value);
+        else if (!strcmp(name, "--weights")) o.bits = bits_of(value);
         else if (!strcmp(name, "--sorted")) o.sorted = on_off(name, value);
         else if (!strcmp(name, "--share")) o.share = value;
         else if (!strcmp(name, "--export")) o.export = value;
@@ -254,7 +255,7 @@ int main(int argc, char **argv)
         if (o.sorted && strcmp(w->name, "transformer")) continue;
         for (int training = 0; training < 2; training++) {
             if (o.mode && training != !strcmp(o.mode, "train")) continue;
-            if (training && (w->opt == OPT_NONE || o.bytes)) continue;
+            if (training && (w->opt == OPT_NONE || o.bits)) continue;
             if ((o.schedule == MANUAL || o.compare == MANUAL) && !is_by_hand(w->name, training)) continue;
             if (!found++) print_header(&o);
             run_workload(&o, w, training, o.compare);

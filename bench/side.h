@@ -1,6 +1,6 @@
 /* side.h - measuring one way of running a workload, alone or in alternation with others. */
 
-/* FLOATS: as RATIO, with weights in floats, beside --weights int8. */
+/* FLOATS: as RATIO, with weights in floats, beside --weights int8 or bf16. */
 typedef enum schedule { RATIO, DEPTH, AGENDA, EAGER, MANUAL, FLOATS, N_SCHEDULES } schedule;
 static const char *const schedule_names[N_SCHEDULES] = { "ratio", "depth", "agenda", "eager", "manual", "floats" };
 
@@ -10,7 +10,7 @@ enum { MAX_REPEATS = 64, MIN_ROTATION = 8, MAX_ROTATION = 64, ROTATION_SAMPLES =
 typedef struct options {
     const char *workload, *mode, *isa, *share, *export;
     schedule schedule;
-    int compare, json, dedupe, plan_cache, replay, sorted, bytes, frames, threads, seed;
+    int compare, json, dedupe, plan_cache, replay, sorted, bits, frames, threads, seed;
     size_t group_bytes;
     double seconds;
     sizes s;
@@ -85,7 +85,9 @@ static void open_side(side *a, const bench *b, schedule how)
     a->n.s = b->s;
     b->w->build(&a->n, a->model);
     find_weights(&a->n, a->model);
-    if (b->o->bytes && how < MANUAL) fold_model_quantize(a->model, NULL);
+    fold_quantize_desc quantize = fold_quantize_desc_default();
+    quantize.bits = b->o->bits;
+    if (quantize.bits && how < MANUAL) fold_model_quantize(a->model, &quantize);
     if (fold_model_status(a->model)) die(fold_model_message(a->model), "");
     ctx.training = b->training;
     ctx.eager = how == EAGER;

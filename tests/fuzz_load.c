@@ -60,7 +60,7 @@ static fold_model *make_model(purse *p, int steps)
         fold_grads_write_end(m, all);
         fold_adam_step(m, &adam);
     }
-    const fold_quantize_desc small = { 1, 0 };
+    const fold_quantize_desc small = { 1, 0, 0 };
     if (steps < 0) must(!fold_model_quantize(m, &small) && !fold_param_value(m, fold_param_find(m, "W")), "it is quantized");
     return m;
 }

@@ -1076,7 +1076,7 @@ static void bytes_and_python(void)
     static const float columns[6] = { 0, 0.5f, 31.75f, 6, -63.5f, 1.25f }, rows[6] = { 0, 2, 254, 1.5f, -63.5f, 2.5f };
     static const char path[] = "build/python_I8.safetensors";
     fold_model_desc desc = fold_model_desc_default();
-    const fold_quantize_desc small = { 1, 0 };
+    const fold_quantize_desc small = { 1, 0, 0 };
     if (file_size(path) < 0) check_skip("bytes written by Python (they are not there)");
     else {
         fold_model *m = fold_model_new(NULL);

@@ -560,7 +560,7 @@ static fold_node byte_sample(fold_ctx *f, const byte_net *n, int sample)
 static void golden_bytes(const char *isa)
 {
     enum { HID = 35, SIZE = WORDS + HID + 3 * 4 * 17 };
-    fold_quantize_desc all = { 1, 0 };
+    fold_quantize_desc all = { 1, 0, 0 };
     for (int eager = 0; eager < 2; eager++) {
         fold_model_desc desc = fold_model_desc_default();
         fold_ctx_desc way = fold_ctx_desc_default();

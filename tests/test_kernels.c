@@ -266,6 +266,71 @@ static void test_byte_product(const fold__kernels *f, int tries)
     }
 }
 
+/* The bits of the product of floats that are the halves' values, and the nearest halves: whole numbers of 8 bits. */
+static float nearest_half(float x)
+{
+    int exponent;
+    const double fraction = frexp((double)x, &exponent), unit = ldexp(1, (exponent < -125 ? -125 : exponent) - 8);
+    const double value = nearbyint(ldexp(fraction, exponent) / unit) * unit;
+    return (float)(fabs(value) > 0x1.fep127 ? copysign(0x1.fep127, value) : value);
+}
+static void test_half_product(const fold__kernels *f, int tries)
+{
+    static const int ns[] = { 16, 17, 31, 48, 63, 64, 65, 79, 80, 81, 128, 143, 144, 200 };
+    static const int ms[] = { 0, 1, 2, 3, 5, 6, 7, 8, 13, 24, 60, 239, 241, 500 };
+    const fold__byte_kernels *kernels = fold__half_kernels_for(f);
+    int t, i, r, s;
+    if (!f->panel) return; /* its sums have no order */
+    for (t = 0; t < tries; t++) {
+        const int n = ns[below((int)(sizeof ns / sizeof *ns))], m = ms[below((int)(sizeof ms / sizeof *ms))], transposed = below(2);
+        int n_seg = 1 + below(4), first[4], total = below(9), inner[4], init_kind = below(4);
+        matrix a[4], init, y, want;
+        fold__seg seg[4];
+        fold__product p;
+        for (s = 0; s < n_seg; s++) { inner[s] = 1 + below(t % 16 ? 40 : 400); first[s] = total; total += inner[s] + below(3); }
+        const size_t count = (size_t)total * (size_t)n, size = fold__half_size(total, n);
+        float *w = floats(count), *pack = floats(fold__pack_floats(f, total, n) + 16), *line = floats((size_t)(total > n ? total : n));
+        float *scratch = floats(fold__half_floats((size_t)m, total) + fold__product_floats(f, (size_t)m, total, n));
+        uint8_t *bytes = (uint8_t *)floats(size / sizeof(float) + 1);
+        for (i = 0; i < (int)count; i++) if (below(50) == 0) w[i] *= below(2) ? 1e38f : 1e-40f;
+        if (t % 3 == 0) { w[0] = FLT_MAX; w[1] = -1.00390625f; w[2] = 1.01171875f; w[3] = -0.0f; } /* the two between two neighbours */
+        const float error = fold__half_pack(kernels, bytes, w, total, n, transposed);
+        check(error >= 0 && error < 0.004f, "half_pack's error", f->name, n, total, transposed);
+        for (i = 0; i < (int)count; i++) w[i] = nearest_half(w[i]);
+        const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, total, n);
+        const int lines = transposed ? n : total, columns = transposed ? total : n;
+        kernels->halves->read(kernels->halves, &weight, lines, columns, transposed, t % lines, line);
+        check(!memcmp(line, w + (t % lines) * columns, (size_t)columns * sizeof *w), "half_read", f->name, n, total, transposed);
+        for (i = 0; i < (int)count; i++) if (fabsf(w[i]) > 1e30f) w[i] = 1;
+        fold__half_pack(kernels, bytes, w, total, n, transposed);
+        f->pack(pack, w, total, n, transposed, 0, transposed ? n : total);
+        for (s = 0; s < n_seg; s++) {
+            a[s] = make(m, inner[s], below(2));
+            seg[s].input = a[s].r; seg[s].inner = inner[s]; seg[s].row = first[s];
+            seg[s].weights = pack + fold__pack_row(f, n, (size_t)first[s]);
+        }
+        init = make(init_kind == 1 ? 1 : m, n, init_kind == 2);
+        if (init_kind == 1) init.r.stride = 0;
+        y = make(m, n, below(2));
+        want = make(m, n, 0);
+        for (r = 0; r < m; r++) memcpy(fold__at(&want.r, r), fold__at(&y.r, r), (size_t)n * sizeof *w);
+        memset(&p, 0, sizeof p);
+        p.rows = m; p.columns = n; p.n_seg = n_seg; p.seg = seg;
+        p.panel_stride = fold__pack_stride(f, total, n);
+        if (init_kind == 1 || init_kind == 2) p.init = init.r;
+        if (init_kind == 3) p.init = want.r;
+        p.output = want.r;
+        f->product(&p, scratch);
+        if (init_kind == 3) p.init = y.r;
+        p.output = y.r;
+        kernels->product(kernels, &weight, &p, scratch);
+        for (r = 0; r < m; r++) check(!memcmp(fold__at(&y.r, r), fold__at(&want.r, r), (size_t)n * sizeof *w), "half_product", f->name, m, n, t);
+        for (s = 0; s < n_seg; s++) drop(&a[s]);
+        drop(&init); drop(&y); drop(&want);
+        free(w); free(pack); free(line); free(scratch); free(bytes);
+    }
+}
+
 /* apart: chains begin at zero and are added. */
 static void test_weight_grad(const fold__kernels *f, int tries, int apart)
 {
@@ -1038,8 +1103,13 @@ static void test_set(const fold__kernels *f, int share)
 {
     RUN(test_product(f, 2500 / share));
     RUN(test_byte_product(f, 1500 / share));
+<<<<<<< HEAD
     RUN(test_weight_grad(f, 200 / share, 0));
     RUN(test_weight_grad(f, 200 / share, 1));
+=======
+    RUN(test_half_product(f, 300 / share));
+    RUN(test_weight_grad(f, 200 / share));
+>>>>>>> b417066 (Weights and tables in bfloat16: half the memory, the bits of a model of floats that holds the rounded values)
     if (!strcmp(f->name, "cblas")) return; /* the rest is another set's */
     RUN(test_add_products(f));
     RUN(test_maps(f));

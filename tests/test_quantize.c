@@ -129,7 +129,7 @@ static int run(const net *n, const fold_ctx_desc *desc, int together, float *val
 static float as_float[SAMPLES * VALUES], want[SAMPLES * VALUES], got[SAMPLES * VALUES];
 
 /* Eager, batched by each policy, with small groups, alone, and merged: one result, near that of floats. */
-static void all_ways(const char *isa, int tables)
+static void all_ways(const char *isa, int tables, int bits)
 {
     static const fold_schedule policy[] = { FOLD_SCHEDULE_RATIO, FOLD_SCHEDULE_DEPTH, FOLD_SCHEDULE_AGENDA };
     fold_ctx_desc desc = fold_ctx_desc_default();
@@ -138,6 +138,7 @@ static void all_ways(const char *isa, int tables)
     double off = 0, size = 0;
     small.least = 1;
     small.tables = tables;
+    small.bits = bits;
     if (!net_open(&n, isa, 1)) {
         fold_model_free(n.m);
         return;
@@ -169,7 +170,8 @@ static void all_ways(const char *isa, int tables)
 }
 static void every_kernel_set(void)
 {
-    for (int i = 0; i < KERNEL_SETS; i++) all_ways(kernel_set[i], i % 2);
+    for (int i = 0; i < KERNEL_SETS; i++) all_ways(kernel_set[i], i % 2, 8);
+    for (int i = 0; i < KERNEL_SETS; i++) all_ways(kernel_set[i], (i + 1) % 2, 16);
 }
 
 /* -- one product by its definition --------------------------------------------------------------------- */
@@ -179,7 +181,7 @@ static void whole_numbers(void)
 {
     float w[IN * H], b[H], x[IN], y[H];
     fold_model_desc desc = fold_model_desc_default();
-    fold_quantize_desc small = { 1, 0 };
+    fold_quantize_desc small = { 1, 0, 0 };
     desc.inference = 1;
     fold_model *m = fold_model_new(&desc);
     const fold_param W = fold_weight_new(m, "W", IN, H), B = fold_bias_new(m, "b", H);
@@ -210,7 +212,7 @@ static void rows_at_the_edges(void)
 {
     static const float odd[] = { INFINITY, -INFINITY, NAN, 1e-37f, 0 };
     fold_model_desc desc = fold_model_desc_default();
-    fold_quantize_desc small = { 1, 0 };
+    fold_quantize_desc small = { 1, 0, 0 };
     desc.inference = 1;
     fold_model *m = fold_model_new(&desc);
     const fold_param W = fold_weight_new(m, "W", IN, H), B = weight(m, "b", fold_shape1(H), 0);
@@ -247,7 +249,7 @@ static void report(void)
     static const struct { const char *name; int bits, values; } wants[] = {
         { "words", 32, 1 }, { "tied", 8, 1 }, { "W", 32, 1 }, { "b", 32, 1 }, { "U", 8, 0 }, { "V", 8, 0 },
         { "both", 8, 1 }, { "filter", 8, 0 }, { "narrow", 32, 1 }, { "lstm.W", 8, 0 }, { "lstm.b", 32, 1 } };
-    fold_quantize_desc least = { 300, 0 };
+    fold_quantize_desc least = { 300, 0, 0 };
     net n;
     char text[4096] = "";
     net_open(&n, NULL, 1);
@@ -294,7 +296,7 @@ static void memory_of_weights(void)
 static void later(void)
 {
     fold_ctx_desc desc = fold_ctx_desc_default();
-    fold_quantize_desc small = { 1, 0 };
+    fold_quantize_desc small = { 1, 0, 0 };
     net n;
     net_open(&n, NULL, 1);
     fold_model_quantize(n.m, &small);
@@ -320,7 +322,7 @@ static void says(net *n, fold_status status, const char *text)
 }
 static void refusals(void)
 {
-    fold_quantize_desc d = { -1, 0 };
+    fold_quantize_desc d = { -1, 0, 0 };
     net n, other;
     CHECK_INT(fold_model_quantize(NULL, NULL), FOLD_BAD_ARGUMENT);
     net_open(&n, NULL, 0);
@@ -333,6 +335,15 @@ static void refusals(void)
     fold_model_quantize(n.m, &d);
     says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is -1");
     d.least = 1;
+    d.bits = 4;
+    fold_model_quantize(n.m, &d);
+    says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is 4; it is 8 or 16");
+    d.bits = 16;
+    fold_values_write_begin(n.m, n.U)[5] = (float)NAN;
+    fold_values_write_end(n.m, n.U);
+    fold_model_quantize(n.m, &d);
+    says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: parameter 'U' has a value that is not finite");
+    d.bits = 0;
     fold_values_write_begin(n.m, n.U)[5] = (float)INFINITY;
     fold_values_write_end(n.m, n.U);
     fold_model_quantize(n.m, &d);
@@ -343,20 +354,20 @@ static void refusals(void)
     CHECK_INT(fold_model_quantize(n.m, &d), FOLD_OK);
 
     CHECK(!fold_values_write_begin(n.m, n.U));
-    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'U' is in bytes: write values before fold_model_quantize, or load");
+    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'U' is quantized: write values before fold_model_quantize, or load");
     CHECK(!fold_values_write_begin(n.m, n.none));
-    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'tied' is in bytes");
+    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'tied' is quantized");
     CHECK(fold_values_write_begin(n.m, n.b) != NULL);
     fold_values_write_end(n.m, n.b);
     fold_values_copy(n.m, other.m);
-    says(&n, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is in bytes");
+    says(&n, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is quantized");
     fold_values_copy(other.m, n.m);
-    says(&other, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is in bytes in the other model");
+    says(&other, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is quantized in the other model");
     fold_values_average(n.m, other.m, 0.5f);
-    says(&n, FOLD_BAD_STATE, "fold_values_average: parameter 'tied' is in bytes");
+    says(&n, FOLD_BAD_STATE, "fold_values_average: parameter 'tied' is quantized");
     fold_ctx *f = fold_ctx_new(n.m, NULL);
     CHECK(fold_node_is_null(fold_use(f, n.U)));
-    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'U' is in bytes, only linear ops read it");
+    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'U' is quantized, only linear ops read it");
     fold_ctx_free(f);
     fold_model_free(n.m);
     fold_model_free(other.m);
@@ -449,7 +460,7 @@ static void files_of_bytes(void)
 {
     static block first, again, floats;
     fold_ctx_desc desc = fold_ctx_desc_default();
-    fold_quantize_desc some = { 300, 0 };
+    fold_quantize_desc some = { 300, 0, 0 };
     for (int i = 0; i < KERNEL_SETS; i++) {
         net n, other;
         if (!net_open(&n, kernel_set[i], 1)) {
@@ -533,11 +544,11 @@ static void shelf_run(const shelf *s, const fold_ctx_desc *desc, float *values)
 }
 
 /* A model with tables in bytes beside one whose tables have the floats that these bytes are. */
-static void tables(void)
+static void tables_of(int bits)
 {
     static float by_floats[2 * WORDS * SHELF], by_bytes[2 * WORDS * SHELF];
     static block b, again;
-    const fold_quantize_desc all = { 100, 1 };
+    const fold_quantize_desc all = { 100, 1, bits };
     for (int i = 0; i < KERNEL_SETS; i++) {
         fold_ctx_desc desc = fold_ctx_desc_default();
         shelf floats, bytes;
@@ -549,11 +560,11 @@ static void tables(void)
         shelf_open(&floats, kernel_set[i], 1);
         CHECK_INT(fold_model_quantize(bytes.m, &all), FOLD_OK);
         CHECK(!fold_param_value(bytes.m, bytes.words) && !fold_param_value(bytes.m, bytes.tied) && !fold_param_value(bytes.m, bytes.maps));
-        CHECK_INT(fold_param_quantized(bytes.m, bytes.words).bits, 8);
+        CHECK_INT(fold_param_quantized(bytes.m, bytes.words).bits, bits);
         CHECK_INT(fold_param_quantized(bytes.m, fold_param_find(bytes.m, "letters")).bits, 32);
         CHECK(fold_param_quantized(bytes.m, bytes.words).error > 0.001f && fold_param_quantized(bytes.m, bytes.words).error < 0.01f);
         save(bytes.m, &b);
-        CHECK_TEXT((char *)b.bytes + 8, "\"maps.scale\":{\"dtype\":\"F32\",\"shape\":[5,2,1]");
+        CHECK_TEXT((char *)b.bytes + 8, bits == 8 ? "\"maps.scale\":{\"dtype\":\"F32\",\"shape\":[5,2,1]" : "\"maps\":{\"dtype\":\"BF16\"");
         load(floats.m, &b);
         for (int way = 0; way < 3; way++) {
             desc.eager = way == 1;
@@ -573,12 +584,93 @@ static void tables(void)
         fold_model_free(bytes.m);
     }
 }
+static void tables(void)
+{
+    tables_of(8);
+    tables_of(16);
+}
+
+/* -- in 16 bits ---------------------------------------------------------------------------------------- */
+
+/* To the nearest of 8 bits, of two the even one, by its definition. */
+static float rounded(float x)
+{
+    int exponent;
+    const double fraction = frexp((double)x, &exponent);
+    return (float)ldexp(nearbyint(ldexp(fraction, 8)), exponent - 8);
+}
+static void round_values(fold_model *m, fold_param p)
+{
+    const fold_shape shape = fold_param_shape(m, p);
+    float *values = fold_values_write_begin(m, p);
+    int size = 1;
+    for (int axis = 0; axis < shape.rank; axis++) size *= shape.dim[axis];
+    for (int i = 0; i < size; i++) values[i] = rounded(values[i]);
+    fold_values_write_end(m, p);
+}
+/* The values of a model in 16 bits beside those of one of floats that are as they were rounded; files there and back. */
+static void halves_beside_floats(const char *isa, int tables)
+{
+    static block b, again;
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_quantize_desc all = { 1, tables, 16 };
+    net floats, halves, later;
+    if (!net_open(&floats, isa, 1)) {
+        fold_model_free(floats.m);
+        return;
+    }
+    round_values(floats.m, floats.both); /* which a cell reads as floats too, as lookups do what is tied */
+    round_values(floats.m, floats.tied);
+    net_open(&halves, isa, 1);
+    fold_values_copy(halves.m, floats.m);
+    CHECK_INT(fold_model_quantize(halves.m, &all), FOLD_OK);
+    CHECK(!fold_param_value(halves.m, halves.tied) == tables && fold_param_value(halves.m, halves.words));
+    for (int i = 0; i < fold_param_count(floats.m); i++)
+        if (fold_param_quantized(halves.m, fold_param_at(halves.m, i)).bits == 16) round_values(floats.m, fold_param_at(floats.m, i));
+    desc.eager = 1;
+    run(&floats, &desc, 1, want);
+    for (int way = 0; way < 4; way++) { /* eager, batched, in small groups, alone */
+        desc.eager = way == 0;
+        desc.group_bytes = way == 2;
+        run(&halves, &desc, way != 3, got);
+        CHECK_BITS(got, want, SAMPLES * VALUES);
+    }
+    save(halves.m, &b);
+    CHECK_TEXT((char *)b.bytes + 8, "\"U\":{\"dtype\":\"BF16\",\"shape\":[34,21]");
+    net_open(&later, isa, 0);
+    change(later.m);
+    load(later.m, &b);
+    run(&later, &desc, 1, got);
+    CHECK_BITS(got, want, SAMPLES * VALUES);
+    save(later.m, &again); /* of floats */
+    fold_model_free(later.m);
+    for (int from = 0; from < 2; from++) {
+        net_open(&later, isa, 1);
+        change(later.m);
+        fold_model_quantize(later.m, &all);
+        load(later.m, from ? &again : &b);
+        run(&later, &desc, 1, got);
+        CHECK_BITS(got, want, SAMPLES * VALUES);
+        save(later.m, &again);
+        CHECK(b.n == again.n && !memcmp(b.bytes, again.bytes, b.n));
+        fold_model_free(later.m);
+    }
+    fold_model_free(floats.m);
+    fold_model_free(halves.m);
+}
+static void halves(void)
+{
+    for (int i = 0; i < KERNEL_SETS; i++) {
+        halves_beside_floats(kernel_set[i], 0);
+        halves_beside_floats(kernel_set[i], 1);
+    }
+}
 
 /* A recording that is run again after a load reads the tables that were loaded; a tied table's product is that without `tables`. */
 static void tables_later(void)
 {
     static block b;
-    const fold_quantize_desc all = { 100, 1 }, weights = { 100, 0 };
+    const fold_quantize_desc all = { 100, 1, 0 }, weights = { 100, 0, 0 };
     shelf one, other;
     float x[H];
     fold_node y[3];
@@ -610,7 +702,7 @@ static void tables_later(void)
     CHECK_BITS(fold_value(f, y[0]), fold_value(g, word), WIDE);
     CHECK_BITS(fold_value(f, y[1]), fold_value(g, product), WORDS);
     CHECK(fold_node_is_null(fold_use(f, one.words)));
-    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'words' is in bytes");
+    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'words' is quantized");
     fold_ctx_free(f);
     fold_ctx_free(g);
     fold_model_free(one.m);
@@ -637,7 +729,7 @@ static void floats_of_bytes(void)
     static block b;
     static float w[IN * H], t[WORDS * H], scale[H + WORDS];
     static int8_t q[IN * H], r[WORDS * H];
-    fold_quantize_desc small = { 1, 0 };
+    fold_quantize_desc small = { 1, 0, 0 };
     for (int inference = 0; inference < 2; inference++) {
         fold_model_desc desc = fold_model_desc_default();
         desc.inference = 1;
@@ -721,7 +813,7 @@ static void hostile_files(void)
         { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,16],\"data_offsets\":[0,128]}}", (float)NAN, 1, 96, FOLD_IO, "load: the file ends too early" },
     };
     static block b, before, after;
-    fold_quantize_desc small = { 1, 0 };
+    fold_quantize_desc small = { 1, 0, 0 };
     for (int quantized = 0; quantized < 2; quantized++)
         for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
             fold_model_desc desc = fold_model_desc_default();
@@ -748,7 +840,7 @@ static void files_at_the_edges(void)
     static block b;
     static const char by_rows[] = SCALE("F32", "[2,1]", "8") "," BYTES("[2,16]", "8", "40");
     fold_model_desc desc = fold_model_desc_default();
-    fold_quantize_desc small = { 1, 0 };
+    fold_quantize_desc small = { 1, 0, 0 };
     net n;
     desc.inference = 1;
     fold_model *m = fold_model_new(&desc);
@@ -762,7 +854,7 @@ static void files_at_the_edges(void)
     first[2] = 0x80, first[3] = 0x7f; /* an infinity */
     first[0] = first[1] = 0;
     fold_model_load_memory(m, b.bytes, b.n, NULL);
-    says(&n, FOLD_BAD_ARGUMENT, "load: W is in bytes and has a value in the file that is not finite");
+    says(&n, FOLD_BAD_ARGUMENT, "load: W is quantized and has a value in the file that is not finite");
     first[3] = 0x3f;
     load(m, &b);
     save(m, &b);
@@ -874,6 +966,7 @@ int main(int argc, char **argv)
     check_run("files of bytes", files_of_bytes);
     check_run("floats of bytes", floats_of_bytes);
     check_run("tables", tables);
+    check_run("halves", halves);
     check_run("tables later", tables_later);
     check_run("hostile files", hostile_files);
     check_run("files at the edges", files_at_the_edges);
