@@ -4649,7 +4649,9 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
     for (segment = 0; segment < product->n_seg; segment++) {
         const fold__seg *seg = &product->seg[segment];
         for (first = 0; first < seg->inner; first += part.inner) {
-            part.inner = seg->inner - first < FOLD__HALF_INNER ? seg->inner - first : FOLD__HALF_INNER;
+            part.inner = seg->inner - first;
+            if (part.inner > FOLD__HALF_INNER)
+                part.inner = FOLD__HALF_INNER;
             part.row = 0;
             part.weights = weights;
             part.input = fold__half_rows(&seg->input, row, block.rows, first, made + 2 * rows);
