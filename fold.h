@@ -4632,7 +4632,7 @@ static size_t fold__half_floats(size_t rows, int inner)
 static void fold__half_block(const fold__half_kernels *halves, const fold__half_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
-    const ptrdiff_t left = product->rows - row, rows = left < FOLD__HALF_ROWS ? left : FOLD__HALF_ROWS;
+    const size_t rows = fold__min_size((size_t)(product->rows - row), FOLD__HALF_ROWS);
     float **made = (float **)(void *)(scratch + fold__tile_floats((size_t)product->rows));
     int segment, first;
     fold__seg part;
