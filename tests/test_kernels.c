@@ -1103,13 +1103,9 @@ static void test_set(const fold__kernels *f, int share)
 {
     RUN(test_product(f, 2500 / share));
     RUN(test_byte_product(f, 1500 / share));
-<<<<<<< HEAD
+    RUN(test_half_product(f, 300 / share));
     RUN(test_weight_grad(f, 200 / share, 0));
     RUN(test_weight_grad(f, 200 / share, 1));
-=======
-    RUN(test_half_product(f, 300 / share));
-    RUN(test_weight_grad(f, 200 / share));
->>>>>>> b417066 (Weights and tables in bfloat16: half the memory, the bits of a model of floats that holds the rounded values)
     if (!strcmp(f->name, "cblas")) return; /* the rest is another set's */
     RUN(test_add_products(f));
     RUN(test_maps(f));
