@@ -55,7 +55,7 @@ def tensors_of(path):
 class Net:
     """A network in PyTorch. hows: the ways in which it runs a batch; PREPARED: index tensors are made before the clock starts."""
     hows = ("levels",)
-    trains = True
+    trains, relu = True, False
 
     def parameters(self):
         return [p for p in self.tensors() if p.requires_grad]

@@ -10,7 +10,7 @@ def loss_of(y, labels, train):
 
 
 class Mnist(Net):
-    unit, optimiser, hows = "images", torch.optim.Adam, ("levels", "samples")
+    unit, optimiser, hows, relu = "images", torch.optim.Adam, ("levels", "samples"), True
 
     def __init__(self, o):
         sizes = [o.input, o.hidden, 100, o.classes]
@@ -46,7 +46,7 @@ class Mnist(Net):
 class Transformer(Net):
     """Layers of torch.nn; a sentence is (its words, its label). padded: PyTorch's own encoder; nested: its layers of nested tensors
     (inference only); packed: the rows of real tokens side by side, padded for attention alone."""
-    unit, optimiser = "tokens", torch.optim.Adam
+    unit, optimiser, relu = "tokens", torch.optim.Adam, True
     hows = ("padded", "padded-by-length", "nested", "nested-by-length", "packed", "packed-by-length")
 
     def __init__(self, o):
@@ -128,7 +128,7 @@ class Transformer(Net):
 
 class Graph(Net):
     """Rounds of sums over neighbours, all molecules of a batch as one; a molecule is (kinds, where edges come from, where they go, label)."""
-    unit, optimiser, hows = "atoms", torch.optim.Adam, ("levels", "build")
+    unit, optimiser, hows, relu = "atoms", torch.optim.Adam, ("levels", "build"), True
 
     def __init__(self, o):
         h = o.hidden
@@ -179,7 +179,7 @@ class Graph(Net):
 class Attention(Net):
     """An agent and its neighbours, one vector each; a sample is (vectors, the agent's own first; label). padded: all neighbours are;
     packed: they are for the weighted sum alone."""
-    unit, optimiser, hows = "vectors", torch.optim.Adam, ("padded", "packed")
+    unit, optimiser, hows, relu = "vectors", torch.optim.Adam, ("padded", "packed"), True
 
     def __init__(self, o):
         h, linear = o.hidden, torch.nn.Linear

@@ -21,7 +21,9 @@ from common import tensors_of
 from torch_peer import BY_LENGTH, WORKLOADS, Peer, modes_of, start_torch
 
 AGREE = 1.05      # the slowest calibration of a round to its fastest
-TOLERANCE = 1e-4  # of outputs and gradients to the largest of their tensor
+# Errors that are let pass, to the largest of a tensor: on small sizes (--check); on full ones, where sums run over 10,000 rows; of
+# gradients of networks with ReLU there, where one of a million sums is so close to zero that it is cut on one side alone.
+SMALL_ERROR, ERROR, RELU_ERROR = 1e-4, 5e-4, 1e-2
 BATCHES = {"frame": (1, 32), "decode": (1, 32)}  # of others 1, 32, 256: 256 frames are 128,000 agents, a cache of 32 sequences 67 MB
 SMALL = dict(input=16, hidden=24, words=50)  # --check
 FIXED = {"mnist-mlp": ("input", "words"), "policy": ("words",), "decode": ("input", "hidden", "words"), "transformer": ()}
@@ -114,7 +116,7 @@ def check(given, tally, workload, training, batch, hows, sized):
         error, where = same(peer, outputs, gradients)
         tally.checked += 1
         tally.error = max(tally.error, error)
-        if not error <= TOLERANCE:
+        if not error <= (SMALL_ERROR if sized else RELU_ERROR if training and peer.net.relu else ERROR):
             print("FAILED: %s %s %s, batch %d: %s differs by %.2g" % (workload, "train" if training else "infer", how, batch, where, error))
             wrong += 1
     tally.wrong += wrong
