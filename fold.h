@@ -13625,12 +13625,17 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
     return sig || !fold__forget_idle(f) ? sig : fold__sig_by_key(f, request);
 }
 
+/* Where a signature is noted as one of the last, by its op, its weight and the shape of its first input. */
+FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape)
+{
+    return &f->recent[(op * 5u + param + shape * 3u) % FOLD__RECENT];
+}
+
 /* The signature of a request. Most are like one of the last: those are found without making a key. */
 FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *request)
 {
-    uint32_t *recent =
-        &f->recent[(request->op * 5u + request->param[0] + (request->n_in ? request->in[0].shape * 3u : 0)) %
-                   FOLD__RECENT];
+    uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
+                                        request->n_in ? request->in[0].shape : 0);
     if (!*recent || !fold__is_request(f, &f->sigs[*recent], request))
         *recent = fold__find_sig(f, request);
     return *recent;
@@ -17039,6 +17044,45 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     return fold__record(f, request);
 }
 
+/* Whether inputs are values of each sample's own, of the shapes that a signature has. They become edges of
+   the next node, for which there is room. */
+FOLD__INLINE int fold__add_plain(fold_ctx *f, const fold__sig *sig, const fold_node *in)
+{
+    const uint32_t *shape = f->keys + sig->key + sig->in_shape, first = f->n_edges;
+    uint32_t differ = 0;
+    for (uint32_t input = 0; input < sig->n_in; input++) {
+        const uint32_t id = in[input].id;
+        if (in[input].salt != f->salt || id - 1 >= f->n_nodes)
+            return 0;
+        const uint32_t source = f->source[id];
+        f->edge_source[first + input] = source;
+        f->edge_offset[first + input] = f->offset[id];
+        differ |= (f->shape[id] ^ shape[input]) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM)) |
+                  ((f->kind[source] & FOLD__KIND_MASK) == FOLD__ELEMS);
+    }
+    return !differ;
+}
+/* Records a call that is in all like one of the last: nothing else needs to be looked at then. Null: it may
+   not be, or may be wrong. */
+FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *callee, fold_cell cell,
+                                        const fold_node *in, int n_in)
+{
+    const int special = (f->frame.cell != 0) | f->eager | f->dedupe | callee->n_draws;
+    if (special || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes)
+        return fold__null;
+    const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
+    const uint32_t recent = *fold__recent_sig(f, op, 0, f->shape[in[0].id]);
+    if (!recent)
+        return fold__null;
+    const fold__sig *sig = &f->sigs[recent];
+    const uint32_t differ = (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->n_list | sig->shared |
+                            sig->form | sig->tag_cell;
+    if (differ || !fold__fits(f, sig->n_out, sig->n_in) || !fold__add_plain(f, sig, in))
+        return fold__null;
+    f->n_edges += sig->n_in;
+    return fold__handle(f, fold__append_call(f, recent, 0, 0));
+}
+
 static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                             const fold_node *items, int count)
 {
@@ -17048,6 +17092,9 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
     const fold__cell_data *callee = fold__cell_or_fail(f, cell);
     if (!callee)
         return fold__null;
+    const fold_node again = count ? fold__null : fold__call_again(f, callee, cell, in, n_in);
+    if (again.id)
+        return again;
     fold__clear_request(&request);
     if (!fold__check_call(f, callee, in, n_in, items, count, operands, request.list_shape))
         return fold__null;
@@ -21204,11 +21251,39 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
+/* Moves a value that its batch made to where it stays readable, or where another group reads it. */
+static void fold__move_value(fold_ctx *f, uint32_t id)
+{
+    const fold__run *run = f->run;
+    float *to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
+                                                 : run->region + (size_t)run->value_link[id] * 16;
+    memcpy(to, f->value[id], fold__value_size(f, id) * sizeof *to);
+    f->value[id] = to;
+}
+
+/* Notes where a batch's calls have one of their outputs. */
+static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
+{
+    const uint8_t *const state = f->run->state;
+    const uint32_t value = worker->program.out[output].index;
+    const uint32_t *const list = worker->program.value[value].elem ? worker->list : NULL;
+    const uint32_t *const ids = worker->ids, count = worker->batch.count;
+    fold_rows rows;
+    fold__buffer_rows(f, worker, fold__buffer_value(value), &rows);
+    const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
+    float *const first = rows.base;
+    for (uint32_t call = 0; call < count; call++) {
+        const uint32_t id = ids[call] + (uint32_t)output;
+        f->value[id] = first + (ptrdiff_t)(list ? list[call] : call) * stride;
+        if (state[id] & (FOLD__PERSIST | FOLD__LINKED))
+            fold__move_value(f, id);
+    }
+}
+
 /* Runs a batch or one part of it forward, and copies out the values that stay readable or cross between
    groups. */
 static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
-    fold__run *run = f->run;
     fold__begin_batch(f, worker);
     const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
@@ -21221,24 +21296,8 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
             fold__forward_op(f, worker, op_index,
                              worker->program.op[op_index].elem ? worker->batch.elems : worker->batch.count);
     }
-    if (!worker->batch.stage)
-        return;
-    for (int output = 0; output < worker->program.n_out; output++) {
-        fold_rows rows;
-        fold__buffer_rows(f, worker, fold__buffer_value(worker->program.out[output].index), &rows);
-        const fold_rows made = rows; /* nobody has its address, so that it stays in registers */
-        const int lists = worker->program.value[worker->program.out[output].index].elem;
-        for (uint32_t call = 0; call < worker->batch.count; call++) {
-            const uint32_t id = worker->ids[call] + (uint32_t)output;
-            f->value[id] = fold__row(&made, (int)(lists ? worker->list[call] : call));
-            if (!(run->state[id] & (FOLD__PERSIST | FOLD__LINKED)))
-                continue;
-            float *to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
-                                                         : run->region + (size_t)run->value_link[id] * 16;
-            memcpy(to, f->value[id], fold__value_size(f, id) * sizeof *to);
-            f->value[id] = to;
-        }
-    }
+    for (int output = 0; output < worker->program.n_out && worker->batch.stage; output++)
+        fold__note_output(f, worker, output);
 }
 
 /* Runs a batch forward, in as many parts as its scratch was made for (fold__place_parts). */

@@ -855,6 +855,58 @@ static void plans_of_nothing(void)
     fold_model_free(m);
 }
 
+/* -- calls like the one before ---------------------------------------------------------------- */
+
+static void add_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_add(f, in[0], in[1]);
+}
+
+/* A call that is like one before it is recorded by a short way: what is not like it is noticed all the same. */
+static void calls_like_others(void)
+{
+    enum { SAME, SHAPE, NOTHING_AT_ALL, STALE, OTHERS, COUNT, PARAM, LIST, CASES };
+    static const char *const says[CASES] = { "", "input 1 must have", "", "the node is from", "the node is from",
+                                             "takes 2 inputs, got 1", "", "" };
+    fold_model *m = fold_model_new(NULL);
+    fold_cell_desc d = cell_desc("add", add_body);
+    d.n_in = 2;
+    d.in[1] = fold_shape1(2);
+    const fold_cell cell = fold_cell_new(m, &d);
+    const fold_param gain = fold_gain_new(m, "gain", 2);
+    fold_ctx *f = context(m, 0, 0), *other = context(m, 0, 0);
+    const float three[3] = { 1, 2, 3 }, four[4] = { 1, 2, 3, 4 };
+    for (int which = 0; which < CASES; which++) {
+        const fold_node stale = input2(f, 9, 9), others = input2(other, 9, 9);
+        float sum[2] = { 0, 0 };
+        fold_ctx_reset(f);
+        fold_node in[2] = { input2(f, 1, 2), input2(f, 3, 4) };
+        const fold_node first = fold_call(f, cell, in, 2), second = fold_call(f, cell, in, 2);
+        CHECK(fold_run(f, &second, 1) == FOLD_OK && fold_read(f, &second, 1, sum) == FOLD_OK);
+        CHECK(second.id != first.id && sum[0] == 4 && sum[1] == 6);
+        switch (which) {
+        case SHAPE: in[1] = fold_input(f, three, 3); break;
+        case NOTHING_AT_ALL: in[1].id = 0; break;
+        case STALE: in[1] = stale; break;
+        case OTHERS: in[1] = others; break;
+        case PARAM: in[1] = fold_use(f, gain); break;
+        case LIST: in[1] = fold_list_input(f, four, 2, fold_shape1(2)); break;
+        default: break;
+        }
+        const fold_node y = fold_call(f, cell, in, which == COUNT ? 1 : 2);
+        CHECK_SAYS(fold_node_is_null(y) == (which > SAME && which < PARAM), "case %d", which);
+        CHECK_TEXT(fold_ctx_message(f), says[which]);
+        if (which == PARAM)
+            CHECK(fold_run(f, &y, 1) == FOLD_OK && fold_read(f, &y, 1, sum) == FOLD_OK && sum[0] == 2 && sum[1] == 3);
+        if (which == LIST) CHECK_INT(fold_list_length(f, y), 2);
+        CHECK_INT(fold_ctx_status(f) == FOLD_OK, !says[which][0]);
+    }
+    fold_ctx_free(f);
+    fold_ctx_free(other);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -870,5 +922,6 @@ int main(int argc, char **argv)
     check_run("absurd counts", absurd_counts);
     check_run("a cell of many inputs", cell_of_many_inputs);
     check_run("plans of nothing", plans_of_nothing);
+    check_run("calls like the one before", calls_like_others);
     return check_finish();
 }
