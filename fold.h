@@ -2764,6 +2764,7 @@ enum {
     FOLD__K_BLOCK = 96,      /* weight rows of one weight-gradient block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
     FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
+    FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
     FOLD__NARROW_ELEMENTS = 32, /* of a narrow product whose lanes are joined at once; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,      /* of the tallest narrow tile */
     FOLD__TILE_BLOCK = 40, /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
@@ -2992,8 +2993,8 @@ typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
     float (*largest)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
-    float (*exp_sum)(float *to, const float *from, float largest,
-                     size_t count);       /* to = exp(from - largest); returns their sum */
+    /* to = exp(from - largest); returns their sum. Unless `kept`, `to` has room for FOLD__EXP_TILE. */
+    float (*exp_sum)(float *to, const float *from, float largest, size_t count, int kept);
     /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
@@ -6194,15 +6195,31 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     return padded[0];
 }
 
-FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float largest, size_t count)
+/* to = exp(from - largest) */
+FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float largest, size_t count)
 {
-    const size_t tile = 1024; /* of the first cache level; the sum's lanes run on from tile to tile */
+    FOLD__NO_CONTRACT
+    const FOLD__V lowest = FOLD__VSET(largest);
+    size_t at = 0;
+    for (; at + FOLD__W <= count; at += FOLD__W)
+        FOLD__VSTORE(to + at, FOLD__ISA(exp)(FOLD__VSUB(FOLD__VLOAD(from + at), lowest)));
+    if (at < count) {
+        const int have = (int)(count - at);
+        const FOLD__MASK tail = FOLD__TAIL(have);
+        const FOLD__V last = FOLD__VLOAD_M(from + at, tail);
+        FOLD__VSTORE_M(to + at, FOLD__ISA(exp)(FOLD__VSUB(last, lowest)), tail, have);
+    }
+}
+
+/* By tiles that stay in the first cache; the sum's lanes run on from tile to tile. */
+FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float largest, size_t count,
+                                             int kept)
+{
     FOLD__L lanes = FOLD__ISA(lanes_set)(0.0f);
-    for (size_t part; count; count -= part, from += part, to += part) {
+    for (size_t part; count; count -= part, from += part, to += kept ? part : 0) {
         size_t at = 0;
-        part = count < tile ? count : tile;
-        FOLD__ISA(map_shift)(to, from, NULL, NULL, -largest, part, 1, NULL);
-        FOLD__ISA(map_exp)(to, to, NULL, NULL, 0.0f, part, 1, NULL);
+        part = count < FOLD__EXP_TILE ? count : FOLD__EXP_TILE;
+        FOLD__ISA(exps)(to, from, largest, part);
         for (; at + FOLD__LANES <= part; at += FOLD__LANES)
             lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load)(to + at));
         if (at < part)
@@ -6950,14 +6967,8 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
 {
     FOLD__NO_CONTRACT
-    const FOLD__V lowest = FOLD__VSET(largest);
     int at;
-    for (at = 0; at < count; at += FOLD__W) {
-        const int have = count - at < FOLD__W ? count - at : FOLD__W;
-        const FOLD__MASK tail = FOLD__TAIL(have);
-        const FOLD__V from = FOLD__VLOAD_M(values + at, tail);
-        FOLD__VSTORE_M(values + at, FOLD__ISA(exp)(FOLD__VSUB(from, lowest)), tail, have);
-    }
+    FOLD__ISA(exps)(values, values, largest, (size_t)count);
     for (at = 0; at < count; at++)
         sum = sum + values[at];
     return sum;
@@ -9411,23 +9422,29 @@ static void fold__cumsum_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(cumsum)
 #undef FOLD__OVER_AXIS
 
-/* y = exp(x - max x); returns max x, and the sum of y in *sum */
-static float fold__exp_row(const fold__kernels *kernels, float *out, const float *in, size_t count,
-                           float *sum)
+/* log of the sum of exp(x), by its largest and the sum of exp(x - largest) */
+static float fold__log_sum(const fold__kernels *kernels, float largest, float sum)
 {
-    const float largest = fold__reducer_of(kernels)->largest(in, count);
-    *sum = fold__reducer_of(kernels)->exp_sum(out, in, largest, count);
-    return largest;
+    FOLD__NO_CONTRACT
+    float log_sum;
+    FOLD__MAP_OF(kernels, log)(&log_sum, &sum, NULL, NULL, 0, 1, 1, NULL);
+    return largest + log_sum;
 }
-/* log of the sum of exp(x), and the softmax in y */
+/* That of a row, and its softmax in y */
 static float fold__softmax_row(const fold__kernels *kernels, float *out, const float *in, size_t count)
 {
     FOLD__NO_CONTRACT
-    float sum, log_sum;
-    const float largest = fold__exp_row(kernels, out, in, count, &sum);
-    FOLD__MAP_OF(kernels, log)(&log_sum, &sum, NULL, NULL, 0, 1, 1, NULL);
+    const float largest = fold__reducer_of(kernels)->largest(in, count),
+                sum = fold__reducer_of(kernels)->exp_sum(out, in, largest, count, 1);
     FOLD__MAP_OF(kernels, scale)(out, out, NULL, NULL, 1.0f / sum, count, 1, NULL);
-    return largest + log_sum;
+    return fold__log_sum(kernels, largest, sum);
+}
+/* The same without the softmax */
+static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, const float *in, size_t count)
+{
+    const float largest = fold__reducer_of(kernels)->largest(in, count);
+    return fold__log_sum(kernels, largest,
+                         fold__reducer_of(kernels)->exp_sum(scratch, in, largest, count, 0));
 }
 static void fold__softmax_forward(const fold_op_call *call)
 {
@@ -9459,7 +9476,7 @@ static void fold__log_softmax_forward(const fold_op_call *call)
     for (int row = 0; row < call->rows; row++)
         for (size_t line = 0; line < lines; line++) {
             const float *in = fold__row(&call->in[0], row) + line * count;
-            const float log_sum = fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, count);
+            const float log_sum = fold__log_sum_row(fold__engine_of(call)->kernels, call->scratch, in, count);
             fold__map_row(FOLD__MAP(call, shift), fold__row(&call->out[0], row) + line * count, in, NULL,
                           NULL, -log_sum, count);
         }
@@ -9987,7 +10004,7 @@ static void fold__softmax_xent_forward(const fold_op_call *call)
     for (int row = 0; row < call->rows; row++) {
         const float *in = fold__row(&call->in[0], row);
         fold__row(&call->out[0], row)[0] =
-            fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, count) -
+            fold__log_sum_row(fold__engine_of(call)->kernels, call->scratch, in, count) -
             in[call->data[row * call->data_step]];
     }
 }
@@ -10009,7 +10026,7 @@ static void fold__softmax_kl_forward(const fold_op_call *call)
     for (int row = 0; row < call->rows; row++) {
         const float *in = fold__row(&call->in[0], row), *target = fold__row(&call->in[1], row);
         const float log_sum =
-            fold__softmax_row(fold__engine_of(call)->kernels, call->scratch, in, (size_t)count);
+            fold__log_sum_row(fold__engine_of(call)->kernels, call->scratch, in, (size_t)count);
         fold__map_row(FOLD__MAP(call, log), call->scratch, target, NULL, NULL, 0, (size_t)count);
         float loss = 0;
         for (int class_index = 0; class_index < count; class_index++)

@@ -478,7 +478,7 @@ static void manual_around(manual *u, int agents, const int *from, const int *to,
             const float *query = at_row(u->g, to[first], row) + col;
             float *out = at_row(u->s, to[first], h) + col;
             for (int k = 0; k < n; k++) score[k] = scale * fold__reducer_of(u->k)->dot(query, at_row(u->g, from[first + k], row) + h + col, (size_t)width);
-            const float sum = fold__reducer_of(u->k)->exp_sum(score, score, fold__reducer_of(u->k)->largest(score, (size_t)n), (size_t)n);
+            const float sum = fold__reducer_of(u->k)->exp_sum(score, score, fold__reducer_of(u->k)->largest(score, (size_t)n), (size_t)n, 1);
             for (int k = 0; k < n; k++)
                 FOLD__MAP_OF(u->k, axpy)(out, at_row(u->g, from[first + k], row) + 2 * h + col, NULL, out, score[k] / sum, (size_t)width, 1, NULL);
         }

@@ -507,8 +507,8 @@ static void test_same(const fold__kernels *f, const fold__kernels *g, int tries)
             map_of(g, map)(z, a, b, c, s, (size_t)n, 1, NULL);
             for (i = 0; i < n; i++) check(same(y[i], z[i]), map_name[map], "same", map, (int)bits_of(a[i]), (int)bits_of(b[i]));
         }
-        u[0] = fold__reducer_of(f)->sum(a, (size_t)n); u[1] = fold__reducer_of(f)->dot(a, b, (size_t)n); u[2] = fold__reducer_of(f)->largest(a, (size_t)n); u[3] = fold__reducer_of(f)->exp_sum(y, a, u[2], (size_t)n);
-        v[0] = fold__reducer_of(g)->sum(a, (size_t)n); v[1] = fold__reducer_of(g)->dot(a, b, (size_t)n); v[2] = fold__reducer_of(g)->largest(a, (size_t)n); v[3] = fold__reducer_of(g)->exp_sum(z, a, v[2], (size_t)n);
+        u[0] = fold__reducer_of(f)->sum(a, (size_t)n); u[1] = fold__reducer_of(f)->dot(a, b, (size_t)n); u[2] = fold__reducer_of(f)->largest(a, (size_t)n); u[3] = fold__reducer_of(f)->exp_sum(y, a, u[2], (size_t)n, 1);
+        v[0] = fold__reducer_of(g)->sum(a, (size_t)n); v[1] = fold__reducer_of(g)->dot(a, b, (size_t)n); v[2] = fold__reducer_of(g)->largest(a, (size_t)n); v[3] = fold__reducer_of(g)->exp_sum(z, a, v[2], (size_t)n, 1);
         for (i = 0; i < 4; i++) check(same(u[i], v[i]), "reduction", "same", i, n, soft);
         for (i = 0; i < n; i++) check(same(y[i], z[i]), "exp_sum", "same", i, n, soft);
         free(a); free(b); free(c); free(y); free(z);
@@ -525,9 +525,25 @@ static void test_reductions(const fold__kernels *f)
         check(same(fold__reducer_of(f)->sum(a, (size_t)n), tree(lane)), "sum", f->name, n, 0, 0);
         check(same(fold__reducer_of(f)->dot(a, b, (size_t)n), narrow_dot(f, a, b, 1, n)), "dot", f->name, n, 0, 0);
         check(fold__reducer_of(f)->largest(a, (size_t)n) == m, "max", f->name, n, 0, 0);
-        m = fold__reducer_of(f)->exp_sum(y, a, 0.5f, (size_t)n);
+        m = fold__reducer_of(f)->exp_sum(y, a, 0.5f, (size_t)n, 1);
         check(same(m, fold__reducer_of(f)->sum(y, (size_t)n)), "exp_sum", f->name, n, 0, 0);
         free(a); free(b); free(y);
+    }
+}
+
+/* Sums of exps of more than a tile, kept or not, beside the sum of all that were kept. */
+static void test_exp_sum(const fold__kernels *f)
+{
+    for (int n = 1000; n < 3400; n += 97) {
+        float *a = floats((size_t)n), *y = floats((size_t)n), *tile = floats(FOLD__EXP_TILE);
+        const float largest = fold__reducer_of(f)->largest(a, (size_t)n);
+        const float kept = fold__reducer_of(f)->exp_sum(y, a, largest, (size_t)n, 1);
+        double all = 0;
+        for (int i = 0; i < n; i++) all += exp((double)a[i] - (double)largest);
+        check(fabs(all - (double)kept) <= 1e-5 * all, "exp_sum", f->name, n, 0, 0);
+        check(same(kept, fold__reducer_of(f)->sum(y, (size_t)n)), "exp_sum", f->name, n, 0, 1);
+        check(same(kept, fold__reducer_of(f)->exp_sum(tile, a, largest, (size_t)n, 0)), "exp_sum", f->name, n, 0, 2);
+        free(a); free(y); free(tile);
     }
 }
 
@@ -1111,6 +1127,7 @@ static void test_set(const fold__kernels *f, int share)
     RUN(test_maps(f));
     RUN(test_map_rows(f));
     RUN(test_reductions(f));
+    RUN(test_exp_sum(f));
     RUN(test_max_of_nan(f));
     RUN(test_edges(f));
     RUN(test_domains(f));
