@@ -23864,7 +23864,8 @@ static void fold__backward_end(fold_ctx *f, uint32_t group)
 static void fold__start_phases(fold_ctx *f)
 {
     fold__run *run = f->run;
-    fold__resolve_values(f);
+    if (run->kept_turns != FOLD__TURNS_READY || f->n_index_refs) /* else values lie where they lay */
+        fold__resolve_values(f);
     for (int thread = 0; thread < fold__threads_of(f); thread++)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
     if (fold__goes_back(run) && run->sum_floats)
