@@ -4974,12 +4974,12 @@ static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *ker
 static const fold__byte_kernels *fold__half_kernels_for(const fold__kernels *kernels)
 {
 #if FOLD__X86
-    const int best = strcmp(kernels->name, "portable") ? fold__best_pass() : 1;
-    if (best == 512 && strcmp(kernels->name, "avx2"))
+    const int best = fold__same_text(kernels->name, "portable") ? 1 : fold__best_pass();
+    if (best == 512 && !fold__same_text(kernels->name, "avx2"))
         return &FOLD__AVX512(half_table);
     return best >= 256 ? &fold__half_table__avx2 : &fold__half_table__portable;
 #elif FOLD__NEON
-    return strcmp(kernels->name, "portable") ? &fold__half_table__neon : &fold__half_table__portable;
+    return fold__same_text(kernels->name, "portable") ? &fold__half_table__portable : &fold__half_table__neon;
 #else
     (void)kernels;
     return &fold__half_table__portable;
@@ -17084,7 +17084,7 @@ FOLD__INLINE int fold__add_plain(fold_ctx *f, const fold__sig *sig, const fold_n
 FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *callee, fold_cell cell,
                                         const fold_node *in, int n_in)
 {
-    const int special = (f->frame.cell != 0) | f->eager | f->dedupe | callee->n_draws;
+    const int special = (f->frame.cell != 0) | fold__is_eager(f) | fold__merges(f) | callee->n_draws;
     if (special || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes)
         return fold__null;
     const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
