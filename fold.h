@@ -6218,7 +6218,7 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
     FOLD__L lanes = FOLD__ISA(lanes_set)(0.0f);
     for (size_t part; count; count -= part, from += part, to += kept ? part : 0) {
         size_t at = 0;
-        part = count < FOLD__EXP_TILE ? count : FOLD__EXP_TILE;
+        part = fold__min_size(count, FOLD__EXP_TILE);
         FOLD__ISA(exps)(to, from, largest, part);
         for (; at + FOLD__LANES <= part; at += FOLD__LANES)
             lanes = FOLD__ISA(lanes_add)(lanes, FOLD__ISA(lanes_load)(to + at));
