@@ -4253,7 +4253,8 @@ typedef struct fold__byte_weight {
 } fold__byte_weight;
 
 /* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row];
-   times scale[row] and the columns' scales they are added to `from` and go to `to`, `columns` of them. */
+   times scale[row] and the columns' scales they are added to `from` and go to `to`, `columns` of them, from
+   these columns on. */
 typedef struct fold__byte_span {
     const char *rows;
     const uint8_t *weights;
@@ -4261,8 +4262,9 @@ typedef struct fold__byte_span {
     int quads, columns;
     const int32_t *start;
     const float *scale, *scales;
-    const float *from[FOLD__TILE_ROWS];
-    float *to[FOLD__TILE_ROWS];
+    const float *const *from;
+    float *const *to;
+    size_t from_col, to_col;
 } fold__byte_span;
 typedef void (*fold__byte_tile_fn)(const fold__byte_span *at);
 
@@ -4369,6 +4371,8 @@ typedef struct fold__byte_block {
     float *scale;
     char *rows;
     size_t stride;
+    const float *from[FOLD__BYTE_ROWS];
+    float *to[FOLD__BYTE_ROWS];
     ptrdiff_t ahead, end; /* rows behind them that are to be fetched */
 } fold__byte_block;
 
@@ -4402,21 +4406,17 @@ static void fold__byte_read(const fold__byte_block *block)
     }
 }
 
-/* The tiles of some groups, from column `col` on. */
-static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int wide, int col)
+/* The tiles of some groups. */
+static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int wide)
 {
-    const int started = block->init->base || block->init->rows;
-    int line, height, row;
+    int line, height;
     for (line = 0; line < block->count; line += height) {
         height = fold__tile_height(block->kernels->tallest, block->count - line);
         at->rows = block->rows + (size_t)line * block->stride;
         at->start = block->start + line;
         at->scale = block->scale + line;
-        for (row = 0; row < height; row++) {
-            const ptrdiff_t here = block->first + line + row;
-            at->from[row] = started ? fold__at(block->init, here) + col : fold__zeros;
-            at->to[row] = fold__at(block->output, here) + col;
-        }
+        at->from = block->from + line;
+        at->to = block->to + line;
         if (block->ahead < block->end)
             fold__byte_fetch(block->seg, block->ahead++);
         block->kernels->tile[height - 1][wide - 1](at);
@@ -4426,11 +4426,15 @@ static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int w
 static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight *weight, int columns)
 {
     const fold__seg *seg = block->seg;
-    const int groups = fold__byte_groups(columns);
-    int group, wide;
+    const int groups = fold__byte_groups(columns), started = block->init->base || block->init->rows;
+    int group, wide, line;
     fold__byte_span at;
     block->stride = fold__byte_row(block->kernels, seg->inner);
     fold__byte_read(block);
+    for (line = 0; line < block->count; line++) {
+        block->from[line] = started ? fold__at(block->init, block->first + line) : fold__zeros;
+        block->to[line] = fold__at(block->output, block->first + line);
+    }
     at.stride = block->stride;
     at.group = weight->group;
     at.quads = (seg->row % 4 + seg->inner + 3) / 4;
@@ -4442,7 +4446,9 @@ static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight 
         at.columns = columns - col < wide * FOLD__BYTE_GROUP ? columns - col : wide * FOLD__BYTE_GROUP;
         at.scales = weight->scales + col;
         at.weights = weight->bytes + (size_t)group * weight->group + (size_t)(seg->row / 4) * FOLD__BYTE_LINE;
-        fold__byte_tiles(block, &at, wide, col);
+        at.to_col = (size_t)col;
+        at.from_col = started ? at.to_col : 0;
+        fold__byte_tiles(block, &at, wide);
     }
 }
 
@@ -7660,28 +7666,32 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
     }
 #define FOLD__BYTE_PUT(row, column)                                                                       \
     {                                                                                                     \
-        const int left = at->columns - (column)*FOLD__W;                                                  \
+        const int left = columns - (column)*FOLD__W;                                                      \
         const FOLD__V scaled = FOLD__VMUL(FOLD__BYTE_FLOATS(sum##row##column), scale);                    \
-        const FOLD__V term = FOLD__VMUL(scaled, FOLD__VLOAD(at->scales + (column)*FOLD__W));              \
-        const float *from = at->from[row] + (column)*FOLD__W;                                             \
-        float *to = at->to[row] + (column)*FOLD__W;                                                       \
+        const FOLD__V term = FOLD__VMUL(scaled, FOLD__VLOAD(scales + (column)*FOLD__W));                  \
+        const float *from = from##row + (column)*FOLD__W;                                                 \
+        float *to = to##row + (column)*FOLD__W;                                                           \
         if (left >= FOLD__W)                                                                              \
             FOLD__VSTORE(to, FOLD__VADD(FOLD__VLOAD(from), term));                                        \
         else if (left > 0)                                                                                \
             FOLD__VSTORE_M(to, FOLD__VADD(FOLD__VLOAD_M(from, FOLD__TAIL(left)), term), FOLD__TAIL(left), \
                            left);                                                                         \
     }
-#define FOLD__BYTE_PUTS(row, VECTORS)                     \
-    {                                                     \
-        const FOLD__V scale = FOLD__VSET(at->scale[row]); \
-        FOLD__COLS_##VECTORS(FOLD__BYTE_PUT, row)         \
+#define FOLD__BYTE_PUTS(row, VECTORS)                      \
+    {                                                      \
+        const FOLD__V scale = FOLD__VSET(at->scale[row]);  \
+        const float *from##row = at->from[row] + from_col; \
+        float *to##row = at->to[row] + to_col;             \
+        FOLD__COLS_##VECTORS(FOLD__BYTE_PUT, row)          \
     }
 #define FOLD__BYTE_TILE(ROWS, VECTORS)                                                                  \
     FOLD__BYTE_TARGET static void FOLD__BYTE_AT(ROWS, VECTORS)(const fold__byte_span *at)               \
     {                                                                                                   \
         FOLD__NO_CONTRACT                                                                               \
         const uint8_t *weights = at->weights;                                                           \
-        const int end = at->quads * 4 * FOLD__BYTE_SIZE;                                                \
+        const int end = at->quads * 4 * FOLD__BYTE_SIZE, columns = at->columns;                         \
+        const float *scales = at->scales;                                                               \
+        const size_t from_col = at->from_col, to_col = at->to_col;                                      \
         int step;                                                                                       \
         FOLD__ROWS_##ROWS(FOLD__BYTE_STARTS, VECTORS);                                                  \
         for (step = 0; step < end; step += 4, weights += FOLD__BYTE_LINE / FOLD__BYTE_SIZE) {           \
@@ -7769,7 +7779,7 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
                             input[2] * weights[4 * column + 2] + input[3] * weights[4 * column + 3];
     for (column = 0; column < FOLD__BYTE_GROUP && column < at->columns; column++) {
         const float scaled = (float)sums[column] * at->scale[0], term = scaled * at->scales[column];
-        at->to[0][column] = at->from[0][column] + term;
+        at->to[0][at->to_col + (size_t)column] = at->from[0][at->from_col + (size_t)column] + term;
     }
 }
 #define FOLD__BYTE_FLIP 0
