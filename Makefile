@@ -71,7 +71,7 @@ soak: build/swarm
 sizes:
 	@CC="$(CC)" sh tests/sizes
 
-bench/bench: bench/bench.c bench/side.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/decode.h bench/frame.h bench/peak.h bench/policy.c bench/policy.h fold.h
+bench/bench: bench/bench.c bench/side.h bench/export.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/decode.h bench/frame.h bench/peak.h bench/policy.c bench/policy.h fold.h
 	@mkdir -p build
 	$(CC) -O3 -march=native -c -o build/policy.o bench/policy.c
 	$(CC) $(CFLAGS) -o bench/bench bench/bench.c build/policy.o -lm -lpthread

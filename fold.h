@@ -16766,8 +16766,8 @@ static void fold__tracing_failed(fold_model *m, const char *name)
 
 /* One block holds a cell: its names, trace and program. around: the shapes of its inputs, list components and
    outputs. */
-static int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
-                            const uint32_t *out, const fold_shape *around)
+static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
+                                           const uint32_t *out, const fold_shape *around)
 {
     fold_ctx *tracer = m->tracer;
     const size_t nodes = tracer->n_nodes + 1, name = strlen(desc->name) + 1;

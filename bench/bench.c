@@ -19,6 +19,7 @@
 #include "peak.h"
 #include "workloads.h"
 #include "side.h"
+#include "export.h"
 #include "gemm.h"
 #include "attention.h"
 #include "decode.h"

@@ -2398,15 +2398,15 @@ static void many_signatures(void)
 static void many_names(void)
 {
     static const char *const same_hash[] = { "costarring", "liquor", "declinate", "macallums" };
-    enum { NAMES = 3000, SAME = 4 };
+    enum { NAMES = 3000, OF_ONE_HASH = 4 };
     char name[16];
     fold_model *m = fold_model_new(NULL);
     CHECK_INT(fold_param_find(m, "liquor").id, 0u);
-    for (int i = 0; i < NAMES + SAME; i++) {
+    for (int i = 0; i < NAMES + OF_ONE_HASH; i++) {
         snprintf(name, sizeof name, "%d.weight", i);
         CHECK(!fold_param_is_null(fold_bias_new(m, i < NAMES ? name : same_hash[i - NAMES], 1)));
     }
-    for (int i = 0; i < NAMES + SAME; i++) {
+    for (int i = 0; i < NAMES + OF_ONE_HASH; i++) {
         snprintf(name, sizeof name, "%d.weight", i);
         CHECK_INT(fold_param_find(m, i < NAMES ? name : same_hash[i - NAMES]).id, fold_param_at(m, i).id);
         snprintf(name, sizeof name, "%d.bias", i);

@@ -624,7 +624,7 @@ static void halves_beside_floats(const char *isa, int tables)
     net_open(&halves, isa, 1);
     fold_values_copy(halves.m, floats.m);
     CHECK_INT(fold_model_quantize(halves.m, &all), FOLD_OK);
-    CHECK(!fold_param_value(halves.m, halves.tied) == tables && fold_param_value(halves.m, halves.words));
+    CHECK((fold_param_value(halves.m, halves.tied) == NULL) == (tables != 0) && fold_param_value(halves.m, halves.words));
     for (int i = 0; i < fold_param_count(floats.m); i++)
         if (fold_param_quantized(halves.m, fold_param_at(halves.m, i)).bits == 16) round_values(floats.m, fold_param_at(floats.m, i));
     desc.eager = 1;
