@@ -26,7 +26,7 @@ build/export: examples/policy.h
 build/policy_weights.h: build/export
 	./build/export --out $@
 build/firmware: examples/firmware.c examples/policy.h build/policy_weights.h fold.h
-	$(CC) $(CFLAGS) -Ibuild -o $@ $< -lm
+	$(CC) $(CFLAGS) -Ibuild -DWEIGHTS -o $@ $< -lm
 
 build/%: examples/%.cpp fold.h
 	@mkdir -p build

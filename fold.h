@@ -81,13 +81,13 @@
 
    2 CONTRACTS
      Names     What belongs to a thing is named after it and takes it first: fold_model_…, fold_param_… (a
-               model and a parameter), fold_ctx_…. What records, runs and reads nodes takes a context and has
-               a bare name: fold_add, fold_run, fold_value; what works on all parameters at once takes the
-               model: fold_grads_…, fold_values_…, fold_sgd_step. _new makes a thing (fold_weight_new and its
-               kin a parameter), _desc describes one, _default gives the settings of a desc or an optimiser,
-               _apply records a layer. Counts are int, bytes size_t, and zero is the default. Outputs come
-               last, and `user` is the last argument of callbacks (fold_parallel_for alone gets a pool too);
-               in structs it stands behind the callbacks it is handed to.
+               model and a parameter), fold_ctx_…. What records, runs and reads nodes takes a context and
+               has a bare name: fold_add, fold_run, fold_value; what works on all parameters at once takes
+               the model: fold_grads_…, fold_values_…, fold_sgd_step. _new makes a thing (fold_weight_new
+               and its kin a parameter), _desc describes one, _default gives the settings of a desc or an
+               optimiser, _apply records a layer. Counts are int, bytes size_t, and zero is the default.
+               Outputs come last, and `user` is the last argument of callbacks (fold_parallel_for alone gets
+               a pool too); in structs it stands behind the callbacks it is handed to.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays given are copied unless their comment says otherwise. A name that is
                returned holds until something is added to the model, a message until the next call.
@@ -521,7 +521,7 @@ FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* [1] *
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape);
 /* n values: 1 at `index`, else 0. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
-FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* a row of a [rows x …] parameter */
+FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* a row of [rows x ...], a table */
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* a parameter as a shared value */
 /* The same value, marked shared: ops given it take the one value for all rows of their batch. Nodes that use
    different shared values do not batch together. */
@@ -912,7 +912,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* output i of
    Lists of all lengths batch together, without padding, and the bits of a row are those that it has as a
    single node. What rows give to the gradient of a node beside them is summed in row order from zero; that is
    one contribution. Weights sum all rows in record order, as they do for nodes.
-   Not with lists: fold_shared; the …_n ops and fold_call_list, which take nodes; lists of lists. In a cell's
+   Not with lists: fold_shared; fold_call_list and the …_n ops, which take nodes; lists of lists. In a cell
    body the reductions alone can be used, over the elements of the cell's own list. fold_ctx_desc.dedupe does
    not merge calls with indices of their own (fold_list_lookup, fold_list_take, …_to, fold_list_pick and so
    on), and one call runs on one thread, however long its lists are: threads share out calls.
@@ -8921,8 +8921,8 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains in
-   acc (the segment's rows of W). dy begins at the first of the columns. */
+/* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains
+   of acc (the segment's rows of W). dy begins at the first of the columns. */
 static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int segment,
                                      const fold_rows *input, const fold_rows *dy, fold__share share,
                                      float *acc)
@@ -8950,9 +8950,9 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
     }
 }
 
-/* to += xᵀ dy, x of `inner` and dy of `count` columns, the sum made from zero: by the kernel for it, or block
-   by block, each added while it is in the first cache. The row pointers x_rows and dy_rows are moved along.
-   */
+/* to += xᵀ dy, x of `inner` and dy of `count` columns, the sum made from zero: by the kernel for it, or
+   block by block, each added while it is in the first cache. The row pointers x_rows and dy_rows are moved
+   along. */
 static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x_rows, int inner,
                                    float **dy_rows, int count, float *to, size_t ldw, float *scratch)
 {
@@ -12462,7 +12462,7 @@ static int fold__states_ready(fold_model *m, int states)
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`: of a list, the shape of a row */       \
     NODE(LENGTH, uint32_t, length)            /* how many rows a list has, how many list elements a call */  \
     NODE(PLACE, uint32_t, place)              /* where its value lies in `data`, in 16 floats */             \
-    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see the accessors fold__node_… */                  \
+    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__node_op_data */                          \
     NODE(VALUE_ROW, float *, value)           /* in a run: where a value that no op makes lies */            \
     NODE(CALLS, uint32_t, calls)              /* the nodes that are ops or calls of cells, in order */       \
     EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the value that is read */                                   \
@@ -17084,11 +17084,11 @@ FOLD__INLINE int fold__add_plain(fold_ctx *f, const fold__sig *sig, const fold_n
         const uint32_t source = f->source[id];
         f->edge_source[first + input] = source;
         f->edge_offset[first + input] = f->offset[id];
-        differ |= (f->shape[id] ^ shape[input]) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM)) |
-                  ((f->kind[source] & FOLD__KIND_MASK) == FOLD__ELEMS);
+        differ |= (f->shape[id] ^ shape[input]) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM));
     }
     return !differ;
 }
+
 /* Records a call that is in all like one of the last: nothing else needs to be looked at then. Null: it may
    not be, or may be wrong. */
 FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *callee, fold_cell cell,

@@ -2,9 +2,11 @@
 
      cc -O2 -I. -o firmware examples/firmware.c -lm && ./firmware
 
-   Its weights are an array in flash, policy_weights.h, which the network reads in place. Train them, or take yours:
+   So compiled its weights are made up. Weights that were trained are an array in flash, which the network reads in place.
+   Train them, or take yours, and compile the firmware with them:
 
      cc -O2 -o export examples/export.c -lm && ./export --out policy_weights.h
+     cc -O2 -I. -DWEIGHTS -o firmware examples/firmware.c -lm && ./firmware
 
    All else lies in two static arrays, one for the model and one for its context. On the desktop, or with an emulator of
    the target, this program walks some steps, tells a hash of what it did, and how large the arrays must be there. So run
@@ -12,7 +14,7 @@
    it with all four sizes. For the target, with its start-up code and linker script:
 
      arm-none-eabi-gcc -mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-d16 -Os -ffunction-sections -fdata-sections
-         -Wl,--gc-sections -DBARE -DMODEL_BYTES=... -I. -o firmware.elf examples/firmware.c ...
+         -Wl,--gc-sections -DBARE -DWEIGHTS -DMODEL_BYTES=... -I. -o firmware.elf examples/firmware.c ...
 
    BARE is the firmware alone, where `sensors` and `motors` stand for the machine's own. */
 #define FOLD_INFERENCE
@@ -23,7 +25,50 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "policy.h"
+#ifdef WEIGHTS
 #include "policy_weights.h"
+static void make_weights(void) {}
+#elif defined(BARE)
+#error "a bare firmware needs WEIGHTS"
+#else
+#include <stdio.h>
+
+/* Made-up weights, as a safetensors file in memory: the length of its header, the header, the values. */
+enum {
+    HEADER = 1016,
+    WEIGHTS_MADE = (OBSERVED + 1) * HIDDEN + (HIDDEN + 1) * HIDDEN + 2 * (HIDDEN + 1) * 3 * HIDDEN + (HIDDEN + 1) * ACTIONS,
+    policy_weights_bytes = 8 + HEADER + 4 * WEIGHTS_MADE
+};
+static float policy_weights[policy_weights_bytes / 4];
+
+static void make_weights(void)
+{
+    static const struct { const char *name; int rows, columns; } tensor[] = {
+        { "first.W", OBSERVED, HIDDEN }, { "first.b", 0, HIDDEN }, { "second.W", HIDDEN, HIDDEN }, { "second.b", 0, HIDDEN },
+        { "state.W", HIDDEN, 3 * HIDDEN }, { "state.b", 0, 3 * HIDDEN }, { "state.U", HIDDEN, 3 * HIDDEN }, { "state.c", 0, 3 * HIDDEN },
+        { "head.W", HIDDEN, ACTIONS }, { "head.b", 0, ACTIONS }
+    };
+    unsigned char *const length = (unsigned char *)policy_weights;
+    char *const header = (char *)policy_weights + 8, shape[32];
+    uint32_t random = 1;
+    int used = 0, at = 0;
+    length[0] = HEADER & 255;
+    length[1] = HEADER >> 8;
+    memset(header, ' ', HEADER);
+    for (size_t i = 0; i < sizeof tensor / sizeof *tensor; i++) {
+        const int rows = tensor[i].rows, count = (rows ? rows : 1) * tensor[i].columns;
+        if (rows) snprintf(shape, sizeof shape, "%d,%d", rows, tensor[i].columns);
+        else snprintf(shape, sizeof shape, "%d", tensor[i].columns);
+        used += snprintf(header + used, (size_t)(HEADER - used), "%c\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%d,%d]}",
+                         i ? ',' : '{', tensor[i].name, shape, 4 * at, 4 * (at + count));
+        for (int end = at + count; at < end; at++) {
+            random = random * 1664525u + 1013904223u;
+            policy_weights[(8 + HEADER) / 4 + at] = ((float)(random >> 8) / 16777216 - 0.5f) / 4;
+        }
+    }
+    header[used] = '}';
+}
+#endif
 
 #ifndef MODEL_BYTES
 #define MODEL_BYTES 65536
@@ -55,6 +100,7 @@ static int firmware_start(void)
     of_model.memory.block_size = sizeof model_block;
     of_model.tracing.block = context_block;
     of_model.tracing.block_size = sizeof context_block;
+    make_weights();
     known.params = PARAMS_BYTES;
     known.cells = CELLS_BYTES;
     fold_model *m = firmware.m = fold_model_new(&of_model);

@@ -74,6 +74,11 @@ class Net:
             for parameter, value in self.weights(tensors):
                 parameter.copy_(value)
 
+    @classmethod
+    def batch(cls, random, o):
+        """Samples as fold.h's bench draws them: the numbers of one, draw(random, o), behind those of another."""
+        return [cls.draw(random, o) for _ in range(o.batch)]
+
     def in_order(self, prepared, y):
         """The outputs of inference as fold.h lays them out."""
         return y

@@ -70,13 +70,10 @@ class Transformer(Net):
         return pairs
 
     @staticmethod
-    def batch(random, o):
-        out = []
-        for _ in range(o.batch):
-            n = o.min + random.below(o.max - o.min + 1)
-            label = random.below(o.classes)
-            out.append(([random.below(o.words) for _ in range(n)], label))
-        return out
+    def draw(random, o):
+        n = o.min + random.below(o.max - o.min + 1)
+        label = random.below(o.classes)
+        return [random.below(o.words) for _ in range(n)], label
 
     def prepare(self, data):
         lengths = [len(words) for words, _ in data]
@@ -143,17 +140,14 @@ class Graph(Net):
         return pairs
 
     @staticmethod
-    def batch(random, o):
-        out = []
-        for _ in range(o.batch):
-            atoms = o.min + random.below(o.max - o.min + 1)
-            label, bonds, ends = random.below(o.classes), atoms - 1 + atoms // 8, []
-            for k in range(bonds):
-                a = k + 1 if k < atoms - 1 else random.below(atoms)
-                ends.append((a, random.below(k + 1 if k < atoms - 1 else atoms)))
-            kinds = [random.below(o.words) for _ in range(atoms)]
-            out.append((kinds, [e for pair in ends for e in pair], [e for pair in ends for e in reversed(pair)], label))
-        return out
+    def draw(random, o):
+        atoms = o.min + random.below(o.max - o.min + 1)
+        label, bonds, ends = random.below(o.classes), atoms - 1 + atoms // 8, []
+        for k in range(bonds):
+            a = k + 1 if k < atoms - 1 else random.below(atoms)
+            ends.append((a, random.below(k + 1 if k < atoms - 1 else atoms)))
+        kinds = [random.below(o.words) for _ in range(atoms)]
+        return kinds, [e for pair in ends for e in pair], [e for pair in ends for e in reversed(pair)], label
 
     def prepare(self, data):
         kinds, come, go, of = [], [], [], []

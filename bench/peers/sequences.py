@@ -34,16 +34,13 @@ class Sequences(Net):
         return pairs + (linear_of(self.next, t, "next") if self.next else [])
 
     @staticmethod
-    def batch(random, o):
-        out = []
-        for _ in range(o.batch):
-            n, word, pairs = o.min + random.below(o.max - o.min + 1), random.below(o.words), []
-            for _ in range(n):
-                label = random.below(o.words)
-                pairs.append((word, label))
-                word = label
-            out.append(pairs)
-        return out
+    def draw(random, o):
+        n, word, pairs = o.min + random.below(o.max - o.min + 1), random.below(o.words), []
+        for _ in range(n):
+            label = random.below(o.words)
+            pairs.append((word, label))
+            word = label
+        return pairs
 
     def prepare(self, data):
         lengths = [len(x) for x in data]
@@ -112,18 +109,15 @@ class Tagger(Net):
         return pairs + linear_of(self.head, t, "head") + linear_of(self.classes, t, "classes")
 
     @staticmethod
-    def batch(random, o):
-        out = []
-        for _ in range(o.batch):
-            n, words = o.min + random.below(o.max - o.min + 1), []
-            for _ in range(n):
-                word = random.below(o.words)
-                words.append([word, [], random.below(o.classes)])
-            for word in words:
-                if random.below(100) < 10:
-                    word[1] = [random.below(60) for _ in range(3 + random.below(8))]
-            out.append(words)
-        return out
+    def draw(random, o):
+        n, words = o.min + random.below(o.max - o.min + 1), []
+        for _ in range(n):
+            word = random.below(o.words)
+            words.append([word, [], random.below(o.classes)])
+        for word in words:
+            if random.below(100) < 10:
+                word[1] = [random.below(60) for _ in range(3 + random.below(8))]
+        return words
 
     def prepare(self, data):
         _, rows, sizes = packing([len(x) for x in data])
@@ -173,16 +167,13 @@ class Lattice(Net):
                 (self.Wf.weight, Wf[:n].t()), (self.Uf.weight, Wf[n:].t()), (self.Wf.bias, t["tree.b_f"])] + linear_of(self.head, t, "classes")
 
     @staticmethod
-    def batch(random, o):
-        out = []
-        for _ in range(o.batch):
-            n, label, characters = o.min + random.below(o.max - o.min + 1), random.below(o.classes), []
-            for k in range(n):
-                words = random.below(3) if k > 4 else 0
-                starts = [k - 2 - random.below(3) for _ in range(words)]
-                characters.append((random.below(o.words), starts))
-            out.append((characters, label))
-        return out
+    def draw(random, o):
+        n, label, characters = o.min + random.below(o.max - o.min + 1), random.below(o.classes), []
+        for k in range(n):
+            words = random.below(3) if k > 4 else 0
+            starts = [k - 2 - random.below(3) for _ in range(words)]
+            characters.append((random.below(o.words), starts))
+        return characters, label
 
     def prepare(self, data):
         lengths = [len(c) for c, _ in data]

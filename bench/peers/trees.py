@@ -27,27 +27,21 @@ def binary_tree(random, o, leaves, tree):
     return len(tree) - 1
 
 
-def sick_batch(random, o):
-    pairs = []
-    for _ in range(o.batch):
-        trees = [dependency_tree(random, o), dependency_tree(random, o)]
-        target = [0.0] * o.classes
-        low = random.below(o.classes - 1)
-        target[low] = random.below(100) / 100
-        target[low + 1] = 1 - target[low]
-        pairs.append((trees, target))
-    return pairs
+def sick_pair(random, o):
+    trees = [dependency_tree(random, o), dependency_tree(random, o)]
+    target = [0.0] * o.classes
+    low = random.below(o.classes - 1)
+    target[low] = random.below(100) / 100
+    target[low + 1] = 1 - target[low]
+    return trees, target
 
 
-def sst_batch(random, o):
-    half, trees = (o.max - o.min) // 2, []
-    for _ in range(o.batch):
-        leaves = o.min + random.below(half + 1)
-        leaves += random.below(half + 1)
-        tree = []
-        binary_tree(random, o, leaves, tree)
-        trees.append(tree)
-    return trees
+def sst_tree(random, o):
+    half, tree = (o.max - o.min) // 2, []
+    leaves = o.min + random.below(half + 1)
+    leaves += random.below(half + 1)
+    binary_tree(random, o, leaves, tree)
+    return tree
 
 
 def levels_of(trees):
@@ -135,7 +129,7 @@ class Sick(Net):
         return [(self.words, t["words"]), (self.W, W[:n]), (self.U, W[n:]), (self.b, t["tree.b"]), (self.Wf, Wf[:n]), (self.Uf, Wf[n:]),
                 (self.bf, t["tree.b_f"]), (self.V, t["head.W"]), (self.a, t["head.b"]), (self.T, t["classes.W"]), (self.d, t["classes.b"])]
 
-    batch = staticmethod(sick_batch)
+    draw = staticmethod(sick_pair)
 
     def prepare(self, pairs):
         trees = [t for p in pairs for t in p[0]]
@@ -201,7 +195,7 @@ class Sst(Net):
         return out + [(self.words, t["words"]), (self.L, t["tree.leaf.W"]), (self.bl, t["tree.leaf.b"]),
                       (self.W, t["tree.inner.W"]), (self.b, t["tree.inner.b"])]
 
-    batch = staticmethod(sst_batch)
+    draw = staticmethod(sst_tree)
 
     def prepare(self, trees):
         x = levels_of(trees)
