@@ -379,10 +379,13 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
    from -127 to 127. What such a product reads is made bytes too while it is read, row by row with scales of
    their own, of each value of a concatenation apart; there is nothing to calibrate. Sums of bytes are
    exact, so that results have the same bits on every processor and in batches of any size, also without
-   FOLD_REPRODUCIBLE as far as these products go. A row with an infinity or a NaN gives NaN; one with no
-   magnitude from 2^-119 on counts as zeros.
+   FOLD_REPRODUCIBLE as far as these products go. A row with an infinity or a NaN gives NaN in all columns,
+   and no other row notices; one with no magnitude from 2^-119 on counts as zeros, and so does such a column
+   of a weight.
    In bfloat16 each value is rounded to the nearest of 8 bits of precision, of two to the even one, beyond the
-   largest to that. Products have the bits of a model of floats that holds the rounded values.
+   largest to that. Products have the bits of a model of floats that holds the rounded values, of rows with an
+   infinity or a NaN, too: 1 infinity is infinity, 0 infinity is NaN. Weights with either are refused, here
+   and when they are loaded.
    These stay floats: weights of fewer than `least` values, of fewer than 16 outputs or of more than 131072
    inputs, filters of one input, biases, tables whose rows have fewer than 16 values, and without `tables` all
    of them, of which a tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside floats for lookups. Of

@@ -24,6 +24,8 @@
 #define LISTS_PLAIN UINT64_C(0xa0af3f32d55fd089)
 #define GOLDEN_OPS_FUSED UINT64_C(0x9930306ff6f9600f)
 #define GOLDEN_OPS_PLAIN UINT64_C(0xac05da82979b7b69)
+#define GOLDEN_HALVES_FUSED UINT64_C(0xda02a72d679eb92e)
+#define GOLDEN_HALVES_PLAIN UINT64_C(0xadcf4100b13e344d)
 #define GOLDEN_BYTES UINT64_C(0x4343ef43b48f6bff) /* no fused operations either */
 #define GOLDEN_CHANCE UINT64_C(0xfc2554a346b5bb6d) /* has no fused operations: the same everywhere */
 
@@ -513,7 +515,7 @@ static void golden_ops(const char *isa, uint64_t want)
     }
 }
 
-/* Weights in bytes: linear ops of one input and of several, tied, in a cell, and a convolution, between ops without
+/* Weights in bytes or of 16 bits: linear ops of one input and of several, tied, in a cell, and a convolution, between ops without
    fused operations; with rows of zeros, of one magnitude and beyond what bytes hold. */
 typedef struct byte_net {
     fold_param words, W, b, U, tied, filter, none;
@@ -557,10 +559,9 @@ static fold_node byte_sample(fold_ctx *f, const byte_net *n, int sample)
     part[2] = fold_reshape(f, seen, fold_shape1(3 * 4 * 17));
     return fold_concat(f, part, 3, 0);
 }
-static void golden_bytes(const char *isa)
+static void golden_quantized(const char *isa, const fold_quantize_desc *all, uint64_t want)
 {
     enum { HID = 35, SIZE = WORDS + HID + 3 * 4 * 17 };
-    fold_quantize_desc all = { 1, 0, 0 };
     for (int eager = 0; eager < 2; eager++) {
         fold_model_desc desc = fold_model_desc_default();
         fold_ctx_desc way = fold_ctx_desc_default();
@@ -584,7 +585,7 @@ static void golden_bytes(const char *isa)
         d.in[0] = fold_shape1(IN + 1);
         d.list[0] = fold_shape1(HID);
         n.node = fold_cell_new(m, &d);
-        CHECK_SAYS(!fold_model_quantize(m, &all), "%s", fold_model_message(m));
+        CHECK_SAYS(!fold_model_quantize(m, all), "%s", fold_model_message(m));
         way.eager = eager;
         fold_ctx *f = fold_ctx_new(m, &way);
         for (int i = 0; i < SAMPLES; i++) y[i] = byte_sample(f, &n, i);
@@ -592,9 +593,9 @@ static void golden_bytes(const char *isa)
         CHECK_SAYS(!fold_read(f, y, SAMPLES, values), "%s", fold_ctx_message(f));
         hash = UINT64_C(0xcbf29ce484222325);
         hash_floats(values, SAMPLES * SIZE);
-        if (check.verbose) printf("%s, bytes: 0x%016llx\n", isa, (unsigned long long)hash);
-        CHECK_SAYS(hash == GOLDEN_BYTES, "%s, bytes%s: 0x%016llx, want 0x%016llx", isa, eager ? ", eager" : "",
-                   (unsigned long long)hash, (unsigned long long)GOLDEN_BYTES);
+        if (check.verbose) printf("%s, %d bits: 0x%016llx\n", isa, all->bits, (unsigned long long)hash);
+        CHECK_SAYS(hash == want, "%s, %d bits%s: 0x%016llx, want 0x%016llx", isa, all->bits, eager ? ", eager" : "",
+                   (unsigned long long)hash, (unsigned long long)want);
         fold_ctx_free(f);
         fold_model_free(m);
     }
@@ -750,6 +751,7 @@ static void chance(void)
 
 int main(int argc, char **argv)
 {
+    const fold_quantize_desc bytes = { 1, 0, 8 }, halves = { 1, 1, 16 };
     check_start(argc, argv);
     skip_missing_kernel_sets();
     for (int i = 0; i < KERNEL_SETS; i++) {
@@ -762,13 +764,15 @@ int main(int argc, char **argv)
         golden_program(kernel_set[i], &windows, WINDOWS_FUSED);
         golden_program(kernel_set[i], &lists, LISTS_FUSED);
         golden_ops(kernel_set[i], GOLDEN_OPS_FUSED);
+        golden_quantized(kernel_set[i], &halves, GOLDEN_HALVES_FUSED);
 #else
         golden(kernel_set[i], i ? GOLDEN_FUSED : GOLDEN_PLAIN);
         golden_program(kernel_set[i], &windows, i ? WINDOWS_FUSED : WINDOWS_PLAIN);
         golden_program(kernel_set[i], &lists, i ? LISTS_FUSED : LISTS_PLAIN);
         golden_ops(kernel_set[i], i ? GOLDEN_OPS_FUSED : GOLDEN_OPS_PLAIN);
+        golden_quantized(kernel_set[i], &halves, i ? GOLDEN_HALVES_FUSED : GOLDEN_HALVES_PLAIN);
 #endif
-        golden_bytes(kernel_set[i]);
+        golden_quantized(kernel_set[i], &bytes, GOLDEN_BYTES);
         check_end();
     }
     check_run("chance", chance);

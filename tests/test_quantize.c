@@ -176,7 +176,8 @@ static void every_kernel_set(void)
 
 /* -- one product by its definition --------------------------------------------------------------------- */
 
-/* Integers as values, the largest of each row and column 127: bytes hold them as they are, and the product is exact. */
+/* Integers as values, the largest of each row and column 127: bytes hold them as they are, and the product is exact. One
+   column is of zeros. */
 static void whole_numbers(void)
 {
     float w[IN * H], b[H], x[IN], y[H];
@@ -185,7 +186,7 @@ static void whole_numbers(void)
     desc.inference = 1;
     fold_model *m = fold_model_new(&desc);
     const fold_param W = fold_weight_new(m, "W", IN, H), B = fold_bias_new(m, "b", H);
-    for (int i = 0; i < IN * H; i++) w[i] = i < H ? (float)(i % 2 ? 127 : -127) : (float)(i * 37 % 255 - 127);
+    for (int i = 0; i < IN * H; i++) w[i] = i % H == 3 ? 0 : i < H ? (float)(i % 2 ? 127 : -127) : (float)(i * 37 % 255 - 127);
     for (int i = 0; i < H; i++) b[i] = (float)(1000 * i);
     for (int i = 0; i < IN; i++) x[i] = i == 4 ? 127 : (float)(i * 53 % 255 - 127);
     memcpy(fold_values_write_begin(m, W), w, sizeof w);
@@ -240,6 +241,58 @@ static void rows_at_the_edges(void)
         fold_ctx_free(f);
     }
     fold_model_free(m);
+}
+
+/* Weights of 16 bits beside floats of the same values: what rows with an infinity, a NaN, the largest float or nothing give,
+   alone and among others, few and many. NaN is one value here: its bits depend on the order of a sum's terms. */
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return x != x ? 0x7fc00000u : bits;
+}
+static void halves_at_the_edges(void)
+{
+    enum { ROWS = 40, ODD = 6 };
+    static const float odd[ODD] = { INFINITY, -INFINITY, NAN, FLT_MAX, 1e-40f, 0 };
+    static const int counts[] = { 1, 3, ROWS };
+    static float w[IN * H], x[ROWS][IN], y[2][ROWS * H];
+    fold_quantize_desc halves = { 1, 0, 16 };
+    for (int i = 0; i < IN * H; i++) w[i] = i % H == 2 ? 0 : (float)(i * 37 % 255 - 127) / 64; /* 8 bits: as they are */
+    for (int row = 0; row < ROWS; row++)
+        for (int i = 0; i < IN; i++) x[row][i] = i == row % IN && row % 3 ? odd[row % ODD] : row % ODD ? noise(i + row) : 0;
+    for (int set = 0; set < KERNEL_SETS; set++)
+        for (int which = 0; which < 3; which++) {
+            int nans = 0;
+            for (int quantized = 0; quantized < 2; quantized++) {
+                fold_model_desc desc = fold_model_desc_default();
+                fold_ctx_desc way = fold_ctx_desc_default();
+                fold_node node[ROWS];
+                desc.inference = 1;
+                desc.isa = kernel_set[set];
+                fold_model *m = fold_model_new(&desc);
+                const fold_param W = fold_weight_new(m, "W", IN, H);
+                way.eager = which == 1;
+                if (!fold_model_status(m)) {
+                    memcpy(fold_values_write_begin(m, W), w, sizeof w);
+                    fold_values_write_end(m, W);
+                    if (quantized) CHECK_INT(fold_model_quantize(m, &halves), FOLD_OK);
+                    CHECK(fold_param_quantized(m, W).error == 0);
+                    fold_ctx *f = fold_ctx_new(m, &way);
+                    for (int row = 0; row < counts[which]; row++)
+                        node[row] = fold_linear(f, fold_input(f, x[row], IN), W, FOLD_NULL_PARAM);
+                    CHECK_INT(fold_run(f, node, counts[which]), FOLD_OK);
+                    fold_read(f, node, counts[which], y[quantized]);
+                    fold_ctx_free(f);
+                }
+                fold_model_free(m);
+            }
+            for (int i = 0; i < counts[which] * H; i++) {
+                nans += y[0][i] != y[0][i];
+                CHECK_SAYS(bits_of(y[0][i]) == bits_of(y[1][i]), "%s: %g, of floats %g", kernel_set[set], (double)y[1][i], (double)y[0][i]);
+            }
+            if (which == 2) CHECK(nans > 3 * H && nans < ROWS * H / 2);
+        }
 }
 
 /* -- what is quantized, and what that leaves ----------------------------------------------------------- */
@@ -769,6 +822,49 @@ static void floats_of_bytes(void)
     }
 }
 
+/* Values that 16 bits round: to the nearest, of two to the even one, the largest stays finite; and what is no number is refused. */
+static void rounded_to_halves(void)
+{
+    static const struct { uint32_t from, to; } rounds[] = {
+        { 0x3f800000u, 0x3f80u }, { 0x3f808000u, 0x3f80u }, { 0x3f808001u, 0x3f81u }, { 0x3f818000u, 0x3f82u },
+        { 0xbf808001u, 0xbf81u }, { 0x7f7fffffu, 0x7f7fu }, { 0xff7fffffu, 0xff7fu }, { 0x7f7f7fffu, 0x7f7fu },
+        { 0x00000001u, 0x0000u }, { 0x80000001u, 0x8000u }, { 0x00008000u, 0x0000u }, { 0x00018000u, 0x0002u },
+        { 0x007fffffu, 0x0080u }, { 0x00000000u, 0x0000u }, { 0x80000000u, 0x8000u }, { 0x42ff0000u, 0x42ffu } };
+    enum { COUNT = sizeof rounds / sizeof *rounds };
+    static const uint32_t wrong[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u, 0xffffffffu };
+    fold_quantize_desc halves = { 1, 0, 16 };
+    float w[32] = { 0 };
+    for (size_t i = 0; i <= sizeof wrong / sizeof *wrong; i++) {
+        static block b;
+        fold_model_desc desc = fold_model_desc_default();
+        desc.inference = 1;
+        net n = { 0 };
+        fold_model *m = n.m = fold_model_new(&desc);
+        const fold_param W = fold_weight_new(m, "W", 2, 16);
+        for (int k = 0; k < COUNT; k++) memcpy(&w[k], &rounds[k].from, sizeof *w);
+        if (i) memcpy(&w[17], &wrong[i - 1], sizeof *w);
+        memcpy(fold_values_write_begin(m, W), w, sizeof w);
+        fold_values_write_end(m, W);
+        save(m, &b);
+        fold_model_quantize(m, &halves);
+        if (i) {
+            says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: parameter 'W' has a value that is not finite");
+            fold_values_write_begin(m, W)[17] = 0;
+            fold_values_write_end(m, W);
+            CHECK_INT(fold_model_quantize(m, &halves), FOLD_OK);
+            fold_model_load_memory(m, b.bytes, b.n, NULL);
+            says(&n, FOLD_BAD_ARGUMENT, "load: W is quantized and has a value in the file that is not finite");
+        }
+        save(m, &b);
+        CHECK_TEXT((char *)b.bytes + 8, "\"W\":{\"dtype\":\"BF16\"");
+        for (int k = 0; k < COUNT; k++) {
+            const unsigned char *at = data_of(&b) + 2 * k;
+            CHECK_SAYS((at[0] | (uint32_t)at[1] << 8) == rounds[k].to, "%08lx became %02x%02x", (unsigned long)rounds[k].from, at[1], at[0]);
+        }
+        fold_model_free(m);
+    }
+}
+
 /* A file of W [2 x 16] and its scales, which are what it has of them: all 127, all 1, but for one of each. */
 static void hostile_file(block *b, const char *header, float scale, int number, size_t data)
 {
@@ -958,6 +1054,8 @@ int main(int argc, char **argv)
     check_run("every kernel set", every_kernel_set);
     check_run("whole numbers", whole_numbers);
     check_run("rows at the edges", rows_at_the_edges);
+    check_run("halves at the edges", halves_at_the_edges);
+    check_run("rounded to halves", rounded_to_halves);
     check_run("report", report);
     check_run("memory of weights", memory_of_weights);
     check_run("later", later);
