@@ -3644,11 +3644,11 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* n < 16: the transpose of dW, block by block, has wide rows. A block takes no more scratch than a packed
- * operand. */
+/* Of few columns of dY, from `from` on: the transpose of dW, block by block, has wide rows. A block takes no
+   more scratch than a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
-                                     const fold_rows *dy, int columns, float *dw, size_t ldw, float *block,
-                                     int apart)
+                                     const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
+                                     float *block, int apart)
 {
     enum { WIDTH = FOLD__K_BLOCK * FOLD__ROW_BLOCK / FOLD__LANES };
     int line, inner_row, column, width;
@@ -3658,7 +3658,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
             for (inner_row = 0; inner_row < width; inner_row++)
                 block[column * WIDTH + inner_row] =
                     apart ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
-        tiles->grad(rows, dy, 0, columns, input, line, width, block, WIDTH, NULL, 0);
+        tiles->grad(rows, dy, from, columns, input, line, width, block, WIDTH, NULL, 0);
         for (column = 0; column < columns; column++)
             for (inner_row = 0; inner_row < width; inner_row++) {
                 float *to = &dw[(size_t)inner_row * ldw + (size_t)column];
@@ -3708,11 +3708,19 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
     const int whole =
         columns == 8 &&
         rows <= FOLD__ROW_BLOCK / 2; /* a vector, if a short one: more rows pay for wider ones */
+    const int turns = inner >= FOLD__LANES && tiles->many > tiles->few, rest = columns % tiles->vector;
     if (rows < 1 || inner < 1 || columns < 1)
         return;
-    if (columns < FOLD__LANES && !whole && inner >= FOLD__LANES && tiles->many > tiles->few)
-        fold__weight_grad_narrow(tiles, rows, input, inner, dy, columns, dw, ldw, scratch, apart);
-    else if (rows <= tiles->many)
+    if (columns < FOLD__LANES && !whole && turns) {
+        fold__weight_grad_narrow(tiles, rows, input, inner, dy, 0, columns, dw, ldw, scratch, apart);
+        return;
+    }
+    if (columns > FOLD__LANES && turns && rows >= FOLD__ROW_BLOCK / 4 && rest <= tiles->vector / 2 && rest) {
+        columns -= rest; /* fewer than fill half a vector: as where all are few */
+        fold__weight_grad_narrow(tiles, rows, input, inner, dy, columns, rest, dw + columns, ldw, scratch,
+                                 apart);
+    }
+    if (rows <= tiles->many)
         fold__weight_grad_direct(tiles, rows, input, inner, dy, columns, dw, ldw, scratch, apart);
     else
         fold__weight_grad_packed(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
@@ -8709,6 +8717,20 @@ static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return param->place && !transposed && param->pack == FOLD__NO_PACK;
 }
+/* The first row of a weight in the pack that gradients of its inputs alone read, which has no columns for
+   those before it. So many that sums of wide products stay those of wide ones. */
+static int fold__back_first(const fold__param_data *param)
+{
+#ifdef FOLD_INFERENCE
+    (void)param;
+    return 0;
+#else
+    const int rows = fold__matrix_rows(param), most = rows < FOLD__LANES ? 0 : rows - FOLD__LANES;
+    if (param->uses & FOLD_FOR_LINEAR_T)
+        return 0;
+    return param->back_from < most ? param->back_from : most;
+#endif
+}
 /* The values of W or b. */
 static const float *fold__engine_values(const fold__engine *engine, int which)
 {
@@ -8841,6 +8863,7 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
                             int to)
 {
     const fold__engine *engine = fold__engine_of(call);
+    const int first = fold__back_first(engine->param[0]);
     fold__seg seg;
     fold__product product;
     seg.input = dy;
@@ -8850,8 +8873,8 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
     product.columns = to - from;
     product.n_seg = 1;
     product.in_place = 0;
-    product.n_pack = engine->param[0]->shape.dim[call->attr[FOLD__LINEAR_T] ? 1 : 0];
-    product.col = from;
+    product.n_pack = engine->param[0]->shape.dim[call->attr[FOLD__LINEAR_T] ? 1 : 0] - first;
+    product.col = from - first;
     product.panel_stride = fold__pack_stride(engine->kernels, seg.inner, product.n_pack);
     product.seg = &seg;
     product.output = dx;
@@ -11660,8 +11683,11 @@ static void fold__pack_part(fold_model *m, const fold__param_data *param, int wh
         memcpy(packs + param->pack + first, weights + first, (size_t)count * sizeof *weights);
     else if ((which & FOLD__PACK_DIRECT) && param->pack != FOLD__NO_PACK)
         m->kernels->pack(packs + param->pack, weights, rows, columns, 0, first * deep, count * deep);
-    if ((which & FOLD__PACK_TRANSPOSED) && param->pack_t != FOLD__NO_PACK)
-        m->kernels->pack(packs + param->pack_t, weights, columns, rows, 1, first * deep, count * deep);
+    if ((which & FOLD__PACK_TRANSPOSED) && param->pack_t != FOLD__NO_PACK) {
+        const int before = fold__back_first(param);
+        m->kernels->pack(packs + param->pack_t, weights + (size_t)before * (size_t)columns, columns,
+                         rows - before, 1, first * deep - before, count * deep);
+    }
 }
 static void fold__refresh_rows(fold_model *m, const fold__param_data *param, int first, int count)
 {

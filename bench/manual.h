@@ -78,7 +78,9 @@ static void manual_back(const manual *u, fold_param W, int first, int k, int row
     seg.input = dy;
     seg.inner = w->shape.dim[1];
     seg.weights = fold__packs(u->m) + w->pack_t;
-    p.rows = rows; p.columns = k; p.n_pack = w->shape.dim[0]; p.col = first; p.n_seg = 1; p.seg = &seg; p.init = init; p.output = dx;
+    p.n_pack = w->shape.dim[0] - fold__back_first(w);
+    p.col = first - fold__back_first(w);
+    p.rows = rows; p.columns = k; p.n_seg = 1; p.seg = &seg; p.init = init; p.output = dx;
     p.panel_stride = fold__pack_stride(u->k, seg.inner, p.n_pack);
     if (rows) u->k->product(&p, u->scratch);
 }

@@ -1195,6 +1195,63 @@ static void test_bad_runs(void)
     fold_model_free(other);
 }
 
+/* Inputs of one weight, of which from pass to pass one more gets a gradient, and so more of the weight's rows are
+   read: the bits are those of a model in which all of them had gradients from the beginning. */
+static void back_rows(const char *isa, const int *size, int columns)
+{
+    enum { INPUTS = 3, MOST = 64 };
+    static const char *const name[INPUTS] = { "x0", "x1", "x2" };
+    const int all = size[0] + size[1] + size[2];
+    check_random random = { 9 };
+    float weight[MOST * MOST], factor[MOST], grad[2][INPUTS][MOST];
+    fold_model *m[2] = { kernel_set_model(isa), kernel_set_model(isa) };
+    fold_param W[2], x[2][INPUTS];
+    const fold_param none = { 0 };
+    for (int k = 0; k < 2 && m[0]; k++) {
+        W[k] = fold_weight_new(m[k], "W", all, columns);
+        for (int i = 0; i < INPUTS; i++) x[k][i] = fold_bias_new(m[k], name[i], size[i]);
+    }
+    for (int wanted = INPUTS - 1; wanted >= 0 && m[0]; wanted--) {
+        random_fill(&random, weight, (size_t)(all * columns), -1, 1);
+        random_fill(&random, factor, MOST, -1, 1);
+        for (int k = 0; k < 2; k++) {
+            fold_ctx_desc desc = fold_ctx_desc_default();
+            desc.training = 1;
+            fold_ctx *f = fold_ctx_new(m[k], &desc);
+            fold_node in[INPUTS];
+            memcpy(fold_values_write_begin(m[k], W[k]), weight, (size_t)(all * columns) * sizeof *weight);
+            fold_values_write_end(m[k], W[k]);
+            fold_grads_clear(m[k]);
+            for (int i = 0; i < INPUTS; i++)
+                in[i] = k || i >= wanted ? fold_use(f, x[k][i]) : fold_input(f, factor, size[i]);
+            const fold_node y = fold_linear_n(f, in, INPUTS, W[k], none);
+            CHECK_INT(fold_backward(f, fold_dot(f, y, fold_input(f, factor, columns))), FOLD_OK);
+            for (int i = wanted; i < INPUTS; i++)
+                memcpy(grad[k][i], fold_param_grad(m[k], x[k][i]), (size_t)size[i] * sizeof(float));
+            fold_ctx_free(f);
+        }
+        for (int i = INPUTS - 1, row = all; i >= wanted; i--) {
+            CHECK(!memcmp(grad[0][i], grad[1][i], (size_t)size[i] * sizeof(float)));
+            for (int j = size[i] - 1; j >= 0; j--) {
+                double sum = 0;
+                row--;
+                for (int c = 0; c < columns; c++) sum += (double)weight[row * columns + c] * (double)factor[c];
+                CHECK_NEAR(grad[0][i][j], sum, 1e-5);
+            }
+        }
+    }
+    for (int k = 0; k < 2; k++) fold_model_free(m[k]);
+}
+static void test_back_rows(void)
+{
+    static const int sizes[][3] = { { 13, 11, 16 }, { 30, 20, 10 }, { 9, 12, 2 }, { 4, 3, 5 }, { 16, 32, 16 } };
+    for (int set = 0; set < KERNEL_SETS; set++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            back_rows(kernel_set[set], sizes[i], 7);
+            back_rows(kernel_set[set], sizes[i], 50);
+        }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1202,6 +1259,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int j = 0; rows[i].specs[j]; j++) test_case(&rows[i], rows[i].specs[j]);
     test_product_sizes();
+    check_run("rows that gradients read", test_back_rows);
     check_run("ties", test_ties);
     check_run("logsumexp far out", test_logsumexp_far);
     check_run("kept gradients", test_kept_gradients);
