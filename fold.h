@@ -394,8 +394,8 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
    its values.
    The model must be made for inference. Load it before, or after: section 14 tells how bytes lie in files.
    Contexts are reset before they record again, pointers to values move. Parameters that were added later
-   wait for another call. FOLD_BAD_ARGUMENT when a value is not finite and FOLD_NO_MEMORY leave the model as
-   it was. */
+   wait for another call, but for those whose bytes are read in place (fold_model_read_in_place).
+   FOLD_BAD_ARGUMENT when a value is not finite and FOLD_NO_MEMORY leave the model as it was. */
 typedef struct fold_quantize_desc {
     int least;  /* 0: 1024 */
     int tables; /* rows of lookup tables too, each with a scale of its own; of [rows x a x b] each line of b.
@@ -1424,12 +1424,18 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
    number of models may read it, and it must outlive them. What the model takes beside it: nothing for
    weights, biases and tables, as long as fewer than 16 floats of the file lie behind a weight only where its
    columns are a multiple of 16; else, and for fold_linear_t, the packed weight.
-   A model for inference alone, on a little-endian machine. The tensors used must be F32, and lie at multiples
-   of 4 bytes; at multiples of 64 they are read fastest. Errors are those of loading: of this call, when the
-   image is no safetensors file, and of each parameter that is not there or of another shape. Then nothing was
-   added. Parameters with `values` in their desc are not looked for; after a call with image NULL none are.
-   Writing such parameters, loading into them, copying or averaging values, and fold_torch_open are errors;
-   fold_model_quantize makes bytes of them, in the model's memory. */
+   A model for inference alone, on a little-endian machine. The tensors used must be F32 or I8. Floats lie at
+   multiples of 4 bytes; at multiples of 64 they are read fastest. Errors are those of loading: of this call,
+   when the image is no safetensors file, and of each parameter that is not there or of another shape. Then
+   nothing was added. Parameters with `values` in their desc are not looked for; after a call with image NULL
+   none are. Writing such parameters, loading into them, copying or averaging values, and fold_torch_open are
+   errors; fold_model_quantize makes bytes of floats in an image, in the model's memory.
+   Of a file that a model of bytes saved, the I8 tensors and their scales are weights in bytes at once, with
+   the bits of that model, where fold_model_quantize was called before they are made, on the model without
+   parameters. They take no memory where products are plain loops, on microcontrollers, and tables nowhere;
+   kernels with vector instructions have a copy of weights, in groups. Each byte is looked at once. Refused
+   are bytes that fold_model_quantize would not have made for the parameter's uses, with scales of the other
+   axis, and those that loading refuses. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 /* In one pass; takes the bytes of the file and none after it. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
@@ -1789,6 +1795,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      memory is used again                      fold__place, called for every group by fold__plan_group
      large batches run in parts                fold__place_parts says which, fold__forward_batch runs them
      weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
+     bytes are read in place                   fold__take_bytes; in products `as_saved` of their kernels
      an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
      AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set. Profilers
                                                show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
@@ -4253,14 +4260,16 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
 
    Columns lie in groups of 16. In a group four rows of the weight follow on four, a quad: of each column the
    four bytes of the quad, or where x takes 16 bits of each column two, then of each the other two. A segment
-   that begins or ends within a quad has zeros in q for the rest of it. Tables that no product reads lie row
-   by row instead: as columns of their transpose, one behind the other (fold__byte_lines). */
+   that begins or ends within a quad has zeros in q for the rest of it. Where products are plain loops, and in
+   tables that no product reads (fold__byte_lines), bytes lie as files have them, so that those in an image
+   are read in place: row by row, or for a transpose, whose scales are those of rows there, column by
+   column. */
 
-/* A weight in bytes: groups are `group` bytes apart. */
+/* A weight in bytes: groups are `group` bytes apart. As files have them, columns are, and rows `row`. */
 typedef struct fold__byte_weight {
     const uint8_t *bytes;
     const float *scales;
-    size_t group;
+    size_t group, row;
 } fold__byte_weight;
 
 /* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row];
@@ -4269,8 +4278,8 @@ typedef struct fold__byte_weight {
 typedef struct fold__byte_span {
     const char *rows;
     const uint8_t *weights;
-    size_t stride, group;
-    int quads, columns;
+    size_t stride, group, row;
+    int quads, columns; /* as files have them: values, no quads */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4288,8 +4297,8 @@ typedef struct fold__byte_kernels {
                     const fold__product *product, float *scratch); /* fold__byte_product, for the linker */
     float (*pack)(const struct fold__byte_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
                   int columns, int transposed); /* fold__byte_pack */
-    int size; /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits. 0: no groups, the
-                 bytes of a column lie together */
+    int size;     /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
+    int as_saved; /* no groups: bytes lie as files have them */
     unsigned flip;
     int tallest; /* rows of the tallest tile, see fold__tile_height */
     fold__byte_tile_fn tile[FOLD__TILE_ROWS][FOLD__BYTE_WIDE]; /* [rows - 1][groups - 1]; NULL: not there */
@@ -4310,21 +4319,24 @@ static size_t fold__byte_size(int inner, int columns)
 {
     return (size_t)fold__byte_groups(columns) * (fold__byte_stride(inner) + FOLD__BYTE_GROUP * sizeof(float));
 }
-static size_t fold__line_size(int inner, int columns) /* where columns lie one behind the other */
+/* The same as files have it. */
+static size_t fold__saved_size(int inner, int columns)
 {
     return fold__round_up((size_t)inner * (size_t)columns, sizeof(float)) + (size_t)columns * sizeof(float);
 }
 static fold__byte_weight fold__byte_weight_at(const fold__byte_kernels *kernels, const uint8_t *bytes,
-                                              int inner, int columns)
+                                              int inner, int columns, int transposed)
 {
+    const size_t area = (size_t)inner * (size_t)columns, grouped = fold__byte_stride(inner);
     fold__byte_weight weight;
     weight.bytes = bytes;
-    weight.group = kernels->size ? fold__byte_stride(inner) : (size_t)inner;
-    weight.scales =
-        (const float *)(const void *)(bytes + (kernels->size
-                                                   ? (size_t)fold__byte_groups(columns) * weight.group
-                                                   : fold__round_up((size_t)columns * weight.group,
-                                                                    sizeof(float))));
+    weight.group = kernels->size ? grouped : (size_t)inner;
+    weight.row = transposed ? 1 : (size_t)columns;
+    if (kernels->as_saved)
+        weight.group = transposed ? (size_t)inner : 1;
+    const size_t size = kernels->as_saved ? fold__round_up(area, sizeof(float))
+                                          : (size_t)fold__byte_groups(columns) * grouped;
+    weight.scales = (const float *)(const void *)(bytes + size);
     return weight;
 }
 
@@ -4338,10 +4350,11 @@ static size_t fold__byte_place(const fold__byte_kernels *kernels, int row, int c
 static uint8_t *fold__byte_at(const fold__byte_kernels *kernels, const fold__byte_weight *weight, int row,
                               int column)
 {
-    const int groups = kernels->size != 0;
-    return (uint8_t *)(uintptr_t)weight->bytes +
-           (size_t)(groups ? column / FOLD__BYTE_GROUP : column) * weight->group +
-           (groups ? fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP) : (size_t)row);
+    uint8_t *bytes = (uint8_t *)(uintptr_t)weight->bytes;
+    if (kernels->as_saved)
+        return bytes + (size_t)column * weight->group + (size_t)row * weight->row;
+    return bytes + (size_t)(column / FOLD__BYTE_GROUP) * weight->group +
+           fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP);
 }
 /* The number that 8 bits are. */
 static int fold__byte_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
@@ -4399,7 +4412,8 @@ static void fold__byte_read(const fold__byte_block *block)
 {
     const fold__byte_kernels *kernels = block->kernels;
     const int inner = block->seg->inner;
-    const size_t size = (size_t)kernels->size, lead = (size_t)(block->seg->row % 4) * size;
+    const size_t size = (size_t)kernels->size;
+    const size_t lead = kernels->as_saved ? 0 : (size_t)(block->seg->row % 4) * size;
     int line;
     for (line = 0; line < block->count; line++) {
         char *to = block->rows + (size_t)line * block->stride;
@@ -4438,6 +4452,8 @@ static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight 
 {
     const fold__seg *seg = block->seg;
     const int groups = fold__byte_groups(columns), started = block->init->base || block->init->rows;
+    const int as_saved = block->kernels->as_saved;
+    const size_t row = as_saved ? (size_t)seg->row * weight->row : (size_t)(seg->row / 4) * FOLD__BYTE_LINE;
     int group, wide, line;
     fold__byte_span at;
     block->stride = fold__byte_row(block->kernels, seg->inner);
@@ -4448,7 +4464,8 @@ static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight 
     }
     at.stride = block->stride;
     at.group = weight->group;
-    at.quads = (seg->row % 4 + seg->inner + 3) / 4;
+    at.row = weight->row;
+    at.quads = as_saved ? seg->inner : (seg->row % 4 + seg->inner + 3) / 4;
     for (group = 0; group < groups; group += wide) {
         const int col = group * FOLD__BYTE_GROUP;
         wide = groups - group >= 4 ? 4 : groups - group >= 2 ? 2 : 1;
@@ -4456,7 +4473,7 @@ static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight 
             wide /= 2;
         at.columns = columns - col < wide * FOLD__BYTE_GROUP ? columns - col : wide * FOLD__BYTE_GROUP;
         at.scales = weight->scales + col;
-        at.weights = weight->bytes + (size_t)group * weight->group + (size_t)(seg->row / 4) * FOLD__BYTE_LINE;
+        at.weights = weight->bytes + (size_t)(as_saved ? col : group) * weight->group + row;
         at.to_col = (size_t)col;
         at.from_col = started ? at.to_col : 0;
         fold__byte_tiles(block, &at, wide);
@@ -4504,12 +4521,12 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
                              int inner, int columns, int transposed)
 {
     FOLD__NO_CONTRACT
-    const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns);
+    const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns, transposed);
     const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
     float *scales = (float *)(uintptr_t)weight.scales, worst = 0;
     int column, row;
     memset(bytes, (int)kernels->flip, (size_t)((const uint8_t *)(const void *)scales - bytes));
-    const int kept = kernels->size ? fold__byte_groups(columns) * FOLD__BYTE_GROUP : columns;
+    const int kept = kernels->as_saved ? columns : fold__byte_groups(columns) * FOLD__BYTE_GROUP;
     memset(scales, 0, (size_t)kept * sizeof *scales);
     for (column = 0; column < columns; column++) {
         const float *from = weights + (size_t)column * next;
@@ -4539,9 +4556,8 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
 }
 
 /* Of tables that no product reads. */
-static const fold__byte_kernels fold__byte_lines = { "lines", NULL, fold__byte_pack, 0,
-                                                     0,       0,    { { NULL } },    NULL,
-                                                     NULL,    NULL };
+static const fold__byte_kernels fold__byte_lines = { "lines",      NULL, fold__byte_pack, 1,    1, 0, 0,
+                                                     { { NULL } }, NULL, NULL,            NULL };
 
 /* -- products of halves --
    A weight in halves has bfloat16 values, the upper halves of floats. Its products are those of the floats
@@ -4704,7 +4720,7 @@ static uint32_t fold__half_of(uint32_t bits)
 static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
-    const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns);
+    const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns, transposed);
     const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
     float worst = 0;
     int column, row;
@@ -7740,6 +7756,7 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
 #endif
 #define FOLD__BYTE_FLIP 0
 #endif
+#define FOLD__BYTE_AS_SAVED 0
 #define FOLD__BYTE_NONE        \
     {                          \
         NULL, NULL, NULL, NULL \
@@ -7775,24 +7792,39 @@ FOLD__BYTE_TILES(6)
 #endif
 
 #else
-/* Sums one by one. */
+/* Sums of four columns, weights as they were saved. Where fewer are left the last is read again. */
+FOLD__NOINLINE static void fold__byte_sums__portable(const fold__byte_span *at, int column, int32_t *sums)
+{
+    const int8_t *weights = (const int8_t *)at->weights + (size_t)column * at->group;
+    const int8_t *input = (const int8_t *)at->rows, *const end = input + at->quads;
+    const int left = at->columns - column;
+    const size_t one = left > 1 ? at->group : 0, two = left > 2 ? 2 * at->group : one;
+    const size_t three = left > 3 ? 3 * at->group : two, row = at->row;
+    int32_t sum_0 = 0, sum_1 = 0, sum_2 = 0, sum_3 = 0;
+    for (; input < end; input++, weights += row) {
+        sum_0 += *input * weights[0];
+        sum_1 += *input * weights[one];
+        sum_2 += *input * weights[two];
+        sum_3 += *input * weights[three];
+    }
+    sums[0] = sum_0;
+    sums[1] = sum_1;
+    sums[2] = sum_2;
+    sums[3] = sum_3;
+}
 static void fold__byte_tile__portable(const fold__byte_span *at)
 {
     FOLD__NO_CONTRACT
-    const int8_t *weights = (const int8_t *)at->weights, *input = (const int8_t *)at->rows;
     int32_t sums[FOLD__BYTE_GROUP];
-    int quad, column;
-    for (column = 0; column < FOLD__BYTE_GROUP; column++)
-        sums[column] = 0;
-    for (quad = 0; quad < at->quads; quad++, weights += FOLD__BYTE_LINE, input += 4)
-        for (column = 0; column < FOLD__BYTE_GROUP; column++)
-            sums[column] += input[0] * weights[4 * column] + input[1] * weights[4 * column + 1] +
-                            input[2] * weights[4 * column + 2] + input[3] * weights[4 * column + 3];
-    for (column = 0; column < FOLD__BYTE_GROUP && column < at->columns; column++) {
+    int column;
+    for (column = 0; column < at->columns; column += 4)
+        fold__byte_sums__portable(at, column, sums + column);
+    for (column = 0; column < at->columns; column++) {
         const float scaled = (float)sums[column] * at->scale[0], term = scaled * at->scales[column];
         at->to[0][at->to_col + (size_t)column] = at->from[0][at->from_col + (size_t)column] + term;
     }
 }
+#define FOLD__BYTE_AS_SAVED 1
 #define FOLD__BYTE_FLIP 0
 #define FOLD__BYTE_TALLEST 1
 #define FOLD__BYTE_ALL                                  \
@@ -7803,10 +7835,17 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
     }
 #endif
 
-static const fold__byte_kernels FOLD__ISA(byte_table) = {
-    FOLD__ISA_NAME,     fold__byte_product, fold__byte_pack,         FOLD__BYTE_SIZE,       FOLD__BYTE_FLIP,
-    FOLD__BYTE_TALLEST, FOLD__BYTE_ALL,     FOLD__ISA(byte_largest), FOLD__ISA(byte_round), NULL
-};
+static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,
+                                                          fold__byte_product,
+                                                          fold__byte_pack,
+                                                          FOLD__BYTE_SIZE,
+                                                          FOLD__BYTE_AS_SAVED,
+                                                          FOLD__BYTE_FLIP,
+                                                          FOLD__BYTE_TALLEST,
+                                                          FOLD__BYTE_ALL,
+                                                          FOLD__ISA(byte_largest),
+                                                          FOLD__ISA(byte_round),
+                                                          NULL };
 
 #if FOLD__SDOT && FOLD__SIMD_PASS == 128
 /* The same tiles by one instruction for a quad of each of four columns, for processors that have it. */
@@ -7834,6 +7873,7 @@ static const fold__byte_kernels fold__byte_table__sdot = { "sdot",
                                                            fold__byte_product,
                                                            fold__byte_pack,
                                                            FOLD__BYTE_SIZE,
+                                                           FOLD__BYTE_AS_SAVED,
                                                            FOLD__BYTE_FLIP,
                                                            FOLD__BYTE_TALLEST,
                                                            FOLD__BYTE_ALL,
@@ -7850,6 +7890,7 @@ static const fold__byte_kernels fold__byte_table__sdot = { "sdot",
 #undef FOLD__HALVES
 #undef FOLD__IBYTES
 #undef FOLD__BYTE_SIZE
+#undef FOLD__BYTE_AS_SAVED
 #undef FOLD__BYTE_START
 #undef FOLD__BYTE_STARTS
 #undef FOLD__BYTE_WEIGHT
@@ -7981,7 +8022,9 @@ static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int i
 static const fold__half_kernels FOLD__ISA(halves) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
                                                       FOLD__ISA(product), fold__half_read };
 static const fold__byte_kernels FOLD__ISA(half_table) = {
-    FOLD__ISA_NAME, fold__half_product, fold__half_pack, 0, 0, 0, { { NULL } }, NULL, NULL, &FOLD__ISA(halves)
+    FOLD__ISA_NAME, fold__half_product, fold__half_pack, 0,    0,
+    0,              0,                  { { NULL } },    NULL, NULL,
+    &FOLD__ISA(halves)
 };
 
 static const fold__reducer FOLD__ISA(reducer) = { FOLD__ISA(sum),
@@ -8148,9 +8191,11 @@ typedef struct fold__param_data {
     uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
     size_t at, size;     /* in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
     const float *place;  /* in the image that it is read from in place; NULL: it has values of its own */
+    const uint8_t *stored; /* its bytes in that image; NULL: it has floats there, or none */
+    const float *scales;   /* theirs, in the image */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
     size_t bytes, bytes_t; /* in the model's bytes or halves: the weight and its transpose; FOLD__NO_PACK: as
-                              floats */
+                              floats. Of those in an image, 0 */
     uint32_t touched; /* rows in the touched list */
     unsigned uses;
 #ifndef FOLD_INFERENCE
@@ -8167,14 +8212,15 @@ typedef struct fold__param_data {
                             parameter below whose hash is smaller, and the one whose hash is not; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
-enum fold__form { FOLD__IN_GROUPS, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FORMS };
+/* Bytes that products read, those of tables alone, halves. */
+enum fold__form { FOLD__IN_BYTES, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FORMS };
 
-/* Of a weight, or of its transpose, that lies in this form. */
-static size_t fold__form_size(int form, int inner, int columns)
+/* Of a weight, or of its transpose, that lies as these kernels have it. */
+static size_t fold__form_size(const fold__byte_kernels *kernels, int inner, int columns)
 {
-    return form == FOLD__IN_HALVES  ? fold__half_size(inner, columns)
-           : form == FOLD__IN_LINES ? fold__line_size(inner, columns)
-                                    : fold__byte_size(inner, columns);
+    return kernels->halves     ? fold__half_size(inner, columns)
+           : kernels->as_saved ? fold__saved_size(inner, columns)
+                               : fold__byte_size(inner, columns);
 }
 static int fold__is_quantized(const fold__param_data *param)
 {
@@ -8708,6 +8754,24 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
+/* Where the bytes of a weight or of its transpose are read: among those of the model, or in an image. */
+static int fold__has_stored_bytes(const fold__byte_kernels *kernels, const fold__param_data *param)
+{
+    return param->stored && kernels->as_saved;
+}
+static fold__byte_weight fold__weight_of(const fold__byte_kernels *kernels, const uint8_t *bytes,
+                                         const fold__param_data *param, int transposed)
+{
+    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
+    const int stored = fold__has_stored_bytes(kernels, param);
+    const uint8_t *from = stored ? param->stored : bytes + (transposed ? param->bytes_t : param->bytes);
+    fold__byte_weight weight = fold__byte_weight_at(kernels, from, transposed ? columns : rows,
+                                                    transposed ? rows : columns, transposed);
+    if (stored)
+        weight.scales = param->scales;
+    return weight;
+}
+
 static const float *fold__weight_pack(const fold__engine *engine, int transposed)
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
@@ -8777,8 +8841,7 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     product->in_place = fold__is_read_in_place(param, transposed) ? (size_t)columns : 0;
     if (fold__is_quantized(param)) {
         const fold__byte_kernels *kernels = engine->forms[param->form];
-        const fold__byte_weight weight = fold__byte_weight_at(
-            kernels, engine->bytes + (transposed ? param->bytes_t : param->bytes), inner, count);
+        const fold__byte_weight weight = fold__weight_of(kernels, engine->bytes, param, transposed);
         kernels->product(kernels, &weight, product, scratch);
         return;
     }
@@ -11319,6 +11382,8 @@ enum { /* arrays of a model */
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOLD__STEP_ROWS = 32 };
 
+struct fold__file;
+struct fold__tensor;
 struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
@@ -11345,8 +11410,9 @@ struct fold_model {
     void (*project_cells)(fold_model *m); /* fold__project_cells, for the linker; NULL: no layer has a cell */
     const void *image; /* parameters that are made are found in it; NULL: none */
     size_t image_size;
-    const float *(*find_in_image)(fold_model *m, const char *name,
-                                  const fold_shape *shape); /* fold__find_in_image, for the linker */
+    /* For the linker: fold__find_in_image, and fold__take_bytes in models that were quantized. */
+    int (*find_in_image)(fold_model *m, const char *name, fold__param_data *param);
+    int (*take_bytes)(struct fold__file *file, struct fold__tensor *tensor, fold__param_data *param);
 };
 
 static int fold__can_train(const fold_model *m) { return FOLD__TRAINING(!m->inference); }
@@ -11772,7 +11838,7 @@ static size_t fold__marked_rows(const fold_model *m, const fold__param_data *par
 /* Reserves the spans a new parameter needs; 0 when there is no memory. */
 static int fold__param_reserve(fold_model *m, const fold__param_data *param, size_t pack_floats)
 {
-    const size_t own = param->place ? 0 : fold__round_up(param->size, FOLD__SPAN_ALIGN);
+    const size_t own = fold__keeps_values(param) ? fold__round_up(param->size, FOLD__SPAN_ALIGN) : 0;
     const size_t bytes = fold__size(m->span + own, sizeof(float), 0), rows = fold__marked_rows(m, param);
     fold__arena *arena = &m->arena;
     if (!fold__arena_need(arena, FOLD__M_PARAMS, (m->n_params + 1) * sizeof *param))
@@ -11886,21 +11952,20 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
         return none;
     }
     fold__param_data param = fold__described_param(m, desc);
-    if (m->image && !desc->values) {
-        param.place = m->find_in_image(m, desc->name, &desc->shape);
-        param.at = FOLD__NO_PACK;
-        if (!param.place)
-            return none;
-    }
+    const size_t bytes = m->bytes;
+    const int stored = m->image && !desc->values;
+    if (stored && !m->find_in_image(m, desc->name, &param))
+        return none;
     const size_t packs = fold__place_packs(m, &param, m->packs);
     param.name = fold__copy_name(m, desc->name);
     if (!param.name || !fold__param_reserve(m, &param, packs - m->packs)) {
         fold__release_name(m, param.name);
+        m->bytes = bytes;
         fold__model_fail(m, FOLD_NO_MEMORY, "parameter '%s': out of memory%s", desc->name,
                          fold__when_full(m));
         return none;
     }
-    if (!param.place)
+    if (!stored)
         fold__first_values(m, &param, desc);
     if (fold__marked_rows(m, &param))
         memset(fold__is_touched(m) + m->touched_rows, 0, fold__marked_rows(m, &param));
@@ -12137,6 +12202,7 @@ enum { FOLD__QUANTIZE_LEAST = 1024 };
 
 /* Cells read its values by fold_use. */
 static int fold__is_used_by_cells(const fold_model *m, uint32_t param);
+static int fold__take_bytes(struct fold__file *file, struct fold__tensor *tensor, fold__param_data *param);
 
 static int fold__can_quantize(const fold__param_data *param, const fold_quantize_desc *desc)
 {
@@ -12157,23 +12223,24 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
 /* Its bytes lie behind the first `had`. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
-    return (param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
-           (param->bytes_t != FOLD__NO_PACK && param->bytes_t >= had);
+    return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
+                              (param->bytes_t != FOLD__NO_PACK && param->bytes_t >= had));
 }
 
 /* Gives a weight the places of its bytes, behind `bytes` others. Returns where the next would begin. */
-static size_t fold__place_bytes(fold__param_data *param, int bits, size_t bytes)
+static size_t fold__place_bytes(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int forward = fold__forward_packs(param->uses), halves = bits == 16;
-    param->form = halves ? FOLD__IN_HALVES : forward ? FOLD__IN_GROUPS : FOLD__IN_LINES;
+    param->form = halves ? FOLD__IN_HALVES : forward ? FOLD__IN_BYTES : FOLD__IN_LINES;
+    const fold__byte_kernels *kernels = m->forms[param->form];
     if ((forward & FOLD__PACK_DIRECT) || (!forward && halves)) {
         param->bytes = bytes;
-        bytes += fold__round_up(fold__form_size(param->form, rows, columns), FOLD__ALIGN);
+        bytes += fold__round_up(fold__form_size(kernels, rows, columns), FOLD__ALIGN);
     }
     if ((forward & FOLD__PACK_TRANSPOSED) || (!forward && !halves)) {
         param->bytes_t = bytes;
-        bytes += fold__round_up(fold__form_size(param->form, columns, rows), FOLD__ALIGN);
+        bytes += fold__round_up(fold__form_size(kernels, columns, rows), FOLD__ALIGN);
     }
     return bytes;
 }
@@ -12185,10 +12252,7 @@ static const fold__byte_kernels *fold__byte_kernels_of(const fold_model *m, cons
 /* The bytes of a weight, or those of its transpose. */
 static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_data *param, int transposed)
 {
-    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
-    const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    return transposed ? fold__byte_weight_at(kernels, fold__bytes(m) + param->bytes_t, columns, rows)
-                      : fold__byte_weight_at(kernels, fold__bytes(m) + param->bytes, rows, columns);
+    return fold__weight_of(fold__byte_kernels_of(m, param), fold__bytes(m), param, transposed);
 }
 
 /* Values [from, from + count) of a table that has bytes alone, which begin and end with lines of its last
@@ -12198,7 +12262,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
 {
     FOLD__NO_CONTRACT
     const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
-    const int transposed = param->bytes == FOLD__NO_PACK, lines = param->form == FOLD__IN_LINES;
+    const int transposed = param->bytes == FOLD__NO_PACK, lines = kernels->as_saved;
     const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
     const int columns = fold__matrix_columns(param), first = (int)(from / (size_t)columns);
     for (int line = first; line < first + count / columns; line++, to += columns) {
@@ -12241,7 +12305,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
         if (fold__can_quantize(param, desc))
-            bytes = fold__place_bytes(param, desc->bits, bytes);
+            bytes = fold__place_bytes(m, param, desc->bits, bytes);
     }
     const int there = fold__arena_need(&m->arena, FOLD__M_BYTES, bytes);
     if (!there)
@@ -12259,7 +12323,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
         fold__param_data *param = &fold__params(m)[index];
         if (fold__is_newly_quantized(param, had)) {
             param->bytes = param->bytes_t = FOLD__NO_PACK;
-            param->form = FOLD__IN_GROUPS;
+            param->form = FOLD__IN_BYTES;
             param->byte_error = 0;
         }
     }
@@ -12317,9 +12381,10 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
                          settings.bits);
     if (m->error.status)
         return m->error.status;
-    m->forms[FOLD__IN_GROUPS] = fold__byte_kernels_for(m->kernels);
+    m->forms[FOLD__IN_BYTES] = fold__byte_kernels_for(m->kernels);
     m->forms[FOLD__IN_LINES] = &fold__byte_lines;
     m->forms[FOLD__IN_HALVES] = fold__half_kernels_for(m->kernels);
+    m->take_bytes = fold__take_bytes;
     const fold__fp saved = fold__fp_enter();
     if (fold__quantize_all(m, &settings)) {
         fold__drop_floats(m, settings.tables);
@@ -27807,12 +27872,15 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
 
 
 /* Of its values, or of those bytes that stand for them. */
-static size_t fold__param_bytes(const fold__param_data *param)
+static size_t fold__param_bytes(const fold_model *m, const fold__param_data *param)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    return (fold__keeps_values(param) ? param->size * sizeof(float) : 0) +
-           (param->bytes != FOLD__NO_PACK ? fold__form_size(param->form, rows, columns) : 0) +
-           (param->bytes_t != FOLD__NO_PACK ? fold__form_size(param->form, columns, rows) : 0);
+    const fold__byte_kernels *kernels = m->forms[param->form];
+    const size_t floats = fold__keeps_values(param) ? param->size * sizeof(float) : 0;
+    if (!fold__is_quantized(param) || fold__has_stored_bytes(kernels, param))
+        return floats;
+    return floats + (param->bytes != FOLD__NO_PACK ? fold__form_size(kernels, rows, columns) : 0) +
+           (param->bytes_t != FOLD__NO_PACK ? fold__form_size(kernels, columns, rows) : 0);
 }
 static void fold__put_param(fold__text *text, const fold_model *m, const fold__param_data *param,
                             size_t widest)
@@ -27823,10 +27891,10 @@ static void fold__put_param(fold__text *text, const fold_model *m, const fold__p
     fold__put_spaces(text, strlen(param->name), widest);
     fold__put(text, "  %s", shape);
     fold__put_spaces(text, length, 18);
-    fold__put(text, " %11lu%14lu", (unsigned long)param->size, (unsigned long)fold__param_bytes(param));
+    fold__put(text, " %11lu%14lu", (unsigned long)param->size, (unsigned long)fold__param_bytes(m, param));
     if (fold__is_quantized(param))
         fold__put(text, "  %d bits, error %g", fold__param_bits(param), (double)param->byte_error);
-    else if (param->place)
+    if (param->stored || (param->place && !fold__is_quantized(param)))
         fold__put(text, "  in place");
     if (param->uses & FOLD_FOR_LOOKUP)
         fold__put(text, "  lookups");
@@ -28849,7 +28917,7 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
         return fold__load_fail(file, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name,
                                there, here);
     }
-    if (param->place)
+    if (param->place || param->stored)
         return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place, in an image", name);
     tensor->param = index + 1;
     tensor->part = part;
@@ -28985,13 +29053,17 @@ FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsi
     }
 }
 
+/* A float of a file. */
+static float fold__float_at(const unsigned char *in)
+{
+    return fold__float_of(in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24);
+}
 /* The scale of the byte at `at`. */
 static float fold__scale_at(const fold__tensor *tensor, size_t at)
 {
     const uint32_t last = (uint32_t)fold__shape_last(&tensor->shape);
     const uint32_t which = tensor->scales->shape.rank > 1 ? (uint32_t)at / last : (uint32_t)at % last;
-    const unsigned char *in = tensor->scales->data + 4 * (size_t)which;
-    return fold__float_of(in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24);
+    return fold__float_at(tensor->scales->data + 4 * (size_t)which);
 }
 
 /* Values of a tensor, from one of them on. */
@@ -29063,8 +29135,9 @@ static int fold__load_check(fold__file *file)
     return 1;
 }
 
-/* Takes bytes and scales as they are. */
-static void fold__load_bytes(fold_model *m, fold__param_data *param, const fold__tensor *tensor)
+/* Takes bytes and scales of a file as they are. */
+static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsigned char *bytes,
+                             const unsigned char *file_scales)
 {
     const int transposed = param->bytes == FOLD__NO_PACK, columns = fold__matrix_columns(param);
     const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
@@ -29073,9 +29146,11 @@ static void fold__load_bytes(fold_model *m, fold__param_data *param, const fold_
     for (size_t at = 0; at < param->size; at++) {
         const int row = (int)(at / (size_t)columns), column = (int)(at % (size_t)columns);
         *fold__byte_at(kernels, &weight, transposed ? column : row, transposed ? row : column) =
-            (uint8_t)(tensor->data[at] ^ kernels->flip);
-        scales[transposed ? row : column] = fold__scale_at(tensor, at);
+            (uint8_t)(bytes[at] ^ kernels->flip);
     }
+    const int lines = transposed ? fold__matrix_rows(param) : columns;
+    for (int line = 0; line < lines; line++)
+        scales[line] = fold__float_at(file_scales + 4 * (size_t)line);
     param->byte_error = 0;
 }
 
@@ -29090,7 +29165,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
     if (keeps || !as_they_are)
         fold__read_values(values, tensor, 0, param->size);
     if (as_they_are)
-        fold__load_bytes(m, param, tensor);
+        fold__load_bytes(m, param, tensor->data, tensor->scales->data);
     else if (fold__is_quantized(param))
         fold__make_bytes(m, param, values);
 }
@@ -29193,34 +29268,94 @@ static int fold__open_image(fold__file *file)
     return 1;
 }
 
-/* Where a parameter's values lie in the model's image; NULL and an error when they cannot be read there. */
-static const float *fold__find_in_image(fold_model *m, const char *name, const fold_shape *shape)
+/* Whether floats can be read where a tensor lies. */
+static int fold__is_aligned(fold__file *file, const fold__tensor *tensor)
+{
+    char name[FOLD__SHORT];
+    return (uintptr_t)tensor->data % sizeof(float) == 0 ||
+           fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                           "read in place: %s lies at no multiple of 4 bytes; align the image",
+                           fold__shorten(name, tensor->name));
+}
+
+/* Whether a parameter can have the bytes of a tensor, as far as its uses go. */
+static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
+{
+    const fold_quantize_desc any = { 1, 1, 8 };
+    char name[FOLD__SHORT];
+    fold__shorten(name, param->name);
+    return (fold__can_quantize(param, &any) && fold__forward_packs(param->uses) != FOLD__PACK_BOTH) ||
+           fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                           "read in place: %s is of type I8, which fold_model_quantize would not make of it",
+                           name);
+}
+
+/* Gives a parameter the bytes of a tensor, in place, or in groups in the model. */
+static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_data *param)
+{
+    fold_model *m = file->model;
+    const int by_columns = (fold__forward_packs(param->uses) & FOLD__PACK_DIRECT) != 0;
+    char name[FOLD__SHORT];
+    if (!fold__can_be_bytes(file, param) ||
+        !fold__match_scales(file, tensor, param, fold__shorten(name, param->name)) ||
+        !fold__check_bytes(file, tensor) || !fold__is_aligned(file, tensor->scales))
+        return 0;
+    if ((tensor->scales->shape.rank == 1) != by_columns)
+        return fold__load_fail(file, FOLD_BAD_SHAPE,
+                               "read in place: %s" FOLD__SCALES " is that of %s; its use needs that of %s",
+                               name, by_columns ? "rows" : "columns", by_columns ? "columns" : "rows");
+    const size_t bytes = fold__place_bytes(m, param, 8, m->bytes);
+    param->stored = tensor->data;
+    param->scales = (const float *)(const void *)tensor->scales->data;
+    if (fold__has_stored_bytes(m->forms[param->form], param)) {
+        *(by_columns ? &param->bytes : &param->bytes_t) = 0;
+        return 1;
+    }
+    if (!fold__arena_need(&m->arena, FOLD__M_BYTES, bytes))
+        return fold__load_fail(file, FOLD_NO_MEMORY, "parameter '%s': out of memory%s", name,
+                               fold__when_full(m));
+    m->bytes = bytes;
+    fold__load_bytes(m, param, tensor->data, tensor->scales->data);
+    return 1;
+}
+
+/* Gives a parameter its values in the model's image. 0 and an error when they cannot be read there. */
+static int fold__take_tensor(fold__file *file, fold__param_data *param)
+{
+    const char *const joined[3] = { param->name, "", "" };
+    char name[FOLD__SHORT], here[64], there[64] = "of more than 4 axes";
+    fold__shorten(name, param->name);
+    fold__tensor *tensor = fold__open_image(file) ? fold__find_tensor(file, joined) : NULL;
+    if (!tensor)
+        return fold__load_fail(file, FOLD_BAD_ARGUMENT, "read in place: %s is not in the image", name);
+    if (!fold__shape_same(&tensor->shape, &param->shape)) {
+        if (tensor->shape.rank <= FOLD_MAX_RANK)
+            fold__shape_text(there, sizeof there, 0, &tensor->shape);
+        fold__shape_text(here, sizeof here, 0, &param->shape);
+        return fold__load_fail(file, FOLD_BAD_SHAPE, "read in place: %s is %s in the image, %s in the model",
+                               name, there, here);
+    }
+    if (tensor->dtype == FOLD__DTYPE_I8)
+        return file->model->take_bytes
+                   ? file->model->take_bytes(file, tensor, param)
+                   : fold__load_fail(
+                         file, FOLD_BAD_STATE,
+                         "read in place: %s is of type I8; call fold_model_quantize before it is made", name);
+    if (tensor->dtype)
+        return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                               "read in place: %s is of type %s; F32 and I8 can be read, others loaded", name,
+                               fold__dtypes[tensor->dtype].name);
+    param->place = (const float *)(const void *)tensor->data;
+    return fold__is_aligned(file, tensor);
+}
+static int fold__find_in_image(fold_model *m, const char *name, fold__param_data *param)
 {
     fold__file file = fold__file_to_load(m, NULL, NULL, m->image, m->image_size, NULL);
-    const char *const joined[3] = { name, "", "" };
-    char shown[FOLD__SHORT], here[64], there[64] = "of more than 4 axes";
-    const float *values = NULL;
-    fold__shorten(shown, name);
-    fold__shape_text(here, sizeof here, 0, shape);
-    const fold__tensor *tensor = fold__open_image(&file) ? fold__find_tensor(&file, joined) : NULL;
-    if (tensor && tensor->shape.rank <= FOLD_MAX_RANK)
-        fold__shape_text(there, sizeof there, 0, &tensor->shape);
-    if (!tensor)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "read in place: %s is not in the image", shown);
-    else if (!fold__shape_same(&tensor->shape, shape))
-        fold__model_fail(m, FOLD_BAD_SHAPE, "read in place: %s is %s in the image, %s in the model", shown,
-                         there, here);
-    else if (tensor->dtype)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "read in place: %s is of type %s; F32 can be read, others loaded", shown,
-                         fold__dtypes[tensor->dtype].name);
-    else if ((uintptr_t)tensor->data % sizeof(float))
-        fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "read in place: %s lies at no multiple of 4 bytes; align the image", shown);
-    else
-        values = (const float *)(const void *)tensor->data;
+    param->name = (char *)(uintptr_t)name;
+    param->at = FOLD__NO_PACK;
+    const int found = fold__take_tensor(&file, param);
     fold__arena_free(&file.arena);
-    return values;
+    return found;
 }
 
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size)

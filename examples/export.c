@@ -10,7 +10,8 @@
 
    What the file holds is told in the array's comment. Without a file the policy of examples/policy.h is trained first,
    --steps batches long: where its last observation is 1, it is to remember ten others, and to act as they were until
-   the next such moment. That is what examples/firmware.c reads. */
+   the next such moment. That is what examples/firmware.c reads. With --bytes its weights are quantized, a quarter as
+   large; a program that reads such a file calls fold_model_quantize before it makes layers. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "policy.h"
@@ -22,7 +23,7 @@ enum { BATCH = 16, MOMENTS = 8, WORDS_A_LINE = 8 };
 
 typedef struct options {
     const char *file, *name, *out, *save;
-    int steps;
+    int steps, bytes;
     uint64_t seed;
 } options;
 
@@ -80,6 +81,21 @@ static fold_node record(fold_ctx *f, const policy *p, fold_random *random)
     return fold_mean_n(f, loss, BATCH * MOMENTS);
 }
 
+/* Appends the policy to `to` as a file, its weights quantized if that is wanted, and keeps it. */
+static void write_policy(const options *o, const fold_model *trained, bytes *to)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    policy p;
+    desc.inference = 1;
+    fold_model *m = fold_model_new(&desc);
+    policy_new(&p, m);
+    fold_values_copy(m, trained);
+    if (o->bytes) fold_model_quantize(m, NULL);
+    if (fold_model_save_to(m, append, to, NULL)) fail(fold_model_message(m));
+    if (o->save && fold_model_save(m, o->save, NULL)) fail(fold_model_message(m));
+    fold_model_free(m);
+}
+
 /* Trains the policy and appends it to `to` as a file. Tells the mean squared errors of the first and the last batch. */
 static void train(const options *o, bytes *to, double *before, double *after)
 {
@@ -103,8 +119,7 @@ static void train(const options *o, bytes *to, double *before, double *after)
         if (step % 100 == 0) fprintf(stderr, "step %d: mean squared error %.4f\n", step, *after);
         if (fold_adam_step(m, &adam)) fail(fold_model_message(m));
     }
-    if (fold_model_save_to(m, append, to, NULL)) fail(fold_model_message(m));
-    if (o->save && fold_model_save(m, o->save, NULL)) fail(fold_model_message(m));
+    write_policy(o, m, to);
     fold_ctx_free(f);
     fold_model_free(m);
 }
@@ -151,20 +166,25 @@ static int is_word(const char *text)
 
 static void usage(void)
 {
-    puts("export [FILE.safetensors] [--out HEADER] [--name NAME] [--steps N] [--seed N] [--save FILE]\n"
+    puts("export [FILE.safetensors] [--out HEADER] [--name NAME] [--steps N] [--seed N] [--save FILE] [--bytes]\n"
          "Writes a safetensors file as an array of C, NAME (policy_weights), to HEADER (policy_weights.h).\n"
-         "Without a file it trains a policy first, N batches (600) long; --save keeps it as a file, too.");
+         "Without a file it trains a policy first, N batches (600) long; --save keeps it as a file, too, and --bytes makes\n"
+         "bytes of its weights.");
     exit(0);
 }
 
 int main(int argc, char **argv)
 {
-    options o = { NULL, "policy_weights", "policy_weights.h", NULL, 600, 1 };
+    options o = { NULL, "policy_weights", "policy_weights.h", NULL, 600, 0, 1 };
     bytes file = { NULL, 0, 0 };
     double before = 0, after = 0;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--help")) usage();
+        if (!strcmp(argv[i], "--bytes")) {
+            o.bytes = 1;
+            continue;
+        }
         if (argv[i][0] != '-') { o.file = argv[i]; continue; }
         if (!strcmp(argv[i], "--out")) o.out = value;
         else if (!strcmp(argv[i], "--name")) o.name = value;

@@ -8,7 +8,7 @@
      cc -O2 -o export examples/export.c -lm && ./export --out policy_weights.h
      cc -O2 -I. -DWEIGHTS -o firmware examples/firmware.c -lm && ./firmware
 
-   All else lies in two static arrays, one for the model and one for its context. On the desktop, or with an emulator of
+   In bytes (export --bytes, and -DIN_BYTES here) they take a quarter of the flash, and are read in place as well. All else lies in two static arrays, one for the model and one for its context. On the desktop, or with an emulator of
    the target, this program walks some steps, tells a hash of what it did, and how large the arrays must be there. So run
    it with the large arrays that it begins with, once more with the PARAMS_BYTES and CELLS_BYTES that it told, and build
    it with all four sizes. For the target, with its start-up code and linker script:
@@ -71,7 +71,7 @@ static void make_weights(void)
 #endif
 
 #ifndef MODEL_BYTES
-#define MODEL_BYTES 65536
+#define MODEL_BYTES 131072
 #define CONTEXT_BYTES 65536
 #endif
 #ifndef PARAMS_BYTES /* of fold_model_measure: arrays of this size at once waste nothing */
@@ -105,6 +105,9 @@ static int firmware_start(void)
     known.cells = CELLS_BYTES;
     fold_model *m = firmware.m = fold_model_new(&of_model);
     fold_model_reserve(m, &known);
+#ifdef IN_BYTES
+    fold_model_quantize(m, NULL); /* what is made from here on */
+#endif
     fold_model_read_in_place(m, policy_weights, policy_weights_bytes);
     policy_new(&firmware.p, m);
     firmware.size = fold_model_measure(m);

@@ -319,6 +319,25 @@ static double speed(fold_ctx *f, const net *n, const data_set *d, const options 
     return (double)passes * o->test / elapsed;
 }
 
+/* The accuracy on the test expressions by the same weights in 8 or 16 bits, those of tables too. */
+static double quantized(const fold_model *trained, const data_set *d, const options *o, int bits, float *logits)
+{
+    const fold_quantize_desc all = { 0, 1, bits };
+    fold_model_desc desc = fold_model_desc_default();
+    net n;
+    desc.inference = 1;
+    fold_model *m = fold_model_new(&desc);
+    net_new(m, &n);
+    fold_values_copy(m, trained);
+    if (fold_model_quantize(m, &all)) stop(fold_model_message(m));
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    if (!f) stop("out of memory");
+    predict(f, &n, d, o->train + DEV, o->test, TEST_BATCH, logits);
+    fold_ctx_free(f);
+    fold_model_free(m);
+    return accuracy(d, o->train + DEV, o->test, logits);
+}
+
 /* Some short test expressions, and what the network makes of them. */
 static void show_samples(const data_set *d, const options *o, const float *logits)
 {
@@ -368,9 +387,11 @@ static int run(const options *o)
     show_samples(&d, o, logits);
     printf("test accuracy %.2f %%; %.0f expressions/s in batches of %d, %.0f one at a time: %s outputs\n",
            100 * test_accuracy, batched_speed, TEST_BATCH, single_speed, identical ? "equal" : "DIFFERENT");
-    printf("RESULT listops accuracy=%.4f seconds=%.1f batched_per_s=%.0f eager_per_s=%.0f identical=%d "
-           "hash=%016llx\n", test_accuracy, seconds, batched_speed, single_speed, identical,
-           (unsigned long long)hash);
+    const double bytes = quantized(m, &d, o, 8, single_logits), halves = quantized(m, &d, o, 16, single_logits);
+    printf("weights in bytes: %.2f %%, in bfloat16: %.2f %%\n", 100 * bytes, 100 * halves);
+    printf("RESULT listops accuracy=%.4f seconds=%.1f batched_per_s=%.0f eager_per_s=%.0f bytes_accuracy=%.4f "
+           "bf16_accuracy=%.4f identical=%d hash=%016llx\n", test_accuracy, seconds, batched_speed, single_speed, bytes, halves,
+           identical, (unsigned long long)hash);
 
     free(single_logits);
     free(logits);

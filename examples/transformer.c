@@ -449,6 +449,26 @@ static void finish(trainer *t)
     fold_model_free(t->model);
 }
 
+/* The accuracy on the test sentences by the same weights in 8 or 16 bits, those of tables too; in per cent. */
+static double quantized(const trainer *t, int bits)
+{
+    const fold_quantize_desc all = { 0, 1, bits };
+    fold_model_desc desc = fold_model_desc_default();
+    trainer small = *t;
+    desc.inference = 1;
+    small.model = fold_model_new(&desc);
+    small.n = new_net(small.model, t->o, t->data);
+    fold_values_copy(small.model, t->model);
+    if (fold_model_quantize(small.model, &all)) fail(fold_model_message(small.model), "");
+    small.inference = fold_ctx_new(small.model, NULL);
+    if (!small.inference) fail("out of memory", "");
+    const double accuracy = evaluate(&small, &t->data->test);
+    fold_ctx_free(small.inference);
+    fold_model_free(small.model);
+    free(small.n.order);
+    return accuracy;
+}
+
 /* Trains, tests and measures; returns whether sentences alone gave the same bits. */
 static int run(trainer *t, const char *data_name)
 {
@@ -459,13 +479,15 @@ static int run(trainer *t, const char *data_name)
     predict(t, t->eager, c, 1, 0, t->alone);
     const size_t size = (size_t)c->count * (size_t)t->data->classes * sizeof *t->logits;
     const int identical = !memcmp(t->logits, t->alone, size);
+    const double bytes = quantized(t, 8), halves = quantized(t, 16);
     speeds(t, &plain, &padded);
     printf("%.2f %% of the test sentences; alone: %s bits\n", accuracy, identical ? "the same" : "OTHER");
+    printf("weights in bytes: %.2f %%, in bfloat16: %.2f %%\n", bytes, halves);
     printf("%.0f sentences/s, padded %.0f: it computes %.2f times as many words\n", plain, padded, padded_words(c));
     printf("training %.0f sentences/s, of which attention takes %.1f %% of the time\n", report.per_second, share);
     printf("RESULT transformer accuracy=%.2f infer_per_s=%.0f train_per_s=%.0f padded_infer_per_s=%.0f "
-           "attention_share=%.1f identical=%d data=%s\n", accuracy, plain, report.per_second, padded, share, identical,
-           data_name);
+           "attention_share=%.1f bytes_accuracy=%.2f bf16_accuracy=%.2f identical=%d data=%s\n", accuracy, plain, report.per_second,
+           padded, share, bytes, halves, identical, data_name);
     return identical;
 }
 

@@ -1,6 +1,6 @@
 /* Loading hostile files: whatever the bytes, a load that fails says why and changes nothing, one that succeeds is saved and
    loaded again to the same bits, memory and streams agree, and memory stays within a few times the file. Layers of PyTorch's
-   are taken from the same bytes: each call gives a layer or says why not.
+   are taken from the same bytes: each call gives a layer or says why not. So are parameters read in place, as floats or bytes.
 
    With libFuzzer:    clang -g -O1 -DLIBFUZZER -fsanitize=fuzzer,address,undefined -o build/fuzz_load tests/fuzz_load.c -lm
                       build/fuzz_load -max_len=4096 FOLDER
@@ -162,6 +162,52 @@ static void take_layers(const unsigned char *data, size_t size)
     }
 }
 
+/* -- in place -------------------------------------------------------------------------------------- */
+
+static int taken; /* parameters */
+
+/* The bytes as an image: each parameter is there or says why not, and what is there can be read. */
+static void read_image(const unsigned char *data, size_t size, int in_bytes)
+{
+    static const struct { const char *name; int rows, columns; unsigned uses; } wanted[] = {
+        { "W", 2, 16, FOLD_FOR_LINEAR }, { "t\"", 3, 2, FOLD_FOR_LOOKUP }, { "W", 2, 16, FOLD_FOR_LOOKUP },
+        { "a.weight", 3, 2, FOLD_FOR_LINEAR_T }, { "c.bias", 2, 0, 0 } };
+    const fold_quantize_desc all = { 1, 1, 8 };
+    const float x[2] = { 1, -2 };
+    for (size_t which = 0; which < sizeof wanted / sizeof *wanted; which++) {
+        purse p = { 0, 0 };
+        fold_model_desc d = fold_model_desc_default();
+        d.memory.alloc = purse_alloc;
+        d.memory.free = purse_free;
+        d.memory.user = &p;
+        d.inference = 1;
+        d.isa = in_bytes % 2 ? "portable" : NULL;
+        fold_model *m = fold_model_new(&d);
+        if (in_bytes) must(!fold_model_quantize(m, &all), "nothing is quantized");
+        fold_model_read_in_place(m, data, size);
+        fold_param_desc desc = fold_param_desc_default();
+        desc.name = wanted[which].name;
+        desc.shape = wanted[which].columns ? fold_shape2(wanted[which].rows, wanted[which].columns) : fold_shape1(wanted[which].rows);
+        desc.uses = wanted[which].uses;
+        const fold_param W = fold_param_new(m, &desc);
+        must(!fold_model_status(m) == !fold_param_is_null(W), "a parameter, or an error");
+        must(!fold_model_status(m) == !fold_model_message(m)[0], "an error says why");
+        if (!fold_model_status(m)) {
+            taken++;
+            must(fold_param_quantized(m, W).bits == (fold_param_value(m, W) ? 32 : 8), "floats, or bytes");
+            fold_ctx *f = fold_ctx_new(m, NULL);
+            const fold_node y = desc.uses == FOLD_FOR_LOOKUP     ? fold_lookup(f, W, 1)
+                                : desc.uses == FOLD_FOR_LINEAR   ? fold_linear(f, fold_input(f, x, 2), W, FOLD_NULL_PARAM)
+                                : desc.uses == FOLD_FOR_LINEAR_T ? fold_linear_t(f, fold_input(f, x, 2), W, FOLD_NULL_PARAM)
+                                                                 : fold_square(f, fold_use(f, W));
+            must(!fold_run(f, &y, 1) && fold_value(f, y) != NULL, "it is read");
+            fold_ctx_free(f);
+        }
+        fold_model_free(m);
+        must(!p.held, "memory is returned at the end");
+    }
+}
+
 /* -- one input ------------------------------------------------------------------------------------ */
 
 static int accepted;
@@ -192,6 +238,7 @@ static void one_input(const uint8_t *data, size_t size)
     must(p.held == held, "memory is returned");
     must(p.most <= held + 3 * size + 1000, "memory stays within a few times the file");
     take_layers(exact, size);
+    read_image(exact, size, settings >> 6);
     free(exact);
     input.n = size;
     input.at = 0;
@@ -306,7 +353,8 @@ int main(int argc, char **argv)
         one_input(x.b, x.n);
         fold_model_free(m);
     }
-    printf("%ld inputs, %d loaded, %d layers of PyTorch's taken, no complaint\n", runs + replayed, accepted, layers_taken);
+    printf("%ld inputs, %d loaded, %d layers of PyTorch's taken, %d parameters read in place, no complaint\n", runs + replayed, accepted,
+           layers_taken, taken);
     return 0;
 }
 #endif

@@ -1978,17 +1978,146 @@ static void in_place(void)
     }
 }
 
+/* A model of bytes beside one whose bytes are in an image, which takes no memory for them where products are plain loops. */
+static void in_place_bytes(void)
+{
+    static block file, again;
+    static const char *const isas[] = { NULL, "portable", "avx2" };
+    static const fold_quantize_desc all = { 1, 1, 0 };
+    if (!is_little_endian()) return;
+    for (int set = 0; set < 3; set++) {
+        float want[SEEN * READERS_FLOATS], got[SEEN * READERS_FLOATS];
+        readers n = readers_in(inference_model(isas[set]));
+        if (fold_model_status(n.m)) { /* not on this machine */
+            fold_model_free(n.m);
+            continue;
+        }
+        vary(n.m);
+        CHECK_INT(fold_model_quantize(n.m, &all), FOLD_OK);
+        readers_run(&n, 1, want);
+        CHECK_INT(fold_model_save_to(n.m, to_block, empty_block(&file), NULL), FOLD_OK);
+        const fold_model_size copied = fold_model_measure(n.m);
+        fold_model_free(n.m);
+        fold_model *m = inference_model(isas[set]);
+        CHECK_INT(fold_model_quantize(m, &all), FOLD_OK);
+        CHECK_INT(fold_model_read_in_place(m, file.bytes, file.n), FOLD_OK);
+        n = readers_in(m);
+        CHECK_SAYS(fold_model_status(m) == FOLD_OK, "%s", fold_model_message(m));
+        for (int run = 0; run < 4; run++) {
+            if (run == 2) CHECK_INT(fold_model_seal(m), FOLD_OK);
+            readers_run(&n, run % 2, got);
+            CHECK_SAYS(!memcmp(got, want, sizeof got), "%s, run %d: other bits than of a copy", fold_model_isa(m), run);
+        }
+        const fold_model_size held = fold_model_measure(m);
+        const int loops = !FOLD__PAIRS && !strcmp(fold_model_isa(m), "portable");
+        CHECK_INT(held.values, 0);
+        CHECK_SAYS(held.packs < (loops ? copied.packs / 8 : copied.packs), "%s: %.0f bytes of packs, %.0f of a copy", fold_model_isa(m),
+                   (double)held.packs, (double)copied.packs);
+        CHECK_INT(fold_param_quantized(m, n.words).bits, 8);
+        CHECK_INT(fold_param_quantized(m, n.V).bits, 8);
+        CHECK(!fold_param_value(m, n.V) && !fold_param_value(m, n.words) && fold_param_value(m, n.head.b));
+        CHECK_INT(fold_model_save_to(m, to_block, empty_block(&again), NULL), FOLD_OK);
+        CHECK(again.n == file.n && !memcmp(again.bytes, file.bytes, file.n));
+        CHECK_INT(fold_model_quantize(m, &all), FOLD_OK); /* there is nothing left to do */
+        readers_run(&n, 0, got);
+        CHECK(!memcmp(got, want, sizeof got));
+        fold_model_print(m, to_block, empty_block(&again));
+        again.bytes[again.n] = 0;
+        CHECK_TEXT((const char *)again.bytes, "8 bits, error 0  in place");
+        fold_model_load_memory(m, file.bytes, file.n, NULL);
+        in_place_error(m, FOLD_BAD_STATE, "is read in place");
+        CHECK(!fold_values_write_begin(m, n.V));
+        in_place_error(m, FOLD_BAD_STATE, "'V' is quantized");
+        fold_model_free(m);
+    }
+}
+
+/* What bytes in an image must be. The first of each row is what the model has of them, all files hold the same 160 bytes. */
+static void in_place_bytes_errors(void)
+{
+#define SCALES(shape, begin, end) "{\"W.scale\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]},"
+#define WEIGHT(shape, begin, end) "\"W\":{\"dtype\":\"I8\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}}"
+    static const fold_quantize_desc all = { 1, 1, 0 };
+    static const struct { int rank, rows, columns; unsigned uses; size_t data; const char *header; fold_status status; const char *says; } rows[] = {
+        { 2, 6, 16, 0, 160, SCALES("[16]", "0", "64") WEIGHT("[6,16]", "64", "160"), FOLD_OK, "" },
+        { 2, 16, 6, FOLD_FOR_LINEAR_T, 160, SCALES("[16,1]", "0", "64") WEIGHT("[16,6]", "64", "160"), FOLD_OK, "" },
+        { 2, 6, 16, FOLD_FOR_LOOKUP, 120, SCALES("[6,1]", "0", "24") WEIGHT("[6,16]", "24", "120"), FOLD_OK, "" },
+        { 2, 6, 16, FOLD_FOR_LOOKUP, 160, SCALES("[16]", "0", "64") WEIGHT("[6,16]", "64", "160"), FOLD_BAD_SHAPE,
+          "read in place: W.scale is that of columns; its use needs that of rows" },
+        { 2, 6, 16, 0, 120, SCALES("[6,1]", "0", "24") WEIGHT("[6,16]", "24", "120"), FOLD_BAD_SHAPE,
+          "read in place: W.scale is that of rows; its use needs that of columns" },
+        { 2, 6, 16, 0, 120, SCALES("[6]", "0", "24") WEIGHT("[6,16]", "24", "120"), FOLD_BAD_SHAPE,
+          "load: W.scale is [6] in the file; scales of W are [16] or [6 x 1]" },
+        { 2, 5, 16, 0, 160, SCALES("[16]", "0", "64") WEIGHT("[6,16]", "64", "160"), FOLD_BAD_SHAPE,
+          "read in place: W is [6 x 16] in the image, [5 x 16] in the model" },
+        { 2, 16, 6, 0, 88, SCALES("[6]", "0", "24") "\"X\":{\"dtype\":\"I8\",\"shape\":[64],\"data_offsets\":[24,88]}}", FOLD_BAD_ARGUMENT,
+          "read in place: W is not in the image" },
+        { 2, 16, 6, 0, 120, SCALES("[6]", "0", "24") WEIGHT("[16,6]", "24", "120"), FOLD_BAD_ARGUMENT,
+          "read in place: W is of type I8, which fold_model_quantize would not make of it" },
+        { 2, 16, 16, FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T, 320, SCALES("[16]", "0", "64") WEIGHT("[16,16]", "64", "320"), FOLD_BAD_ARGUMENT,
+          "read in place: W is of type I8, which fold_model_quantize would not make of it" },
+        { 1, 16, 0, 0, 80, SCALES("[16]", "0", "64") WEIGHT("[16]", "64", "80"), FOLD_BAD_ARGUMENT,
+          "read in place: W is of type I8, which fold_model_quantize would not make of it" },
+        { 2, 6, 16, 0, 96, "{" WEIGHT("[6,16]", "0", "96"), FOLD_BAD_ARGUMENT, "load: W is of type I8, but its scales, 'W.scale', are not in the file" },
+        { 2, 6, 16, 0, 162, "{\"A\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]}," 
+          "\"W.scale\":{\"dtype\":\"F32\",\"shape\":[16],\"data_offsets\":[2,66]}," WEIGHT("[6,16]", "66", "162"), FOLD_BAD_ARGUMENT,
+          "read in place: W.scale lies at no multiple of 4 bytes; align the image" },
+        { 2, 6, 16, 0, 160, SCALES("[16]", "64", "128") "\"U\":{\"dtype\":\"F32\",\"shape\":[16],\"data_offsets\":[0,64]}," 
+          "\"W\":{\"dtype\":\"I8\",\"shape\":[2,16],\"data_offsets\":[128,160]}}", FOLD_BAD_SHAPE,
+          "read in place: W is [2 x 16] in the image, [6 x 16] in the model" },
+    };
+#undef SCALES
+#undef WEIGHT
+    static block file;
+    if (!is_little_endian()) return;
+    for (int wrong = 0; wrong < 6; wrong++)
+        for (size_t i = 0; i < (wrong ? 1 : sizeof rows / sizeof *rows); i++) {
+            static const float scale[] = { 0.5f, 0.5f, (float)NAN, -1, 0, 0.5f };
+            static const char *const says[] = { "", "load: W has the byte -128", "load: W.scale has nan, which is no scale",
+                                                "load: W.scale has -1, which is no scale", "load: W has the byte 5 with a scale of 0",
+                                                "read in place: W is of type I8; call fold_model_quantize before it is made" };
+            static const fold_status status[] = { FOLD_OK, FOLD_BAD_ARGUMENT, FOLD_BAD_ARGUMENT, FOLD_BAD_ARGUMENT, FOLD_BAD_ARGUMENT, FOLD_BAD_STATE };
+            char header[512];
+            strcpy(header, rows[i].header);
+            while (strlen(header) % 4) strcat(header, " ");
+            file_of(&file, header, rows[i].data);
+            memset(file.bytes + file.n - rows[i].data, 5, rows[i].data);
+            for (int k = 0; k < 16; k++) memcpy(file.bytes + 8 + strlen(header) + 4 * k, &scale[wrong], 4);
+            if (i == 12) memset(file.bytes + file.n - rows[i].data, 0x3e, 66); /* scales elsewhere */
+            if (i == 2 || i == 4) memset(file.bytes + file.n - 96, 5, 96);
+            if (wrong == 1) file.bytes[file.n - 1] = 0x80;
+            fold_model *m = inference_model(NULL);
+            if (wrong < 5) CHECK_INT(fold_model_quantize(m, &all), FOLD_OK);
+            CHECK_INT(fold_model_read_in_place(m, file.bytes, file.n), FOLD_OK);
+            fold_param_desc d = fold_param_desc_default();
+            d.name = "W";
+            d.shape.rank = rows[i].rank;
+            d.shape.dim[0] = rows[i].rows;
+            d.shape.dim[1] = rows[i].columns;
+            d.uses = rows[i].uses;
+            const fold_param W = fold_param_new(m, &d);
+            CHECK_INT(fold_model_status(m), wrong ? status[wrong] : rows[i].status);
+            CHECK_TEXT(fold_model_message(m), wrong ? says[wrong] : rows[i].says);
+            CHECK(fold_param_is_null(W) == (fold_model_status(m) != FOLD_OK));
+            CHECK_INT(fold_param_quantized(m, W).bits, fold_model_status(m) ? 0 : 8);
+            fold_model_clear_error(m);
+            CHECK_INT(fold_param_count(m), !fold_param_is_null(W));
+            fold_model_free(m);
+        }
+}
+
 /* Images that are cut or changed, in memory of exactly their size (so that sanitizers watch its ends): an error, or a network that
    runs. */
-static void in_place_changed(void)
+static void in_place_changed_of(int in_bytes)
 {
     static block file;
     static float got[SEEN * READERS_FLOATS];
+    static const fold_quantize_desc all = { 1, 1, 0 };
     check_random r = { 5 };
     int fine = 0;
-    if (!is_little_endian()) return;
     readers n = readers_in(inference_model(NULL));
     vary(n.m);
+    if (in_bytes) fold_model_quantize(n.m, &all);
     CHECK_INT(fold_model_save_to(n.m, to_block, empty_block(&file), NULL), FOLD_OK);
     fold_model_free(n.m);
     const size_t header = 8 + (size_t)file.bytes[0] + 256 * (size_t)file.bytes[1];
@@ -2001,7 +2130,8 @@ static void in_place_changed(void)
         if (i % 4 == 1) /* a digit for another */
             for (size_t at = 8 + (size_t)random_below(&r, (int)header - 8); at < header; at++)
                 if (image[at] >= '0' && image[at] <= '9') { image[at] = (unsigned char)('0' + random_below(&r, 10)); break; }
-        n.m = inference_model(NULL);
+        n.m = inference_model(i % 8 < 4 ? NULL : "portable");
+        if (in_bytes) fold_model_quantize(n.m, &all);
         fold_model_read_in_place(n.m, image, size);
         n = readers_in(n.m);
         if (!fold_model_status(n.m)) {
@@ -2012,6 +2142,10 @@ static void in_place_changed(void)
         free(image);
     }
     CHECK_SAYS(fine > 4 && fine < 200, "%d of 400 images were fine", fine);
+}
+static void in_place_changed(void)
+{
+    for (int in_bytes = 0; in_bytes < 2 * is_little_endian(); in_bytes++) in_place_changed_of(in_bytes);
 }
 
 /* What cannot be done with an image, or with what is read in one. */
@@ -2132,6 +2266,8 @@ int main(int argc, char **argv)
     check_run("files: from Python", from_python);
     check_run("files: bytes and Python", bytes_and_python);
     check_run("files: read in place", in_place);
+    check_run("files: bytes read in place", in_place_bytes);
+    check_run("files: errors of bytes in place", in_place_bytes_errors);
     check_run("files: images that are cut and changed", in_place_changed);
     check_run("files: errors of reading in place", in_place_errors);
     check_run("fit: converges", fit_converges);
