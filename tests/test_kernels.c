@@ -213,7 +213,7 @@ static void test_byte_product(const fold__kernels *f, int tries)
         float *w = floats((size_t)total * (size_t)n), *expect = (float *)malloc(((size_t)m * (size_t)n + 1) * sizeof *expect);
         int *qw = (int *)malloc((size_t)total * (size_t)n * sizeof *qw);
         float *scales = (float *)malloc((size_t)n * sizeof *scales), *scratch = floats(fold__byte_floats(kernels, SIZE_MAX, most));
-        const size_t size = fold__byte_size(total, n);
+        const size_t size = fold__form_size(kernels, total, n);
         uint8_t *bytes = (uint8_t *)malloc(size);
         const ptrdiff_t step = transposed ? 1 : n, next = transposed ? total : 1;
         for (j = 0; j < n; j++) {
@@ -232,8 +232,9 @@ static void test_byte_product(const fold__kernels *f, int tries)
             if (lost > 0 && sqrt(lost / whole) > error) error = sqrt(lost / whole);
         }
         check(fabs((double)worst - error) <= 1e-6 * error, "byte_pack's error", f->name, n, total, transposed);
-        const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, total, n);
-        check((const uint8_t *)(weight.scales + (n + 15) / 16 * 16) == bytes + size, "byte_size", f->name, n, total, 0);
+        const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, total, n, transposed);
+        const int kept = kernels->as_saved ? n : (n + 15) / 16 * 16;
+        check((const uint8_t *)(weight.scales + kept) == bytes + size, "form_size", f->name, n, total, 0);
         for (s = 0; s < n_seg; s++) {
             a[s] = make(m, k[s], below(2));
             for (r = 0; r < m; r++) byte_row(fold__at(&a[s].r, r), k[s]);
@@ -297,7 +298,7 @@ static void test_half_product(const fold__kernels *f, int tries)
         const float error = fold__half_pack(kernels, bytes, w, total, n, transposed); /* of a few values too small for 8 bits more */
         check(error >= 0 && (error < 0.004f || total < 16), "half_pack's error", f->name, n, total, transposed);
         for (i = 0; i < (int)count; i++) w[i] = nearest_half(w[i]);
-        const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, total, n);
+        const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, total, n, transposed);
         const int lines = transposed ? n : total, columns = transposed ? total : n;
         kernels->halves->read(kernels->halves, &weight, lines, columns, transposed, t % lines, line);
         check(!memcmp(line, w + (t % lines) * columns, (size_t)columns * sizeof *w), "half_read", f->name, n, total, transposed);
@@ -1058,7 +1059,7 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     memset(&p, 0, sizeof p);
     p.rows = m; p.columns = n; p.n_seg = 1; p.seg = &seg; p.panel_stride = fold__pack_stride(f, k, n); p.output = y.r;
     fold__byte_pack(kernels, quads, w, k, n, 0);
-    const fold__byte_weight weight = fold__byte_weight_at(kernels, quads, k, n);
+    const fold__byte_weight weight = fold__byte_weight_at(kernels, quads, k, n, 0);
     for (rep = 0; rep < 15; rep++) {
         t = now();
         for (i = 0; i < reps; i++) fold__byte_product(kernels, &weight, &p, byte_scratch);
