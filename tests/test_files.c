@@ -2025,11 +2025,24 @@ static void in_place_bytes(void)
         again.bytes[again.n] = 0;
         CHECK_TEXT((const char *)again.bytes, "8 bits, error 0  in place");
         fold_model_load_memory(m, file.bytes, file.n, NULL);
-        in_place_error(m, FOLD_BAD_STATE, "is read in place");
+        in_place_error(m, FOLD_BAD_STATE, "load: words \"quoted\" is read in place, in an image"); /* bytes, the first */
         CHECK(!fold_values_write_begin(m, n.V));
         in_place_error(m, FOLD_BAD_STATE, "'V' is quantized");
         fold_model_free(m);
     }
+}
+
+/* Products of a weight whose bytes are all 5, with a scale of a half. */
+static void sums_of_fives(fold_model *m, fold_param W, unsigned uses)
+{
+    const float x[6] = { 127, -3, 5, 0, 77, 1 };
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    const fold_node in = fold_input(f, x, 6);
+    const fold_node y = uses == FOLD_FOR_LINEAR_T ? fold_linear_t(f, in, W, FOLD_NULL_PARAM) : fold_linear(f, in, W, FOLD_NULL_PARAM);
+    CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+    const int columns = fold_param_shape(m, W).dim[uses != FOLD_FOR_LINEAR_T];
+    for (int j = 0; j < columns; j++) CHECK(fold_value(f, y)[j] == 2.5f * (127 - 3 + 5 + 77 + 1));
+    fold_ctx_free(f);
 }
 
 /* What bytes in an image must be. The first of each row is what the model has of them, all files hold the same 160 bytes. */
@@ -2041,6 +2054,8 @@ static void in_place_bytes_errors(void)
     static const struct { int rank, rows, columns; unsigned uses; size_t data; const char *header; fold_status status; const char *says; } rows[] = {
         { 2, 6, 16, 0, 160, SCALES("[16]", "0", "64") WEIGHT("[6,16]", "64", "160"), FOLD_OK, "" },
         { 2, 16, 6, FOLD_FOR_LINEAR_T, 160, SCALES("[16,1]", "0", "64") WEIGHT("[16,6]", "64", "160"), FOLD_OK, "" },
+        { 2, 6, 17, 0, 170, SCALES("[17]", "0", "68") WEIGHT("[6,17]", "68", "170"), FOLD_OK, "" },
+        { 2, 18, 6, FOLD_FOR_LINEAR_T, 180, SCALES("[18,1]", "0", "72") WEIGHT("[18,6]", "72", "180"), FOLD_OK, "" },
         { 2, 6, 16, FOLD_FOR_LOOKUP, 120, SCALES("[6,1]", "0", "24") WEIGHT("[6,16]", "24", "120"), FOLD_OK, "" },
         { 2, 6, 16, FOLD_FOR_LOOKUP, 160, SCALES("[16]", "0", "64") WEIGHT("[6,16]", "64", "160"), FOLD_BAD_SHAPE,
           "read in place: W.scale is that of columns; its use needs that of rows" },
@@ -2082,13 +2097,15 @@ static void in_place_bytes_errors(void)
             while (strlen(header) % 4) strcat(header, " ");
             file_of(&file, header, rows[i].data);
             memset(file.bytes + file.n - rows[i].data, 5, rows[i].data);
-            for (int k = 0; k < 16; k++) memcpy(file.bytes + 8 + strlen(header) + 4 * k, &scale[wrong], 4);
-            if (i == 12) memset(file.bytes + file.n - rows[i].data, 0x3e, 66); /* scales elsewhere */
-            if (i == 2 || i == 4) memset(file.bytes + file.n - 96, 5, 96);
+            for (int k = 0; k < (i == 2 ? 17 : i == 3 ? 18 : 16); k++) memcpy(file.bytes + 8 + strlen(header) + 4 * k, &scale[wrong], 4);
+            if (i == 14) memset(file.bytes + file.n - rows[i].data, 0x3e, 66); /* scales elsewhere */
+            if (i == 4 || i == 6) memset(file.bytes + file.n - 96, 5, 96);
             if (wrong == 1) file.bytes[file.n - 1] = 0x80;
             fold_model *m = inference_model(NULL);
             if (wrong < 5) CHECK_INT(fold_model_quantize(m, &all), FOLD_OK);
-            CHECK_INT(fold_model_read_in_place(m, file.bytes, file.n), FOLD_OK);
+            unsigned char *image = (unsigned char *)malloc(file.n);
+            memcpy(image, file.bytes, file.n);
+            CHECK_INT(fold_model_read_in_place(m, image, file.n), FOLD_OK);
             fold_param_desc d = fold_param_desc_default();
             d.name = "W";
             d.shape.rank = rows[i].rank;
@@ -2102,7 +2119,9 @@ static void in_place_bytes_errors(void)
             CHECK_INT(fold_param_quantized(m, W).bits, fold_model_status(m) ? 0 : 8);
             fold_model_clear_error(m);
             CHECK_INT(fold_param_count(m), !fold_param_is_null(W));
+            if (!fold_param_is_null(W) && rows[i].uses != FOLD_FOR_LOOKUP) sums_of_fives(m, W, rows[i].uses);
             fold_model_free(m);
+            free(image);
         }
 }
 
