@@ -17607,7 +17607,7 @@ typedef struct fold__identity {
     ALL(uint32_t, maker, nodes) /* of a value: the signature in a group that makes it */                   \
     ALL(uint32_t, part, nodes)  /* the size of the parts that contributions cover; see `cover` */          \
     SAME(uint32_t, last_contribution, part)    /* then: the last edge of those that are added up for it */ \
-    ALL(uint32_t, gathered, 6 * calls + edges) /* calls of signatures that feed each other, and more */    \
+    ALL(uint32_t, gathered, 7 * calls + edges) /* calls of signatures that feed each other, and more */     \
     SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */   \
     TRAINING(uint64_t, cover, nodes)           /* parts of a value that got a contribution, a bit each */  \
     TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
@@ -19832,16 +19832,22 @@ typedef struct fold__ready {
     uint64_t depths;            /* the sum of the depths of those */
     int changed;                /* since signatures were compared */
 } fold__ready;
-/* The work area of the greedy policies. Arrays of calls go by their index among those gathered. */
+/* Of a gathered call, all that the policies need: calls become ready in any order, so it lies in one place. */
+typedef struct fold__waiting {
+    uint32_t id, sig;      /* signatures count from the first of those gathered */
+    uint32_t count;        /* where it is counted among pending calls */
+    uint32_t missing;      /* how many operands have not run */
+    uint32_t next;         /* the next call in its queue */
+    uint32_t first_reader; /* where its readers begin in `readers`; they end where those of the next do */
+} fold__waiting;
+/* The work area of the greedy policies. Calls go by their index among those gathered. */
 typedef struct fold__greedy {
-    uint32_t *missing;      /* how many operands of a call have not run */
-    uint32_t *next;         /* the next call in its queue */
-    uint32_t *first_reader; /* where a call's readers begin in `readers` */
+    fold__waiting *waiting; /* each gathered call, and one more for where readers end */
     uint32_t *readers;
     fold__ready *queue; /* of each signature */
     uint32_t *counts;   /* of pending calls, by signature and length of chain */
-    uint32_t *winner;   /* a tree over signatures, from 1 on: the better of both below, or NONE */
     uint32_t *changed;  /* signatures to compare anew */
+    uint64_t *winner;   /* a tree over the merits of signatures, from 1 on: the larger of both below */
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
 
@@ -19852,14 +19858,13 @@ static void fold__note_changed(fold__greedy *greedy, uint32_t sig)
     greedy->queue[sig].changed = 1;
 }
 /* Puts a call into the queue of its signature. */
-static void fold__make_ready(fold_ctx *f, fold__greedy *greedy, const uint32_t *calls, uint32_t call)
+static void fold__make_ready(fold__greedy *greedy, uint32_t call)
 {
-    const uint32_t sig = f->run->maker[calls[call]] - greedy->first_sig;
-    fold__ready *ready = &greedy->queue[sig];
-    fold__note_changed(greedy, sig);
-    greedy->next[call] = FOLD__NONE;
+    fold__waiting *const waiting = greedy->waiting;
+    fold__ready *ready = &greedy->queue[waiting[call].sig];
+    fold__note_changed(greedy, waiting[call].sig);
     if (ready->ready++)
-        greedy->next[ready->tail] = call;
+        waiting[ready->tail].next = call;
     else
         ready->head = call;
     ready->tail = call;
@@ -19876,13 +19881,38 @@ static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *greedy, uint
 static void fold__greedy_renew(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
-    greedy->winner = (uint32_t *)(void *)(greedy->queue + greedy->n_sigs);
-    greedy->changed = greedy->winner + 2 * greedy->leaves;
+    greedy->winner = (uint64_t *)(void *)(greedy->queue + greedy->n_sigs);
+    greedy->changed = (uint32_t *)(void *)(greedy->winner + 2 * greedy->leaves);
     greedy->counts = greedy->changed + greedy->n_sigs;
-    greedy->missing = f->run->gathered + count; /* behind the calls */
-    greedy->next = greedy->missing + count;
-    greedy->first_reader = greedy->next + count;
-    greedy->readers = greedy->first_reader + count + 1;
+    greedy->waiting = (fold__waiting *)(void *)(f->run->gathered + count); /* behind the calls */
+    greedy->readers = (uint32_t *)(void *)(greedy->waiting + count + 1);
+}
+
+/* Finds who reads each gathered call, and how many of its operands are gathered calls. */
+static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
+{
+    const uint32_t *calls = f->run->gathered;
+    fold__waiting *const waiting = greedy->waiting;
+    memset(waiting, 0, (count + 1) * sizeof *waiting);
+    for (uint32_t call = 0; call < count; call++)
+        for (uint32_t edge = f->first_edge[calls[call]]; edge < f->first_edge[calls[call] + 1]; edge++) {
+            const uint32_t from = fold__in_set(f, greedy, f->edge_source[edge]);
+            if (from != FOLD__NONE) {
+                waiting[call].missing++;
+                waiting[from + 1].first_reader++;
+            }
+        }
+    for (uint32_t call = 0; call < count; call++)
+        waiting[call + 1].first_reader += waiting[call].first_reader;
+    for (uint32_t call = 0; call < count; call++)
+        for (uint32_t edge = f->first_edge[calls[call]]; edge < f->first_edge[calls[call] + 1]; edge++) {
+            const uint32_t from = fold__in_set(f, greedy, f->edge_source[edge]);
+            if (from != FOLD__NONE)
+                greedy->readers[waiting[from].first_reader++] = call;
+        }
+    for (uint32_t call = count; call > 0; call--)
+        waiting[call].first_reader = waiting[call - 1].first_reader;
+    waiting[0].first_reader = 0;
 }
 
 /* Counts operands, readers and chains of the gathered calls, and queues those that are ready. */
@@ -19899,119 +19929,98 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
     for (greedy->leaves = 1; greedy->leaves < greedy->n_sigs;)
         greedy->leaves *= 2;
     const size_t bytes = greedy->n_sigs * (sizeof(fold__ready) + sizeof(uint32_t)) +
-                         (2 * greedy->leaves + counts) * sizeof(uint32_t);
+                         2 * greedy->leaves * sizeof(uint64_t) + counts * sizeof(uint32_t);
     if (!fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
         return 0;
     fold__renew_moved(f);
     fold__greedy_renew(f, greedy, count);
     memset(greedy->queue, 0, bytes);
-    memset(greedy->winner, 0xff, 2 * greedy->leaves * sizeof *greedy->winner); /* NONE */
-    const uint32_t *calls = run->gathered;
     for (uint32_t sig = 0, at = 0; sig < greedy->n_sigs; sig++) {
         greedy->queue[sig].counts = at;
         greedy->queue[sig].lowest = 1;
         at += run->group_sig[first_sig + sig].chain + 1;
     }
-    memset(greedy->first_reader, 0, (count + 1) * sizeof *greedy->first_reader);
-    memset(greedy->missing, 0, count * sizeof *greedy->missing);
-    for (uint32_t call = 0; call < count; call++)
-        for (uint32_t edge = f->first_edge[calls[call]]; edge < f->first_edge[calls[call] + 1]; edge++) {
-            const uint32_t from = fold__in_set(f, greedy, f->edge_source[edge]);
-            if (from != FOLD__NONE) {
-                greedy->missing[call]++;
-                greedy->first_reader[from + 1]++;
-            }
-        }
-    for (uint32_t call = 0; call < count; call++)
-        greedy->first_reader[call + 1] += greedy->first_reader[call];
-    for (uint32_t call = 0; call < count; call++)
-        for (uint32_t edge = f->first_edge[calls[call]]; edge < f->first_edge[calls[call] + 1]; edge++) {
-            const uint32_t from = fold__in_set(f, greedy, f->edge_source[edge]);
-            if (from != FOLD__NONE)
-                greedy->readers[greedy->first_reader[from]++] = call;
-        }
-    for (uint32_t call = count; call > 0; call--)
-        greedy->first_reader[call] = greedy->first_reader[call - 1];
-    greedy->first_reader[0] = 0;
+    fold__find_readers(f, greedy, count);
     for (uint32_t call = 0; call < count; call++) {
-        fold__ready *ready = &greedy->queue[run->maker[calls[call]] - first_sig];
-        ready->pending++;
-        greedy->counts[ready->counts + run->chain[calls[call]]]++;
-        if (!greedy->missing[call])
-            fold__make_ready(f, greedy, calls, call);
+        fold__waiting *const waiting = &greedy->waiting[call];
+        waiting->id = run->gathered[call];
+        waiting->sig = run->maker[waiting->id] - first_sig;
+        waiting->count = greedy->queue[waiting->sig].counts + run->chain[waiting->id];
+        greedy->queue[waiting->sig].pending++;
+        greedy->counts[waiting->count]++;
+        if (!waiting->missing)
+            fold__make_ready(greedy, call);
     }
     return 1;
 }
 
 /* Finds the depth of each gathered call, for the agenda. */
-static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, const uint32_t *calls, uint32_t count,
-                                uint32_t *depth)
+static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
+    const fold__waiting *const waiting = greedy->waiting;
+    uint32_t *const depth = f->run->gathered; /* the calls' ids are in `waiting` now */
     memset(depth, 0, count * sizeof *depth);
     for (uint32_t call = 0; call < count; call++) {
-        greedy->queue[f->run->maker[calls[call]] - greedy->first_sig].depths += depth[call];
-        for (uint32_t reader = greedy->first_reader[call]; reader < greedy->first_reader[call + 1]; reader++)
+        greedy->queue[waiting[call].sig].depths += depth[call];
+        for (uint32_t reader = waiting[call].first_reader; reader < waiting[call + 1].first_reader; reader++)
             if (depth[greedy->readers[reader]] < depth[call] + 1)
                 depth[greedy->readers[reader]] = depth[call] + 1;
     }
 }
 
-/* Whether a signature is to run before another. The agenda takes the one whose pending calls have the least
-   depth on average. The ratio takes the one with the most ready calls for each pending call with the shortest
-   chain. */
-static int fold__goes_first(const fold_ctx *f, const fold__greedy *greedy, const fold__ready *one,
-                            const fold__ready *other)
+/* How good it is to run a signature next: the larger the better, and of equally good ones the first is larger.
+   The agenda wants pending calls of the least depth on average; the ratio wants the most ready calls for each
+   pending call with the shortest chain. 0: none is ready. */
+static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
-    if (fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA)
-        return one->depths * other->pending < other->depths * one->pending;
-    return (uint64_t)one->ready * greedy->counts[other->counts + other->lowest] >
-           (uint64_t)other->ready * greedy->counts[one->counts + one->lowest];
+    const fold__ready *ready = &greedy->queue[sig];
+    const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
+    float merit;
+    uint32_t bits; /* those of floats that are not negative are in the order of the floats */
+    if (!ready->ready)
+        return 0;
+    if (agenda)
+        merit = (float)ready->depths / (float)ready->pending;
+    else
+        merit = (float)ready->ready / (float)greedy->counts[ready->counts + ready->lowest];
+    memcpy(&bits, &merit, sizeof bits);
+    return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Compares the two signatures below a place in the tree. Of equal ones the first wins. */
-static void fold__find_winner(const fold_ctx *f, fold__greedy *greedy, uint32_t at)
-{
-    const uint32_t left = greedy->winner[2 * at], right = greedy->winner[2 * at + 1];
-    const int takes_right =
-        left == FOLD__NONE || (right != FOLD__NONE &&
-                               fold__goes_first(f, greedy, &greedy->queue[right], &greedy->queue[left]));
-    greedy->winner[at] = takes_right ? right : left;
-}
-
-/* The signature to run next. Only those that changed are compared anew, one by one where they are few. */
+/* The signature to run next, or NONE. Only those that changed are compared anew, one by one where they are
+   few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
+    uint64_t *const winner = greedy->winner;
     for (uint32_t i = 0; i < greedy->n_changed; i++) {
         const uint32_t sig = greedy->changed[i];
         fold__ready *ready = &greedy->queue[sig];
         ready->changed = 0;
         while (ready->ready && !greedy->counts[ready->counts + ready->lowest])
             ready->lowest++;
-        greedy->winner[greedy->leaves + sig] = ready->ready ? sig : FOLD__NONE;
-        for (uint32_t at = (greedy->leaves + sig) / 2; at > 0 && few; at /= 2)
-            fold__find_winner(f, greedy, at);
+        uint64_t best = fold__merit_of(f, greedy, sig);
+        winner[greedy->leaves + sig] = best;
+        for (uint32_t at = greedy->leaves + sig; at > 1 && few; at /= 2) {
+            best = best > winner[at ^ 1] ? best : winner[at ^ 1];
+            winner[at / 2] = best;
+        }
     }
     for (uint32_t at = greedy->leaves - 1; at > 0 && !few; at--)
-        fold__find_winner(f, greedy, at);
+        winner[at] = winner[2 * at] > winner[2 * at + 1] ? winner[2 * at] : winner[2 * at + 1];
     greedy->n_changed = 0;
-    return greedy->winner[1];
+    return ~(uint32_t)winner[1];
 }
 
 /* Makes a batch of all ready calls of the best signature, until all gathered calls have run. */
 static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig, uint32_t end_sig)
 {
-    fold__run *run = f->run;
     fold__greedy greedy;
     if (!fold__greedy_start(f, &greedy, count, first_sig, end_sig))
         return 0;
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
-    if (agenda) {
-        uint32_t *depth = greedy.readers + greedy.first_reader[count];
-        fold__agenda_depths(f, &greedy, run->gathered, count, depth);
-        for (uint32_t call = 0; call < count; call++)
-            run->depth[run->gathered[call]] = depth[call]; /* free until calls are batched */
-    }
+    if (agenda)
+        fold__agenda_depths(f, &greedy, count);
     for (uint32_t done = 0; done < count;) {
         const uint32_t best = fold__pick_signature(f, &greedy);
         if (!fold__add_batch(f, first_sig + best, 1))
@@ -20022,17 +20031,16 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig
         ready->ready = 0;
         fold__note_changed(&greedy, best);
         for (; left > 0; left--, done++) {
-            const uint32_t id = run->gathered[call], next = greedy.next[call];
+            const fold__waiting *const waiting = &greedy.waiting[call];
             ready->pending--;
             if (agenda)
-                ready->depths -= run->depth[id];
-            greedy.counts[ready->counts + run->chain[id]]--;
-            for (uint32_t reader = greedy.first_reader[call]; reader < greedy.first_reader[call + 1];
-                 reader++)
-                if (!--greedy.missing[greedy.readers[reader]])
-                    fold__make_ready(f, &greedy, run->gathered, greedy.readers[reader]);
-            fold__batch_call(f, id);
-            call = next;
+                ready->depths -= f->run->gathered[call]; /* its depth */
+            greedy.counts[waiting->count]--;
+            for (uint32_t reader = waiting[0].first_reader; reader < waiting[1].first_reader; reader++)
+                if (!--greedy.waiting[greedy.readers[reader]].missing)
+                    fold__make_ready(&greedy, greedy.readers[reader]);
+            fold__batch_call(f, waiting->id);
+            call = waiting->next;
         }
     }
     return 1;
