@@ -19832,7 +19832,7 @@ typedef struct fold__ready {
     uint64_t depths;            /* the sum of the depths of those */
     int changed;                /* since signatures were compared */
 } fold__ready;
-/* Of a gathered call, all that the policies need: calls become ready in any order, so it lies in one place. */
+/* Of a gathered call, all that the policies need: calls become ready in any order, so it lies together. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* signatures count from the first of those gathered */
     uint32_t count;        /* where it is counted among pending calls */
@@ -19968,9 +19968,9 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, uint32_t coun
     }
 }
 
-/* How good it is to run a signature next: the larger the better, and of equally good ones the first is larger.
-   The agenda wants pending calls of the least depth on average; the ratio wants the most ready calls for each
-   pending call with the shortest chain. 0: none is ready. */
+/* How good it is to run a signature next: the larger the better, and of equally good ones the first has the
+   largest. The agenda wants pending calls of the least depth on average; the ratio wants the most ready calls
+   for each pending call with the shortest chain. 0: none is ready. */
 static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
