@@ -17875,7 +17875,7 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 /* Marks a value as needed and returns its node (of siblings the first). Returns 0 for a value of an earlier
    run: it is not computed again, except in backward and when parameters have changed since. Nor are leaves
    marked that lie before what the run looks at. */
-FOLD__INLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
+static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__DONE) && !f->run->recompute)
         return 0;
@@ -17930,14 +17930,13 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
 }
 
 /* Whether a call is of the tail: scalars that only combine samples' scalars on the way to the roots, such as
-   the sum of losses. Gradients flow through it before any value exists, so it ties no samples together. All
-   readers of the call are marked already. */
-static int fold__is_tail(const fold_ctx *f, uint32_t id)
+   the sum of losses. Gradients flow through it before any value exists, so it ties no samples together. Asked
+   of calls that only the tail reads. */
+static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
     const fold__sig *sig = &f->sigs[f->sig[id]];
-    if ((run->state[id] & (FOLD__INNER | FOLD__HEAD)) || fold__is_eager(f) || fold__row_size(f, id) != 1 ||
-        fold__is_list(f, id))
+    if (fold__is_eager(f) || fold__row_size(f, id) != 1 || fold__is_list(f, id))
         return 0;
     if (sig->is_cell || sig->shared || !(fold__op_of(f->model, sig->op)->flags & FOLD__FLOW))
         return 0;
@@ -18034,34 +18033,56 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
     }
 }
 
+/* What marking reads and writes, found before its loop: bytes that are written may lie anywhere for all the
+   compiler knows, in a context too. */
+typedef struct fold__marker {
+    uint8_t *state;
+    uint32_t *reach;
+    const uint8_t *kind;
+    const uint32_t *sig, *first_edge, *edge_source;
+    const fold__sig *sigs;
+    uint8_t there;        /* kinds of values that are not computed again */
+    uint32_t first_plain; /* from here on, marking a value is no more than that */
+} fold__marker;
+FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
+{
+    const fold__run *run = f->run;
+    fold__marker marker;
+    marker.state = run->state;
+    marker.reach = run->reach;
+    marker.kind = f->kind;
+    marker.sig = f->sig;
+    marker.first_edge = f->first_edge;
+    marker.edge_source = f->edge_source;
+    marker.sigs = f->sigs;
+    marker.there = run->recompute ? 0 : FOLD__DONE;
+    marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->counts.first_node;
+    return marker;
+}
+
 /* Marks what a running call reads, and notes it as the last reader outside the tail where it is. */
-static void fold__mark_inputs(fold_ctx *f, uint32_t id)
+FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id)
 {
     fold__run *run = f->run;
     const int some_stop = fold__goes_back(run) && fold__stops_some(f, id);
-    const int tail = fold__is_tail(f, id);
-    const uint8_t how = run->state[id] & (some_stop ? FOLD__PASSED & ~FOLD__BEARS : FOLD__PASSED);
+    const int tail = !(marker->state[id] & (FOLD__INNER | FOLD__HEAD)) && fold__is_tail(f, id);
+    const uint8_t how = marker->state[id] & (some_stop ? FOLD__PASSED & ~FOLD__BEARS : FOLD__PASSED);
     const uint8_t marks = (uint8_t)(tail ? how : how | FOLD__INNER);
-    const uint32_t reader = tail ? 0 : id;
-    if (some_stop && (run->state[id] & FOLD__BEARS))
+    const uint32_t reader = tail ? 0 : id, end = marker->first_edge[id + 1];
+    if (some_stop && (marker->state[id] & FOLD__BEARS))
         fold__mark_passed(f, id);
     if (tail) {
-        run->state[id] |= FOLD__TAIL;
+        marker->state[id] |= FOLD__TAIL;
         run->counts.tail = 1;
     }
-    uint8_t *const state = run->state; /* bytes may alias anything: what the loop reads is found before it */
-    uint32_t *const reach = run->reach;
-    const uint8_t *const kind = f->kind, there = run->recompute ? 0 : FOLD__DONE;
-    const uint32_t *const source = f->edge_source, end = f->first_edge[id + 1];
-    const uint32_t first_plain = fold__is_eager(f) ? FOLD__NONE : run->counts.first_node;
-    for (uint32_t edge = f->first_edge[id]; edge < end; edge++) {
-        uint32_t from = source[edge];
-        if (from >= first_plain && !(kind[from] & there))
-            state[from] |= marks; /* as fold__need_value does */
+    for (uint32_t edge = marker->first_edge[id]; edge < end; edge++) {
+        uint32_t from = marker->edge_source[edge];
+        if (from >= marker->first_plain && !(marker->kind[from] & marker->there))
+            marker->state[from] |= marks; /* as fold__need_value does */
         else
             from = fold__need_value(f, from, marks);
-        if (reach[from] < reader)
-            reach[from] = reader;
+        if (marker->reach[from] < reader)
+            marker->reach[from] = reader;
     }
 }
 
@@ -18076,18 +18097,43 @@ static void fold__mark_head(fold_ctx *f, uint32_t id)
 }
 
 /* Marks a call as its outputs are marked; its last reader is the last of theirs. */
-static void fold__gather_outputs(const fold_ctx *f, uint32_t id)
+FOLD__INLINE void fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
-    uint8_t *state = f->run->state;
-    uint32_t *reach = f->run->reach;
-    const uint32_t end = id + f->sigs[f->sig[id]].n_out;
+    uint8_t marks = marker->state[id];
+    uint32_t reach = marker->reach[id];
+    const uint32_t end = id + marker->sigs[marker->sig[id]].n_out;
     for (uint32_t out_id = id + 1; out_id < end; out_id++) {
-        state[id] |= state[out_id];
-        if (reach[out_id] > reach[id])
-            reach[id] = reach[out_id];
+        marks |= marker->state[out_id];
+        if (marker->reach[out_id] > reach)
+            reach = marker->reach[out_id];
     }
-    for (uint32_t out_id = id + 1; out_id < end && (state[id] & FOLD__HEAD); out_id++)
-        state[out_id] |= FOLD__HEAD; /* all of a call, or nothing */
+    marker->state[id] = marks;
+    marker->reach[id] = reach;
+    for (uint32_t out_id = id + 1; (marks & FOLD__HEAD) && out_id < end; out_id++)
+        marker->state[out_id] |= FOLD__HEAD; /* all of a call, or nothing */
+}
+
+/* Marks what is needed of the calls, the last first: all readers of a call are marked before it is. */
+static void fold__mark_calls(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    const fold__marker marker = fold__marker_of(f);
+    const uint32_t *const calls = f->calls;
+    const int eager = fold__is_eager(f);
+    uint32_t call = f->n_calls;
+    for (; call > 0 && calls[call - 1] >= run->counts.first_node; call--) {
+        const uint32_t id = calls[call - 1];
+        fold__gather_outputs(&marker, id);
+        if (!(marker.state[id] & (FOLD__RUNS | FOLD__HEAD)))
+            continue;
+        if (eager)
+            fold__need_inputs(f, id);
+        if (marker.state[id] & FOLD__RUNS)
+            fold__mark_inputs(f, &marker, id);
+        else
+            fold__mark_head(f, id);
+    }
+    run->counts.first_call = call;
 }
 
 /* Lets a value that this run makes stay readable. */
@@ -18117,7 +18163,6 @@ static int fold__ran(const fold_ctx *f, uint32_t id)
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    uint32_t call = f->n_calls;
     run->counts.last_node = run->counts.kept = 0;
     run->counts.tail = 0;
     run->counts.first_node = f->n_nodes + 2;
@@ -18139,19 +18184,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
         if (id > run->counts.last_node)
             run->counts.last_node = id;
     }
-    for (; call > 0 && f->calls[call - 1] >= run->counts.first_node; call--) {
-        const uint32_t id = f->calls[call - 1];
-        fold__gather_outputs(f, id);
-        if (!(run->state[id] & (FOLD__RUNS | FOLD__HEAD)))
-            continue;
-        if (fold__is_eager(f))
-            fold__need_inputs(f, id);
-        if (run->state[id] & FOLD__RUNS)
-            fold__mark_inputs(f, id);
-        else
-            fold__mark_head(f, id);
-    }
-    run->counts.first_call = call;
+    fold__mark_calls(f);
     run->counts.head = fold__head_runs(f);
     for (size_t root = 0; root < n_roots; root++)
         fold__persist(f, f->source[roots[root].id]);
