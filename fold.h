@@ -17204,18 +17204,13 @@ FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *call
     return fold__handle(f, fold__append_call(f, recent, 0, 0));
 }
 
-static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
-                            const fold_node *items, int count)
+static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+                                                   const fold_node *items, int count)
 {
     fold__operand operands[FOLD_MAX_CELL_IN];
     fold__list list;
     fold__request request;
-    const fold__cell_data *callee = fold__cell_or_fail(f, cell);
-    if (!callee)
-        return fold__null;
-    const fold_node again = count ? fold__null : fold__call_again(f, callee, cell, in, n_in);
-    if (again.id)
-        return again;
+    const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
     fold__clear_request(&request);
     if (!fold__check_call(f, callee, in, n_in, items, count, operands, request.list_shape))
         return fold__null;
@@ -17229,6 +17224,16 @@ static fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, in
         list.elements = (uint32_t)count;
     }
     return fold__record_call(f, cell, operands, &request, &list);
+}
+
+FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+                                 const fold_node *items, int count)
+{
+    const fold__cell_data *callee = fold__cell_or_fail(f, cell);
+    if (!callee)
+        return fold__null;
+    const fold_node again = count ? fold__null : fold__call_again(f, callee, cell, in, n_in);
+    return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
 }
 
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in)
