@@ -3346,6 +3346,7 @@ typedef struct fold__tiles {
         tallest; /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
+    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors, the last half a one; or NULL */
     int narrow_columns;                     /* of the widest narrow tile */
     /* [rows - 1][columns - 1]: the lanes of element after element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
@@ -3405,6 +3406,14 @@ static void fold__tiles_aside(fold__tile_fn tile, const fold__span *all, int hei
     }
 }
 
+/* The tile of some vectors, the last of which has `last` columns. */
+static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vectors, int last)
+{
+    const int may_be_short = height == tiles->tallest && vectors <= 4 && last <= tiles->vector / 2;
+    return may_be_short && tiles->short_tile[vectors - 1] ? tiles->short_tile[vectors - 1]
+                                                          : tiles->tile[height - 1][vectors - 1];
+}
+
 /* Tiles of `height` rows, panel after panel. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__span *at, int height, float *buffer)
@@ -3433,11 +3442,11 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             while (end - tiles->vector >= last && end - start > least)
                 end -= tiles->vector;
         }
-        tile = tiles->tile[height - 1][(end - start) / tiles->vector - 1];
         at->offset = product->in_place ? (size_t)start
                                        : (size_t)panel * product->panel_stride + (size_t)(start - base);
         aside = start < first || end - last >= (tiles->least > 1 ? 1 : tiles->vector);
         at->last = end <= last || aside ? tiles->vector : tiles->vector - (end - last);
+        tile = fold__tile_of(tiles, height, (end - start) / tiles->vector, at->last);
         at->to_col = (size_t)(start - first);
         at->from_col = at->started ? at->to_col : 0;
         if (aside)
@@ -6395,21 +6404,22 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_4(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 4) FOLD__ROWS_4(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 
-#define FOLD__TILE(ROWS, VECTORS)                                                                        \
-    FOLD__TARGET static void FOLD__ISA(tile_##ROWS##_by_##VECTORS)(const fold__span *at)                 \
+/* Of `vectors` vectors VECTORS are whole, all or all but the last. */
+#define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                               \
+    FOLD__TARGET static void FOLD__ISA(name)(const fold__span *at)                                       \
     {                                                                                                    \
         FOLD__NO_CONTRACT                                                                                \
         const size_t width = at->width, panel_stride = at->panel_stride, from_col = at->from_col,        \
                      to_col = at->to_col;                                                                \
         const float *const *from = at->from, *const * inputs;                                            \
         float *const *to = at->to;                                                                       \
-        enum { vectors = VECTORS };                                                                      \
+        enum { vectors = of_all };                                                                       \
         const int last = at->last;                                                                       \
         const FOLD__MASK tail = FOLD__TAIL(last);                                                        \
         int tile, segment, element;                                                                      \
         (void)panel_stride;                                                                              \
         for (tile = 0; tile < at->count; tile++, from += ROWS, to += ROWS) {                             \
-            FOLD__ROWS_##ROWS(FOLD__FROM_ROW, VECTORS) for (segment = 0; segment < at->n_seg; segment++) \
+            FOLD__ROWS_##ROWS(FROM_ROW, VECTORS) for (segment = 0; segment < at->n_seg; segment++)       \
             {                                                                                            \
                 const float *weights = at->seg[segment].weights + at->offset;                            \
                 const int count = at->seg[segment].inner;                                                \
@@ -6420,13 +6430,51 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                 FOLD__ROWS_##ROWS(FOLD__X_ROW, VECTORS) for (element = 0; element < count;               \
                                                              element++, weights += width)                \
                 {                                                                                        \
-                    FOLD__STEP_##ROWS(VECTORS)                                                           \
+                    STEP(VECTORS)                                                                        \
                 }                                                                                        \
             }                                                                                            \
-            FOLD__ROWS_##ROWS(FOLD__TO_ROW, VECTORS)                                                     \
+            FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                           \
         }                                                                                                \
     }
+#define FOLD__TILE(ROWS, VECTORS)                                                                        \
+    FOLD__TILE_OF(tile_##ROWS##_by_##VECTORS, ROWS, VECTORS, VECTORS, FOLD__FROM_ROW, FOLD__STEP_##ROWS, \
+                  FOLD__TO_ROW)
 #define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
+
+/* The tallest with half a vector behind the whole ones: for 150 columns they multiply a twentieth less. */
+#if FOLD__SIMD_PASS == 512
+#define FOLD__SHORT_FROM_ROW(row, VECTORS) \
+    FOLD__FROM_ROW(row, VECTORS)           \
+    __m256 short##row = _mm256_maskz_loadu_ps((__mmask8)tail, from##row + VECTORS * FOLD__W);
+#define FOLD__SHORT_TO_ROW(row, VECTORS) \
+    FOLD__TO_ROW(row, VECTORS)           \
+    _mm256_mask_storeu_ps(to##row + VECTORS * FOLD__W, (__mmask8)tail, short##row);
+#define FOLD__SHORT_ROW_OF(row, VECTORS)                                                              \
+    {                                                                                                 \
+        FOLD__LOAD_X(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__FMA, row) short##row = _mm256_fmadd_ps( \
+            _mm512_maskz_extractf32x8_ps((__mmask8)0xff, input##row, 0), short_weight, short##row);   \
+    }
+#define FOLD__SHORT_STEP(VECTORS)                                       \
+    __m256 short_weight = _mm256_loadu_ps(weights + VECTORS * FOLD__W); \
+    FOLD__KEEP(short_weight)                                            \
+    FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__SHORT_ROW_OF, VECTORS)
+#define FOLD__SHORT_TILE(VECTORS)                                                                 \
+    FOLD__TILE_OF(tile_6_by_##VECTORS##_and_short, 6, VECTORS, VECTORS + 1, FOLD__SHORT_FROM_ROW, \
+                  FOLD__SHORT_STEP, FOLD__SHORT_TO_ROW)
+FOLD__SHORT_TILE(1)
+FOLD__SHORT_TILE(2)
+FOLD__SHORT_TILE(3)
+#define FOLD__SHORT_TILES                                                               \
+    {                                                                                   \
+        NULL, fold__tile_6_by_1_and_short__avx512, fold__tile_6_by_2_and_short__avx512, \
+            fold__tile_6_by_3_and_short__avx512                                         \
+    }
+#else
+#define FOLD__SHORT_TILES      \
+    {                          \
+        NULL, NULL, NULL, NULL \
+    }
+#endif
 
 /* ---- packing ---- */
 
@@ -7462,6 +7510,7 @@ static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
                                               FOLD__VPP,
                                               FOLD__TILE_LIMITS,
                                               { FOLD__TILES(FOLD__NAME_TILES, FOLD__AT) },
+                                              FOLD__SHORT_TILES,
                                               FOLD__NARROW_COLUMNS,
                                               { FOLD__NARROW_TILES(FOLD__NAME_TILES, FOLD__NARROW_AT) },
                                               FOLD__ADD_LANES,
@@ -8139,6 +8188,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__STRIDED_PART
 #undef FOLD__WEIGH_ALL
 #undef FOLD__TILE_LIMITS
+#undef FOLD__SHORT_TILES
 #undef FOLD__NARROW_COLUMNS
 #undef FOLD__TILES
 #undef FOLD__NARROW_TILES
