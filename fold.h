@@ -2774,6 +2774,7 @@ enum {
     FOLD__K_BLOCK = 96,      /* weight rows of one weight-gradient block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
     FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
+    FOLD__TURN_ROWS = 10,    /* for each of the last columns, from which their transpose pays */
     FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
     FOLD__NARROW_ELEMENTS = 32, /* of a narrow product whose lanes are joined at once; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,      /* of the tallest narrow tile */
@@ -3717,29 +3718,31 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
+/* The last columns of dW, of which the transpose is summed: all of a narrow one, and fewer than fill half a
+   vector where there are rows enough. */
+static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
+{
+    const int rest = columns % tiles->vector;
+    if (inner < FOLD__LANES || tiles->many <= tiles->few)
+        return 0;
+    if (columns < FOLD__LANES) /* eight are a vector, if a short one: more rows pay for wider ones */
+        return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
+    return 2 * rest < tiles->vector && rows >= FOLD__TURN_ROWS * rest ? rest : 0;
+}
+
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int apart)
 {
-    const int whole =
-        columns == 8 &&
-        rows <= FOLD__ROW_BLOCK / 2; /* a vector, if a short one: more rows pay for wider ones */
-    const int turns = inner >= FOLD__LANES && tiles->many > tiles->few, rest = columns % tiles->vector;
+    const int turned = fold__columns_turned(tiles, rows, inner, columns), wide = columns - turned;
     if (rows < 1 || inner < 1 || columns < 1)
         return;
-    if (columns < FOLD__LANES && !whole && turns) {
-        fold__weight_grad_narrow(tiles, rows, input, inner, dy, 0, columns, dw, ldw, scratch, apart);
-        return;
-    }
-    if (columns > FOLD__LANES && turns && rows >= FOLD__ROW_BLOCK / 4 && rest <= tiles->vector / 2 && rest) {
-        columns -= rest; /* fewer than fill half a vector: as where all are few */
-        fold__weight_grad_narrow(tiles, rows, input, inner, dy, columns, rest, dw + columns, ldw, scratch,
-                                 apart);
-    }
-    if (rows <= tiles->many)
-        fold__weight_grad_direct(tiles, rows, input, inner, dy, columns, dw, ldw, scratch, apart);
-    else
-        fold__weight_grad_packed(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
+    if (wide && rows <= tiles->many)
+        fold__weight_grad_direct(tiles, rows, input, inner, dy, wide, dw, ldw, scratch, apart);
+    else if (wide)
+        fold__weight_grad_packed(tiles, rows, input, inner, dy, wide, dw, ldw, scratch);
+    if (turned)
+        fold__weight_grad_narrow(tiles, rows, input, inner, dy, wide, turned, dw + wide, ldw, scratch, apart);
 }
 
 /* ---- attention: heads one by one, query rows in blocks whose scores are held (Rabe and Staats 2021, Dao et
