@@ -46,7 +46,10 @@ static void hash_floats(const float *x, size_t n)
 static check_random rng;
 /* Exact. Not inlined: where a loop of draws is unrolled, clang 14 makes vectors of rng.state for WebAssembly by a load that it
    moves behind the store of the last state (v128.load64_splat), and numbers are those of later draws. */
-FOLD__NOINLINE static float draw(void) { return (float)((int32_t)(random_bits(&rng) >> 40) - (1 << 23)) / 8388608.0f; }
+#ifdef __clang__
+__attribute__((noinline))
+#endif
+static float draw(void) { return (float)((int32_t)(random_bits(&rng) >> 40) - (1 << 23)) / 8388608.0f; }
 
 typedef struct net {
     fold_param words, tied, W, b, U, score, gain, shift, V1, v1, V2, v2;
