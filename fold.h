@@ -1956,6 +1956,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 #ifndef __OPTIMIZE_SIZE__ /* What these passes find here is not worth an eighth of the time to compile. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
+#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* but in kernels */
 #else /* takes more room than it saves */
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
@@ -2032,7 +2033,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 
 static size_t fold__round_up(size_t count, size_t to) { return (count + to - 1) / to * to; }
 static size_t fold__max_size(size_t left, size_t right) { return left > right ? left : right; }
-static size_t fold__min_size(size_t left, size_t right) { return left < right ? left : right; }
+FOLD__INLINE size_t fold__min_size(size_t left, size_t right) { return left < right ? left : right; }
 
 /* a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
 static size_t fold__size(size_t count, size_t size, size_t more)
@@ -4870,6 +4871,12 @@ FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *out, const fl
 
 /* ---- The passes, by bits of a vector. 1 is portable. ---- */
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#ifndef __OPTIMIZE_SIZE__ /* loops of kernels hold more than others */
+#pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
+#endif
+#endif
 #define FOLD__SIMD_PASS 1
 #include FOLD_FILENAME
 #undef FOLD__SIMD_PASS
@@ -4897,6 +4904,9 @@ FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *out, const fl
 #include FOLD_FILENAME
 #undef FOLD__SIMD_PASS
 #endif
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
 #endif
 
 /* ---- Which of them this machine runs. ---- */
@@ -6000,11 +6010,10 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
 #define FOLD__B vb
 #define FOLD__C vc
 #define FOLD__S FOLD__VSET(scalar)
-#define FOLD__MAP_LOAD(LOAD)                                         \
-    const FOLD__V va = LOAD(in_a), vb = LOAD(in_b), vc = LOAD(in_c); \
-    (void)va;                                                        \
-    (void)vb;                                                        \
-    (void)vc;
+#define FOLD__MAP_LOAD(LOAD) \
+    va = LOAD(in_a);         \
+    vb = LOAD(in_b);         \
+    vc = LOAD(in_c);
 #define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
 #define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
 
@@ -6013,52 +6022,58 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
 #define FOLD__MAP_TWO(in)                                                                           \
     _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, in##0)), \
                              _mm256_maskz_loadu_ps(half, in), 1)
-#define FOLD__MAP_PAIRS(expression)                                                               \
-    for (; count <= 8 && row + 1 < rows;) {                                                       \
-        const __mmask8 half = (__mmask8)last;                                                     \
-        const float *in_a0 = in_a, *in_b0 = in_b, *in_c0 = in_c;                                  \
-        float *out0 = out;                                                                        \
-        row++;                                                                                    \
-        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                     \
-        FOLD__MAP_LOAD(FOLD__MAP_TWO)                                                             \
-        const FOLD__V both = expression;                                                          \
-        _mm256_mask_storeu_ps(out0, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, both, 0)); \
-        _mm256_mask_storeu_ps(out, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, both, 1));  \
-        if (++row >= rows)                                                                        \
-            return;                                                                               \
-        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                     \
+#define FOLD__MAP_PAIRS(expression)                                                                 \
+    for (; count <= 8 && row + 1 < rows;) {                                                         \
+        const __mmask8 half = (__mmask8)last;                                                       \
+        const float *in_a0 = in_a, *in_b0 = in_b, *in_c0 = in_c;                                    \
+        float *out0 = out;                                                                          \
+        row++;                                                                                      \
+        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                       \
+        FOLD__MAP_LOAD(FOLD__MAP_TWO)                                                               \
+        result = expression;                                                                        \
+        _mm256_mask_storeu_ps(out0, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, result, 0)); \
+        _mm256_mask_storeu_ps(out, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, result, 1));  \
+        if (++row >= rows)                                                                          \
+            return;                                                                                 \
+        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                       \
     }
 #else
 #define FOLD__MAP_PAIRS(expression)
 #endif
 
-#define FOLD__MAP_DEFINE(name, expression)                                                             \
-    FOLD__TARGET static void FOLD__ISA(map_##name)(float *out, const float *in_a, const float *in_b,   \
-                                                   const float *in_c, float scalar, size_t count,      \
-                                                   size_t rows, const fold_rows *all)                  \
-    {                                                                                                  \
-        FOLD__NO_CONTRACT                                                                              \
-        const FOLD__MASK last = FOLD__TAIL(count % FOLD__W);                                           \
-        size_t row = 0, at = 0;                                                                        \
-        FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                         \
-        (void)scalar;                                                                                  \
-        if (!count)                                                                                    \
-            return;                                                                                    \
-        FOLD__MAP_PAIRS(expression)                                                                    \
-        for (;;) {                                                                                     \
-            if (count - at >= FOLD__W) {                                                               \
-                FOLD__MAP_LOAD(FOLD__MAP_WHOLE) FOLD__VSTORE(out + at, expression);                    \
-            } else {                                                                                   \
-                FOLD__MAP_LOAD(FOLD__MAP_REST) FOLD__VSTORE_M(out + at, expression, last, count - at); \
-            }                                                                                          \
-            at += FOLD__W;                                                                             \
-            if (at < count)                                                                            \
-                continue;                                                                              \
-            if (++row >= rows)                                                                         \
-                return;                                                                                \
-            at = 0;                                                                                    \
-            FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                      \
-        }                                                                                              \
+#define FOLD__MAP_DEFINE(name, expression)                                                           \
+    FOLD__TARGET static void FOLD__ISA(map_##name)(float *out, const float *in_a, const float *in_b, \
+                                                   const float *in_c, float scalar, size_t count,    \
+                                                   size_t rows, const fold_rows *all)                \
+    {                                                                                                \
+        FOLD__NO_CONTRACT                                                                            \
+        const FOLD__MASK last = FOLD__TAIL(count % FOLD__W);                                         \
+        FOLD__V va, vb, vc, result;                                                                  \
+        size_t row = 0, at = 0;                                                                      \
+        FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
+        (void)va;                                                                                    \
+        (void)vb;                                                                                    \
+        (void)vc;                                                                                    \
+        (void)scalar;                                                                                \
+        if (!count)                                                                                  \
+            return;                                                                                  \
+        FOLD__MAP_PAIRS(expression)                                                                  \
+        for (;;) {                                                                                   \
+            if (count - at >= FOLD__W) {                                                             \
+                FOLD__MAP_LOAD(FOLD__MAP_WHOLE)                                                      \
+            } else {                                                                                 \
+                FOLD__MAP_LOAD(FOLD__MAP_REST)                                                       \
+            }                                                                                        \
+            result = expression;                                                                     \
+            FOLD__VSTORE_M(out + at, result, last, count - at);                                      \
+            at += FOLD__W;                                                                           \
+            if (at < count)                                                                          \
+                continue;                                                                            \
+            if (++row >= rows)                                                                       \
+                return;                                                                              \
+            at = 0;                                                                                  \
+            FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                    \
+        }                                                                                            \
     }
 #endif
 #if FOLD__SIMD_PASS == 512
@@ -7480,7 +7495,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 4, 1, 1, 0, 1, 0, 0, 0, 0) \
     ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 6, 1, 1, 0, 1, 0, 0, 0, 0)
-#else
+#elif FOLD__SIMD_PASS > 1
 #define FOLD__STRIDED_TILES(ROW, tile)   \
     ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
     ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0) \
@@ -7488,6 +7503,22 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 6, 1, 1, 0, 0, 0, 0, 0, 0)
+#elif FOLD__GNU_VECTORS
+#define FOLD__STRIDED_TILES(ROW, tile)   \
+    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
+#else
+#define FOLD__STRIDED_TILES(ROW, tile)   \
+    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
+    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
 #endif
 
 #define FOLD__MAKE_0(tile, rows, width)
