@@ -6010,10 +6010,11 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
 #define FOLD__B vb
 #define FOLD__C vc
 #define FOLD__S FOLD__VSET(scalar)
-#define FOLD__MAP_LOAD(LOAD) \
-    va = LOAD(in_a);         \
-    vb = LOAD(in_b);         \
-    vc = LOAD(in_c);
+#define FOLD__MAP_LOAD(LOAD)                                         \
+    const FOLD__V va = LOAD(in_a), vb = LOAD(in_b), vc = LOAD(in_c); \
+    (void)va;                                                        \
+    (void)vb;                                                        \
+    (void)vc;
 #define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
 #define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
 
@@ -6022,58 +6023,52 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
 #define FOLD__MAP_TWO(in)                                                                           \
     _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, in##0)), \
                              _mm256_maskz_loadu_ps(half, in), 1)
-#define FOLD__MAP_PAIRS(expression)                                                                 \
-    for (; count <= 8 && row + 1 < rows;) {                                                         \
-        const __mmask8 half = (__mmask8)last;                                                       \
-        const float *in_a0 = in_a, *in_b0 = in_b, *in_c0 = in_c;                                    \
-        float *out0 = out;                                                                          \
-        row++;                                                                                      \
-        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                       \
-        FOLD__MAP_LOAD(FOLD__MAP_TWO)                                                               \
-        result = expression;                                                                        \
-        _mm256_mask_storeu_ps(out0, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, result, 0)); \
-        _mm256_mask_storeu_ps(out, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, result, 1));  \
-        if (++row >= rows)                                                                          \
-            return;                                                                                 \
-        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                       \
+#define FOLD__MAP_PAIRS(expression)                                                               \
+    for (; count <= 8 && row + 1 < rows;) {                                                       \
+        const __mmask8 half = (__mmask8)last;                                                     \
+        const float *in_a0 = in_a, *in_b0 = in_b, *in_c0 = in_c;                                  \
+        float *out0 = out;                                                                        \
+        row++;                                                                                    \
+        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                     \
+        FOLD__MAP_LOAD(FOLD__MAP_TWO)                                                             \
+        const FOLD__V both = expression;                                                          \
+        _mm256_mask_storeu_ps(out0, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, both, 0)); \
+        _mm256_mask_storeu_ps(out, half, _mm512_maskz_extractf32x8_ps((__mmask8)0xff, both, 1));  \
+        if (++row >= rows)                                                                        \
+            return;                                                                               \
+        FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                     \
     }
 #else
 #define FOLD__MAP_PAIRS(expression)
 #endif
 
-#define FOLD__MAP_DEFINE(name, expression)                                                           \
-    FOLD__TARGET static void FOLD__ISA(map_##name)(float *out, const float *in_a, const float *in_b, \
-                                                   const float *in_c, float scalar, size_t count,    \
-                                                   size_t rows, const fold_rows *all)                \
-    {                                                                                                \
-        FOLD__NO_CONTRACT                                                                            \
-        const FOLD__MASK last = FOLD__TAIL(count % FOLD__W);                                         \
-        FOLD__V va, vb, vc, result;                                                                  \
-        size_t row = 0, at = 0;                                                                      \
-        FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
-        (void)va;                                                                                    \
-        (void)vb;                                                                                    \
-        (void)vc;                                                                                    \
-        (void)scalar;                                                                                \
-        if (!count)                                                                                  \
-            return;                                                                                  \
-        FOLD__MAP_PAIRS(expression)                                                                  \
-        for (;;) {                                                                                   \
-            if (count - at >= FOLD__W) {                                                             \
-                FOLD__MAP_LOAD(FOLD__MAP_WHOLE)                                                      \
-            } else {                                                                                 \
-                FOLD__MAP_LOAD(FOLD__MAP_REST)                                                       \
-            }                                                                                        \
-            result = expression;                                                                     \
-            FOLD__VSTORE_M(out + at, result, last, count - at);                                      \
-            at += FOLD__W;                                                                           \
-            if (at < count)                                                                          \
-                continue;                                                                            \
-            if (++row >= rows)                                                                       \
-                return;                                                                              \
-            at = 0;                                                                                  \
-            FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                    \
-        }                                                                                            \
+#define FOLD__MAP_DEFINE(name, expression)                                                             \
+    FOLD__TARGET static void FOLD__ISA(map_##name)(float *out, const float *in_a, const float *in_b,   \
+                                                   const float *in_c, float scalar, size_t count,      \
+                                                   size_t rows, const fold_rows *all)                  \
+    {                                                                                                  \
+        FOLD__NO_CONTRACT                                                                              \
+        const FOLD__MASK last = FOLD__TAIL(count % FOLD__W);                                           \
+        size_t row = 0, at = 0;                                                                        \
+        FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                         \
+        (void)scalar;                                                                                  \
+        if (!count)                                                                                    \
+            return;                                                                                    \
+        FOLD__MAP_PAIRS(expression)                                                                    \
+        for (;;) {                                                                                     \
+            if (count - at >= FOLD__W) {                                                               \
+                FOLD__MAP_LOAD(FOLD__MAP_WHOLE) FOLD__VSTORE(out + at, expression);                    \
+            } else {                                                                                   \
+                FOLD__MAP_LOAD(FOLD__MAP_REST) FOLD__VSTORE_M(out + at, expression, last, count - at); \
+            }                                                                                          \
+            at += FOLD__W;                                                                             \
+            if (at < count)                                                                            \
+                continue;                                                                              \
+            if (++row >= rows)                                                                         \
+                return;                                                                                \
+            at = 0;                                                                                    \
+            FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                      \
+        }                                                                                              \
     }
 #endif
 #if FOLD__SIMD_PASS == 512
