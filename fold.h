@@ -5471,7 +5471,11 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__MASK size_t
 #define FOLD__TAIL(count) ((size_t)(count))
 #define FOLD__VLOAD_M(from, mask) ((mask) ? *(from) : 0.0f)
-#define FOLD__VSTORE_M(to, value, mask, count) FOLD__VSTORE(to, value)
+#define FOLD__VSTORE_M(to, value, mask, count) \
+    do {                                       \
+        if (mask)                              \
+            FOLD__VSTORE(to, value);           \
+    } while (0)
 #define FOLD__VSQRT(value) sqrtf(value)
 #ifdef FOLD_REPRODUCIBLE
 #define FOLD__VFMA(a, b, c) fold__fmaf(a, b, c)
