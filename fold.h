@@ -76,7 +76,8 @@
      FOLD_NO_TEXT *          nothing that prints (fold_ctx_print and the like); messages stay
      FOLD_PLAIN_CONTEXTS     of fold_ctx_desc eager, dedupe, schedule, clock, zone, plan_cache_bytes, threads
                              stay zero: setting one is an error
-     FOLD_ONLY_PORTABLE      the portable kernels alone
+     FOLD_ONLY_PORTABLE      the portable kernels alone, whose products of bytes are plain loops: on x86-64 a
+                             seventh as fast as those of floats
      FOLD_NO_AVX512          no kernels for AVX-512 among those for x86-64
 
    2 CONTRACTS
