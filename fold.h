@@ -8274,12 +8274,10 @@ typedef struct fold__param_data {
     fold_shape shape;
     uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
     size_t at, size;     /* in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
-    const float *place;  /* in the image that it is read from in place; NULL: it has values of its own */
-    const uint8_t *stored; /* its bytes in that image; NULL: it has floats there, or none */
-    const float *scales;   /* theirs, in the image */
+    const void *place;   /* in the image that it is read from in place; NULL: it has values of its own */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
     size_t bytes, bytes_t; /* in the model's bytes or halves: the weight and its transpose; FOLD__NO_PACK: as
-                              floats. Of those in an image, 0 */
+                              floats. Of bytes that are read in an image, how far behind them scales lie */
     uint32_t touched; /* rows in the touched list */
     unsigned uses;
 #ifndef FOLD_INFERENCE
@@ -8290,6 +8288,7 @@ typedef struct fold__param_data {
     uint8_t grad_clear;       /* the gradient is logically zero: the first total is written, not added */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
     uint8_t form;             /* how its bytes lie, an enum fold__form */
+    uint8_t stored;           /* what lies in the image are bytes, else floats */
     float byte_error;         /* of the weight in bytes, see fold__byte_pack */
     uint32_t name_hash;
     uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on: 1 + the
@@ -8309,6 +8308,11 @@ static size_t fold__form_size(const fold__byte_kernels *kernels, int inner, int 
 static int fold__is_quantized(const fold__param_data *param)
 {
     return param->bytes != FOLD__NO_PACK || param->bytes_t != FOLD__NO_PACK;
+}
+/* Its floats in an image, or NULL. */
+static const float *fold__floats_in_place(const fold__param_data *param)
+{
+    return param->stored ? NULL : (const float *)param->place;
 }
 /* Of a value in its products. */
 static int fold__param_bits(const fold__param_data *param)
@@ -8838,7 +8842,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Where the bytes of a weight or of its transpose are read: among those of the model, or in an image. */
+/* Whether the bytes of a weight or of its transpose are read in an image, or among those of the model. */
 static int fold__has_stored_bytes(const fold__byte_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8848,11 +8852,12 @@ static fold__byte_weight fold__weight_of(const fold__byte_kernels *kernels, cons
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int stored = fold__has_stored_bytes(kernels, param);
-    const uint8_t *from = stored ? param->stored : bytes + (transposed ? param->bytes_t : param->bytes);
+    const size_t at = transposed ? param->bytes_t : param->bytes;
+    const uint8_t *from = stored ? (const uint8_t *)param->place : bytes + at;
     fold__byte_weight weight = fold__byte_weight_at(kernels, from, transposed ? columns : rows,
                                                     transposed ? rows : columns, transposed);
     if (stored)
-        weight.scales = param->scales;
+        weight.scales = (const float *)(const void *)(from + (ptrdiff_t)at);
     return weight;
 }
 
@@ -8863,7 +8868,7 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 /* Whether a weight's products read it where it lies, row-major. Its transpose has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
-    return param->place && !transposed && param->pack == FOLD__NO_PACK;
+    return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 /* The first row of a weight in the pack that gradients of its inputs alone read, which has no columns for
    those before it. So many that sums of wide products stay those of wide ones. */
@@ -8883,15 +8888,17 @@ static int fold__back_first(const fold__param_data *param)
 static const float *fold__engine_values(const fold__engine *engine, int which)
 {
     const fold__param_data *param = engine->param[which];
-    return param->place ? param->place : engine->values + param->at;
+    const float *place = fold__floats_in_place(param);
+    return place ? place : engine->values + param->at;
 }
 /* What chains start from: the bias, or nothing. It is never written through. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
     const fold__param_data *bias = engine->param[1];
+    const float *place = bias ? fold__floats_in_place(bias) : NULL;
     if (bias)
-        rows.base = (float *)(uintptr_t)(bias->place ? bias->place : engine->packs + bias->pack);
+        rows.base = (float *)(uintptr_t)(place ? place : engine->packs + bias->pack);
     return rows;
 }
 
@@ -8909,7 +8916,7 @@ static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, si
     if (fold__is_quantized(param))
         return seg;
     seg.weights = fold__is_read_in_place(param, transposed)
-                      ? param->place + row * (size_t)columns
+                      ? fold__floats_in_place(param) + row * (size_t)columns
                       : fold__weight_pack(engine, transposed) + fold__pack_row(engine->kernels, columns, row);
     return seg;
 }
@@ -9074,7 +9081,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byt
         return fold__byte_floats(forms[weight->form], lines, inner);
     if (!trains)
         return fold__product_floats(kernels, lines, rows, columns) +
-               (weight->place ? fold__narrow_stride(rows) : 0);
+               (fold__floats_in_place(weight) ? fold__narrow_stride(rows) : 0);
     const size_t forward = fold__scratch_floats(kernels, rows, columns);
     const size_t backward = fold__scratch_floats(kernels, columns, rows);
     return fold__max_size(forward, backward) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
@@ -11481,8 +11488,8 @@ struct fold_model {
     uint32_t version, layout; /* count writes of values; what is trained or not */
     uint32_t quantized;       /* counts how often weights were made bytes */
     uint32_t n_params, n_cells, n_ops;
-    size_t span, packs, bytes; /* floats of values and of packs; bytes of weights in bytes */
     uint32_t touched_rows;     /* of lookup tables */
+    size_t span, packs, bytes; /* floats of values and of packs; bytes of weights in bytes */
 #ifndef FOLD_INFERENCE
     uint64_t steps; /* of the optimiser */
     int rule;       /* whose state it is: an enum fold__rule */
@@ -11809,12 +11816,12 @@ static int fold__forward_packs(unsigned uses)
 static int fold__keeps_values(const fold__param_data *param) { return param->at != FOLD__NO_PACK; }
 static int fold__has_floats(const fold__param_data *param)
 {
-    return param->place || fold__keeps_values(param);
+    return fold__floats_in_place(param) || fold__keeps_values(param);
 }
 /* Those in an image are never written through. NULL: there are bytes alone. */
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
-    if (param->place)
+    if (fold__floats_in_place(param))
         return (float *)(uintptr_t)param->place;
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
@@ -11884,10 +11891,11 @@ static int fold__fits_in_place(const fold_model *m, const fold__param_data *para
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
     const char *end = (const char *)m->image + m->image_size;
-    if (!param->place || fold__matrix_columns(param) % (int)(beyond + 1) == 0 ||
+    const float *place = fold__floats_in_place(param);
+    if (!place || fold__matrix_columns(param) % (int)(beyond + 1) == 0 ||
         fold__matrix_columns(param) < FOLD__LANES)
-        return param->place != NULL;
-    return (size_t)(end - (const char *)(const void *)(param->place + param->size)) >= beyond * sizeof(float);
+        return place != NULL;
+    return (size_t)(end - (const char *)(const void *)(place + param->size)) >= beyond * sizeof(float);
 }
 
 /* Gives a parameter the places of its packs, from `packs` floats on. Returns where the next would begin. */
@@ -28024,7 +28032,7 @@ static void fold__put_param(fold__text *text, const fold_model *m, const fold__p
     fold__put(text, " %11lu%14lu", (unsigned long)param->size, (unsigned long)fold__param_bytes(m, param));
     if (fold__is_quantized(param))
         fold__put(text, "  %d bits, error %g", fold__param_bits(param), (double)param->byte_error);
-    if (param->stored || (param->place && !fold__is_quantized(param)))
+    if (param->place && (param->stored || !fold__is_quantized(param)))
         fold__put(text, "  in place");
     if (param->uses & FOLD_FOR_LOOKUP)
         fold__put(text, "  lookups");
@@ -29047,7 +29055,7 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
         return fold__load_fail(file, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name,
                                there, here);
     }
-    if (param->place || param->stored)
+    if (param->place)
         return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place, in an image", name);
     tensor->param = index + 1;
     tensor->part = part;
@@ -29435,10 +29443,10 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
                                "read in place: %s" FOLD__SCALES " is that of %s; its use needs that of %s",
                                name, by_columns ? "rows" : "columns", by_columns ? "columns" : "rows");
     const size_t bytes = fold__place_bytes(m, param, 8, m->bytes);
-    param->stored = tensor->data;
-    param->scales = (const float *)(const void *)tensor->scales->data;
+    param->place = tensor->data;
+    param->stored = 1;
     if (fold__has_stored_bytes(m->forms[param->form], param)) {
-        *(by_columns ? &param->bytes : &param->bytes_t) = 0;
+        *(by_columns ? &param->bytes : &param->bytes_t) = (size_t)(tensor->scales->data - tensor->data);
         return 1;
     }
     if (!fold__arena_need(&m->arena, FOLD__M_BYTES, bytes))
@@ -29475,7 +29483,7 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
                                "read in place: %s is of type %s; F32 and I8 can be read, others loaded", name,
                                fold__dtypes[tensor->dtype].name);
-    param->place = (const float *)(const void *)tensor->data;
+    param->place = tensor->data;
     return fold__is_aligned(file, tensor);
 }
 static int fold__find_in_image(fold_model *m, const char *name, fold__param_data *param)

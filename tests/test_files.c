@@ -2027,7 +2027,7 @@ static void in_place_bytes(void)
         fold_model_load_memory(m, file.bytes, file.n, NULL);
         in_place_error(m, FOLD_BAD_STATE, "load: words \"quoted\" is read in place, in an image"); /* bytes, the first */
         CHECK(!fold_values_write_begin(m, n.V));
-        in_place_error(m, FOLD_BAD_STATE, "'V' is quantized");
+        in_place_error(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'V' is read in place, in an image");
         fold_model_free(m);
     }
 }
