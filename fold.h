@@ -385,8 +385,8 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
    of a weight.
    In bfloat16 each value is rounded to the nearest of 8 bits of precision, of two to the even one, beyond the
    largest to that. Products have the bits of a model of floats that holds the rounded values, of rows with an
-   infinity or a NaN, too: 1 infinity is infinity, 0 infinity is NaN. Weights with either are refused, here
-   and when they are loaded.
+   infinity or a NaN, too: there infinity times a weight is infinity, and NaN where the weight is 0. Weights
+   with either are refused, here and when they are loaded.
    These stay floats: weights of fewer than `least` values, of fewer than 16 outputs or of more than 131072
    inputs, filters of one input, biases, tables whose rows have fewer than 16 values, and without `tables` all
    of them, of which a tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside floats for lookups. Of
@@ -525,7 +525,7 @@ FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* [1] *
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape);
 /* n values: 1 at `index`, else 0. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
-FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* a row of [rows x ...], a table */
+FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* a row of a [rows x ...] table */
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* a parameter as a shared value */
 /* The same value, marked shared: ops given it take the one value for all rows of their batch. Nodes that use
    different shared values do not batch together. */
@@ -1957,7 +1957,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 #ifndef __OPTIMIZE_SIZE__ /* What these passes find here is not worth an eighth of the time to compile. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* but in kernels */
+#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* kernels have these */
 #else /* takes more room than it saves */
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
@@ -2776,7 +2776,7 @@ enum {
     FOLD__K_BLOCK = 96,      /* weight rows of one weight-gradient block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
     FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
-    FOLD__TURN_ROWS = 10,    /* for each of the last columns, from which their transpose pays */
+    FOLD__TURN_ROWS = 10,    /* rows for each last column from which on their transpose is summed */
     FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
     FOLD__NARROW_ELEMENTS = 32, /* of a narrow product whose lanes are joined at once; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,      /* of the tallest narrow tile */
@@ -3349,7 +3349,8 @@ typedef struct fold__tiles {
         tallest; /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors, the last half a one; or NULL */
+    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors of which the last is half a vector; NULL:
+                                    there is none */
     int narrow_columns;                     /* of the widest narrow tile */
     /* [rows - 1][columns - 1]: the lanes of element after element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
@@ -4279,7 +4280,8 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
    are read in place: row by row, or for a transpose, whose scales are those of rows there, column by
    column. */
 
-/* A weight in bytes: groups are `group` bytes apart. As files have them, columns are, and rows `row`. */
+/* A weight in bytes: groups are `group` bytes apart. Where bytes lie as files have them, columns are `group`
+   bytes apart and rows `row`. */
 typedef struct fold__byte_weight {
     const uint8_t *bytes;
     const float *scales;
@@ -4287,13 +4289,13 @@ typedef struct fold__byte_weight {
 } fold__byte_weight;
 
 /* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row];
-   times scale[row] and the columns' scales they are added to `from` and go to `to`, `columns` of them, from
-   these columns on. */
+   times scale[row] and the columns' scales they are added to `from` and go to `to`: `columns` of them, from
+   from_col and to_col on. */
 typedef struct fold__byte_span {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* as files have them: values, no quads */
+    int quads, columns; /* `quads` are values of x where bytes lie as files have them */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4874,7 +4876,7 @@ FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *out, const fl
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#ifndef __OPTIMIZE_SIZE__ /* loops of kernels hold more than others */
+#ifndef __OPTIMIZE_SIZE__ /* Without these passes the loops of kernels keep vectors in memory. */
 #pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
 #endif
 #endif
@@ -17296,6 +17298,8 @@ FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *call
     return fold__handle(f, fold__append_call(f, recent, 0, 0));
 }
 
+/* Records a call of a cell that is there, whatever it is given. Apart, so that calls like one of the last do
+   without its frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -17319,7 +17323,7 @@ static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, 
 }
 
 FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
-                                 const fold_node *items, int count)
+                                  const fold_node *items, int count)
 {
     const fold__cell_data *callee = fold__cell_or_fail(f, cell);
     if (!callee)
@@ -17704,7 +17708,7 @@ typedef struct fold__identity {
     ALL(uint32_t, maker, nodes) /* of a value: the signature in a group that makes it */                   \
     ALL(uint32_t, part, nodes)  /* the size of the parts that contributions cover; see `cover` */          \
     SAME(uint32_t, last_contribution, part)    /* then: the last edge of those that are added up for it */ \
-    ALL(uint32_t, gathered, 7 * calls + edges) /* calls of signatures that feed each other, and more */     \
+    ALL(uint32_t, gathered, 7 * calls + edges) /* calls of signatures that feed each other, and more */    \
     SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */   \
     TRAINING(uint64_t, cover, nodes)           /* parts of a value that got a contribution, a bit each */  \
     TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */

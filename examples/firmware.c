@@ -8,10 +8,11 @@
      cc -O2 -o export examples/export.c -lm && ./export --out policy_weights.h
      cc -O2 -I. -DWEIGHTS -o firmware examples/firmware.c -lm && ./firmware
 
-   In bytes (export --bytes, and -DIN_BYTES here) they take a quarter of the flash, and are read in place as well. All else lies in two static arrays, one for the model and one for its context. On the desktop, or with an emulator of
-   the target, this program walks some steps, tells a hash of what it did, and how large the arrays must be there. So run
-   it with the large arrays that it begins with, once more with the PARAMS_BYTES and CELLS_BYTES that it told, and build
-   it with all four sizes. For the target, with its start-up code and linker script:
+   In bytes (export --bytes, and -DIN_BYTES here) they take a quarter of the flash, and are read in place as well. All
+   else lies in two static arrays, one for the model and one for its context. On the desktop, or with an emulator of the
+   target, this program walks some steps, tells a hash of what it did, and how large the arrays must be there. So run it
+   with the large arrays that it begins with, once more with the PARAMS_BYTES and CELLS_BYTES that it told, and build it
+   with all four sizes. For the target, with its start-up code and linker script:
 
      arm-none-eabi-gcc -mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-d16 -Os -ffunction-sections -fdata-sections
          -Wl,--gc-sections -DBARE -DWEIGHTS -DMODEL_BYTES=... -I. -o firmware.elf examples/firmware.c ...

@@ -73,6 +73,9 @@ int main(void)
     fold_ctx_desc merging = fold_ctx_desc_default();
     merging.dedupe = 1;
     failed |= fold_ctx_status(fold_ctx_new(m, &merging)) != FOLD_BAD_ARGUMENT;
+#ifdef READ_MESSAGES /* not in builds that are measured */
+    failed |= !strstr(fold_ctx_message(fold_ctx_new(m, &merging)), "built with FOLD_PLAIN_CONTEXTS");
+#endif
 #endif
     return failed;
 }
