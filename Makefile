@@ -8,14 +8,14 @@ CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples web test test-all sanitize soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples web test accuracy test-all sanitize coverage soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
 
 examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%) build/firmware
 
-build/%: examples/%.c examples/data.h fold.h
+build/%: examples/%.c examples/data.h examples/options.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 
@@ -38,8 +38,11 @@ build/%: examples/%.cpp fold.h
 WASM_CC ?= clang --target=wasm32-wasi
 web: build/swarm.html
 
-build/page.wasm: examples/web/page.c examples/swarm.c fold.h
+WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
+build/page.wasm: examples/web/page.c examples/swarm.c examples/options.h fold.h
 	@mkdir -p build
+	@printf '#include <math.h>\nint main(void) { return (int)sqrt(2.0); }\n' >build/wasm.c; \
+	$(WASM_CC) -o build/wasm.test build/wasm.c -lm >build/wasm.log 2>&1 || { cat build/wasm.log; echo "make web: no WebAssembly can be made by '$(WASM_CC)': $(WEB_NEEDS)"; exit 1; }
 	$(WASM_CC) -mexec-model=reactor -O2 -msimd128 -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< -lm
 
 build/swarm.safetensors: build/swarm
@@ -54,13 +57,23 @@ build/swarm.html: examples/web/page.html build/page.wasm build/swarm.safetensors
 test:
 	@CC="$(CC)" CXX="$(CXX)" CFLAGS="$(CFLAGS)" sh tests/run
 
+# How far every op was from its reference at worst, of what fold.h allows it, in 2000 random sessions.
+accuracy:
+	@mkdir -p build
+	$(CC) $(CFLAGS) -o build/accuracy tests/test_sessions.c -lm
+	./build/accuracy --sessions 0 --reference 2000 --accuracy
+
 # All the rest: compilers, languages, sanitizers, hostile files, other machines. A table at the end says what ran.
 test-all:
 	@CC="$(CC)" CXX="$(CXX)" CFLAGS="$(CFLAGS)" sh tests/all
 
-# The tests again under AddressSanitizer and UndefinedBehaviorSanitizer.
+# The tests again under AddressSanitizer and UndefinedBehaviorSanitizer, in a build whose arrays move at every request.
 sanitize:
-	@CC="$(CC)" CXX="$(CXX)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover" sh tests/run
+	@CC="$(CC)" CXX="$(CXX)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover -DFOLD__MOVE_ARRAYS" sh tests/run
+
+# What of fold.h the tests run, by gcc and gcov, in some minutes.
+coverage:
+	CC=gcc python3 tests/coverage.py
 
 # Swarms of ever changing sizes in a fixed block of memory, for SECONDS: nothing may grow, and bits are those of an eager context.
 SECONDS ?= 600
@@ -71,7 +84,7 @@ soak: build/swarm
 sizes:
 	@CC="$(CC)" sh tests/sizes
 
-bench/bench: bench/bench.c bench/side.h bench/export.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/decode.h bench/frame.h bench/peak.h bench/policy.c bench/policy.h fold.h
+bench/bench: bench/bench.c bench/side.h bench/export.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/decode.h bench/frame.h bench/peak.h bench/policy.c bench/policy.h examples/options.h fold.h
 	@mkdir -p build
 	$(CC) -O3 -march=native -c -o build/policy.o bench/policy.c
 	$(CC) $(CFLAGS) -o bench/bench bench/bench.c build/policy.o -lm -lpthread
@@ -80,7 +93,7 @@ bench/bench: bench/bench.c bench/side.h bench/export.h bench/workloads.h bench/m
 bench: bench/bench
 	bench/bench
 
-bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/policy.h bench/peak.h examples/data.h fold.h
+bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/policy.h bench/peak.h examples/data.h examples/options.h fold.h
 	$(CC) $(CFLAGS) -o bench/study bench/study.c -lm -lpthread
 
 # A game's frame and a robot's step, beside plain C: median, tail and worst.

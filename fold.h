@@ -115,6 +115,24 @@
                All that computes rounds to nearest and keeps subnormal numbers, whatever the host has set
                the processor to, and puts its settings back. A host that flushes subnormal numbers to zero
                (one linked with -ffast-math does) flushes them where it computes or prints itself.
+               No op and no loss hides a NaN that it reads: NaN goes on to values, and to gradients where
+               PyTorch's have it. Where it is belongs to the contract, its sign and payload do not.
+     Accuracy  How far values and gradients of an op are at most from those of real numbers, in units in the
+               last place (not of weights in bytes or halves). Of maps it is the last place of the result; of
+               sums that of the sum of their terms' magnitudes, and half a unit more for each term. Terms are
+               those of the formula: slopes with 1 - y, as that of tanh, count the 1, and softmax and what is
+               made of it count 1 + the distance to the largest x, which is subtracted. silu keeps to it down
+               to -87. `make accuracy` prints the worst seen. Units of values, and of gradients:
+         0  0   copy stop_gradient neg abs relu floor at_least at_most clip select min max amax amin
+                max_pool concat slice reshape transpose pick list_join list_take list_max
+         1  1   add sub mul scale shift square leaky_relu linear matmul dot conv sum cumsum prod hinge
+                list_sum
+         2  2   sqrt dropout mean mean_pool variance squared_error huber list_mean
+         2  3   div exp log elu softplus sin cos
+         3  4   sigmoid tanh
+         4  4   softmax log_softmax logsumexp softmax_xent softmax_kl bce
+         4  6   silu pow layer_norm rms_norm list_attend
+         8  8   gelu gelu_erf list_attention
      Windows   fold_slice (first axis), fold_split and fold_reshape make windows: no copy, no work. A
                window's gradient is that of the values it shows. */
 
@@ -255,16 +273,15 @@ FOLD_API const char *fold_model_message(const fold_model *m); /* "" when fine */
 FOLD_API void fold_model_clear_error(fold_model *m);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* the kernel set in use */
 
-/* How much a model holds in arrays that grow, in bytes: values; gradients, packed weights, optimiser state
-   (0 where there is none), parameters, marks of table rows, cells, ops of your own. Arrays grow by doubling,
-   so an allocator that never reuses what is freed gives a model several times its weights. Ask a model that
-   was built, and trained for a step if this is to be trained, and reserve as much in the next one before
-   anything is added to it: then each array is asked for once, at this size. The numbers can be constants of a
-   program; they depend on the kernel set.
-   Of a model in a block, block_bytes is how large the block must be for all it has held so far, if it is made
-   again by the same calls; else 0. So a static array that holds a model takes three steps: measure a model as
-   above; make it again in a large block, with what was measured reserved, and measure that; use its
-   block_bytes. */
+/* How much a model holds in arrays that grow, in bytes: values; gradients, packed weights, optimiser state (0
+   where there is none), parameters, marks of table rows, cells, ops of your own. Arrays grow by doubling, so
+   an allocator that never reuses what is freed gives a model several times its weights. Ask a model that was
+   built, and trained for a step if this is to be trained, and reserve as much in the next one before anything
+   is added to it: then each array is asked for once, at this size. The numbers can be constants of a program;
+   they depend on the kernel set. Of a model in a block, block_bytes is how large the block must be for all it
+   has held so far, if it is made again by the same calls; else 0. So a static array that holds a model takes
+   three steps: measure a model as above; make it again in a large block, with what was measured reserved, and
+   measure that; use its block_bytes. */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops;
     size_t block_bytes; /* fold_model_reserve does not look at it, */
@@ -375,28 +392,26 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
 
 /* Turns the weights of linear ops and convolutions into bytes, for inference: a quarter of the memory, and
    products that are several times as fast where the processor has instructions for them; or with `bits` of 16
-   into bfloat16: half the memory, and nothing but the weights is rounded. In bytes a weight gets one
-   scale for each column of outputs, the largest magnitude in it divided by 127; its bytes are whole numbers
-   from -127 to 127. What such a product reads is made bytes too while it is read, row by row with scales of
-   their own, of each value of a concatenation apart; there is nothing to calibrate. Sums of bytes are
-   exact, so that results have the same bits on every processor and in batches of any size, also without
+   into bfloat16: half the memory, and nothing but the weights is rounded. In bytes a weight gets one scale
+   for each column of outputs, the largest magnitude in it divided by 127; its bytes are whole numbers from
+   -127 to 127. What such a product reads is made bytes too while it is read, row by row with scales of their
+   own, of each value of a concatenation apart; there is nothing to calibrate. Sums of bytes are exact, so
+   that results have the same bits on every processor and in batches of any size, also without
    FOLD_REPRODUCIBLE as far as these products go. A row with an infinity or a NaN gives NaN in all columns,
    and no other row notices; one with no magnitude from 2^-119 on counts as zeros, and so does such a column
-   of a weight.
-   In bfloat16 each value is rounded to the nearest of 8 bits of precision, of two to the even one, beyond the
-   largest to that. Products have the bits of a model of floats that holds the rounded values, of rows with an
-   infinity or a NaN, too: there infinity times a weight is infinity, and NaN where the weight is 0. Weights
-   with either are refused, here and when they are loaded.
-   These stay floats: weights of fewer than `least` values, of fewer than 16 outputs or of more than 131072
-   inputs, filters of one input, biases, tables whose rows have fewer than 16 values, and without `tables` all
-   of them, of which a tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside floats for lookups. Of
-   what becomes bytes alone the values are gone afterwards: fold_param_value gives NULL, fold_use and writing
-   them are errors. A weight that cells read by fold_use too, or both fold_linear and fold_linear_t, keeps
-   its values.
-   The model must be made for inference. Load it before, or after: section 14 tells how bytes lie in files.
-   Contexts are reset before they record again, pointers to values move. Parameters that were added later
-   wait for another call, but for those whose bytes are read in place (fold_model_read_in_place).
-   FOLD_BAD_ARGUMENT when a value is not finite and FOLD_NO_MEMORY leave the model as it was. */
+   of a weight. In bfloat16 each value is rounded to the nearest of 8 bits of precision, of two to the even
+   one, beyond the largest to that. Products have the bits of a model of floats that holds the rounded values,
+   of rows with an infinity or a NaN, too: there infinity times a weight is infinity, and NaN where the weight
+   is 0. Weights with either are refused, here and when they are loaded. These stay floats: weights of fewer
+   than `least` values, of fewer than 16 outputs or of more than 131072 inputs, filters of one input, biases,
+   tables whose rows have fewer than 16 values, and without `tables` all of them, of which a tied one
+   (FOLD_FOR_LINEAR_T) has bytes for its products beside floats for lookups. Of what becomes bytes alone the
+   values are gone afterwards: fold_param_value gives NULL, fold_use and writing them are errors. A weight
+   that cells read by fold_use too, or both fold_linear and fold_linear_t, keeps its values. The model must be
+   made for inference. Load it before, or after: section 14 tells how bytes lie in files. Contexts are reset
+   before they record again, pointers to values move. Parameters that were added later wait for another call,
+   but for those whose bytes are read in place (fold_model_read_in_place). FOLD_BAD_ARGUMENT when a value is
+   not finite and FOLD_NO_MEMORY leave the model as it was. */
 typedef struct fold_quantize_desc {
     int least;  /* 0: 1024 */
     int tables; /* rows of lookup tables too, each with a scale of its own; of [rows x a x b] each line of b.
@@ -443,8 +458,8 @@ typedef struct fold_ctx_desc {
     int measure;            /* computes nothing: runs plan and take their memory, and then
                                fold_stats.block_bytes is the size of a block for what was recorded, which can
                                become that of a static array. Record the worst case; its values do not
-                               matter, and asking for results tells that there are none. threads needs no
-                               parallel_for */
+                               matter, and asking for results tells that there are none. A begun run is not
+                               finished by its first slice of limited time. threads needs no parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
                                groups whose working set is about this. 0: FOLD_GROUP_BYTES (1 MiB), or more
@@ -494,7 +509,7 @@ FOLD_API uint64_t fold_clock_monotonic(void *user);
 typedef struct fold_pool fold_pool;
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
-/* pool NULL: on the caller's thread */
+/* pool NULL: on the caller's thread. Without a task, or for n below 1, it does nothing. */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
@@ -578,7 +593,7 @@ FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_para
                                const fold_conv_desc *desc);
 /* The largest, or the mean, of windows of size values along each axis but the channels', channel by channel.
    stride 0: size. Padding, less than size, is not counted in either. The gradient of a largest value goes to
-   the first that is. All of an axis: fold_mean, fold_amax. */
+   the first that is, or the first NaN. All of an axis: fold_mean, fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -588,8 +603,8 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);
-/* a < b ? a : b, and a > b ? a : b; b where they are equal or one is NaN. The gradient goes to what is
-   taken. */
+/* The smaller, and the larger: b where they are equal, NaN where one is. The gradient goes to what is taken,
+   at NaN to both. */
 FOLD_API fold_node fold_min(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_max(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
@@ -602,7 +617,7 @@ FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* gradient 0 at 0 */
 FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);                 /* x > 0 ? x : 0 */
+FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x > 0 ? x : slope x */
 /* In its tanh form (Hendrycks and Gimpel 2016); 0 at -infinity. */
 FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);
@@ -618,7 +633,7 @@ FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);
    or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* no gradient passes */
-/* x within bounds, of which an infinite one is none. Where a bound takes its place x gets no gradient. */
+/* x within bounds, of which an infinite one is none. x gets no gradient beyond them, nor where it is NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
@@ -626,14 +641,13 @@ FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > h
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);              /* over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over the last axis */
 /* Over one axis, which disappears, or over all by FOLD_ALL, which gives [1]. fold_amax is the largest and
-   fold_amin the smallest; their gradient goes to the first that is. fold_variance is the mean square of what
-   differs from the mean (divided by the number of values, not by one less), fold_logsumexp log sum e^x, and
-   fold_prod the product, one factor after the other.
-   Sums and means of many values are accurate: here and in fold_sum_n, fold_mean_n, fold_list_sum and
-   fold_list_mean at most 32 values are added one after the other. Longer sums are made of blocks that are
-   joined by pairs: blocks of 512 for values that lie side by side (16 interleaved sums of 32), blocks of 32
-   for rows, nodes and list elements. The order, and with it the bits, depends on the number of values
-   alone. */
+   fold_amin the smallest, NaN where there is one; their gradient goes to the first that is. fold_variance is
+   the mean square of what differs from the mean (divided by the number of values, not by one less),
+   fold_logsumexp log sum e^x, and fold_prod the product, one factor after the other. Sums and means of many
+   values are accurate: here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean at most 32
+   values are added one after the other. Longer sums are made of blocks that are joined by pairs: blocks of
+   512 for values that lie side by side (16 interleaved sums of 32), blocks of 32 for rows, nodes and list
+   elements. The order, and with it the bits, depends on the number of values alone. */
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);
@@ -657,7 +671,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    parameters by fold_use, whose shapes meet that of x. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Zero with probability rate, else x / (1 - rate). In inference contexts: x itself. */
+/* 0 x with probability rate, else x / (1 - rate). In inference contexts: x itself. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
    has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. To give a sample the
@@ -669,7 +683,7 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
    empty list is an error, but for the …_shaped forms, where it gives zeros of `shape`. */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n);
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gradient to the first largest */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* as fold_amax */
 /* The sum of value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or
    [heads], each of which weighs one of as many equal parts of the values. */
 FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, int n);
@@ -794,10 +808,13 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f);
 /* Goes on with a begun run for at most about so many nanoseconds (0: until it is finished), on this thread
    alone; *more tells whether something is left. The results have the bits of a run in one go. It runs whole
    batches, by turns, and stops before one that would, by what such batches took so far, take longer than is
-   left; the first of a slice that would is cut by calls. So a slice takes longer than it should by what the
-   prediction was wrong, of one batch at most, or by a call that takes longer alone, such as one over long
-   lists; and by whatever else the processor does meanwhile. Needs the context's clock. FOLD_BAD_STATE, and
-   nothing is lost, without a clock or a begun run, or when parameters have changed since it began.
+   left; the first of a slice that would is cut by calls, or by rows where ops take lists row by row. So a
+   slice takes longer than it should by what the prediction was wrong, of one batch at most, by whatever else
+   the processor does meanwhile, and by what is not cut: one call that reads lists whole, or of a cell with a
+   list, and the gradients of inputs and looked-up rows. Reductions, rows by index and those gradients take
+   some 100 to 500 microseconds for a million values, attention what its products take. Needs the context's
+   clock. FOLD_BAD_STATE, and nothing is lost, without a clock or a begun run, or when parameters have changed
+   since it began.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
@@ -872,9 +889,8 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o);
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o);
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);
 FOLD_API void fold_grads_clear(fold_model *m);
-/* Scales all gradients so that their global norm is at most `limit`; returns the norm before (Pascanu et
-   al. 2013). Where it is not finite nothing is scaled: fold_grads_clear in place of a step keeps the
-   weights. */
+/* Scales all gradients so that their global norm is at most `limit`; returns the norm before (Pascanu et al.
+   2013). Where it is not finite nothing is scaled: fold_grads_clear in place of a step keeps the weights. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 #endif
 
@@ -912,16 +928,16 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* output i of
    row and give a list. Lists of one op have equal lengths, else it is an error; one row is not repeated. A
    node beside a list is the same for every row. Axes, softmax, norms, losses, fold_slice, fold_split and
    fold_reshape are those of a row. What depends on no list stays one value, inside a cell too. Dropout draws
-   once a call, and its mask depends on the row's index.
-   Lists of all lengths batch together, without padding, and the bits of a row are those that it has as a
-   single node. What rows give to the gradient of a node beside them is summed in row order from zero; that is
-   one contribution. Weights sum all rows in record order, as they do for nodes.
-   Not with lists: fold_shared; fold_call_list and the …_n ops, which take nodes; lists of lists. In a cell
-   body the reductions alone can be used, over the elements of the cell's own list. fold_ctx_desc.dedupe does
-   not merge calls with indices of their own (fold_list_lookup, fold_list_take, …_to, fold_list_pick and so
-   on), and one call runs on one thread, however long its lists are: threads share out calls.
-   fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows
-   of a window, and of fold_list_lookup, do not lie end to end: fold_read copies them. */
+   once a call, and its mask depends on the row's index. Lists of all lengths batch together, without padding,
+   and the bits of a row are those that it has as a single node. What rows give to the gradient of a node
+   beside them is summed in row order from zero; that is one contribution. Weights sum all rows in record
+   order, as they do for nodes. Not with lists: fold_shared; fold_call_list and the …_n ops, which take
+   nodes; lists of lists. In a cell body the reductions alone can be used, over the elements of the cell's own
+   list. fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup,
+   fold_list_take, …_to, fold_list_pick and so on), and one call runs on one thread, however long its lists
+   are: threads share out calls. fold_value and fold_grad give the n rows end to end, and for n = 0 an address
+   that must not be read. Rows of a window, and of fold_list_lookup, do not lie end to end: fold_read copies
+   them. */
 
 /* n rows from the program, end to end; copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
@@ -981,7 +997,7 @@ typedef struct fold_cache {
     int heads;              /* they divide both widths */
     int width, value_width; /* of a row of keys and of values. value_width 0: as width */
     int length;             /* rows that it holds. To be read */
-    int recorded;           /* private: and those of a step that has not run */
+    uint32_t recorded;      /* private: the recording whose step has not run */
 } fold_cache;
 /* 0 if the sizes are none. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
@@ -992,8 +1008,10 @@ FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
    fold_list_attention, causal, of all rows so far. q, k and v are nodes, or lists of one length, such as a
    beginning that was given. How much caches hold is no matter of structure: steps of sequences of all lengths
    run together, and plans are kept from step to step. It has no gradients, so the context must not be one of
-   training. A cache takes one step a run; fold_replay does the same step again, at its place. After a change
-   of parameters begin with an empty cache. */
+   training. A cache takes one step a run, and has its rows when the run ends, of an eager context too.
+   fold_ctx_reset gives up a step that has not run, and so does a step in another recording: to run the one
+   given up is an error. fold_replay does the same step again, at its place. After a change of parameters
+   begin with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 
 /* fold_pick, fold_softmax_xent and fold_hinge with an index for every row, copied: a list of [1]. */
@@ -1181,9 +1199,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
 
-/* Unrolls a step of your own: it sets *out and next[0 .. n_states) from x and state[0 .. n_states), of
-   the same shapes at every step. It is recorded op by op; let it fold_call a cell to make a step one
-   node. */
+/* Unrolls a step of your own: it sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the
+   same shapes at every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
 #define FOLD_MAX_STATES 8
 typedef void fold_unroll_body(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out,
                               fold_node *next, const void *user);
@@ -1256,7 +1273,7 @@ typedef enum fold_rate_kind {
     FOLD_RATE_STEP
 } fold_rate_kind;
 typedef struct fold_rates {
-    fold_rate_kind kind;
+    int kind;     /* a fold_rate_kind; as an int, so that { 0 } begins it in C++ too */
     int warm_up;  /* 0: none */
     int steps;    /* of all training, those of warm_up too. 0: in fold_fit all up to its last epoch; elsewhere
                      no end, so that the factor stays 1 */
@@ -1456,13 +1473,14 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
                                            void *user);
 #endif
 #ifndef FOLD_INFERENCE
-/* Writes a file beside `path`, `path`.tmp or, while that name is taken, `path`.1.tmp to `path`.99.tmp,
-   and renames it when all of it is on the disk, which may take some milliseconds. So whatever happens
-   meanwhile, `path` is the file of before or the new one as a whole, and of two savers to one path the
-   last wins. A save that fails leaves no file behind, a program that dies may leave its .tmp. What is
-   there and is no regular file (a folder, a pipe, a device, a link) is never replaced: FOLD_IO. Where C's
-   library is all there is (neither POSIX nor Windows), none of this is sure but that the file is renamed
-   when it was written. */
+/* Writes a file beside `path`, `path`.tmp or, while another saver is at that, `path`.1.tmp to
+   `path`.99.tmp, and renames it when all of it is on the disk, which may take some milliseconds. So
+   whatever happens meanwhile, `path` is the file of before or the new one as a whole, and of savers to one
+   path, in any threads and processes, the last wins. A save that fails leaves no file behind. A program
+   that dies may leave its .tmp, and the next save removes it: these names are for savers alone. What is
+   there and is no regular file (a folder, a pipe, a device, a link) is never replaced: FOLD_IO. Where
+   a file system has no locks, a .tmp that was left stays. Where C's library is all there is (neither POSIX
+   nor Windows), nothing is sure but that the file is renamed when it was written. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
@@ -1545,7 +1563,8 @@ FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name
    context with an error too, whose message fold_ctx_print ends with, and leave its status alone. They
    return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. The memory they take (about 40
    bytes a node) stays with the context, in a caller's block until they return; like a recording call they
-   may move values that fold_value points to. Do not record or run from within the writer. */
+   may move values that fold_value points to. While their writer is called the context has an error,
+   FOLD_BAD_STATE, which lets nothing be recorded, run, read or printed, and fold_ctx_reset do nothing. */
 
 /* Text: step by step each signature, how many calls, what their operands are, with shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
@@ -1554,9 +1573,8 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* A graph for Graphviz's dot: a cluster for every batch, coloured by signature. */
 FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user);
-/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a
-   legend. It has at most 64 rows: of more samples the first are drawn, and the calls of all others
-   counted. */
+/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. It
+   has at most 64 rows: of more samples the first are drawn, and the calls of all others counted. */
 FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user);
 /* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the
    reset, or the last slow one (fold_ctx_desc.trace_over_ns), planned, and each batch of it ran, forward and
@@ -1665,8 +1683,8 @@ typedef struct fold_op_call {
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
 
-/* Reads in_shape[0..n_in) and attr, sets out_shape; returns NULL, or what is wrong ("needs a square
-   matrix"). */
+/* Reads in_shape[0..n_in) and attr, sets out_shape[0..n_out); returns NULL, or what is wrong ("needs
+   a square matrix"). */
 typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                   fold_shape *out_shape);
 
@@ -1736,6 +1754,10 @@ FOLD_API int fold_argmax(const float *values, int n);
 /* Those of the k largest, the largest first, of equal ones the first first; returns how many: the fewer of k
    and the values that are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
+/* 1 if all n values are finite; 0 if one is NaN or infinite, or without an array. A controller asks it of its
+   sensors before a step: NaN would reach all actions, and stay in a state that goes from step to step. In its
+   place stands the last good reading, or what the policy has learned for a sensor that is silent. */
+FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
 }
@@ -1779,18 +1801,18 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
                  the gradient of each output (fold__finish_value) and writes each op's contribution to its
                  inputs (fold__backward_op).
      weights     fold__list_uses lists the uses of every parameter before anything runs. After each wave
-                 fold__sum_groups shares them out among threads; fold__accumulate_weight sums X^T dY of one
+                 fold__sum_groups shares them out among threads; fold__accumulate_use sums X^T dY of one
                  use over the rows of a group (fold__linear_weight_grad). In the end fold__commit_uses adds
                  the sums to the model's gradients.
      again       fold_replay runs the plan that is there (fold__replay_batched), or lets an eager context
                  compute each op again (fold__replay_eager).
      in slices   fold_run_begin plans and reserves; fold_run_more runs one step after another
-                 (fold__run_step), as many as what batches took so far lets expect (fold__estimate_part).
+                 (fold__run_rows), as many rows as what batches took so far lets expect (fold__rows_within).
      step        fold_adam_step and its sisters come to fold__step_param, which runs the rule of the
                  instruction set over a parameter (FOLD__RULES).
 
    Where is it?
-     the gradient of a weight is summed        fold__accumulate_weight, added to the model: fold__commit_uses
+     the gradient of a weight is summed        fold__accumulate_use, added to the model: fold__commit_uses
      the order of a run is decided             fold__execute, fold__run_samples
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio
      memory is used again                      fold__place, called for every group by fold__plan_group
@@ -1807,6 +1829,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
      attention is computed                     fold__attention_forward and fold__attention_backward; by edges:
                                                fold__sight_forward and fold__sight_backward
      an array of a context is declared         FOLD__ARRAYS
+     arrays move, and pointers follow them     fold__ask, fold__renew
      errors get their text                     fold__fail, fold__model_fail; written by fold__fail_v
 
    Letters   f is always the context, m the model, i an index in a loop of a few lines. Everything else has a
@@ -1930,6 +1953,9 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 #elif defined(__unix__) || defined(__APPLE__) || defined(__HAIKU__) || defined(__wasi__)
 #define FOLD__DISK_POSIX
 #include <fcntl.h>
+#ifndef __wasi__
+#include <sys/file.h>
+#endif
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -2312,6 +2338,7 @@ typedef struct fold__arena {
     char *block; /* caller's block, behind the context itself; else NULL */
     size_t block_size;
     size_t bytes, peak;
+    uint64_t moves; /* how often arrays may have moved */
 } fold__arena;
 
 #ifndef FOLD_NO_MALLOC
@@ -2539,6 +2566,26 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
+#ifdef FOLD__MOVE_ARRAYS
+/* A build of the tests: all arrays of a context move at every request, large ones at every few, so that
+   AddressSanitizer finds whoever still holds a pointer. Allocators of tests, which count, are left alone. */
+static void fold__move_arrays(fold__arena *arena)
+{
+    for (int i = 0; i < arena->count && arena->memory.alloc == fold__malloc; i++) {
+        fold__array *array = &arena->array[i];
+        const int turn = array->data && arena->moves % (1 + array->capacity / 4096) == 0;
+        char *moved = turn ? (char *)fold__malloc(array->capacity, FOLD__ALIGN, NULL) : NULL;
+        if (!moved)
+            continue;
+        memcpy(moved, array->data, array->capacity);
+        memset(array->data, 0x5A, array->capacity);
+        fold__free(array->data, array->capacity, NULL);
+        array->data = moved;
+    }
+    arena->moves++;
+}
+#endif
+
 /* Makes array `which` hold `need` bytes; what it held stays. 0 when there is no memory, with nothing changed.
  */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
@@ -2550,6 +2597,7 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
         if (arena->block ? !fold__grow_in_block(arena, which, need)
                          : !fold__grow_allocated(arena, array, need))
             return 0;
+        arena->moves++;
     }
     if (need > array->need)
         array->need = need;
@@ -2578,8 +2626,6 @@ static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 
 static void fold__arena_free(fold__arena *arena)
 {
-    if (arena->block)
-        return;
     for (int i = 0; i < arena->count; i++)
         if (arena->array[i].data)
             arena->memory.free(arena->array[i].data, arena->array[i].capacity, arena->memory.user);
@@ -2609,20 +2655,20 @@ FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3)
     return shape;
 }
 
-static int fold__shape_ok(const fold_shape *shape)
+/* What is wrong with a shape, or NULL. */
+static const char *fold__shape_problem(const fold_shape *shape)
 {
-    size_t size = 1;
-    if (shape->rank < 1 || shape->rank > FOLD_MAX_RANK)
-        return 0;
-    for (int axis = 0; axis < shape->rank; axis++) {
-        if (shape->dim[axis] < 1)
-            return 0;
-        size *= (size_t)shape->dim[axis];
-        if (size > (size_t)1 << 30)
-            return 0; /* 4 GB a value: offsets stay within 32 bits */
+    uint64_t size = 1;
+    int least = shape->rank >= 1 && shape->rank <= FOLD_MAX_RANK;
+    for (int axis = 0; least && axis < shape->rank; axis++) {
+        least = shape->dim[axis] >= 1;
+        size = size > 1u << 30 ? size : size * (uint64_t)shape->dim[axis];
     }
-    return 1;
+    if (!least)
+        return "a shape needs rank 1 to 4 and dimensions of at least 1";
+    return size > 1u << 30 ? "a shape is too large: a value has at most 1073741824 floats" : NULL;
 }
+static int fold__shape_ok(const fold_shape *shape) { return !fold__shape_problem(shape); }
 
 static int fold__shape_size(const fold_shape *shape)
 {
@@ -2709,9 +2755,14 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <wasm_simd128.h>
 #endif
 
-/* Not on 32-bit ARM: its vector unit flushes denormals. */
+/* Where there are registers for vectors of four floats, and the compiler uses them: others emulate vectors
+   through memory. Not 32-bit ARM's, nor POWER's before VSX, which flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
-    (!defined(__i386__) || defined(__SSE2__)) && !defined(__arm__)
+    (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
+     (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
+     defined(__loongarch_sx) ||                                                                          \
+     (defined(__riscv_v_min_vlen) && __riscv_v_min_vlen >= 128 && __riscv_v_elen_fp >= 32 &&             \
+      (defined(__clang__) ? __clang_major__ >= 16 : __GNUC__ >= 14)))
 #define FOLD__GNU_VECTORS 1
 #else
 #define FOLD__GNU_VECTORS 0
@@ -2745,6 +2796,9 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* the weight as it is, for cblas */
+#else
+#define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
 /* fold_row for the hot loops: gcc inlines no ordinary function across a change of optimize options. */
@@ -2858,17 +2912,16 @@ typedef struct fold__attention_call {
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
-/* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section. min, max and relu are
-   written as one comparison and a choice, which settles NaN and -0: the second choice wins whenever the
-   comparison is false. d_f maps take the gradient of y in a. LIGHT: maps that wait for memory or are rare;
-   AVX-512 takes those of AVX2. */
+/* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section so that NaN goes through and
+   has PyTorch's gradients. relu adds a zero, so that -0 is zero whatever a compiler makes of VMAX. d_f maps
+   take the gradient of y in a. LIGHT: maps that wait for memory or are rare; AVX-512 takes those of AVX2. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
     X(mul, FOLD__VMUL(FOLD__A, FOLD__B))                                                                 \
     LIGHT(div, FOLD__VDIV(FOLD__A, FOLD__B))                                                             \
-    LIGHT(min, FOLD__VMIN(FOLD__A, FOLD__B))                                                             \
-    LIGHT(max, FOLD__VMAX(FOLD__A, FOLD__B))                                                             \
+    LIGHT(min, FOLD__VSEL(FOLD__VLE(FOLD__A, FOLD__A), FOLD__VMIN(FOLD__A, FOLD__B), FOLD__A))           \
+    LIGHT(max, FOLD__VSEL(FOLD__VLE(FOLD__A, FOLD__A), FOLD__VMAX(FOLD__A, FOLD__B), FOLD__A))           \
     X(scale, FOLD__VMUL(FOLD__A, FOLD__S))                                                               \
     X(shift, FOLD__VADD(FOLD__A, FOLD__S))                                                               \
     LIGHT(neg, FOLD__VNEG(FOLD__A))                                                                      \
@@ -2881,7 +2934,7 @@ typedef struct fold__attention_call {
     LIGHT(abs, FOLD__VABS(FOLD__A))                                                                      \
     X(sigmoid, FOLD__ISA(sigmoid)(FOLD__A))                                                              \
     X(tanh, FOLD__ISA(tanh)(FOLD__A))                                                                    \
-    LIGHT(relu, FOLD__VMAX(FOLD__A, FOLD__VZERO()))                                                      \
+    LIGHT(relu, FOLD__VADD(FOLD__VMAX(FOLD__VZERO(), FOLD__A), FOLD__VZERO()))                           \
     LIGHT(leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__A), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S)))   \
     X(gelu, FOLD__ISA(gelu)(FOLD__A))                                                                    \
     X(softplus, FOLD__ISA(softplus)(FOLD__A))                                                            \
@@ -2898,9 +2951,9 @@ typedef struct fold__attention_call {
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))
 /* The maps of gradients, which backward alone reads. */
 #define FOLD__SLOPES(X, LIGHT)                                                                           \
-    LIGHT(d_min_a, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__A, FOLD__VZERO()))                      \
+    LIGHT(d_min_a, FOLD__VSEL(FOLD__VLE(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
-    LIGHT(d_max_a, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__A, FOLD__VZERO()))                      \
+    LIGHT(d_max_a, FOLD__VSEL(FOLD__VLE(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_max_b, FOLD__VSEL(FOLD__VLT(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_div_b, FOLD__VDIV(FOLD__VNEG(FOLD__VMUL(FOLD__A, FOLD__B)), FOLD__C))                        \
     LIGHT(d_exp, FOLD__VMUL(FOLD__A, FOLD__B))                                                           \
@@ -2912,7 +2965,7 @@ typedef struct fold__attention_call {
                      FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__VZERO()), FOLD__VNEG(FOLD__A), FOLD__VZERO()))) \
     X(d_sigmoid, FOLD__VMUL(FOLD__A, FOLD__VMUL(FOLD__B, FOLD__VSUB(FOLD__VSET(1.0f), FOLD__B))))        \
     X(d_tanh, FOLD__VMUL(FOLD__A, FOLD__VSUB(FOLD__VSET(1.0f), FOLD__VMUL(FOLD__B, FOLD__B))))           \
-    LIGHT(d_relu, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VZERO()))                 \
+    LIGHT(d_relu, FOLD__VSEL(FOLD__VLE(FOLD__B, FOLD__VZERO()), FOLD__VZERO(), FOLD__A))                 \
     LIGHT(d_leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S))) \
     X(d_gelu, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_slope)(FOLD__B)))                                       \
     X(d_softplus, FOLD__VMUL(FOLD__A, FOLD__ISA(sigmoid_call)(FOLD__B)))                                 \
@@ -2922,8 +2975,10 @@ typedef struct fold__attention_call {
     LIGHT(d_sin, FOLD__VMUL(FOLD__A, FOLD__ISA(sine)(FOLD__B, 1u)))                                      \
     LIGHT(d_cos, FOLD__VMUL(FOLD__A, FOLD__ISA(sine)(FOLD__B, 2u)))                                      \
     LIGHT(d_pow, FOLD__VMUL(FOLD__A, FOLD__ISA(pow_slope)(FOLD__B, FOLD__S)))                            \
-    LIGHT(d_at_least, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__S), FOLD__VZERO(), FOLD__A))                   \
-    LIGHT(d_at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__B), FOLD__VZERO(), FOLD__A))
+    LIGHT(d_at_least, FOLD__VSEL(FOLD__VLE(FOLD__S, FOLD__B), FOLD__A, FOLD__VZERO()))                   \
+    LIGHT(d_at_most, FOLD__VSEL(FOLD__VLE(FOLD__B, FOLD__S), FOLD__A, FOLD__VZERO()))                    \
+    LIGHT(d_largest, FOLD__VGIVE(FOLD__A, FOLD__B, FOLD__C))                                             \
+    LIGHT(d_others, FOLD__VXOR(FOLD__A, FOLD__B))
 
 /* The maps that are compiled. */
 #ifdef FOLD_INFERENCE
@@ -3038,7 +3093,7 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
 {
     fold__layout layout;
     int vectors;
-    if (panel == 0) {
+    if (FOLD__NO_PANELS(panel)) {
         layout.panels = layout.full = layout.vectors = 1;
         layout.width = columns;
         return layout;
@@ -3104,7 +3159,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
 {
     const size_t narrow = fold__min_size(FOLD__NARROW_ELEMENTS, fold__min_size(rows, FOLD__LANES) * 8) *
                           FOLD__LANES; /* no narrow tile has more than 8 columns */
-    if (kernels->panel == 0)
+    if (FOLD__NO_PANELS(kernels->panel))
         return FOLD__NARROW_ELEMENTS * FOLD__LANES +
                (size_t)FOLD__CBLAS_BLOCK * ((size_t)inner + (size_t)count);
     return fold__max_size(narrow, fold__tile_floats(rows));
@@ -3113,7 +3168,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
-    if (kernels->panel == 0)
+    if (FOLD__NO_PANELS(kernels->panel))
         return product;
     const fold__layout layout = fold__layout_of(kernels->panel, kernels->vector, count < 1 ? 1 : count);
     return product + (size_t)FOLD__ROW_BLOCK *
@@ -3237,9 +3292,9 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
     }
     layout = fold__layout_of(panel, vector, columns);
     if (transposed)
-        fold__pack_columns(mover, dst, &layout, panel ? vector : columns, &input, inner, columns, first,
-                           count);
-    else if (!panel)
+        fold__pack_columns(mover, dst, &layout, FOLD__NO_PANELS(panel) ? columns : vector, &input, inner,
+                           columns, first, count);
+    else if (FOLD__NO_PANELS(panel))
         memcpy(dst + row * width, weights + row * width, (size_t)count * width * sizeof *dst);
     else
         mover->pack_rows(dst + row * (size_t)layout.width, (size_t)inner * (size_t)layout.width, &layout,
@@ -3461,8 +3516,8 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
     }
 }
 
-/* Rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, or of 1, 2 and 4; 7
- * is 4 + 3. */
+/* Rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, of 1, 2 and 4, or of
+ * 1 and 2; 7 is 4 + 3. */
 static int fold__tile_height(int tallest, int left)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -4939,28 +4994,24 @@ static uint32_t fold__xcr0(void)
 #endif
 }
 
-/* 512, 256 or 1. */
+/* 512, 256 or 1, by what leaves 1 and 7 of cpuid tell and the registers that the system saves. */
+static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
+{
+    const uint32_t avx = 1u << 27 | 1u << 28 | 1u << 12;                /* osxsave, avx, fma */
+    const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* f, dq, bw, vl */
+    if ((basic & avx) != avx || (saved & 0x06u) != 0x06u || !(extended >> 5 & 1)) /* avx2 */
+        return 1;
+    return (saved & 0xe6u) == 0xe6u && (extended & avx512) == avx512 ? 512 : 256;
+}
 static int fold__best_pass(void)
 {
-    uint32_t registers[4], state;
-    fold__cpuid(0, registers);
-    if (registers[0] < 7)
-        return 1;
-    fold__cpuid(1, registers);
-    if (!(registers[2] >> 27 & 1) || !(registers[2] >> 28 & 1) || !(registers[2] >> 12 & 1))
-        return 1; /* osxsave, avx, fma */
-    state = fold__xcr0();
-    if ((state & 0x06u) != 0x06u)
-        return 1;
-    fold__cpuid(7, registers);
-    if (!(registers[1] >> 5 & 1))
-        return 1; /* avx2 */
-    if ((state & 0xe6u) != 0xe6u)
-        return 256;
-    return (registers[1] >> 16 & 1) && (registers[1] >> 17 & 1) && (registers[1] >> 30 & 1) &&
-                   (registers[1] >> 31 & 1)
-               ? 512
-               : 256; /* f, dq, bw, vl */
+    uint32_t most[4], basic[4] = { 0, 0, 0, 0 }, extended[4] = { 0, 0, 0, 0 };
+    fold__cpuid(0, most);
+    if (most[0] >= 7) {
+        fold__cpuid(1, basic);
+        fold__cpuid(7, extended);
+    }
+    return fold__pass_of(basic[2], basic[2] >> 27 & 1 ? fold__xcr0() : 0, extended[1]);
 }
 #endif
 
@@ -5193,6 +5244,7 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__VMIN(a, b) _mm512_maskz_min_ps(FOLD__ALL, a, b)
 #define FOLD__VMAX(a, b) _mm512_maskz_max_ps(FOLD__ALL, a, b)
 #define FOLD__VLT(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
+#define FOLD__VLE(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ)
 #define FOLD__VEQ(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
 #define FOLD__VSEL(mask, a, b) _mm512_mask_blend_ps(mask, b, a)
 #if FOLD__GNU_VECTORS
@@ -5252,6 +5304,7 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__VMIN(a, b) _mm256_min_ps(a, b)
 #define FOLD__VMAX(a, b) _mm256_max_ps(a, b)
 #define FOLD__VLT(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
+#define FOLD__VLE(a, b) _mm256_cmp_ps(a, b, _CMP_LE_OQ)
 #define FOLD__VEQ(a, b) _mm256_cmp_ps(a, b, _CMP_EQ_OQ)
 #define FOLD__VSEL(mask, a, b) _mm256_blendv_ps(b, a, mask)
 #if FOLD__GNU_VECTORS
@@ -5323,10 +5376,8 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 #define FOLD__VSTORE_M(to, value, mask, count) fold__f4_store_n__neon(to, value, (size_t)(count))
 #define FOLD__VSQRT(value) vsqrtq_f32(value)
 #define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
-#define FOLD__VMIN(a, b) \
-    vbslq_f32(vcltq_f32(a, b), a, b) /* the instruction of that name treats NaN otherwise */
-#define FOLD__VMAX(a, b) vbslq_f32(vcgtq_f32(a, b), a, b)
 #define FOLD__VLT(a, b) vcltq_f32(a, b)
+#define FOLD__VLE(a, b) vcleq_f32(a, b)
 #define FOLD__VEQ(a, b) vceqq_f32(a, b)
 #define FOLD__VSEL(mask, a, b) vbslq_f32(mask, a, b)
 #define FOLD__IFLOATS(bits) vreinterpretq_f32_u32(bits)
@@ -5444,6 +5495,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VSQRT(value) fold__f4_sqrt(value)
 #define FOLD__VFMA(a, b, c) fold__f4_fma(a, b, c)
 #define FOLD__VLT(a, b) ((fold__u4)((a) < (b)))
+#define FOLD__VLE(a, b) ((fold__u4)((a) <= (b)))
 #define FOLD__VEQ(a, b) ((fold__u4)((a) == (b)))
 #define FOLD__VSEL(mask, a, b) fold__f4_sel(mask, a, b)
 #define FOLD__VBITS(value) ((fold__u4)(value))
@@ -5486,7 +5538,8 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__VFMA(a, b, c) ((a) * (b) + (c))
 #endif
 #define FOLD__VLT(a, b) ((a) < (b))
-#define FOLD__VEQ(a, b) (!((a) < (b)) && !((b) < (a)) && (a) <= (b))
+#define FOLD__VLE(a, b) ((a) <= (b))
+#define FOLD__VEQ(a, b) ((a) <= (b) && (b) <= (a))
 #define FOLD__VSEL(mask, a, b) ((mask) ? (a) : (b))
 #define FOLD__VBITS(value) fold__f1_bits(value)
 #define FOLD__IFLOATS(bits) fold__f1_floats(bits)
@@ -5495,6 +5548,8 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #endif
 
 #define FOLD__VZERO() FOLD__VSET(0.0f)
+#endif
+#ifndef FOLD__VMAX /* NEON's own give NaN where either is, and the larger zero */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
@@ -5520,6 +5575,10 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 
 #define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
 #define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
+#define FOLD__VXOR(a, b) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(a), FOLD__VBITS(b)))
+/* A gradient where `value` is the largest, or is NaN, which then is the largest; else zero. */
+#define FOLD__VGIVE(grad, value, largest) \
+    FOLD__VSEL(FOLD__VLE(value, value), FOLD__VSEL(FOLD__VEQ(value, largest), grad, FOLD__VZERO()), grad)
 
 /* ---- exp, log and what is made of them ----
    The same operations on every path. Largest errors found, in ulp over every seventh float of the 2^32:
@@ -5636,8 +5695,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V one = FOLD__VSET(1.0f);
-    FOLD__V e =
-        FOLD__ISA(exp_low)(FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(FOLD__VABS(x)), FOLD__ISET(0x80000000u))));
+    FOLD__V e = FOLD__ISA(exp_low)(FOLD__VNEG(FOLD__VABS(x)));
     return FOLD__VDIV(FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), e, one), FOLD__VADD(one, e));
 }
 
@@ -5669,8 +5727,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V zero = FOLD__VZERO(), one = FOLD__VSET(1.0f);
-    FOLD__V u =
-        FOLD__ISA(exp_low)(FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(FOLD__VABS(x)), FOLD__ISET(0x80000000u))));
+    FOLD__V u = FOLD__ISA(exp_low)(FOLD__VNEG(FOLD__VABS(x)));
     FOLD__M large = FOLD__VLT(FOLD__VSET(0.41421356f), u);
     FOLD__V fraction = FOLD__VSEL(large, FOLD__VMUL(FOLD__VSUB(u, one), FOLD__VSET(0.5f)), u);
     FOLD__V above = FOLD__VMAX(x, zero);
@@ -5777,15 +5834,10 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
     FOLD__V r = FOLD__ISA(exp_reduce)(FOLD__VMUL(square, half), &number);
     return FOLD__ISA(exp_made)(FOLD__VFMA(rest, half, r), number);
 }
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_bound)(FOLD__V x)
-{
-    const FOLD__V low = FOLD__VSET(-14.4f);
-    return FOLD__VMAX(low, x); /* NaN passes */
-}
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_erf)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
-    FOLD__V t = FOLD__VNEG(FOLD__ISA(normal_bound)(FOLD__VNEG(FOLD__VABS(x))));
+    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
     return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(x, FOLD__VZERO()));
 }
@@ -5794,7 +5846,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_erf)(FOLD__V x)
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_erf_slope)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
-    FOLD__V t = FOLD__VNEG(FOLD__ISA(normal_bound)(FOLD__VNEG(FOLD__VABS(x))));
+    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V e = FOLD__ISA(normal_exp)(t), tail = FOLD__ISA(normal_tail)(t);
     tail = FOLD__VMUL(FOLD__VFMA(t, FOLD__VSET(-0x1.988454p-2f), tail), e);
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), tail, FOLD__VSUB(FOLD__VSET(1.0f), tail));
@@ -5839,7 +5891,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V zero = FOLD__VZERO();
     FOLD__V below = FOLD__ISA(exp_low)(FOLD__VSEL(FOLD__VLT(zero, x), zero, x));
-    return FOLD__VSEL(FOLD__VLT(zero, x), FOLD__VSET(1.0f), FOLD__VMUL(alpha, below));
+    return FOLD__VSEL(FOLD__VLE(x, zero), FOLD__VMUL(alpha, below), FOLD__VSET(1.0f));
 }
 
 /* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x = n pi/2 + r: pi/2 in three parts, the first of
@@ -6363,8 +6415,10 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_5(F, with) FOLD__COLS_4(F, with) F(with, 4)
 #define FOLD__COLS_8(F, with) FOLD__COLS_5(F, with) F(with, 5) F(with, 6) F(with, 7)
 
-#if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 || FOLD__W == 1
-#define FOLD__VPP 4 /* vectors per panel */
+#if FOLD__W == 1
+#define FOLD__VPP 8 /* vectors per panel */
+#elif FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128
+#define FOLD__VPP 4
 #else
 #define FOLD__VPP 2
 #endif
@@ -7173,24 +7227,28 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
     size_t at;
     FOLD__EACH_VECTOR(
         FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
-        for (row = 1; row < count; row++)
-            most = FOLD__VMAX(FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail), most);
-        FOLD__VSTORE_M(largest + at, most, tail, have);)
+        FOLD__V nan = most; /* once there was one */
+        for (row = 1; row < count; row++) {
+            const FOLD__V next = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
+            nan = FOLD__VSEL(FOLD__VLE(next, next), nan, next);
+            most = FOLD__VMAX(next, most);
+        }
+        FOLD__VSTORE_M(largest + at, FOLD__VSEL(FOLD__VLE(nan, nan), most, nan), tail, have);)
 }
 FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float *largest,
                                                   const fold_rows *rows, const fold_rows *to,
                                                   ptrdiff_t first, int count, size_t width)
 {
-    const FOLD__V zero = FOLD__VZERO();
     int row;
     size_t at;
     FOLD__EACH_VECTOR(
         FOLD__V rest = FOLD__VLOAD_M(from + at, tail);
         const FOLD__V most = FOLD__VLOAD_M(largest + at, tail);
         for (row = 0; row < count; row++) {
-            const FOLD__M found = FOLD__VEQ(FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail), most);
-            FOLD__VSTORE_M(fold__at(to, first + row) + at, FOLD__VSEL(found, rest, zero), tail, have);
-            rest = FOLD__VSEL(found, zero, rest);
+            const FOLD__V value = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
+            const FOLD__V given = FOLD__VGIVE(rest, value, most);
+            FOLD__VSTORE_M(fold__at(to, first + row) + at, given, tail, have);
+            rest = FOLD__VXOR(rest, given);
         })
 }
 #undef FOLD__EACH_VECTOR
@@ -7445,7 +7503,6 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0)
 #elif FOLD__SIMD_PASS == 128
 #define FOLD__TILE_LIMITS 4, 6, { 2, 1, 1, 1, 1, 1 }
-#define FOLD__NARROW_COLUMNS 2
 #define FOLD__TILES(ROW, tile)           \
     ROW(tile, 1, 0, 0, 0, 1, 0, 0, 0, 1) \
     ROW(tile, 2, 0, 0, 0, 1, 0, 0, 0, 0) \
@@ -7453,14 +7510,8 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 4, 0, 0, 0, 1, 0, 0, 0, 0) \
     ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 6, 0, 0, 0, 1, 0, 0, 0, 0)
-#define FOLD__NARROW_TILES(ROW, tile)    \
-    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0)
 #elif FOLD__GNU_VECTORS
 #define FOLD__TILE_LIMITS 2, 4, { 4, 1, 1, 1, 1, 1 }
-#define FOLD__NARROW_COLUMNS 2
 #define FOLD__TILES(ROW, tile)           \
     ROW(tile, 1, 0, 1, 0, 1, 0, 0, 0, 1) \
     ROW(tile, 2, 0, 1, 0, 0, 0, 0, 0, 0) \
@@ -7468,21 +7519,18 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 4, 0, 1, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
-#define FOLD__NARROW_TILES(ROW, tile)    \
-    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0)
 #else
-#define FOLD__TILE_LIMITS 4, 1, { 1, 1, 1, 1, 1, 1 }
-#define FOLD__NARROW_COLUMNS 2
+#define FOLD__TILE_LIMITS 8, 2, { 1, 1, 1, 1, 1, 1 }
 #define FOLD__TILES(ROW, tile)           \
-    ROW(tile, 1, 0, 0, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 1, 0, 0, 0, 0, 0, 0, 0, 1) \
+    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 1) \
     ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
+#endif
+#if FOLD__W <= 4
+#define FOLD__NARROW_COLUMNS 2
 #define FOLD__NARROW_TILES(ROW, tile)    \
     ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
@@ -7516,7 +7564,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 #else
 #define FOLD__STRIDED_TILES(ROW, tile)   \
     ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
+    ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
@@ -8187,6 +8235,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__VMIN
 #undef FOLD__VMAX
 #undef FOLD__VLT
+#undef FOLD__VLE
 #undef FOLD__VEQ
 #undef FOLD__VSEL
 #undef FOLD__I
@@ -8281,7 +8330,7 @@ typedef struct fold__param_data {
     size_t bytes, bytes_t; /* in the model's bytes or halves: the weight and its transpose; FOLD__NO_PACK: as
                               floats. Of bytes that are read in an image, how far behind them scales lie */
     uint32_t touched; /* rows in the touched list */
-    unsigned uses;
+    unsigned uses; /* those asked for, and FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
     int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
 #endif
@@ -8297,6 +8346,7 @@ typedef struct fold__param_data {
                             parameter below whose hash is smaller, and the one whose hash is not; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
+enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell reads its values by fold_use */
 /* Bytes that products read, those of tables alone, halves. */
 enum fold__form { FOLD__IN_BYTES, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FORMS };
 
@@ -8795,7 +8845,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Masks depend on the key and the element alone. */
+/* Masks depend on the key and the element alone. x - x is what 0 times x is, but for a zero's sign. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     FOLD__NO_CONTRACT
@@ -8808,7 +8858,7 @@ static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output
         float *to = fold__row(output, row);
         for (int element = 0; element < count; element++)
             to[element] = (fold__mix64(key + (uint64_t)element * UINT64_C(0x9e3779b97f4a7c15)) >> 32) < limit
-                              ? 0
+                              ? from[element] - from[element]
                               : from[element] * keep;
     }
 }
@@ -9089,10 +9139,11 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byt
     return fold__max_size(forward, backward) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
 }
 
-/* Columns [from, to) of a gradient of n columns: what one of several threads adds up. */
+/* Columns [from, to) of a gradient, which one of several threads adds up; or rows of what a part takes. */
 typedef struct fold__share {
     int from, to;
 } fold__share;
+static const fold__share fold__all_rows = { 0, INT_MAX };
 
 /* Where in W's gradient the rows of a segment of a linear op begin, in floats. */
 static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, int segment, size_t ldw)
@@ -9345,12 +9396,9 @@ static void fold__dot_backward(const fold_op_call *call)
 static const char *fold__infer_to_scalar(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
-    (void)attr;
-    for (int input = 1; input < count; input++)
-        if (!fold__shape_same(&in[0], &in[input]))
-            return "shapes differ";
+    const char *problem = fold__infer_equal(in, count, attr, out);
     *out = fold_shape1(1);
-    return NULL;
+    return problem;
 }
 
 /* -- reductions inside a row ----------------------------------------------------------------- */
@@ -9477,14 +9525,15 @@ static void fold__sum_backward(const fold_op_call *call) { fold__sum_axis_grad(c
 static void fold__mean_forward(const fold_op_call *call) { fold__each_lines(call, 0, fold__mean_over); }
 static void fold__mean_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 1); }
 
-/* Where in a line the first largest is (sign 1), or the first smallest (sign -1). */
+/* Where in a line the first NaN is, else the first largest (sign 1), or the first smallest (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
+    float most = sign * lines->in[column];
     size_t best = column;
-    for (size_t at = column + inner; at < size; at += inner)
-        if (sign * lines->in[at] > sign * lines->in[best])
-            best = at;
+    for (size_t at = column + inner; at < size && most <= most; at += inner)
+        if (!(sign * lines->in[at] <= most))
+            most = sign * lines->in[best = at];
     return best;
 }
 static void fold__extreme_lines(const fold__lines *lines, float sign)
@@ -9542,15 +9591,14 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(variance)
 
 /* The largest of a line is subtracted before exp and added after log; an infinite one stays where it is. */
-static int fold__is_finite(double value) { return value - value == 0; }
-static float fold__finite_or_zero(float value) { return fold__is_finite((double)value) ? value : 0; }
+static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
 static void fold__logsumexp_lines(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
     const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
     float *exps = lines->scratch, *shift = exps + size;
     for (size_t column = 0; column < inner; column++)
-        shift[column] = fold__finite_or_zero(lines->in[fold__first_of(lines, column, 1)]);
+        shift[column] = fold__no_infinity(lines->in[fold__first_of(lines, column, 1)]);
     fold__lines_less(&lines->axis, exps, lines->in, shift);
     FOLD__MAP_OF(lines->kernels, exp)(exps, exps, NULL, NULL, 0, size, 1, NULL);
     fold__sum_lines(lines->kernels, &lines->axis, lines->out, exps);
@@ -9563,7 +9611,7 @@ static void fold__logsumexp_lines_grad(const fold__lines *lines)
     const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
     float *shift = lines->scratch;
     for (size_t column = 0; column < inner; column++)
-        shift[column] = fold__finite_or_zero(lines->out[column]);
+        shift[column] = fold__no_infinity(lines->out[column]);
     fold__lines_less(&lines->axis, lines->din, lines->in, shift);
     FOLD__MAP_OF(lines->kernels, exp)(lines->din, lines->din, NULL, NULL, 0, size, 1, NULL);
     fold__lines_times(&lines->axis, lines->din, lines->dout);
@@ -9780,13 +9828,6 @@ static void fold__rms_norm_backward(const fold_op_call *call) { fold__layer_norm
 
 /* -- over lists ------------------------------------------------------------------------------ */
 
-static const char *fold__infer_list(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
-{
-    (void)count;
-    (void)attr;
-    out[0] = in[0];
-    return NULL;
-}
 static const char *fold__infer_attention(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
@@ -10222,7 +10263,7 @@ static void fold__softmax_kl_forward(const fold_op_call *call)
         fold__map_row(FOLD__MAP(call, log), call->scratch, target, NULL, NULL, 0, (size_t)count);
         float loss = 0;
         for (int class_index = 0; class_index < count; class_index++)
-            if (target[class_index] > 0)
+            if (!(target[class_index] <= 0))
                 loss += target[class_index] * (call->scratch[class_index] - (in[class_index] - log_sum));
         fold__row(&call->out[0], row)[0] = loss;
     }
@@ -10333,7 +10374,7 @@ static void fold__hinge_forward(const fold_op_call *call)
         float loss = 0;
         for (size_t class_index = 0; class_index < count; class_index++) {
             const float margin = 1.0f + in[class_index] - in[label];
-            if (class_index != label && margin > 0)
+            if (class_index != label && !(margin <= 0))
                 loss += margin;
         }
         fold__row(&call->out[0], row)[0] = loss;
@@ -10348,7 +10389,7 @@ static void fold__hinge_backward(const fold_op_call *call)
         const size_t label = (size_t)call->data[row * call->data_step];
         float *din = fold__row(&call->din[0], row), violations = 0;
         for (size_t class_index = 0; class_index < count; class_index++) {
-            const int counts = class_index != label && 1.0f + in[class_index] - in[label] > 0;
+            const int counts = class_index != label && !(1.0f + in[class_index] - in[label] <= 0);
             din[class_index] = counts ? dout : 0;
             violations += counts ? 1.0f : 0.0f;
         }
@@ -10406,8 +10447,6 @@ static fold__filter fold__filter_of(const fold_shape *in, const int32_t *attr)
 static const char *fold__infer_filter(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
-    if (in[0].rank != 2 && in[0].rank != 3)
-        return "needs [height x width x channels] or [length x channels]";
     const fold__filter filter = fold__filter_of(in, attr);
     const int high = fold__window_reach(filter.tall, filter.dilation);
     const int broad = fold__window_reach(filter.wide, filter.dilation);
@@ -10819,7 +10858,7 @@ static void fold__max_pool_forward(const fold_op_call *call)
             }
         }
 }
-/* A line's gradient rests in scratch and goes tap by tap to values that are no smaller than the largest. */
+/* A line's gradient rests in scratch and goes tap by tap to the first that is the largest. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -10836,10 +10875,9 @@ static void fold__max_pool_line(const fold_op_call *call, const fold__filter *fi
         const fold_rows largest = fold__tap_out(filter, out, line, at.first);
         const fold_rows from = fold__tap_out(filter, rest, 0, at.first),
                         part = fold__tap_out(filter, passed, 0, at.first);
-        fold__map_pixels(FOLD__MAP(call, d_min_b), at.count, filter->channels, part, from, values, largest,
+        fold__map_pixels(FOLD__MAP(call, d_largest), at.count, filter->channels, part, from, values, largest,
                          0);
-        fold__map_pixels(FOLD__MAP(call, d_min_a), at.count, filter->channels, from, from, values, largest,
-                         0);
+        fold__map_pixels(FOLD__MAP(call, d_others), at.count, filter->channels, from, from, part, part, 0);
         fold__map_pixels(FOLD__MAP(call, add), at.count, filter->channels, sum, sum, part, part, 0);
     }
 }
@@ -11002,10 +11040,12 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* What a step's data are: where its first row goes. */
+/* What a step's data are: which rows it appends. */
 typedef struct fold__appended {
     fold_cache *cache;
-    int first;
+    int first, end;
+    uint32_t node;
+    uint32_t waiting; /* the place of the step recorded before it that has not run either, or FOLD__NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
@@ -11036,7 +11076,8 @@ FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length)
 {
     if (!cache || length < 0 || length > cache->length)
         return FOLD_BAD_ARGUMENT;
-    cache->length = cache->recorded = length;
+    cache->length = length;
+    cache->recorded = 0;
     return FOLD_OK;
 }
 
@@ -11052,11 +11093,11 @@ static void fold__attention_step_forward(const fold_op_call *call)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
     const fold__appended *step = (const fold__appended *)(const void *)fold__engine_of(call)->index;
-    fold_cache *cache = step->cache;
+    const fold_cache *cache = step->cache;
     const int rows = call->lengths[0], value_width = fold__cache_value_width(cache);
     float *values = cache->memory + fold__cache_values_at(cache);
     fold__attention_call attention =
-        fold__cached_attention(call->in_shape, call->attr, rows, step->first + rows);
+        fold__cached_attention(call->in_shape, call->attr, rows, step->end);
     fold__attention_append(cache->memory, &call->in[1], step->first, rows, cache->heads, attention.width);
     for (int row = 0; row < rows; row++)
         memcpy(values + (size_t)(step->first + row) * (size_t)value_width, fold__row(&call->in[2], row),
@@ -11067,10 +11108,8 @@ static void fold__attention_step_forward(const fold_op_call *call)
     attention.value.stride = value_width;
     attention.out = call->out[0];
     fold__attend_forward(kernels, &attention, 0, attention.heads, call->scratch);
-    if (cache->length < step->first + rows)
-        cache->length = step->first + rows;
 }
-static void fold__attention_step_backward(const fold_op_call *call) { (void)call; } /* it is never called */
+#define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
@@ -11124,9 +11163,9 @@ static void fold__attention_step_backward(const fold_op_call *call) { (void)call
     X(layer_norm, 3, 1, 0, FOLD__IN, norm)                      \
     X(rms_norm, 2, 1, 0, FOLD__IN, norm)                        \
     X(dropout, 1, 1, FOLD__RANDOM | FOLD__DATA, 0, same)        \
-    X(sum_n, 1, 0, FOLD__LIST | FOLD__FLOW, 0, list)            \
-    X(mean_n, 1, 0, FOLD__LIST | FOLD__FLOW, 0, list)           \
-    X(max_n, 1, 0, FOLD__LIST, FOLD__IN | FOLD__OUT, list)      \
+    X(sum_n, 1, 0, FOLD__LIST | FOLD__FLOW, 0, same)            \
+    X(mean_n, 1, 0, FOLD__LIST | FOLD__FLOW, 0, same)           \
+    X(max_n, 1, 0, FOLD__LIST, FOLD__IN | FOLD__OUT, same)      \
     X(attend_n, 2, 0, FOLD__LIST, FOLD__IN | FOLD__OUT, attend) \
     X(concat, -1, 1, FOLD__FLOW, 0, concat)                     \
     X(slice, 1, 3, FOLD__FLOW, 0, slice)                        \
@@ -11452,6 +11491,13 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
     }
     return found;
 }
+FOLD_API int fold_finite(const float *values, int n)
+{
+    int at = 0;
+    while (values && at < n && fabsf(values[at]) <= FLT_MAX)
+        at++;
+    return values && at >= n;
+}
 
 /* ==== room: model ===========================================================================
    Owns: the model and its parameters: values, gradients, the optimiser's state and packed weights, each in
@@ -11500,6 +11546,7 @@ struct fold_model {
     fold_ctx *tracer; /* traces cell bodies; made with the first cell */
     fold_memory tracing; /* where it lies; zero: in the model's memory */
     uint8_t inference, sealed, has_tables;
+    uint32_t projected_cells; /* the first cells, which have their projections, or need none */
     void (*project_cells)(fold_model *m); /* fold__project_cells, for the linker; NULL: no layer has a cell */
     const void *image; /* parameters that are made are found in it; NULL: none */
     size_t image_size;
@@ -11535,15 +11582,15 @@ static uint8_t *fold__is_touched(const fold_model *m)
     return (uint8_t *)m->arrays[FOLD__M_IS_TOUCHED].data;
 }
 
-static void fold__model_fail(fold_model *m, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static void fold__model_fail(fold_model *m, fold_status status, const char *format, ...)
+static int fold__model_fail(fold_model *m, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
+static int fold__model_fail(fold_model *m, fold_status status, const char *format, ...)
 {
     va_list args;
-    if (!m)
-        return;
     va_start(args, format);
-    fold__fail_v(&m->error, status, format, args);
+    if (m)
+        fold__fail_v(&m->error, status, format, args);
     va_end(args);
+    return 0;
 }
 
 /* Defines the function that gives a desc's defaults, where those are all zero. */
@@ -11716,6 +11763,16 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     if (!m || !param.id || param.salt != m->salt || param.id > m->n_params)
         return NULL;
     return &fold__params(m)[param.id - 1];
+}
+/* The indices of all parameters if the handle is null, and of one or none if it is not. */
+typedef struct fold__range {
+    uint32_t first, end;
+} fold__range;
+static fold__range fold__range_of(const fold_model *m, fold_param param)
+{
+    const int one = fold__param_of(m, param) != NULL, all = m && !param.id;
+    const fold__range range = { one ? param.id - 1 : 0, one ? param.id : all ? m->n_params : 0 };
+    return range;
 }
 static int fold__trainable(const fold_model *m, const fold__param_data *param)
 {
@@ -11892,12 +11949,12 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
-    const char *end = (const char *)m->image + m->image_size;
     const float *place = fold__floats_in_place(param);
     if (!place || fold__matrix_columns(param) % (int)(beyond + 1) == 0 ||
         fold__matrix_columns(param) < FOLD__LANES)
         return place != NULL;
-    return (size_t)(end - (const char *)(const void *)(place + param->size)) >= beyond * sizeof(float);
+    const size_t end = (size_t)((const char *)(const void *)(place + param->size) - (const char *)m->image);
+    return m->image_size - end >= beyond * sizeof(float);
 }
 
 /* Gives a parameter the places of its packs, from `packs` floats on. Returns where the next would begin. */
@@ -11935,19 +11992,12 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
     const size_t own = fold__keeps_values(param) ? fold__round_up(param->size, FOLD__SPAN_ALIGN) : 0;
     const size_t bytes = fold__size(m->span + own, sizeof(float), 0), rows = fold__marked_rows(m, param);
     fold__arena *arena = &m->arena;
-    if (!fold__arena_need(arena, FOLD__M_PARAMS, (m->n_params + 1) * sizeof *param))
-        return 0;
-    if (!fold__arena_need(arena, FOLD__M_VALUES, bytes))
-        return 0;
-    if (fold__can_train(m) && !fold__arena_need(arena, FOLD__M_GRADS, bytes))
-        return 0;
-    if (!fold__arena_need(arena, FOLD__M_PACKS, fold__size(m->packs + pack_floats, sizeof(float), 0)))
-        return 0;
-    if (!fold__arena_need(arena, FOLD__M_TOUCHED, (m->touched_rows + rows) * sizeof(uint32_t)))
-        return 0;
-    if (!fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows))
-        return 0;
-    return 1;
+    return fold__arena_need(arena, FOLD__M_PARAMS, (m->n_params + 1) * sizeof *param) &&
+           fold__arena_need(arena, FOLD__M_VALUES, bytes) &&
+           (!fold__can_train(m) || fold__arena_need(arena, FOLD__M_GRADS, bytes)) &&
+           fold__arena_need(arena, FOLD__M_PACKS, fold__size(m->packs + pack_floats, sizeof(float), 0)) &&
+           fold__arena_need(arena, FOLD__M_TOUCHED, (m->touched_rows + rows) * sizeof(uint32_t)) &&
+           fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows);
 }
 
 static const char *fold__param_problem(const fold_model *m, const fold_param_desc *desc)
@@ -11955,7 +12005,7 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
     if (!desc->name || !desc->name[0])
         return "a parameter needs a name";
     if (!fold__shape_ok(&desc->shape))
-        return "its shape has no rank 1 to 4, or a dimension below 1";
+        return fold__shape_problem(&desc->shape);
     if (desc->rate_set < 0 || desc->rate_set >= FOLD__RATE_SETS)
         return "its rate_set is not in 0..15";
     if (m->span + (size_t)fold__shape_size(&desc->shape) > INT_MAX - FOLD__SPAN_ALIGN)
@@ -11988,18 +12038,18 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
 }
 
 /* FNV-1a, by Fowler, Noll and Vo. */
-static uint32_t fold__hash_name(const char *name)
+static uint32_t fold__hash_name(const char *name, size_t length)
 {
     uint32_t hash = 0x811c9dc5u;
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 0x01000193u;
+    for (size_t at = 0; at < length; at++)
+        hash = (hash ^ (unsigned char)name[at]) * 0x01000193u;
     return hash;
 }
 /* Puts the model's next parameter where fold_param_find comes to when it finds no such name. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
-    param->name_hash = fold__hash_name(param->name);
+    param->name_hash = fold__hash_name(param->name, strlen(param->name));
     for (uint32_t above = m->n_params ? 1 : 0; above; above = *id) {
         fold__param_data *other = &fold__params(m)[above - 1];
         id = &other->by_hash[param->name_hash >= other->name_hash];
@@ -12120,17 +12170,23 @@ FOLD_API fold_param fold_param_at(const fold_model *m, int index)
     }
     return param;
 }
-FOLD_API fold_param fold_param_find(const fold_model *m, const char *name)
+/* The parameter whose name is so many characters, or NULL. */
+static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length)
 {
-    const uint32_t hash = name ? fold__hash_name(name) : 0;
-    uint32_t id = m && name && m->n_params ? 1 : 0;
+    const uint32_t hash = fold__hash_name(name, length);
+    uint32_t id = m->n_params ? 1 : 0;
     while (id) {
-        const fold__param_data *param = &fold__params(m)[id - 1];
-        if (param->name_hash == hash && fold__same_text(param->name, name))
-            break;
+        fold__param_data *param = &fold__params(m)[id - 1];
+        if (param->name_hash == hash && strlen(param->name) == length && !memcmp(param->name, name, length))
+            return param;
         id = param->by_hash[hash >= param->name_hash];
     }
-    return fold_param_at(m, (int)id - 1);
+    return NULL;
+}
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name)
+{
+    const fold__param_data *param = m && name ? fold__find_name(m, name, strlen(name)) : NULL;
+    return fold_param_at(m, param ? (int)(param - fold__params(m)) : -1);
 }
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param param)
 {
@@ -12164,41 +12220,28 @@ FOLD_API const float *fold_param_grad(const fold_model *m, fold_param param)
     return data && fold__can_train(m) ? fold__grads(m) + data->at : NULL;
 }
 #endif /* FOLD_INFERENCE */
-/* Whether a parameter, or all if there is none, can be written; if not, m gets the error. */
-static int fold__is_of_floats(fold_model *m, const fold__param_data *param, const char *who)
-{
-    for (uint32_t index = 0; index < m->n_params; index++) {
-        const fold__param_data *each = &fold__params(m)[index];
-        if ((!fold__is_quantized(each) && !each->place) || (param && param != each))
-            continue;
-        if (each->place)
-            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is read in place, in an image", who,
-                             each->name);
-        if (each->place)
-            return 0;
-        fold__model_fail(m, FOLD_BAD_STATE,
-                         "%s: parameter '%s' is quantized: write values before fold_model_quantize, or load",
-                         who, each->name);
-        return 0;
-    }
-    return 1;
-}
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
 {
-    const fold__param_data *data = fold__param_of(m, param);
-    if (!m || (param.id && !data) || !fold__is_of_floats(m, data, "fold_values_write_begin"))
+    const fold__range range = fold__range_of(m, param);
+    for (uint32_t index = range.first; index < range.end; index++) {
+        const fold__param_data *each = &fold__params(m)[index];
+        if (!fold__is_quantized(each) && !each->place)
+            continue;
+        fold__model_fail(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter '%s' is %s", each->name,
+                         each->place ? "read in place, in an image"
+                                     : "quantized: write values before fold_model_quantize, or load");
         return NULL;
-    return data ? fold__values(m) + data->at : fold__values(m);
+    }
+    const fold__param_data *data = fold__param_of(m, param);
+    return data ? fold__values(m) + data->at : m && !param.id ? fold__values(m) : NULL;
 }
 FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
 {
-    if (!m)
-        return;
-    const fold__param_data *data = fold__param_of(m, param);
-    for (uint32_t index = 0; index < m->n_params; index++)
-        if (!param.id || data == &fold__params(m)[index])
-            fold__refresh_packs(m, &fold__params(m)[index]);
-    m->version++;
+    const fold__range range = fold__range_of(m, param);
+    for (uint32_t index = range.first; index < range.end; index++)
+        fold__refresh_packs(m, &fold__params(m)[index]);
+    if (m)
+        m->version++;
 }
 /* Whether another model has the same parameters; if not, m gets the error. */
 static int fold__same_params(fold_model *m, const fold_model *from, const char *who)
@@ -12294,8 +12337,6 @@ FOLD__ZEROS_BY_DEFAULT(fold_quantize_desc)
 
 enum { FOLD__QUANTIZE_LEAST = 1024 };
 
-/* Cells read its values by fold_use. */
-static int fold__is_used_by_cells(const fold_model *m, uint32_t param);
 static int fold__take_bytes(struct fold__file *file, struct fold__tensor *tensor, fold__param_data *param);
 
 static int fold__can_quantize(const fold__param_data *param, const fold_quantize_desc *desc)
@@ -12427,13 +12468,12 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 
 /* Whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes of
    its transpose, or from halves. */
-static int fold__has_bytes_alone(const fold_model *m, uint32_t index, int tables)
+static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
-    const fold__param_data *param = &fold__params(m)[index];
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
     const int rows = transposed || param->form == FOLD__IN_HALVES; /* can be read */
     return direct != transposed && (!(param->uses & FOLD_FOR_LOOKUP) || (tables && rows)) &&
-           !fold__is_used_by_cells(m, index);
+           !(param->uses & FOLD__FOR_CELLS);
 }
 
 /* Moves the values that are still read together, and the packs that are made of them. */
@@ -12442,7 +12482,7 @@ static void fold__drop_floats(fold_model *m, int tables)
     m->span = m->packs = 0;
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
-        if (fold__has_bytes_alone(m, index, tables))
+        if (fold__has_bytes_alone(param, tables))
             param->at = FOLD__NO_PACK;
         m->packs = fold__place_packs(m, param, m->packs);
         if (!fold__keeps_values(param))
@@ -12567,18 +12607,15 @@ static void fold__note_grad(fold_model *m, fold__param_data *param)
 }
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param param)
 {
-    if (!m)
-        return;
-    const fold__param_data *data = fold__param_of(m, param);
-    for (uint32_t index = 0; index < m->n_params && fold__can_train(m); index++)
-        if (!param.id || data == &fold__params(m)[index])
-            fold__note_grad(m, &fold__params(m)[index]);
+    const fold__range range = fold__range_of(m, param);
+    for (uint32_t index = range.first; index < range.end && fold__can_train(m); index++)
+        fold__note_grad(m, &fold__params(m)[index]);
 }
 
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param param, int most, int *rows)
 {
     const fold__param_data *data = fold__param_of(m, param);
-    if (!data || !fold__can_train(m) || fold__grad_is_zero(data))
+    if (!data || !fold__can_train(m))
         return 0;
     if (!fold__is_sparse(data))
         return -1;
@@ -12616,11 +12653,9 @@ static int fold__states_ready(fold_model *m, int states)
     for (int i = 0; i < states; i++) {
         fold__array *array = &m->arrays[i ? FOLD__M_STATE2 : FOLD__M_STATE1];
         const size_t had = array->need, need = m->span * sizeof(float);
-        if (!fold__arena_need(&m->arena, i ? FOLD__M_STATE2 : FOLD__M_STATE1, need)) {
-            fold__model_fail(m, FOLD_NO_MEMORY, "optimiser: out of memory for its state%s",
-                             fold__when_full(m));
-            return 0;
-        }
+        if (!fold__arena_need(&m->arena, i ? FOLD__M_STATE2 : FOLD__M_STATE1, need))
+            return fold__model_fail(m, FOLD_NO_MEMORY, "optimiser: out of memory for its state%s",
+                                    fold__when_full(m));
         if (need > had)
             memset(array->data + had, 0, need - had);
     }
@@ -12912,7 +12947,6 @@ struct fold_ctx {
     /* memory and errors */
     fold__arena arena;
     fold__array arrays[FOLD__ARRAY_COUNT];
-    uint64_t moves; /* how often arrays may have moved */
     fold_model *model;
     fold__error error;
     fold__error read_error; /* of the last read, which does not stick */
@@ -12947,6 +12981,8 @@ struct fold_ctx {
     uint32_t n_calls;
     uint32_t node_cap; /* how many nodes and edges there is room for */
     uint32_t edge_cap;
+    uint32_t most_nodes; /* with those that were dropped, as merged calls are */
+    uint32_t most_edges;
     size_t data_used; /* floats */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
@@ -12965,6 +13001,7 @@ struct fold_ctx {
     uint32_t n_kept_grads;
     uint32_t n_index_refs, old_index_refs; /* how many, and how many of them runs have met */
     uint32_t n_output_refs, old_output_refs;
+    uint32_t waiting_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
     uint64_t n_draws; /* of dropout, in this recording */
     uint32_t twins_used;
     uint32_t twins_size;
@@ -13082,15 +13119,15 @@ FOLD__INLINE uint32_t fold__kind_of(const fold_ctx *f, uint32_t id) { return f->
 
 static size_t fold__ctx_bytes(void);
 
-static void fold__fail(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static void fold__fail(fold_ctx *f, fold_status status, const char *format, ...)
+static int fold__fail(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
+static int fold__fail(fold_ctx *f, fold_status status, const char *format, ...)
 {
     va_list args;
-    if (!f)
-        return;
     va_start(args, format);
-    fold__fail_v(&f->error, status, format, args);
+    if (f)
+        fold__fail_v(&f->error, status, format, args);
     va_end(args);
+    return 0;
 }
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
@@ -13107,14 +13144,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
     return FOLD__NOT_PLAIN(1) ? f->schedule : FOLD_SCHEDULE_RATIO;
 }
 
-/* Points anew to arrays that may have moved. */
-static void fold__renew(fold_ctx *f)
-{
-#define FOLD__RENEW(name, type, pointer) f->pointer = (type *)(void *)f->arrays[FOLD__ARRAY_##name].data;
-    FOLD__ARRAYS(FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-#undef FOLD__RENEW
-    f->trace_hash = f->element_tag = f->header_call = f->place;
-}
+static void fold__renew(fold_ctx *f); /* in the room "what a run knows", whose pointers it sets too */
 
 /* Bytes in use of the node and edge arrays, which fill their slack without asking. */
 static const uint8_t fold__node_bytes[] = {
@@ -13129,9 +13159,9 @@ static size_t fold__array_use(const fold_ctx *f, int which)
     const int node = which - FOLD__ARRAY_SIG;
     size_t use = f->arrays[which].need;
     if (node >= 0 && node < FOLD__NODE_ARRAYS)
-        use = fold__max_size(use, ((size_t)f->n_nodes + 2) * fold__node_bytes[node]);
+        use = fold__max_size(use, (fold__max_size(f->n_nodes, f->most_nodes) + 2) * fold__node_bytes[node]);
     if (which == FOLD__ARRAY_EDGE_SOURCE || which == FOLD__ARRAY_EDGE_OFFSET)
-        use = fold__max_size(use, (size_t)f->n_edges * 4);
+        use = fold__max_size(use, fold__max_size(f->n_edges, f->most_edges) * 4);
     return use;
 }
 static void fold__note_use(fold_ctx *f)
@@ -13191,21 +13221,24 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
 
 static int fold__forget_idle(fold_ctx *f);
 
-/* Whether array `which` holds so much now. */
+/* Whether array `which` holds so much now. Any array may move; then the pointers of the context and its run
+   are set anew. Whoever asks holds no pointer into an array across the call. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
-    const int grows = bytes > f->arrays[which].capacity;
-    if (grows && f->arena.block)
+    const uint64_t moves = f->arena.moves;
+    if (f->arena.block && bytes > f->arrays[which].capacity)
         fold__note_use(f); /* before anything moves */
     int fits = fold__arena_need(&f->arena, which, bytes);
-    if (!fits && fold__forget_idle(f))
+    if (!fits && !f->error.status && fold__forget_idle(f))
         fits = fold__arena_need(&f->arena, which, bytes);
     if (!fits)
         f->lacking +=
             fold__round_up(bytes, FOLD__ALIGN) - fold__round_up(fold__array_use(f, which), FOLD__ALIGN);
-    if (grows) {
-        f->moves++;
+#ifdef FOLD__MOVE_ARRAYS
+    fold__move_arrays(&f->arena);
+#endif
+    if (f->arena.moves != moves) {
         fold__note_room(f);
         fold__renew(f);
     }
@@ -13214,38 +13247,27 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
 
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
-    if (fold__ask(f, which, count, size))
-        return 1;
-    fold__renew(f);
-    return fold__out_of_memory(f, 0);
+    return fold__ask(f, which, count, size) || fold__out_of_memory(f, 0);
 }
 
 static int fold__grow_nodes(fold_ctx *f, uint32_t more)
 {
     const size_t count = (size_t)f->n_nodes + more + 2;
-    if (count > FOLD__NONE / 2) {
-        fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million nodes");
-        return 0;
-    }
+    if (count > FOLD__NONE / 2)
+        return fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million nodes");
     for (int i = 0; i < FOLD__NODE_ARRAYS; i++)
         if (!fold__need(f, FOLD__ARRAY_SIG + i, count, fold__node_bytes[i]))
             return 0;
-    fold__renew(f);
     return 1;
 }
 
 static int fold__grow_edges(fold_ctx *f, size_t more)
 {
     const size_t count = (size_t)f->n_edges + more;
-    if (count > FOLD__NONE / 2) {
-        fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million operands");
-        return 0;
-    }
-    if (!fold__need(f, FOLD__ARRAY_EDGE_SOURCE, count, 4) ||
-        !fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4))
-        return 0;
-    fold__renew(f);
-    return 1;
+    if (count > FOLD__NONE / 2)
+        return fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million operands");
+    return fold__need(f, FOLD__ARRAY_EDGE_SOURCE, count, 4) &&
+           fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4);
 }
 
 /* The recording's data from a place on, which is in 16 floats. */
@@ -13277,7 +13299,6 @@ static uint32_t fold__place_data(fold_ctx *f, size_t floats)
     if (end / 16 >= FOLD__NONE || !fold__need(f, FOLD__ARRAY_DATA, end, sizeof(float)))
         return FOLD__NONE;
     f->data_used = end;
-    fold__renew(f);
     return (uint32_t)(at / 16);
 }
 
@@ -13293,7 +13314,6 @@ static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *sh
     if (!fold__need(f, FOLD__ARRAY_SHAPES, fold__max_size(count, 2 * FOLD__KEPT_SHAPES),
                     sizeof(fold__shape_entry)))
         return FOLD__NONE;
-    fold__renew(f);
     fold__shape_entry *entry = &f->shapes[f->n_shapes];
     entry->shape = *shape;
     entry->size = (uint32_t)fold__shape_size(shape);
@@ -13479,9 +13499,9 @@ static void fold__aim_ref(const fold__sig *sig, uint32_t position, fold__ref *re
     ref->index = slot < sig->n_in ? slot : slot - sig->n_in;
 }
 
-/* Makes the one-op program of a new signature, from the shapes of inputs and outputs as the op has them. */
-static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request,
-                              const fold_shape *shape)
+/* Makes the one-op program of a new signature where its shapes of inputs and outputs, as the op has them, lie
+   already. */
+static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request)
 {
     const int inputs = sig->n_in + sig->n_list, rows = fold__is_by_rows(sig);
     const int gives_lists = (sig->form & (FOLD__ROW_BY_ROW | FOLD__WHOLE_OUT)) != 0;
@@ -13504,6 +13524,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
         memcpy(op->param, request->param, sizeof op->param);
     fold__ref *ref = f->refs + sig->first_ref;
     fold__value *value = f->values + sig->first_value;
+    const fold_shape *shape = f->op_shapes + sig->first_shape;
     for (int input = 0; input < inputs; input++) {
         fold__aim_ref(sig, (uint32_t)input, &ref[input]);
         ref[input].offset = 0;
@@ -13517,7 +13538,6 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
         value[output].elem = (uint8_t)gives_lists;
         value[output].passes = 1;
     }
-    memcpy(f->op_shapes + sig->first_shape, shape, all * sizeof *shape);
     return 1;
 }
 
@@ -13551,7 +13571,7 @@ static int fold__spread_program(fold_ctx *f, fold__sig *sig)
     return 1;
 }
 
-static void fold__fail_shapes(fold_ctx *f, const char *name, const char *what, const fold_shape *shape,
+static int fold__fail_shapes(fold_ctx *f, const char *name, const char *what, const fold_shape *shape,
                               int count)
 {
     char text[160];
@@ -13564,7 +13584,7 @@ static void fold__fail_shapes(fold_ctx *f, const char *name, const char *what, c
         }
         at = fold__shape_text(text, sizeof text, at, &shape[i]);
     }
-    fold__fail(f, FOLD_BAD_SHAPE, "%s: %s (inputs %s)", name, what, text);
+    return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s (inputs %s)", name, what, text);
 }
 
 static int fold__ref_slot(const fold__program *program, const fold__ref *ref)
@@ -13595,64 +13615,61 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
-/* Whether the inputs and list components of a call have the shapes its cell was made with. */
-static int fold__check_cell_shapes(fold_ctx *f, const fold__cell_data *cell, const fold_shape *shape,
-                                   int count)
+/* Whether an input or list component of a call has the shape its cell was made with. */
+static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
 {
-    for (int i = 0; i < count; i++) {
-        if (fold__shape_same(&shape[i], &cell->shape[i]))
-            continue;
-        const fold_shape both[2] = { cell->shape[i], shape[i] };
-        char what[80];
-        fold__format(what, sizeof what,
+    if (fold__shape_same(shape, &cell->shape[i]))
+        return 1;
+    const fold_shape both[2] = { cell->shape[i], *shape };
+    char what[80];
+    fold__format(what, sizeof what,
                  i < cell->program.n_in ? "input %d must have the first of these shapes"
                                      : "component %d of its list must have the first of these shapes",
                  i < cell->program.n_in ? i : i - cell->program.n_in);
-        fold__fail_shapes(f, cell->name, what, both, 2);
-        return 0;
-    }
-    return 1;
+    return fold__fail_shapes(f, cell->name, what, both, 2);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program; `shape` has those of the inputs. */
-static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, fold_shape *shape)
+/* Infers the output shapes of an op, checks them and makes its program. All its shapes are put where the
+   program will have them: forty would take much of a small stack. */
+static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
     const fold__op_row *op = fold__op_of(f->model, request->op);
+    if (!fold__need(f, FOLD__ARRAY_OP_SHAPES, f->op_shapes_used + (size_t)(inputs + op->n_out),
+                    sizeof(fold_shape)))
+        return 0;
+    fold_shape *shape = f->op_shapes + f->op_shapes_used;
+    for (int input = 0; input < inputs; input++)
+        shape[input] = f->shapes[in_shape[fold__slot_of(sig, (uint32_t)input)]].shape;
+    memset(shape + inputs, 0, (size_t)op->n_out * sizeof *shape);
     const char *wrong = op->infer(shape, inputs, request->attr, shape + inputs);
     for (int output = 0; output < sig->n_out && !wrong; output++)
         if (!fold__shape_ok(&shape[inputs + output]))
             wrong = "the output would have no valid shape";
-    if (wrong) {
-        fold__fail_shapes(f, op->name, wrong, shape, inputs);
-        return 0;
-    }
-    return fold__make_program(f, sig, request, shape);
+    if (wrong)
+        return fold__fail_shapes(f, op->name, wrong, shape, inputs);
+    return fold__make_program(f, sig, request);
 }
 
 /* Infers the output shapes of a new signature and interns them; 0 with an error when they do not fit. */
 static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold__request *request,
                                         const uint32_t *in_shape)
 {
-    fold_shape shape[FOLD_MAX_IN + FOLD_MAX_OUT];
-    const uint32_t inputs = (uint32_t)sig->n_in + sig->n_list;
-    for (uint32_t input = 0; input < inputs; input++)
-        shape[input] = f->shapes[in_shape[fold__slot_of(sig, input)]].shape;
-    memset(shape + inputs, 0, sizeof(fold_shape) * FOLD_MAX_OUT);
-    if (sig->is_cell) {
-        const fold__cell_data *cell = fold__called_cell(f->model, request->op);
-        if (!fold__check_cell_shapes(f, cell, shape, (int)inputs) ||
-            (fold__is_by_rows(sig) && !fold__spread_program(f, sig)))
+    const int inputs = sig->n_in + sig->n_list;
+    const fold__cell_data *cell = sig->is_cell ? fold__called_cell(f->model, request->op) : NULL;
+    for (int input = 0; cell && input < inputs; input++)
+        if (!fold__check_cell_shape(f, cell, input,
+                                    &f->shapes[in_shape[fold__slot_of(sig, (uint32_t)input)]].shape))
             return 0;
-        memcpy(shape + inputs, cell->shape + inputs, sizeof(fold_shape) * sig->n_out);
-    } else if (!fold__infer_op(f, sig, request, shape)) {
+    if (cell ? fold__is_by_rows(sig) && !fold__spread_program(f, sig)
+             : !fold__infer_op(f, sig, request, in_shape))
         return 0;
-    }
-    const fold__program program = fold__program_of(f, sig);
     sig->differentiable = fold__differentiable_inputs(f, sig);
     for (int output = 0; output < sig->n_out; output++) {
+        const fold__program program = fold__program_of(f, sig);
+        const fold_shape shape = (cell ? cell->shape : program.shape)[inputs + output];
         sig->out_lists |= (uint8_t)(program.value[program.out[output].index].elem << output);
-        sig->out_shape[output] = fold__intern_shape(f, &shape[inputs + (uint32_t)output]);
+        sig->out_shape[output] = fold__intern_shape(f, &shape);
         if (sig->out_shape[output] == FOLD__NONE)
             return 0;
     }
@@ -13682,13 +13699,12 @@ static int fold__grow_table(fold_ctx *f)
     const uint32_t size = f->table_size ? f->table_size * 2 : (uint32_t)FOLD__LEAST_TABLE;
     if (!fold__need(f, FOLD__ARRAY_SIG_TABLE, size, sizeof(uint32_t)))
         return 0;
-    fold__renew(f);
     fold__fill_table(f, size);
     return 1;
 }
 
-/* The signature of a key, made when it is new; 0 on failure. Keys are compared in full. */
-static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, const fold__sig *draft,
+/* The signature of a key, made of its draft when it is new; 0 on failure. Keys are compared in full. */
+static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
     const uint32_t hash = fold__hash_words(key, words);
@@ -13706,18 +13722,14 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, cons
     if (!fold__need(f, FOLD__ARRAY_SIGS, f->n_sigs + 2, sizeof(fold__sig)) ||
         !fold__need(f, FOLD__ARRAY_KEYS, f->keys_used + words, sizeof *key))
         return 0;
-    fold__sig signature = *draft;
-    signature.key = f->keys_used;
-    signature.key_words = words;
-    signature.hash = hash;
-    if (!fold__new_sig(f, &signature, request, key + signature.in_shape)) {
-        fold__renew(f);
+    draft->key = f->keys_used;
+    draft->key_words = words;
+    draft->hash = hash;
+    if (!fold__new_sig(f, draft, request, key + draft->in_shape))
         return 0;
-    }
-    fold__renew(f);
     memcpy(f->keys + f->keys_used, key, words * sizeof *key);
     f->keys_used += words;
-    f->sigs[++f->n_sigs] = signature;
+    f->sigs[++f->n_sigs] = *draft;
     fold__enter_sig(f, f->n_sigs);
     return f->n_sigs;
 }
@@ -13966,7 +13978,6 @@ static int fold__forget_idle(fold_ctx *f)
     f->forgot_at = f->resets;
     f->lacking = 0;
     fold__clear_error(&f->error);
-    fold__renew(f);
     memset(f->recent, 0, sizeof f->recent);
     if (f->n_sigs) {
         fold__mark_sigs(f);
@@ -14004,6 +14015,7 @@ static void fold__forget_all(fold_ctx *f)
    each op as soon as it is recorded. */
 
 static const fold_node fold__null = { 0, 0 };
+#define fold__fail_node(...) (fold__fail(__VA_ARGS__), fold__null)
 
 static fold_node fold__handle(const fold_ctx *f, uint32_t id)
 {
@@ -14054,9 +14066,8 @@ static int fold__results_fit(fold_ctx *f, const fold__request *request, const fo
         const uint32_t size = f->shapes[sig->out_shape[output]].size, rows = fold__elements_in(request);
         if (!(sig->out_lists >> output & 1) || (uint64_t)rows * size < FOLD__WHOLE_LIST)
             continue;
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: %u rows of %u values are more than a list can have",
-                   fold__request_name(f, request->op), (unsigned)rows, (unsigned)size);
-        return 0;
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %u rows of %u values are more than a list can have",
+                          fold__request_name(f, request->op), (unsigned)rows, (unsigned)size);
     }
     return 1;
 }
@@ -14224,7 +14235,6 @@ static FOLD__NOINLINE int fold__grow_twins(fold_ctx *f)
     const uint32_t size = f->twins_size ? f->twins_size * 2 : (uint32_t)FOLD__LEAST_TWINS;
     if (!fold__need(f, FOLD__ARRAY_TWINS, size, sizeof(uint32_t)))
         return 0;
-    fold__renew(f);
     fold__fill_twins(f, size);
     return 1;
 }
@@ -14234,7 +14244,6 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
     const uint32_t size = fold__table_for(FOLD__LEAST_TWINS, f->n_nodes / 2 + 1);
     if (!fold__need(f, FOLD__ARRAY_READERS, size, sizeof(uint32_t)))
         return 0;
-    fold__renew(f);
     memset(f->readers + old, 0, (size - old) * sizeof(uint32_t));
     f->readers_size = size;
     return 1;
@@ -14253,7 +14262,6 @@ static int fold__note_found(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_FOUND, (size_t)f->n_found + 1, sizeof(fold__found)))
         return 0;
-    fold__renew(f);
     const fold__found found = { first, last };
     f->found[f->n_found++] = found;
     return 1;
@@ -14262,6 +14270,8 @@ static int fold__note_found(fold_ctx *f, uint32_t first, uint32_t last)
 /* Drops node `id` and all after it (and their edges). */
 static void fold__unrecord(fold_ctx *f, uint32_t id)
 {
+    f->most_nodes = f->n_nodes > f->most_nodes ? f->n_nodes : f->most_nodes;
+    f->most_edges = f->n_edges > f->most_edges ? f->n_edges : f->most_edges;
     f->n_edges = f->first_edge[id];
     f->n_nodes = id - 1;
     while (f->n_calls && f->calls[f->n_calls - 1] >= id)
@@ -14398,10 +14408,8 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
     int first = -1;
     made->request = *request;
     memset(&made->list, 0, sizeof made->list);
-    if (request->n_list) {
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list takes no list as an input", who);
-        return 0;
-    }
+    if (request->n_list)
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list takes no list as an input", who);
     for (uint32_t input = 0; input < request->n_in; input++)
         fixed += !(request->in[input].kind & FOLD__ELEM);
     for (uint32_t input = 0, at = 0; input < request->n_in; input++) {
@@ -14411,12 +14419,10 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
             continue;
         }
         const uint32_t rows = f->length[operand->source];
-        if (first >= 0 && rows != made->list.elements) {
-            fold__fail(f, FOLD_BAD_SHAPE,
-                       "%s: lists must have one length, and inputs %d and %d have %u and %u rows", who, first,
-                       (int)input, (unsigned)made->list.elements, (unsigned)rows);
-            return 0;
-        }
+        if (first >= 0 && rows != made->list.elements)
+            return fold__fail(f, FOLD_BAD_SHAPE,
+                              "%s: lists must have one length, and inputs %d and %d have %u and %u rows", who,
+                              first, (int)input, (unsigned)made->list.elements, (unsigned)rows);
         first = first < 0 ? (int)input : first;
         made->list.elements = rows;
         made->request.lists |= 1u << input;
@@ -14501,7 +14507,7 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
                                        FOLD__ARRAY_OP_SHAPES, FOLD__ARRAY_VALUES,    FOLD__ARRAY_TWINS,
                                        FOLD__ARRAY_KNOWN,     FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
                                        FOLD__ARRAY_PLANS,     FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,
-                                       FOLD__ARRAY_TABLE_ROWS };
+                                       FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS };
     f->arena.memory = *memory;
     f->arena.array = f->arrays;
     f->arena.count = FOLD__ARRAY_COUNT;
@@ -14674,13 +14680,13 @@ static void fold__reset(fold_ctx *f)
     if (!f->unusable)
         fold__clear_error(&f->error);
     fold__clear_error(&f->read_error);
-    f->n_nodes = f->n_edges = f->n_calls = 0;
+    f->n_nodes = f->n_edges = f->n_calls = f->most_nodes = f->most_edges = 0;
     f->data_used = 0;
     f->first_edge[1] = 0;
     f->n_keeps = f->n_wanted = f->n_kept_grads = f->n_found = f->old_nodes = f->old_found = 0;
     f->n_index_refs = f->old_index_refs = f->n_output_refs = f->old_output_refs = 0;
     f->n_draws = 0;
-    f->first_keep = FOLD__NONE;
+    f->first_keep = f->waiting_step = FOLD__NONE;
     f->kept_concats = 0;
     f->any_done = f->values_shown = 0;
     f->quantized = f->model->quantized;
@@ -14704,7 +14710,7 @@ static int fold__in_body(fold_ctx *f, const char *who)
 }
 FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
-    if (f && !fold__in_body(f, "fold_ctx_reset"))
+    if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need) /* no writer */
         fold__reset(f);
 }
 
@@ -14766,18 +14772,21 @@ static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
     return place;
 }
 
+/* Whether a shape that the caller gives is one; an error otherwise. */
+static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shape)
+{
+    const char *problem = fold__shape_problem(shape);
+    if (problem)
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: %s", who, problem);
+    return !problem;
+}
+
 static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape *shape)
 {
-    if (fold__broken(f))
+    if (fold__broken(f) || !fold__shape_fits(f, "input", shape))
         return fold__null;
-    if (!fold__shape_ok(shape)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "input: a shape needs rank 1 to 4 and dimensions of at least 1");
-        return fold__null;
-    }
-    if (f->frame.cell) {
-        fold__fail(f, FOLD_BAD_CELL, "input: a cell body has no inputs but those it is given");
-        return fold__null;
-    }
+    if (f->frame.cell)
+        return fold__fail_node(f, FOLD_BAD_CELL, "input: a cell body has no inputs but those it is given");
     const uint32_t place = fold__place_input(f, values, (size_t)fold__shape_size(shape));
     if (place == FOLD__NONE)
         return fold__null;
@@ -14789,15 +14798,15 @@ static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape 
     return fold__handle(f, id);
 }
 
-static fold_node fold__missing(fold_ctx *f, const char *who)
+static int fold__missing(fold_ctx *f, const char *who)
 {
-    fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a pointer is NULL", who);
-    return fold__null;
+    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a pointer is NULL", who);
 }
+#define fold__missing_node(f, who) (fold__missing(f, who), fold__null)
 
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape)
 {
-    return values ? fold__input(f, values, &shape) : fold__missing(f, "input");
+    return values ? fold__input(f, values, &shape) : fold__missing_node(f, "input");
 }
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int count)
 {
@@ -14810,10 +14819,8 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
     const fold_node zeros = fold_zeros(f, fold_shape1(n));
     if (fold_node_is_null(zeros))
         return zeros;
-    if (index < 0 || index >= n) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "one_hot: index %d, but there are %d values", index, n);
-        return fold__null;
-    }
+    if (index < 0 || index >= n)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "one_hot: index %d, but there are %d values", index, n);
     fold__at_place(f, f->place[zeros.id])[index] = 1.0f;
     return zeros;
 }
@@ -14823,19 +14830,15 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
     if (fold__broken(f))
         return fold__null;
     if (!values)
-        return fold__missing(f, "input_ref");
-    if (!fold__shape_ok(&shape)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "input_ref: a shape needs rank 1 to 4 and dimensions of at least 1");
+        return fold__missing_node(f, "input_ref");
+    if (!fold__shape_fits(f, "input_ref", &shape))
         return fold__null;
-    }
-    if (f->frame.cell) {
-        fold__fail(f, FOLD_BAD_CELL, "input_ref: a cell body has no inputs but those it is given");
-        return fold__null;
-    }
-    if (fold__own_place(f, values) != FOLD__ELSEWHERE) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "input_ref: the context's own values move: fold_input copies them");
-        return fold__null;
-    }
+    if (f->frame.cell)
+        return fold__fail_node(f, FOLD_BAD_CELL,
+                               "input_ref: a cell body has no inputs but those it is given");
+    if (fold__own_place(f, values) != FOLD__ELSEWHERE)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "input_ref: the context's own values move: fold_input copies them");
     const uint32_t shape_index = fold__intern_shape(f, &shape);
     if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
@@ -14933,11 +14936,9 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     const fold__param_data *param = fold__table_or_fail(f, table, "lookup");
     if (!param)
         return fold__null;
-    if (row < 0 || row >= param->shape.dim[0]) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, param->name,
-                   param->shape.dim[0]);
-        return fold__null;
-    }
+    if (row < 0 || row >= param->shape.dim[0])
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, param->name,
+                               param->shape.dim[0]);
     const uint32_t shape = f->row_of == table.id ? f->row_shape : fold__row_shape(f, table.id, &param->shape);
     if (shape == FOLD__NONE || !fold__room(f, 1, 0) || (fold__merges(f) && !fold__twins_ready(f)))
         return fold__null;
@@ -14963,7 +14964,6 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
         !fold__need(f, FOLD__ARRAY_PARAM_NODES, 2 * (size_t)f->model->n_params, sizeof(uint32_t)) ||
         !fold__room(f, 1, 0))
         return fold__null;
-    fold__renew(f);
     if (f->arrays[FOLD__ARRAY_PARAM_NODES].capacity > old_capacity)
         memset(f->arrays[FOLD__ARRAY_PARAM_NODES].data + old_capacity, 0,
                f->arrays[FOLD__ARRAY_PARAM_NODES].capacity - old_capacity);
@@ -14978,10 +14978,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
     fold__operand operand;
     if (!fold__operand_of(f, x, "shared", &operand))
         return fold__null;
-    if (fold__is_list_operand(f, &operand)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "shared: a list cannot be a shared operand");
-        return fold__null;
-    }
+    if (fold__is_list_operand(f, &operand))
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "shared: a list cannot be a shared operand");
     if (f->frame.cell || (operand.kind & FOLD__SHARED))
         return x;
     const fold_shape shape = *fold__operand_shape(f, &operand);
@@ -15031,7 +15029,8 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    return fold__is_op(f, id) && fold__node_sig(f, id)->op == FOLD__OP_concat;
+    const int marks = fold__kind_of(f, id) == FOLD__ELEMS; /* of a list's elements: it has their signature */
+    return (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
 /* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. Of a list
@@ -15109,11 +15108,10 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     if (!matrix || (bias.id && !(vector = fold__param_or_fail(f, bias, who))))
         return fold__null;
     if (!in)
-        return fold__missing(f, who);
-    if (count < 1 || count > FOLD_MAX_IN) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: takes 1 to %d inputs, got %d", who, FOLD_MAX_IN, count);
-        return fold__null;
-    }
+        return fold__missing_node(f, who);
+    if (count < 1 || count > FOLD_MAX_IN)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: takes 1 to %d inputs, got %d", who, FOLD_MAX_IN,
+                               count);
     for (int i = 0; i < count; i++)
         if (!fold__operand_of(f, in[i], who, &operands[i]))
             return fold__null;
@@ -15121,25 +15119,21 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     if (!starts)
         count = fold__expand_concat(f, operands, count); /* behind the start there is no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
-    if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR))) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_LINEAR%s in its uses",
-                   who, matrix->name, transposed ? "_T" : "");
-        return fold__null;
-    }
+    if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: parameter '%s' was made without FOLD_FOR_LINEAR%s in its uses", who,
+                               matrix->name, transposed ? "_T" : "");
     const int inputs = matrix->shape.dim[transposed ? 1 : 0], outputs = matrix->shape.dim[transposed ? 0 : 1];
     int given = 0;
     for (int i = 0; i < count - starts; i++)
         given += fold__shape_last(fold__operand_shape(f, &operands[i]));
-    if (part == FOLD__ROWS_ALL ? given != inputs : given > inputs) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given, matrix->name,
-                   matrix->shape.dim[0], matrix->shape.dim[1]);
-        return fold__null;
-    }
-    if (vector && (vector->shape.rank != 1 || vector->shape.dim[0] != outputs)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who, vector->name, outputs,
-                   matrix->name, matrix->shape.dim[0], matrix->shape.dim[1]);
-        return fold__null;
-    }
+    if (part == FOLD__ROWS_ALL ? given != inputs : given > inputs)
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given,
+                               matrix->name, matrix->shape.dim[0], matrix->shape.dim[1]);
+    if (vector && (vector->shape.rank != 1 || vector->shape.dim[0] != outputs))
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who,
+                               vector->name, outputs, matrix->name, matrix->shape.dim[0],
+                               matrix->shape.dim[1]);
     for (int i = 0; i < count; i++) { /* rows like any others; a parameter's by a copy */
         operands[i].kind = (uint8_t)(operands[i].kind & ~FOLD__SHARED);
         if (fold__kind_of(f, operands[i].source) == FOLD__PARAM && !fold__copy_operand(f, &operands[i]))
@@ -15200,11 +15194,10 @@ static int fold__window_attr(fold_ctx *f, const char *who, const fold_shape *sha
     const int given[5] = { size[0], size[1], stride, dilation, desc->padding };
     fold_shape out;
     for (int i = 0; i < 5; i++)
-        if (given[i] < (i < 4) || given[i] > FOLD__FILTER_MOST) {
-            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a size, stride, dilation or padding of %d is not in %d..%d",
-                       who, given[i], i < 4, FOLD__FILTER_MOST);
-            return 0;
-        }
+        if (given[i] < (i < 4) || given[i] > FOLD__FILTER_MOST)
+            return fold__fail(f, FOLD_BAD_ARGUMENT,
+                              "%s: a size, stride, dilation or padding of %d is not in %d..%d", who, given[i],
+                              i < 4, FOLD__FILTER_MOST);
     attr[FOLD__FILTER_SIZE] = size[0] | size[1] << 16;
     attr[FOLD__FILTER_STEPS] = stride | dilation << 16;
     attr[FOLD__FILTER_PADDING] = desc->padding;
@@ -15222,31 +15215,23 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
 {
     const fold_shape both[2] = { *shape, filter->shape };
     const int outputs = fold__matrix_columns(filter), channels = fold__shape_last(shape);
-    if (!(filter->uses & FOLD_FOR_CONV)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_CONV in its uses", who,
-                   filter->name);
-        return 0;
-    }
-    if (filter->shape.rank != rank + 2) {
-        fold__fail_shapes(f, who,
-                          rank == 1 ? "the filter must be [length x inputs x outputs]"
-                                    : "the filter must be [height x width x inputs x outputs]",
-                          &filter->shape, 1);
-        return 0;
-    }
+    if (!(filter->uses & FOLD_FOR_CONV))
+        return fold__fail(f, FOLD_BAD_ARGUMENT,
+                          "%s: parameter '%s' was made without FOLD_FOR_CONV in its uses", who, filter->name);
+    if (filter->shape.rank != rank + 2)
+        return fold__fail_shapes(f, who,
+                                 rank == 1 ? "the filter must be [length x inputs x outputs]"
+                                           : "the filter must be [height x width x inputs x outputs]",
+                                 &filter->shape, 1);
     if (depthwise ? filter->shape.dim[rank] != 1 || outputs != channels
-                  : filter->shape.dim[rank] != channels) {
-        fold__fail_shapes(f, who,
-                          depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
-                                    : "the filter needs inputs as x has channels",
-                          both, 2);
-        return 0;
-    }
-    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], as %s has outputs", who, bias->name, outputs,
-                   filter->name);
-        return 0;
-    }
+                  : filter->shape.dim[rank] != channels)
+        return fold__fail_shapes(f, who,
+                                 depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
+                                           : "the filter needs inputs as x has channels",
+                                 both, 2);
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs))
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], as %s has outputs", who, bias->name,
+                          outputs, filter->name);
     return 1;
 }
 
@@ -15428,12 +15413,10 @@ static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node,
     for (int i = 0; i < count; i++)
         in[i + 1] = fold_use(f, params[i]);
     const fold__param_data *gain = &fold__params(f->model)[params[0].id - 1];
-    if (fold__is_forgotten(f->model, gain)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "%s: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones", name,
-                   gain->name);
-        return fold__null;
-    }
+    if (fold__is_forgotten(f->model, gain))
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones",
+                               name, gain->name);
     if (!(epsilon >= 0))
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: epsilon must not be below 0, got %g", name, (double)epsilon);
     return fold__op(f, code, in, count + 1, attr, 0);
@@ -15501,10 +15484,9 @@ static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node no
     if (!fold__operand_of(f, node, name, &operand))
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size;
-    if (index < 0 || index >= size) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index, size);
-        return fold__null;
-    }
+    if (index < 0 || index >= size)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index,
+                               size);
     return fold__op(f, code, &node, 1, NULL, (uint64_t)(uint32_t)index);
 }
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index)
@@ -15554,10 +15536,8 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate)
     fold__operand operand;
     if (!fold__operand_of(f, x, "dropout", &operand))
         return fold__null;
-    if (!(rate >= 0 && rate < 1)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "dropout: rate %g is not in [0, 1)", (double)rate);
-        return fold__null;
-    }
+    if (!(rate >= 0 && rate < 1))
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "dropout: rate %g is not in [0, 1)", (double)rate);
     if (!fold__in_training(f) && !f->frame.cell)
         return x;
     const fold_node result =
@@ -15575,11 +15555,9 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
     if (fold__broken(f))
         return fold__null;
     if (!x)
-        return fold__missing(f, "concat");
-    if (count < 1) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "concat: needs at least one node, got %d", count);
-        return fold__null;
-    }
+        return fold__missing_node(f, "concat");
+    if (count < 1)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: needs at least one node, got %d", count);
     if (count > FOLD_MAX_IN) { /* in two halves */
         const fold_node half[2] = { fold_concat(f, x, count / 2, axis),
                                     fold_concat(f, x + count / 2, count - count / 2, axis) };
@@ -15657,11 +15635,9 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
     if (fold__broken(f))
         return fold__null;
     if (!x)
-        return fold__missing(f, "stack");
-    if (count < 1) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "stack: needs at least one node, got %d", count);
-        return fold__null;
-    }
+        return fold__missing_node(f, "stack");
+    if (count < 1)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "stack: needs at least one node, got %d", count);
     for (int i = 0; i < count; i++) {
         fold__operand operand;
         if (!fold__operand_of(f, x[i], "stack", &operand))
@@ -15754,21 +15730,19 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
         fold__operand operand;
         if (!fold__operand_of(f, nodes[at * step], who, &operand))
             return 0;
-        if (fold__is_list_operand(f, &operand)) {
-            fold__fail(f, FOLD_BAD_SHAPE,
-                       "%s: it takes nodes, and element %d is a list: see fold_list_join, fold_list_sum and "
-                       "fold_call_lists",
-                       who, (int)at);
-            return 0;
-        }
+        if (fold__is_list_operand(f, &operand))
+            return fold__fail(
+                f, FOLD_BAD_SHAPE,
+                "%s: it takes nodes, and element %d is a list: see fold_list_join, fold_list_sum and "
+                "fold_call_lists",
+                who, (int)at);
         if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source))
             return 0;
         if (*shape == FOLD__NONE)
             *shape = operand.shape;
         if (operand.shape != *shape) {
             const fold_shape both[2] = { f->shapes[*shape].shape, f->shapes[operand.shape].shape };
-            fold__fail_shapes(f, who, "the elements of a list must have one shape", both, 2);
-            return 0;
+            return fold__fail_shapes(f, who, "the elements of a list must have one shape", both, 2);
         }
     }
     return 1;
@@ -15783,11 +15757,9 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return fold__null;
     if (count && !first)
-        return fold__missing(f, who);
-    if (f->frame.cell) {
-        fold__fail(f, FOLD_BAD_CELL, "%s: in a cell body use the fold_list_ reductions", who);
-        return fold__null;
-    }
+        return fold__missing_node(f, who);
+    if (f->frame.cell)
+        return fold__fail_node(f, FOLD_BAD_CELL, "%s: in a cell body use the fold_list_ reductions", who);
     if (!count && !empty) {
         if (code->op == FOLD__OP_sum_n || code->op == FOLD__OP_attend_n)
             fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no shape: use fold_%s_shaped", who, who);
@@ -15803,10 +15775,8 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
     const int values_component = request.n_list - 1;
     if (empty) {
         const fold_shape scalar = fold_shape1(1);
-        if (!fold__shape_ok(empty)) {
-            fold__fail(f, FOLD_BAD_SHAPE, "%s: the shape is not valid", who);
+        if (!fold__shape_fits(f, who, empty))
             return fold__null;
-        }
         if (values_component && !count)
             request.list_shape[0] = fold__intern_shape(f, &scalar);
         request.list_shape[values_component] = fold__intern_shape(f, empty);
@@ -15843,7 +15813,7 @@ FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int count)
 FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, int count)
 {
     if (count && !value)
-        return fold__missing(f, "attend_n");
+        return fold__missing_node(f, "attend_n");
     return fold__list_op(f, &fold__code_attend_n, score, value, count, NULL);
 }
 FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int count, fold_shape shape)
@@ -15854,7 +15824,7 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
                                         int count, fold_shape shape)
 {
     if (count && !value)
-        return fold__missing(f, "attend_n");
+        return fold__missing_node(f, "attend_n");
     return fold__list_op(f, &fold__code_attend_n, score, value, count, &shape);
 }
 
@@ -15863,22 +15833,14 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
 /* Whether a list of so many rows of this shape can be recorded here; an error otherwise. */
 static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, int count)
 {
-    if (fold__broken(f) || !fold__count_ok(f, count, who))
+    if (fold__broken(f) || !fold__count_ok(f, count, who) || !fold__shape_fits(f, who, row))
         return 0;
-    if (!fold__shape_ok(row)) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: a row's shape needs rank 1 to 4 and dimensions of at least 1",
-                   who);
-        return 0;
-    }
-    if (f->frame.cell) {
-        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: make the list outside and pass it in", who);
-        return 0;
-    }
-    if ((uint64_t)count * (uint64_t)fold__shape_size(row) >= FOLD__WHOLE_LIST) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: %d rows of %d values are more than a list can have", who, count,
-                   fold__shape_size(row));
-        return 0;
-    }
+    if (f->frame.cell)
+        return fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: make the list outside and pass it in",
+                          who);
+    if ((uint64_t)count * (uint64_t)fold__shape_size(row) >= FOLD__WHOLE_LIST)
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %d rows of %d values are more than a list can have", who,
+                          count, fold__shape_size(row));
     return 1;
 }
 
@@ -15898,7 +15860,7 @@ FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, 
     if (!fold__list_fits(f, "list_input", &row, count))
         return fold__null;
     if (count && !values)
-        return fold__missing(f, "list_input");
+        return fold__missing_node(f, "list_input");
     const size_t size = (size_t)count * (size_t)fold__shape_size(&row);
     const uint32_t place = fold__place_input(f, count ? values : NULL, fold__max_size(size, 1));
     if (place == FOLD__NONE)
@@ -15916,31 +15878,25 @@ FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int cou
     if (!count)
         return fold_list_input(f, NULL, 0, row);
     if (!values)
-        return fold__missing(f, "list_input_ref");
-    if (fold__own_place(f, values) != FOLD__ELSEWHERE) {
-        fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "list_input_ref: the context's own values move: fold_list_input copies them");
-        return fold__null;
-    }
+        return fold__missing_node(f, "list_input_ref");
+    if (fold__own_place(f, values) != FOLD__ELSEWHERE)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "list_input_ref: the context's own values move: fold_list_input copies them");
     return fold__append_list(f, FOLD__REF, &row, count, (uint64_t)(uintptr_t)values);
 }
 
 /* Whether so many indices are given and in [0, end). */
 static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int count, int end)
 {
-    if (count && !index) {
-        fold__missing(f, who);
-        return 0;
-    }
+    if (count && !index)
+        return fold__missing(f, who);
     int wrong = 0;
     for (int i = 0; i < count; i++)
         wrong |= (unsigned)index[i] >= (unsigned)end;
     for (int i = 0; i < count && wrong; i++)
-        if (index[i] < 0 || index[i] >= end) {
-            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of row %d is not in [0, %d)", who, index[i], i,
-                       end);
-            return 0;
-        }
+        if (index[i] < 0 || index[i] >= end)
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of row %d is not in [0, %d)", who, index[i],
+                              i, end);
     return 1;
 }
 
@@ -15995,12 +15951,11 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
     uint64_t rows = 0;
     if (fold__broken(f) || !fold__count_ok(f, count, "list_join"))
         return fold__null;
-    if (!count) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "list_join: nothing to join: fold_list_input makes an empty list");
-        return fold__null;
-    }
+    if (!count)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "list_join: nothing to join: fold_list_input makes an empty list");
     if (!x)
-        return fold__missing(f, "list_join");
+        return fold__missing_node(f, "list_join");
     fold__clear_request(&request);
     memset(&list, 0, sizeof list);
     for (int i = 0; i < count; i++) {
@@ -16018,10 +15973,9 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
     }
     request.list_shape[0] = row_shape;
     const fold_shape row = f->shapes[row_shape].shape;
-    if (rows > INT_MAX) {
-        fold__fail(f, FOLD_BAD_SHAPE, "list_join: %.0f rows are more than a list can have", (double)rows);
-        return fold__null;
-    }
+    if (rows > INT_MAX)
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_join: %.0f rows are more than a list can have",
+                               (double)rows);
     if (!fold__list_fits(f, "list_join", &row, (int)rows))
         return fold__null;
     list.first = x;
@@ -16043,11 +15997,9 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
     if (!fold__list_operand_of(f, x, "list_at", &operand))
         return fold__null;
     const uint32_t source = operand.source, width = fold__row_size(f, source);
-    if (i < 0 || (uint32_t)i >= f->length[source]) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %u rows", i,
-                   (unsigned)f->length[source]);
-        return fold__null;
-    }
+    if (i < 0 || (uint32_t)i >= f->length[source])
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %u rows", i,
+                               (unsigned)f->length[source]);
     const fold_shape shape = *fold__operand_shape(f, &operand);
     operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
     return fold__window(f, &operand, (uint32_t)i * width, &shape, 0);
@@ -16231,11 +16183,10 @@ static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *
         if (!fold__whole_operand_of(f, x[input], who, &operand[input]))
             return fold__null;
     const uint32_t rows = f->length[operand[0].source], last = f->length[operand[n_in - 1].source];
-    if (rows != last) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows", who,
-                   (unsigned)rows, (unsigned)last);
-        return fold__null;
-    }
+    if (rows != last)
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "%s: lists must have one length, and these have %u and %u rows", who,
+                               (unsigned)rows, (unsigned)last);
     if (!fold__count_ok(f, count, who) || !fold__indices_ok(f, who, to, (int)rows, count))
         return fold__null;
     const uint32_t place = fold__place_segments(f, to, (int)rows, count);
@@ -16274,18 +16225,15 @@ static int fold__attention_operands(fold_ctx *f, const char *who, const fold_nod
         !fold__whole_operand_of(f, in[2], who, &operand[2]))
         return 0;
     const uint32_t keys = f->length[operand[1].source], values = f->length[operand[2].source];
-    if (keys != values) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must have one length, and they have %u and %u rows", who,
-                   (unsigned)keys, (unsigned)values);
-        return 0;
-    }
+    if (keys != values)
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must have one length, and they have %u and %u rows",
+                          who, (unsigned)keys, (unsigned)values);
     const int width = (int)f->shapes[operand[0].shape].size,
               value_width = (int)f->shapes[operand[2].shape].size;
-    if (heads < 1 || width % heads || value_width % heads) {
-        fold__fail(f, heads < 1 ? FOLD_BAD_ARGUMENT : FOLD_BAD_SHAPE,
-                   "%s: %d heads do not divide rows of %d and %d values", who, heads, width, value_width);
-        return 0;
-    }
+    if (heads < 1 || width % heads || value_width % heads)
+        return fold__fail(f, heads < 1 ? FOLD_BAD_ARGUMENT : FOLD_BAD_SHAPE,
+                          "%s: %d heads do not divide rows of %d and %d values", who, heads, width,
+                          value_width);
     return !single || fold__own_operand(f, &operand[0]);
 }
 
@@ -16313,11 +16261,10 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
         !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, count, who))
         return fold__null;
     const int queries = (int)f->length[operand[0].source], keys = (int)f->length[operand[1].source];
-    if ((uint64_t)count + (uint64_t)FOLD__LANES * (uint64_t)queries > INT_MAX) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: %d pairs of %d rows are more than an attention can have", who,
-                   count, queries);
-        return fold__null;
-    }
+    if ((uint64_t)count + (uint64_t)FOLD__LANES * (uint64_t)queries > INT_MAX)
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "%s: %d pairs of %d rows are more than an attention can have", who, count,
+                               queries);
     if (!fold__indices_ok(f, who, from, count, keys) || !fold__indices_ok(f, who, to, count, queries))
         return fold__null;
     const uint32_t place = fold__place_sight(f, from, to, count, queries, keys);
@@ -16341,11 +16288,24 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
     }
     if (rows[0] == rows[1] && rows[0] == rows[2])
         return 1;
-    fold__fail(
+    return fold__fail(
         f, FOLD_BAD_SHAPE,
         "%s: q, k and v must be nodes, or lists of one length: they have %d, %d and %d rows (-1: a node)",
         who, rows[0], rows[1], rows[2]);
-    return 0;
+}
+/* What a recorded step appends. */
+static fold__appended *fold__step_at(const fold_ctx *f, uint32_t place)
+{
+    return (fold__appended *)(void *)fold__at_place(f, place);
+}
+/* Whether a step of the cache waits for a run of this recording. Its note alone does not tell: a context that
+   is gone may have had the same salts. */
+static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
+{
+    uint32_t at = cache->recorded == f->salt ? f->waiting_step : FOLD__NONE;
+    while (at != FOLD__NONE && fold__step_at(f, at)->cache != cache)
+        at = fold__step_at(f, at)->waiting;
+    return at != FOLD__NONE;
 }
 /* Whether a cache takes so many rows more, of these widths. */
 static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, uint32_t rows, int width,
@@ -16360,7 +16320,7 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
         fold__fail(f, FOLD_BAD_SHAPE,
                    "%s: rows of k and v have %d and %d values, those of the cache %d and %d", who, width,
                    value_width, cache->width, fold__cache_value_width(cache));
-    else if (cache->recorded > cache->length)
+    else if (fold__step_waits(f, cache))
         fold__fail(f, FOLD_BAD_STATE,
                    "%s: the last step of this cache has not run; fold_cache_keep gives it up", who);
     else if ((uint64_t)cache->length + rows > (uint64_t)cache->capacity)
@@ -16379,14 +16339,12 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
     if (fold__broken(f))
         return fold__null;
     if (!cache)
-        return fold__missing(f, who);
+        return fold__missing_node(f, who);
     if (fold__in_body(f, who))
         return fold__null;
-    if (fold__in_training(f)) {
-        fold__fail(f, FOLD_BAD_STATE, "%s: it has no gradients: in contexts of training, fold_list_attention",
-                   who);
-        return fold__null;
-    }
+    if (fold__in_training(f))
+        return fold__fail_node(f, FOLD_BAD_STATE,
+                               "%s: it has no gradients: in contexts of training, fold_list_attention", who);
     if (!fold__step_operands(f, who, in, operand))
         return fold__null;
     const int list = fold__is_list_operand(f, &operand[0]);
@@ -16397,15 +16355,16 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
     const uint32_t place = fold__place_data(f, sizeof(fold__appended) / sizeof(float));
     if (place == FOLD__NONE)
         return fold__null;
-    fold__appended *step = (fold__appended *)(void *)fold__at_place(f, place);
-    step->cache = cache;
-    step->first = cache->length;
+    const fold__appended step = { cache, cache->length, cache->length + (int)rows, f->n_nodes + 1,
+                                  f->waiting_step };
+    *fold__step_at(f, place) = step;
     const int32_t attr[2] = { cache->heads, cache->capacity };
-    const int recorded = cache->length + (int)rows; /* eager, the next line runs it */
     const fold_node found =
         fold__record_whole(f, &fold__code_attention_step, operand, 3, attr, list ? (int)rows : -1, place);
-    if (!fold_node_is_null(found) && !f->measures)
-        cache->recorded = recorded;
+    if (!fold_node_is_null(found) && !f->measures) {
+        f->waiting_step = place;
+        cache->recorded = f->salt;
+    }
     return found;
 }
 
@@ -16529,13 +16488,11 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
     const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &code);
     if (!desc)
         return fold__null;
-    if (!desc->is_whole || n_in >= FOLD_MAX_IN || rows < -1 || f->frame.cell) {
-        fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_ARGUMENT, "%s: %s", desc->name,
-                   f->frame.cell    ? "not in a cell body"
-                   : desc->is_whole ? "it takes at most 31 inputs, and gives -1, 0 or more rows"
-                                    : "it was made without is_whole");
-        return fold__null;
-    }
+    if (!desc->is_whole || n_in >= FOLD_MAX_IN || rows < -1 || f->frame.cell)
+        return fold__fail_node(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_ARGUMENT, "%s: %s", desc->name,
+                               f->frame.cell    ? "not in a cell body"
+                               : desc->is_whole ? "it takes at most 31 inputs, and gives -1, 0 or more rows"
+                                                : "it was made without is_whole");
     for (int input = 0; input < n_in; input++) {
         if (!fold__operand_of(f, in[input], desc->name, &operands[input]))
             return fold__null;
@@ -16558,10 +16515,9 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
     const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &code);
     if (!desc)
         return fold__null;
-    if (desc->is_whole) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it takes lists whole: see fold_op_apply_whole", desc->name);
-        return fold__null;
-    }
+    if (desc->is_whole)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: it takes lists whole: see fold_op_apply_whole",
+                               desc->name);
     fold__clear_request(&request);
     request.op = code.op;
     request.code = &code;
@@ -16571,11 +16527,9 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
         request.attr[attribute] = attr[attribute];
     if (desc->is_list) {
         memset(&list, 0, sizeof list);
-        if (f->frame.cell) {
-            fold__fail(f, FOLD_BAD_CELL, "%s: list ops of your own cannot be used in a cell body",
-                       desc->name);
-            return fold__null;
-        }
+        if (f->frame.cell)
+            return fold__fail_node(f, FOLD_BAD_CELL, "%s: list ops of your own cannot be used in a cell body",
+                                   desc->name);
         list.first = in;
         list.step = (size_t)desc->n_in;
         list.count = (size_t)(n_in / desc->n_in);
@@ -16680,17 +16634,13 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
     const uint32_t rows = whole                ? f->length[operand->source]
                           : f->frame.tracing ? 1
                                                : f->frame.elements;
-    if (!whole && !fold__stands_for_elements(f, operand)) {
-        fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
-                   "%s: it takes a list or, in the body of a cell with a list, values of the list's elements",
-                   who);
-        return 0;
-    }
-    if (component && rows != list->elements) {
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows", who,
-                   (unsigned)list->elements, (unsigned)rows);
-        return 0;
-    }
+    if (!whole && !fold__stands_for_elements(f, operand))
+        return fold__fail(
+            f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
+            "%s: it takes a list or, in the body of a cell with a list, values of the list's elements", who);
+    if (component && rows != list->elements)
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows",
+                          who, (unsigned)list->elements, (unsigned)rows);
     list->elems[component] = operand->source;
     list->elems_offset[component] = operand->offset;
     list->elements = rows;
@@ -16716,10 +16666,8 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
             return fold__null;
     if (fold__is_list_operand(f, &operands[0]))
         list.whole = operands;
-    if (list.whole && code->op == FOLD__OP_max_n && !list.elements) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
-        return fold__null;
-    }
+    if (list.whole && code->op == FOLD__OP_max_n && !list.elements)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
     if (code->op == FOLD__OP_max_n)
         f->frame.list_max = 1;
     request.op = code->op;
@@ -16753,11 +16701,10 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
             fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
         if (!fold__operand_of(f, out[output], name, &operand))
             return 0;
-        if (fold__stands_for_elements(f, &operand)) {
-            fold__fail(f, FOLD_BAD_CELL,
-                       "cell '%s': output %d is one value per list element: reduce it first", name, output);
-            return 0;
-        }
+        if (fold__stands_for_elements(f, &operand))
+            return fold__fail(f, FOLD_BAD_CELL,
+                              "cell '%s': output %d is one value per list element: reduce it first", name,
+                              output);
         int copy = fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_BARRIER ||
                    f->shapes[operand.shape].size != fold__row_size(f, operand.source);
         for (int earlier = 0; earlier < output; earlier++)
@@ -16791,7 +16738,7 @@ static void fold__trace_live(const fold__trace *trace)
 {
     const fold_ctx *tracer = trace->tracer;
     for (int output = 0; output < trace->cell->program.n_out; output++)
-        trace->live[trace->out[output]] = 1;
+        trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
         if (!trace->live[id])
             continue;
@@ -16819,6 +16766,7 @@ static void fold__trace_ref(const fold__trace *trace, uint32_t edge, fold__ref *
     case FOLD__PARAM:
         ref->kind = FOLD__FROM_PARAM;
         ref->index = fold__node_param(tracer, source);
+        fold__params(tracer->model)[ref->index].uses |= FOLD__FOR_CELLS;
         break;
     default: ref->kind = FOLD__FROM_VALUE; ref->index = trace->value_of[source];
     }
@@ -16933,7 +16881,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     program->n_refs = (int)n_refs;
     for (int output = 0; output < program->n_out; output++) {
         refs[n_refs].kind = FOLD__FROM_VALUE;
-        refs[n_refs].index = trace->value_of[trace->out[output]];
+        refs[n_refs].index = trace->value_of[tracer->source[trace->out[output]]];
         refs[n_refs++].offset = 0;
     }
     program->op = ops;
@@ -16944,28 +16892,37 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
 }
 
 /* The tracer's error becomes the model's. */
-static void fold__tracing_failed(fold_model *m, const char *name)
+static int fold__tracing_failed(fold_model *m, const char *name)
 {
     const fold__error *error = &m->tracer->error;
     const int in_model = error->status == FOLD_NO_MEMORY && !m->tracing.block && !m->tracing.alloc;
-    fold__model_fail(m, error->status, "cell '%s': %s%s", name, error->text,
-                     in_model ? fold__when_full(m) : "");
+    return fold__model_fail(m, error->status, "cell '%s': %s%s", name, error->text,
+                            in_model ? fold__when_full(m) : "");
 }
 
-/* One block holds a cell: its names, trace and program. around: the shapes of its inputs, list components and
-   outputs. */
+/* Where the shapes of a cell's inputs, list components and outputs stand among those of its program. */
+static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
+{
+    fold_shape around[FOLD__CELL_SHAPES];
+    const int inputs = trace->cell->program.n_in + trace->cell->program.n_list; /* the first nodes */
+    const int count = inputs + trace->cell->program.n_out;
+    for (int i = 0; i < count; i++) {
+        const uint32_t id = i < inputs ? (uint32_t)i + 1 : trace->out[i - inputs];
+        around[i] = trace->tracer->shapes[trace->tracer->shape[id]].shape;
+    }
+    return fold__shared_shapes(trace->shapes, used, around, count);
+}
+
+/* One block holds a cell: its names, trace and program. out: the nodes that its body gave. */
 static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
-                                           const uint32_t *out, const fold_shape *around)
+                                           const uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
     const size_t nodes = tracer->n_nodes + 1, name = strlen(desc->name) + 1;
     const size_t shapes = (tracer->op_shapes_used + FOLD__CELL_SHAPES) * sizeof(fold_shape);
     const size_t scratch = nodes * (sizeof(uint32_t) + 1) + shapes;
-    if (!fold__need(tracer, FOLD__ARRAY_PLANNING, scratch, 1)) {
-        fold__tracing_failed(m, desc->name);
-        return 0;
-    }
-    fold__renew(tracer);
+    if (!fold__need(tracer, FOLD__ARRAY_PLANNING, scratch, 1))
+        return fold__tracing_failed(m, desc->name);
     memset(tracer->planning, 0, scratch);
     uint32_t *value_of = (uint32_t *)(void *)tracer->planning;
     fold__trace trace = { tracer, cell, out, value_of, (fold_shape *)(void *)(value_of + nodes),
@@ -16978,8 +16935,7 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
     cell->program.is_cell = 1;
     fold__trace_live(&trace);
     fold__live_count count = fold__count_live(&trace);
-    const uint32_t outside = fold__shared_shapes(trace.shapes, &count.shapes, around,
-                                                 desc->n_in + desc->n_list + desc->n_out);
+    const uint32_t outside = fold__shapes_around(&trace, &count.shapes);
     enum { USER, OPS, VALUES, REFS, SHAPES, TRACE, NAME, PARTS };
     const size_t sizes[PARTS] = { desc->user_size,
                                   count.ops * sizeof(fold__body_op),
@@ -16992,10 +16948,9 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
     for (int part = 0; part < PARTS; part++)
         at[part + 1] = at[part] + fold__round_up(sizes[part], sizeof(uint64_t));
     char *block = (char *)m->arena.memory.alloc(at[PARTS], sizeof(uint64_t), m->arena.memory.user);
-    if (!block) {
-        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name, fold__when_full(m));
-        return 0;
-    }
+    if (!block)
+        return fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name,
+                                fold__when_full(m));
     memset(block, 0, at[PARTS]);
     cell->memory = block;
     cell->memory_size = at[PARTS];
@@ -17026,16 +16981,16 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
         return "it gives 1 to 8 outputs";
     for (int i = 0; i < desc->n_in; i++)
         if (!fold__shape_ok(&desc->in[i]))
-            return "an input's shape is not valid";
+            return fold__shape_problem(&desc->in[i]);
     for (int component = 0; component < desc->n_list; component++)
         if (!fold__shape_ok(&desc->list[component]))
-            return "a list component's shape is not valid";
+            return fold__shape_problem(&desc->list[component]);
     return NULL;
 }
 
-/* Runs the body over placeholders in the tracing context. Tells the outputs' nodes, and the shapes of
-   inputs, list components and outputs; 0 with the model's error set. */
-static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out, fold_shape *around)
+/* Runs the body over placeholders in the tracing context. Tells the outputs' nodes; 0 with the model's error
+   set. */
+static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
     fold_node in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], result[FOLD_MAX_OUT];
@@ -17046,8 +17001,8 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     memset(result, 0, sizeof result);
     const int inputs = desc->n_in + desc->n_list;
     for (int input = 0; input < inputs; input++) {
-        around[input] = input < desc->n_in ? desc->in[input] : desc->list[input - desc->n_in];
-        const uint32_t shape = fold__intern_shape(tracer, &around[input]);
+        const fold_shape *given = input < desc->n_in ? &desc->in[input] : &desc->list[input - desc->n_in];
+        const uint32_t shape = fold__intern_shape(tracer, given);
         if (shape == FOLD__NONE || !fold__room(tracer, 1, 0))
             break;
         in[input] = fold__handle(
@@ -17056,15 +17011,11 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     }
     if (!fold__broken(tracer))
         desc->body(tracer, in, result, desc->user);
-    if (fold__finish_outputs(tracer, desc->name, result, desc->n_out))
-        for (int output = 0; output < desc->n_out; output++) {
-            out[output] = tracer->source[result[output].id];
-            around[inputs + output] = tracer->shapes[tracer->shape[result[output].id]].shape;
-        }
-    if (fold__broken(tracer)) {
-        fold__tracing_failed(m, desc->name);
-        return 0;
-    }
+    fold__finish_outputs(tracer, desc->name, result, desc->n_out);
+    for (int output = 0; output < desc->n_out; output++)
+        out[output] = result[output].id;
+    if (fold__broken(tracer))
+        return fold__tracing_failed(m, desc->name);
     return 1;
 }
 
@@ -17074,7 +17025,6 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
 {
     fold_cell none = { 0, 0 };
     uint32_t out[FOLD_MAX_OUT];
-    fold_shape around[FOLD__CELL_SHAPES];
     if (!m || !fold__can_add(m, "cell", desc ? desc->name : NULL))
         return none;
     const char *problem = fold__cell_problem(desc);
@@ -17101,24 +17051,17 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     }
     fold__cell_data *cell = &fold__cells(m)[m->n_cells];
     memset(cell, 0, sizeof *cell);
-    const int fine = fold__trace_body(m, desc, out, around) && fold__store_cell(m, cell, desc, out, around);
+    const int had_tables = m->has_tables;
+    const int fine = fold__trace_body(m, desc, out) && fold__store_cell(m, cell, desc, out);
     memset(&m->tracer->frame, 0, sizeof m->tracer->frame);
     if (!fine)
         return none;
     const fold_cell handle = { ++m->n_cells, m->salt };
+    if (m->has_tables != had_tables && m->project_cells)
+        m->project_cells(m);
     return handle;
 }
 
-static int fold__is_used_by_cells(const fold_model *m, uint32_t param)
-{
-    for (uint32_t cell = 0; cell < m->n_cells; cell++) {
-        const fold__program *program = &fold__cells(m)[cell].program;
-        for (int ref = 0; ref < program->n_refs; ref++)
-            if (program->ref[ref].kind == FOLD__FROM_PARAM && program->ref[ref].index == param)
-                return 1;
-    }
-    return 0;
-}
 static void fold__cells_free(fold_model *m)
 {
     for (uint32_t cell = 0; cell < m->n_cells; cell++)
@@ -17131,15 +17074,11 @@ static void fold__cells_free(fold_model *m)
 FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                               fold__operand *operand)
 {
-    if (n_in != cell->program.n_in) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", cell->name, cell->program.n_in,
-                   n_in);
-        return 0;
-    }
-    if (n_in && !in) {
-        fold__missing(f, cell->name);
-        return 0;
-    }
+    if (n_in != cell->program.n_in)
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", cell->name,
+                          cell->program.n_in, n_in);
+    if (n_in && !in)
+        return fold__missing(f, cell->name);
     for (int input = 0; input < n_in; input++)
         if (!fold__operand_of(f, in[input], cell->name, &operand[input]))
             return 0;
@@ -17152,21 +17091,15 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
 {
     if (!fold__count_ok(f, count, cell->name))
         return 0;
-    if (count && !cell->program.n_list) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", cell->name);
-        return 0;
-    }
-    if (count && !list) {
-        fold__missing(f, cell->name);
-        return 0;
-    }
+    if (count && !cell->program.n_list)
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", cell->name);
+    if (count && !list)
+        return fold__missing(f, cell->name);
     if (!fold__check_inputs(f, cell, in, n_in, operand))
         return 0;
-    if (!count && cell->max_of_list) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
-                   cell->name);
-        return 0;
-    }
+    if (!count && cell->max_of_list)
+        return fold__fail(f, FOLD_BAD_ARGUMENT,
+                          "cell '%s': it takes the maximum over its list, which is empty", cell->name);
     for (int component = 0; component < cell->program.n_list; component++) {
         list_shape[component] =
             count ? FOLD__NONE : fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
@@ -17188,24 +17121,34 @@ static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, ui
     return cell;
 }
 
+/* Whether a call can stand inside another body. Apart, so that its operands are off the stack when bodies in
+   bodies run. */
+static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data *cell, const fold_node *in,
+                                             int n_in, const fold_node *items, int count)
+{
+    fold__operand operands[FOLD_MAX_CELL_IN];
+    uint32_t list_shape[FOLD_MAX_LIST];
+    if (!fold__check_call(f, cell, in, n_in, items, count, operands, list_shape))
+        return 0;
+    for (int input = 0; input < n_in; input++)
+        if (!fold__check_cell_shape(f, cell, input, fold__operand_shape(f, &operands[input])))
+            return 0;
+    if (cell->program.n_list)
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list cannot be called in a cell body",
+                   cell->name);
+    return !cell->program.n_list;
+}
+
 /* A call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
-                                                  const fold__operand *operands)
+                                                  const fold_node *items, int count)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     const uint32_t cells = f->model->n_cells;
     fold_node first = fold__null, out[FOLD_MAX_OUT];
-    fold_shape shape[FOLD_MAX_CELL_IN];
+    if (!fold__check_inline(f, cell, in, n_in, items, count))
+        return fold__null;
     memset(out, 0, sizeof out);
-    for (int input = 0; input < n_in; input++)
-        shape[input] = *fold__operand_shape(f, &operands[input]);
-    if (!fold__check_cell_shapes(f, cell, shape, n_in))
-        return fold__null;
-    if (cell->program.n_list) {
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list cannot be called in a cell body",
-                   cell->name);
-        return fold__null;
-    }
     cell->body(f, in, out, cell->user);
     cell = fold__cell_after_body(f, id, cells);
     for (int output = 0; output < cell->program.n_out; output++) {
@@ -17282,7 +17225,7 @@ FOLD__INLINE int fold__add_plain(fold_ctx *f, const fold__sig *sig, const fold_n
 FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *callee, fold_cell cell,
                                         const fold_node *in, int n_in)
 {
-    const int special = (f->frame.cell != 0) | fold__is_eager(f) | fold__merges(f) | callee->n_draws;
+    const int special = fold__is_eager(f) | fold__merges(f) | callee->n_draws;
     if (special || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes)
         return fold__null;
     const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
@@ -17310,8 +17253,6 @@ static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, 
     fold__clear_request(&request);
     if (!fold__check_call(f, callee, in, n_in, items, count, operands, request.list_shape))
         return fold__null;
-    if (f->frame.cell)
-        return fold__inline_call(f, cell.id - 1, in, n_in, operands);
     if (callee->program.n_list || fold__is_eager(f)) {
         memset(&list, 0, sizeof list);
         list.first = items;
@@ -17328,6 +17269,8 @@ FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *
     const fold__cell_data *callee = fold__cell_or_fail(f, cell);
     if (!callee)
         return fold__null;
+    if (f->frame.cell)
+        return fold__inline_call(f, cell.id - 1, in, n_in, items, count);
     const fold_node again = count ? fold__null : fold__call_again(f, callee, cell, in, n_in);
     return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
 }
@@ -17346,29 +17289,24 @@ FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *
 static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fold_node *lists,
                              fold__operand *operand, fold__request *request, fold__list *list)
 {
-    if (!cell->program.n_list || !lists) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': %s", cell->name,
-                   cell->program.n_list ? "a pointer is NULL" : "it takes no list");
-        return 0;
-    }
+    if (!cell->program.n_list || !lists)
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': %s", cell->name,
+                          cell->program.n_list ? "a pointer is NULL" : "it takes no list");
     for (int component = 0; component < cell->program.n_list; component++) {
         if (!fold__list_operand_of(f, lists[component], cell->name, &operand[component]))
             return 0;
         const uint32_t rows = f->length[operand[component].source];
-        if (component && rows != list->elements) {
-            fold__fail(f, FOLD_BAD_SHAPE,
-                       "cell '%s': lists must have one length, and these have %u and %u rows", cell->name,
-                       (unsigned)list->elements, (unsigned)rows);
-            return 0;
-        }
+        if (component && rows != list->elements)
+            return fold__fail(f, FOLD_BAD_SHAPE,
+                              "cell '%s': lists must have one length, and these have %u and %u rows",
+                              cell->name, (unsigned)list->elements, (unsigned)rows);
         list->elements = rows;
         request->list_shape[component] = operand[component].shape;
     }
     if (list->elements || !cell->max_of_list)
         return 1;
-    fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
-               cell->name);
-    return 0;
+    return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
+                      cell->name);
 }
 
 FOLD_API fold_node fold_call_lists(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
@@ -17399,10 +17337,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
                       : kind == FOLD__WINDOW && fold__node_outputs(f, call.id)
                           ? fold__node_outputs(f, call.id)
                           : 1;
-    if (i < 0 || i >= count) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "out: output %d of a call with %d", i, count);
-        return fold__null;
-    }
+    if (i < 0 || i >= count)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "out: output %d of a call with %d", i, count);
     return fold__handle(f, call.id + (uint32_t)i);
 }
 
@@ -17554,10 +17490,11 @@ typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
+enum { FOLD__SUM_UNITS = 16 }; /* what sums take is known for so many uses, which take turns */
 enum { FOLD__COSTS = 4 }; /* of a signature: its prologue and its rest, forward and backward */
 
 /* How far a begun run is: in a phase, with one group forward or backward, before its nth batch (or, when all
-   ran backward, its sums), of which `part` of `parts` are done. */
+   ran backward, its sums), of whose rows, or work, so many are done. */
 enum {
     FOLD__HEAD_FORWARD,
     FOLD__TAIL_BACKWARD,
@@ -17568,7 +17505,8 @@ enum {
 };
 typedef struct fold__progress {
     int phase, backward;
-    uint32_t group, at, part, parts;
+    uint32_t group, at;
+    uint64_t done;
 } fold__progress;
 
 /* What a use of a parameter or shared node is: a segment of an op's weight, its bias, a value that is an
@@ -17588,7 +17526,7 @@ typedef struct fold__use {
     size_t at, size;           /* its floats of the target */
     size_t sum_at;             /* where its sum lies in the run's sums */
     size_t total;  /* where its parameter's total lies there; NO_TOTAL: it is the gradient itself */
-    uint64_t work; /* what it costs in the groups being summed */
+    uint64_t rows, work; /* in the groups being summed, and what they cost */
 } fold__use;
 
 /* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is (parameters,
@@ -17637,7 +17575,8 @@ typedef struct fold__worker {
     fold__turn *turn; /* of each of the program's ops in stage `stage` */
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* where each call's elements begin within the batch, and their end */
+    uint32_t *list;      /* where each call's elements begin within the batch, and their end. In a part that
+                            begins within a list the first is below 0, wrapped round */
     float *region;       /* where its group's slabs begin */
     /* the tile */
     uint32_t tile, row;            /* rows of a tile; first row of the tile being run */
@@ -17725,7 +17664,6 @@ typedef struct fold__run {
     FOLD__RUN_PLANNING_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__ARRAY_MEMBER,
                  FOLD__ARRAY_MEMBER)
-    uint64_t moves; /* of the context's arrays, when these pointers were renewed */
 
     /* what is known of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
@@ -17752,11 +17690,11 @@ typedef struct fold__run {
     fold__fp host_fp; /* the host's settings of the processor, while a run executes */
     fold__progress progress;
     int timing;         /* this run's batches are timed */
-    fold__work_unit batch_unit, sum_unit; /* of batches and of sums of weight gradients */
+    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* of batches and of sums of uses */
     const float *turn_packs; /* where the model's packs, values and ops lay when they were made */
     const float *turn_values;
     const fold__user_op *turn_ops;
-    uint64_t turn_moves; /* and how often the arrays had moved */
+    uint64_t moves; /* of the context's arrays, before it executed: its rows are addresses */
     uint64_t began; /* when, by the clock */
 
     /* the plan */
@@ -17855,40 +17793,40 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
     FOLD__RUN_PLANNING_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
 }
 
-/* Renews the pointers of the context and the run after arrays may have moved. */
-static FOLD__NOINLINE void fold__renew_run(fold_ctx *f)
+/* Each worker has its part of the scratch. */
+static void fold__share_scratch(const fold_ctx *f)
 {
     fold__run *run = f->run;
-    fold__array *array = f->arrays;
-    fold__renew(f);
-    run->moves = f->moves;
-    fold__carver carver = { array[FOLD__ARRAY_NODE_ARRAYS].data, 0 },
-                 kept = { run->replayed ? f->plans + run->replayed : NULL, 0 };
-    if (carver.base)
-        fold__carve_nodes(f, &carver);
-    if (carver.base)
-        fold__carve_planning(f, &carver);
-    if (kept.base)
-        fold__carve_nodes(f, &kept);
-#define FOLD__RENEW(name, type, pointer) run->pointer = (type *)(void *)f->arrays[FOLD__ARRAY_##name].data;
-    FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__RENEW, FOLD__RENEW)
-#undef FOLD__RENEW
-    for (int thread = 0; thread < fold__threads_of(f); thread++)
-        run->worker[thread].scratch =
-            run->scratch ? run->scratch + (size_t)thread * run->counts.scratch : NULL;
+    for (int thread = 0; run->scratch && thread < fold__threads_of(f); thread++)
+        run->worker[thread].scratch = run->scratch + (size_t)thread * run->counts.scratch;
 }
 
-/* The same when nothing but a move can have changed them. */
-FOLD__INLINE void fold__renew_moved(fold_ctx *f)
+/* Sets all pointers of the context and its run to where the arrays lie. Those that are carved out of one are
+   right as long as nothing more was recorded since they were carved (fold__node_arrays). */
+static FOLD__NOINLINE void fold__renew(fold_ctx *f)
 {
-    if (f->run->moves != f->moves)
-        fold__renew_run(f);
+    fold__run *run = f->run;
+    const fold__array *array = f->arrays;
+#define FOLD__RENEW(name, type, pointer) f->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
+#define FOLD__RENEW_RUN(name, type, pointer) run->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
+    FOLD__ARRAYS(FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW_RUN, FOLD__RENEW_RUN)
+#undef FOLD__RENEW
+#undef FOLD__RENEW_RUN
+    f->trace_hash = f->element_tag = f->header_call = f->place;
+    fold__carver carver = { run->node_arrays, 0 };
+    fold__carver kept = { run->replayed ? f->plans + run->replayed : NULL, 0 };
+    if (carver.base) {
+        fold__carve_nodes(f, &carver);
+        fold__carve_planning(f, &carver);
+    }
+    if (kept.base)
+        fold__carve_nodes(f, &kept);
+    fold__share_scratch(f);
 }
 
 /* Forgets what earlier runs knew of signatures, which have other numbers now. */
 static void fold__forget_runs(fold_ctx *f)
 {
-    fold__worker *worker = (fold__worker *)(void *)f->arrays[FOLD__ARRAY_WORKERS].data;
     f->arrays[FOLD__ARRAY_KNOWN].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
         f->arrays[FOLD__ARRAY_INFO].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
     f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
@@ -17896,7 +17834,7 @@ static void fold__forget_runs(fold_ctx *f)
     f->run->shown_salt = 0;
     f->run->replayed = 0;
     for (int thread = 0; thread < fold__threads_of(f); thread++)
-        worker[thread].events = worker[thread].slow_events = 0;
+        f->run->worker[thread].events = f->run->worker[thread].slow_events = 0;
     fold__forget_plans(f);
 }
 
@@ -17904,7 +17842,7 @@ static int fold__reserve_workers(fold_ctx *f)
 {
     if (!fold__need(f, FOLD__ARRAY_WORKERS, (size_t)fold__threads_of(f), sizeof(fold__worker)))
         return 0;
-    memset(f->arrays[FOLD__ARRAY_WORKERS].data, 0, (size_t)fold__threads_of(f) * sizeof(fold__worker));
+    memset(f->run->worker, 0, (size_t)fold__threads_of(f) * sizeof(fold__worker));
     return 1;
 }
 
@@ -17917,7 +17855,7 @@ static int fold__node_arrays(fold_ctx *f)
     fold__carve_planning(f, &carver);
     if (!fold__need(f, FOLD__ARRAY_NODE_ARRAYS, carver.at, 1))
         return 0;
-    fold__renew_run(f);
+    fold__renew(f); /* more may have been recorded since the run before */
     return 1;
 }
 
@@ -18325,10 +18263,6 @@ static void fold__mark_grads(fold_ctx *f)
         if (kind != FOLD__EXTRA && !(run->state[id] & FOLD__BEARS))
             continue;
         switch (kind) {
-        case FOLD__LOOKUP:
-        case FOLD__PARAM:
-        case FOLD__INPUT:
-        case FOLD__REF: run->grad[id] = (uint8_t)fold__leaf_grad(f, id); break;
         case FOLD__EXTRA: run->grad[id] = run->grad[fold__node_call(f, id)]; break;
         case FOLD__OP: {
             const fold__slots slots = fold__slots_of(f, id);
@@ -18345,7 +18279,7 @@ static void fold__mark_grads(fold_ctx *f)
             run->grad[id] = grad || fold__call_grad(f, id);
             break;
         }
-        default: break;
+        default: run->grad[id] = (uint8_t)fold__leaf_grad(f, id); break;
         }
     }
 }
@@ -18902,7 +18836,6 @@ static int fold__know_signatures(fold_ctx *f)
         (fold__has_clock(f) && !fold__is_eager(f) &&
          !fold__need(f, FOLD__ARRAY_COSTS, FOLD__COSTS * ((size_t)f->n_sigs + 1), sizeof(fold__cost))))
         return 0;
-    fold__renew_moved(f);
     if (run->of_layout != f->model->layout || run->of_table != f->sig_tables || !++run->runs) {
         run->n_known = run->n_analyses = run->n_info = 0;
         run->runs = 1;
@@ -18928,7 +18861,6 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_RUN_SIGS, run->counts.run_sigs + 1, sizeof(fold__run_sig)))
         return 0;
-    fold__renew_moved(f);
     fold__run_sig *run_sig = &run->run_sig[run->counts.run_sigs];
     memset(run_sig, 0, sizeof *run_sig);
     run_sig->sig = sig;
@@ -19006,11 +18938,9 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
     }
     const fold__program program = fold__program_of(f, &f->sigs[run_sig->sig]);
     const uint32_t n_info = fold__n_info_of(&program);
-    if (!fold__need(f, FOLD__ARRAY_ANALYSES, run->n_analyses + 1, sizeof(fold__analysis)))
+    if (!fold__need(f, FOLD__ARRAY_ANALYSES, run->n_analyses + 1, sizeof(fold__analysis)) ||
+        !fold__need(f, FOLD__ARRAY_INFO, run->n_info + n_info, sizeof(fold__value_info)))
         return 0;
-    if (!fold__need(f, FOLD__ARRAY_INFO, run->n_info + n_info, sizeof(fold__value_info)))
-        return 0;
-    fold__renew_moved(f);
     run_sig = &run->run_sig[index];
     run_sig->first_info = run->n_info;
     run->n_info += n_info;
@@ -19122,7 +19052,6 @@ static int fold__add_group(fold_ctx *f, uint32_t first_call, uint32_t end_call)
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_GROUPS, run->counts.groups + 1, sizeof(fold__group)))
         return 0;
-    fold__renew_moved(f);
     fold__group *group = &run->group[run->counts.groups++];
     memset(group, 0, sizeof *group);
     group->first_call = first_call;
@@ -19344,7 +19273,6 @@ static int fold__tie_lookups(fold_ctx *f)
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_PLANNING, (size_t)f->model->n_params + 1, sizeof(uint32_t)))
         return 0;
-    fold__renew_moved(f);
     uint32_t *last = (uint32_t *)(void *)f->planning; /* for each table, how far its lookups so far reach */
     memset(last, 0, f->model->n_params * sizeof *last);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
@@ -19459,7 +19387,6 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_GROUP_SIGS, run->counts.group_sigs + 1, sizeof(fold__group_sig)))
         return 0;
-    fold__renew_moved(f);
     fold__group_sig *group_sig = &run->group_sig[run->counts.group_sigs];
     const fold__sig *sig = &f->sigs[run->run_sig[run_sig].sig];
     memset(group_sig, 0, sizeof *group_sig);
@@ -19717,7 +19644,6 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
                     sizeof(fold__feeder)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, n_sigs * (sizeof(uint64_t) + 5 * sizeof(uint32_t)), 1))
         return 0;
-    fold__renew_moved(f);
     fold__group_sig *sigs = run->group_sig + group.first_sig;
     uint64_t *slots = (uint64_t *)(void *)f->planning;
     uint32_t *scratch = (uint32_t *)(void *)(slots + n_sigs);
@@ -19746,7 +19672,6 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t stage)
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + 1, sizeof(fold__batch)))
         return 0;
-    fold__renew_moved(f);
     fold__batch *batch = &run->batch[run->counts.batches++];
     memset(batch, 0, sizeof *batch);
     batch->group_sig = sig;
@@ -19811,7 +19736,6 @@ static int fold__chains_of_component(fold_ctx *f, uint32_t count, uint32_t first
         return 1;
     if (!fold__need(f, FOLD__ARRAY_PLANNING, count, sizeof(fold__chains)))
         return 0;
-    fold__renew_moved(f);
     const uint32_t *calls = run->gathered;
     fold__chains *longest = (fold__chains *)(void *)f->planning;
     for (uint32_t block = first; block < last; block += 16)
@@ -19846,7 +19770,6 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
     const uint32_t levels = group_sig->chain;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + levels, sizeof(fold__batch)))
         return 0;
-    fold__renew_moved(f);
     group_sig = &run->group_sig[sig];
     fold__batch *level = run->batch + run->counts.batches; /* of chains of 1, then of 2 */
     run->counts.batches += levels;
@@ -20066,7 +19989,6 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
                          2 * greedy->leaves * sizeof(uint64_t) + counts * sizeof(uint32_t);
     if (!fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
         return 0;
-    fold__renew_moved(f);
     fold__greedy_renew(f, greedy, count);
     memset(greedy->queue, 0, bytes);
     for (uint32_t sig = 0, at = 0; sig < greedy->n_sigs; sig++) {
@@ -20361,6 +20283,7 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     const fold__value_info *info = run->info + run_sig->first_info;
+    const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]); /* then sums over elements outlive a part */
     memset(buffer, 0, group_sig->n_buffers * sizeof *buffer);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
         const int brief = info[value].brief, spans = fold__spans_stages(f, group_sig, program, value);
@@ -20371,7 +20294,8 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
             continue;
         fold__set_buffer(&buffer[fold__buffer_grad(program, value)], program->value[value].size,
                          program->value[value].elem,
-                         info[value].grad_late || spans              ? FOLD__SLAB
+                         info[value].grad_late || spans || (by_rows && !program->value[value].elem)
+                             ? FOLD__SLAB
                          : info[value].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH
                                                                      : brief);
     }
@@ -20397,7 +20321,7 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
                 fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, op->elem, FOLD__SLAB);
             else if (mode == FOLD__GRAD_SUM)
                 fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, from_elem,
-                                 spans ? FOLD__SLAB : brief);
+                                 spans || (by_rows && !from_elem) ? FOLD__SLAB : brief);
             if (op->elem && !from_elem && ref->kind != FOLD__FROM_PARAM)
                 fold__set_buffer(&buffer[fold__buffer_spread(program, at)], wanted->part, 1, FOLD__PER_BATCH);
         }
@@ -20743,7 +20667,6 @@ static int fold__open_buffers(fold_ctx *f, const fold__group *group)
     if (!fold__need(f, FOLD__ARRAY_BUFFERS, run->counts.buffers, sizeof(fold__buffer)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
         return 0;
-    fold__renew_moved(f);
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
         const fold__program program = fold__program_in_run(f, run->group_sig[sig].run_sig);
         fold__place_buffers(f, &run->group_sig[sig], &program);
@@ -21112,14 +21035,16 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     worker->free = free;
 }
 
-/* Runs ops [first, last) tile by tile. All are of calls, or all are of list elements. */
+/* Runs ops [first, last) tile by tile, or one op over all rows. All are of calls, or all are of list
+   elements. */
 static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
-    for (uint32_t row = 0; row < rows; row += worker->tile) {
+    const uint32_t tile = worker->turn[first].tiled ? worker->tile : rows;
+    for (uint32_t row = 0; row < rows; row += tile) {
         fold__set_tile(worker, row);
         for (int op_index = first; op_index < last; op_index++)
-            fold__forward_op(f, worker, op_index, fold__min_size(worker->tile, rows - row));
+            fold__forward_op(f, worker, op_index, fold__min_size(tile, rows - row));
     }
     fold__set_tile(worker, 0);
 }
@@ -21266,36 +21191,68 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         worker->turn[op_index].end = end;
 }
 
-/* Cuts a batch down to one of several parts of its rows. Calls lie one behind the other, and so do their
-   elements. */
-static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t part, uint32_t parts)
+/* Whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists row
+   by row. Else they are calls. */
+static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
-    const uint32_t least = batch->count / parts, longer = batch->count % parts; /* the first are one longer */
-    const uint32_t from = part * least + (part < longer ? part : longer);
-    const uint32_t to = from + least + (part < longer);
-    if (run->group_sig[batch->group_sig].has_elements) {
-        const uint32_t end = to < batch->count ? run->elem_slot[run->order[batch->first + to]]
-                                               : batch->first_elem + batch->elems;
-        if (from < to)
-            batch->first_elem = run->elem_slot[run->order[batch->first + from]];
-        batch->elems = end - batch->first_elem;
+    const uint32_t sig = run->run_sig[run->group_sig[batch->group_sig].run_sig].sig;
+    return fold__has_clock(f) && run->begun && batch->elems && fold__is_by_rows(&f->sigs[sig]);
+}
+/* How many rows there are to cut. */
+static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
+{
+    return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
+}
+
+/* The first call of a batch whose elements do not begin before this one. */
+static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
+{
+    uint32_t low = 0, high = batch->count;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (f->run->elem_slot[f->run->order[batch->first + middle]] < elem)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Cuts a batch down to some of its rows. Calls lie one behind the other, and so do their elements. */
+static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
+{
+    const fold__run *run = f->run;
+    const uint32_t *const ids = run->order + batch->first;
+    uint32_t begin = batch->first_elem, end = begin + batch->elems;
+    if (fold__cuts_lists(f, batch)) {
+        const uint32_t last = end;
+        end = begin + to;
+        begin += from;
+        from = fold__first_from(f, batch, begin);
+        from -= from == batch->count || run->elem_slot[ids[from]] > begin;
+        to = end < last ? fold__first_from(f, batch, end) : batch->count;
+    } else if (run->group_sig[batch->group_sig].has_elements) {
+        begin = from < batch->count ? run->elem_slot[ids[from]] : end;
+        end = to < batch->count ? run->elem_slot[ids[to]] : end;
     }
     batch->first += from;
     batch->first_slot += from;
     batch->count = to - from;
+    batch->first_elem = begin;
+    batch->elems = end - begin;
     batch->rows_at = 0;
 }
 
-/* Takes a batch, or part of it. What successive batches of a signature's stage have in common is looked up
-   once. */
-static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t part,
-                              uint32_t parts)
+/* Takes a batch, or some of its rows. What successive batches of a signature's stage have in common is looked
+   up once. */
+static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
+                              uint32_t to)
 {
     const fold__run *run = f->run;
     worker->batch = run->batch[batch];
-    if (parts > 1)
-        fold__take_part(f, &worker->batch, part, parts);
+    if (from || to < fold__rows_to_cut(f, &worker->batch))
+        fold__take_part(f, &worker->batch, from, to);
     const fold__group_sig *group_sig = &run->group_sig[worker->batch.group_sig];
     if (worker->group_sig == group_sig && worker->stage == worker->batch.stage)
         return;
@@ -21324,6 +21281,15 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
+/* How many rows of a call's list lie in the part of a batch that runs, and the first of them; of a value
+   beside lists its one row. */
+FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
+                                         uint32_t *first)
+{
+    *first = is_list && !call ? 0 - worker->list[0] : 0;
+    return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
+}
+
 /* Whether a component of all the batch's calls is whole lists that lie one behind the other, as those do that
    one signature made: then pointers to rows are not needed. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int slot, fold_rows *rows)
@@ -21333,12 +21299,16 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     rows->rows = NULL;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__slots slots = fold__slots_of(f, worker->ids[call]);
-        const uint32_t edge = fold__slot_first(&slots, slot), source = f->edge_source[edge];
-        if (slots.edges != 1 || !fold__edge_is_list(f, edge) || fold__kind_of(f, source) == FOLD__LOOKUP)
+        const uint32_t edge = fold__slot_first(&slots, slot);
+        if (slots.edges != 1 || !fold__edge_is_list(f, edge)) /* it may have none, beyond all edges */
             return 0;
-        if (!f->length[source])
+        const uint32_t source = f->edge_source[edge];
+        if (fold__kind_of(f, source) == FOLD__LOOKUP)
+            return 0;
+        uint32_t first, count = fold__rows_in_part(worker, 1, call, &first);
+        if (!count)
             continue;
-        float *from = fold__edge_row(f, edge, 0);
+        float *from = fold__edge_row(f, edge, first);
         const ptrdiff_t stride = (ptrdiff_t)fold__row_size(f, source);
         if (!rows->base) {
             rows->base = from;
@@ -21346,7 +21316,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
         } else if (from != expected || stride != rows->stride) {
             return 0;
         }
-        expected = from + (size_t)f->length[source] * (size_t)stride;
+        expected = from + (size_t)count * (size_t)stride;
     }
     return rows->base != NULL;
 }
@@ -21382,9 +21352,14 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
             continue;
         for (uint32_t call = 0; call < worker->batch.count && slot >= worker->program.n_in; call++) {
             const fold__slots slots = fold__slots_of(f, worker->ids[call]);
-            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + slots.edges; edge < end; edge++)
-                for (uint32_t row = 0, edge_rows = fold__edge_rows(f, edge); row < edge_rows; row++)
+            uint32_t first;
+            const size_t end_at = at + fold__rows_in_part(worker, 1, call, &first);
+            for (uint32_t edge = fold__slot_first(&slots, slot); at < end_at; edge++) {
+                const uint32_t edge_rows = fold__edge_rows(f, edge);
+                for (uint32_t row = first; row < edge_rows && at < end_at; row++)
                     rows[at++] = fold__edge_row(f, edge, row);
+                first -= first < edge_rows ? first : edge_rows;
+            }
         }
         worker->in[slot] = fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, sig, slot));
     }
@@ -21514,32 +21489,29 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Moves a value that its batch made to where it stays readable, or where another group reads it. */
-static void fold__move_value(fold_ctx *f, uint32_t id)
-{
-    const fold__run *run = f->run;
-    float *to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
-                                                 : run->region + (size_t)run->value_link[id] * 16;
-    memcpy(to, f->value[id], fold__value_size(f, id) * sizeof *to);
-    f->value[id] = to;
-}
-
-/* Notes where a batch's calls have one of their outputs. */
+/* Notes where a batch's calls have one of their outputs. What stays readable, or what another group reads, is
+   moved to its place. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
-    const uint8_t *const state = f->run->state;
+    const fold__run *run = f->run;
     const uint32_t value = worker->program.out[output].index;
     const uint32_t *const list = worker->program.value[value].elem ? worker->list : NULL;
     const uint32_t *const ids = worker->ids, count = worker->batch.count;
     fold_rows rows;
     fold__buffer_rows(f, worker, fold__buffer_value(value), &rows);
     const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
-    float *const first = rows.base;
+    float *const base = rows.base;
     for (uint32_t call = 0; call < count; call++) {
         const uint32_t id = ids[call] + (uint32_t)output;
-        f->value[id] = first + (ptrdiff_t)(list ? list[call] : call) * stride;
-        if (state[id] & (FOLD__PERSIST | FOLD__LINKED))
-            fold__move_value(f, id);
+        uint32_t first, moved = fold__rows_in_part(worker, list != NULL, call, &first);
+        f->value[id] = base + (list ? (int32_t)list[call] : (ptrdiff_t)call) * stride;
+        if (!(run->state[id] & (FOLD__PERSIST | FOLD__LINKED)))
+            continue;
+        float *to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
+                                                     : run->region + (size_t)run->value_link[id] * 16;
+        const size_t at = first * (size_t)stride;
+        memcpy(to + at, f->value[id] + at, moved * (size_t)stride * sizeof *to);
+        f->value[id] = to;
     }
 }
 
@@ -21552,13 +21524,8 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
     if (whole)
         fold__forward_whole(f, worker);
     for (int op_index = 0; op_index < worker->program.n_ops && !whole;
-         op_index = worker->turn[op_index].end) {
-        if (worker->turn[op_index].tiled)
-            fold__forward_span(f, worker, op_index, worker->turn[op_index].end);
-        else
-            fold__forward_op(f, worker, op_index,
-                             worker->program.op[op_index].elem ? worker->batch.elems : worker->batch.count);
-    }
+         op_index = worker->turn[op_index].end)
+        fold__forward_span(f, worker, op_index, worker->turn[op_index].end);
     for (int output = 0; output < worker->program.n_out && worker->batch.stage; output++)
         fold__note_output(f, worker, output);
 }
@@ -21572,8 +21539,10 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
         fold__forward_part(f, worker);
         return;
     }
-    for (uint32_t part = 0, parts = (batch.count + most - 1) / most; part < parts; part++) {
-        fold__take_part(f, &worker->batch, part, parts);
+    const uint32_t parts = (batch.count + most - 1) / most, longer = batch.count % parts;
+    for (uint32_t part = 0, from = 0, to; part < parts; part++, from = to) {
+        to = from + batch.count / parts + (part < longer);
+        fold__take_part(f, &worker->batch, from, to);
         fold__forward_part(f, worker);
         worker->batch = batch;
     }
@@ -21652,87 +21621,89 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds what a call that takes few rows contributes to them, `floats` of each. */
-static void fold__add_few_rows(const fold_ctx *f, float *to, size_t width, uint32_t edge, const float *from,
-                               uint32_t floats)
-{
-    const uint32_t call = fold__edge_call(f, edge);
-    const float *index = fold__at_place(f, (uint32_t)fold__node_op_data(f, call));
-    for (uint32_t row = 0; row < f->length[call]; row++) /* zeros where a row was taken before */
-        fold__add_row(f, to + (size_t)((const int *)(const void *)index)[row] * width,
-                      from + (size_t)row * floats, floats);
-}
-
-/* Adds the contribution of an edge to a value's gradient: to all of it, to one place, to the same place in
-   every row of a list, or in few. */
+/* Adds the contribution of an edge to some rows of a value's gradient: to all of them, to one place, to the
+   same place in every row of a list, or in few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
-                                   int first)
+                                   int first, fold__share some)
 {
-    float *to = f->run->grad_row[id];
-    const uint32_t size = fold__value_size(f, id), offset = fold__edge_offset(f, edge);
+    const uint32_t width = fold__row_size(f, id), offset = fold__edge_offset(f, edge);
+    const uint32_t at = (uint32_t)some.from * width, end = (uint32_t)some.to * width;
     const uint32_t noted = f->run->contribution_floats[edge], floats = noted & ~FOLD__FEW_ROWS;
-    const uint32_t width = fold__row_size(f, id);
-    if (noted & FOLD__FEW_ROWS) {
-        if (first)
-            fold__clear_row(to, size);
-        fold__add_few_rows(f, to + offset, width, edge, from, floats);
-        return;
-    }
-    const uint32_t rows = fold__edge_rows(f, edge);
-    if (!fold__edge_is_list(f, edge) || floats == width) {
-        fold__add_part(f, to, size, offset, from, rows * floats, first);
+    float *to = f->run->grad_row[id] + at;
+    if (!(noted & FOLD__FEW_ROWS) && (!fold__edge_is_list(f, edge) || floats == width)) {
+        const uint32_t end_part = offset + fold__edge_rows(f, edge) * floats;
+        const uint32_t begin = offset < at ? at : offset, stop = end_part < end ? end_part : end;
+        if (begin < stop)
+            fold__add_part(f, to, end - at, begin - at, from + (begin - offset), stop - begin, first);
+        else if (first)
+            fold__clear_row(to, end - at);
         return;
     }
     if (first)
-        fold__clear_row(to, size);
-    for (uint32_t row = 0; row < rows; row++)
-        fold__add_row(f, to + (size_t)row * width + offset, from + (size_t)row * floats, floats);
+        fold__clear_row(to, end - at);
+    if (noted & FOLD__FEW_ROWS) { /* zeros where a row was taken before */
+        const uint32_t call = fold__edge_call(f, edge);
+        const float *data = fold__at_place(f, (uint32_t)fold__node_op_data(f, call));
+        const int *index = (const int *)(const void *)data;
+        for (uint32_t row = 0; row < f->length[call]; row++)
+            if (index[row] >= some.from && index[row] < some.to)
+                fold__add_row(f, to + (size_t)(index[row] - some.from) * width + offset,
+                              from + (size_t)row * floats, floats);
+        return;
+    }
+    for (int row = some.from; row < some.to; row++)
+        fold__add_row(f, to + (size_t)(row - some.from) * width + offset, from + (size_t)row * floats,
+                      floats);
 }
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group);
 
-/* Completes the gradient of a recorded value once all its readers have run backward. */
-static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
+/* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
+static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group,
+                                  fold__share some)
 {
     fold__run *run = f->run;
-    const uint32_t size = fold__value_size(f, id);
-    float *row = run->grad_row[id];
+    const int rows = (int)fold__rows_of(f, id);
+    some.to = some.to < rows ? some.to : rows;
+    const uint32_t width = fold__row_size(f, id), at = (uint32_t)some.from * width;
+    const uint32_t size = (uint32_t)(some.to - some.from) * width;
+    float *row = run->grad_row[id] + at;
     switch (run->mode[id]) {
     case FOLD__GRAD_ZERO: fold__clear_row(row, size); break;
     case FOLD__GRAD_ROOT:
         fold__clear_row(row, size);
-        row[run->root_offset] = 1;
+        if (run->root_offset - at < size)
+            row[run->root_offset - at] = 1;
         break;
     case FOLD__GRAD_SUM:
         for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE;
              edge = run->next_contribution[edge])
             fold__add_contribution(f, id, edge,
                                    fold__grad_area(f, id, group) + (size_t)run->contribution_at[edge] * 16,
-                                   edge == run->first_contribution[id]);
+                                   edge == run->first_contribution[id], some);
         break;
     default: break; /* written in place */
     }
     if (run->shared_grads)
-        fold__shared_total(f, worker, id, group);
+        fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__KEEP_GRAD) || !run->grad[id])
         return; /* where the root's gradient does not reach, what is kept stays */
-    for (uint32_t at = 0; at < f->n_kept_grads; at++) {
-        fold__kept_grad *kept = &f->kept_grads[at];
+    for (uint32_t which = 0; which < f->n_kept_grads; which++) {
+        fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
             continue;
         if (kept->filled)
-            fold__add_row(f, fold__at_place(f, kept->place), row, size);
+            fold__add_row(f, fold__at_place(f, kept->place) + at, row, size);
         else
-            memcpy(fold__at_place(f, kept->place), row, size * sizeof *row);
-        kept->filled = 1;
+            memcpy(fold__at_place(f, kept->place) + at, row, size * sizeof *row);
+        kept->filled |= some.to == rows;
     }
 }
-
 /* -- a cell's values ------------------------------------------------------------------------- */
 
-static void fold__clear_rows(const fold_rows *to, size_t count, uint32_t size)
+static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint32_t size)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = first; i < end; i++)
         fold__clear_row(fold__row(to, (int)i), size);
 }
 static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t offset,
@@ -21776,7 +21747,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold_rows to, part;
     fold__spot_rows(worker, grad, count, &to);
     if (info->mode == FOLD__GRAD_ZERO) {
-        fold__clear_rows(&to, count, size);
+        fold__clear_rows(&to, 0, count, size);
         return;
     }
     const int first = !fold__add_contributions(f, worker, (int)worker->program.value[value].op + 1,
@@ -21788,7 +21759,8 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums the contributions of list elements to an operand of calls, for each call in the order of its list. */
+/* Sums the contributions of list elements to an operand of calls, for each call in the order of its list,
+   which goes on from part to part. */
 static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -21801,12 +21773,14 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     fold__buffer_rows(f, worker, fold__buffer_spread(&worker->program, at), &from);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         float *row = fold__row(&to, (int)call);
-        const uint32_t count = worker->list[call + 1] - worker->list[call];
-        if (count == 1)
-            memcpy(row, fold__row(&from, (int)worker->list[call]), size * sizeof *row); /* -0 stays */
-        else
+        uint32_t first, count = fold__rows_in_part(worker, 1, call, &first);
+        const uint32_t begin = worker->list[call] + first;
+        const int alone = fold__elements_of(f, worker->ids[call]) == 1;
+        if (alone)
+            memcpy(row, fold__row(&from, (int)begin), size * sizeof *row); /* -0 stays */
+        else if (!first)
             fold__clear_row(row, size);
-        for (uint32_t element = worker->list[call]; element < worker->list[call + 1] && count > 1; element++)
+        for (uint32_t element = begin; element < begin + count && !alone; element++)
             fold__add_row(f, row, fold__row(&from, (int)element), size);
     }
     worker->free = free;
@@ -21816,7 +21790,7 @@ static void fold__clear_inputs(const fold_op_call *call)
 {
     for (int operand = 0; operand < call->n_in; operand++)
         if (!fold__absent(&call->din[operand]))
-            fold__clear_rows(&call->din[operand], (size_t)call->rows,
+            fold__clear_rows(&call->din[operand], 0, (size_t)call->rows,
                              (uint32_t)fold__shape_size(&call->in_shape[operand]));
 }
 
@@ -21846,14 +21820,19 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, s
 static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
-    for (uint32_t row = 0; row < rows; row += worker->tile) {
+    const uint32_t tile = worker->turn[first].tiled ? worker->tile : rows;
+    for (uint32_t row = 0; row < rows; row += tile) {
         fold__set_tile(worker, row);
         for (int op_index = last; op_index-- > first;)
             if (worker->turn[op_index].backward)
-                fold__backward_op(f, worker, op_index, fold__min_size(worker->tile, rows - row));
+                fold__backward_op(f, worker, op_index, fold__min_size(tile, rows - row));
     }
     fold__set_tile(worker, 0);
 }
+
+/* How many calls of a part an earlier one has begun: the first, or none. What they sum over their lists goes
+   on, and all that follows from it is computed anew. */
+static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
 /* Completes the gradients of an output of the batch's calls, and finds their rows. */
 static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, const fold__group *group)
@@ -21864,11 +21843,12 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     size_t at = 0;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call] + (uint32_t)output;
-        const uint32_t of_call = value->elem ? f->length[id] : 1;
-        for (uint32_t row = 0; row < of_call; row++)
+        uint32_t first, of_call = fold__rows_in_part(worker, value->elem, call, &first);
+        const fold__share some = { (int)first, (int)(first + of_call) };
+        for (uint32_t row = first; row < first + of_call; row++)
             rows[at++] = f->run->grad_row[id] + (size_t)row * value->size;
-        if (worker->batch.stage)
-            fold__finish_gradient(f, worker, id, group);
+        if (worker->batch.stage && (value->elem || call >= fold__begun(worker)))
+            fold__finish_gradient(f, worker, id, group, some);
     }
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
@@ -21878,20 +21858,22 @@ static void fold__begin_input(fold_ctx *f, fold__worker *worker, int slot, const
 {
     const fold__run *run = f->run;
     const uint32_t size = fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot);
-    const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
+    const int is_list = slot >= worker->program.n_in;
+    const size_t count = is_list ? worker->batch.elems : worker->batch.count;
     float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
     size_t at = 0;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__slots slots = fold__slots_of(f, worker->ids[call]);
-        const int shared = fold__slot_shared(&slots, slot);
-        for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
-             edge < end; edge++) {
-            const int given = run->grad[worker->ids[call]];
+        const int shared = fold__slot_shared(&slots, slot), given = run->grad[worker->ids[call]];
+        uint32_t first;
+        const size_t end_at = at + fold__rows_in_part(worker, is_list, call, &first);
+        for (uint32_t edge = fold__slot_first(&slots, slot); at < end_at; edge++) {
             float *to = given ? fold__edge_dest(f, worker, edge, shared, group) : fold__trash(f, worker);
             const size_t stride = given ? fold__dest_stride(f, edge, size) : 0;
-            const uint32_t edge_rows = slot < worker->program.n_in ? 1 : fold__edge_rows(f, edge);
-            for (uint32_t row = 0; row < edge_rows; row++)
+            const uint32_t edge_rows = is_list ? fold__edge_rows(f, edge) : 1;
+            for (uint32_t row = first; row < edge_rows && at < end_at; row++)
                 rows[at++] = to + row * stride;
+            first -= first < edge_rows ? first : edge_rows;
         }
     }
     worker->dest[slot] = fold__tidy_rows(rows, count, (ptrdiff_t)size);
@@ -21904,6 +21886,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     fold__run *run = f->run;
     const fold__value_info *info = run->info + worker->run_sig->first_info;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
+    const uint32_t begun = fold__begun(worker);
     for (int output = 0; output < worker->program.n_out; output++) {
         worker->outer[output] = fold__no_rows;
         if (info[worker->program.out[output].index].grad)
@@ -21916,7 +21899,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
         const int mode = info[worker->program.n_values + slot].mode;
         fold__begin_input(f, worker, slot, group);
         if (worker->batch.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS))
-            fold__clear_rows(&worker->dest[slot],
+            fold__clear_rows(&worker->dest[slot], slot < worker->program.n_in ? begun : 0,
                              slot < worker->program.n_in ? worker->batch.count : worker->batch.elems,
                              fold__input_floats(f, sig, slot));
     }
@@ -21925,7 +21908,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
             continue;
         fold_rows rows;
         fold__buffer_rows(f, worker, fold__buffer_grad(&worker->program, (uint32_t)value), &rows);
-        fold__clear_rows(&rows, worker->program.value[value].elem ? worker->batch.elems : worker->batch.count,
+        const int elem = worker->program.value[value].elem;
+        fold__clear_rows(&rows, elem ? 0 : begun, elem ? worker->batch.elems : worker->batch.count,
                          worker->program.value[value].size);
     }
 }
@@ -22006,11 +21990,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
         fold__backward_whole(f, worker, group);
     for (int last = worker->program.n_ops, first; last > 0 && !whole; last = first) {
         first = worker->turn[last - 1].first;
-        if (worker->turn[first].tiled)
-            fold__backward_span(f, worker, first, last);
-        else if (worker->turn[first].backward)
-            fold__backward_op(f, worker, first,
-                              worker->program.op[first].elem ? worker->batch.elems : worker->batch.count);
+        fold__backward_span(f, worker, first, last);
         for (int op_index = last; op_index-- > first;) /* sums over elements, once all rows are there */
             for (int operand = 0;
                  operand < worker->program.op[op_index].n_in && worker->turn[op_index].spread; operand++)
@@ -22036,7 +22016,6 @@ static int fold__add_use(fold_ctx *f, fold__use use, int elem)
         return 1; /* it has no rows: all lists are empty */
     if (!fold__need(f, FOLD__ARRAY_USES, run->n_uses + 1, sizeof(fold__use)))
         return 0;
-    fold__renew_moved(f);
     uint32_t at = run->n_uses++;
     for (; at > 0 && run->use[at - 1].first > use.first; at--)
         run->use[at] = run->use[at - 1];
@@ -22051,11 +22030,14 @@ static int fold__add_param_use(fold_ctx *f, uint32_t run_sig, uint32_t op, uint3
 {
     const fold__param_data *data = &fold__params(f->model)[param];
     fold__use use = { run_sig,         op, ref,        kind, param,          0, 0, 0,
-                      FOLD__SUM_APART, 0,  data->size, 0,    FOLD__NO_TOTAL, 0 };
+                      FOLD__SUM_APART, 0,  data->size, 0,    FOLD__NO_TOTAL, 0, 0 };
     if (!fold__trainable(f->model, data))
         return 1;
-    if (kind == FOLD__USE_WEIGHT) {
-        const fold__program program = fold__program_in_run(f, run_sig);
+    const fold__program program = fold__program_in_run(f, run_sig);
+    if (kind == FOLD__USE_VALUE) {
+        use.at = program.ref[program.op[op].first_ref + ref].offset;
+        use.size = fold__operand_floats(&program, &program.op[op], (int)ref);
+    } else if (kind == FOLD__USE_WEIGHT) {
         const fold_shape *in_shape = program.shape + program.op[op].first_shape;
         const size_t inner = (size_t)fold__shape_last(&in_shape[ref]), ldw = (size_t)data->shape.dim[1];
         if (program.op[op].op == FOLD__OP_linear) {
@@ -22084,20 +22066,8 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
                                      fold__is_of_rows(&sig)))
                 return 0;
         } else {
-            const fold__use use = { run_sig,
-                                    0,
-                                    operand,
-                                    FOLD__USE_SLOT,
-                                    source,
-                                    0,
-                                    1,
-                                    0,
-                                    FOLD__SUM_APART,
-                                    0,
-                                    fold__value_size(f, source),
-                                    0,
-                                    FOLD__NO_TOTAL,
-                                    0 };
+            const fold__use use = { run_sig, 0, operand, FOLD__USE_SLOT, source, 0, 1, 0, FOLD__SUM_APART, 0,
+                                    fold__value_size(f, source), 0, FOLD__NO_TOTAL, 0, 0 };
             if (!fold__add_use(f, use, 0))
                 return 0;
         }
@@ -22146,13 +22116,17 @@ static void fold__place_total(fold_ctx *f, fold__use *use, const fold__use *firs
     run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Whether a use can be summed by blocks: of a weight that is not transposed, with vectors as rows. */
+/* Whether a use can be summed by blocks: of a weight that is not transposed, with vectors as rows, and not so
+   many that slices of time must cut the sum. */
+enum { FOLD__BLOCKS_WORK = 1 << 22 }; /* multiplications: at most some 100 microseconds */
 static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
+    const fold__run_sig *run_sig = &f->run->run_sig[use->run_sig];
     return use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear && !op->attr[FOLD__LINEAR_T] &&
-           program.shape[op->first_shape].rank == 1;
+           program.shape[op->first_shape].rank == 1 &&
+           (op->elem ? run_sig->elems : run_sig->calls) < FOLD__BLOCKS_WORK / use->size;
 }
 
 /* A signature's number in a group, or NONE. */
@@ -22276,54 +22250,58 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
         fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
 }
 
-/* Lists the rows of an op's operand, or (operand -1) of its gradient, from a column on, in record order, for
-   those calls of a signature in a group that need a gradient and the op. */
+/* Lists some rows of an op's operand, or (operand -1) of its gradient, or (n_in + operand) of what it
+   contributes to one, from a column on, in record order, for those calls of a signature in a group that need
+   a gradient and the op. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
-                                 const fold__body_op *op, int operand, uint32_t column, float *region,
-                                 char **scratch, size_t *n_rows)
+                                 const fold__body_op *op, int operand, uint32_t column, fold__share some,
+                                 float *region, char **scratch, size_t *n_rows)
 {
     fold__run *run = f->run;
     float **rows = (float **)(void *)*scratch;
-    const fold__ref grad = { FOLD__FROM_VALUE, op->first_value, 0 },
-                    *ref = operand < 0 ? &grad : &program->ref[op->first_ref + (uint32_t)operand];
+    const fold__ref own = { FOLD__FROM_VALUE, op->first_value, 0 };
+    const uint32_t nth_ref = op->first_ref + (uint32_t)operand;
+    const fold__ref *ref = operand < 0 || operand >= op->n_in ? &own : &program->ref[nth_ref];
     const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].first_info;
     const int outer =
         operand < 0 && fold__grad_is_outer(&info[op->first_value]) ? info[op->first_value].out : -1;
     const fold__buffer *buffer =
         ref->kind == FOLD__FROM_VALUE
-            ? &run->buffer[group_sig->first_buffer + (operand < 0 ? fold__buffer_grad(program, ref->index)
-                                                                  : fold__buffer_value(ref->index))]
+            ? &run->buffer[group_sig->first_buffer +
+                           (operand < 0            ? fold__buffer_grad(program, ref->index)
+                            : operand >= op->n_in ? fold__buffer_part(program, nth_ref - op->n_in)
+                                                  : fold__buffer_value(ref->index))]
             : NULL;
     const int for_elements = fold__for_elements(program, info, op);
     const size_t offset = (size_t)ref->offset + column;
     const uint32_t *ids = run->calls_by_sig + group_sig->first_record;
     size_t at = 0;
+    const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    if (buffer && outer < 0 && of_each) /* one of each call: most are */
-        for (; at < group_sig->calls; at++)
-            rows[at] = fold__slab_row(buffer, region, run->slot[ids[at]]) + offset;
-    for (uint32_t call = (uint32_t)at; call < group_sig->calls; call++) {
+    const int quick = buffer && outer < 0 && of_each; /* one of each call: most are */
+    for (uint32_t call = from; call < group_sig->calls && call < to && quick; call++)
+        rows[at++] = fold__slab_row(buffer, region, run->slot[ids[call]]) + offset;
+    for (uint32_t call = 0, begin = 0, end; call < group_sig->calls && begin < to && !quick;
+         call++, begin = end) {
         const uint32_t id = ids[call];
         const fold__slots slots = fold__slots_of(f, id);
         const uint32_t elements = fold__elements_of(f, id);
         const int by_input = ref->kind == FOLD__FROM_INPUT || ref->kind == FOLD__FROM_LIST;
-        uint32_t edge = by_input ? fold__slot_first(&slots, fold__ref_slot(program, ref)) : 0, nth = 0;
-        const uint32_t count = !run->grad[id] ? 0
-                               : op->elem     ? elements
-                               : for_elements ? elements > 0
-                                              : 1;
-        for (uint32_t element = 0; element < count; element++) {
+        uint32_t edge = by_input ? fold__slot_first(&slots, fold__ref_slot(program, ref)) : 0;
+        uint32_t element = from > begin ? from - begin : 0, nth = element;
+        end = begin + (op->elem ? elements : 1);
+        const int needed = run->grad[id] && (elements || !for_elements);
+        const uint32_t count = !needed ? 0 : (end < to ? end : to) - begin;
+        for (; element < count; element++) {
             float *row;
             if (outer >= 0)
                 row = run->grad_row[id + (uint32_t)outer] + (size_t)element * program->value[ref->index].size;
             else if (buffer)
                 row = fold__slab_row(buffer, region,
                                      buffer->elem ? run->elem_slot[id] + element : run->slot[id]);
-            else if (ref->kind == FOLD__FROM_PARAM)
-                row = fold__values(f->model) + fold__params(f->model)[ref->index].at;
-            else {
-                for (; ref->kind == FOLD__FROM_LIST && nth >= fold__edge_rows(f, edge); nth = 0)
-                    edge++;
+            else { /* a product reads no parameter as its rows: it reads a copy */
+                for (; ref->kind == FOLD__FROM_LIST && nth >= fold__edge_rows(f, edge); edge++)
+                    nth -= fold__edge_rows(f, edge);
                 row = fold__edge_row(f, edge, ref->kind == FOLD__FROM_LIST ? nth++ : 0);
             }
             rows[at++] = row + offset;
@@ -22349,108 +22327,101 @@ static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__prog
 
 static void fold__eager_use(fold_ctx *f, const fold__use *use);
 
-/* The op whose weight or bias a use is of, or NULL. */
-static const fold__body_op *fold__op_of_use(const fold_ctx *f, const fold__use *use)
-{
-    if (use->kind != FOLD__USE_WEIGHT && use->kind != FOLD__USE_BIAS)
-        return NULL;
-    return &fold__program_in_run(f, use->run_sig).op[use->op];
-}
-/* The shape of what that op makes, or [1]. */
+/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. What calls
+   share is summed in one go: [1]. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
-    const fold__body_op *op = fold__op_of_use(f, use);
-    return op ? *fold__made_shape(fold__program_in_run(f, use->run_sig).shape, op) : fold_shape1(1);
+    const fold__program program = fold__program_in_run(f, use->run_sig);
+    if (use->kind == FOLD__USE_SLOT || use->kind == FOLD__USE_VALUE)
+        return fold_shape1(use->kind == FOLD__USE_SLOT ? 1 : (int)use->size);
+    return *fold__made_shape(program.shape, &program.op[use->op]);
 }
 
-/* The columns of a use that make up its work from `from` to `to`, in whole vectors. */
-static fold__share fold__share_of(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
+/* What makes up the work of a use from `from` to `to`: columns, in whole vectors, or in slices of time rows
+   where there are more of those. */
+typedef struct fold__use_part {
+    fold__share columns, rows;
+} fold__use_part;
+static fold__use_part fold__part_of_use(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
 {
     const fold_shape shape = fold__shape_of_use(f, use);
-    const uint64_t count = (uint64_t)fold__shape_last(&shape);
+    const uint64_t count = (uint64_t)fold__shape_last(&shape), row_work = use->work / use->rows;
     const uint64_t steps = (count + FOLD__LANES - 1) / FOLD__LANES;
+    fold__use_part part = { { 0, (int)count }, { 0, (int)use->rows } };
+    if (f->run->begun && use->rows > steps) {
+        part.rows.from = (int)(from / row_work);
+        part.rows.to = (int)(to / row_work);
+        return part;
+    }
     const uint64_t from_step = steps * from / use->work * FOLD__LANES;
     const uint64_t to_step = steps * to / use->work * FOLD__LANES;
-    const fold__share share = { (int)(from_step < count ? from_step : count),
-                                (int)(to_step < count ? to_step : count) };
-    return share;
+    part.columns.from = (int)(from_step < count ? from_step : count);
+    part.columns.to = (int)(to_step < count ? to_step : count);
+    return part;
 }
 
-/* Adds the rows of a group to the sum of a use of a weight or bias, in some of its columns. */
-static void fold__accumulate_weight(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                    const fold__group *group, const fold__group_sig *group_sig,
-                                    fold__share share)
+/* Adds the rows of a group that each call contributes to what all share to the sum of a use. */
+static void fold__accumulate_slot(fold_ctx *f, fold__worker *worker, const fold__use *use,
+                                  const fold__group *group, const fold__group_sig *group_sig,
+                                  fold__share some)
 {
+    const fold__run *run = f->run;
+    const uint32_t to = (uint32_t)some.to < group_sig->calls ? (uint32_t)some.to : group_sig->calls;
+    for (uint32_t call = (uint32_t)some.from; call < to; call++) {
+        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
+        const uint32_t edge = f->first_edge[id] + use->ref;
+        if (run->grad[id])
+            fold__add_row(f, fold__use_sum(f, use) + fold__edge_offset(f, edge),
+                          fold__edge_dest(f, worker, edge, 1, group),
+                          fold__input_floats(f, &f->sigs[run->run_sig[use->run_sig].sig], (int)use->ref));
+    }
+}
+
+/* Adds the rows of a group, or some of them or of their columns, to the sum of a use. */
+static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
+                                 const fold__group *group, fold__use_part part)
+{
+    const uint32_t which = fold__sig_in_group(f, use->run_sig, (uint32_t)(group - f->run->group));
+    if (which == FOLD__NONE)
+        return;
+    const fold__group_sig *group_sig = &f->run->group_sig[which];
+    if (use->kind == FOLD__USE_SLOT) {
+        fold__accumulate_slot(f, worker, use, group, group_sig, part.rows);
+        return;
+    }
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
-    const fold_shape *made = fold__made_shape(program.shape, op);
+    const fold_shape made = fold__shape_of_use(f, use);
+    const int operand = (int)use->ref, of_grad = use->kind == FOLD__USE_VALUE ? op->n_in + operand : -1;
     float *region = f->run->region + group->base, *sum = fold__use_sum(f, use);
     char *scratch = (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op), 16));
     size_t rows;
-    float **dy =
-        fold__record_rows(f, group_sig, &program, op, -1, (uint32_t)share.from, region, &scratch, &rows);
+    float **dy = fold__record_rows(f, group_sig, &program, op, of_grad, (uint32_t)part.columns.from,
+                                   part.rows, region, &scratch, &rows);
     const fold_rows dy_rows = { NULL, 0, dy };
-    if (use->kind == FOLD__USE_BIAS) {
-        fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(made), fold__shape_last(made),
-                       share, sum);
+    if (use->kind != FOLD__USE_WEIGHT) {
+        fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(&made), fold__shape_last(&made),
+                       part.columns, sum);
         return;
     }
-    float **in = fold__record_rows(f, group_sig, &program, op, (int)use->ref, 0, region, &scratch, &rows);
+    float **in =
+        fold__record_rows(f, group_sig, &program, op, operand, 0, part.rows, region, &scratch, &rows);
     if (use->sum == FOLD__SUM_BY_BLOCKS) {
         const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
         const int ldw = fold__params(f->model)[use->target].shape.dim[1];
-        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, fold__shape_last(made), sum,
+        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, fold__shape_last(&made), sum,
                                (size_t)ldw, worker->scratch);
         return;
     }
     const fold_rows in_rows = { NULL, 0, in };
-    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, share, sum);
-}
-
-/* Adds the rows of a group to the sum of a use; of weights and biases in some of their columns. */
-static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                 const fold__group *group, fold__share share)
-{
-    fold__run *run = f->run;
-    const uint32_t which = fold__sig_in_group(f, use->run_sig, (uint32_t)(group - run->group));
-    if (which == FOLD__NONE)
-        return;
-    const fold__group_sig *group_sig = &run->group_sig[which];
-    float *sum = fold__use_sum(f, use);
-    if (use->kind == FOLD__USE_WEIGHT || use->kind == FOLD__USE_BIAS) {
-        fold__accumulate_weight(f, worker, use, group, group_sig, share);
-    } else if (use->kind == FOLD__USE_SLOT) {
-        for (uint32_t call = 0; call < group_sig->calls; call++) {
-            const uint32_t edge = f->first_edge[run->calls_by_sig[group_sig->first_record + call]] + use->ref;
-            if (!run->grad[run->calls_by_sig[group_sig->first_record + call]])
-                continue;
-            fold__add_row(f, sum + fold__edge_offset(f, edge), fold__edge_dest(f, worker, edge, 1, group),
-                          fold__input_floats(f, &f->sigs[run->run_sig[use->run_sig].sig], (int)use->ref));
-        }
-    } else {
-        const fold__program program = fold__program_in_run(f, use->run_sig);
-        const fold__body_op *op = &program.op[use->op];
-        const fold__buffer *buffer =
-            &run->buffer[group_sig->first_buffer + fold__buffer_part(&program, op->first_ref + use->ref)];
-        for (uint32_t call = 0; call < group_sig->calls; call++) {
-            const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-            const uint32_t count = !run->grad[id] ? 0 : op->elem ? fold__elements_of(f, id) : 1;
-            for (uint32_t edge = 0; edge < count; edge++)
-                fold__add_row(f, sum + program.ref[op->first_ref + use->ref].offset,
-                              fold__slab_row(buffer, run->region + group->base,
-                                             op->elem ? run->elem_slot[id] + edge : run->slot[id]),
-                              buffer->size);
-        }
-    }
-    if (run->sums_in_one_go)
-        fold__add_to_total(f, use);
+    fold__weight_use(f, worker, &program, op, operand, rows, &in_rows, &dy_rows, part.columns, sum);
 }
 
 /* Adds the uses of a shared node to its gradient. */
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__share whole = { 0, 1 }; /* a use of a node has no columns */
+    const fold__use_part whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
@@ -22542,7 +22513,6 @@ static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    fold__renew_moved(f);
     /* totals too that gradients serve as now: what a context needs must not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
@@ -22556,7 +22526,6 @@ static int fold__reserve_sums(fold_ctx *f)
             floats += fold__round_up(fold__row_size(f, id), 16) * fold__rows_of(f, id);
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t));
-    fold__renew_run(f);
     const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
     if (has > had) /* else it is all zero, as runs leave it */
         memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
@@ -22603,7 +22572,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
             return fold__null;
     }
     one.in = in;
-    if (fold__broken(f) || !fold__room(f, count + 1, (size_t)count * request->n_in))
+    if (fold__broken(f) || !fold__room(f, count + 1, ((size_t)count + 1) * request->n_in))
         return fold__null;
     const uint32_t sig = fold__request_sig(f, &one);
     if (sig && f->sigs[sig].n_out > 1)
@@ -22611,8 +22580,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
                    fold__request_name(f, request->op));
     if (!sig || fold__broken(f))
         return fold__null;
-    const uint32_t shape = f->sigs[sig].out_shape[0];
-    const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, count);
+    fold__add_edges(f, request); /* for fold__expand_concat */
+    const uint32_t marker = fold__append(f, FOLD__ELEMS, sig, 0, 0, f->sigs[sig].out_shape[0], count);
     f->element_tag[marker] = ordinal + 1;
     const int random = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
     for (uint32_t element = 0; element < count; element++) {
@@ -22872,10 +22841,7 @@ static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
     if (!fold__need(f, FOLD__ARRAY_SCRATCH,
                     floats * sizeof(float) + fold__eager_pointers(f, id) * sizeof(float *), 1))
         return NULL;
-    fold__renew(f);
-    f->run->worker = (fold__worker *)(void *)f->arrays[FOLD__ARRAY_WORKERS].data;
-    f->run->worker->scratch = (float *)(void *)f->arrays[FOLD__ARRAY_SCRATCH].data;
-    return (float **)(void *)(f->run->worker->scratch + floats);
+    return (float **)(void *)(f->run->scratch + floats);
 }
 
 /* Reserves the values of an op's outputs. */
@@ -22995,16 +22961,6 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int slot)
            !fold__absent(&f->run->worker->dest[slot]) && !f->run->worker->dest[slot].stride;
 }
 
-/* Runs an op backward for one row, as the worker's call says. */
-static void fold__eager_backward_call(const fold_ctx *f, const fold__program *program)
-{
-    const fold_op_call *call = &f->run->worker->prepared.call;
-    if (fold__is_random(f, program->op) && !fold__in_training(f))
-        fold__copy_backward(call);
-    else
-        fold__backward_of(program->op)(call);
-}
-
 /* Runs an op backward for its nth row: for what goes to rows of its own, then once for each sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
@@ -23026,7 +22982,7 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
         apart |= !fold__absent(&worker->op_din[operand]);
     }
     if (apart)
-        fold__eager_backward_call(f, program);
+        fold__backward_of(program->op)(&worker->prepared.call);
     float *one_row = worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op), 16);
     for (uint32_t operand = 0; operand < n_in; operand++) {
         const int slot = (int)fold__slot_of(sig, operand);
@@ -23035,7 +22991,7 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
         for (uint32_t other = 0; other < n_in; other++)
             worker->op_din[other] = fold__no_rows;
         worker->op_din[operand].base = one_row;
-        fold__eager_backward_call(f, program);
+        fold__backward_of(program->op)(&worker->prepared.call);
         fold__add_row(f, worker->dest[slot].base, one_row, fold__input_floats(f, sig, slot));
     }
 }
@@ -23161,7 +23117,6 @@ static int fold__eager_reserve(fold_ctx *f)
     int fits = fold__ask(f, FOLD__ARRAY_REGION, at + fold__widest(f), sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, scratch * sizeof(float) + pointers * sizeof(float *), 1);
     fits &= fold__reserve_sums(f);
-    fold__renew_run(f);
     if (!fits)
         return fold__out_of_memory(f, 1);
     run->trash = run->region + at;
@@ -23207,14 +23162,14 @@ static int fold__eager_backward(fold_ctx *f)
         if (!run->grad[id])
             continue;
         for (uint32_t output = 0; output < n_out; output++)
-            fold__finish_gradient(f, run->worker, id + output, run->group);
+            fold__finish_gradient(f, run->worker, id + output, run->group, fold__all_rows);
         fold__eager_backward_op(f, id);
     }
     for (uint32_t use = 0; use < run->n_uses; use++)
         if (!run->use[use].is_node)
             fold__eager_use(f, &run->use[use]);
     for (uint32_t i = 0; i < run->counts.leaves; i++)
-        fold__finish_gradient(f, run->worker, run->leaves[i], run->group);
+        fold__finish_gradient(f, run->worker, run->leaves[i], run->group, fold__all_rows);
     fold__eager_lookups(f, 0);
     fold__eager_lookups(f, FOLD__HEAD);
     fold__commit_uses(f);
@@ -23431,7 +23386,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
             return 0;
         run->replayed = kept.at;
         run->counts = kept.counts;
-        fold__renew_run(f);
+        fold__renew(f); /* the run's arrays of nodes are the kept ones */
         plans = fold__plans_of(f);
         plans->plan[which].used = ++plans->runs;
         fold__plan_arrays(f, &kept.counts, extents);
@@ -23550,7 +23505,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* What a batch will take: the line through what others took by their rows, with neither a negative slope nor
-   less than nothing for no rows. */
+   less than nothing for no rows. Where others were much alike, or much smaller, it is in proportion: a little
+   noise would turn the line far from them. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -23561,7 +23517,7 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
     const double spread = cost->squares / cost->count - mean_rows * mean_rows;
     const double proportional = mean_ns / mean_rows;
     double slope = proportional;
-    if (spread > 1e-3 * mean_rows * mean_rows)
+    if (spread > 0.05 * mean_rows * mean_rows && rows < 4 * mean_rows)
         slope = (cost->products / cost->count - mean_rows * mean_ns) / spread;
     slope = slope < 0 ? 0 : slope > proportional ? proportional : slope;
     return mean_ns + slope * (rows - mean_rows);
@@ -23765,16 +23721,15 @@ static int fold__reserve_run(fold_ctx *f)
     run->sum_floats = 0;
     if (fold__goes_back(run) && !fold__list_uses(f))
         return 0;
-    fold__renew_moved(f);
     run->widest_value = fold__widest(f);
     const size_t data = f->data_used + fold__result_floats(f), threads = (size_t)fold__threads_of(f);
     int fits = data / 16 < FOLD__NONE && fold__ask(f, FOLD__ARRAY_DATA, data, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_REGION, run->counts.region + run->widest_value * threads, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, run->counts.scratch * threads, sizeof(float));
     fits &= !fold__goes_back(run) || fold__reserve_sums(f);
-    fold__renew_run(f);
     if (!fits)
         return fold__out_of_memory(f, 1);
+    fold__share_scratch(f);
     if (fold__goes_back(run))
         fold__ready_packs(f);
     fold__place_results(f);
@@ -23896,12 +23851,12 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
     return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
 }
 
-/* Runs a batch of a group, or one part of its rows. */
+/* Runs a batch of a group, or some of its rows. */
 static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group *group, uint32_t batch,
-                            int kind, uint32_t part, uint32_t parts)
+                            int kind, uint32_t from, uint32_t to)
 {
     const uint64_t start = fold__traces(f) || f->run->timing ? fold__now(f) : 0;
-    fold__enter_batch(f, worker, batch, part, parts);
+    fold__enter_batch(f, worker, batch, from, to);
     if (!worker->batch.count)
         return;
     if (fold__has_zone(f))
@@ -23943,9 +23898,11 @@ static void fold__run_shared(int lane, void *user)
     const fold__shared_batch *shared = (const fold__shared_batch *)user;
     fold__worker *worker = &shared->ctx->run->worker[lane];
     const fold__fp saved = fold__fp_enter();
+    const uint64_t rows = shared->ctx->run->batch[shared->batch].count, part = (uint64_t)lane;
+    const uint64_t parts = (uint64_t)shared->ctx->threads;
     fold__enter_group(shared->ctx, worker, shared->group);
-    fold__run_batch(shared->ctx, worker, shared->group, shared->batch, shared->kind, (uint32_t)lane,
-                    (uint32_t)shared->ctx->threads);
+    fold__run_batch(shared->ctx, worker, shared->group, shared->batch, shared->kind,
+                    (uint32_t)(rows * part / parts), (uint32_t)(rows * (part + 1) / parts));
     fold__fp_leave(saved);
 }
 
@@ -23963,7 +23920,7 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, const fold__group
         if (share)
             fold__on_threads(f, fold__threads_of(f), fold__run_shared, &shared);
         else
-            fold__run_batch(f, worker, group, shared.batch, kind, 0, 1);
+            fold__run_batch(f, worker, group, shared.batch, kind, 0, UINT32_MAX);
     }
 }
 
@@ -23973,7 +23930,7 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, const fold__
     fold__clear_partial(f, group, 0);
     fold__run_group(f, worker, group, FOLD__EVENT_BACKWARD, alone);
     for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf; leaf++)
-        fold__finish_gradient(f, worker, f->run->leaves[leaf], group);
+        fold__finish_gradient(f, worker, f->run->leaves[leaf], group, fold__all_rows);
 }
 
 /* Whether a group's rows of a use are summed when the group has run. They are for parameters, and for shared
@@ -23984,47 +23941,57 @@ static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t gr
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__HEAD));
 }
 
-/* What a use costs in groups [first, last): about rows times floats, and 0 when it has no rows there. */
-static uint64_t fold__use_work(const fold_ctx *f, const fold__use *use, uint32_t first, uint32_t last)
+/* Finds how many rows a use has in groups [first, last), and what they cost: about as much as so many
+   multiplications. To find a row takes some, too. */
+enum { FOLD__FIND_WORK = 1024 };
+static uint64_t fold__use_work(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
     const fold__run *run = f->run;
-    const fold__body_op *op = fold__op_of_use(f, use);
-    uint64_t rows = 0;
+    const fold_shape shape = fold__shape_of_use(f, use);
+    const int elem =
+        use->kind != FOLD__USE_SLOT && fold__program_in_run(f, use->run_sig).op[use->op].elem;
+    use->rows = 0;
     for (uint32_t group = first; group < last; group++) {
         const uint32_t sig = fold__adds_up(run, use, group)
                                  ? fold__sig_in_group(f, use->run_sig, group)
                                  : FOLD__NONE;
         if (sig != FOLD__NONE)
-            rows += op && op->elem ? run->group_sig[sig].elems : run->group_sig[sig].calls;
+            use->rows += elem ? run->group_sig[sig].elems : run->group_sig[sig].calls;
     }
-    const fold_shape shape = fold__shape_of_use(f, use);
-    return rows * use->size * (uint64_t)fold__shape_lines(&shape);
+    return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. All uses are laid
-   end to end by what they cost, which is `all` together, and cut into parts of equal length, so that few uses
-   lie in two parts. */
+/* What the sums of groups [first, last) cost. */
+static uint64_t fold__sums_work(const fold_ctx *f, uint32_t first, uint32_t last)
+{
+    uint64_t work = 0;
+    for (uint32_t use = 0; use < f->run->n_uses; use++)
+        work += fold__use_work(f, &f->run->use[use], first, last);
+    return work;
+}
+
+/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes: all uses are laid
+   end to end by what they cost, and it begins and ends anywhere. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
-                                    uint64_t all, int part, int parts)
+                                    uint64_t from, uint64_t to)
 {
     fold__run *run = f->run;
-    const uint64_t from = all * (uint64_t)part / (uint64_t)parts;
-    const uint64_t to = all * ((uint64_t)part + 1) / (uint64_t)parts;
     uint64_t at = 0;
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         const uint64_t begin = at, end = at += use->work;
-        if (begin == end || from >= end || to <= begin)
-            continue;
-        if (run->sums_in_one_go && from > begin)
-            continue; /* the part in which it begins has made it whole */
-        const fold__share share = fold__share_of(f, use, from > begin ? from - begin : 0,
-                                                 (to < end && !run->sums_in_one_go ? to : end) - begin);
-        for (uint32_t group = first; group < last && share.from < share.to; group++)
+        const int by_blocks = use->sum == FOLD__SUM_BY_BLOCKS;
+        if (begin == end || from >= end || to <= begin || (by_blocks && from > begin))
+            continue; /* what goes by blocks is whole in the part in which it begins */
+        const fold__use_part share = fold__part_of_use(f, use, from > begin ? from - begin : 0,
+                                                       (to < end && !by_blocks ? to : end) - begin);
+        for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share);
+        if (run->sums_in_one_go && to >= end && !use->is_node)
+            fold__add_to_total(f, use);
     }
-    for (uint32_t leaf = run->group[first].first_leaf; leaf < run->group[last - 1].end_leaf && !part; leaf++)
+    for (uint32_t leaf = run->group[first].first_leaf; leaf < run->group[last - 1].end_leaf && !from; leaf++)
         if ((f->kind[run->leaves[leaf]] & FOLD__KIND_MASK) == FOLD__LOOKUP)
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
@@ -24057,16 +24024,15 @@ static void fold__sum_wave(int lane, void *user)
 {
     const fold__wave *wave = (const fold__wave *)user;
     const fold__fp saved = fold__fp_enter();
-    fold__accumulate_groups(wave->ctx, &wave->ctx->run->worker[lane], wave->first, wave->last, wave->work,
-                            lane, wave->threads);
+    const uint64_t part = (uint64_t)lane, parts = (uint64_t)wave->threads;
+    fold__accumulate_groups(wave->ctx, &wave->ctx->run->worker[lane], wave->first, wave->last,
+                            wave->work * part / parts, wave->work * (part + 1) / parts);
     fold__fp_leave(saved);
 }
 /* Sums what groups [first, last) add to parameters and shared nodes. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
-    fold__wave wave = { f, first, last, 1, 0 };
-    for (uint32_t use = 0; use < f->run->n_uses; use++)
-        wave.work += f->run->use[use].work = fold__use_work(f, &f->run->use[use], first, last);
+    fold__wave wave = { f, first, last, 1, fold__sums_work(f, first, last) };
     if (fold__worth_sharing((double)wave.work))
         wave.threads = fold__threads_of(f);
     fold__on_threads(f, wave.threads, fold__sum_wave, &wave);
@@ -24095,15 +24061,6 @@ static void fold__run_samples(fold_ctx *f)
         if (fold__goes_back(run))
             fold__sum_groups(f, first, wave.last);
     }
-}
-
-/* Runs the head or the tail backward, and sums what it adds to parameters. */
-static void fold__backward_end(fold_ctx *f, uint32_t group)
-{
-    if (!fold__goes_back(f->run))
-        return;
-    fold__backward_group(f, f->run->worker, &f->run->group[group], 1);
-    fold__sum_groups(f, group, group + 1);
 }
 
 /* Makes all ready for the first batch. */
@@ -24135,20 +24092,30 @@ static int fold__has_phase(const fold__run *run, int phase)
     }
 }
 
-static void fold__run_phase(fold_ctx *f, int phase)
+/* The group of a phase with which it begins. */
+static void fold__enter_phase(const fold__run *run, fold__progress *progress)
+{
+    const int phase = progress->phase;
+    progress->backward = phase == FOLD__TAIL_BACKWARD || phase == FOLD__HEAD_BACKWARD;
+    progress->group = 0;
+    if (phase == FOLD__SAMPLES)
+        progress->group = fold__samples_from(run);
+    else if (phase == FOLD__TAIL_BACKWARD || phase == FOLD__TAIL_FORWARD)
+        progress->group = run->counts.groups - 1;
+}
+
+/* Runs the progress's phase. */
+static void fold__run_phase(fold_ctx *f, fold__progress *progress)
 {
     fold__run *run = f->run;
-    const uint32_t tail = run->counts.groups - 1;
-    switch (phase) {
-    case FOLD__HEAD_FORWARD:
-        fold__run_group(f, run->worker, &run->group[0], FOLD__EVENT_FORWARD, 1);
-        break;
-    case FOLD__TAIL_BACKWARD: fold__backward_end(f, tail); break;
-    case FOLD__SAMPLES: fold__run_samples(f); break;
-    case FOLD__TAIL_FORWARD:
-        fold__run_group(f, run->worker, &run->group[tail], FOLD__EVENT_FORWARD, 1);
-        break;
-    default: fold__backward_end(f, 0); break;
+    fold__enter_phase(run, progress);
+    if (progress->phase == FOLD__SAMPLES) {
+        fold__run_samples(f);
+    } else if (!progress->backward) {
+        fold__run_group(f, run->worker, &run->group[progress->group], FOLD__EVENT_FORWARD, 1);
+    } else if (fold__goes_back(run)) { /* a build for inference has nothing of it */
+        fold__backward_group(f, run->worker, &run->group[progress->group], 1);
+        fold__sum_groups(f, progress->group, progress->group + 1);
     }
 }
 
@@ -24166,9 +24133,10 @@ static void fold__execute(fold_ctx *f)
 {
     const fold__fp saved = f->run->host_fp = fold__fp_enter();
     fold__start_phases(f);
-    for (int phase = FOLD__HEAD_FORWARD; phase < FOLD__ALL_RUN; phase++)
-        if (fold__has_phase(f->run, phase))
-            fold__run_phase(f, phase);
+    fold__progress at = { FOLD__HEAD_FORWARD, 0, 0, 0, 0 };
+    for (; at.phase < FOLD__ALL_RUN; at.phase++)
+        if (fold__has_phase(f->run, at.phase))
+            fold__run_phase(f, &at);
     fold__commit(f);
     fold__fp_leave(saved);
 }
@@ -24178,7 +24146,7 @@ static void fold__execute(fold_ctx *f)
    them, and cuts what would take too long into parts. Calls: running a plan, what batches take. Must not know
    how a plan is made. */
 
-enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__SUM_PARTS = 64 };
+enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__LEAST_WORK = 1 << 14 };
 
 static fold__recorded fold__recorded_now(const fold_ctx *f)
 {
@@ -24191,18 +24159,6 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_wanted;
 }
 
-/* Opens a run, which pins signatures: one that is begun, or one in one go. */
-static void fold__open_run(fold_ctx *f, int begin)
-{
-    fold__run *run = f->run;
-    run->begun = begin;
-    run->open = 1;
-    run->replays = run->all_again = run->idle = 0;
-    run->version = f->model->version;
-    run->from = fold__recorded_now(f);
-    run->progress.phase = FOLD__ALL_RUN;
-    f->pinned++;
-}
 /* Closes a run that is open, whether it is finished or not. The next backward expects no sums of looked-up
    rows. */
 static void fold__close_run(fold_ctx *f)
@@ -24215,17 +24171,18 @@ static void fold__close_run(fold_ctx *f)
         f->pinned--;
     run->open = run->begun = 0;
 }
-
-/* The group of a phase with which it begins. */
-static void fold__enter_phase(const fold__run *run, fold__progress *progress)
+/* Opens a run, which pins signatures: one that is begun, or one in one go. */
+static void fold__open_run(fold_ctx *f, int begin)
 {
-    const int phase = progress->phase;
-    progress->backward = phase == FOLD__TAIL_BACKWARD || phase == FOLD__HEAD_BACKWARD;
-    progress->group = 0;
-    if (phase == FOLD__SAMPLES)
-        progress->group = fold__samples_from(run);
-    else if (phase == FOLD__TAIL_BACKWARD || phase == FOLD__TAIL_FORWARD)
-        progress->group = run->counts.groups - 1;
+    fold__close_run(f);
+    fold__run *run = f->run;
+    run->begun = begin;
+    run->open = 1;
+    run->replays = run->all_again = run->idle = 0;
+    run->version = f->model->version;
+    run->from = fold__recorded_now(f);
+    run->progress.phase = FOLD__ALL_RUN;
+    f->pinned++;
 }
 
 /* How many steps a group takes: its batches and, behind those of backward, its sums. */
@@ -24234,31 +24191,22 @@ static uint32_t fold__stretch_steps(const fold__run *run, const fold__progress *
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
-/* Goes on with the group that runs next, or with this one backward. */
-static void fold__after_stretch(const fold__run *run, fold__progress *progress)
-{
-    progress->at = progress->part = 0;
-    progress->parts = 1;
-    if (progress->phase == FOLD__SAMPLES) {
-        if (fold__goes_back(run) && !progress->backward) {
-            progress->backward = 1;
-            return;
-        }
-        progress->backward = 0;
-        if (++progress->group < fold__samples_to(run))
-            return;
-    }
-    do
-        progress->phase++;
-    while (progress->phase < FOLD__ALL_RUN && !fold__has_phase(run, progress->phase));
-    fold__enter_phase(run, progress);
-}
-/* The same, past groups that have nothing to do. */
+/* Goes on with the group that runs next, or with this one backward, past those that have nothing to do. */
 static void fold__next_stretch(const fold__run *run, fold__progress *progress)
 {
-    do
-        fold__after_stretch(run, progress);
-    while (progress->phase != FOLD__ALL_RUN && !fold__stretch_steps(run, progress));
+    do {
+        progress->at = 0;
+        progress->done = 0;
+        if (progress->phase == FOLD__SAMPLES) {
+            progress->backward = !progress->backward && fold__goes_back(run);
+            if (progress->backward || ++progress->group < fold__samples_to(run))
+                continue;
+        }
+        do
+            progress->phase++;
+        while (progress->phase < FOLD__ALL_RUN && !fold__has_phase(run, progress->phase));
+        fold__enter_phase(run, progress);
+    } while (progress->phase != FOLD__ALL_RUN && !fold__stretch_steps(run, progress));
 }
 static void fold__first_stretch(const fold__run *run, fold__progress *progress)
 {
@@ -24277,76 +24225,98 @@ static uint32_t fold__step_batch(const fold__run *run, const fold__progress *pro
                                                                   : FOLD__NONE;
 }
 
-/* What the sums of a group cost. */
-static uint64_t fold__sums_work(const fold_ctx *f, uint32_t group)
+/* How many rows a step has, or how much work its sums are. */
+static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *progress)
 {
-    uint64_t work = 0;
-    for (uint32_t use = 0; use < f->run->n_uses; use++)
-        work += f->run->use[use].work = fold__use_work(f, &f->run->use[use], group, group + 1);
-    return work;
+    const uint32_t which = fold__step_batch(f->run, progress);
+    return which == FOLD__NONE ? fold__sums_work(f, progress->group, progress->group + 1)
+                               : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* How long one of so many parts of a step will take. */
-static double fold__estimate_part(const fold_ctx *f, const fold__progress *progress, uint32_t parts)
+/* How much of the next work of sums is of a use, and where that begins, which moves on. */
+static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
+                                  uint64_t work)
+{
+    const uint64_t end = progress->done + work, begin = *at > progress->done ? *at : progress->done;
+    *at += use->work;
+    const uint64_t last = *at < end ? *at : end;
+    return begin < last ? last - begin : 0;
+}
+
+/* How long so many rows of a step will take, or so much of its work. */
+static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progress, uint64_t rows)
 {
     const fold__run *run = f->run;
     const uint32_t which = fold__step_batch(run, progress);
+    uint64_t at = 0;
+    double ns = 0;
     if (FOLD__TRAINING(which == FOLD__NONE))
-        return (double)fold__sums_work(f, progress->group) * fold__unit_ns(&run->sum_unit) / parts;
+        for (uint32_t use = 0; use < run->n_uses; use++)
+            ns += (double)fold__work_of_use(&run->use[use], &at, progress, rows) *
+                  fold__unit_ns(&run->sum_unit[use % FOLD__SUM_UNITS]);
+    if (which == FOLD__NONE)
+        return ns;
     fold__batch batch = run->batch[which];
-    batch.count = (batch.count + parts - 1) / parts;
-    batch.elems = (batch.elems + parts - 1) / parts;
+    const uint64_t all = fold__rows_to_cut(f, &batch);
+    batch.count = (uint32_t)((batch.count * rows + all - 1) / all);
+    batch.elems = (uint32_t)((batch.elems * rows + all - 1) / all);
     return fold__estimate_batch(f, &batch,
                                 progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Into how many parts to cut a step so that one takes no longer than it may. */
-static uint32_t fold__parts_of_step(const fold_ctx *f, const fold__progress *progress, double ns)
+/* How many of so many rows of a step, or of so much of its work, take no longer than they may. */
+static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
-    const uint32_t batch = fold__step_batch(f->run, progress);
-    const uint32_t most = batch == FOLD__NONE ? (uint32_t)FOLD__SUM_PARTS : f->run->batch[batch].count;
-    uint32_t parts = 1;
-    while (parts < most && fold__estimate_part(f, progress, parts) > ns)
-        parts += (parts + 3) / 4;
-    return parts < most ? parts : most;
+    const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
+    const uint64_t least = is_sums ? FOLD__LEAST_WORK : 1;
+    while (rows > least && fold__estimate_rows(f, progress, rows) > ns)
+        rows -= (rows + 4) / 5;
+    return rows;
 }
 
-/* Sums, in part, what a group adds to parameters. */
-static void fold__run_sums(fold_ctx *f, fold__progress *progress)
+/* Sums some of what a group adds to parameters. */
+static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t work)
 {
     fold__run *run = f->run;
     const fold__group *group = &run->group[progress->group];
     const uint64_t start = fold__now(f);
-    for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf && !progress->part; leaf++)
-        fold__finish_gradient(f, run->worker, run->leaves[leaf], group);
-    const uint64_t work = fold__sums_work(f, progress->group);
-    fold__accumulate_groups(f, run->worker, progress->group, progress->group + 1, work, (int)progress->part,
-                            (int)progress->parts);
-    fold__learn_unit(&run->sum_unit, (double)work / progress->parts, fold__as_double(fold__now(f) - start));
+    for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf && !progress->done; leaf++)
+        fold__finish_gradient(f, run->worker, run->leaves[leaf], group, fold__all_rows);
+    fold__accumulate_groups(f, run->worker, progress->group, progress->group + 1, progress->done,
+                            progress->done + work);
+    const double expected = fold__estimate_rows(f, progress, work);
+    const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
+    uint64_t at = 0;
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* a unit of nothing would stay nothing */
+        fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
+        const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
+        if (fold__work_of_use(&run->use[use], &at, progress, work))
+            fold__learn_unit(unit, 1, times * ns);
+    }
 }
 
-/* Runs one step, or one part of it, and goes on to the next. */
-static void fold__run_step(fold_ctx *f)
+/* Runs the next rows of a step, and goes on to the next step when all are done. */
+static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
 {
     fold__run *run = f->run;
     fold__progress *progress = &run->progress;
     const fold__group *group = &run->group[progress->group];
     const uint32_t batch = fold__step_batch(run, progress);
-    if (!progress->at && !progress->part) {
+    if (!progress->at && !progress->done) {
         fold__enter_group(f, run->worker, group);
         if (FOLD__TRAINING(progress->backward))
             fold__clear_partial(f, group, 0);
     }
     if (FOLD__TRAINING(batch == FOLD__NONE))
-        fold__run_sums(f, progress);
+        fold__run_sums(f, progress, rows);
     else
         fold__run_batch(f, run->worker, group, batch,
-                        progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD, progress->part,
-                        progress->parts);
-    if (++progress->part < progress->parts)
+                        progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD,
+                        (uint32_t)progress->done, (uint32_t)(progress->done + rows));
+    progress->done += rows;
+    if (progress->done < all)
         return;
-    progress->part = 0;
-    progress->parts = 1;
+    progress->done = 0;
     if (++progress->at == fold__stretch_steps(run, progress))
         fold__next_stretch(run, progress);
 }
@@ -24355,13 +24325,14 @@ static void fold__run_step(fold_ctx *f)
 static void fold__begin_slices(fold_ctx *f)
 {
     const fold__fp saved = fold__fp_enter();
-    fold__start_phases(f);
-    for (uint32_t which = 0; which < f->run->n_uses && fold__goes_back(f->run); which++) {
+    fold__first_stretch(f->run, &f->run->progress);
+    if (!f->measures)
+        fold__start_phases(f);
+    for (uint32_t which = 0; which < f->run->n_uses && !f->measures && fold__goes_back(f->run); which++) {
         const fold__use *use = &f->run->use[which];
         if (use->leads && use->total == FOLD__NO_TOTAL)
             fold__params(f->model)[use->target].grad_clear = 0;
     }
-    fold__first_stretch(f->run, &f->run->progress);
     fold__fp_leave(saved);
 }
 
@@ -24370,13 +24341,14 @@ static void fold__begin_slices(fold_ctx *f)
    at once, in slices or again, and notes what was done. Calls: all rooms above. Must not know ops. */
 
 /* Tells why a read gave nothing, or a run did nothing. It is no error of the context, which goes on. */
-static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static void fold__refuse(fold_ctx *f, fold_status status, const char *format, ...)
+static int fold__refuse(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
+static int fold__refuse(fold_ctx *f, fold_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     fold__fail_v(&f->read_error, status, format, args);
     va_end(args);
+    return 0;
 }
 static fold_status fold__run_status(const fold_ctx *f)
 {
@@ -24402,9 +24374,9 @@ static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
         for (uint32_t row = 0, rows = fold__n_indices(f, ref.node); row < rows; row++) {
             if (ref.index[row] >= 0 && ref.index[row] < ref.end)
                 continue;
-            fold__refuse(f, FOLD_BAD_ARGUMENT, "index_ref: index %d in row %d of node %u is not in [0, %d)",
-                         ref.index[row], (int)row, (unsigned)ref.node, ref.end);
-            return 0;
+            return fold__refuse(f, FOLD_BAD_ARGUMENT,
+                                "index_ref: index %d in row %d of node %u is not in [0, %d)", ref.index[row],
+                                (int)row, (unsigned)ref.node, ref.end);
         }
     }
     return 1;
@@ -24531,10 +24503,8 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     fold__clear_error(&f->read_error);
     if (fold__broken(f) || fold__in_body(f, who) || !fold__count_ok(f, count, who))
         return 0;
-    if (count && !roots) {
-        fold__missing(f, who);
-        return 0;
-    }
+    if (count && !roots)
+        return fold__missing(f, who);
     for (int root = 0; root < count; root++) {
         fold__operand operand;
         if (!roots[root].id)
@@ -24542,12 +24512,10 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
         if (!fold__operand_of(f, roots[root], who, &operand))
             return 0;
     }
-    if (fold__is_eager(f) && f->any_done && f->done_version != f->model->version) {
-        fold__fail(
+    if (fold__is_eager(f) && f->any_done && f->done_version != f->model->version)
+        return fold__fail(
             f, FOLD_BAD_STATE,
             "%s: parameters changed since this eager context computed: fold_ctx_reset and record again", who);
-        return 0;
-    }
     return 1;
 }
 
@@ -24562,7 +24530,6 @@ static int fold__reserve_kept_grads(fold_ctx *f)
             return 0;
         f->kept_grads[at].place = place;
     }
-    fold__renew_run(f);
     return 1;
 }
 
@@ -24607,6 +24574,36 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
+/* Whether the caches of all steps that a run computes still wait for them. */
+static int fold__steps_fit(fold_ctx *f)
+{
+    for (uint32_t at = f->waiting_step; at != FOLD__NONE; at = fold__step_at(f, at)->waiting) {
+        const fold__appended *step = fold__step_at(f, at);
+        if (fold__ran(f, step->node) && step->cache->recorded != f->salt && !fold__is_eager(f))
+            fold__fail(f, FOLD_BAD_STATE,
+                       "attention_step: node %u was given up, by fold_cache_keep or for another recording",
+                       (unsigned)step->node);
+    }
+    return !fold__broken(f);
+}
+/* Caches have what a run has appended; other steps wait on. */
+static void fold__commit_steps(fold_ctx *f)
+{
+    uint32_t *waiting = &f->waiting_step;
+    while (*waiting != FOLD__NONE) {
+        fold__appended *step = fold__step_at(f, *waiting);
+        if (!fold__ran(f, step->node)) {
+            waiting = &step->waiting;
+            continue;
+        }
+        if (step->cache->recorded == f->salt) {
+            step->cache->length = step->end;
+            step->cache->recorded = 0;
+        }
+        *waiting = step->waiting;
+    }
+}
+
 static void fold__give_outputs(fold_ctx *f, int again);
 
 /* The next run looks at what is recorded from now on. */
@@ -24649,6 +24646,8 @@ static void fold__end_run(fold_ctx *f)
     run->shown = fold__recorded_now(f);
     if (!f->measures)
         fold__give_outputs(f, run->again && !run->idle);
+    if (!run->idle)
+        fold__commit_steps(f);
     fold__note_old(f);
 }
 
@@ -24660,14 +24659,13 @@ static void fold__run_planned(fold_ctx *f, uint64_t start)
     f->stats.schedule_ns = planned - start;
     f->stats.run_ns = 0;
     run->executions++;
+    run->moves = f->arena.moves;
     const int chosen = run->executions < FOLD__TIMED_FIRST || run->executions % FOLD__TIMED_EACH == 0;
     run->timing = fold__has_clock(f) && (run->begun || (fold__threads_of(f) < 2 && chosen));
-    if (f->measures)
-        return;
-    if (run->begun) {
+    if (run->begun)
         fold__begin_slices(f);
+    if (run->begun || f->measures)
         return;
-    }
     fold__execute(f);
     f->stats.run_ns = fold__now(f) - planned;
 }
@@ -24731,7 +24729,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     const int planned = fold__is_of_model(f) && fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
     if (fold__has_zone(f))
         f->zone(0, "plan", fold__count(f->n_calls), f->zone_user);
-    if (!planned)
+    if (!planned || !fold__steps_fit(f))
         return f->error.status;
     if (fold__goes_back(run) && !fold__reserve_kept_grads(f))
         return f->error.status;
@@ -24757,7 +24755,6 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
     if (!fold__is_eager(f) && !f->measures && !fold__index_refs_fit(f, fold__first_index_ref(f, backward)))
         return f->read_error.status;
     do {
-        fold__close_run(f);
         fold__open_run(f, begin);
         if (fold__try_run(f, roots, n_roots, backward) || !begin)
             fold__close_run(f);
@@ -24924,7 +24921,6 @@ static void fold__keep_turns(fold_ctx *f)
         run->kept_turns = FOLD__TURNS_NEW;
     }
     f->lacking = lacking; /* it goes without */
-    fold__renew_moved(f);
 }
 
 /* Runs the plan again. What a forward run reserved is there. */
@@ -24933,7 +24929,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     fold__run *run = f->run;
     const uint64_t start = run->began = fold__now(f);
     fold__keep_turns(f);
-    const int moved = run->turn_moves != f->moves || run->turn_packs != fold__packs(f->model) ||
+    const int moved = run->moves != f->arena.moves || run->turn_packs != fold__packs(f->model) ||
                       run->turn_values != fold__values(f->model) ||
                       run->turn_ops != fold__user_ops(f->model);
     if (run->kept_turns && (moved || run->begun)) /* each slice makes its turns anew */
@@ -24943,7 +24939,6 @@ static fold_status fold__replay_batched(fold_ctx *f)
     run->turn_ops = fold__user_ops(f->model);
     if ((!run->kept_turns || moved) && !fold__reserve_run(f))
         return f->error.status;
-    run->turn_moves = f->moves;
     fold__run_planned(f, start);
     if (run->kept_turns && !run->begun)
         run->kept_turns = FOLD__TURNS_READY;
@@ -24962,9 +24957,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
         fold__refuse(f, FOLD_BAD_STATE, "%s: %s", who, problem);
     if (problem || (!f->measures && !fold__index_refs_fit(f, 0)))
         return f->read_error.status;
-    fold__close_run(f);
     fold__open_run(f, begin);
-    fold__renew_moved(f);
     f->run->again = f->run->replays = 1;
     if (!f->measures)
         fold__read_index_refs(f, 0);
@@ -25001,9 +24994,8 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
     double ns = 0;
     for (; progress.phase != FOLD__ALL_RUN; fold__next_stretch(run, &progress))
         for (const uint32_t steps = fold__stretch_steps(run, &progress); progress.at < steps; progress.at++) {
-            ns += fold__estimate_part(f, &progress, progress.parts) * (progress.parts - progress.part);
-            progress.part = 0;
-            progress.parts = 1;
+            ns += fold__estimate_rows(f, &progress, fold__rows_of_step(f, &progress) - progress.done);
+            progress.done = 0;
         }
     return (uint64_t)ns;
 }
@@ -25016,7 +25008,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
         return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
     if (ns && !fold__has_clock(f))
         return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
-    if (!fold__nothing_since(f, &run->from) || (!fold__is_eager(f) && run->moves != f->moves))
+    const int moved = !run->idle && !fold__is_eager(f) && run->moves != f->arena.moves;
+    if (moved || !fold__nothing_since(f, &run->from))
         return "something was recorded, printed or named to be kept since the run began: begin it anew";
     if (run->version != f->model->version || run->of_layout != f->model->layout)
         return "parameters changed since the run began: begin it anew";
@@ -25031,16 +25024,17 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
     if (progress->phase != FOLD__ALL_RUN && (f->run->replays || f->run->recompute))
         f->run->torn_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
-    for (int ran = 0; progress->phase != FOLD__ALL_RUN; ran = 1) {
-        if (ns) {
-            const uint64_t used = fold__now(f) - start;
-            const double left = used < ns ? (double)(ns - used) : 0;
-            if (ran && fold__estimate_part(f, progress, progress->parts) > left)
-                break;
-            if (!ran && !progress->part)
-                progress->parts = fold__parts_of_step(f, progress, left);
-        }
-        fold__run_step(f);
+    if (f->measures && (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
+        progress->phase = FOLD__ALL_RUN;
+    for (int ran = 0; progress->phase != FOLD__ALL_RUN && !f->measures; ran = 1) {
+        const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
+        const double left = used < ns ? (double)(ns - used) : 0;
+        uint64_t rows = all - progress->done;
+        if (ns && ran && fold__estimate_rows(f, progress, rows) > left)
+            break;
+        if (ns && !ran)
+            rows = fold__rows_within(f, progress, rows, left);
+        fold__run_rows(f, rows, all);
     }
     f->stats.run_ns += fold__now(f) - start;
 }
@@ -25115,7 +25109,6 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
     }
     if (!fold__need(f, FOLD__ARRAY_OUTPUT_REFS, (size_t)f->n_output_refs + 1, sizeof(fold__output_ref)))
         return;
-    fold__renew(f);
     const fold__output_ref ref = { values, x };
     f->output_refs[f->n_output_refs++] = ref;
     fold_keep(f, x);
@@ -25146,10 +25139,8 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index)
     else if (!ref.end || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: node %u (%s) has no index", (unsigned)x.id,
                    fold__node_name(f, x.id));
-    else if (fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref)) {
-        fold__renew(f);
+    else if (fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
         f->index_refs[f->n_index_refs++] = ref;
-    }
 }
 
 #ifndef FOLD_INFERENCE
@@ -25167,7 +25158,6 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
     }
     if (!fold__need(f, FOLD__ARRAY_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad)))
         return;
-    fold__renew(f);
     f->n_wanted++;
     fold__kept_grad *kept = &f->kept_grads[f->n_kept_grads++];
     kept->node = operand.source;
@@ -25263,10 +25253,9 @@ static int fold__has_values(fold_ctx *f, fold_node x, fold__operand *operand)
                      (unsigned)x.id, fold__node_name(f, operand->source));
         return 0;
     }
-    if (kind == FOLD__ELEMS) {
-        fold__refuse(f, FOLD_BAD_STATE, "value: node %u stands for all elements of a list", (unsigned)x.id);
-        return 0;
-    }
+    if (kind == FOLD__ELEMS)
+        return fold__refuse(f, FOLD_BAD_STATE, "value: node %u stands for all elements of a list",
+                            (unsigned)x.id);
     f->values_shown = 1;
     return 1;
 }
@@ -25286,12 +25275,10 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
 static void fold__give_outputs(fold_ctx *f, int again)
 {
     fold__operand operand;
-    for (uint32_t at = again ? 0 : f->old_output_refs; at < f->n_output_refs; at++) {
-        if (!fold__operand_of(f, f->output_refs[at].node, "output_ref", &operand))
-            return;
+    for (uint32_t at = again ? 0 : f->old_output_refs;
+         at < f->n_output_refs && fold__operand_of(f, f->output_refs[at].node, "output_ref", &operand); at++)
         if (at >= f->old_output_refs || fold__ran(f, fold__call_of(f, operand.source)))
             fold__copy_value(f, &operand, f->output_refs[at].to);
-    }
 }
 
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
@@ -25459,9 +25446,9 @@ static void *fold__pool_thread(void *pool)
 FOLD_API void fold_pool_for(int count, fold_task *task, void *user, void *pool)
 {
     fold_pool *own_pool = (fold_pool *)pool;
-    for (int i = 0; i < count && !own_pool; i++)
+    for (int i = 0; task && i < count && !own_pool; i++)
         task(i, user);
-    if (!own_pool)
+    if (!task || count < 1 || !own_pool)
         return;
     pthread_mutex_lock(&own_pool->lock);
     own_pool->task = task;
@@ -26152,12 +26139,15 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[id].projection = made;
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
-/* A model with lookup tables has a projection of every layer's cell, whichever of both was made first. */
+/* A model with lookup tables has a projection of every layer's cell, whichever of both was made first. Those
+   for a table that a body makes wait until it is traced. */
 static void fold__project_cells(fold_model *m)
 {
-    for (uint32_t id = 0; id < m->n_cells; id++)
-        if (fold__cells(m)[id].products && !fold__cells(m)[id].projection.id)
-            fold__project_cell(m, id);
+    while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
+        if (fold__cells(m)[m->projected_cells].products)
+            fold__project_cell(m, m->projected_cells);
+        m->projected_cells += !m->error.status;
+    }
 }
 
 static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *desc, int products)
@@ -26259,10 +26249,11 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
     return layer;
 }
 
-/* Sets values [from, to) of a bias. */
+/* Sets values [from, to) of a new bias, unless it lies in an image, which has its values. */
 static void fold__set_bias(fold_model *m, fold_param bias, int from, int to, float value)
 {
-    float *values = bias.id ? fold_values_write_begin(m, bias) : NULL;
+    const fold__param_data *data = fold__param_of(m, bias);
+    float *values = data && !data->place ? fold_values_write_begin(m, bias) : NULL;
     for (int i = from; i < to && values; i++)
         values[i] = value;
     if (values)
@@ -26350,15 +26341,11 @@ static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *layer, const fo
     *state = fold__no_state;
     if (fold__broken(f))
         return 0;
-    if (!layer || !layer->cell.id) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the cell is null");
-        return 0;
-    }
-    if (begin && (fold_node_is_null(begin->h) || fold_node_is_null(begin->c) != !layer->has_c)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a state of this cell is %s",
-                   layer->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
-        return 0;
-    }
+    if (!layer || !layer->cell.id)
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the cell is null");
+    if (begin && (fold_node_is_null(begin->h) || fold_node_is_null(begin->c) != !layer->has_c))
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a state of this cell is %s",
+                          layer->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
     *state = begin ? *begin : fold_recurrent_zeros(f, layer);
     return !fold__broken(f);
 }
@@ -26367,19 +26354,13 @@ static int fold__unroll_length(fold_ctx *f, const fold_node *x, int count)
 {
     if (fold__broken(f))
         return 0;
-    if (count < 0) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a sequence of %d steps", count);
-        return 0;
-    }
-    if (count && !x) {
-        fold__missing(f, "unroll");
-        return 0;
-    }
+    if (count < 0)
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a sequence of %d steps", count);
+    if (count && !x)
+        return fold__missing(f, "unroll");
     for (int step = 0; step < count; step++)
-        if (fold_node_is_null(x[step])) {
-            fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: input %d of %d is null", step, count);
-            return 0;
-        }
+        if (fold_node_is_null(x[step]))
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: input %d of %d is null", step, count);
     return 1;
 }
 
@@ -26445,10 +26426,8 @@ static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *sequence
 FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *sequences, int sample, fold_node *x)
 {
     const int count = fold__sequence_length(f, sequences, sample);
-    if (count > 0 && !x) {
-        fold__missing(f, "sequence");
-        return 0;
-    }
+    if (count > 0 && !x)
+        return fold__missing(f, "sequence");
     for (int step = 0; step < count; step++)
         x[step] = fold__sequence_step(f, sequences, sample, step);
     return fold__broken(f) ? 0 : count;
@@ -26536,8 +26515,6 @@ FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *sta
     if (!cells && !fold__broken(f))
         fold__fail(f, FOLD_BAD_ARGUMENT, "rnn_stack: it is NULL, or was not made by fold_rnn_stack_new");
     const int fine = fold__unroll_length(f, x, count) && fold__need(f, FOLD__ARRAY_STEPS, 2 * size + 1, 1);
-    if (fine)
-        fold__renew(f);
     if (fine && count)
         memcpy(f->steps, x, size);
     for (int i = 0; i < cells; i++) {
@@ -26564,27 +26541,20 @@ static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_no
 {
     if (fold__broken(f))
         return 0;
-    if (!desc || !desc->step) {
-        fold__missing(f, "unroll_steps");
-        return 0;
-    }
-    if (desc->n_states < 0 || desc->n_states > FOLD_MAX_STATES) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: %d states, of at most %d", desc->n_states, FOLD_MAX_STATES);
-        return 0;
-    }
+    if (!desc || !desc->step)
+        return fold__missing(f, "unroll_steps");
+    if (desc->n_states < 0 || desc->n_states > FOLD_MAX_STATES)
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: %d states, of at most %d", desc->n_states,
+                          FOLD_MAX_STATES);
     if (!fold__unroll_length(f, desc->x, desc->n))
         return 0;
     for (int state_index = 0; state_index < desc->n_states; state_index++) {
-        if (!desc->begin && !desc->state[state_index].rank) {
-            fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: state %d has neither a beginning nor a shape",
-                       state_index);
-            return 0;
-        }
+        if (!desc->begin && !desc->state[state_index].rank)
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: state %d has neither a beginning nor a shape",
+                              state_index);
         state[state_index] = desc->begin ? desc->begin[state_index] : fold_zeros(f, desc->state[state_index]);
-        if (fold_node_is_null(state[state_index])) {
-            fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the beginning of state %d is null", state_index);
-            return 0;
-        }
+        if (fold_node_is_null(state[state_index]))
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the beginning of state %d is null", state_index);
     }
     return !fold__broken(f);
 }
@@ -26595,27 +26565,22 @@ static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at,
 {
     if (fold__broken(f))
         return 0;
-    if (desc->out && fold_node_is_null(out)) {
-        fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d gave no output", at);
-        return 0;
-    }
+    if (desc->out && fold_node_is_null(out))
+        return fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d gave no output", at);
     for (int state_index = 0; state_index < FOLD_MAX_STATES; state_index++) {
         fold__operand before, after;
-        if (fold_node_is_null(next[state_index]) != (state_index >= desc->n_states)) {
-            fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d %s state %d, there are %d", at,
-                       state_index < desc->n_states ? "left out" : "gave a", state_index, desc->n_states);
-            return 0;
-        }
+        if (fold_node_is_null(next[state_index]) != (state_index >= desc->n_states))
+            return fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d %s state %d, there are %d", at,
+                              state_index < desc->n_states ? "left out" : "gave a", state_index,
+                              desc->n_states);
         if (state_index >= desc->n_states)
             continue;
         if (!fold__operand_of(f, state[state_index], "unroll", &before) ||
             !fold__operand_of(f, next[state_index], "unroll", &after))
             return 0;
         const fold_shape both[2] = { *fold__operand_shape(f, &before), *fold__operand_shape(f, &after) };
-        if (before.shape != after.shape) {
-            fold__fail_shapes(f, "unroll", "a step changed the shape of a state", both, 2);
-            return 0;
-        }
+        if (before.shape != after.shape)
+            return fold__fail_shapes(f, "unroll", "a step changed the shape of a state", both, 2);
     }
     return 1;
 }
@@ -26798,7 +26763,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 {
-    return !file || fwrite(bytes, 1, count, (FILE *)file) != count;
+    return !file || (count && (!bytes || fwrite(bytes, 1, count, (FILE *)file) != count));
 }
 #endif
 
@@ -26980,7 +26945,8 @@ typedef struct fold__seen_sig {
 
 typedef struct fold__view {
     fold_ctx *ctx;
-    int planned; /* the last run's batches; else the recording's, by depth */
+    fold__error error; /* of the context */
+    int planned;       /* the last run's batches; else the recording's, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups;
     fold__seen_batch *batch;
     const uint32_t *call; /* batch by batch */
@@ -27108,29 +27074,28 @@ static void fold__index_view(fold__view *view)
     }
 }
 
-/* What there is to show; 0 when there is no memory. */
-static int fold__view_make(fold_ctx *f, fold__view *view)
+/* Finds what there is to show. Whatever happens here is no fault of the recording. Until fold__view_end the
+   context has an error that refuses what a writer must not do. */
+static fold_status fold__view_make(fold_ctx *f, fold__view *view)
 {
+    if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
+        return f ? FOLD_BAD_STATE : FOLD_BAD_ARGUMENT;
     const fold__run *run = f->run;
-    const fold__error error = f->error; /* whatever happens here is no fault of the recording */
     const size_t lacking = f->lacking;
     fold__carver carver = { NULL, 0 };
     memset(view, 0, sizeof *view);
     view->ctx = f;
+    view->error = f->error;
     view->planned =
         run->shown_salt == f->salt && run->shown.nodes == f->n_nodes && run->shown.edges == f->n_edges;
     fold__carve_view(view, &carver);
     f->pinned++;
     const int fits = fold__need(f, FOLD__ARRAY_LOOK, carver.at, 1);
     f->pinned--;
-    f->error = error;
+    f->error = view->error;
     f->lacking = lacking;
     if (!fits)
-        return 0;
-    if (view->planned)
-        fold__renew_run(f);
-    else
-        fold__renew(f);
+        return FOLD_NO_MEMORY;
     memset(f->look, 0, carver.at);
     carver.base = f->look;
     carver.at = 0;
@@ -27140,14 +27105,18 @@ static int fold__view_make(fold_ctx *f, fold__view *view)
     else
         fold__view_by_depth(view);
     fold__index_view(view);
-    return 1;
+    fold__clear_error(&f->error);
+    fold__fail(f, FOLD_BAD_STATE, "print: its writer must not use this context");
+    return FOLD_OK;
 }
 
 /* Ends a text; what the view took of a caller's block is free again. */
 static fold_status fold__view_end(fold__view *view, fold__text *text)
 {
+    const fold_status status = fold__text_end(text);
     view->ctx->arrays[FOLD__ARRAY_LOOK].need = 0;
-    return fold__text_end(text);
+    view->ctx->error = view->error;
+    return status;
 }
 
 static int fold__is_shown(const fold__view *view, uint32_t id)
@@ -27391,8 +27360,9 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
         before = ", ";
     }
     for (uint32_t param_index = 0; param_index < f->model->n_params; param_index++) {
+        const fold__param_data *param = &fold__params(f->model)[param_index];
         size_t rows = 0;
-        for (uint32_t id = 1; id <= f->n_nodes; id++)
+        for (uint32_t id = 1; id <= f->n_nodes && (param->uses & FOLD_FOR_LOOKUP); id++)
             if (fold__kind_of(f, id) == FOLD__LOOKUP && fold__node_table(f, id) == param_index)
                 rows += fold__rows_of(f, id);
         if (!rows)
@@ -27400,9 +27370,9 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
         fold__put(text, "%s", before);
         fold__put_count(text, rows, "row");
         fold__put_bytes(text, " of ", 4);
-        fold__put_name(text, fold__params(f->model)[param_index].name, FOLD__WHOLE);
+        fold__put_name(text, param->name, FOLD__WHOLE);
         fold__put_bytes(text, " ", 1);
-        fold__put_shape(text, &fold__params(f->model)[param_index].shape);
+        fold__put_shape(text, &param->shape);
         before = ", ";
     }
     if (*before == ',')
@@ -27414,10 +27384,9 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
     fold__view view;
     fold__text text;
     unsigned long step = 0;
-    if (!f)
-        return FOLD_BAD_ARGUMENT;
-    if (!fold__view_make(f, &view))
-        return FOLD_NO_MEMORY;
+    const fold_status made = fold__view_make(f, &view);
+    if (made)
+        return made;
     fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
     fold__put_head(&text, &view);
     fold__put_bytes(&text, "\n", 1);
@@ -27432,9 +27401,10 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
             fold__put(&text, "step %lu: ", ++step);
         fold__put_batch(&text, &view, seen);
     }
-    if (fold_ctx_status(f)) {
+    const fold__error *error = view.error.status ? &view.error : &f->model->error;
+    if (error->status) {
         fold__put(&text, "error: ");
-        fold__put_name(&text, fold_ctx_message(f), FOLD__WHOLE);
+        fold__put_name(&text, error->text, FOLD__WHOLE);
         fold__put_bytes(&text, "\n", 1);
     }
     return fold__view_end(&view, &text);
@@ -27487,16 +27457,17 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
                                   const fold__sig *other)
 {
     int count = fold__put_op_differences(text, f, one, other);
-    if (one->n_in != other->n_in)
-        fold__put(text, "%s%d inputs for %d", count++ ? ", " : "", one->n_in, other->n_in);
-    for (int component = 0; component < one->n_in + one->n_list && one->n_in == other->n_in; component++) {
+    const int ins = one->n_in + one->n_list, other_ins = other->n_in + other->n_list;
+    if (ins != other_ins)
+        fold__put(text, "%s%d inputs for %d", count++ ? ", " : "", ins, other_ins);
+    else if (one->n_in != other->n_in)
+        fold__put(text, "%sother inputs are lists", count++ ? ", " : "");
+    for (int component = 0; component < ins && ins == other_ins && one->n_in == other->n_in; component++) {
         const fold_shape *shape = fold__sig_in_shape(f, one, component);
         const fold_shape *other_shape = fold__sig_in_shape(f, other, component);
         if (fold__shape_same(shape, other_shape))
             continue;
-        fold__put(text, "%s%s %d of shape ", count++ ? ", " : "",
-                  component < one->n_in ? "input" : "list component",
-                  component < one->n_in ? component : component - one->n_in);
+        fold__put(text, "%sinput %d of shape ", count++ ? ", " : "", component);
         fold__put_shape(text, shape);
         fold__put(text, " for ");
         fold__put_shape(text, other_shape);
@@ -27586,10 +27557,9 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 {
     fold__view view;
     fold__text text;
-    if (!f)
-        return FOLD_BAD_ARGUMENT;
-    if (!fold__view_make(f, &view))
-        return FOLD_NO_MEMORY;
+    const fold_status made = fold__view_make(f, &view);
+    if (made)
+        return made;
     fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
     fold__put_head(&text, &view);
     fold__put_bytes(&text, "\n", 1);
@@ -27642,10 +27612,9 @@ FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *u
     fold__view view;
     fold__text text;
     unsigned long step = 0;
-    if (!f)
-        return FOLD_BAD_ARGUMENT;
-    if (!fold__view_make(f, &view))
-        return FOLD_NO_MEMORY;
+    const fold_status made = fold__view_make(f, &view);
+    if (made)
+        return made;
     fold__text_start(&text, write, user, FOLD__QUOTE_JSON);
     fold__put(&text, "digraph fold {\n  rankdir=LR; fontname=\"sans-serif\"; label=\"");
     fold__put_head(&text, &view);
@@ -27921,10 +27890,9 @@ FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *u
 {
     fold__view view;
     fold__text text;
-    if (!f)
-        return FOLD_BAD_ARGUMENT;
-    if (!fold__view_make(f, &view))
-        return FOLD_NO_MEMORY;
+    const fold_status made = fold__view_make(f, &view);
+    if (made)
+        return made;
     fold__text_start(&text, write, user, FOLD__QUOTE_XML);
     uint32_t hidden = 0;
     int lanes = fold__lay_out(&view);
@@ -27981,8 +27949,7 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
 {
     if (!f)
         return FOLD_BAD_ARGUMENT;
-    const fold__worker *worker =
-        (const fold__worker *)(const void *)f->arrays[FOLD__ARRAY_WORKERS].data;
+    const fold__worker *worker = f->run->worker;
     const int slow = f->trace_over_ns != 0;
     const fold__event *event = f->trace + (slow ? f->trace_events * (size_t)fold__threads_of(f) : 0);
     fold__text text;
@@ -28176,13 +28143,11 @@ static int fold__is_text(const char *from)
 /* The parameter of bytes alone whose scales have a name in files, or NULL. */
 static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
 {
-    for (uint32_t index = 0; index < m->n_params; index++) {
-        const fold__param_data *param = &fold__params(m)[index];
-        const char *const joined[3] = { param->name, FOLD__SCALES, "" };
-        if (!fold__has_floats(param) && param->form != FOLD__IN_HALVES && !fold__compare_joined(name, joined))
-            return param;
-    }
-    return NULL;
+    const size_t length = strlen(name), end = strlen(FOLD__SCALES);
+    if (length < end || !fold__same_text(name + length - end, FOLD__SCALES))
+        return NULL;
+    const fold__param_data *param = fold__find_name(m, name, length - end);
+    return param && !fold__has_floats(param) && param->form != FOLD__IN_HALVES ? param : NULL;
 }
 
 /* 0 and an error when there is something that a file cannot hold. */
@@ -28191,22 +28156,17 @@ static int fold__can_save(fold_model *m, const fold_save_desc *desc)
     for (uint32_t index = 0; index < m->n_params; index++) {
         const char *name = fold__params(m)[index].name;
         const fold__param_data *in_bytes = fold__scales_of(m, name);
-        if (in_bytes) {
-            fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                             "save: in files the name '%s' stands for the scales of '%s'", name,
-                             in_bytes->name);
-            return 0;
-        }
-        if (!strncmp(name, "optimizer.", 10) || fold__same_text(name, "__metadata__")) {
-            fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: in files the name '%s' stands for something else",
-                             name);
-            return 0;
-        }
+        if (in_bytes)
+            return fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                                    "save: in files the name '%s' stands for the scales of '%s'", name,
+                                    in_bytes->name);
+        if (!strncmp(name, "optimizer.", 10) || fold__same_text(name, "__metadata__"))
+            return fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                                    "save: in files the name '%s' stands for something else", name);
         if (fold__is_text(name))
             continue;
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: the name of parameter %lu is not UTF-8",
-                         (unsigned long)index);
-        return 0;
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: the name of parameter %lu is not UTF-8",
+                                (unsigned long)index);
     }
     if (desc->config && !fold__is_text(desc->config))
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
@@ -28397,18 +28357,52 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What C has no words for: a new file whose name nobody else can take, and waiting for the disk. A new file's
-   descriptor is for those two; stdio writes it. */
+/* What C has no words for: a new file that others know to be held while its descriptor is open, removing one
+   that nobody holds, and waiting for the disk. Stdio writes the file. */
 enum { FOLD__TAKEN = -2 }; /* instead of a descriptor: the name is not free; -1: another reason */
 
 #if defined(FOLD__DISK_POSIX)
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
 ssize_t readlink(const char *path, char *to, size_t size); /* headers hide it from strict C */
 #endif
+/* Whether a file may be put there: over a regular one, or where nothing is. */
+static int fold__disk_replaceable(const char *path)
+{
+    struct stat there;
+    char target;
+    return readlink(path, &target, 1) < 0 && (stat(path, &there) || S_ISREG(there.st_mode));
+}
+/* Locks an open file, for its descriptor alone, until that is closed or the process ends. 0: another holds
+   it, or it has its name no longer; -1: the system has no locks. */
+static int fold__disk_lock(int file, const char *path)
+{
+    struct stat mine, there;
+#ifdef LOCK_EX
+    if (flock(file, LOCK_EX | LOCK_NB))
+        return errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
+#else
+    return -1;
+#endif
+    return !fstat(file, &mine) && !stat(path, &there) && mine.st_ino == there.st_ino &&
+           mine.st_dev == there.st_dev;
+}
+static void fold__disk_close(int file) { close(file); }
+/* Between both calls another may think that the new file was left, and remove it. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
-    return file < 0 && errno == EEXIST ? FOLD__TAKEN : file;
+    if (file < 0 || fold__disk_lock(file, path))
+        return file < 0 && errno == EEXIST ? FOLD__TAKEN : file;
+    close(file);
+    return FOLD__TAKEN;
+}
+static void fold__disk_clear(const char *path)
+{
+    const int file = fold__disk_replaceable(path) ? open(path, O_WRONLY) : -1;
+    if (file >= 0 && fold__disk_lock(file, path) > 0)
+        remove(path);
+    if (file >= 0)
+        close(file);
 }
 /* Nonzero when the disk fails; that a file system has nothing to wait for is no failure. */
 static int fold__disk_sync(int file)
@@ -28422,7 +28416,6 @@ static int fold__disk_sync(int file)
             return errno != EINVAL && errno != ENOSYS && errno != ENOTSUP;
     return 0;
 }
-static void fold__disk_close(int file) { close(file); }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
 /* `path` is cut to its folder. A folder that cannot be opened is left to the system. */
 static int fold__disk_sync_folder(char *path)
@@ -28436,36 +28429,53 @@ static int fold__disk_sync_folder(char *path)
         close(folder);
     return failed;
 }
-/* Whether a file may be put there: over a regular one, or where nothing is. */
-static int fold__disk_replaceable(const char *path)
-{
-    struct stat there;
-    char target;
-    return readlink(path, &target, 1) < 0 && (stat(path, &there) || S_ISREG(there.st_mode));
-}
 #elif defined(FOLD__DISK_WINDOWS)
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
-    __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
+struct _SECURITY_ATTRIBUTES; /* as <windows.h> has it, which may be included too */
+__declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
+__declspec(dllimport) int __stdcall CloseHandle(void *handle);
+__declspec(dllimport) unsigned long __stdcall GetLastError(void);
+__declspec(dllimport) void __stdcall Sleep(unsigned long milliseconds);
+__declspec(dllimport) void *__stdcall CreateFileA(const char *path, unsigned long access, unsigned long share,
+                                                  struct _SECURITY_ATTRIBUTES *, unsigned long how,
+                                                  unsigned long flags, void *like);
+#ifdef __cplusplus
+}
+#endif
+/* Who opens a file here says what others may do with it meanwhile: the holder lets them do all, and who
+   removes a file would be alone with it, which fails while it is held. */
 static int fold__disk_create(const char *path)
 {
-    const int file = _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, _S_IREAD | _S_IWRITE);
-    return file < 0 && errno == EEXIST ? FOLD__TAKEN : file;
+    const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
+    void *handle = CreateFileA(path, writing, share_all, NULL, create_new, 0, NULL);
+    if (handle != (void *)(intptr_t)-1)
+        return _open_osfhandle((intptr_t)handle, _O_BINARY);
+    return GetLastError() == is_there ? FOLD__TAKEN : -1;
+}
+static void fold__disk_clear(const char *path)
+{
+    const unsigned long deleting = 0x10000, share_nothing = 0, open_existing = 3;
+    const unsigned long delete_on_close = 0x04000000, the_link_itself = 0x00200000;
+    void *handle = CreateFileA(path, deleting, share_nothing, NULL, open_existing,
+                               delete_on_close | the_link_itself, NULL);
+    if (handle != (void *)(intptr_t)-1)
+        CloseHandle(handle);
 }
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
+/* Waits a second at most for those who have the file open, such as another saver about to close it. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
     errno = 0;
-    return !MoveFileExA(from, to, replace_existing | write_through);
+    for (int tries = 0; tries < 500; tries++, Sleep(2))
+        if (MoveFileExA(from, to, replace_existing | write_through))
+            return 0;
+    return 1;
 }
-static int fold__disk_sync_folder(char *path)
-{
-    (void)path; /* moving waited for it */
-    return 0;
-}
+static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* moving waited for it */
 static int fold__disk_replaceable(const char *path)
 {
     struct _stat there;
@@ -28477,33 +28487,24 @@ static int fold__disk_create(const char *path)
     FILE *there = fopen(path, "rb");
     return there ? (fclose(there), FOLD__TAKEN) : 0;
 }
-static int fold__disk_sync(int file)
-{
-    (void)file;
-    return 0;
-}
+static void fold__disk_clear(const char *path) { (void)path; }
+static int fold__disk_sync(int file) { return (void)file, 0; }
 static void fold__disk_close(int file) { (void)file; }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
-static int fold__disk_sync_folder(char *path)
-{
-    (void)path;
-    return 0;
-}
-static int fold__disk_replaceable(const char *path)
-{
-    (void)path;
-    return 1;
-}
+static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
+static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* A draft is the file before it gets its name. Gives the draft's own name, the first of 100 that is free. */
+/* A draft is the file before it gets its name. Gives its own name, the first of 100 that nobody holds. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__draft_new(fold_model *m, const char *path, char *draft, size_t size)
 {
     int file = FOLD__TAKEN;
-    fold__format(draft, size, "%s.tmp", path);
-    for (int i = 1; (file = fold__disk_create(draft)) == FOLD__TAKEN && i < FOLD__DRAFTS; i++)
-        fold__format(draft, size, "%s.%d.tmp", path, i);
+    for (int i = 0; i < FOLD__DRAFTS && file == FOLD__TAKEN; i++) {
+        fold__format(draft, size, i ? "%s.%d.tmp" : "%s.tmp", path, i);
+        fold__disk_clear(draft);
+        file = fold__disk_create(draft);
+    }
     if (file == FOLD__TAKEN)
         fold__model_fail(m, FOLD_IO,
                          "save: '%.120s.tmp' and %d more are there, of savers at work or that died", path,
@@ -28515,23 +28516,19 @@ static int fold__draft_new(fold_model *m, const char *path, char *draft, size_t 
 
 static void fold__draft_write(fold_model *m, const char *draft, int descriptor, const fold_save_desc *desc)
 {
+    errno = 0;
     FILE *file = fopen(draft, "wb");
-    if (!file) {
-        fold__path_fail(m, "save", draft);
-        return;
-    }
-    const fold_status status = fold__write_file(m, fold_to_file, file, desc);
-    if (status == FOLD_IO || (!status && (fflush(file) || fold__disk_sync(descriptor))))
-        fold__path_fail(m, "save", draft);
-    if (fclose(file))
+    const fold_status status = file ? fold__write_file(m, fold_to_file, file, desc) : FOLD_IO;
+    const int failed = status == FOLD_IO || (!status && (fflush(file) || fold__disk_sync(descriptor)));
+    if ((file && fclose(file)) || failed)
         fold__path_fail(m, "save", draft);
 }
 
-/* Writes a draft and gives it the file's name. `draft` is memory for the draft's own name. */
+/* Writes a draft and gives it the file's name; it is held until it has that. `draft` is memory for the
+   draft's own name. */
 static void fold__save_as(fold_model *m, const char *path, char *draft, size_t size,
                           const fold_save_desc *desc)
 {
-    errno = 0;
     if (!fold__disk_replaceable(path)) {
         fold__model_fail(m, FOLD_IO, "save: '%.120s' is no regular file", path);
         return;
@@ -28540,12 +28537,12 @@ static void fold__save_as(fold_model *m, const char *path, char *draft, size_t s
     if (descriptor < 0)
         return;
     fold__draft_write(m, draft, descriptor, desc);
-    fold__disk_close(descriptor);
     if (!m->error.status && fold__disk_rename(draft, path))
         fold__path_fail(m, "save: renaming to", path);
     if (m->error.status)
         remove(draft);
-    else if (fold__disk_sync_folder(draft))
+    fold__disk_close(descriptor);
+    if (!m->error.status && fold__disk_sync_folder(draft))
         fold__path_fail(m, "save: the folder of", path);
 }
 
@@ -28906,6 +28903,15 @@ static char *fold__file_need(fold__file *file, int which, size_t bytes)
     return NULL;
 }
 
+/* A number of a file, in so many bytes. */
+static uint64_t fold__number_at(const unsigned char *from, int width)
+{
+    uint64_t number = 0;
+    for (int byte = 0; byte < width; byte++)
+        number |= (uint64_t)from[byte] << 8 * byte;
+    return number;
+}
+
 /* Reads the next `count` bytes into `to`. */
 static int fold__file_read(fold__file *file, void *to, size_t count)
 {
@@ -28942,11 +28948,9 @@ static int fold__load_header(fold__file *file)
 {
     unsigned char head[8];
     char shown[FOLD__SHORT];
-    uint64_t length = 0;
     if (!fold__file_read(file, head, sizeof head))
         return 0;
-    for (int byte = 0; byte < 8; byte++)
-        length |= (uint64_t)head[byte] << 8 * byte;
+    const uint64_t length = fold__number_at(head, sizeof head);
     if (head[0] == 'P' && head[1] == 'K')
         return fold__load_fail(file, FOLD_IO,
                                "load: not a safetensors file but an archive, as torch.save writes: "
@@ -28958,9 +28962,8 @@ static int fold__load_header(fold__file *file)
         return fold__load_fail(file, FOLD_IO, "load: the file ends too early");
     char *header = fold__read_array(file, FOLD__F_HEADER, (size_t)length);
     const size_t most = (size_t)length / FOLD__LEAST_TENSOR + 1;
-    if (!header || !fold__file_need(file, FOLD__F_TENSORS, most * sizeof *file->tensor))
-        return 0;
-    if (!fold__file_need(file, FOLD__F_ORDER, most * sizeof *file->order))
+    if (!header || !fold__file_need(file, FOLD__F_TENSORS, most * sizeof *file->tensor) ||
+        !fold__file_need(file, FOLD__F_ORDER, most * sizeof *file->order))
         return 0;
     file->tensor = (fold__tensor *)(void *)file->arrays[FOLD__F_TENSORS].data;
     file->order = (uint32_t *)(void *)file->arrays[FOLD__F_ORDER].data;
@@ -29183,10 +29186,8 @@ FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsi
 {
     const int width = fold__dtypes[dtype].bytes;
     for (size_t i = 0; i < count; i++, in += width) {
-        uint64_t bits = 0;
+        const uint64_t bits = fold__number_at(in, width);
         double wide;
-        for (int byte = 0; byte < width; byte++)
-            bits |= (uint64_t)in[byte] << 8 * byte;
         memcpy(&wide, &bits, sizeof wide);
         out[i * step] = dtype == 0   ? fold__float_of((uint32_t)bits)
                  : dtype == 1 ? fold__half((uint32_t)bits)
@@ -29198,7 +29199,7 @@ FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsi
 /* A float of a file. */
 static float fold__float_at(const unsigned char *in)
 {
-    return fold__float_of(in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24);
+    return fold__float_of((uint32_t)fold__number_at(in, 4));
 }
 /* The scale of the byte at `at`. */
 static float fold__scale_at(const fold__tensor *tensor, size_t at)
@@ -29507,14 +29508,13 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
     m->image = NULL;
     if (!image)
         return FOLD_OK;
+    const char *wrong = fold__is_little_endian() ? NULL : "bytes have another order here: load the file";
     if (fold__can_train(m))
-        fold__model_fail(m, FOLD_BAD_STATE,
-                         "read in place: the model can be trained: make it with `inference` in its desc");
-    else if (!fold__is_little_endian())
-        fold__model_fail(m, FOLD_BAD_STATE,
-                         "read in place: this machine has another order of bytes: load the file");
-    if (m->error.status)
+        wrong = "the model can be trained: make it with `inference` in its desc";
+    if (wrong) {
+        fold__model_fail(m, FOLD_BAD_STATE, "read in place: %s", wrong);
         return m->error.status;
+    }
     fold__file file = fold__file_to_load(m, NULL, NULL, image, size, NULL);
     if (fold__open_image(&file)) {
         m->image = image;
@@ -30368,10 +30368,8 @@ static int fold__fit_start(fold__training *training)
     const size_t batch = fold__min_size((size_t)training->desc.batch, count);
     const size_t bytes = fold__size(count, sizeof *training->order, batch * sizeof *training->loss);
     if (!fold__arena_need(&training->arena, 0, bytes) ||
-        !fold__arena_need(&training->arena, 1, training->best_bytes)) {
-        fold__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
-        return 0;
-    }
+        !fold__arena_need(&training->arena, 1, training->best_bytes))
+        return fold__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
     training->order = (int *)(void *)training->arrays[0].data;
     training->best = (float *)(void *)training->arrays[1].data;
     training->loss = (fold_node *)(void *)(training->order + count);
@@ -30432,6 +30430,7 @@ static float fold__fit_factor(const fold__training *training, int first)
     return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
 }
 FOLD__NOINLINE static void fold__scale_rate(float *rate, float factor) { *rate *= factor; }
+static int fold__is_finite(double value) { return value - value == 0; }
 
 /* Ends a training whose last batch gave no finite loss or gradient, and says of which sample, if of one. */
 static void fold__fit_diverged(fold__training *training, int first, int count, const char *what)
@@ -30443,7 +30442,7 @@ static void fold__fit_diverged(fold__training *training, int first, int count, c
     fold_run(f, training->loss, count);
     for (int i = 0; i < count && !fold__broken(f); i++) {
         const float loss = fold_scalar(f, training->loss[i]);
-        if (!fold__is_finite((double)loss))
+        if (!fold_finite(&loss, 1))
             fold__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s",
                        training->order[first + i], epoch, loss != loss ? "NaN" : "infinite");
     }

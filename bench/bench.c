@@ -24,6 +24,7 @@
 #include "attention.h"
 #include "decode.h"
 #include "frame.h"
+#include "../examples/options.h"
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
@@ -136,6 +137,7 @@ static const char usage[] =
     "                        manual: treelstm-*, chain, frame (infer) and policy only, by hand\n"
     "                        the first line's ratio is the median of the second's time to the first's\n"
     "  --isa avx512|avx2|portable    --dedupe on|off    --plan-cache on|off    --group-bytes N\n"
+    "  --block on|off        on: each recording in a new context in a block of exactly the size that it was measured to need\n"
     "  --replay on|off       on: the same recording again by fold_replay\n"
     "  --weights float|bf16|int8  bf16, int8: in 16 or 8 bits, for inference; --compare floats beside it\n"
     "  --sorted on|off       transformer only; on: batches of sentences in order of length\n"
@@ -150,13 +152,6 @@ static const char usage[] =
     "  --cells on|off        off: the same networks in primitive ops, without cells (and without the prologues cells allow)\n"
     "Leaves are min + two uniform draws of 0 to (max - min) / 2. Times are by the wall clock unless said; the peak is one core's times --threads.\n";
 
-static int number(const char *name, const char *text)
-{
-    char *end;
-    const long n = strtol(text, &end, 10);
-    if (end == text || *end || n < 0 || n > INT_MAX) { fprintf(stderr, "bench: %s takes a number, not '%s'\n", name, text); exit(1); }
-    return (int)n;
-}
 static int on_off(const char *name, const char *text)
 {
     if (!strcmp(text, "on")) return 1;
@@ -204,19 +199,20 @@ static options parse(int argc, char **argv)
         if (++i == argc) { fputs(usage, stderr); exit(1); }
         const char *value = argv[i];
         int *at = number_of(&o, name);
-        if (at) *at = number(name, value);
+        if (at) *at = (int)option_whole(argc, argv, i - 1, 0, INT_MAX);
         else if (!strcmp(name, "--workload")) o.workload = value;
         else if (!strcmp(name, "--mode")) o.mode = value;
         else if (!strcmp(name, "--isa")) o.isa = value;
         else if (!strcmp(name, "--schedule")) o.schedule = (schedule)schedule_of(value);
         else if (!strcmp(name, "--compare")) o.compare = schedule_of(value);
-        else if (!strcmp(name, "--seconds")) o.seconds = atof(value);
-        else if (!strcmp(name, "--group-bytes")) o.group_bytes = (size_t)strtoull(value, NULL, 10);
+        else if (!strcmp(name, "--seconds")) o.seconds = option_number(argc, argv, i - 1, 0, 1e6);
+        else if (!strcmp(name, "--group-bytes")) o.group_bytes = (size_t)option_whole(argc, argv, i - 1, 0, PTRDIFF_MAX);
         else if (!strcmp(name, "--softmax")) o.s.softmax = on_off(name, value);
         else if (!strcmp(name, "--cells")) o.s.cells = on_off(name, value);
         else if (!strcmp(name, "--dedupe")) o.dedupe = on_off(name, value);
         else if (!strcmp(name, "--plan-cache")) o.plan_cache = on_off(name, value);
         else if (!strcmp(name, "--replay")) o.replay = on_off(name, value);
+        else if (!strcmp(name, "--block")) o.block = on_off(name, value);
         else if (!strcmp(name, "--weights")) o.bits = bits_of(value);
         else if (!strcmp(name, "--sorted")) o.sorted = on_off(name, value);
         else if (!strcmp(name, "--share")) o.share = value;

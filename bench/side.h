@@ -10,7 +10,7 @@ enum { MAX_REPEATS = 64, MIN_ROTATION = 8, MAX_ROTATION = 64, ROTATION_SAMPLES =
 typedef struct options {
     const char *workload, *mode, *isa, *share, *export;
     schedule schedule;
-    int compare, json, dedupe, plan_cache, replay, sorted, bits, frames, threads, seed;
+    int compare, json, dedupe, plan_cache, replay, block, sorted, bits, frames, threads, seed;
     size_t group_bytes;
     double seconds;
     sizes s;
@@ -39,7 +39,9 @@ typedef struct times { double stage[N_STAGES][MAX_REPEATS]; int n; } times; /* o
 typedef struct side {
     schedule schedule;
     fold_model *model;
+    fold_ctx_desc desc;
     fold_ctx *ctx;
+    void *block;                             /* where the context lies, with options.block; else NULL */
     fold_pool *pool;                         /* more than one thread */
     net n;
     roots out;
@@ -69,6 +71,12 @@ static uint64_t clock_ns(void *user)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static void open_context(side *a)
+{
+    fold_ctx_free(a->ctx);
+    a->ctx = fold_ctx_new(a->model, &a->desc);
+    if (!a->ctx) die("out of memory", "");
+}
 static void open_side(side *a, const bench *b, schedule how)
 {
     fold_model_desc model = fold_model_desc_default();
@@ -106,8 +114,8 @@ static void open_side(side *a, const bench *b, schedule how)
         ctx.parallel_for = fold_pool_for;
         ctx.pool = a->pool;
     }
-    a->ctx = fold_ctx_new(a->model, &ctx);
-    if (!a->ctx) die("out of memory", "");
+    a->desc = ctx;
+    open_context(a);
     a->of = (times *)take(NULL, (size_t)b->rotation, sizeof *a->of);
     memset(a->of, 0, (size_t)b->rotation * sizeof *a->of);
     if (how == MANUAL) manual_open(&a->by_hand, &a->n, b->w->name, a->model);
@@ -118,6 +126,7 @@ static void close_side(side *a)
     free(a->out.node);
     free(a->of);
     fold_ctx_free(a->ctx);
+    free(a->block);
     fold_model_free(a->model);
     fold_pool_free(a->pool);
 }
@@ -173,9 +182,31 @@ static void replay_samples(side *a, double *t)
     t[RUN] += now_seconds() - start;
 }
 
+static void run_samples(side *a, const bench *b, const recording *r, int from, int to, double *t, uint64_t *hash);
+
+/* Gives the side a new context in a block of exactly the size that these samples need, which is told by a context that measures.
+   No float in it is what an array would hold. */
+static void open_in_block(side *a, const bench *b, const recording *r, int from, int to)
+{
+    double t[N_STAGES] = { 0 };
+    memset(&a->desc.memory, 0, sizeof a->desc.memory);
+    a->desc.measure = 1;
+    open_context(a);
+    run_samples(a, b, r, from, to, t, NULL);
+    a->desc.measure = 0;
+    a->desc.memory.block_size = fold_ctx_stats(a->ctx).block_bytes;
+    fold_ctx_free(a->ctx);
+    a->ctx = NULL;
+    free(a->block);
+    a->block = take(NULL, a->desc.memory.block_size, 1);
+    a->desc.memory.block = memset(a->block, 0x5A, a->desc.memory.block_size);
+    open_context(a);
+}
+
 /* Records and runs samples [from, to); adds its times to t and, given one, its outputs to the hash. */
 static void run_samples(side *a, const bench *b, const recording *r, int from, int to, double *t, uint64_t *hash)
 {
+    if (b->o->block && !a->desc.measure) open_in_block(a, b, r, from, to);
     const double start = now_seconds();
     fold_ctx_reset(a->ctx);
     a->out.n = 0;
@@ -183,7 +214,7 @@ static void run_samples(side *a, const bench *b, const recording *r, int from, i
     fold_node loss = { 0, 0 };
     if (b->training) {
         loss = fold_scale(a->ctx, fold_sum_n(a->ctx, a->out.node, (int)a->out.n), 1.0f / (float)r->n_samples);
-        for (size_t i = 0; i < a->out.n && hash; i++) fold_keep(a->ctx, a->out.node[i]);
+        for (size_t i = 0; i < a->out.n && (hash || b->o->block); i++) fold_keep(a->ctx, a->out.node[i]);
     }
     const double recorded = now_seconds();
     if (b->training ? fold_backward(a->ctx, loss) : fold_run(a->ctx, a->out.node, (int)a->out.n)) die(fold_ctx_message(a->ctx), "");

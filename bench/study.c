@@ -23,6 +23,7 @@
 #include "peak.h"
 #include "workloads.h"
 #include "side.h"
+#include "../examples/options.h"
 
 enum { MAX_SIZES = 16, MAX_HIDDEN = 4, N_CORPORA = 2, N_MODES = 2 };
 
@@ -528,11 +529,11 @@ static const char usage[] =
     "  --looks-state N  default 1024\n"
     "  --seed N\n";
 
-static int number(const char *name, const char *text, int least)
+static int number(const char *name, const char *text)
 {
     char *end;
     const long n = strtol(text, &end, 10);
-    if (end == text || (*end && *end != ',') || n < least || n > 100000) die("no good number for ", name);
+    if (end == text || (*end && *end != ',') || n < 1 || n > 100000) die("no good number for ", name);
     return (int)n;
 }
 
@@ -541,7 +542,7 @@ static int numbers(int *list, int most, const char *name, const char *text)
 {
     int n = 0;
     for (; text && n < most; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL)
-        list[n++] = number(name, text, 1);
+        list[n++] = number(name, text);
     return n;
 }
 
@@ -556,11 +557,11 @@ static settings parse(int argc, char **argv)
         i++;
         if (!strcmp(name, "--data")) o.data = value;
         else if (!strcmp(name, "--svg")) o.svg = value;
-        else if (!strcmp(name, "--seconds")) o.seconds = atof(value);
+        else if (!strcmp(name, "--seconds")) o.seconds = option_number(argc, argv, i - 1, 0, 1e6);
         else if (!strcmp(name, "--hidden")) o.n_hidden = numbers(o.hidden, MAX_HIDDEN, name, value);
-        else if (!strcmp(name, "--looks")) o.looks_max = number(name, value, 0);
-        else if (!strcmp(name, "--looks-state")) o.looks_state = number(name, value, 1);
-        else if (!strcmp(name, "--seed")) o.seed = number(name, value, 0);
+        else if (!strcmp(name, "--looks")) o.looks_max = (int)option_whole(argc, argv, i - 1, 0, 100000);
+        else if (!strcmp(name, "--looks-state")) o.looks_state = (int)option_whole(argc, argv, i - 1, 1, 100000);
+        else if (!strcmp(name, "--seed")) o.seed = (int)option_whole(argc, argv, i - 1, 0, INT_MAX);
         else if (!strcmp(name, "--sizes")) o.n_sizes = numbers(o.sizes, MAX_SIZES, name, value);
         else die("no option ", name);
     }

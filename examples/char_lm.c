@@ -20,6 +20,7 @@
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
 #include "data.h"
+#include "options.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -567,14 +568,6 @@ static long parse_number(const char *option, const char *text, char **end, long 
     }
     return x;
 }
-static int parse_int(const char *option, const char *text, long min, long max)
-{
-    char *end;
-    const long x = parse_number(option, text, &end, min, max);
-    if (*end) fail("not a number: ", text);
-    return (int)x;
-}
-
 static void parse_buckets(options *o, const char *text)
 {
     char *at = (char *)text; /* only read */
@@ -596,11 +589,11 @@ static options parse_options(int argc, char **argv)
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(name, "--data") && *value) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)parse_int(name, value, 0, INT_MAX);
-        else if (!strcmp(name, "--epochs")) o.epochs = parse_int(name, value, 1, 1000);
-        else if (!strcmp(name, "--limit")) o.limit = parse_int(name, value, 20, INT_MAX);
-        else if (!strcmp(name, "--hidden")) o.hidden = parse_int(name, value, 1, 4096);
-        else if (!strcmp(name, "--batch")) o.batch = parse_int(name, value, 1, MAX_BATCH);
+        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
+        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
+        else if (!strcmp(name, "--limit")) o.limit = (int)option_whole(argc, argv, i, 20, INT_MAX);
+        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
+        else if (!strcmp(name, "--batch")) o.batch = (int)option_whole(argc, argv, i, 1, MAX_BATCH);
         else if (!strcmp(name, "--buckets")) parse_buckets(&o, value);
         else { fputs(usage, stderr); exit(1); }
     }

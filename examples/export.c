@@ -15,6 +15,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "policy.h"
+#include "options.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,8 +189,8 @@ int main(int argc, char **argv)
         if (argv[i][0] != '-') { o.file = argv[i]; continue; }
         if (!strcmp(argv[i], "--out")) o.out = value;
         else if (!strcmp(argv[i], "--name")) o.name = value;
-        else if (!strcmp(argv[i], "--steps")) o.steps = atoi(value);
-        else if (!strcmp(argv[i], "--seed")) o.seed = strtoull(value, NULL, 10);
+        else if (!strcmp(argv[i], "--steps")) o.steps = (int)option_whole(argc, argv, i, 0, INT_MAX);
+        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT64_MAX);
         else if (!strcmp(argv[i], "--save")) o.save = value;
         else fail("unknown option; --help tells those there are");
         i++;

@@ -23,6 +23,7 @@
    by the rule itself, and by robots that do nothing. Times are of whole frames, and mean little on a busy machine. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -708,23 +709,14 @@ static const char usage[] =
     "  --threads N  of learning, 1 to 16; default 2. Games are played on 1, 2 and 4\n"
     "  --seed N     of weights and worlds; default 1\n";
 
-static int number(int argc, char **argv, int i, long low, long high)
-{
-    char *end = NULL;
-    const long x = i + 1 < argc ? strtol(argv[i + 1], &end, 10) : 0;
-    if (i + 1 < argc && end != argv[i + 1] && !*end && x >= low && x <= high) return (int)x;
-    fprintf(stderr, "game_jobs: %s needs a number from %ld to %ld\n", argv[i], low, high);
-    exit(1);
-}
-
 int main(int argc, char **argv)
 {
     int steps = 1200, frames = 600, threads = 2, seed = 1;
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--steps")) steps = number(argc, argv, i++, 0, 1000000);
-        else if (!strcmp(argv[i], "--frames")) frames = number(argc, argv, i++, 1, 1000000);
-        else if (!strcmp(argv[i], "--threads")) threads = number(argc, argv, i++, 1, MOST_THREADS);
-        else if (!strcmp(argv[i], "--seed")) seed = number(argc, argv, i++, 0, 1000000);
+        if (!strcmp(argv[i], "--steps")) steps = (int)option_whole(argc, argv, i++, 0, 1000000);
+        else if (!strcmp(argv[i], "--frames")) frames = (int)option_whole(argc, argv, i++, 1, 1000000);
+        else if (!strcmp(argv[i], "--threads")) threads = (int)option_whole(argc, argv, i++, 1, MOST_THREADS);
+        else if (!strcmp(argv[i], "--seed")) seed = (int)option_whole(argc, argv, i++, 0, 1000000);
         else if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); return 0; }
         else { fputs(usage, stderr); return 1; }
     }

@@ -9,6 +9,7 @@
    printed; --svg and --dot write a picture of those of the second run, with dedupe on. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,11 +87,10 @@ int main(int argc, char **argv)
     const char *svg = NULL, *dot = NULL;
     if (argc == 2 && !strcmp(argv[1], "--help")) { puts(usage); return 0; }
     for (int i = 1; i < argc; i += 2) {
-        char *end = argv[i];
-        if (i + 1 < argc && !strcmp(argv[i], "--seed")) desc.seed = strtoull(argv[i + 1], &end, 10);
-        else if (i + 1 < argc && !strcmp(argv[i], "--svg")) { svg = argv[i + 1]; continue; }
-        else if (i + 1 < argc && !strcmp(argv[i], "--dot")) { dot = argv[i + 1]; continue; }
-        if (end == argv[i] || end == argv[i + 1] || *end) { fprintf(stderr, "%s\n", usage); return 1; }
+        if (!strcmp(argv[i], "--seed")) desc.seed = (uint64_t)option_whole(argc, argv, i, 0, INT64_MAX);
+        else if (i + 1 < argc && !strcmp(argv[i], "--svg")) svg = argv[i + 1];
+        else if (i + 1 < argc && !strcmp(argv[i], "--dot")) dot = argv[i + 1];
+        else { fprintf(stderr, "%s\n", usage); return 1; }
     }
     fold_model *m = fold_model_new(&desc);
     const fold_param table = fold_table_new(m, "table", ROWS, 1);

@@ -15,6 +15,7 @@
 #define _POSIX_C_SOURCE 200809L /* clock_gettime, isatty */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -415,27 +416,17 @@ static void usage(FILE *to)
           "  --test N     test expressions, default 10000\n", to);
 }
 
-/* The number that follows argv[i], from low to high. */
-static double number(int argc, char **argv, int i, double low, double high)
-{
-    char *end = NULL;
-    double x = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
-    if (i + 1 < argc && end != argv[i + 1] && !*end && x >= low && x <= high) return x;
-    fprintf(stderr, "listops: %s needs a number from %g to %g\n", argv[i], low, high);
-    exit(2);
-}
-
 int main(int argc, char **argv)
 {
     options o = { 90000, 10000, STEPS, 1, 300 };
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help")) { usage(stdout); return 0; }
         else if (!strcmp(argv[i], "--full")) { o.steps = FULL_STEPS; o.seconds = HUGE_VAL; }
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)number(argc, argv, i++, 0, 9e15);
-        else if (!strcmp(argv[i], "--steps")) o.steps = (int)number(argc, argv, i++, 1, 1e9);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = number(argc, argv, i++, 0.01, 1e9);
-        else if (!strcmp(argv[i], "--train")) o.train = (int)number(argc, argv, i++, 1, 900000);
-        else if (!strcmp(argv[i], "--test")) o.test = (int)number(argc, argv, i++, 1, 90000);
+        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, 9e15);
+        else if (!strcmp(argv[i], "--steps")) o.steps = (int)option_whole(argc, argv, i++, 1, 1e9);
+        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i++, 0.01, 1e9);
+        else if (!strcmp(argv[i], "--train")) o.train = (int)option_whole(argc, argv, i++, 1, 900000);
+        else if (!strcmp(argv[i], "--test")) o.test = (int)option_whole(argc, argv, i++, 1, 90000);
         else { usage(stderr); return 2; }
     }
     return run(&o) ? 0 : 1;

@@ -25,6 +25,7 @@
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
 #include "data.h"
+#include "options.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -504,15 +505,6 @@ static const char usage[] =
     "  --seed N     of weights, order and generated graphs; default 1\n"
     "  --seconds S  time inference for so long; default 1\n";
 
-static double number(int argc, char **argv, int i, double low, double high)
-{
-    char *end = NULL;
-    const double x = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
-    if (i + 1 < argc && end != argv[i + 1] && !*end && x >= low && x <= high) return x;
-    fprintf(stderr, "molecules: %s needs a number from %g to %g\n", argv[i], low, high);
-    exit(1);
-}
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 10, 60, 0, 32, 3, 0, 1 };
@@ -520,13 +512,13 @@ static options parse_options(int argc, char **argv)
         if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(argv[i], "--attention")) o.attention = 1;
         else if (!strcmp(argv[i], "--data") && i + 1 < argc) o.data = argv[++i];
-        else if (!strcmp(argv[i], "--folds")) o.folds = (int)number(argc, argv, i++, 2, 100);
-        else if (!strcmp(argv[i], "--rounds")) o.rounds = (int)number(argc, argv, i++, 1, MOST_ROUNDS);
-        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)number(argc, argv, i++, 1, 10000);
-        else if (!strcmp(argv[i], "--width")) o.width = (int)number(argc, argv, i++, 1, 4096);
-        else if (!strcmp(argv[i], "--limit")) o.limit = (int)number(argc, argv, i++, 1, 1e6);
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)number(argc, argv, i++, 0, INT_MAX);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = number(argc, argv, i++, 0, 1e6);
+        else if (!strcmp(argv[i], "--folds")) o.folds = (int)option_whole(argc, argv, i++, 2, 100);
+        else if (!strcmp(argv[i], "--rounds")) o.rounds = (int)option_whole(argc, argv, i++, 1, MOST_ROUNDS);
+        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)option_whole(argc, argv, i++, 1, 10000);
+        else if (!strcmp(argv[i], "--width")) o.width = (int)option_whole(argc, argv, i++, 1, 4096);
+        else if (!strcmp(argv[i], "--limit")) o.limit = (int)option_whole(argc, argv, i++, 1, 1e6);
+        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, INT_MAX);
+        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i++, 0, 1e6);
         else { fputs(usage, stderr); exit(1); }
     }
     return o;

@@ -23,6 +23,7 @@
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
 #include "data.h"
+#include "options.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -527,16 +528,6 @@ static const char usage[] =
     "  --threads N  of each process; default 1\n"
     "  --exchange   how the gradient of the words travels; default auto, the way of fewer bytes\n";
 
-static int parse_int(const char *option, const char *text, long min, long max)
-{
-    char *end;
-    const long x = strtol(text, &end, 10);
-    if (end != text && !*end && x >= min && x <= max) return (int)x;
-    fprintf(stderr, "mpi_sick: %s takes a whole number from %ld to %ld, not '%s'\n", option, min, max, text);
-    fail("bad option", "");
-    return 0;
-}
-
 static way parse_way(const char *text)
 {
     static const char *const names[] = { "auto", "rows", "table" };
@@ -553,14 +544,14 @@ static options parse_options(int argc, char **argv)
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(name, "--data")) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)parse_int(name, value, 0, INT_MAX);
-        else if (!strcmp(name, "--pairs")) o.pairs = parse_int(name, value, 1, 1 << 24);
-        else if (!strcmp(name, "--batch")) o.batch = parse_int(name, value, 1, 1 << 24);
-        else if (!strcmp(name, "--epochs")) o.epochs = parse_int(name, value, 1, 10000);
-        else if (!strcmp(name, "--width")) o.width = parse_int(name, value, 1, 4096);
-        else if (!strcmp(name, "--hidden")) o.hidden = parse_int(name, value, 1, 4096);
-        else if (!strcmp(name, "--shards")) o.shards = parse_int(name, value, 1, 4096);
-        else if (!strcmp(name, "--threads")) o.threads = parse_int(name, value, 1, 64);
+        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
+        else if (!strcmp(name, "--pairs")) o.pairs = (int)option_whole(argc, argv, i, 1, 1 << 24);
+        else if (!strcmp(name, "--batch")) o.batch = (int)option_whole(argc, argv, i, 1, 1 << 24);
+        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 10000);
+        else if (!strcmp(name, "--width")) o.width = (int)option_whole(argc, argv, i, 1, 4096);
+        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
+        else if (!strcmp(name, "--shards")) o.shards = (int)option_whole(argc, argv, i, 1, 4096);
+        else if (!strcmp(name, "--threads")) o.threads = (int)option_whole(argc, argv, i, 1, 64);
         else if (!strcmp(name, "--exchange")) o.exchange = parse_way(value);
         else { fputs(usage, stderr); fail("unknown option ", name); }
     }

@@ -22,6 +22,7 @@
    arms as long as a metre or two; errors of torque are relative to what holds the stretched arm against gravity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -762,25 +763,16 @@ static const char usage[] =
     "  --seed N      of weights and arms; default 1\n"
     "  --svg FILE    writes the movement of an arm of each kind as a moving picture\n";
 
-static double number(int argc, char **argv, int i, double low, double high)
-{
-    char *end = NULL;
-    const double x = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
-    if (i + 1 < argc && end != argv[i + 1] && !*end && x >= low && x <= high) return x;
-    fprintf(stderr, "robot_arm: %s needs a number from %g to %g\n", argv[i], low, high);
-    exit(1);
-}
-
 static options parse_options(int argc, char **argv)
 {
     options o = { 1, 24, 8000, 8, 50, NULL };
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(argv[i], "--arms")) o.arms = (int)number(argc, argv, i++, 1, MOST_ARMS);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = number(argc, argv, i++, 0.01, 1000);
-        else if (!strcmp(argv[i], "--budget")) o.budget = number(argc, argv, i++, 1, 1e6);
-        else if (!strcmp(argv[i], "--steps")) o.steps = (int)number(argc, argv, i++, 0, 1e6);
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)number(argc, argv, i++, 0, 1e9);
+        if (!strcmp(argv[i], "--arms")) o.arms = (int)option_whole(argc, argv, i++, 1, MOST_ARMS);
+        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i++, 0.01, 1000);
+        else if (!strcmp(argv[i], "--budget")) o.budget = option_number(argc, argv, i++, 1, 1e6);
+        else if (!strcmp(argv[i], "--steps")) o.steps = (int)option_whole(argc, argv, i++, 0, 1e6);
+        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, 1e9);
         else if (!strcmp(argv[i], "--svg") && i + 1 < argc) o.svg = argv[++i];
         else { fputs(usage, stderr); exit(1); }
     }

@@ -19,6 +19,7 @@
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
 #include "data.h"
+#include "options.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -409,15 +410,6 @@ static const char usage[] =
     "  --seconds S   to measure each speed for, at least; default 1\n"
     "Seconds are processor time.\n";
 
-static double parse_number(const char *option, const char *text, double low, double high)
-{
-    char *end;
-    const double x = strtod(text, &end);
-    if (end != text && !*end && x >= low && x <= high) return x;
-    fprintf(stderr, "shift_reduce: %s takes a number from %g to %g, not '%s'\n", option, low, high, text);
-    exit(1);
-}
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 3, 0, 64, 16, 0, 1 };
@@ -425,13 +417,13 @@ static options parse_options(int argc, char **argv)
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(name, "--data") && *value) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)parse_number(name, value, 0, 9e15);
-        else if (!strcmp(name, "--epochs")) o.epochs = (int)parse_number(name, value, 1, 1000);
-        else if (!strcmp(name, "--limit")) o.limit = (int)parse_number(name, value, 1, 1e7);
-        else if (!strcmp(name, "--hidden")) o.hidden = (int)parse_number(name, value, 1, 4096);
-        else if (!strcmp(name, "--tracking")) o.tracking = (int)parse_number(name, value, 1, 4096);
-        else if (!strcmp(name, "--chain")) o.chain = (int)parse_number(name, value, 0, 1);
-        else if (!strcmp(name, "--seconds")) o.seconds = parse_number(name, value, 0, 1000);
+        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, 9e15);
+        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
+        else if (!strcmp(name, "--limit")) o.limit = (int)option_whole(argc, argv, i, 1, 1e7);
+        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
+        else if (!strcmp(name, "--tracking")) o.tracking = (int)option_whole(argc, argv, i, 1, 4096);
+        else if (!strcmp(name, "--chain")) o.chain = (int)option_whole(argc, argv, i, 0, 1);
+        else if (!strcmp(name, "--seconds")) o.seconds = option_number(argc, argv, i, 0, 1000);
         else { fputs(usage, stderr); exit(1); }
     }
     return o;

@@ -20,6 +20,7 @@
    as in batches, and training on them the same weights. Seconds are processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -667,15 +668,6 @@ static const char usage[] =
     "  --svg FILE      writes a picture of the longest of them: what was said, and what was heard when\n"
     "  --check         compares the loss and its gradient with sums over all alignments, and does nothing else\n";
 
-static double number(int argc, char **argv, int i, double low, double high)
-{
-    char *end = NULL;
-    const double x = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
-    if (i + 1 < argc && end != argv[i + 1] && !*end && x >= low && x <= high) return x;
-    fprintf(stderr, "speech: %s needs a number from %g to %g\n", argv[i], low, high);
-    exit(1);
-}
-
 static options parse_options(int argc, char **argv)
 {
     options o = { 1, 2000, 500, 12, 48, 0, 1, NULL };
@@ -683,12 +675,12 @@ static options parse_options(int argc, char **argv)
         if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(argv[i], "--check")) o.check = 1;
         else if (!strcmp(argv[i], "--svg") && i + 1 < argc) o.svg = argv[++i];
-        else if (!strcmp(argv[i], "--utterances")) o.utterances = (int)number(argc, argv, i++, 1, 1e6);
-        else if (!strcmp(argv[i], "--tests")) o.tests = (int)number(argc, argv, i++, 1, 1e5);
-        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)number(argc, argv, i++, 1, 10000);
-        else if (!strcmp(argv[i], "--hidden")) o.hidden = (int)number(argc, argv, i++, 1, 4096);
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)number(argc, argv, i++, 0, INT_MAX);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = number(argc, argv, i++, 0, 1e6);
+        else if (!strcmp(argv[i], "--utterances")) o.utterances = (int)option_whole(argc, argv, i++, 1, 1e6);
+        else if (!strcmp(argv[i], "--tests")) o.tests = (int)option_whole(argc, argv, i++, 1, 1e5);
+        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)option_whole(argc, argv, i++, 1, 10000);
+        else if (!strcmp(argv[i], "--hidden")) o.hidden = (int)option_whole(argc, argv, i++, 1, 4096);
+        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, INT_MAX);
+        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i++, 0, 1e6);
         else { fputs(usage, stderr); exit(1); }
     }
     return o;

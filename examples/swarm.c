@@ -26,6 +26,7 @@
    `make web` puts the swarm into a page, build/swarm.html, with a network that --save wrote: see web/page.c. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1069,25 +1070,16 @@ static const char usage[] =
     "  --svg FILE      writes the end of the flight as a moving picture\n"
     "  --soak SECONDS  flies swarms of changing sizes for so long instead, without training\n";
 
-static double number(int argc, char **argv, int i, double low, double high)
-{
-    char *end = NULL;
-    const double x = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
-    if (i + 1 < argc && end != argv[i + 1] && !*end && x >= low && x <= high) return x;
-    fprintf(stderr, "swarm: %s needs a number from %g to %g\n", argv[i], low, high);
-    exit(1);
-}
-
 static options parse_options(int argc, char **argv)
 {
     options o = { 1, 300, 3600, 600, 0, NULL, NULL, NULL, NULL };
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(argv[i], "--agents")) o.agents = (int)number(argc, argv, i++, 2, MOST_AGENTS);
-        else if (!strcmp(argv[i], "--frames")) o.frames = (int)number(argc, argv, i++, 1, 1e6);
-        else if (!strcmp(argv[i], "--steps")) o.steps = (int)number(argc, argv, i++, 0, 1e6);
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)number(argc, argv, i++, 0, 1e9);
-        else if (!strcmp(argv[i], "--soak")) o.soak = number(argc, argv, i++, 0, 1e6);
+        if (!strcmp(argv[i], "--agents")) o.agents = (int)option_whole(argc, argv, i++, 2, MOST_AGENTS);
+        else if (!strcmp(argv[i], "--frames")) o.frames = (int)option_whole(argc, argv, i++, 1, 1e6);
+        else if (!strcmp(argv[i], "--steps")) o.steps = (int)option_whole(argc, argv, i++, 0, 1e6);
+        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, 1e9);
+        else if (!strcmp(argv[i], "--soak")) o.soak = option_number(argc, argv, i++, 0, 1e6);
         else if (!strcmp(argv[i], "--svg") && i + 1 < argc) o.svg = argv[++i];
         else if (!strcmp(argv[i], "--load") && i + 1 < argc) o.load = argv[++i];
         else if (!strcmp(argv[i], "--save") && i + 1 < argc) o.save = argv[++i];

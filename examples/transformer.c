@@ -24,6 +24,7 @@
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
 #include "data.h"
+#include "options.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -504,28 +505,19 @@ static const char usage[] =
     "  --blocks N   of attention and feed-forward layer, 1 to 8; default 2\n"
     "  --seconds S  time the test sentences for so long; default 2\n";
 
-static double number(int argc, char **argv, int i, double low, double high)
-{
-    char *end = NULL;
-    const double x = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
-    if (i + 1 < argc && end != argv[i + 1] && !*end && x >= low && x <= high) return x;
-    fprintf(stderr, "transformer: %s needs a number from %g to %g\n", argv[i], low, high);
-    exit(1);
-}
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 12, 0, 64, 4, 2, 2 };
     for (int i = 1; i < argc; i += 2) {
         if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(argv[i], "--data") && i + 1 < argc) o.data = argv[i + 1];
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)number(argc, argv, i, 0, INT_MAX);
-        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)number(argc, argv, i, 1, 1000);
-        else if (!strcmp(argv[i], "--limit")) o.limit = (int)number(argc, argv, i, 1, 1e6);
-        else if (!strcmp(argv[i], "--width")) o.width = (int)number(argc, argv, i, 1, 4096);
-        else if (!strcmp(argv[i], "--heads")) o.heads = (int)number(argc, argv, i, 1, 4096);
-        else if (!strcmp(argv[i], "--blocks")) o.blocks = (int)number(argc, argv, i, 1, MOST_BLOCKS);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = number(argc, argv, i, 0, 1e6);
+        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
+        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
+        else if (!strcmp(argv[i], "--limit")) o.limit = (int)option_whole(argc, argv, i, 1, 1e6);
+        else if (!strcmp(argv[i], "--width")) o.width = (int)option_whole(argc, argv, i, 1, 4096);
+        else if (!strcmp(argv[i], "--heads")) o.heads = (int)option_whole(argc, argv, i, 1, 4096);
+        else if (!strcmp(argv[i], "--blocks")) o.blocks = (int)option_whole(argc, argv, i, 1, MOST_BLOCKS);
+        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i, 0, 1e6);
         else { fputs(usage, stderr); exit(1); }
     }
     if (o.width % o.heads) fail("--heads must divide --width", "");

@@ -19,6 +19,7 @@
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
 #include "data.h"
+#include "options.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -753,17 +754,6 @@ static const char usage[] =
     "  --seconds S  of measuring each way of running; default 1\n"
     "All times are processor time.\n";
 
-static double parse_number(const char *option, const char *text, double min, double max)
-{
-    char *end;
-    const double x = strtod(text, &end);
-    if (end == text || *end || !(x >= min && x <= max)) {
-        fprintf(stderr, "treelstm_sick: %s takes a number from %g to %g, not '%s'\n", option, min, max, text);
-        exit(1);
-    }
-    return x;
-}
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 1, 10, 0, 150, 1 };
@@ -771,12 +761,12 @@ static options parse_options(int argc, char **argv)
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(name, "--data") && *value) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)parse_number(name, value, 0, INT_MAX);
-        else if (!strcmp(name, "--seeds")) o.seeds = (int)parse_number(name, value, 1, 1000);
-        else if (!strcmp(name, "--epochs")) o.epochs = (int)parse_number(name, value, 1, 1000);
-        else if (!strcmp(name, "--limit")) o.limit = (int)parse_number(name, value, 1, INT_MAX);
-        else if (!strcmp(name, "--hidden")) o.hidden = (int)parse_number(name, value, 1, 4096);
-        else if (!strcmp(name, "--seconds")) o.seconds = parse_number(name, value, 0.01, 1000);
+        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
+        else if (!strcmp(name, "--seeds")) o.seeds = (int)option_whole(argc, argv, i, 1, 1000);
+        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
+        else if (!strcmp(name, "--limit")) o.limit = (int)option_whole(argc, argv, i, 1, INT_MAX);
+        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
+        else if (!strcmp(name, "--seconds")) o.seconds = option_number(argc, argv, i, 0.01, 1000);
         else { fputs(usage, stderr); exit(1); }
     }
     return o;

@@ -16,6 +16,7 @@
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
 #include "data.h"
+#include "options.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -405,18 +406,6 @@ static const char usage[] =
     "  --hidden N   width of word vectors and states; default 150\n"
     "Seconds are processor time.\n";
 
-static int parse_number(const char *option, const char *text, long min, long max)
-{
-    char *end;
-    const long n = strtol(text, &end, 10);
-    if (end == text || *end || n < min || n > max) {
-        fprintf(stderr, "treelstm_sst: %s takes a number from %ld to %ld, not '%s'\n", option, min, max,
-                text);
-        exit(1);
-    }
-    return (int)n;
-}
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 8, 0, 150 };
@@ -424,10 +413,10 @@ static options parse_options(int argc, char **argv)
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(name, "--data") && *value) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)parse_number(name, value, 0, INT_MAX);
-        else if (!strcmp(name, "--epochs")) o.epochs = parse_number(name, value, 1, 1000);
-        else if (!strcmp(name, "--limit")) o.limit = parse_number(name, value, 1, INT_MAX);
-        else if (!strcmp(name, "--hidden")) o.hidden = parse_number(name, value, 1, 4096);
+        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
+        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
+        else if (!strcmp(name, "--limit")) o.limit = (int)option_whole(argc, argv, i, 1, INT_MAX);
+        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
         else { fputs(usage, stderr); exit(1); }
     }
     return o;

@@ -11,6 +11,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
+#include "../examples/options.h"
 #include <stdlib.h>
 
 enum { MOST = 1 << 16 };
@@ -323,8 +324,8 @@ int main(int argc, char **argv)
     long runs = 3000, seed = 1, replayed = 0;
     static bytes good, x;
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--runs") && i + 1 < argc) { runs = atol(argv[++i]); continue; }
-        if (!strcmp(argv[i], "--seed") && i + 1 < argc) { seed = atol(argv[++i]); continue; }
+        if (!strcmp(argv[i], "--runs")) { runs = (long)option_whole(argc, argv, i++, 0, LONG_MAX); continue; }
+        if (!strcmp(argv[i], "--seed")) { seed = (long)option_whole(argc, argv, i++, 0, LONG_MAX); continue; }
         FILE *file = fopen(argv[i], "rb");
         if (!file) { fprintf(stderr, "fuzz_load: cannot read %s\n", argv[i]); return 1; }
         x.n = fread(x.b, 1, MOST, file);

@@ -21,7 +21,7 @@ enum { WIDTH = 6, WORDS = 11, CLASSES = 4, FRAMES = 5, SAMPLES = 7, MAX_SEEN = 6
 typedef struct net {
     fold_model *m;
     fold_param words, W, b, U, V, table, gain, bias, matrix, none;
-    fold_cell gate, halves, apart, drops, neighbours, nested;
+    fold_cell gate, halves, apart, drops, neighbours, nested, joined;
     fold_recurrent gru, lstm;
     fold_mlp mlp;
     fold_transformer block[2];
@@ -66,6 +66,19 @@ static void neighbours_body(fold_ctx *f, const fold_node *in, fold_node *out, co
     const fold_node key = fold_tanh(f, fold_linear(f, in[1], n->W, n->b));
     out[0] = fold_add(f, in[0], fold_list_attend(f, fold_dot(f, in[0], key), in[2]));
     out[1] = fold_list_mean(f, fold_mul(f, key, in[2]));
+}
+/* A node and two components of a list: parts joined for a product, which reads them past the concatenation. */
+static void joined_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_node both = fold_concat2(f, in[1], in[2]), one = fold_concat(f, in + 2, 1, 0);
+    const fold_node halves = fold_concat2(f, fold_slice(f, in[2], 0, 0, 2), fold_slice(f, fold_tanh(f, in[1]), 0, 1, WIDTH - 2));
+    const fold_node a = fold_tanh(f, fold_linear(f, both, n->U, n->b)), b = fold_linear(f, one, n->W, n->none);
+    const fold_node c = fold_linear(f, fold_concat2(f, in[2], in[0]), n->U, n->none), d = fold_linear(f, halves, n->W, n->b);
+    const fold_node e = fold_linear(f, fold_concat2(f, in[1], fold_use(f, n->gain)), n->U, n->none);
+    out[0] = fold_list_sum(f, fold_add(f, fold_mul(f, a, b), fold_sub(f, c, d)));
+    out[1] = fold_list_attend(f, fold_dot(f, both, both), e);
+    out[2] = fold_list_mean(f, both); /* another reader */
 }
 static void nested_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -156,6 +169,7 @@ static void net_open(net *n, fold_model *m)
     n->apart = new_cell(n, "apart", apart_body, 2, 0, 4);
     n->drops = new_cell(n, "drops", drops_body, 2, 0, 1);
     n->neighbours = new_cell(n, "neighbours", neighbours_body, 1, 2, 2);
+    n->joined = new_cell(n, "joined", joined_body, 1, 2, 3);
     n->nested = new_cell(n, "nested", nested_body, 2, 0, 2);
     n->gru = fold_gru_new(m, "gru", WIDTH, WIDTH);
     n->lstm = fold_lstm_new(m, "lstm", WIDTH, WIDTH);

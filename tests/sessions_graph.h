@@ -25,6 +25,7 @@
     X(input_ref, out[0] = fold_input_ref(f, place(r, at_data, data, floats), shape))                         \
     X(constant, out[0] = fold_constant(f, data[0]))                                                          \
     X(zeros, out[0] = fold_zeros(f, shape))                                                                  \
+    X(one_hot, out[0] = fold_one_hot(f, i0, size))                                                           \
     X(lookup, out[0] = fold_lookup(f, W, index[0]);                                                          \
       refer(f, out[0], r, at_index, index, indices, rows_in(f, W)))                                          \
     X(use, out[0] = fold_use(f, W))                                                                          \
@@ -36,6 +37,9 @@
     X(linear_t, out[0] = fold_linear_t(f, in[0], W, b))                                                      \
     X(matmul, out[0] = fold_matmul(f, in[0], in[1]))                                                         \
     X(conv, out[0] = conv(f, in[0], W, b, i2))                                                               \
+    X(conv2d, out[0] = conv2d(f, in[0], W))                                                                  \
+    X(max_pool2d, out[0] = fold_max_pool2d(f, in[0], 3, 1, 1))                                               \
+    X(mean_pool2d, out[0] = fold_mean_pool2d(f, in[0], 3, 1, 1))                                             \
     X(max_pool, out[0] = fold_max_pool1d(f, in[0], 2, 1, i0))                                                \
     X(mean_pool, out[0] = fold_mean_pool1d(f, in[0], 2, 1, i0))                                              \
     X(scale, out[0] = fold_scale(f, in[0], x))                                                               \
@@ -46,6 +50,12 @@
     X(pow, out[0] = fold_pow(f, in[0], x))                                                                   \
     X(at_least, out[0] = fold_at_least(f, in[0], x))                                                         \
     X(at_most, out[0] = fold_at_most(f, in[0], x))                                                           \
+    X(clip, out[0] = fold_clip(f, in[0], -0.5f, x))                                                          \
+    X(softmax_entropy, out[0] = fold_softmax_entropy(f, in[0]))                                              \
+    X(gaussian_entropy, out[0] = fold_gaussian_entropy(f, in[0]))                                            \
+    X(gaussian_log_prob, out[0] = fold_gaussian_log_prob(f, in[0], in[1], in[2]))                            \
+    X(standardize, out[0] = fold_standardize(f, in[0], in[1], in[2], x))                                     \
+    X(layer_norm_eps, out[0] = fold_layer_norm_eps(f, in[0], n->param[ONES], n->param[OFFSET], x))           \
     X(layer_norm, out[0] = fold_layer_norm(f, in[0], n->param[GAIN], n->param[B_HIDDEN]))                    \
     X(rms_norm, out[0] = fold_rms_norm(f, in[0], n->param[GAIN], x))                                         \
     X(dropout, out[0] = fold_dropout(f, in[0], x))                                                           \
@@ -66,6 +76,12 @@
     X(call_list, call_list(f, cell, in, fixed, elements, out, outs))                                         \
     X(dense_apply, out[0] = fold_dense_apply(f, &n->dense[i0], in[0]))                                       \
     X(mlp_apply, out[0] = fold_mlp_apply(f, &n->mlp, in[0]))                                                 \
+    X(conv_apply, out[0] = fold_conv_apply(f, &n->conv, in[0]))                                              \
+    X(norm_apply, out[0] = fold_norm_apply(f, &n->norm[i0], in[0]))                                          \
+    X(op_apply, out[0] = own(f, n->own[0], in[0], i0, key))                                                  \
+    X(unroll_steps, steps(f, in, count, i0, out))                                                            \
+    X(sequences_input, sequence(f, sequences(data, index, i1, i2), i0, out))                                 \
+    X(unroll_batch, batch(f, layer, sequences(data, index, i1, i2), out))                                    \
     X(recurrent_start, put(fold_recurrent_zeros(f, layer), out, outs))                                       \
     X(recurrent_step, put(fold_recurrent_apply(f, layer, in[0], state(in + 1, count - 1)), out, outs))       \
     X(unroll, unroll(f, layer, i1, in, count, out, outs))                                                    \
@@ -89,6 +105,12 @@
     X(list_mean_to, out[0] = fold_list_mean_to(f, in[0], index, rows))                                       \
     X(list_max_to, out[0] = fold_list_max_to(f, in[0], index, rows))                                         \
     X(list_attend_to, out[0] = fold_list_attend_to(f, in[0], in[1], index, rows))                            \
+    X(list_standardize, out[0] = fold_list_standardize(f, in[0], x))                                         \
+    X(attention_apply, out[0] = fold_attention_apply(f, &n->attention, in[0], in[1], in[1], i0))             \
+    X(transformer_apply, out[0] = fold_transformer_apply(f, &n->block[i0], in[0], i1))                       \
+    X(attention_step, out[0] = cached(f, r, i0, NULL, in[0], in[1], in[2]))                                  \
+    X(transformer_step, out[0] = cached(f, r, i0, &n->block[i1], in[0], in[0], in[0]))                       \
+    X(op_apply_whole, out[0] = fold_op_apply_whole(f, n->own[1], in, count, NULL, 0, rows))                  \
     X(list_attention, out[0] = fold_list_attention(f, in[0], in[1], in[2], i0, i1))                          \
     X(list_attention_to,                                                                                     \
       out[0] = fold_list_attention_to(f, in[0], in[1], in[2], i0, index, index + i1, i1))                    \
@@ -142,7 +164,7 @@ typedef struct item {
 /* list: 0 of a node, else a number; lists of one number have as many rows. */
 typedef struct value { fold_shape shape; float bound; int item, uses, is_param, keep, list, rows; } value;
 typedef struct graph {
-    int n_items, n_values, n_operands, n_data, n_indices, root, n_losses, interleaved, full, outputs;
+    int n_items, n_values, n_operands, n_data, n_indices, root, n_losses, interleaved, full, outputs, caches;
     int cut;                 /* items that may be recorded, and run, before the others */
     int losses[MAX_SAMPLES]; /* scalars besides the root */
     item items[MAX_ITEMS];
@@ -201,7 +223,7 @@ static void play_item(fold_ctx *f, const net *n, const graph *g, const item *t, 
 
 /* Two streams of random numbers per sample: samples that share the first have one structure (so that there
    is something to batch), but for list lengths and sizes of trees, which come from the second. */
-enum { BASE_LISTS = 3 };
+enum { BASE_LISTS = 3, SEQUENCE = 3 };
 typedef struct sample {
     check_random structure, data;
     int own[MAX_OWN], n, steps;
@@ -215,6 +237,7 @@ typedef struct gen {
     item *last;
     int lists;                                    /* which lists may be operands of what grows */
     int outputs;                                  /* values may be written to memory */
+    int no_matrices;                              /* weights may be bytes by then */
     int made;                                     /* the list that outputs of the last item are, or 0 */
     int n_lists, list_rows[MAX_VALUES], list_least[MAX_VALUES]; /* by number; least: whatever the data */
 } gen;
@@ -345,30 +368,34 @@ static int list_source(gen *g, fold_shape shape, int list)
 
 static int source(gen *g, fold_shape shape)
 {
-    static const int table[][2] = { { TABLE, 40 }, { CUBES, 6 }, { SCALARS, 9 }, { TIED, TIED_ROWS } };
-    const fold_shape row[4] = { fold_shape1(hidden), fold_shape2(3, hidden), fold_shape1(1),
+    static const int table[][2] = { { TABLE, 40 }, { CUBES, 6 }, { SCALARS, 9 }, { TIED, TIED_ROWS }, { WORDS, 40 } };
+    const fold_shape row[5] = { fold_shape1(hidden), fold_shape2(3, hidden), fold_shape1(1), fold_shape1(hidden),
                                 fold_shape1(hidden) };
     int op = OP_input_shaped;
     if (g->lists > 0 && below(g, 2))
         return list_source(g, shape, g->lists);
     if (g->lists == ANY_LIST && !below(g, 5))
         return list_source(g, shape, g->s->lists[below(g, BASE_LISTS)]);
-    for (int i = below(g, 4), end = i + 4; i < end; i++) {
-        if (!same_shape(shape, row[i % 4]) || !below(g, 3))
+    for (int i = below(g, 5), end = i + 5; i < end; i++) {
+        if (!same_shape(shape, row[i % 5]) || !below(g, 3))
             continue;
         const int y = emit(g, OP_lookup, shape, 0.3f, 0, NULL);
-        g->last->i[0] = table[i % 4][0];
-        add_indices(g, 1, table[i % 4][1]);
+        g->last->i[0] = table[i % 5][0];
+        add_indices(g, 1, table[i % 5][1]);
         return y;
     }
-    switch (below(g, 5)) {
+    switch (below(g, 6)) {
+    case 5: op = shape.rank == 1 ? OP_one_hot : op; break;
     case 0: op = OP_input_ref; break;
     case 1: op = OP_zeros; break;
     case 2: op = size_of(shape) == 1 && shape.rank == 1 ? OP_constant : op; break;
     default: op = shape.rank == 1 ? OP_input : op;
     }
     const int y = emit(g, op, shape, 1, 0, NULL);
-    add_data(g, op == OP_zeros ? 0 : size_of(shape));
+    if (op == OP_one_hot)
+        g->last->i[0] = data_below(g, shape.dim[0]);
+    else
+        add_data(g, op == OP_zeros ? 0 : size_of(shape));
     return y;
 }
 
@@ -547,6 +574,7 @@ static void grow_linear(gen *g, int op)
         { PIECE, -1, 1, { hidden, 0, 0, 0 }, piece },
         { ENTER, B_OUTPUT, 4, { hidden, hidden, piece, hidden - piece }, output },
         { ENTER, B_OUTPUT, 2, { hidden, 2 * hidden, 0, 0 }, output },
+        { MIXER, OFFSET, 1, { hidden, 0, 0, 0 }, hidden },
     };
     const int k = below(g, (int)(sizeof row / sizeof *row));
     const int rows = row[k].n == 1 && row[k].segment[0] == hidden && below(g, 3) == 0;
@@ -592,7 +620,7 @@ static void grow_matmul(gen *g)
     const int k = below(g, 4);
     int in[2];
     in[0] = of_shape(g, row[k][0]);
-    in[1] = k == 3 && below(g, 2) ? use(g, MATRIX) : of_shape(g, row[k][1]);
+    in[1] = k == 3 && below(g, 2) && !g->no_matrices ? use(g, MATRIX) : of_shape(g, row[k][1]);
     emit(g, OP_matmul, row[k][2], 8 * bound_of(g, in[0]) * bound_of(g, in[1]), 2, in);
 }
 
@@ -606,6 +634,37 @@ static void grow_windows(gen *g, int op)
               pool ? padding : apart ? APART : FILTER, 0);
     g->last->i[1] = apart ? -1 : B_HIDDEN;
     g->last->i[2] = stride;
+}
+
+/* A grid of one channel: a filter that leaves height and width as they are, or a pool. */
+static void grow_grid(gen *g, int op)
+{
+    const int x = of_shape(g, fold_shape2(3, hidden));
+    const int v = emit(g, OP_reshape, fold_shape3(3, hidden, 1), bound_of(g, x), 1, &x);
+    g->to->values[v].is_param = g->to->values[x].is_param;
+    emit_with(g, op, fold_shape3(3, hidden, op == OP_conv2d ? 2 : 1), op == OP_conv2d ? 30 : bound_of(g, v), v, GRID, 0);
+}
+
+static void grow_entropy(gen *g, int v)
+{
+    fold_shape s = shape_of(g, v = soft(g, v, 9));
+    s.rank -= s.rank > 1;
+    if (shape_of(g, v).rank == 1)
+        s = fold_shape1(1);
+    emit(g, OP_softmax_entropy, s, 4, 1, &v);
+}
+
+/* x, its mean and variance, or what its deviation's logarithm is: of its shape, or of one value. */
+static void grow_normal(gen *g, int op, int v)
+{
+    int in[3] = { soft(g, v, 4), 0, 0 };
+    const fold_shape s = shape_of(g, in[0]);
+    in[1] = of_shape(g, op == OP_standardize && below(g, 2) ? fold_shape1(1) : s);
+    in[2] = of_shape(g, below(g, 2) ? fold_shape1(1) : s);
+    in[2] = op == OP_standardize ? positive(g, in[2]) : soft(g, in[2], 1);
+    const int y = emit(g, op, op == OP_standardize ? s : fold_shape1(1), 400.0f * (float)size_of(s), 3, in);
+    g->to->values[y].bound = op == OP_standardize ? 20 : g->to->values[y].bound;
+    g->last->x = op == OP_standardize && below(g, 2) ? 0.01f : 0;
 }
 
 static void grow_list(gen *g, int op)
@@ -685,10 +744,10 @@ static void grow_part(gen *g, int op)
         g->last->i[1] = start;
         g->last->i[2] = length;
     } else if (op == OP_reshape) {
-        const fold_shape to[4] = { fold_shape2(3, hidden), fold_shape2(hidden, 3),
-                                   fold_shape3(2, 3, hidden / 2), fold_shape1(3 * hidden) };
+        const fold_shape to[5] = { fold_shape2(3, hidden), fold_shape2(hidden, 3), fold_shape3(2, 3, hidden / 2),
+                                   fold_shape1(3 * hidden), fold_shape4(1, 3, hidden, 1) };
         const int n = size_of(s);
-        s = n == 3 * hidden             ? to[below(g, 4)]
+        s = n == 3 * hidden             ? to[below(g, 5)]
             : n % 4 == 0 && below(g, 2) ? fold_shape2(4, n / 4)
                                         : fold_shape1(n);
         axis = 0;
@@ -761,7 +820,7 @@ static void grow_unroll(gen *g, int op)
 {
     const int kind = below(g, RECURRENT), length = 1 + data_below(g, 6), stacked = op == OP_rnn_stack;
     const fold_shape shape = fold_shape1(stacked ? 2 * hidden : hidden);
-    int in[8];
+    int in[8] = { 0 };
     for (int i = 0; i < length; i++)
         in[i] = of_shape_by(g, fold_shape1(hidden), &g->s->data);
     add_item(g, op, length, in);
@@ -781,6 +840,37 @@ static void grow_unroll(gen *g, int op)
     add_output(g, shape, 1);
     if (kind == LSTM)
         add_output(g, shape, (float)length);
+}
+
+/* Some steps of a body; uneven sequences of a dense array, of which one has a step at least. */
+static void grow_steps(gen *g)
+{
+    int in[6];
+    const int n = 1 + data_below(g, 5);
+    g->lists = NODES;
+    for (int i = 0; i < n; i++)
+        in[i] = of_shape_by(g, fold_shape1(hidden), &g->s->data);
+    add_item(g, OP_unroll_steps, n, in)->i[0] = below(g, 2);
+    for (int i = 0; i < n + 2; i++)
+        add_output(g, fold_shape1(hidden), i < n ? 4 : 1);
+}
+
+static void grow_sequences(gen *g, int op)
+{
+    const int samples = 1 + below(g, 4), kind = below(g, RECURRENT), batch = op == OP_unroll_batch;
+    int outs = 0;
+    item *t = add_item(g, op, 0, NULL);
+    add_indices(g, samples, 4);
+    int *length = g->to->indices + t->at_index;
+    t->i[0] = batch ? kind : below(g, samples);
+    t->i[1] = samples;
+    t->i[2] = below(g, 2);
+    length[batch ? 0 : t->i[0]] += !length[batch ? 0 : t->i[0]];
+    for (int i = 0; i < samples; i++)
+        outs += batch ? length[i] + 1 + (kind == LSTM) : i == t->i[0] ? length[i] : 0;
+    for (int i = 0; i < outs; i++)
+        add_output(g, fold_shape1(hidden), batch ? 4 : 1);
+    add_data(g, samples * SEQUENCE * hidden);
 }
 
 static void grow_tree(gen *g) /* a random binary tree: neighbours merge until one is left */
@@ -949,6 +1039,42 @@ static void grow_attention_to(gen *g)
     g->last->n_indices = 2 * edges;
 }
 
+static void grow_layer(gen *g, int op)
+{
+    int in[2];
+    in[1] = some_list(g, fold_shape1(hidden), ANY_LIST);
+    if (op == OP_transformer_apply) {
+        emit_as(g, op, list_of(g, in[1]), fold_shape1(hidden), 20, 1, in + 1);
+        g->last->i[0] = below(g, 3);
+        g->last->i[1] = below(g, 2);
+        return;
+    }
+    g->lists = below(g, 2) ? ANY_LIST : NODES;
+    in[0] = op == OP_op_apply_whole ? in[1] : of_shape(g, fold_shape1(hidden));
+    if (op == OP_op_apply_whole) {
+        g->lists = NODES;
+        in[1] = of_shape(g, fold_shape1(1));
+        in[1] = soft(g, in[1], 1);
+    }
+    emit_as(g, op, list_of(g, in[0]), fold_shape1(hidden), 20, 2, in);
+    g->last->i[0] = below(g, 2);
+}
+
+/* A step of a sequence: each has a cache of its own. */
+static void grow_step(gen *g, int op)
+{
+    int in[3];
+    if (g->to->caches == 16)
+        return;
+    in[0] = some_list(g, fold_shape1(hidden), ANY_LIST);
+    in[1] = below(g, 2) ? in[0] : some_list(g, fold_shape1(hidden), list_of(g, in[0]));
+    in[2] = some_list(g, fold_shape1(hidden), list_of(g, in[0]));
+    const int y = emit_as(g, op, list_of(g, in[0]), fold_shape1(hidden), 20, op == OP_attention_step ? 3 : 1, in);
+    g->to->values[y].keep |= KEEP;
+    g->last->i[0] = g->to->caches++;
+    g->last->i[1] = below(g, 3);
+}
+
 static void grow_row_indexed(gen *g, int op, int x)
 {
     const int size = size_of(shape_of(g, x));
@@ -995,8 +1121,10 @@ static void grow_output(gen *g)
 
 static void grow_lists(gen *g, int op)
 {
-    const int x = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_lists
-                      ? 0 : some_list(g, row_shape(g), ANY_LIST);
+    const int finds = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_lists ||
+                      op == OP_attention_apply || op == OP_transformer_apply || op == OP_op_apply_whole ||
+                      op == OP_attention_step || op == OP_transformer_step;
+    const int x = finds ? 0 : some_list(g, row_shape(g), ANY_LIST);
     switch (op) {
     case OP_list: grow_list_of_nodes(g); break;
     case OP_list_join: join(g, x, 1 + below(g, 3)); break;
@@ -1010,6 +1138,14 @@ static void grow_lists(gen *g, int op)
     case OP_list_mean_to:
     case OP_list_max_to:
     case OP_list_attend_to: grow_to(g, op, x); break;
+    case OP_list_standardize:
+        emit_with(g, op, shape_of(g, x), 9, x, 0, below(g, 2) ? 0.0f : 0.01f);
+        break;
+    case OP_attention_step:
+    case OP_transformer_step: grow_step(g, op); break;
+    case OP_attention_apply:
+    case OP_transformer_apply:
+    case OP_op_apply_whole: grow_layer(g, op); break;
     case OP_list_attention: grow_attention(g); break;
     case OP_list_attention_to: grow_attention_to(g); break;
     case OP_list_pick:
@@ -1074,6 +1210,9 @@ static void grow(gen *g)
     case OP_conv:
     case OP_max_pool:
     case OP_mean_pool: grow_windows(g, op); break;
+    case OP_conv2d:
+    case OP_max_pool2d:
+    case OP_mean_pool2d: grow_grid(g, op); break;
     case OP_scale: emit_with(g, op, s, bound_of(g, v), v, 0, random_float(&g->s->data, -1, 1)); break;
     case OP_shift: emit_with(g, op, s, bound_of(g, v) + 1, v, 0, random_float(&g->s->data, -1, 1)); break;
     case OP_leaky_relu: emit_with(g, op, s, bound_of(g, v), v, 0, below(g, 2) ? 0.1f : 0.3f); break;
@@ -1081,10 +1220,31 @@ static void grow(gen *g)
     case OP_pow: emit_with(g, op, s, 4, soft(g, v, 2), 0, below(g, 2) ? 2.0f : 1.0f); break;
     case OP_at_least:
     case OP_at_most: emit_with(g, op, s, bound_of(g, v) + 1, v, 0, below(g, 2) ? 0.0f : 0.5f); break;
+    case OP_clip: emit_with(g, op, s, bound_of(g, v) + 1, v, 0, below(g, 2) ? 0.0f : 0.5f); break;
+    case OP_softmax_entropy: grow_entropy(g, v); break;
+    case OP_gaussian_entropy: emit(g, op, fold_shape1(1), (bound_of(g, v) + 2) * (float)size_of(s), 1, in); break;
+    case OP_gaussian_log_prob:
+    case OP_standardize: grow_normal(g, op, v); break;
+    case OP_conv_apply:
+        in[0] = of_shape(g, fold_shape2(3, hidden));
+        emit(g, op, shape_of(g, in[0]), 30, 1, in);
+        break;
+    case OP_norm_apply:
+        in[0] = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));
+        emit_with(g, op, shape_of(g, in[0]), 9, in[0], below(g, 3), 0);
+        break;
+    case OP_op_apply:
+        emit_with(g, op, s, bound_of(g, v) * 2, v, below(g, 3), 0);
+        g->last->key = (uint64_t)data_below(g, 5);
+        break;
+    case OP_unroll_steps: grow_steps(g); break;
+    case OP_sequences_input:
+    case OP_unroll_batch: grow_sequences(g, op); break;
     case OP_dropout: emit_with(g, op, s, bound_of(g, v) * 2, v, 0, below(g, 2) ? 0.5f : 0.1f); break;
     case OP_layer_norm:
+    case OP_layer_norm_eps:
         in[0] = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));
-        emit(g, op, shape_of(g, in[0]), 2, 1, in);
+        emit_with(g, op, shape_of(g, in[0]), 2, in[0], 0, below(g, 2) ? 0.0f : 0.01f);
         break;
     case OP_rms_norm:
         in[0] = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));
@@ -1192,7 +1352,7 @@ static int total_loss(gen *g, int *loss, int n)
             root = emit(g, OP_add, one, 99, 2, pair);
         }
         if (way == 4) {
-            int decay = use(g, data_below(g, 2) ? SQUARE : MATRIX);
+            int decay = use(g, g->no_matrices ? GAIN : data_below(g, 2) ? SQUARE : MATRIX);
             decay = emit(g, OP_square, shape_of(g, decay), 1, 1, &decay);
             in[0] = root;
             in[1] = emit_with(g, OP_scale, one, 1, grow_reduce(g, OP_sum, decay, FOLD_ALL), 0, 0.01f);
@@ -1212,7 +1372,7 @@ static void add_globals(gen *g)
                                   fold_shape1(hidden) };
     g->lists = NODES;
     for (int i = 0; i < 4; i++) {
-        int x = use(g, i == 1 ? MATRIX : GAIN);
+        int x = use(g, i == 1 && !g->no_matrices ? MATRIX : GAIN);
         x = i % 3 ? source(g, shape[i]) : emit(g, OP_tanh, shape[i], 1, 1, &x);
         g->globals[i] = emit(g, OP_shared, shape[i], 1, 1, &x);
     }
@@ -1229,6 +1389,25 @@ static void choose_kept(gen *g)
             continue;
         p->values[v].keep |= way == 0 || way == 2 ? KEEP : 0;
         p->values[v].keep |= way == 1 || way == 2 ? KEEP_GRAD : 0;
+    }
+}
+
+/* A recording that begins with an op over nothing: whatever it reads is not there yet. */
+static void begin_empty(gen *g)
+{
+    const int way = below(g, 6), n = below(g, 3), none = new_list(g, 0, 0);
+    const fold_shape shape = below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden);
+    if (way < 2) {
+        emit(g, way ? OP_attend_n_shaped : OP_sum_n_shaped, shape, 1, 0, NULL);
+        return;
+    }
+    int x[2];
+    x[0] = x[1] = list_source(g, shape, none);
+    switch (way) {
+    case 2: emit_as(g, OP_list_take, new_list(g, 0, 0), shape, 1, 1, x); break;
+    case 3: emit_as(g, below(g, 2) ? OP_list_sum_to : OP_list_max_to, new_list(g, n, 0), shape, 1, 1, x); break;
+    case 4: emit_as(g, below(g, 2) ? OP_list_sum : OP_list_mean, 0, shape, 1, 1, x); break;
+    default: emit(g, OP_add, shape, 2, 2, x); break;
     }
 }
 
@@ -1267,14 +1446,17 @@ static void graph_make(gen *g, graph *p, const limits *l)
 {
     int loss[MAX_SAMPLES], left, done = 0;
     check_random r = { l->structure * 0x9e3779b97f4a7c15u };
-    p->n_items = p->n_values = p->n_operands = p->n_data = p->n_indices = p->full = p->n_losses = p->cut = p->outputs = 0;
+    p->n_items = p->n_values = p->n_operands = p->n_data = p->n_indices = p->full = p->n_losses = p->cut = p->outputs = p->caches = 0;
     g->to = p;
     g->n_lists = 0;
     start_samples(g, l, &r);
     g->random = r;
     g->s = &g->samples[0];
+    if (!below(g, 4))
+        begin_empty(g);
+    const int begun = g->s->n; /* of the first sample; what is shared is not */
     add_globals(g);
-    g->s->n = 0;
+    g->s->n = begun;
     for (int i = 0; i < g->n_samples; i++)
         loss[i] = -1;
     do {

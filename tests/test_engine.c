@@ -1653,6 +1653,38 @@ static void empty_lists_only(void)
     }
 }
 
+/* Lists of nothing, as of an agent without neighbours in the first frame: a context that has no operands at all, or none
+   behind that of another call. */
+static fold_node nothing(fold_ctx *f, int which)
+{
+    const float x = 1;
+    const fold_shape eight = fold_shape1(8);
+    switch (which) {
+    case 0: return fold_sum_n_shaped(f, NULL, 0, eight);
+    case 1: return fold_attend_n_shaped(f, NULL, NULL, 0, eight);
+    case 2: return fold_list_attend(f, fold_list_input(f, &x, 0, fold_shape1(1)), fold_list_input(f, &x, 0, eight));
+    default: return fold_add(f, fold_attend_n_shaped(f, NULL, NULL, 0, eight), fold_zeros(f, eight));
+    }
+}
+static void nothing_first(void)
+{
+    const float zeros[8] = { 0 };
+    fold_model *m = fold_model_new(NULL);
+    for (int way = 0; way < 16; way++) { /* alone or beside a list of one, in inference and training */
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = way / 4 % 2;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node one = fold_constant(f, 1), eight = fold_zeros(f, fold_shape1(8));
+        const fold_node beside = way < 8 ? eight : fold_attend_n(f, &one, &eight, 1), root[2] = { nothing(f, way % 4), beside };
+        CHECK_SAYS(!fold_run(f, root, 2), "%s", fold_ctx_message(f));
+        CHECK_BITS(fold_value(f, root[0]), zeros, 8);
+        const fold_node sum = fold_sum(f, fold_add(f, root[0], beside), FOLD_ALL);
+        CHECK_SAYS(!d.training || !fold_backward(f, sum), "%s", fold_ctx_message(f));
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
 /* x W of x in three parts: of parts begun elsewhere those of one length overlap. */
 static fold_node in_parts(fold_ctx *f, fold_node x, fold_param W, int k, int first)
 {
@@ -2417,6 +2449,123 @@ static void many_names(void)
     fold_model_free(m);
 }
 
+/* Plans whose hashes are equal are told apart by what they are of: other roots (31 more of the second are one less of the first),
+   or other parts of a value. */
+static void plans_of_equal_hashes(void)
+{
+    enum { NODES = 50, ROUNDS = 8 };
+    static const int root[2][2] = { { 5, 40 }, { 6, 9 } };
+    static const float x[2] = { 1, 2 };
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.plan_cache_bytes = 1 << 20;
+    for (int parts = 0; parts < 2; parts++) {
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int round = 0; round < ROUNDS; round++) {
+            const int other = round % 2, part = parts && other;
+            const int *at = root[parts ? 0 : other];
+            fold_node y[NODES], roots[2];
+            float values[2];
+            fold_ctx_reset(f);
+            const fold_node from = fold_slice(f, fold_input(f, x, 2), 0, part, 1);
+            for (int i = 0; i < NODES; i++) y[i] = fold_scale(f, from, (float)i);
+            for (int i = 0; i < 2; i++) roots[i] = y[at[i]];
+            CHECK_INT(fold_run(f, roots, 2), FOLD_OK);
+            CHECK_INT(fold_read(f, roots, 2, values), FOLD_OK);
+            for (int i = 0; i < 2; i++) CHECK_NEAR(values[i], (float)at[i] * x[part], 0);
+        }
+        CHECK(fold_ctx_stats(f).plan_hits > ROUNDS / 2 - 2);
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
+/* A leaf with a gradient that a sample reads, and what joins all samples reads too: no place to cut lies behind that sample. */
+static void leaf_of_sample_and_tail(void)
+{
+    enum { COUNT = 6 };
+    const float one = 0.5f, two = -0.25f;
+    float grad[2][2], value[2];
+    fold_model *m = fold_model_new(NULL);
+    const fold_param b = fold_gain_new(m, "b", 1);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = eager;
+        d.group_bytes = 64; /* a group for each sample, where it can be */
+        fold_ctx *f = fold_ctx_new(m, &d);
+        fold_node loss[COUNT];
+        const fold_node scale = fold_input(f, &one, 1), shift = fold_input(f, &two, 1);
+        fold_keep_grad(f, scale);
+        fold_keep_grad(f, shift);
+        fold_grads_clear(m);
+        for (int i = 0; i < COUNT; i++) {
+            const float x = (float)i;
+            fold_node y = fold_tanh(f, fold_mul(f, fold_input(f, &x, 1), fold_tanh(f, fold_use(f, b))));
+            if (i == 3) y = fold_exp(f, fold_mul(f, y, scale));
+            if (i == 4) y = fold_exp(f, fold_add(f, y, shift));
+            loss[i] = fold_square(f, y);
+        }
+        const fold_node root = fold_mul(f, fold_sum_n(f, loss, COUNT), fold_add(f, scale, shift));
+        CHECK_INT(fold_backward(f, root), FOLD_OK);
+        value[eager] = fold_scalar(f, root);
+        grad[eager][0] = fold_grad(f, scale)[0];
+        grad[eager][1] = fold_grad(f, shift)[0];
+        fold_ctx_free(f);
+    }
+    CHECK_BITS(&value[0], &value[1], 1);
+    CHECK_BITS(grad[0], grad[1], 2);
+    fold_model_free(m);
+}
+
+/* A parameter that a cell's product reads as its row, and a shared value that a call reads which has no gradient. */
+static void param_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param *p = (const fold_param *)user, none = { 0, 0 };
+    out[0] = fold_tanh(f, fold_add(f, in[0], fold_linear(f, fold_use(f, p[0]), p[1], none)));
+}
+static void parameters_as_rows(void)
+{
+    enum { COUNT = 3, WIDTH = 4 };
+    float grad[2][WIDTH * (WIDTH + 1)], x[WIDTH];
+    fold_model *m = fold_model_new(NULL);
+    fold_param p[2];
+    fold_cell_desc cell = fold_cell_desc_default();
+    p[0] = fold_gain_new(m, "b", WIDTH);
+    p[1] = fold_weight_new(m, "W", WIDTH, WIDTH);
+    cell.name = "cell";
+    cell.body = param_body;
+    cell.user = p;
+    cell.n_in = cell.n_out = 1;
+    cell.in[0] = fold_shape1(WIDTH);
+    const fold_cell c = fold_cell_new(m, &cell);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        fold_node y[COUNT], apart[COUNT];
+        fold_grads_clear(m);
+        const fold_node shared = fold_shared(f, fold_tanh(f, fold_use(f, p[0])));
+        for (int i = 0; i < COUNT; i++) {
+            for (int k = 0; k < WIDTH; k++) x[k] = 0.25f * (float)(i - k);
+            const fold_node in = fold_input(f, x, WIDTH);
+            y[i] = fold_sum(f, fold_mul(f, fold_call(f, c, &in, 1), shared), FOLD_ALL);
+            apart[i] = fold_mul(f, in, shared);
+            fold_keep(f, apart[i]);
+        }
+        y[1] = fold_add(f, y[1], fold_sum(f, apart[1], FOLD_ALL)); /* the others are computed, and lead to no loss */
+        CHECK_INT(fold_backward(f, fold_sum_n(f, y, COUNT)), FOLD_OK);
+        CHECK_NEAR(fold_value(f, apart[2])[0], 0.5 * tanh(1), 1e-6);
+        memcpy(grad[eager], fold_param_grad(m, p[0]), WIDTH * sizeof(float));
+        memcpy(grad[eager] + WIDTH, fold_param_grad(m, p[1]), WIDTH * WIDTH * sizeof(float));
+        fold_ctx_free(f);
+    }
+    CHECK_BITS(grad[0], grad[1], WIDTH * (WIDTH + 1));
+    CHECK(grad[0][0] != 0 && grad[0][WIDTH] != 0);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -2455,6 +2604,7 @@ int main(int argc, char **argv)
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
         { "engine: lookups in order", lookups_in_order },
         { "engine: empty lists only", empty_lists_only },
+        { "engine: lists of nothing first", nothing_first },
         { "engine: weights used often", weights_used_often },
         { "engine: unmerged dropout", unmerged_dropout },
         { "engine: each mistake", each_mistake },
@@ -2473,5 +2623,8 @@ int main(int argc, char **argv)
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
+    check_run("engine: plans of equal hashes", plans_of_equal_hashes);
+    check_run("engine: a leaf of a sample and of the tail", leaf_of_sample_and_tail);
+    check_run("engine: parameters as rows", parameters_as_rows);
     return check_finish();
 }

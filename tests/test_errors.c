@@ -661,6 +661,7 @@ typedef struct given {
     X(VOID, fold_random_softmax, (g->random, g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_random_weighted, (g->random, g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_argmax, (g->floats, g->n < 64 ? g->n : 64)) \
+    X(VOID, fold_finite, (g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_top_k, (g->floats, g->n < 64 ? g->n : 64, g->n, g->ints))
 static const char *const calls_elsewhere[] = { "fold_pool_new", "fold_pool_free", "fold_pool_for" };
 
@@ -907,6 +908,339 @@ static void calls_like_others(void)
     fold_model_free(m);
 }
 
+/* -- mistakes that a message tells apart -------------------------------------------------------- */
+
+static int body_leaves_null;
+static void input_ref_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    static const float one[2] = { 1, 2 };
+    (void)user;
+    out[0] = fold_add(f, in[0], fold_input_ref(f, one, fold_shape1(2)));
+}
+static void sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_sum_n(f, in, 1);
+}
+static void shared_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_shared(f, fold_shared(f, in[0])); /* of no effect here */
+}
+static void listing_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_add(f, in[0], fold_list_max(f, in[1]));
+}
+static void summing_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_add(f, in[0], fold_list_sum(f, in[1]));
+}
+static void calling_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = fold_call(f, *(const fold_cell *)user, in, 1);
+}
+static void wide_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_node wide = fold_concat2(f, in[0], in[0]);
+    out[0] = fold_call(f, *(const fold_cell *)user, &wide, 1);
+}
+static void forgetful_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    if (!body_leaves_null) out[0] = fold_tanh(f, in[0]);
+}
+
+static const char *shape_of_first(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out)
+{
+    (void)n_in;
+    (void)attr;
+    out[0] = in[0];
+    return NULL;
+}
+static void copies(const fold_op_call *c)
+{
+    for (int row = 0; row < c->rows; row++) memcpy(fold_row(&c->out[0], row), fold_row(&c->in[0], row), 2 * sizeof(float));
+}
+static fold_op op_like(fold_model *m, int is_list, int is_whole)
+{
+    fold_op_desc d = fold_op_desc_default();
+    d.name = "copy";
+    d.n_in = d.n_out = 1;
+    d.is_list = is_list;
+    d.is_whole = is_whole;
+    d.infer = shape_of_first;
+    d.forward = copies;
+    return fold_op_new(m, &d);
+}
+static void own_op_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = fold_op_apply(f, *(const fold_op *)user, in, 1, NULL, 0);
+}
+static void own_whole_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = fold_op_apply_whole(f, *(const fold_op *)user, in, 1, NULL, 0, 2);
+}
+
+#define CTX_SAYS(call, status, text)               \
+    do {                                           \
+        (void)(call);                              \
+        CHECK_INT(fold_ctx_status(f), status);     \
+        CHECK_TEXT(fold_ctx_message(f), text);     \
+        fold_ctx_reset(f);                         \
+    } while (0)
+#define MODEL_SAYS(call, status, text)             \
+    do {                                           \
+        (void)(call);                              \
+        CHECK_INT(fold_model_status(m), status);   \
+        CHECK_TEXT(fold_model_message(m), text);   \
+        fold_model_clear_error(m);                 \
+    } while (0)
+
+static void mistakes_in_cells(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_cell_desc d = cell_desc("c", inner_body), with_list = cell_desc("l", listing_body);
+    const fold_cell inner = fold_cell_new(m, &d);
+    with_list.n_list = 1;
+    with_list.list[0] = fold_shape1(2);
+    const fold_cell listing = fold_cell_new(m, &with_list);
+    with_list.name = "s";
+    with_list.body = summing_body;
+    const fold_cell summing = fold_cell_new(m, &with_list);
+    MODEL_SAYS((d = cell_desc("c", input_ref_body), fold_cell_new(m, &d)), FOLD_BAD_CELL, "input_ref: a cell body has no inputs");
+    MODEL_SAYS((d = cell_desc("c", sum_body), fold_cell_new(m, &d)), FOLD_BAD_CELL, "sum_n: in a cell body use the fold_list_");
+    MODEL_SAYS((d = cell_desc("c", calling_body), d.user = &summing, fold_cell_new(m, &d)), FOLD_BAD_CELL,
+               "cell 's': a cell with a list cannot be called in a cell body");
+    MODEL_SAYS((d = cell_desc("c", wide_body), d.user = &inner, fold_cell_new(m, &d)), FOLD_BAD_SHAPE, "cell 'c'");
+    const fold_op whole = op_like(m, 0, 1), by_list = op_like(m, 1, 0), plain = op_like(m, 0, 0);
+    MODEL_SAYS((d = cell_desc("c", own_op_body), d.user = &by_list, fold_cell_new(m, &d)), FOLD_BAD_CELL,
+               "copy: list ops of your own cannot be used in a cell body");
+    MODEL_SAYS((d = cell_desc("c", own_whole_body), d.user = &whole, fold_cell_new(m, &d)), FOLD_BAD_CELL, "copy: not in a cell body");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_in = 0, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs inputs");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_in = -1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs inputs");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_list = -1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs inputs");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_out = 0, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it gives 1 to 8 outputs");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_out = 9, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it gives 1 to 8 outputs");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_list = 1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT,
+               "a shape needs rank 1 to 4");
+    MODEL_SAYS((d = cell_desc("c", NULL), fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs a name and a body");
+    MODEL_SAYS((d = cell_desc(NULL, inner_body), fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs a name and a body");
+    MODEL_SAYS((d = cell_desc("shared", shared_body), fold_cell_new(m, &d)), FOLD_OK, "");
+
+    d = cell_desc("forgetful", forgetful_body);
+    const fold_cell forgetful = fold_cell_new(m, &d);
+    MODEL_SAYS((body_leaves_null = 1, d = cell_desc("c", calling_body), d.user = &forgetful, fold_cell_new(m, &d)), FOLD_BAD_CELL,
+               "cell 'forgetful': its body left output 0 null");
+    body_leaves_null = 0;
+
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx *f = context(m, 0, eager);
+        fold_node x = input2(f, 1, 2);
+        CTX_SAYS(fold_call_list(f, listing, &x, 1, NULL, 3), FOLD_BAD_ARGUMENT, "l: ");
+        x = input2(f, 1, 2);
+        fold_node none = fold_list_input(f, NULL, 0, fold_shape1(2));
+        CTX_SAYS(fold_call_lists(f, listing, &x, 1, &none), FOLD_BAD_ARGUMENT, "it takes the maximum over its list, which is empty");
+        x = input2(f, 1, 2);
+        CTX_SAYS(fold_op_apply(f, whole, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "it takes lists whole: see fold_op_apply_whole");
+        x = input2(f, 1, 2);
+        CTX_SAYS(fold_op_apply_whole(f, plain, &x, 1, NULL, 0, 2), FOLD_BAD_ARGUMENT, "it was made without is_whole");
+        x = input2(f, 1, 2);
+        CTX_SAYS(fold_op_apply_whole(f, whole, &x, 1, NULL, 0, -2), FOLD_BAD_ARGUMENT, "gives -1, 0 or more rows");
+        CTX_SAYS(fold_op_apply_whole(f, whole, &x, 1, NULL, 0, 2), FOLD_BAD_HANDLE, "copy: "); /* of before the reset */
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
+static void mistakes_with_values(void)
+{
+    static const float values[16] = { 1, 2, 3, 4 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_param b = fold_bias_new(m, "b", 2), W = fold_weight_new(m, "W", 4, 2), none = { 0, 0 };
+    fold_ctx *f = context(m, 1, 0);
+    fold_node x[2], null = { 0, 0 };
+    CTX_SAYS(fold_stack(f, NULL, 2), FOLD_BAD_ARGUMENT, "stack");
+    x[0] = x[1] = fold_input_shaped(f, values, fold_shape4(1, 2, 1, 2));
+    CTX_SAYS(fold_stack(f, x, 2), FOLD_BAD_SHAPE, "stack: takes values of rank 1 to 3");
+    CTX_SAYS(fold_list_input(f, values, INT_MAX, fold_shape1(4)), FOLD_BAD_SHAPE, "are more than a list can have");
+    x[0] = fold_tanh(f, input2(f, 1, 2));
+    fold_run(f, x, 1);
+    CTX_SAYS(fold_list_input_ref(f, fold_value(f, x[0]), 1, fold_shape1(2)), FOLD_BAD_ARGUMENT, "list_input_ref: the context's own values move");
+    x[0] = fold_tanh(f, input2(f, 1, 2));
+    fold_run(f, x, 1);
+    CTX_SAYS(fold_input_ref(f, fold_value(f, x[0]), fold_shape1(2)), FOLD_BAD_ARGUMENT, "input_ref: the context's own values move");
+    x[0] = fold_list_input(f, values, 3, fold_shape1(1));
+    x[1] = fold_list_input(f, values, 2, fold_shape1(2));
+    CTX_SAYS(fold_list_attend(f, x[0], x[1]), FOLD_BAD_SHAPE, "lists must have one length, and these have 3 and 2 rows");
+    CTX_SAYS(fold_list_attend_to(f, x[0], x[1], (const int *)(const void *)values, 1), FOLD_BAD_HANDLE, "list_attend_to");
+    x[0] = fold_list_input(f, values, 3, fold_shape1(1));
+    x[1] = fold_list_input(f, values, 2, fold_shape1(2));
+    CTX_SAYS(fold_list_attend_to(f, x[0], x[1], (const int *)(const void *)values, 1), FOLD_BAD_SHAPE,
+             "list_attend_to: lists must have one length, and these have 3 and 2 rows");
+    x[0] = x[1] = fold_input_shaped(f, values, fold_shape2(2, 2));
+    CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear: several inputs must be vectors");
+    x[0] = fold_input(f, values, 2);
+    x[1] = fold_input_shaped(f, values, fold_shape2(2, 2));
+    CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear: several inputs must be vectors");
+    x[0] = fold_input_shaped(f, values, fold_shape2(2, 2));
+    x[1] = fold_input(f, values, 2);
+    CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear: several inputs must be vectors");
+    x[0] = fold_list_input(f, values, 2, fold_shape2(2, 2));
+    CTX_SAYS(fold_list_attention(f, x[0], x[0], x[0], 1, 0), FOLD_BAD_SHAPE, "rows must be vectors");
+    x[0] = fold_input_ref(f, values, fold_shape2(1 << 20, 1)); /* nothing is read: it does not run */
+    x[1] = fold_input_ref(f, values, fold_shape2(1, 1 << 20));
+    CTX_SAYS(fold_matmul(f, x[0], x[1]), FOLD_BAD_SHAPE, "matmul: the output would have no valid shape");
+    x[0] = fold_use(f, b);
+    CTX_SAYS(fold_keep_grad(f, x[0]), FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
+    x[0] = fold_tanh(f, fold_use(f, b)); /* shared already, once more: the same */
+    x[1] = fold_shared(f, x[0]);
+    CHECK_INT(fold_shared(f, x[1]).id, x[1].id);
+    CHECK_INT(fold_shared(f, fold_use(f, b)).id, fold_use(f, b).id);
+    x[0] = input2(f, 1, 2);
+    x[1] = input2(f, 1, 2);
+    CTX_SAYS(fold_index_ref(f, x[0], (const int *)(const void *)values), FOLD_BAD_ARGUMENT, "index_ref");
+    x[0] = fold_use(f, b);
+    CTX_SAYS(fold_index_ref(f, x[0], (const int *)(const void *)values), FOLD_BAD_ARGUMENT, "index_ref");
+    CTX_SAYS(fold_dense_apply(f, NULL, null), FOLD_BAD_ARGUMENT, "dense: the layer is NULL");
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+static void nothing_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
+{
+    (void)user;
+    (void)out;
+    next[0] = fold_add(f, x, state[0]);
+}
+static void failing_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
+{
+    (void)user;
+    (void)out;
+    next[0] = fold_add(f, state[0], fold_concat2(f, x, x));
+}
+
+static fold_node of_before; /* the last reset */
+static void stale_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
+{
+    (void)f;
+    (void)x;
+    (void)state;
+    (void)out;
+    (void)user;
+    next[0] = of_before;
+}
+
+static void mistakes_in_layers(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    const fold_tree_lstm tree = fold_tree_lstm_new(m, "tree", 2, 2, 2);
+    const fold_dense dense = fold_dense_new(m, "dense", 2, 2, FOLD_ACT_TANH);
+    fold_ctx *f = context(m, 0, 0);
+    fold_unroll_desc d = fold_unroll_desc_default();
+    fold_node x[2], begin[FOLD_MAX_STATES];
+    float memory[256];
+    fold_cache cache = { memory, 4, 1, 2, 0, 0, 0 };
+    memset(begin, 0, sizeof begin);
+    CHECK(dense.W.id && tree.inner.id);
+    CTX_SAYS(fold_tree_lstm_apply_inner(f, &tree, NULL), FOLD_BAD_ARGUMENT, "tree_lstm");
+    d.step = nothing_step;
+    d.n_states = 1;
+    d.x = x;
+    d.n = -1;
+    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_ARGUMENT, "unroll");
+    d.n = 2;
+    d.begin = begin;
+    x[0] = x[1] = input2(f, 1, 2);
+    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_ARGUMENT, "unroll: the beginning of state 0 is null");
+    d.step = failing_step;
+    x[0] = x[1] = begin[0] = input2(f, 1, 2);
+    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_SHAPE, "add: ");
+    of_before = begin[0];
+    x[0] = input2(f, 1, 2);
+    CTX_SAYS(fold_attention_step(f, &cache, of_before, x[0], x[0]), FOLD_BAD_HANDLE, "attention_step: ");
+    d.step = stale_step;
+    x[0] = x[1] = begin[0] = input2(f, 1, 2);
+    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_HANDLE, "unroll: ");
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+static void *take_nothing(size_t size, size_t align, void *user)
+{
+    (void)size;
+    (void)align;
+    (void)user;
+    return NULL;
+}
+
+static void mistakes_with_parameters(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_param_desc d = fold_param_desc_default();
+    fold_op_desc op = fold_op_desc_default();
+    d.name = "p";
+    d.shape = fold_shape1(2);
+    MODEL_SAYS((d.rate_set = 16, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "its rate_set is not in 0..15");
+    MODEL_SAYS((d.rate_set = -1, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "its rate_set is not in 0..15");
+    d.rate_set = 0;
+    MODEL_SAYS((d.uses = FOLD_FOR_LINEAR, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a weight of linear ops must have rank 2");
+    MODEL_SAYS((d.uses = FOLD_FOR_LINEAR_T, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a weight of linear ops must have rank 2");
+    MODEL_SAYS((d.uses = FOLD_FOR_CONV, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a filter must have rank 3 or 4");
+    d.uses = 0;
+    MODEL_SAYS((d.name = "", fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a parameter needs a name");
+    d.name = "p";
+
+    fold_op_desc good = op;
+    good.name = "o";
+    good.n_in = good.n_out = 1;
+    good.infer = shape_of_first;
+    good.forward = copies;
+    MODEL_SAYS(fold_op_new(m, NULL), FOLD_BAD_ARGUMENT, "op '': needs a name, infer, forward");
+    MODEL_SAYS((op = good, op.name = NULL, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "needs a name, infer, forward");
+    MODEL_SAYS((op = good, op.infer = NULL, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o': needs a name, infer, forward");
+    MODEL_SAYS((op = good, op.forward = NULL, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.n_in = 0, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.n_in = -2, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.n_in = FOLD_MAX_IN + 1, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.n_out = 0, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.n_out = FOLD_MAX_OUT + 1, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.n_attr = -1, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.n_attr = 5, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.scratch = -1, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.is_list = 1, op.n_in = -1, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.is_list = 1, op.n_in = 3, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.is_list = 1, op.n_out = 2, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.is_whole = op.is_list = 1, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.is_whole = op.one_row = 1, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, op.is_whole = 1, op.n_in = FOLD_MAX_IN, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
+    MODEL_SAYS((op = good, fold_op_new(m, &op)), FOLD_OK, "");
+    fold_model_free(m);
+
+    fold_fit_desc fit = fold_fit_desc_default();
+    fold_save_desc save = fold_save_desc_default();
+    const size_t too_much = 101 << 20;
+    char *config = (char *)malloc(too_much);
+    m = fold_model_new(NULL);
+    if (config) {
+        memset(config, 'c', too_much);
+        config[too_much - 1] = 0;
+        save.config = config;
+        MODEL_SAYS(fold_model_save_to(m, fold_to_file, NULL, &save), FOLD_BAD_ARGUMENT, "save: names and config take over 100 MB");
+    }
+    free(config);
+    fold_ctx *f = context(m, 1, 0);
+    fit.ctx = f;
+    CHECK(fold_fit(&fit, NULL) == FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "no function records the loss");
+    fold_ctx_free(f);
+    fold_model_free(m);
+    fold_model_desc desc = fold_model_desc_default();
+    desc.memory.alloc = take_nothing; /* and nothing to free it by */
+    CHECK(!fold_model_new(&desc));
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -923,5 +1257,9 @@ int main(int argc, char **argv)
     check_run("a cell of many inputs", cell_of_many_inputs);
     check_run("plans of nothing", plans_of_nothing);
     check_run("calls like the one before", calls_like_others);
+    check_run("mistakes in cells", mistakes_in_cells);
+    check_run("mistakes with values", mistakes_with_values);
+    check_run("mistakes in layers", mistakes_in_layers);
+    check_run("mistakes with parameters", mistakes_with_parameters);
     return check_finish();
 }

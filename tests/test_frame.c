@@ -296,6 +296,8 @@ static void the_last_run(void)
     }
 }
 
+static int nowhere(const void *bytes, size_t size, void *user) { return (void)bytes, (void)size, (void)user, 0; }
+
 /* A run that finds all there does nothing, and a replay does again the run before it. */
 static void nothing_to_do(void)
 {
@@ -318,6 +320,7 @@ static void nothing_to_do(void)
                 const fold_node roots[3] = { y, word, y };
                 const int count = again == 1 ? 0 : again == 2 ? 3 : 1;
                 if (again == 1) fold_output_ref(f, y, out[1]);
+                if (again == 2) CHECK_INT(fold_ctx_print(f, nowhere, NULL), FOLD_OK); /* arrays move */
                 CHECK_INT(sliced ? fold_run_begin(f, roots, count) : fold_run(f, roots, count), FOLD_OK);
                 if (sliced) CHECK_INT(fold_estimate_ns(f), 0);
                 if (sliced) CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
@@ -519,13 +522,13 @@ static void slow_forward(const fold_op_call *call)
 {
     work_clock += 500 + 100 * (uint64_t)call->rows;
     for (int row = 0; row < call->rows; row++)
-        for (int k = 0; k < H; k++) fold_row(&call->out[0], row)[k] = 0.5f * fold_row(&call->in[0], row)[k];
+        for (int k = 0; k < call->out_shape[0].dim[0]; k++) fold_row(&call->out[0], row)[k] = 0.5f * fold_row(&call->in[0], row)[k];
 }
 static void slow_backward(const fold_op_call *call)
 {
     work_clock += 1000 + 200 * (uint64_t)call->rows;
     for (int row = 0; row < call->rows && fold_row(&call->din[0], row); row++)
-        for (int k = 0; k < H; k++) fold_row(&call->din[0], row)[k] = 0.5f * fold_row(&call->dout[0], row)[k];
+        for (int k = 0; k < call->out_shape[0].dim[0]; k++) fold_row(&call->din[0], row)[k] = 0.5f * fold_row(&call->dout[0], row)[k];
 }
 
 typedef struct slow_net {
@@ -631,6 +634,186 @@ static void slices(int training)
 }
 static void slices_of_inference(void) { slices(0); }
 static void slices_of_training(void) { slices(1); }
+
+/* -- slices of long lists -------------------------------------------------------------------- */
+
+/* Lists, long ones, an empty one and one of one row, which all kinds of row-wise calls read: several at a time,
+   whole or in part, beside a node, in cells that also make values of the call, and one after another. */
+enum { LISTS = 4, LIST_ROWS = 200, SEEN = 7 };
+static const int list_length[LISTS] = { 120, 0, 1, 79 };
+typedef struct list_net {
+    slow_net n;
+    fold_recurrent r;
+    fold_cell beside;
+    float in[LIST_ROWS * H];
+} list_net;
+
+/* out[0] is of each row, out[1] of the call. */
+static void beside_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const slow_net *n = (const slow_net *)user;
+    out[1] = fold_tanh(f, fold_linear(f, in[1], n->W, n->b));
+    const fold_node product = fold_linear(f, fold_mul(f, in[0], in[1]), n->W, FOLD_NULL_PARAM);
+    out[0] = fold_mul(f, fold_dropout(f, fold_sigmoid(f, product), 0.2f), out[1]);
+}
+static void list_net_new(list_net *l)
+{
+    fold_cell_desc d = fold_cell_desc_default();
+    memset(l, 0, sizeof *l);
+    slow_new(&l->n);
+    l->r = fold_gru_new(l->n.m, "r", H, H);
+    d.name = "beside";
+    d.body = beside_body;
+    d.user = &l->n;
+    d.user_size = sizeof l->n;
+    d.n_in = d.n_out = 2;
+    d.in[0] = d.in[1] = fold_shape1(H);
+    l->beside = fold_cell_new(l->n.m, &d);
+    for (int i = 0; i < LIST_ROWS * H; i++) l->in[i] = 0.1f * (float)(i * 37 % 41 - 20);
+}
+
+/* The loss of one list. What is to be compared goes to `seen`. */
+static fold_node loss_of_list(fold_ctx *f, const list_net *l, const float *rows, int length, fold_node *seen)
+{
+    const int few[3] = { length - 1, 0, length - 1 }, word[3] = { 3, 1, 3 };
+    const fold_node x = fold_list_input_ref(f, rows, length, fold_shape1(H));
+    const fold_node side = fold_tanh(f, fold_input(f, l->in + 5 * length, H));
+    const fold_node slow = fold_op_apply(f, l->n.slow, &x, 1, NULL, 0);
+    const fold_node y = fold_tanh(f, fold_linear(f, slow, l->n.W, l->n.b));
+    const fold_node z = fold_dropout(f, fold_mul(f, fold_add(f, y, side), fold_use(f, l->n.b)), 0.3f);
+    const fold_node both[2] = { z, side }, call = fold_call(f, l->beside, both, 2);
+    const fold_node joined = fold_list_join(f, both, 2), of_call = fold_out(f, call, 1);
+    fold_state s = { fold_out(f, call, 0), FOLD_NULL_NODE };
+    for (int time = 0; time < 3; time++) s = fold_recurrent_apply(f, &l->r, y, s);
+    fold_node some = fold_slice(f, s.h, 0, 2, 3); /* and nobody reads the rest */
+    const fold_node taken = length ? fold_list_take(f, y, few, 3) : fold_list_lookup(f, l->n.words, word, 3);
+    fold_node loss = fold_add(f, fold_list_sum(f, fold_square(f, joined)), fold_list_mean(f, fold_square(f, taken)));
+    loss = fold_add(f, loss, fold_mul(f, of_call, fold_list_sum(f, fold_mul(f, z, slow))));
+    if (length) loss = fold_add(f, loss, fold_list_at(f, y, length / 2));
+    loss = fold_add(f, fold_sum(f, loss, FOLD_ALL), fold_sum(f, fold_list_sum(f, fold_square(f, some)), FOLD_ALL));
+    const fold_node all[SEEN] = { x, side, y, z, s.h, call, of_call };
+    memcpy(seen, all, sizeof all);
+    for (int i = 0; i < SEEN; i++) {
+        if (i) fold_keep(f, seen[i]);
+        if (i != 3) fold_keep_grad(f, seen[i]);
+    }
+    return loss;
+}
+static fold_node losses_of_lists(fold_ctx *f, const list_net *l, fold_node *seen)
+{
+    fold_node losses[LISTS];
+    const float *rows = l->in;
+    for (int i = 0; i < LISTS; rows += list_length[i++] * H)
+        losses[i] = loss_of_list(f, l, rows, list_length[i], seen + SEEN * i);
+    return fold_sum_n(f, losses, LISTS);
+}
+
+/* All that was seen, and the gradients of parameters; returns how many floats. */
+static int results_of_lists(fold_ctx *f, const list_net *l, const fold_node *seen, int training, float *to)
+{
+    int count = 0, n_grads;
+    for (int i = 0; i < LISTS * SEEN; i++) {
+        const int rows = fold_list_length(f, seen[i]), floats = H * (rows < 0 ? 1 : rows);
+        for (int grad = 0; grad <= training; grad++) {
+            const float *from = grad ? fold_grad(f, seen[i]) : fold_value(f, seen[i]);
+            if (grad && i % SEEN == 3) continue;
+            if (!CHECK_SAYS(from, "%s of %d: %s", grad ? "gradient" : "value", i, fold_ctx_message(f))) continue;
+            memcpy(to + count, from, (size_t)floats * sizeof *to);
+            count += floats;
+        }
+    }
+    const float *grads = fold_model_grads(l->n.m, &n_grads);
+    memcpy(to + count, grads, (size_t)(training ? n_grads : 0) * sizeof *to);
+    return training ? count + n_grads : count;
+}
+
+/* Lists may be cut anywhere, and the bits are those of an eager context. The clock ticks, so short slices cut
+   every batch down to its rows. */
+static uint64_t ticking_clock(void *user);
+static void lists_cut(void)
+{
+    static const uint64_t limit[] = { 0, 0, 1, 10, 150, 1000, 5000 };
+    static float want[FLOATS * 4], got[FLOATS * 4];
+    for (int training = 0; training < 2; training++)
+        for (int way = 0; way < 7; way++) {
+            list_net l;
+            list_net_new(&l);
+            fold_node seen[LISTS * SEEN];
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.training = training;
+            d.eager = way == 0;
+            d.clock = ticking_clock;
+            d.group_bytes = way % 2 ? SIZE_MAX : 1;
+            fold_ctx *f = fold_ctx_new(l.n.m, &d);
+            for (int time = 0; time < 3; time++) { /* recorded, the same again, replayed */
+                int more = way > 1;
+                fold_grads_clear(l.n.m);
+                if (time < 2) {
+                    fold_ctx_reset(f);
+                    fold_dropout_seed(f, 5);
+                    const fold_node loss = losses_of_lists(f, &l, seen);
+                    if (!more) CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
+                    else CHECK_INT(training ? fold_backward_begin(f, loss) : fold_run_begin(f, &loss, 1), FOLD_OK);
+                } else {
+                    CHECK_INT(more ? fold_replay_begin(f) : fold_replay(f), FOLD_OK);
+                }
+                while (more) CHECK_INT(fold_run_more(f, limit[way], &more), FOLD_OK);
+                const int count = results_of_lists(f, &l, seen, training, way ? got : want + time * FLOATS);
+                if (way) CHECK_BITS(got, want + time * FLOATS, count);
+            }
+            fold_ctx_free(f);
+            fold_model_free(l.n.m);
+        }
+}
+
+/* The clock also goes on as gradients of weights are summed, by one for each thousand multiplications. */
+static const fold__kernels *untimed;
+static void timed_weight_grad(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
+                              float *dw, size_t ldw, float *scratch)
+{
+    work_clock += (uint64_t)rows * (uint64_t)inner * (uint64_t)columns / 1000;
+    untimed->weight_grad(rows, input, inner, dy, columns, dw, ldw, scratch);
+}
+
+/* No slice of a run over one long list takes much longer than it may: forward, backward, nor in the sums of a
+   weight with two uses. */
+static void one_long_list(void)
+{
+    enum { LONG = 3000, WIDE = 64, LIMIT = 4000 };
+    static float in[LONG * WIDE], want[WIDE * WIDE];
+    for (int i = 0; i < LONG * WIDE; i++) in[i] = 0.1f * (float)(i * 37 % 41 - 20);
+    for (int training = 0; training < 2; training++) {
+        slow_net n;
+        slow_new(&n);
+        fold__kernels timed = *n.m->kernels;
+        untimed = n.m->kernels;
+        timed.weight_grad = timed_weight_grad;
+        timed.weight_grad_apart = NULL;
+        n.m->kernels = &timed;
+        const fold_param W = fold_weight_new(n.m, "wide", WIDE, WIDE);
+        fold_ctx *f = slow_context(&n, training, SLICED);
+        const fold_node input = fold_list_input_ref(f, in, LONG, fold_shape1(WIDE));
+        const fold_node x = fold_linear(f, input, W, FOLD_NULL_PARAM), y = fold_op_apply(f, n.slow, &x, 1, NULL, 0);
+        const fold_node loss = fold_sum(f, fold_list_mean(f, fold_linear(f, y, W, FOLD_NULL_PARAM)), FOLD_ALL);
+        for (int time = 0; time < 5; time++) { /* at once, to learn, and in slices, replayed in the end */
+            int slice_count = 0;
+            fold_grads_clear(n.m);
+            if (!time) CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
+            else CHECK_INT(fold_replay_begin(f), FOLD_OK);
+            for (int more = time > 0; more; slice_count++) {
+                const uint64_t begin = work_clock;
+                CHECK_INT(fold_run_more(f, LIMIT, &more), FOLD_OK);
+                const int took = (int)(work_clock - begin);
+                if (time > 1) CHECK_SAYS(took <= LIMIT + 1000, "training %d: a slice took %d", training, took);
+            }
+            if (time) CHECK_SAYS(slice_count > 50, "%d slices", slice_count);
+            if (!time && training) memcpy(want, fold_param_grad(n.m, W), sizeof want);
+            if (training) CHECK_BITS(fold_param_grad(n.m, W), want, WIDE * WIDE);
+        }
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
 
 /* What cannot go on is told, and nothing is lost. */
 static void slices_refused(void)
@@ -1030,6 +1213,8 @@ static void measured_in_slices(void)
         }
         CHECK_INT(fold_backward_begin(f, fold_sum_n(f, losses, CHAINS)), FOLD_OK);
         CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+        CHECK_INT(more, !eager); /* as if it took longer than this */
+        if (more) CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
         CHECK_INT(more, 0);
         const float *grads = fold_model_grads(n.m, &count);
         for (int i = 0; i < count; i++) changed += grads[i] != 0;
@@ -1038,6 +1223,62 @@ static void measured_in_slices(void)
         fold_model_free(n.m);
     }
     free(memory);
+}
+
+/* A begun run that has nothing to do is finished by its first slice, though printing moved arrays before it. */
+static int write_nothing(const void *bytes, size_t size, void *user)
+{
+    (void)bytes, (void)size, (void)user;
+    return 0;
+}
+static void nothing_to_do_after_printing(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    const fold_node y = fold_tanh(f, fold_constant(f, 0.5f));
+    int more = 1;
+    CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+    CHECK_INT(fold_ctx_print(f, write_nothing, NULL), FOLD_OK);
+    CHECK_INT(fold_run_begin(f, &y, 1), FOLD_OK);
+    CHECK_SAYS(!fold_run_more(f, 0, &more) && !more, "%s", fold_ctx_message(f));
+    CHECK_NEAR(fold_scalar(f, y), tanh(0.5), 1e-6);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+static uint64_t clock_that_leaps(void *user)
+{
+    static uint64_t now;
+    (void)user;
+    return now += 300;
+}
+/* A run that is given up is planned anew, and both plans may be there: measuring tells their room. */
+static void measured_given_up(void)
+{
+    size_t bytes = 0;
+    for (int round = 0; round < 2; round++) { /* measuring, in a block */
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        int more = 0;
+        d.training = 1;
+        d.measure = !round;
+        d.group_bytes = SIZE_MAX;
+        d.clock = clock_that_leaps;
+        void *memory = malloc(bytes + 1);
+        d.memory.block = round ? memory : NULL;
+        d.memory.block_size = bytes;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node x = fold_constant(f, 0.5f), four[4] = { x, x, x, x };
+        fold_keep(f, fold_tanh(f, fold_stack(f, four, 4)));
+        CHECK_INT(fold_run_begin(f, NULL, 0), FOLD_OK);
+        CHECK_INT(fold_run_more(f, 500, &more), FOLD_OK);
+        CHECK_INT(more, 1);
+        CHECK_SAYS(!fold_run(f, NULL, 0), "%s", fold_ctx_message(f));
+        bytes = fold_ctx_stats(f).block_bytes;
+        fold_ctx_free(f);
+        fold_model_free(m);
+        free(memory);
+    }
 }
 
 /* A replay after a change of parameters leaves no value of the old ones behind: what it does not compute is
@@ -1592,6 +1833,8 @@ int main(int argc, char **argv)
         { "frame: replays that are refused", refused },
         { "frame: slices of inference", slices_of_inference },
         { "frame: slices of training", slices_of_training },
+        { "frame: slices that cut lists", lists_cut },
+        { "frame: slices of one long list", one_long_list },
         { "frame: slices that are refused", slices_refused },
         { "frame: kept between runs", kept_between },
         { "frame: ops added between runs", ops_between },
@@ -1601,6 +1844,8 @@ int main(int argc, char **argv)
         { "frame: half done by inputs", half_done_by_inputs },
         { "frame: sums cut by slices", sums_cut },
         { "frame: slices of a measuring context", measured_in_slices },
+        { "frame: a run that is given up is measured", measured_given_up },
+        { "frame: nothing to do, after printing", nothing_to_do_after_printing },
         { "frame: parameters changed between runs", parameters_between },
         { "frame: draws between runs", draws_between },
         { "frame: kept gradients between runs", kept_grads_between },

@@ -254,6 +254,27 @@ static void splits(void)
     fold_model_free(n.m);
 }
 
+/* Calls row by row have signatures of their own, by which of their inputs are lists. */
+static void splits_of_lists(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = fold_ctx_new(n.m, NULL);
+    const float x[4] = { 1, 2, 3, 4 };
+    const fold_node a = fold_input(f, x, 2), list = fold_list_input(f, x, 2, fold_shape1(2));
+    const fold_node in[5] = { a, a, list, a, list };
+    fold_node r[4];
+    r[0] = fold_tanh(f, fold_concat(f, in, 2, 0));
+    r[1] = fold_tanh(f, fold_concat(f, in, 3, 0));
+    r[2] = fold_tanh(f, fold_concat(f, in + 2, 3, 0));
+    CHECK_INT(fold_run(f, r, 3), FOLD_OK);
+    CHECK_TEXT(said(f, fold_ctx_print_splits), "concat: 3 signatures\n"
+               "  1. 1 x concat(axis 0): [2], [2] -> [4]\n"
+               "  2. 1 x concat(axis 0): [2], [2], list of [2] -> [6]; unlike 1: 3 inputs for 2\n");
+    CHECK_TEXT(said(f, fold_ctx_print_splits), "; unlike 2: other inputs are lists\n");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 /* A chain splits its own signature, and policy depth splits more than that. */
 static void splits_of_one_signature(void)
 {
@@ -591,6 +612,46 @@ static void stopped_writers(void)
     fold_model_free(n.m);
 }
 
+/* A writer that uses the context: each of its calls is refused, with a message, and the text is as it was. */
+typedef struct busy { text *t; fold_ctx *f; fold_node root; printer *print; int calls; } busy;
+static int to_busy(const void *bytes, size_t n, void *user)
+{
+    busy *b = (busy *)user;
+    float many[500] = { 0 };
+    for (int i = 0; i < 50; i++) CHECK(fold_node_is_null(fold_input(b->f, many, 10 * i + 1)));
+    CHECK(fold_node_is_null(fold_tanh(b->f, b->root)) && fold_node_is_null(fold_sum_n_shaped(b->f, NULL, 0, fold_shape1(3))));
+    fold_ctx_reset(b->f);
+    CHECK_INT(fold_run(b->f, &b->root, 1), FOLD_BAD_STATE);
+    CHECK_INT(fold_backward(b->f, b->root), FOLD_BAD_STATE);
+    CHECK_INT(fold_replay(b->f), FOLD_BAD_STATE);
+    CHECK_INT(b->print(b->f, to_text, b->t), FOLD_BAD_STATE);
+    CHECK_TEXT(fold_ctx_message(b->f), "print: its writer must not use this context");
+    b->calls++;
+    return to_text(bytes, n, b->t);
+}
+static void busy_writers(void)
+{
+    static char want[TEXT];
+    const net n = make_net("join", "digit");
+    for (int broken = 0; broken < 2; broken++) {
+        fold_ctx *f = context(&n, 0, 0);
+        const fold_node root = record(f, &n);
+        if (broken) fold_lookup(f, n.digit, -1);
+        else CHECK_INT(fold_backward(f, root), FOLD_OK);
+        for (int i = 0; i < PRINTERS; i++) {
+            strcpy(want, said(f, printers[i]));
+            busy b = { empty(), f, root, printers[i], 0 };
+            CHECK_INT(printers[i](f, to_busy, &b), FOLD_OK);
+            CHECK(b.calls > 0);
+            CHECK_SAME_TEXT(b.t->s, want);
+            CHECK_INT(fold_ctx_status(f), broken ? FOLD_BAD_ARGUMENT : FOLD_OK);
+        }
+        CHECK_INT(fold_backward(f, root), broken ? FOLD_BAD_ARGUMENT : FOLD_OK);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
 static void broken_recording(void)
 {
     const net n = make_net("join", "digit");
@@ -673,6 +734,130 @@ static void a_long_chain(void)
     fold_model_free(n.m);
 }
 
+/* Attributes have names; makers of one operand are told up to three, outputs of a call by number, alike operands together. */
+static void three_of_three(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_add(f, in[0], fold_tanh(f, in[1]));
+    out[1] = fold_mul(f, in[0], in[2]);
+}
+static void attributes_and_makers(void)
+{
+    static const float values[H] = { 0.5f, -1, 2, 0.25f };
+    const net n = make_net("join", "digit");
+    const fold_param gain = fold_gain_new(n.m, "gain", H);
+    fold_cell_desc d = fold_cell_desc_default();
+    d.name = "three";
+    d.body = three_of_three;
+    d.n_in = 3;
+    d.in[0] = d.in[1] = d.in[2] = fold_shape1(H);
+    d.n_out = 2;
+    const fold_cell three = fold_cell_new(n.m, &d);
+    fold_ctx *f = context(&n, 0, 0);
+    const fold_node x = fold_input(f, values, H);
+    fold_node y[10];
+    y[0] = fold_elu(f, x, 0.5f);
+    y[1] = fold_pow(f, x, 2);
+    y[2] = fold_at_least(f, x, -1);
+    y[3] = fold_at_most(f, x, 3);
+    y[4] = fold_rms_norm(f, x, gain, 0.125f);
+    y[5] = fold_layer_norm_eps(f, x, gain, gain, 0.25f);
+    y[6] = fold_dropout(f, x, 0.75f);
+    y[7] = fold_leaky_relu(f, x, 0.0625f);
+    y[8] = fold_mul(f, x, fold_huber(f, y[0], y[1], 4));
+    y[9] = fold_slice(f, fold_reshape(f, fold_concat2(f, y[8], y[7]), fold_shape2(2, H)), 1, 1, 2);
+    fold_node all[10], in[3];
+    for (int i = 0; i < 9; i++) all[i] = fold_tanh(f, y[i]);
+    in[0] = in[1] = in[2] = all[0];
+    const fold_node first = fold_call(f, three, in, 3);
+    in[0] = fold_out(f, first, 1);
+    in[1] = first;
+    const fold_node second = fold_call(f, three, in, 3);
+    all[9] = fold_out(f, second, 1);
+    const fold_node root = fold_add(f, fold_sum(f, fold_sum_n(f, all, 10), 0), fold_sum(f, y[9], FOLD_ALL));
+    CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+    const char *s = said(f, fold_ctx_print);
+    static const char *const wanted[] = { "elu(alpha 0.5)", "pow(exponent 2)", "at_least(bound -1)", "at_most(bound 3)",
+        "epsilon 0.125)", "epsilon 0.25)", "dropout(rate 0.75)", "leaky(slope 0.0625)", "huber(delta 4)", "sum(axis 0)",
+        "slice(axis 1, start 1, length 2)", "|.. [4])", "three = 1 x (3 of tanh [4]) -> [4], [4]", "(three.1 [4], three.0 [4], tanh [4])" };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) CHECK_TEXT(s, wanted[i]);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Calls of one cell that differ in what is shared; four equal shapes in a row are counted. */
+static void splits_of_cells(void)
+{
+    static const float values[H] = { 0.5f, -1, 2, 0.25f };
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    const fold_node x = fold_input(f, values, H), y = fold_lookup(f, n.digit, 1), shared = fold_shared(f, fold_tanh(f, y));
+    fold_node in[4], root[2];
+    in[0] = x;
+    in[1] = shared;
+    root[0] = fold_call(f, n.join, in, 2);
+    in[1] = y;
+    root[1] = fold_call(f, n.join, in, 2);
+    in[2] = in[3] = x;
+    root[0] = fold_add(f, fold_sum(f, root[0], FOLD_ALL), fold_sum(f, fold_concat(f, in, 4, 0), FOLD_ALL));
+    in[1] = fold_concat2(f, x, y);
+    root[1] = fold_add(f, fold_sum(f, root[1], FOLD_ALL), fold_sum(f, fold_concat(f, in, 3, 0), FOLD_ALL));
+    CHECK_INT(fold_run(f, root, 2), FOLD_OK);
+    const char *s = said(f, fold_ctx_print_splits);
+    CHECK_TEXT(s, "join");
+    CHECK_TEXT(s, "other inputs are shared");
+    CHECK_TEXT(s, "4 of [4] -> [16]");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* What runs before all recursion is in no picture's columns; what reads nothing has a place; calls that lie at one height part. */
+static void columns_of_pictures(void)
+{
+    static const float values[H] = { 0.5f, -1, 2, 0.25f };
+    const net n = make_net("join", "digit");
+    const fold_recurrent lstm = fold_lstm_new(n.m, "lstm", H, H);
+    fold_ctx *f = context(&n, 0, 0);
+    fold_node x[4], all[8];
+    for (int i = 0; i < 4; i++) x[i] = fold_input(f, values, H);
+    all[0] = fold_unroll(f, &lstm, x, 4, NULL, NULL).h;
+    all[1] = fold_sum_n_shaped(f, NULL, 0, fold_shape1(H));
+    for (int i = 2; i < 8; i++) all[i] = fold_tanh(f, fold_scale(f, x[3], (float)i)); /* all at the height of x[3] */
+    const fold_node root = fold_sum(f, fold_sum_n(f, all, 8), FOLD_ALL);
+    CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+    CHECK_TEXT(said(f, fold_ctx_print), "prologue: lstm");
+    CHECK_INT(count(said(f, fold_ctx_print_dot), "lstm"), 8); /* four columns, and a call in each */
+    CHECK(count(said(f, fold_ctx_print_svg), "<rect") > 8);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* A batch that sends no gradient anywhere is no event of a backward pass. */
+static uint64_t one_more(void *user) { return ++*(uint64_t *)user; }
+static void trace_without_gradient(void)
+{
+    static const float values[H] = { 0.5f, -1, 2, 0.25f };
+    const net n = make_net("join", "digit");
+    const fold_param none = { 0, 0 };
+    uint64_t now = 0;
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.clock = one_more;
+    d.clock_user = &now;
+    d.trace_bytes = 4096;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    const fold_node fixed = fold_tanh(f, fold_input(f, values, H)), x = fold_lookup(f, n.digit, 1);
+    const fold_node loss = fold_sum(f, fold_linear(f, fold_add(f, fold_exp(f, fixed), x), n.V, none), FOLD_ALL);
+    CHECK_INT(fold_backward(f, loss), FOLD_OK);
+    text *t = empty();
+    CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_OK);
+    CHECK_INT(count(t->s, "\"exp\"") + count(t->s, "\"exp "), 1);
+    CHECK_INT(count(t->s, "\"tanh\"") + count(t->s, "\"tanh "), 1);
+    CHECK_INT(count(t->s, "\"linear"), 2);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -681,17 +866,23 @@ int main(int argc, char **argv)
     check_run("a second run", second_run);
     check_run("groups as text", groups_as_text);
     check_run("splits of ops", splits);
+    check_run("splits of lists", splits_of_lists);
     check_run("splits of one signature", splits_of_one_signature);
     check_run("pictures", pictures);
     check_run("strange names", strange_names);
     check_run("a large picture", large_picture);
     check_run("summary of a model", summary);
     check_run("writers that stop", stopped_writers);
+    check_run("writers that use the context", busy_writers);
     check_run("a broken recording", broken_recording);
     check_run("looking in a block", in_a_block);
     check_run("a long chain", a_long_chain);
     check_run("traces", traces);
     check_run("its own clock", its_own_clock);
+    check_run("attributes and makers", attributes_and_makers);
+    check_run("splits of cells", splits_of_cells);
+    check_run("columns of pictures", columns_of_pictures);
+    check_run("a trace without gradients", trace_without_gradient);
     check_run("other programs read the pictures", other_programs);
     return check_finish();
 }

@@ -289,23 +289,25 @@ static fold_node dropouts(play *p)
 }
 
 /* A cell's list as whole lists, and as nodes, in one recording. */
-static fold_node whole_lists(play *p)
+static fold_node called_both_ways(play *p, fold_cell cell, int outputs)
 {
     fold_ctx *f = p->f;
     const fold_node query = see(p, fold_tanh(f, some_node(p)));
     const fold_node lists[2] = { see(p, some_list(p, p->size)), see(p, fold_tanh(f, some_list(p, p->size))) };
-    fold_node element[2 * MAX_ROWS], y[4];
+    fold_node element[2 * MAX_ROWS], y[6];
     const int n = p->size < 5 ? p->size : 5;
     for (int i = 0; i < n; i++) {
         element[2 * i] = fold_list_at(f, lists[1], i);
         element[2 * i + 1] = some_node(p);
     }
-    const fold_node whole = fold_call_lists(f, p->n->neighbours, &query, 1, lists);
-    const fold_node single = fold_call_list(f, p->n->neighbours, &query, 1, element, n);
+    const fold_node whole = fold_call_lists(f, cell, &query, 1, lists);
+    const fold_node single = fold_call_list(f, cell, &query, 1, element, n);
     CHECK_INT(fold_list_length(f, whole), -1);
-    for (int i = 0; i < 4; i++) y[i] = see(p, fold_out(f, i < 2 ? whole : single, i % 2));
-    return totals(p, y, 4);
+    for (int i = 0; i < 2 * outputs; i++) y[i] = see(p, fold_out(f, i < outputs ? whole : single, i % outputs));
+    return totals(p, y, 2 * outputs);
 }
+static fold_node whole_lists(play *p) { return called_both_ways(p, p->n->neighbours, 2); }
+static fold_node joined_parts(play *p) { return called_both_ways(p, p->n->joined, 3); }
 
 /* A GRU mapped over agents, frame by frame, in one recording. */
 static fold_node frames(play *p)
@@ -1000,6 +1002,7 @@ int main(int argc, char **argv)
     check_scene("lists: cells, nodes beside", cells_beside);
     check_scene("lists: dropout", dropouts);
     check_scene("lists: whole lists of cells", whole_lists);
+    check_scene("lists: joined parts of elements", joined_parts);
     check_scene("lists: frames", frames);
     check_scene("lists: changing frames", changing_frames);
     check_scene("lists: no rows", nothing_at_all);

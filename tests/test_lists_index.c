@@ -807,6 +807,98 @@ static void step_again(void)
     fold_model_free(m);
 }
 
+/* A step of each of n caches; a bad frame has an index out of range. */
+static void framed(fold_ctx *f, fold_cache *cache, int n, fold_param table, int frame, int bad, fold_node *y)
+{
+    fold_ctx_reset(f);
+    const fold_node x = fold_lookup(f, table, frame % 5);
+    for (int i = 0; i < n; i++) y[i] = fold_attention_step(f, &cache[i], x, x, x);
+    if (bad) fold_lookup(f, table, 99);
+}
+/* A recording that fails gives up its steps, and those after it have the bits that they would have without it: by a
+   context for all frames, or one for each, which may lie where the one before lay. */
+static void given_up(void)
+{
+    enum { FRAMES = 20, AGENTS = 2 };
+    static float memory[AGENTS + 1][64 * STEP_WIDTH + FRAMES * STEP_WIDTH];
+    float want[STEP_WIDTH];
+    fold_model *m = fold_model_new(NULL);
+    const fold_param table = fold_table_new(m, "t", 5, STEP_WIDTH);
+    for (int way = 0; way < 4; way++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_cache cache[AGENTS + 1] = { { NULL, FRAMES, STEP_HEADS, STEP_WIDTH, 0, 0, 0 } };
+        d.eager = way / 2;
+        for (int i = AGENTS; i >= 0; i--) {
+            cache[i] = cache[0];
+            cache[i].memory = memory[i];
+        }
+        fold_ctx *f = fold_ctx_new(m, &d), *good = fold_ctx_new(m, &d);
+        for (int frame = 0, at = 0; frame < FRAMES; frame++) {
+            const int bad = frame % 7 == 5;
+            fold_node y[AGENTS], wanted;
+            if (way % 2) {
+                fold_ctx_free(f);
+                f = fold_ctx_new(m, &d);
+            }
+            framed(f, cache, AGENTS, table, at, bad, y);
+            CHECK_INT(cache[0].length, at); /* until the run */
+            CHECK_SAYS(fold_run(f, y, AGENTS) == (bad ? FOLD_BAD_ARGUMENT : FOLD_OK), "frame %d: %s", frame, fold_ctx_message(f));
+            at += !bad;
+            for (int i = 0; i < AGENTS; i++) CHECK_INT(cache[i].length, at);
+            if (bad) continue;
+            framed(good, &cache[AGENTS], 1, table, at - 1, 0, &wanted);
+            CHECK(!fold_run(good, &wanted, 1) && !fold_read(good, &wanted, 1, want));
+            for (int i = 0; i < AGENTS; i++) CHECK_BITS(fold_value(f, y[i]), want, STEP_WIDTH);
+        }
+        fold_ctx_free(f);
+        fold_ctx_free(good);
+    }
+    fold_model_free(m);
+}
+
+/* A cache takes one step a run. The step of another recording takes its place; what was given up cannot be run. */
+static void one_step(void)
+{
+    float memory[64 * STEP_WIDTH + 9 * STEP_WIDTH], x[STEP_WIDTH] = { 1, 2, 3 };
+    fold_model *m = fold_model_new(NULL);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.eager = eager;
+        fold_cache cache = { memory, 9, STEP_HEADS, STEP_WIDTH, 0, 0, 0 };
+        fold_ctx *f = fold_ctx_new(m, &d), *other = fold_ctx_new(m, &d);
+        fold_node in = fold_input(f, x, STEP_WIDTH), y = fold_attention_step(f, &cache, in, in, in), z;
+        CHECK(fold_node_is_null(fold_attention_step(f, &cache, in, in, in)));
+        CHECK_TEXT(fold_ctx_message(f), "attention_step: the last step of this cache has not run");
+        fold_ctx_reset(f);
+        in = fold_input(f, x, STEP_WIDTH);
+        for (int step = 0; step < 3; step++) { /* one after the other in one recording, each with a run */
+            y = fold_attention_step(f, &cache, in, in, in);
+            CHECK_SAYS(!fold_run(f, &y, 1), "%s", fold_ctx_message(f));
+            CHECK_INT(cache.length, step + 1);
+        }
+        y = fold_attention_step(f, &cache, in, in, in);
+        CHECK(fold_cache_keep(&cache, 2) == FOLD_OK);
+        z = fold_attention_step(f, &cache, in, in, in);
+        CHECK_SAYS(!fold_run(f, &z, 1), "%s", fold_ctx_message(f)); /* it needs not what was given up */
+        CHECK_INT(cache.length, 3);
+        y = fold_attention_step(f, &cache, in, in, in);
+        z = fold_tanh(f, in);
+        CHECK(eager || (!fold_run(f, &z, 1) && cache.length == 3)); /* nor does it need this one, which waits */
+        in = fold_input(other, x, STEP_WIDTH);
+        z = fold_attention_step(other, &cache, in, in, in);
+        if (!eager) {
+            CHECK_INT(fold_run(f, &y, 1), FOLD_BAD_STATE);
+            CHECK_TEXT(fold_ctx_message(f), "was given up, by fold_cache_keep or for another recording");
+        }
+        CHECK_INT(cache.length, 3);
+        CHECK_SAYS(!fold_run(other, &z, 1), "%s", fold_ctx_message(other));
+        CHECK_INT(cache.length, 4);
+        fold_ctx_free(f);
+        fold_ctx_free(other);
+    }
+    fold_model_free(m);
+}
+
 /* A layer's steps give the rows of the layer over the whole list. */
 static void layer_steps(void)
 {
@@ -855,6 +947,8 @@ int main(int argc, char **argv)
     check_run("lists by index: plans of edges", plans_of_edges);
     check_run("lists by index: steps", steps_are_attention);
     check_run("lists by index: a step again", step_again);
+    check_run("lists by index: steps given up", given_up);
+    check_run("lists by index: one step a run", one_step);
     check_run("lists by index: steps of a layer", layer_steps);
     check_run("lists by index: plans", plans_of_indices);
     return check_finish();

@@ -4,53 +4,12 @@
    allocation failing in turn, a million nodes on a small stack, alignment. -DOWN_MALLOC=0 leaves malloc alone
    (for valgrind). */
 
-#include <stddef.h>
-#include <stdint.h>
-
-/* glibc lets a program bring its own malloc: all allocations are counted. Sanitizers bring theirs. */
-#ifndef OWN_MALLOC
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define OWN_MALLOC 1
-#else
-#define OWN_MALLOC 0
-#endif
-#endif
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer)
-#undef OWN_MALLOC
-#define OWN_MALLOC 0
-#endif
-#endif
-
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
+#include "count_malloc.h"
 #include <pthread.h>
 #include <stdlib.h>
-
-#if OWN_MALLOC
-#ifdef __cplusplus
-#define NO_THROW noexcept
-extern "C" {
-#else
-#define NO_THROW
-#endif
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t size);
-void __libc_free(void *p);
-static long mallocs;
-void *malloc(size_t size) NO_THROW { mallocs++; return __libc_malloc(size); }
-void *calloc(size_t n, size_t size) NO_THROW { mallocs++; return __libc_calloc(n, size); }
-void *realloc(void *p, size_t size) NO_THROW { mallocs++; return __libc_realloc(p, size); }
-void free(void *p) NO_THROW { mallocs++; __libc_free(p); }
-#ifdef __cplusplus
-}
-#endif
-static long malloc_calls(void) { return mallocs; }
-#else
-static long malloc_calls(void) { return 0; }
-#endif
 
 /* -- an allocator that counts, checks what it is given back, and fails on demand -------------------- */
 
@@ -362,6 +321,129 @@ static void fixed_block(void)
         free(raw);
     }
     fold_model_free(n.m);
+}
+
+static uint64_t ticks(void *user) { return *(uint64_t *)user += 1000; }
+
+/* What batches took stays known from recording to recording, also where a kept plan is used again while another
+   array grows: estimates in a block are those of a context with an allocator. */
+static void kept_costs(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    const fold_param table = fold_table_new(m, "t", 9, 8);
+    char *raw = NULL;
+    uint64_t want = 0;
+    size_t size = 0;
+    for (int in_block = 0; in_block < 2; in_block++) {
+        uint64_t now = 0;
+        int index[64] = { 0 };
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.clock = ticks;
+        d.clock_user = &now;
+        d.plan_cache_bytes = 100000;
+        if (in_block) {
+            raw = (char *)malloc(size + 64);
+            d.memory.block = memset(worst_place(raw), 0x5A, size);
+            d.memory.block_size = size;
+        }
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int turn = 0; turn < 3; turn++) { /* the plan is kept in the second */
+            fold_node y[64];
+            fold_ctx_reset(f);
+            for (int i = 0; i < 64; i++) {
+                const fold_node x = fold_lookup(f, table, 0);
+                if (turn == 2) fold_index_ref(f, x, &index[i]);
+                y[i] = fold_exp(f, fold_sin(f, fold_cos(f, x)));
+                fold_keep(f, y[i]);
+            }
+            CHECK_INT(fold_run(f, y, 64), FOLD_OK);
+        }
+        CHECK_INT(fold_ctx_stats(f).plan_hits, 1);
+        const uint64_t estimate = fold_estimate_ns(f);
+        CHECK(estimate > 0 && (!in_block || estimate == want));
+        want = estimate;
+        size = fold_ctx_stats(f).block_bytes;
+        fold_ctx_free(f);
+    }
+    free(raw);
+    fold_model_free(m);
+}
+
+/* Planning a backward asks for room by how many parameters there are. In a block of exactly the measured size
+   that moves the arrays of the run, whichever they are. */
+static void many_parameters(void)
+{
+    enum { MOST = 400, USED = 6 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_param p = fold_bias_new(m, "p", USED);
+    char *raw = (char *)malloc((1 << 18) + 64);
+    for (int count = 1; count < MOST; count++) {
+        char name[20];
+        snprintf(name, sizeof name, "q%d", count);
+        fold_bias_new(m, name, 2);
+        size_t size = 0;
+        for (int in_block = 0; in_block < 2; in_block++) {
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.training = 1;
+            d.measure = !in_block;
+            if (in_block) {
+                d.memory.block = memset(worst_place(raw), 0x5A, size);
+                d.memory.block_size = size;
+            }
+            fold_ctx *f = fold_ctx_new(m, &d);
+            const fold_node u = fold_use(f, p);
+            const fold_node y = fold_add(f, fold_sum(f, fold_sin(f, u), FOLD_ALL), fold_sum(f, u, FOLD_ALL));
+            CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+            CHECK_SAYS(fold_backward(f, y) == FOLD_OK, "%d parameters: %s", count, fold_ctx_message(f));
+            if (!in_block) size = fold_ctx_stats(f).block_bytes;
+            fold_ctx_free(f);
+        }
+        for (int i = 0; i < USED; i++) /* p is 0: the slope of its sine is 1, and that of the sum too */
+            CHECK_SAYS(fold_param_grad(m, p)[i] == 2, "%d parameters: a gradient of %g", count, (double)fold_param_grad(m, p)[i]);
+        fold_grads_clear(m);
+    }
+    free(raw);
+    fold_model_free(m);
+}
+
+/* Calls that are merged lie in the recording for a moment, here on top of a run, whose memory is in use. */
+static fold_status record_merged(fold_ctx *f, fold_param table, int operands, int more)
+{
+    fold_node x[200];
+    for (int i = 0; i < operands; i++) x[i] = fold_lookup(f, table, i % 7);
+    const fold_node all = fold_sum_n(f, x, operands), some = fold_tanh(f, fold_sum_n(f, x, more));
+    fold_keep(f, some);
+    if (fold_run(f, &all, 1)) return fold_ctx_status(f);
+    const fold_node again = fold_tanh(f, fold_sum_n(f, x, more));
+    CHECK(again.id == some.id || fold_ctx_status(f));
+    return fold_run(f, &again, 1);
+}
+static void merged_in_block(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    const fold_param table = fold_table_new(m, "t", 9, 4);
+    for (int way = 0; way < 4; way++)
+        for (int operands = 1; operands <= 200; operands += 7)
+            for (int more = 1; more <= operands; more += 13) {
+                fold_ctx_desc d = fold_ctx_desc_default();
+                d.dedupe = 1;
+                d.eager = way % 2;
+                d.measure = way / 2;
+                fold_ctx *f = fold_ctx_new(m, &d);
+                CHECK_INT(record_merged(f, table, operands, more), FOLD_OK);
+                const size_t size = fold_ctx_stats(f).block_bytes;
+                fold_ctx_free(f);
+                char *raw = (char *)malloc(size + 64);
+                d.measure = 0;
+                d.memory.block = worst_place(raw);
+                d.memory.block_size = size;
+                f = fold_ctx_new(m, &d);
+                const fold_status status = record_merged(f, table, operands, more);
+                CHECK_SAYS(!status, "way %d, %d and %d operands: %s", way, operands, more, fold_ctx_message(f));
+                fold_ctx_free(f);
+                free(raw);
+            }
+    fold_model_free(m);
 }
 
 /* What one run needed is enough whether gradients are clear or not. */
@@ -957,6 +1039,9 @@ int main(int argc, char **argv)
     check_start(argc, argv);
     check_run("memory: no allocation after warm-up", no_allocation);
     check_run("memory: a block of the measured size", fixed_block);
+    check_run("memory: what batches took is kept in a block", kept_costs);
+    check_run("memory: many parameters in a block of the measured size", many_parameters);
+    check_run("memory: merged calls in a block of the measured size", merged_in_block);
     check_run("memory: gradients that are not clear", unclear_gradients);
     check_run("memory: blocks of any size", any_block);
     check_run("memory: recordings in turn in a block", blocks_in_turn);

@@ -1047,6 +1047,34 @@ static void in_a_block(void)
     fold_model_free(n.m);
 }
 
+/* Which weights become bytes, by their sides: outputs from 16 on, inputs up to 131072, values from `least` on. */
+static void by_their_sides(void)
+{
+    static const struct { int rows, columns; unsigned uses; int bits; } cases[] = {
+        { 16, 100, FOLD_FOR_LINEAR_T, 8 }, { 15, 100, FOLD_FOR_LINEAR_T, 32 }, { 16, 131072, FOLD_FOR_LINEAR_T, 8 },
+        { 16, 131073, FOLD_FOR_LINEAR_T, 32 }, { 100, 16, FOLD_FOR_LINEAR, 8 }, { 100, 15, FOLD_FOR_LINEAR, 32 },
+        { 131072, 16, FOLD_FOR_LINEAR, 8 }, { 131073, 16, FOLD_FOR_LINEAR, 32 }, { 16, 63, FOLD_FOR_LINEAR, 32 }, { 16, 64, FOLD_FOR_LINEAR, 8 },
+        { 100, 16, FOLD_FOR_LOOKUP, 8 }, { 100, 15, FOLD_FOR_LOOKUP, 32 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fold_model_desc desc = fold_model_desc_default();
+        fold_quantize_desc quantize = fold_quantize_desc_default();
+        fold_param_desc d = fold_param_desc_default();
+        quantize.tables = 1;
+        desc.inference = 1;
+        fold_model *m = fold_model_new(&desc);
+        d.name = "W";
+        d.shape = fold_shape2(cases[i].rows, cases[i].columns);
+        d.uses = cases[i].uses;
+        d.init = FOLD_INIT_NORMAL;
+        const fold_param W = fold_param_new(m, &d);
+        CHECK_INT(fold_model_quantize(m, &quantize), FOLD_OK);
+        CHECK_SAYS(fold_param_quantized(m, W).bits == cases[i].bits, "[%d x %d]: %d bits", cases[i].rows, cases[i].columns,
+                   fold_param_quantized(m, W).bits);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1071,5 +1099,6 @@ int main(int argc, char **argv)
     check_run("recordings before", recordings_before);
     check_run("allocations that fail", allocations_that_fail);
     check_run("in a block", in_a_block);
+    check_run("quantize: by their sides", by_their_sides);
     return check_finish();
 }

@@ -336,8 +336,23 @@ static void test_replicas(void)
     }
 }
 
-/* No pool at all: the caller's own thread does it. */
+/* Nothing to do is done at once: fewer tasks than one, and none. */
 static void add_up(int i, void *user) { *(int *)user += i; }
+static void test_nothing(void)
+{
+    int sum = 0;
+    fold_pool *pool = fold_pool_new(2);
+    for (int n = -1; n < 2; n++)
+        for (int pooled = 0; pooled < 2; pooled++) {
+            fold_pool_for(n, NULL, &sum, pooled ? pool : NULL);
+            fold_pool_for(n < 1 ? n * 1000000 : 0, add_up, &sum, pooled ? pool : NULL);
+        }
+    fold_pool_for(1, add_up, &sum, pool); /* it still works */
+    CHECK_INT(sum, 0);
+    fold_pool_free(pool);
+}
+
+/* No pool at all: the caller's own thread does it. */
 static void test_no_pool(void)
 {
     int sum = 0;
@@ -347,6 +362,95 @@ static void test_no_pool(void)
     CHECK(!fold_pool_new(0) && !fold_pool_new(1000));
 }
 
+/* A pool that gets some of its threads alone, or no memory at all, is none, and those that began have ended. In a process of
+   its own, which may not take more addresses than it has. */
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int has_no_room(size_t more, int threads)
+{
+    struct rlimit before, limit;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%lu", &pages) != 1) return 2;
+    fclose(file);
+    if (getrlimit(RLIMIT_AS, &before)) return 2;
+    limit = before;
+    limit.rlim_cur = pages * (size_t)sysconf(_SC_PAGESIZE) + more;
+    if (setrlimit(RLIMIT_AS, &limit)) return 2;
+    for (size_t size = 1 << 20; size >= 16 && !more; size /= 2)
+        while (malloc(size)) {}
+    fold_pool *pool = fold_pool_new(threads);
+    setrlimit(RLIMIT_AS, &before);
+    return pool != NULL;
+}
+static void test_pool_without_room(void)
+{
+    for (int way = 0; way < 2; way++) {
+        int status = -1;
+        fflush(stdout);
+        const pid_t child = fork();
+        if (!child) exit(has_no_room(way ? 20 << 20 : 0, way ? 60 : 2)); /* stacks of 8 MB: for two of 59 threads */
+        waitpid(child, &status, 0);
+        CHECK_SAYS(WIFEXITED(status) && !WEXITSTATUS(status), "way %d: status %d", way, status);
+    }
+}
+#else
+static void test_pool_without_room(void) { check_skip("a pool without room (not on this system)"); }
+#endif
+
+/* -- saving to one path -------------------------------------------------------------------------- */
+
+static const char shared_path[] = "build/threads_shared.safetensors";
+enum { SAVES = 30, ROWS = 100 };
+typedef struct saver { fold_model *m; int failed; } saver;
+
+/* ROWS x ROWS values that are all `value`. */
+static fold_model *model_of(int value)
+{
+    fold_model *m = fold_model_new(NULL);
+    const fold_param table = fold_table_new(m, "table", ROWS, ROWS);
+    float *values = fold_values_write_begin(m, table);
+    for (int i = 0; i < ROWS * ROWS; i++) values[i] = (float)value;
+    fold_values_write_end(m, table);
+    return m;
+}
+static void *save_often(void *user)
+{
+    saver *s = (saver *)user;
+    for (int i = 0; i < SAVES; i++) s->failed += fold_model_save(s->m, shared_path, NULL) != FOLD_OK;
+    return NULL;
+}
+/* Each save succeeds, the file is that of one of them as a whole, and no draft is left. */
+static void test_savers(void)
+{
+    pthread_t thread[READERS];
+    saver savers[READERS];
+    for (int i = 0; i < READERS; i++) {
+        savers[i].m = model_of(i);
+        savers[i].failed = 0;
+        if (!CHECK(!pthread_create(&thread[i], NULL, save_often, &savers[i]))) return;
+    }
+    fold_model *m = model_of(-1);
+    for (int i = 0; i < READERS; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK_SAYS(!savers[i].failed, "%d saves failed: %s", savers[i].failed, fold_model_message(savers[i].m));
+        fold_model_free(savers[i].m);
+    }
+    CHECK_INT(fold_model_load(m, shared_path, NULL), FOLD_OK);
+    const float *values = fold_param_value(m, fold_param_find(m, "table"));
+    CHECK(values[0] >= 0 && values[0] < READERS);
+    for (int i = 0; i < ROWS * ROWS; i++) CHECK(values[i] == values[0]);
+    for (int i = 0; i < READERS; i++) {
+        char draft[80];
+        snprintf(draft, sizeof draft, i ? "%s.%d.tmp" : "%s.tmp", shared_path, i);
+        CHECK_SAYS(remove(draft), "%s was left", draft);
+    }
+    remove(shared_path);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -354,7 +458,10 @@ int main(int argc, char **argv)
     check_run("models side by side", test_models_apart);
     check_run("a pool waits for its tasks", test_pool_waits);
     check_run("a pool trains to the same bits", test_pool);
+    check_run("a pool with nothing to do", test_nothing);
     check_run("no pool", test_no_pool);
+    check_run("a pool without room", test_pool_without_room);
     check_run("replicas train to the same bits", test_replicas);
+    check_run("threads save to one path", test_savers);
     return check_finish();
 }

@@ -1,0 +1,432 @@
+"""Random mutants: python3 tests/mutate.py [--seed N] [--count N] [--jobs N] [--again] [--report] [--room WORD]
+
+Changes one operator, constant or condition of fold.h at a time and looks whether a test finds it. The mutants are drawn by
+the seed and spread evenly over the rooms of fold.h. Where a change compiles with a warning, or leaves what is compiled as it
+was, another is drawn. For each the implementation is compiled as tests/run does it, at -O0, and tests/test_*.c run, the
+quickest first, up to the first that fails. One that takes five times its usual time has failed, too.
+
+Results stand in build/mutate/seed_N, a line a mutant; a second run goes on where the first one ended, and --again runs those
+anew that no test found. What survives gets a test, or its code goes, or it is named in tests/mutants_kept.txt: as `same` if
+nothing that a test could see changes, as `speed` if only speed or memory does. Which mutants a seed draws depends on the
+text of each line and not on where it stands, so they stay the same while other lines change."""
+
+import argparse
+import collections
+import hashlib
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+WORK = os.path.join(ROOT, "build", "mutate")
+KEPT = os.path.join(HERE, "mutants_kept.txt")
+CC = os.environ.get("CC", "cc")
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wdouble-promotion",
+            "-Wno-parentheses", "-Werror"]
+SHARING = ["-DFOLD_USE_THREADS", "-DFOLD__SHARED_WORK=500"]
+LONGER, SHORTEST = 5, 2  # a test is stopped at so many times its usual time, and not before so many seconds of a processor
+MEMORY = 8 << 20  # KiB of addresses that a test may take
+
+# ---- what can be changed ------------------------------------------------------------------------------
+
+TOKEN = re.compile(r"""(?P<skip>\s+|//.*|/\*.*?\*/|/\*.*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])+')
+    |(?P<number>\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*)|(?P<word>[A-Za-z_]\w*)
+    |(?P<operator>->|<<=|>>=|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\#\#|.)""", re.X)
+BINARY = {
+    "<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="], "!=": ["=="],
+    "&&": ["||"], "||": ["&&"], "+": ["-"], "-": ["+"], "*": ["/"], "/": ["*"], "%": ["*"], "<<": [">>"], ">>": ["<<"],
+    "&": ["|"], "|": ["&"], "^": ["|"], "+=": ["-=", "="], "-=": ["+=", "="], "*=": ["/=", "="], "/=": ["*="], "%=": ["="],
+    "|=": ["&=", "="], "&=": ["|=", "="], "^=": ["="], "<<=": [">>="], ">>=": ["<<="],
+}
+EITHER_SIDE = {"++": "--", "--": "++"}
+CONDITION = re.compile(r"(?:if|while) (?=\()")
+
+
+def changes_of_number(number):
+    """Other values in its place: one more, one less, none."""
+    value = number.rstrip("uUlLfF").lower() if not number.lower().startswith("0x") else number.lower().rstrip("ul")
+    zero = not value.strip("0x.")
+    if zero:
+        return ["1" + number[1:] if "." not in number and "x" not in number.lower() else "(%s + 1)" % number]
+    return ["(%s + 1)" % number, "(%s - 1)" % number, "0" + re.search(r"[uUlL]*$", number).group()
+            if not re.search(r"[.]|[^xX0-9a-fA-F]e", number) else "(-%s)" % number]
+
+
+def closing(line, at):
+    """Where the bracket that opens at a place closes, or -1."""
+    depth = 0
+    for i in range(at, len(line)):
+        depth += {"(": 1, ")": -1}.get(line[i], 0)
+        if depth == 0:
+            return i
+    return -1
+
+
+def changed_lines(line):
+    """Every text that the line can be changed to."""
+    found, before = [], ""  # before: the token in front, without spaces and comments
+    replace = lambda match, by: found.append(line[:match.start()] + by + line[match.end():])
+    start = re.match(r"#\s*define\s+\w+(?:\([^)]*\))?", line)
+    for match in TOKEN.finditer(line, start.end() if start else 0):
+        if match.lastgroup == "skip":
+            continue
+        token, operand = match.group(), bool(re.match(r"[\w)\]]", before[-1:])) and before not in ("return", "case")
+        if match.lastgroup == "number":
+            for other in changes_of_number(token):
+                replace(match, other)
+        elif token in EITHER_SIDE:
+            replace(match, EITHER_SIDE[token])
+        elif token in BINARY and operand and line[match.start() - 1:match.end() + 1] == " %s " % token:  # not `type *name`
+            for other in BINARY[token]:
+                replace(match, other)
+        elif token == "!" or (token == "-" and not operand):
+            replace(match, "")
+        before = token
+    for match in CONDITION.finditer(line):
+        end = closing(line, match.end())
+        if end > 0 and line[end:].rstrip(" {\\") != ");":
+            condition = line[match.end():end + 1]
+            for other in ("(!%s)" % condition, "(1)", "(0)"):
+                found.append(line[:match.end()] + other + line[end + 1:])
+    return [text for text in dict.fromkeys(found) if text != line]
+
+
+Mutant = collections.namedtuple("Mutant", "key room line nth old new")  # nth: of the lines of a room with that text
+
+
+def mutants_of(text, seed):
+    """For every room its mutants in the order in which the seed draws them."""
+    lines, rooms, room, comment = text.split("\n"), collections.OrderedDict(), None, False
+    seen = collections.Counter()
+    begin = next(at for at, line in enumerate(lines) if line.startswith("/* ==== room:"))
+    for at in range(begin, len(lines)):
+        line = lines[at]
+        banner = re.match(r"/\* ==== room: (.*?) =+$", line)
+        if banner:
+            room = banner.group(1)
+            rooms[room] = []
+        if comment or (line.lstrip().startswith("/*") and "*/" not in line):
+            comment = "*/" not in line
+            continue
+        if re.match(r"\s*#\s*(?!define)", line):
+            continue
+        old = line.strip()
+        nth = seen[room, old]
+        seen[room, old] += 1
+        if re.search(r"/\*(?!.*\*/)", line):
+            comment = True
+        for new in changed_lines(line):
+            named = "\0".join((str(seed), room, old, str(nth), new.strip()))
+            rooms[room].append(Mutant(hashlib.sha256(named.encode()).hexdigest(), room, at, nth, old, new.strip()))
+    for each in rooms.values():
+        each.sort()
+    return rooms
+
+
+# ---- a tree of the files, in which one mutant after the other is built and tested -------------------------
+
+
+class Tree:
+    """A copy of fold.h and its tests, and what does not change with fold.h's inside: their objects."""
+
+    def __init__(self, folder, options=()):
+        self.folder, self.options = folder, list(options)  # of the compiler
+        shutil.rmtree(folder, ignore_errors=True)
+        for part in ("tests", "examples"):
+            shutil.copytree(os.path.join(ROOT, part), os.path.join(folder, part))
+        os.mkdir(os.path.join(folder, "build"))
+        with open(os.path.join(ROOT, "fold.h"), encoding="utf-8") as file:
+            self.text = file.read()
+        self.write("build/main.c", "int hosted_main(int, char **);\n"
+                   "int main(int count, char **words) { return hosted_main(count, words); }\n")
+        self.write("build/implementation.c", '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n')
+        self.write("fold.h", self.text)
+        self.tests, self.usual = [], {}  # (name, the object of the implementation it wants or None)
+        with open(os.path.join(folder, "tests", "run"), encoding="utf-8") as file:
+            whole = "|".join(each for each in re.findall(r"grep -qE '([^']*)'", file.read()) if "define " in each)
+        for source in sorted(os.listdir(os.path.join(folder, "tests"))):
+            name = source[:-2]
+            if not re.fullmatch(r"test_\w+\.c", source) or name.startswith("test_include"):
+                continue
+            with open(os.path.join(folder, "tests", source), encoding="utf-8") as file:
+                code = file.read()
+            if "fold.h" not in code:
+                continue
+            shared = re.search(r"FOLD__SHARED_WORK", code)
+            private = re.search(whole, re.sub(r".*define FOLD__SHARED_WORK.*", "", code))
+            self.tests.append((name, None if private else "second" if shared else "fold"))
+        self.run("main", [CC, "-O0", "-c", "-o", "build/main.o", "build/main.c"])
+        for name, wanted in self.tests:
+            if wanted and not self.run(name, [CC, "-O0", "-DFOLD__IMPLEMENTED", "-c", "-o", "build/%s.o" % name,
+                                              "tests/%s.c" % name]):
+                sys.exit("%s does not compile" % name)
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def read(self, name):
+        with open(os.path.join(self.folder, name), "rb") as file:
+            return file.read()
+
+    def run(self, name, command):
+        """Whether a command succeeds; what it prints goes to a file."""
+        with open(os.path.join(self.folder, "build", name + ".log"), "wb") as log:
+            return subprocess.call(["nice"] + command, cwd=self.folder, stdout=log, stderr=log) == 0
+
+    def compile(self, name, command):
+        return self.run(name, [CC, "-O0", "-I."] + self.options + command)
+
+    def preprocessed(self, options):
+        self.run("preprocessed", [CC, "-E", "-P", "-I."] + options + ["build/implementation.c"])
+        return self.read("build/preprocessed.log")
+
+    def as_it_is(self):
+        """What mutants are compared with, and how long each test takes."""
+        self.write("fold.h", self.text)
+        self.sources = [self.preprocessed(options) for options in ([], SHARING)]
+        self.objects = {}
+        for name in ("fold", "second"):
+            if not self.build_object(name):
+                sys.exit("fold.h does not compile: %s" % self.read("build/%s.log" % name).decode())
+            self.objects[name] = self.read("build/%s.o" % name)
+        for name, wanted in self.tests:
+            failure = self.test(name, wanted)
+            if failure:
+                sys.exit("%s fails with fold.h as it is: %s" % (name, failure))
+        self.tests.sort(key=lambda test: self.usual[test[0]])
+
+    def build_object(self, name):
+        """The implementation: plain, with the test of its kernels, or shared out among threads."""
+        if name == "fold":
+            return self.compile(name, WARNINGS + ["-Dmain=hosted_main", "-c", "-o", "build/fold.o", "tests/test_kernels.c"])
+        return self.compile(name, WARNINGS + SHARING + ["-c", "-o", "build/second.o", "build/implementation.c"])
+
+    def program(self, name, wanted):
+        """Makes a test program; whether it could."""
+        if name == "test_kernels":
+            parts = ["build/main.o", "build/fold.o"]
+        elif wanted is None:
+            parts = ["tests/%s.c" % name]
+        else:
+            parts = ["build/%s.o" % name, "build/%s.o" % wanted]
+        return self.compile(name, ["-o", "build/" + name] + parts + ["-lm", "-lpthread"])
+
+    def test(self, name, wanted):
+        """What fails, or "" ."""
+        if not self.program(name, wanted):
+            return "it does not compile"
+        usual = self.usual.get(name)
+        most = max(SHORTEST, int(LONGER * usual + 1)) if usual is not None else 600
+        log = os.path.join(self.folder, "build", name + ".log")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with open(log, "wb") as file:
+            try:  # the shell's limits: of a processor's time; the other, for tests that only wait, of the clock's
+                status = subprocess.run(
+                    ["sh", "-c", "ulimit -c 0; ulimit -t %d; ulimit -v %d; exec nice build/%s" % (most, MEMORY, name)],
+                    cwd=self.folder, stdin=subprocess.DEVNULL, stdout=file, stderr=file, timeout=20 * most + 40).returncode
+            except subprocess.TimeoutExpired:
+                return "it does not end"
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if usual is None:
+            self.usual[name] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        if status == 0:
+            return ""
+        with open(log, encoding="utf-8", errors="replace") as file:
+            said = [line.strip() for line in file if re.search(r"\.c:\d+|FAIL|differ|wrong", line)]
+        why = "too slow" if status in (-9, -24) else "signal %d" % -status if status < 0 else "status %d" % status
+        return " ".join((said[0] if said and status > 0 else why).split())[:160]
+
+    def try_mutant(self, mutant):
+        """(outcome, test, what it said) of one mutant: found, survived, or no mutant."""
+        lines = self.text.split("\n")
+        old = lines[mutant.line]
+        lines[mutant.line] = old[:len(old) - len(old.lstrip())] + mutant.new
+        self.write("fold.h", "\n".join(lines))
+        if [self.preprocessed(options) for options in ([], SHARING)] == self.sources:
+            return "no mutant", "-", "it is not compiled"
+        built = {}
+
+        def differs(name):
+            built[name] = self.build_object(name)
+            return built[name] and self.read("build/%s.o" % name) != self.objects[name]
+
+        if not differs("fold") and (not built["fold"] or not differs("second")):
+            return "no mutant", "-", "nothing changes" if all(built.values()) else "it does not compile"
+        for name, wanted in self.tests:
+            if wanted not in built and wanted and not self.build_object(wanted):
+                return "no mutant", "-", "it does not compile"
+            built[wanted] = True
+            failure = self.test(name, wanted)
+            if failure:
+                return "found", name, failure
+        return "survived", "-", "-"
+
+
+# ---- results ---------------------------------------------------------------------------------------
+
+
+class Results:
+    """The lines of one seed's file: outcome, test, room, nth, old line, new line, what the test said, seconds."""
+
+    def __init__(self, seed):
+        os.makedirs(WORK, exist_ok=True)
+        self.path, self.of = os.path.join(WORK, "seed_%d" % seed), {}
+        if os.path.exists(self.path):
+            with open(self.path, encoding="utf-8") as file:
+                for line in file:
+                    outcome, test, room, nth, old, new = line.rstrip("\n").split("\t")[:6]
+                    self.of[room, int(nth), old, new] = (outcome, test)
+
+    def add(self, mutant, outcome, test, said, seconds):
+        self.of[mutant.room, mutant.nth, mutant.old, mutant.new] = (outcome, test)
+        parts = [outcome, test, mutant.room, str(mutant.nth), mutant.old, mutant.new, said, "%.0f" % seconds]
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write("\t".join(part.replace("\t", " ") for part in parts) + "\n")
+
+    def outcome(self, mutant):
+        return self.of.get((mutant.room, mutant.nth, mutant.old, mutant.new), (None, None))
+
+
+def kept_mutants():
+    """Those that were looked at: {(room, old, new): (kind, why)}. A paragraph is the kind and why, the room, and both lines."""
+    if not os.path.exists(KEPT):
+        return {}
+    with open(KEPT, encoding="utf-8") as file:
+        paragraphs = re.split(r"\n\s*\n", file.read().strip())
+    kept = {}
+    for paragraph in paragraphs[1:]:  # the first says what the file is
+        lines = paragraph.split("\n")
+        kind, why = lines[0].split(": ", 1)
+        room, old, new = (line.strip() for line in (lines[1], lines[2][1:], lines[3][1:]))
+        if kind not in ("same", "speed") or lines[2][0] != "-" or lines[3][0] != "+":
+            sys.exit("%s: what is this?\n%s" % (KEPT, paragraph))
+        kept[room, old, new] = (kind, why)
+    return kept
+
+
+class Draw:
+    """Which mutant is next: the rooms take turns, and each gives its first ones that are mutants."""
+
+    def __init__(self, rooms, results, count, again):
+        self.rooms, self.results, self.lock = rooms, results, threading.Lock()
+        self.shares = {room: 0 for room in rooms}
+        names, given = list(rooms), 0
+        while given < count and names:  # evenly, as far as the rooms have so many
+            names = [room for room in names if self.shares[room] < len(rooms[room])]
+            for room in names[:count - given]:
+                self.shares[room] += 1
+                given += 1
+        self.begun = set()
+        self.again = [each for each in self.sample() if results.outcome(each)[0] == "survived"] if again else []
+
+    def drawn(self, room):
+        """A room's mutants in their order, with those that are being tried, up to its share."""
+        out = []
+        for mutant in self.rooms[room]:
+            if len(out) == self.shares[room]:
+                break
+            if self.results.outcome(mutant)[0] != "no mutant":
+                out.append(mutant)
+        return out
+
+    def sample(self):
+        return [mutant for room in self.rooms for mutant in self.drawn(room)
+                if self.results.outcome(mutant)[0] in ("found", "survived")]
+
+    def next(self):
+        with self.lock:
+            if self.again:
+                return self.again.pop()
+            waiting = [(nth, mutant) for room in self.rooms for nth, mutant in enumerate(self.drawn(room))
+                       if not self.results.outcome(mutant)[0] and mutant.key not in self.begun]
+            if not waiting:
+                return None
+            mutant = min(waiting, key=lambda each: each[0])[1]
+            self.begun.add(mutant.key)
+            return mutant
+
+    def done(self, mutant, *outcome):
+        with self.lock:
+            self.results.add(mutant, *outcome)
+            known = self.sample()
+            found = sum(self.results.outcome(each)[0] == "found" for each in known)
+            print("%d of %d found; %s by %s: %s: %s -> %s (%s)" % (found, len(known), outcome[0], outcome[1], mutant.room,
+                                                                 mutant.old, mutant.new, outcome[2]), flush=True)
+
+
+def report(draw, wanted):
+    """The table of the rooms, the survivors, and the figure; whether it is what is wanted."""
+    kept, rows, missed, by = kept_mutants(), [], [], collections.Counter()
+    total = collections.Counter()
+    for room in draw.rooms:
+        row = collections.Counter()
+        for mutant in draw.drawn(room):
+            outcome, test = draw.results.outcome(mutant)
+            if outcome == "survived":
+                outcome = kept.get((mutant.room, mutant.old, mutant.new), ("missed",))[0]
+                if outcome == "missed":
+                    missed.append(mutant)
+            if outcome:
+                row[outcome] += 1
+            if outcome == "found":
+                by[test] += 1
+        rows.append((room, row))
+        total.update(row)
+    print("\n%-40s %6s %6s %6s %6s" % ("room", "found", "missed", "same", "speed"))
+    for room, row in rows + [("all", total)]:
+        print("%-40s %6d %6d %6d %6d" % ((room,) + tuple(row[kind] for kind in ("found", "missed", "same", "speed"))))
+    print("\nfound by " + ", ".join("%s %d" % each for each in by.most_common()))
+    for mutant in missed:
+        print("\nmissed: %s, line %d\n- %s\n+ %s" % (mutant.room, mutant.line + 1, mutant.old, mutant.new))
+    counted = total["found"] + total["missed"]
+    percent = 100.0 * total["found"] / max(1, counted)
+    print("\n%d mutants: %.1f %% found, %d of %d; besides %d that change nothing and %d that change speed or memory alone"
+          % (sum(total.values()), percent, total["found"], counted, total["same"], total["speed"]))
+    return percent >= wanted
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--count", type=int, default=400, help="how many mutants")
+    options.add_argument("--jobs", type=int, default=1, help="how many at a time")
+    options.add_argument("--again", action="store_true", help="those that no test found, anew and first")
+    options.add_argument("--report", action="store_true", help="only what is known")
+    options.add_argument("--room", default="", help="only rooms with this word in their names")
+    options.add_argument("--wanted", type=float, default=97, help="the percentage that must be found")
+    option = options.parse_args()
+    with open(os.path.join(ROOT, "fold.h"), encoding="utf-8") as file:
+        rooms = mutants_of(file.read(), option.seed)
+    rooms = collections.OrderedDict((room, each) for room, each in rooms.items() if option.room in room)
+    draw = Draw(rooms, Results(option.seed), option.count, option.again)
+
+    def work(tree):
+        while True:
+            mutant = draw.next()
+            if mutant is None:
+                return
+            start = time.time()
+            draw.done(mutant, *tree.try_mutant(mutant), time.time() - start)
+
+    if not option.report:
+        trees = [Tree(os.path.join(WORK, "tree_%d_%d" % (option.seed, job))) for job in range(option.jobs)]
+        for tree in trees:
+            tree.as_it_is()
+            print("unchanged: %s" % ", ".join("%s %.1f s" % (name, tree.usual[name]) for name, _ in tree.tests), flush=True)
+        workers = [threading.Thread(target=work, args=(tree,)) for tree in trees]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    return not report(draw, option.wanted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
