@@ -766,55 +766,6 @@ static void lists_cut(void)
         }
 }
 
-/* The clock also goes on as gradients of weights are summed, by one for each thousand multiplications. */
-static const fold__kernels *untimed;
-static void timed_weight_grad(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
-                              float *dw, size_t ldw, float *scratch)
-{
-    work_clock += (uint64_t)rows * (uint64_t)inner * (uint64_t)columns / 1000;
-    untimed->weight_grad(rows, input, inner, dy, columns, dw, ldw, scratch);
-}
-
-/* No slice of a run over one long list takes much longer than it may: forward, backward, nor in the sums of a
-   weight with two uses. */
-static void one_long_list(void)
-{
-    enum { LONG = 3000, WIDE = 64, LIMIT = 4000 };
-    static float in[LONG * WIDE], want[WIDE * WIDE];
-    for (int i = 0; i < LONG * WIDE; i++) in[i] = 0.1f * (float)(i * 37 % 41 - 20);
-    for (int training = 0; training < 2; training++) {
-        slow_net n;
-        slow_new(&n);
-        fold__kernels timed = *n.m->kernels;
-        untimed = n.m->kernels;
-        timed.weight_grad = timed_weight_grad;
-        timed.weight_grad_apart = NULL;
-        n.m->kernels = &timed;
-        const fold_param W = fold_weight_new(n.m, "wide", WIDE, WIDE);
-        fold_ctx *f = slow_context(&n, training, SLICED);
-        const fold_node input = fold_list_input_ref(f, in, LONG, fold_shape1(WIDE));
-        const fold_node x = fold_linear(f, input, W, FOLD_NULL_PARAM), y = fold_op_apply(f, n.slow, &x, 1, NULL, 0);
-        const fold_node loss = fold_sum(f, fold_list_mean(f, fold_linear(f, y, W, FOLD_NULL_PARAM)), FOLD_ALL);
-        for (int time = 0; time < 5; time++) { /* at once, to learn, and in slices, replayed in the end */
-            int slice_count = 0;
-            fold_grads_clear(n.m);
-            if (!time) CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
-            else CHECK_INT(fold_replay_begin(f), FOLD_OK);
-            for (int more = time > 0; more; slice_count++) {
-                const uint64_t begin = work_clock;
-                CHECK_INT(fold_run_more(f, LIMIT, &more), FOLD_OK);
-                const int took = (int)(work_clock - begin);
-                if (time > 1) CHECK_SAYS(took <= LIMIT + 1000, "training %d: a slice took %d", training, took);
-            }
-            if (time) CHECK_SAYS(slice_count > 50, "%d slices", slice_count);
-            if (!time && training) memcpy(want, fold_param_grad(n.m, W), sizeof want);
-            if (training) CHECK_BITS(fold_param_grad(n.m, W), want, WIDE * WIDE);
-        }
-        fold_ctx_free(f);
-        fold_model_free(n.m);
-    }
-}
-
 /* What cannot go on is told, and nothing is lost. */
 static void slices_refused(void)
 {
@@ -1834,7 +1785,6 @@ int main(int argc, char **argv)
         { "frame: slices of inference", slices_of_inference },
         { "frame: slices of training", slices_of_training },
         { "frame: slices that cut lists", lists_cut },
-        { "frame: slices of one long list", one_long_list },
         { "frame: slices that are refused", slices_refused },
         { "frame: kept between runs", kept_between },
         { "frame: ops added between runs", ops_between },

@@ -1251,6 +1251,92 @@ static void time_set(const fold__kernels *f)
 }
 
 /* test_kernels [quick | short | full | time [set]]; short: a tenth of the random cases, for emulators */
+/* -- slices of one long list -------------------------------------------------------------------------- */
+
+/* A clock that goes on as a slow op works: its forward by 500 a call and 100 a row, its backward by twice that; and, as gradients
+   of weights are summed, by one for each thousand multiplications. */
+static uint64_t work_clock;
+static uint64_t clock_of_work(void *user)
+{
+    (void)user;
+    return work_clock;
+}
+static const char *slow_infer(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out)
+{
+    (void)n_in; (void)attr;
+    out[0] = in[0];
+    return NULL;
+}
+static void slow_forward(const fold_op_call *call)
+{
+    work_clock += 500 + 100 * (uint64_t)call->rows;
+    for (int row = 0; row < call->rows; row++)
+        memcpy(fold_row(&call->out[0], row), fold_row(&call->in[0], row), sizeof(float) * (size_t)call->out_shape[0].dim[0]);
+}
+static void slow_backward(const fold_op_call *call)
+{
+    work_clock += 1000 + 200 * (uint64_t)call->rows;
+    for (int row = 0; row < call->rows && fold_row(&call->din[0], row); row++)
+        memcpy(fold_row(&call->din[0], row), fold_row(&call->dout[0], row), sizeof(float) * (size_t)call->out_shape[0].dim[0]);
+}
+static const fold__kernels *untimed;
+static void timed_weight_grad(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
+                              float *dw, size_t ldw, float *scratch)
+{
+    work_clock += (uint64_t)rows * (uint64_t)inner * (uint64_t)columns / 1000;
+    untimed->weight_grad(rows, input, inner, dy, columns, dw, ldw, scratch);
+}
+
+/* No slice of a run over one long list takes much longer than it may: forward, backward, nor in the sums of a
+   weight with two uses. */
+static void one_long_list(void)
+{
+    enum { LONG = 3000, WIDE = 64, LIMIT = 4000 };
+    static float in[LONG * WIDE], want[WIDE * WIDE];
+    for (int i = 0; i < LONG * WIDE; i++) in[i] = 0.1f * (float)(i * 37 % 41 - 20);
+    for (int training = 0; training < 2; training++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_op_desc slow_desc = fold_op_desc_default();
+        slow_desc.name = "slow";
+        slow_desc.n_in = slow_desc.n_out = 1;
+        slow_desc.infer = slow_infer;
+        slow_desc.forward = slow_forward;
+        slow_desc.backward = slow_backward;
+        const fold_op slow = fold_op_new(m, &slow_desc);
+        fold__kernels timed = *m->kernels;
+        untimed = m->kernels;
+        timed.weight_grad = timed_weight_grad;
+        timed.weight_grad_apart = NULL;
+        m->kernels = &timed;
+        const fold_param W = fold_weight_new(m, "wide", WIDE, WIDE);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = training;
+        d.clock = clock_of_work;
+        d.group_bytes = SIZE_MAX;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node input = fold_list_input_ref(f, in, LONG, fold_shape1(WIDE));
+        const fold_node x = fold_linear(f, input, W, FOLD_NULL_PARAM), y = fold_op_apply(f, slow, &x, 1, NULL, 0);
+        const fold_node loss = fold_sum(f, fold_list_mean(f, fold_linear(f, y, W, FOLD_NULL_PARAM)), FOLD_ALL);
+        for (int time = 0; time < 5; time++) { /* at once, to learn, and in slices, replayed in the end */
+            int slice_count = 0;
+            fold_grads_clear(m);
+            const fold_status begun = time ? fold_replay_begin(f) : training ? fold_backward(f, loss) : fold_run(f, &loss, 1);
+            check(!begun, "long list: begin", "", training, time, begun);
+            for (int more = time > 0; more; slice_count++) {
+                const uint64_t begin = work_clock;
+                check(!fold_run_more(f, LIMIT, &more), "long list: more", "", training, time, slice_count);
+                const int took = (int)(work_clock - begin);
+                check(time < 2 || took <= LIMIT + 1000, "long list: a slice took long", "", training, time, took);
+            }
+            check(!time || slice_count > 50, "long list: slices", "", training, time, slice_count);
+            if (!time && training) memcpy(want, fold_param_grad(m, W), sizeof want);
+            if (training) check(!memcmp(fold_param_grad(m, W), want, sizeof want), "long list: gradient", "", training, time, 0);
+        }
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "quick", *only = argc > 2 ? argv[2] : NULL;
@@ -1270,6 +1356,7 @@ int main(int argc, char **argv)
     RUN(test_best_is_known());
     RUN(test_passes());
     RUN(test_limits());
+    if (share == 1) RUN(one_long_list());
     for (i = 0; i < SETS; i++) {
         if (set[i]) test_set(set[i], share);
         else if (++skipped) printf("SKIPPED: kernels %s (not on this machine, or not compiled in)\n", set_name[i]);
