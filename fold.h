@@ -2567,20 +2567,24 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #ifdef FOLD__MOVE_ARRAYS
-/* A build of the tests: all arrays of a context move at every request, large ones at every few, so that
-   AddressSanitizer finds whoever still holds a pointer. Allocators of tests, which count, are left alone. */
+/* A build of the tests: all arrays of a context move at every request, large ones at every few, and lose their
+   slack now and then, so that AddressSanitizer finds whoever still holds a pointer or writes where no room was
+   asked for. Allocators of tests, which count, are left alone. */
 static void fold__move_arrays(fold__arena *arena)
 {
     for (int i = 0; i < arena->count && arena->memory.alloc == fold__malloc; i++) {
         fold__array *array = &arena->array[i];
-        const int turn = array->data && arena->moves % (1 + array->capacity / 4096) == 0;
-        char *moved = turn ? (char *)fold__malloc(array->capacity, FOLD__ALIGN, NULL) : NULL;
+        const size_t bytes = arena->moves % 128 ? array->capacity : array->need;
+        const int turn = bytes && arena->moves % (1 + bytes / 4096) == 0;
+        char *moved = turn ? (char *)fold__malloc(bytes, FOLD__ALIGN, NULL) : NULL;
         if (!moved)
             continue;
-        memcpy(moved, array->data, array->capacity);
+        memcpy(moved, array->data, bytes);
         memset(array->data, 0x5A, array->capacity);
         fold__free(array->data, array->capacity, NULL);
+        arena->bytes -= array->capacity - bytes;
         array->data = moved;
+        array->capacity = bytes;
     }
     arena->moves++;
 }
@@ -13236,6 +13240,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
         f->lacking +=
             fold__round_up(bytes, FOLD__ALIGN) - fold__round_up(fold__array_use(f, which), FOLD__ALIGN);
 #ifdef FOLD__MOVE_ARRAYS
+    fold__note_use(f);
     fold__move_arrays(&f->arena);
 #endif
     if (f->arena.moves != moves) {
@@ -14940,7 +14945,7 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, param->name,
                                param->shape.dim[0]);
     const uint32_t shape = f->row_of == table.id ? f->row_shape : fold__row_shape(f, table.id, &param->shape);
-    if (shape == FOLD__NONE || !fold__room(f, 1, 0) || (fold__merges(f) && !fold__twins_ready(f)))
+    if (shape == FOLD__NONE || (fold__merges(f) && !fold__twins_ready(f)) || !fold__room(f, 1, 0))
         return fold__null;
     const uint32_t id =
         fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
@@ -18876,10 +18881,11 @@ static fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
     return &f->run->run_sig[f->run->known[f->sig[id]].run_sig];
 }
 
-/* Lists the calls that run, in record order, and their signatures. */
-static int fold__collect(fold_ctx *f)
+/* Lists the calls that run for the roots, in record order, and their signatures. */
+static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
+    fold__mark_needed(f, roots, n_roots);
     run->counts.run_sigs = run->counts.leaves = 0;
     if (!fold__know_signatures(f))
         return 0;
@@ -19008,18 +19014,16 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 }
 
 /* Where a unit that begins with call `at` ends: the first place where no later call shares a value with
-   earlier ones. NONE: there is none before `end`. */
+   earlier ones. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
-    for (uint32_t last = 0; at < end; at++) {
+    uint32_t last = 0;
+    do {
         const uint32_t reach = fold__reach(f, calls[at]);
-        if (reach > last)
-            last = reach;
-        if (last <= calls[at])
-            return at + 1;
-    }
-    return FOLD__NONE;
+        last = reach > last ? reach : last;
+    } while (last > calls[at++] && at < end);
+    return at;
 }
 
 /* How many rows batches have of calls [from, to): a call that takes lists row by row has those. */
@@ -19222,8 +19226,6 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     *units = 0;
     for (uint32_t unit = first_call, end; unit < end_call && !(whole && *units > 1); unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
-        if (end == FOLD__NONE)
-            break;
         ++*units;
         if (whole)
             continue;
@@ -22572,13 +22574,11 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
             return fold__null;
     }
     one.in = in;
-    if (fold__broken(f) || !fold__room(f, count + 1, ((size_t)count + 1) * request->n_in))
-        return fold__null;
-    const uint32_t sig = fold__request_sig(f, &one);
+    const uint32_t sig = fold__broken(f) ? 0 : fold__request_sig(f, &one);
     if (sig && f->sigs[sig].n_out > 1)
         fold__fail(f, FOLD_BAD_CELL, "%s: an eager context runs no op of several outputs on list elements",
                    fold__request_name(f, request->op));
-    if (!sig || fold__broken(f))
+    if (!sig || fold__broken(f) || !fold__room(f, count + 1, ((size_t)count + 1) * request->n_in))
         return fold__null;
     fold__add_edges(f, request); /* for fold__expand_concat */
     const uint32_t marker = fold__append(f, FOLD__ELEMS, sig, 0, 0, f->sigs[sig].out_shape[0], count);
@@ -22699,10 +22699,8 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
     const int draws = fold__cells(f->model)[id].n_draws;
     if (!fold__merges(f))
         return fold__eager_body(f, request, list);
-    if (!fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
-        return fold__null;
     const uint32_t sig = fold__call_sig(f, request);
-    if (!sig)
+    if (!sig || !fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
         return fold__null;
     fold__add_edges(f, request);
     const uint32_t header =
@@ -24550,10 +24548,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     fold__run *run = f->run;
     if (fold__first_to_see(f) == 1 && fold__replay_plan(f, roots, n_roots))
         return 1;
-    if (fold__broken(f))
-        return 0;
-    fold__mark_needed(f, roots, n_roots);
-    if (!fold__collect(f))
+    if (fold__broken(f) || !fold__collect(f, roots, n_roots))
         return 0;
     if (!fold__goes_back(run)) {
         memset(run->grad + run->counts.first_node, 0, (size_t)f->n_nodes + 2 - run->counts.first_node);

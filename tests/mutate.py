@@ -4,7 +4,7 @@ Changes one operator, constant or condition of fold.h at a time and looks whethe
 the seed and spread evenly over the rooms of fold.h. Where a change compiles with a warning, or leaves what is compiled as it
 was, another is drawn. For each the implementation is compiled as tests/run does it, at -O0, and tests/test_*.c run, the
 quickest first, up to the first that fails. One that takes five times its usual time has failed, too. Where tcc is installed,
-those tests that pass with it run first as it compiles them, within a second each; what they find is found.
+those tests that pass with it within ten seconds run first, as it compiles them; what they find is found.
 
 Results stand in build/mutate/seed_N, a line a mutant; a second run goes on where the first one ended, and --again runs those
 anew that no test found. What survives gets a test, or its code goes, or it is named in tests/mutants_kept.txt: as `same` if
@@ -32,6 +32,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion
             "-Wno-parentheses", "-Werror"]
 SHARING = ["-DFOLD_USE_THREADS", "-DFOLD__SHARED_WORK=500"]
 LONGER, SHORTEST = 5, 2  # a test is stopped at so many times its usual time, and not before so many seconds of a processor
+QUICKLY = 10  # what takes tcc's programs more seconds is left to the others
 MEMORY = 8 << 20  # KiB of addresses that a test may take
 
 # ---- what can be changed ------------------------------------------------------------------------------
@@ -233,7 +234,8 @@ class Tree:
         if not self.program(name, wanted):
             return "it does not compile"
         usual = self.usual.get(name)
-        most = max(SHORTEST, int(LONGER * usual + 1)) if usual is not None else 600
+        most = (max(SHORTEST, int(LONGER * usual + 1)) if usual is not None else
+                QUICKLY if name.startswith("quick_") else 600)
         log = os.path.join(self.folder, "build", name + ".log")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with open(log, "wb") as file:

@@ -1585,6 +1585,54 @@ static void two_outputs_of_elements(void)
     fold_model_free(m);
 }
 
+/* In a cell, one of an op's outputs that nothing reads: its gradient is zeros when the op goes backward. */
+static void two_backward(const fold_op_call *c)
+{
+    for (int r = 0; r < c->rows && fold_row(&c->din[0], r); r++)
+        for (int i = 0; i < 4; i++) fold_row(&c->din[0], r)[i] = 2 * fold_row(&c->dout[0], r)[i] + 3 * fold_row(&c->dout[1], r)[i];
+}
+static void one_of_two_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_node y = fold_op_apply(f, two_op, in, 1, NULL, 0);
+    out[0] = fold_square(f, fold_out(f, y, *(const int *)user));
+}
+static void one_output_unread(void)
+{
+    for (int way = 0; way < 4; way++) {
+        const int which = way % 2;
+        fold_model *m = fold_model_new(NULL);
+        fold_op_desc op = fold_op_desc_default();
+        fold_cell_desc c = fold_cell_desc_default();
+        fold_ctx_desc d = fold_ctx_desc_default();
+        op.name = "two";
+        op.n_in = 1;
+        op.n_out = 2;
+        op.infer = two_shapes;
+        op.forward = two_forward;
+        op.backward = two_backward;
+        two_op = fold_op_new(m, &op);
+        c.name = "one of two";
+        c.body = one_of_two_body;
+        c.user = &which;
+        c.user_size = sizeof which;
+        c.n_in = c.n_out = 1;
+        c.in[0] = fold_shape1(4);
+        const fold_cell cell = fold_cell_new(m, &c);
+        const fold_param p = fold_bias_new(m, "p", 4);
+        fold_values_write_begin(m, p)[3] = 0.5f;
+        fold_values_write_end(m, p);
+        d.training = 1;
+        d.eager = way > 1;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node x = fold_use(f, p), y = fold_call(f, cell, &x, 1), z = fold_call(f, cell, &x, 1);
+        CHECK_INT(fold_backward(f, fold_sum(f, fold_add(f, y, z), FOLD_ALL)), FOLD_OK);
+        CHECK(fold_param_grad(m, p)[3] == 2 * (which ? 3 * 3 : 2 * 2)); /* twice that of a square of so many x */
+        CHECK(fold_param_grad(m, p)[0] == 0);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* Lookups of one row, recorded first, read in another order: their gradients are added in record order, whatever the groups and
    threads. The sums of 1e8, 1 and -1e8 tell the order. */
 static void lookups_in_order(void)
@@ -2602,6 +2650,7 @@ int main(int argc, char **argv)
         { "engine: words of tables made before layers and after", words_of_later_tables },
         { "engine: signs of zero", signs_of_zero },
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
+        { "engine: one output that nothing reads", one_output_unread },
         { "engine: lookups in order", lookups_in_order },
         { "engine: empty lists only", empty_lists_only },
         { "engine: lists of nothing first", nothing_first },

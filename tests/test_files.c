@@ -2206,7 +2206,7 @@ static void in_place(void)
     if (!is_little_endian()) {
         fold_model *m = inference_model(NULL);
         fold_model_read_in_place(m, "", 1);
-        in_place_error(m, FOLD_BAD_STATE, "order of bytes");
+        in_place_error(m, FOLD_BAD_STATE, "another order");
         fold_model_free(m);
         return;
     }
