@@ -2,9 +2,10 @@
 
 Changes one operator, constant or condition of fold.h at a time and looks whether a test finds it. The mutants are drawn by
 the seed and spread evenly over the rooms of fold.h. Where a change compiles with a warning, or leaves what is compiled as it
-was, another is drawn. For each the implementation is compiled as tests/run does it, at -O0, and tests/test_*.c run, the
-quickest first, up to the first that fails. One that takes five times its usual time has failed, too. Where tcc is installed,
-those tests that pass with it within ten seconds run first, as it compiles them; what they find is found.
+was, another is drawn. Where tcc is installed, those tests that pass with it within ten seconds run first, as it compiles
+them; what they find is found. For all others the implementation is compiled as tests/run does it, at -O1, where compiling
+and running take the least time together, and tests/test_*.c run, the quickest first, up to the first that fails. One that
+takes five times its usual time has failed, too.
 
 Results stand in build/mutate/seed_N, a line a mutant; a second run goes on where the first one ended, and --again runs those
 anew that no test found. What survives gets a test, or its code goes, or it is named in tests/mutants_kept.txt: as `same` if
@@ -214,8 +215,8 @@ class Tree:
     def build_object(self, name):
         """The implementation: plain, with the test of its kernels, or shared out among threads."""
         if name == "fold":
-            return self.compile(name, WARNINGS + ["-Dmain=hosted_main", "-c", "-o", "build/fold.o", "tests/test_kernels.c"])
-        return self.compile(name, WARNINGS + SHARING + ["-c", "-o", "build/second.o", "build/implementation.c"])
+            return self.compile(name, WARNINGS + ["-O1", "-Dmain=hosted_main", "-c", "-o", "build/fold.o", "tests/test_kernels.c"])
+        return self.compile(name, WARNINGS + SHARING + ["-O1", "-c", "-o", "build/second.o", "build/implementation.c"])
 
     def program(self, name, wanted):
         """Makes a test program; whether it could."""
@@ -424,15 +425,16 @@ def main():
     with open(os.path.join(ROOT, "fold.h"), encoding="utf-8") as file:
         rooms = mutants_of(file.read(), option.seed)
     rooms = collections.OrderedDict((room, each) for room, each in rooms.items() if option.room in room)
-    draw = Draw(rooms, Results(option.seed), option.count, option.again)
+    draw, kept = Draw(rooms, Results(option.seed), option.count, option.again), kept_mutants()
 
     def work(tree):
         while True:
             mutant = draw.next()
             if mutant is None:
                 return
-            start = time.time()
-            draw.done(mutant, *tree.try_mutant(mutant), time.time() - start)
+            start, named = time.time(), (mutant.room, mutant.old, mutant.new) in kept
+            outcome = ("survived", "-", "it is named") if named else tree.try_mutant(mutant)
+            draw.done(mutant, *outcome, time.time() - start)
 
     if not option.report:
         trees = [Tree(os.path.join(WORK, "tree_%d_%d" % (option.seed, job))) for job in range(option.jobs)]
