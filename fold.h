@@ -2567,8 +2567,8 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #ifdef FOLD__MOVE_ARRAYS
-/* A build of the tests: all arrays of a context move at every request, large ones at every few, and lose their
-   slack now and then, so that AddressSanitizer finds whoever still holds a pointer or writes where no room was
+/* A build of the tests: all arrays of a context move at every request, large ones at every few. Now and then
+   they lose their slack. So AddressSanitizer finds whoever still holds a pointer, or writes where no room was
    asked for. Allocators of tests, which count, are left alone. */
 static void fold__move_arrays(fold__arena *arena)
 {

@@ -9,8 +9,8 @@ takes five times its usual time has failed, too.
 
 Results stand in build/mutate/seed_N, a line a mutant; a second run goes on where the first one ended, and --again runs those
 anew that no test found. What survives gets a test, or its code goes, or it is named in tests/mutants_kept.txt: as `same` if
-nothing that a test could see changes, as `speed` if only speed or memory does. Which mutants a seed draws depends on the
-text of each line and not on where it stands, so they stay the same while other lines change."""
+nothing that a test could see changes, as `speed` if only speed or memory does; that one is not run again. Which mutants
+a seed draws depends on the text of each line and not on where it stands, so they stay the same while other lines change."""
 
 import argparse
 import collections
