@@ -14053,8 +14053,10 @@ FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags
     const uint32_t id =
         fold__append(f, (uint8_t)(FOLD__OP | flags), sig, 0, 0, signature->out_shape[0], data);
     f->calls[f->n_calls++] = id;
+    f->place[id] = FOLD__NONE;
     for (uint32_t output = 1; output < signature->n_out; output++)
-        fold__append(f, (uint8_t)(FOLD__EXTRA | flags), 0, 0, 0, signature->out_shape[output], id);
+        f->place[fold__append(f, (uint8_t)(FOLD__EXTRA | flags), 0, 0, 0, signature->out_shape[output], id)] =
+            FOLD__NONE;
     return id;
 }
 
@@ -23551,17 +23553,17 @@ static size_t fold__result_floats(const fold_ctx *f)
     const fold__run *run = f->run;
     size_t floats = 0;
     for (uint32_t i = 0; i < run->counts.kept; i++)
-        if (!(f->kind[run->kept[i]] & FOLD__DONE))
+        if (f->place[run->kept[i]] == FOLD__NONE)
             floats += fold__round_up(fold__value_size(f, run->kept[i]), 16);
     return floats;
 }
-/* Gives them their places; there is room. */
+/* Gives them their places; there is room. A value that is computed again stays where it lay. */
 static void fold__place_results(fold_ctx *f)
 {
     fold__run *run = f->run;
     for (uint32_t i = 0; i < run->counts.kept; i++) {
         const uint32_t id = run->kept[i];
-        if (f->kind[id] & FOLD__DONE)
+        if (f->place[id] != FOLD__NONE)
             continue;
         f->place[id] = (uint32_t)(f->data_used / 16);
         f->data_used += fold__round_up(fold__value_size(f, id), 16);

@@ -781,6 +781,40 @@ static void small_stack(void)
     fold_model_free(n.m);
 }
 
+/* Values that parameters make stale are computed again where they lay, however often, in a block of the measured size. */
+static void places_again(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    const fold_param p = fold_bias_new(m, "p", 100);
+    char *raw = (char *)malloc((1 << 18) + 64);
+    const fold_sgd sgd = { 0.1f, 0, 0 };
+    size_t size = 0;
+    for (int in_block = 0; in_block < 2; in_block++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.measure = !in_block;
+        if (in_block) {
+            d.memory.block = memset(worst_place(raw), 0x5A, size);
+            d.memory.block_size = size;
+        }
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node x = fold_sin(f, fold_use(f, p)), y = fold_sum(f, x, FOLD_ALL), z = fold_sum(f, fold_square(f, x), FOLD_ALL);
+        fold_keep(f, x);
+        for (int time = 0; time < 20; time++) {
+            CHECK_SAYS(fold_backward(f, y) == FOLD_OK, "%d: %s", time, fold_ctx_message(f));
+            fold_sgd_step(m, &sgd);
+            CHECK_INT(fold_run(f, NULL, 0), FOLD_OK); /* nothing that was computed is valid, and nothing is asked for */
+            CHECK_SAYS(fold_backward(f, z) == FOLD_OK, "%d: %s", time, fold_ctx_message(f));
+            fold_sgd_step(m, &sgd);
+            if (!in_block && time == 0) size = fold_ctx_stats(f).block_bytes;
+        }
+        CHECK_INT(fold_ctx_stats(f).block_bytes, size);
+        fold_ctx_free(f);
+    }
+    free(raw);
+    fold_model_free(m);
+}
+
 static void alignment(void)
 {
     fold_node loss[SAMPLES], kept[SAMPLES];
@@ -1054,6 +1088,7 @@ int main(int argc, char **argv)
     check_run("memory: how many bytes are needed", told_what_is_needed);
     check_run("memory: each allocation fails", each_allocation_fails);
     check_run("memory: a million nodes on a small stack", small_stack);
+    check_run("memory: places again", places_again);
     check_run("memory: alignment", alignment);
     check_run("memory: names are copied", copied_names);
     check_run("memory: own values as inputs", own_values);
