@@ -457,9 +457,10 @@ typedef struct fold_ctx_desc {
                                wide, costs some 15 ns a node and splits batches: measure both */
     int measure;            /* computes nothing: runs plan and take their memory, and then
                                fold_stats.block_bytes is the size of a block for what was recorded, which can
-                               become that of a static array. Record the worst case; its values do not
-                               matter, and asking for results tells that there are none. A begun run is not
-                               finished by its first slice of limited time. threads needs no parallel_for */
+                               become that of a static array. Record the worst case, and change parameters
+                               between runs where it does. Values do not matter, and asking for them tells
+                               that there are none. A begun run is not finished by its first slice of limited
+                               time. threads needs no parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
                                groups whose working set is about this. 0: FOLD_GROUP_BYTES (1 MiB), or more
@@ -20525,10 +20526,6 @@ static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_bu
     size_t floats = 0;
     for (uint32_t i = n_buffers; i-- > 0;) {
         if (!buffer[i].floats || (brief ? buffer[i].place <= FOLD__SLAB : buffer[i].place != FOLD__SLAB))
-            continue;
-        buffer[i].offset = 0; /* where it stays if it is never used */
-        floats = fold__max_size(floats, buffer[i].floats);
-        if (buffer[i].first > buffer[i].last)
             continue;
         const int from_end = fold__goes_back(f->run);
         const uint32_t enter = from_end ? times - 1 - buffer[i].last : buffer[i].first;

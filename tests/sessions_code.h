@@ -1219,7 +1219,9 @@ static void fit(fold_ctx *f, const net *n, int key) {
     d.keep_best = key % 3 == 0;
     const fold_status got = fold_fit(&d, &report);
     const float loss = (float)report.loss;
+    const fold_param all = { 0, 0 };
     if (turn != TELLING) status(got, fold_ctx_message(f)); /* a context that measures has no losses */
+    if (turn == TELLING) fold_values_write_end(n->m, all); /* nor steps; to other contexts parameters change all the same */
     look("loss", 0, &loss, 1);
 }
 )
