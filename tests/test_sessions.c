@@ -1835,7 +1835,7 @@ static struct {
     uint64_t seed;
     double seconds; /* to shrink a failure */
     const char *prefix;
-} options = { 1500, REFERENCED, 0, 1, 20, NULL };
+} options = { 2500, REFERENCED, 0, 1, 20, NULL };
 
 #include "sessions_reference.h"
 
