@@ -554,7 +554,7 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     two[0] = two[1] = two[2] = two[3] = x;
     switch (which) {
     case 0: return fold_zeros(f, fold_shape1(1000));
-    case 1: return fold_concat2(f, x, x);
+    case 1: return fold_concat(f, two, 4, 0); /* a new shape of a new signature */
     case 2: return fold_sum_n_shaped(f, NULL, 0, fold_shape1(1001));
     case 3: return fold_attend_n_shaped(f, NULL, NULL, 0, fold_shape1(1002));
     case 4: return fold_list_lookup(f, w->table, words, STEPS);
@@ -602,7 +602,7 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     }
 }
 
-/* Each call behind so many nodes, shapes or values that some array is full, with no memory for more. */
+/* Each call behind so many nodes, shapes, values or signatures that some array is full, with no memory for more. */
 static void full_arrays(void)
 {
     world w;
@@ -610,7 +610,7 @@ static void full_arrays(void)
     world_new(&w, NULL, 0);
     int refused = 0;
     for (int way = 0; way < WAYS; way++)
-        for (int fill = 0; fill < 3; fill++)
+        for (int fill = 0; fill < 4; fill++)
             for (int n = 0; n < 70; n += ways[way].slices ? 7 : 1)
                 for (int which = 0; which < CALLS; which++) {
                     if (which >= CALLS - 2 && ways[way].training) continue;
@@ -619,9 +619,10 @@ static void full_arrays(void)
                     const fold_node x = fold_input(f, numbers, H), list = fold_list_input(f, numbers, STEPS, vector);
                     fold_use(f, w.b);
                     fold_concat2(f, fold_concat2(f, x, x), x);
-                    for (int i = 0; i < (fill ? n : n + 65); i++) /* room for 128 shapes is taken at once */
+                    for (int i = 0; i < (fill % 2 ? n : n + 65); i++) /* room for 128 shapes is taken at once */
                         if (fill == 0) fold_zeros(f, fold_shape1(i + 30));
                         else if (fill == 1) fold_lookup(f, w.table, i % WORDS);
+                        else if (fill == 2) fold_concat2(f, x, fold_zeros(f, fold_shape1(i + 30)));
                         else fold_add(f, x, x);
                     r.at = r.requests + 1;
                     r.forever = 1;
