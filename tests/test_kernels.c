@@ -1321,7 +1321,7 @@ static void one_long_list(void)
             int slice_count = 0;
             fold_grads_clear(m);
             const fold_status begun = time ? fold_replay_begin(f) : training ? fold_backward(f, loss) : fold_run(f, &loss, 1);
-            check(!begun, "long list: begin", "", training, time, begun);
+            check(!begun, "long list: begin", "", training, time, (int)begun);
             for (int more = time > 0; more; slice_count++) {
                 const uint64_t begin = work_clock;
                 check(!fold_run_more(f, LIMIT, &more), "long list: more", "", training, time, slice_count);
