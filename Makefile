@@ -69,7 +69,7 @@ test-all:
 
 # The tests again under AddressSanitizer and UndefinedBehaviorSanitizer, in a build whose arrays move at every request.
 sanitize:
-	@CC="$(CC)" CXX="$(CXX)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover -DFOLD__MOVE_ARRAYS" sh tests/run
+	@CC="$(CC)" CXX="$(CXX)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover -DFOLD__MOVE_ARRAYS=1" sh tests/run
 
 # What of fold.h the tests run, by gcc and gcov, in some minutes.
 coverage:

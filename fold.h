@@ -2568,16 +2568,18 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #ifdef FOLD__MOVE_ARRAYS
-/* A build of the tests: all arrays of a context move at every request, large ones at every few. Now and then
-   they lose their slack. So AddressSanitizer finds whoever still holds a pointer, or writes where no room was
-   asked for. Allocators of tests, which count, are left alone. */
+/* A build of the tests: at one request of FOLD__MOVE_ARRAYS all arrays of a context move, large ones less
+   often. Now and then they lose their slack. So AddressSanitizer finds whoever still holds a pointer, or
+   writes where no room was asked for. Allocators of tests, which count, are left alone. */
 static void fold__move_arrays(fold__arena *arena)
 {
-    for (int i = 0; i < arena->count && arena->memory.alloc == fold__malloc; i++) {
+    const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
+    const int moves = arena->memory.alloc == fold__malloc && turn % FOLD__MOVE_ARRAYS == 0;
+    for (int i = 0; i < arena->count && moves; i++) {
         fold__array *array = &arena->array[i];
-        const size_t bytes = arena->moves % 128 ? array->capacity : array->need;
-        const int turn = bytes && arena->moves % (1 + bytes / 4096) == 0;
-        char *moved = turn ? (char *)fold__malloc(bytes, FOLD__ALIGN, NULL) : NULL;
+        const size_t bytes = (turn >> 16) % 128 ? array->capacity : array->need;
+        const int large = (turn >> 8) % (1 + bytes / 4096) != 0;
+        char *moved = bytes && !large ? (char *)fold__malloc(bytes, FOLD__ALIGN, NULL) : NULL;
         if (!moved)
             continue;
         memcpy(moved, array->data, bytes);
@@ -2587,7 +2589,6 @@ static void fold__move_arrays(fold__arena *arena)
         array->data = moved;
         array->capacity = bytes;
     }
-    arena->moves++;
 }
 #endif
 

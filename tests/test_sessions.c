@@ -1826,16 +1826,16 @@ static int left_items(const session *s)
  * ------------------------------------------------------------------------------------------------- */
 
 #if defined(__SANITIZE_ADDRESS__) /* much slower */
-enum { REFERENCED = 15 };
+enum { SESSIONS = 500, REFERENCED = 15 };
 #else
-enum { REFERENCED = 60 };
+enum { SESSIONS = 2500, REFERENCED = 60 };
 #endif
 static struct {
     int sessions, reference, accuracy;
     uint64_t seed;
     double seconds; /* to shrink a failure */
     const char *prefix;
-} options = { 2500, REFERENCED, 0, 1, 20, NULL };
+} options = { SESSIONS, REFERENCED, 0, 1, 20, NULL };
 
 #include "sessions_reference.h"
 
