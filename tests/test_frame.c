@@ -266,6 +266,15 @@ static void lists_read_whole(void)
     }
 }
 
+/* Whether a value lies where it lay; where arrays move at requests alone, it need not. */
+static int lies_there(const float **value, const float *now)
+{
+#ifdef FOLD__MOVE_ARRAYS
+    *value = now;
+#endif
+    return *value == now;
+}
+
 /* Only what the last run computed is computed again; what it read of an earlier one stays. */
 static void the_last_run(void)
 {
@@ -280,13 +289,16 @@ static void the_last_run(void)
         fold_output_ref(f, second, out);
         CHECK_INT(fold_run(f, &second, 1), FOLD_OK);
         CHECK_NEAR(out[1], 8, 0);
-        const float *value = fold_value(f, second);
-        x[1] = 10, y[1] = 5;
-        CHECK_INT(fold_replay(f), FOLD_OK);
-        CHECK(value == fold_value(f, second));
-        CHECK_NEAR(fold_value(f, first)[1], 4, 0);
-        CHECK_NEAR(value[1], 9, 0);
-        CHECK_NEAR(out[1], 9, 0);
+        const float *value = NULL;
+        for (int time = 0; time < 3; time++) { /* the first of them may move values */
+            x[1] = 10, y[1] = 5 + (float)time;
+            CHECK_INT(fold_replay(f), FOLD_OK);
+            if (time) CHECK(lies_there(&value, fold_value(f, second)));
+            value = fold_value(f, second);
+            CHECK_NEAR(fold_value(f, first)[1], 4, 0);
+            CHECK_NEAR(value[1], 9 + time, 0);
+            CHECK_NEAR(out[1], 9 + time, 0);
+        }
         fold_values_write_begin(n.m, n.a);
         fold_values_write_end(n.m, n.a);
         CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
@@ -330,13 +342,13 @@ static void nothing_to_do(void)
                 CHECK_INT(fold_ctx_stats(f).seen_nodes, 0);
                 CHECK_INT(fold_ctx_stats(f).nodes, stats.nodes);
                 CHECK_INT(fold_ctx_stats(f).plan_misses, stats.plan_misses);
-                CHECK(fold_value(f, y) == value);
+                CHECK(lies_there(&value, fold_value(f, y)));
                 CHECK_NEAR(out[0][1], -1, 0); /* it was not computed again, */
                 CHECK_NEAR(out[1][1], again ? value[1] : 0, 0); /* but is given where it was wanted since */
             }
             x[1] = 10;
             CHECK_INT(fold_replay(f), FOLD_OK);
-            CHECK(fold_value(f, y) == value);
+            CHECK(lies_there(&value, fold_value(f, y)));
             CHECK_NEAR(value[1], 10 * times, 1e-6);
             CHECK_NEAR(out[0][1], value[1], 0);
             CHECK_NEAR(out[1][1], value[1], 0);
