@@ -779,16 +779,16 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Does again what the last fold_run or fold_backward did that had something to do, with what fold_input_ref
    and fold_index_ref point to now, and with the parameters as they are now; values get the bits that they
-   would have if all were recorded anew. Lengths, shapes and all that was copied stay, and so does what dedupe
-   made one, which never is two inputs, whatever they hold. Values that an earlier run computed and this one
-   only reads stay too; an eager context has all of those. Dropout draws on, as in a recording made anew after
-   the last without fold_dropout_seed. Kept gradients are those of this run alone; parameters' are added to, as
-   always. What it does not compute after a change of parameters, a batched context's next run computes where
-   it is wanted. FOLD_BAD_STATE, and nothing is lost, when there was no run since fold_ctx_reset, or the last
-   did not end, when something was recorded since it, a value or gradient named to be kept that it does not
-   keep, or a parameter added, frozen or thawed, or when it reads values of an earlier run and parameters have
-   changed. Allocates nothing, and values lie where they lay, but for the first replay of a recording larger
-   than any replayed before. */
+   would have if all were recorded anew. Lengths, shapes and all that was copied stay, and so does what
+   dedupe made one, which never is two inputs, whatever they hold. Values that an earlier run computed and
+   this one only reads stay too; an eager context has all of those. Dropout draws on, as in a recording made
+   anew after the last without fold_dropout_seed. Kept gradients are those of this run alone; parameters' are
+   added to, as always. What it does not compute after a change of parameters, a batched context's next run
+   computes where it is wanted. FOLD_BAD_STATE, and nothing is lost, when there was no run since
+   fold_ctx_reset, or the last did not end, when something was recorded since it, a value or gradient named
+   to be kept that it does not keep, or a parameter added, frozen or thawed, or when it reads values of an
+   earlier run and parameters have changed. Allocates nothing, and values lie where they lay, but for the
+   first replay of a recording larger than any replayed before. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* A run in slices of time, for a frame that has other things to do. One of these begins it, in place of
@@ -827,11 +827,11 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
 /* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Inputs and shapes can be
    read before any run. A pointer holds until the next call that records, runs, prints or names what is to be
-   kept or copied; that call may be a fold_input that copies from it, but not after fold_ctx_reset, so copy out
-   by fold_read what the next recording needs. When the value is not there: NULL (fold_scalar: NaN, fold_node_shape: rank 0,
-   fold_read: a status), and fold_ctx_message says why until the next read or run; the context has no
-   error, and all goes on. In a cell's body there are values when it runs in an eager context; while
-   fold_cell_new traces it there are none, and asking for them is an error of the cell. */
+   kept or copied; that call may be a fold_input that copies from it, but not after fold_ctx_reset, so copy
+   out by fold_read what the next recording needs. When the value is not there: NULL (fold_scalar: NaN,
+   fold_node_shape: rank 0, fold_read: a status), and fold_ctx_message says why until the next read or run;
+   the context has no error, and all goes on. In a cell's body there are values when it runs in an eager
+   context; while fold_cell_new traces it there are none, and asking for them is an error of the cell. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x);
