@@ -1826,7 +1826,7 @@ static int left_items(const session *s)
  * ------------------------------------------------------------------------------------------------- */
 
 #if defined(__SANITIZE_ADDRESS__) /* much slower */
-enum { SESSIONS = 500, REFERENCED = 15 };
+enum { SESSIONS = 400, REFERENCED = 15 };
 #else
 enum { SESSIONS = 2500, REFERENCED = 60 };
 #endif
