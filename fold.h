@@ -98,8 +98,9 @@
                of its largest recording, and signatures of others, which go when a block is full. What fits a
                block alone fits after anything else.
      Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message;
-               the failed call returns the null node, every op accepts null and returns null, and running
-               returns the stored status. fold_ctx_reset clears a context's error. A model's error stops its
+               the failed call returns the null node, and running returns the stored status. A null node
+               as an operand is such an error, which names the call and the operand; after an error all
+               calls take null, and return it. fold_ctx_reset clears a context's error. A model's error stops its
                contexts too, until fold_model_clear_error. Nothing trained is lost.
                Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
                handle, NULL, or "no context" as the message.
@@ -529,7 +530,7 @@ FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 
 /* ==== 6 inputs =========================================================================== */
-/* Calls that record give a node: the null node after an error, and where an input is the null node. */
+/* Calls that record give a node. When they fail, and after an error, it is the null node. */
 
 FOLD_API int fold_node_is_null(fold_node x);
 /* Values from the program: [n], or of a shape. They are copied. */
@@ -14107,32 +14108,44 @@ FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who)
+/* Why a node is no operand: which one it is, if there are several, or -1. An error that is there stays. */
+static FOLD__NOINLINE int fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
-    if (node.id && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
-}
-
-/* Whether a handle is of a live node of this context; if not, an error unless it is null or there is one
- * already. */
-FOLD__INLINE int fold__is_live(fold_ctx *f, fold_node node, const char *who)
-{
-    if (FOLD__LIKELY(f && node.salt == f->salt && node.id - 1 < f->n_nodes && !fold__broken(f)))
-        return 1;
-    fold__bad_operand(f, node, who);
-    return 0;
-}
-
-/* A live node of this context as an operand; 0 otherwise. */
-FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
-{
-    if (!fold__is_live(f, node, who))
+    if (fold__broken(f))
         return 0;
+    if (node.id)
+        return fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
+    if (which < 0)
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: its input is the null node", who);
+    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
+}
+
+/* A node of a call as an operand, if it is a live node of this context; 0 otherwise. */
+FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, const char *who,
+                                fold__operand *operand)
+{
+    const fold_node node = in[which < 0 ? 0 : which];
+    if (!FOLD__LIKELY(f && node.salt == f->salt && node.id - 1 < f->n_nodes && !fold__broken(f)))
+        return fold__bad_operand(f, node, who, which);
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
     const uint8_t own = FOLD__SHARED | FOLD__ELEM; /* of the window, where it is one */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
+    return 1;
+}
+FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
+{
+    return fold__input_of(f, &node, -1, who, operand);
+}
+
+/* All nodes of a call. */
+FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, const char *who,
+                                 fold__operand *operands)
+{
+    for (int i = 0; i < count; i++)
+        if (!fold__input_of(f, in, count > 1 ? i : -1, who, &operands[i]))
+            return 0;
     return 1;
 }
 
@@ -14473,9 +14486,8 @@ static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *
     fold__operand operands[4];
     fold__request request;
     const fold__op_row *row = &fold__op_table[code->op];
-    for (int i = 0; i < count; i++)
-        if (!fold__operand_of(f, in[i], row->name, &operands[i]))
-            return fold__null;
+    if (!fold__inputs_of(f, in, count, row->name, operands))
+        return fold__null;
     fold__clear_request(&request);
     request.op = code->op;
     request.code = code;
@@ -15121,9 +15133,8 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     if (count < 1 || count > FOLD_MAX_IN)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: takes 1 to %d inputs, got %d", who, FOLD_MAX_IN,
                                count);
-    for (int i = 0; i < count; i++)
-        if (!fold__operand_of(f, in[i], who, &operands[i]))
-            return fold__null;
+    if (!fold__inputs_of(f, in, count, who, operands))
+        return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
         count = fold__expand_concat(f, operands, count); /* behind the start there is no room for parts */
@@ -15180,7 +15191,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
 {
     const fold_node in[2] = { a, b };
     fold__operand operand;
-    if (!fold__operand_of(f, b, "matmul", &operand))
+    if (!fold__input_of(f, in, 0, "matmul", &operand) || !fold__input_of(f, in, 1, "matmul", &operand))
         return fold__null;
     const int whole = operand.shape == f->shape[operand.source]; /* as it is packed */
     if (fold__kind_of(f, operand.source) == FOLD__PARAM && whole) {
@@ -15572,9 +15583,8 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
                                     fold_concat(f, x + count / 2, count - count / 2, axis) };
         return fold_concat(f, half, 2, axis);
     }
-    for (int i = 0; i < count; i++)
-        if (!fold__operand_of(f, x[i], "concat", &operands[i]))
-            return fold__null;
+    if (!fold__inputs_of(f, x, count, "concat", operands))
+        return fold__null;
     fold__clear_request(&request);
     request.op = FOLD__OP_concat;
     request.code = &fold__code_concat;
@@ -15649,7 +15659,7 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "stack: needs at least one node, got %d", count);
     for (int i = 0; i < count; i++) {
         fold__operand operand;
-        if (!fold__operand_of(f, x[i], "stack", &operand))
+        if (!fold__input_of(f, x, i, "stack", &operand))
             return fold__null;
         both[i > 0] = *fold__operand_shape(f, &operand);
         if (!i || fold__shape_same(&both[0], &both[1]))
@@ -15737,6 +15747,8 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
 {
     for (size_t at = 0; at < count; at++) {
         fold__operand operand;
+        if (!nodes[at * step].id && !fold__broken(f))
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: element %d is the null node", who, (int)at);
         if (!fold__operand_of(f, nodes[at * step], who, &operand))
             return 0;
         if (fold__is_list_operand(f, &operand))
@@ -15969,7 +15981,7 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
     memset(&list, 0, sizeof list);
     for (int i = 0; i < count; i++) {
         fold__operand operand;
-        if (!fold__operand_of(f, x[i], "list_join", &operand) ||
+        if (!fold__input_of(f, x, i, "list_join", &operand) ||
             ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source)))
             return fold__null;
         rows += fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
@@ -16188,6 +16200,8 @@ static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *
                                uint32_t n_in, const int *to, int count)
 {
     fold__operand operand[2];
+    if (!fold__inputs_of(f, x, (int)n_in, who, operand))
+        return fold__null;
     for (uint32_t input = 0; input < n_in; input++)
         if (!fold__whole_operand_of(f, x[input], who, &operand[input]))
             return fold__null;
@@ -16226,7 +16240,7 @@ FOLD_API fold_node fold_list_attend_to(fold_ctx *f, fold_node score, fold_node v
 static int fold__attention_operands(fold_ctx *f, const char *who, const fold_node in[3], int heads,
                                     fold__operand operand[3])
 {
-    if (!fold__operand_of(f, in[0], who, &operand[0]))
+    if (!fold__inputs_of(f, in, 3, who, operand))
         return 0;
     const int single = !fold__is_list_operand(f, &operand[0]);
     if ((!single && !fold__whole_operand_of(f, in[0], who, &operand[0])) ||
@@ -16266,7 +16280,7 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
     const int32_t attr[2] = { heads, FOLD__SEES_BY_INDEX };
     const fold_node in[3] = { q, k, v };
     fold__operand operand[3];
-    if (!fold__list_operand_of(f, q, who, &operand[0]) ||
+    if (!fold__inputs_of(f, in, 3, who, operand) || !fold__list_operand_of(f, q, who, &operand[0]) ||
         !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, count, who))
         return fold__null;
     const int queries = (int)f->length[operand[0].source], keys = (int)f->length[operand[1].source];
@@ -16286,9 +16300,9 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
 static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[3], fold__operand operand[3])
 {
     int rows[3];
+    if (!fold__inputs_of(f, in, 3, who, operand))
+        return 0;
     for (int input = 0; input < 3; input++) {
-        if (!fold__operand_of(f, in[input], who, &operand[input]))
-            return 0;
         const int list = fold__is_list_operand(f, &operand[input]);
         rows[input] = list ? (int)f->length[operand[input].source] : -1;
         if (list ? !fold__whole_operand_of(f, in[input], who, &operand[input])
@@ -16503,7 +16517,7 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
                                : desc->is_whole ? "it takes at most 31 inputs, and gives -1, 0 or more rows"
                                                 : "it was made without is_whole");
     for (int input = 0; input < n_in; input++) {
-        if (!fold__operand_of(f, in[input], desc->name, &operands[input]))
+        if (!fold__input_of(f, in, n_in > 1 ? input : -1, desc->name, &operands[input]))
             return fold__null;
         const int fine = fold__is_list_operand(f, &operands[input])
                              ? fold__whole_operand_of(f, in[input], desc->name, &operands[input])
@@ -16553,9 +16567,8 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
         }
         return fold__record(f, &request);
     }
-    for (int input = 0; input < n_in; input++)
-        if (!fold__operand_of(f, in[input], desc->name, &operands[input]))
-            return fold__null;
+    if (!fold__inputs_of(f, in, n_in, desc->name, operands))
+        return fold__null;
     request.in = operands;
     request.n_in = (uint32_t)n_in;
     return fold__record(f, &request);
@@ -16664,8 +16677,8 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
     fold__operand operands[2];
     fold__list list;
     fold__request request;
-    if (!fold__operand_of(f, node, who, &operands[0]) ||
-        (second && !fold__operand_of(f, *second, who, &operands[1])))
+    const fold_node in[2] = { node, second ? *second : fold__null };
+    if (!fold__inputs_of(f, in, second ? 2 : 1, who, operands))
         return fold__null;
     fold__clear_request(&request);
     memset(&list, 0, sizeof list);
@@ -17088,10 +17101,11 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
                           cell->program.n_in, n_in);
     if (n_in && !in)
         return fold__missing(f, cell->name);
-    for (int input = 0; input < n_in; input++)
-        if (!fold__operand_of(f, in[input], cell->name, &operand[input]))
-            return 0;
-    return 1;
+    for (int input = 0; input < n_in && (cell->products || cell->is_projected); input++) /* a layer's */
+        if (!in[input].id && !fold__broken(f))
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d (%c) is the null node", cell->name, input,
+                              "xhc"[input]);
+    return fold__inputs_of(f, in, n_in, cell->name, operand);
 }
 
 /* The operands of a call and the shapes of its list's components. */
@@ -17301,6 +17315,8 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
     if (!cell->program.n_list || !lists)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': %s", cell->name,
                           cell->program.n_list ? "a pointer is NULL" : "it takes no list");
+    if (!fold__inputs_of(f, lists, cell->program.n_list, cell->name, operand))
+        return 0;
     for (int component = 0; component < cell->program.n_list; component++) {
         if (!fold__list_operand_of(f, lists[component], cell->name, &operand[component]))
             return 0;
@@ -17339,7 +17355,8 @@ FOLD_API fold_node fold_call_lists(fold_ctx *f, fold_cell cell, const fold_node 
 
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 {
-    if (!fold__is_live(f, call, "out"))
+    fold__operand operand;
+    if (!fold__operand_of(f, call, "out", &operand))
         return fold__null;
     const uint32_t kind = fold__kind_of(f, call.id);
     const int count = kind == FOLD__OP ? fold__node_sig(f, call.id)->n_out
@@ -24506,7 +24523,7 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     for (int root = 0; root < count; root++) {
         fold__operand operand;
         if (!roots[root].id)
-            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: root %d is null", who, root);
+            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: root %d is the null node", who, root);
         if (!fold__operand_of(f, roots[root], who, &operand))
             return 0;
     }

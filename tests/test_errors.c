@@ -856,6 +856,66 @@ static void plans_of_nothing(void)
     fold_model_free(m);
 }
 
+/* -- a forgotten operand ------------------------------------------------------------------------ */
+
+static void remember_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_add(f, in[0], fold_list_sum(f, in[1]));
+}
+
+/* The call that is given a null node names itself and the operand, and nothing later hides it. */
+static void forgotten_operands(void)
+{
+    for (int eager = 0; eager < 2; eager++) {
+        fold_model *m = fold_model_new(NULL);
+        const fold_recurrent lstm = fold_lstm_new(m, "l2", 2, 2), gru = fold_gru_new(m, "g", 2, 2);
+        const fold_child_sum tree = fold_child_sum_new(m, "tree", 2, 2);
+        fold_cell_desc d = cell_desc("sum", remember_body);
+        d.n_in = d.n_list = 1;
+        d.list[0] = fold_shape1(2);
+        const fold_cell cell = fold_cell_new(m, &d);
+        fold_ctx *f = context(m, 0, eager);
+        for (int which = 0;; which++) {
+            fold_ctx_reset(f);
+            const fold_node null = FOLD_NULL_NODE, x = input2(f, 1, 2);
+            const fold_node rows = fold_list_input(f, (const float[4]){ 1, 2, 3, 4 }, 2, fold_shape1(2));
+            const fold_node some[4] = { x, x, null, x };
+            const fold_state no_c = { x, null }, no_h = { null, x }, child[2] = { { x, x }, { x, null } };
+            fold_node y = null;
+            const char *says = NULL;
+#define FORGETS(call, message) y = call, says = message; break
+            switch (which) {
+            case 0: FORGETS(fold_tanh(f, null), "tanh: its input is the null node");
+            case 1: FORGETS(fold_mul(f, x, null), "mul: input 1 is the null node");
+            case 2: FORGETS(fold_concat(f, some, 4, 0), "concat: input 2 is the null node");
+            case 3: FORGETS(fold_sum_n(f, some, 4), "sum_n: element 2 is the null node");
+            case 4: FORGETS(fold_recurrent_apply(f, &lstm, x, no_c).h, "l2: input 2 (c) is the null node");
+            case 5: FORGETS(fold_recurrent_apply(f, &gru, x, no_h).h, "g: input 1 (h) is the null node");
+            case 6: FORGETS(fold_recurrent_apply(f, &gru, null, no_c).h, "g: input 0 (x) is the null node");
+            case 7: FORGETS(fold_child_sum_apply(f, &tree, x, child, 2).h, "tree: element 1 is the null node");
+            case 8: FORGETS(fold_call_list(f, cell, &x, 1, some, 4), "sum: element 2 is the null node");
+            case 9: FORGETS(fold_call_lists(f, cell, &null, 1, &rows), "sum: its input is the null node");
+            case 10: FORGETS(fold_call_lists(f, cell, &x, 1, &null), "sum: its input is the null node");
+            case 11: FORGETS(fold_list_attention(f, rows, rows, null, 1, 0), "list_attention: input 2 is the null node");
+            case 12: FORGETS(fold_list_attend(f, rows, null), "list_attend: input 1 is the null node");
+            case 13: FORGETS(fold_stack(f, some, 4), "stack: input 2 is the null node");
+            case 14: FORGETS(fold_list_join(f, some, 4), "list_join: input 2 is the null node");
+            case 15: FORGETS(fold_list_take(f, null, NULL, 0), "list_take: its input is the null node");
+            default: break;
+            }
+            if (!says) break;
+            CHECK(fold_node_is_null(y));
+            CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
+            if (strcmp(fold_ctx_message(f), says)) CHECK_SAYS(0, "\"%s\", wanted \"%s\"", fold_ctx_message(f), says);
+            CHECK(fold_node_is_null(fold_mul(f, x, null))); /* the first error stays */
+            CHECK(fold_run(f, &x, 1) == FOLD_BAD_ARGUMENT && !strcmp(fold_ctx_message(f), says));
+        }
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* -- calls like the one before ---------------------------------------------------------------- */
 
 static void add_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -868,7 +928,7 @@ static void add_body(fold_ctx *f, const fold_node *in, fold_node *out, const voi
 static void calls_like_others(void)
 {
     enum { SAME, SHAPE, NOTHING_AT_ALL, STALE, OTHERS, COUNT, PARAM, LIST, CASES };
-    static const char *const says[CASES] = { "", "input 1 must have", "", "the node is from", "the node is from",
+    static const char *const says[CASES] = { "", "input 1 must have", "add: input 1 is the null node", "the node is from", "the node is from",
                                              "takes 2 inputs, got 1", "", "" };
     fold_model *m = fold_model_new(NULL);
     fold_cell_desc d = cell_desc("add", add_body);
@@ -879,6 +939,7 @@ static void calls_like_others(void)
     fold_ctx *f = context(m, 0, 0), *other = context(m, 0, 0);
     const float three[3] = { 1, 2, 3 }, four[4] = { 1, 2, 3, 4 };
     for (int which = 0; which < CASES; which++) {
+        fold_ctx_reset(f);
         const fold_node stale = input2(f, 9, 9), others = input2(other, 9, 9);
         float sum[2] = { 0, 0 };
         fold_ctx_reset(f);
@@ -1256,6 +1317,7 @@ int main(int argc, char **argv)
     check_run("absurd counts", absurd_counts);
     check_run("a cell of many inputs", cell_of_many_inputs);
     check_run("plans of nothing", plans_of_nothing);
+    check_run("forgotten operands", forgotten_operands);
     check_run("calls like the one before", calls_like_others);
     check_run("mistakes in cells", mistakes_in_cells);
     check_run("mistakes with values", mistakes_with_values);

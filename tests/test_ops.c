@@ -219,24 +219,28 @@ static void on_other_machines(const op_case *original, const char *best, int n_s
     }
 }
 
-/* A null operand makes the result null, without an error. */
+/* A null operand is an error of its own call, which names it. After an error it is one more null, and the message stays. */
 static void with_null(op_case *c, fold_ctx *f, int how)
 {
     static leaves leaf;
     const fold_node null = { 0, 0 };
-    fold_ctx_reset(f);
+    if (!strcmp(c->row->name, "identity")) return; /* no call */
     choose_sample(c, 1, how);
+    for (int k = 0; k < c->n_in; k++) {
+        if (is_param(&c->in[k]) && (how & IN_CELL || !is_used(&c->in[k]))) continue;
+        fold_ctx_reset(f);
+        record_operands(f, c, 1, 0, how, leaf);
+        record_operands(f, c, 0, 1, how, leaf);
+        for (int after = 0; after < 2; after++) {
+            c->node[k][0] = null;
+            CHECK(fold_node_is_null(record_case(f, c, how)));
+            CHECK_TEXT(fold_ctx_message(f), " is the null node");
+            CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
+        }
+    }
+    fold_ctx_reset(f);
     record_operands(f, c, 1, 0, how, leaf);
     record_operands(f, c, 0, 1, how, leaf);
-    for (int k = 0; k < c->n_in; k++) {
-        const fold_node node = c->node[k][0];
-        if (is_param(&c->in[k]) && (how & IN_CELL || !is_used(&c->in[k]))) continue;
-        c->node[k][0] = null;
-        CHECK(fold_node_is_null(record_case(f, c, how)));
-        CHECK_SAYS(!*fold_ctx_message(f), "%s", fold_ctx_message(f));
-        CHECK_INT(fold_ctx_status(f), FOLD_OK);
-        c->node[k][0] = node;
-    }
     CHECK(!fold_node_is_null(record_case(f, c, how)));
 }
 
