@@ -97,11 +97,12 @@
                first write. fold_ctx_stats tells the peak and the block size a context would have needed: that
                of its largest recording, and signatures of others, which go when a block is full. What fits a
                block alone fits after anything else.
-     Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message;
-               the failed call returns the null node, and running returns the stored status. A null node
-               as an operand is such an error, which names the call and the operand; after an error all
-               calls take null, and return it. fold_ctx_reset clears a context's error. A model's error stops its
-               contexts too, until fold_model_clear_error. Nothing trained is lost.
+     Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message,
+               and is told to the desc's callback `error`; the failed call returns the null node, and running
+               returns the stored status. A null node as an operand is such an error, which names the call and
+               the operand; after an error all calls take null, and return it. fold_ctx_reset clears a
+               context's error. A model's error stops its contexts too, until fold_model_clear_error. Nothing
+               trained is lost.
                Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
                handle, NULL, or "no context" as the message.
      Threads   No mutable globals. A context belongs to one thread at a time, and may itself spread a run over
@@ -260,6 +261,10 @@ typedef struct fold_model_desc {
                             fold_model_size */
     fold_memory tracing; /* where the bodies of cells are traced; zero: in `memory`. It is free again after
                             fold_model_seal: a block can be that of a context made later */
+    void (*error)(const char *message, void *user); /* called once when an error sticks, by the call that
+                            fails: prints the message, or is a place for a breakpoint. It must not use the
+                            model or the context. NULL: none */
+    void *error_user;
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
@@ -483,6 +488,9 @@ typedef struct fold_ctx_desc {
                                ends (0), and each batch, with its op's or cell's name and how many calls it
                                has; for profilers such as Tracy. From every thread. NULL: none */
     void *zone_user;
+    void (*error)(const char *message, void *user); /* called once when an error sticks, as that of
+                               fold_model_desc is. Each has its own: the model's tells of the model alone */
+    void *error_user;
     int threads;            /* groups of samples run on so many threads, or parts of large batches where
                                there is one group alone; what is small stays on the caller's, and results
                                have the same bits. 0, 1: the caller's alone. User ops are called from all
@@ -2295,6 +2303,8 @@ static int fold__format(char *text, size_t size, const char *format, ...)
 typedef struct fold__error {
     fold_status status;
     char text[248];
+    void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
+    void *user;
 } fold__error;
 
 static void fold__fail_v(fold__error *error, fold_status status, const char *format, va_list args)
@@ -2303,6 +2313,8 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         return; /* the first error sticks */
     error->status = status;
     fold__format_v(error->text, sizeof error->text, format, args);
+    if (error->tell)
+        error->tell(error->text, error->user);
 }
 
 static void fold__clear_error(fold__error *error)
@@ -11646,6 +11658,8 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     m->arena.array = m->arrays;
     m->arena.count = FOLD__M_COUNT;
     m->kernels = kernels ? kernels : fold__kernels_for(NULL);
+    m->error.tell = settings.error;
+    m->error.user = settings.error_user;
     if (!kernels)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
                          settings.isa, m->kernels->name);
@@ -14547,6 +14561,8 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 
 static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
 {
+    f->error.tell = settings->error;
+    f->error.user = settings->error_user;
     f->training = settings->training;
     f->eager = settings->eager;
     f->dedupe = settings->dedupe;
@@ -14654,7 +14670,7 @@ static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fo
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
 {
     fold_ctx_desc settings = desc ? *desc : fold_ctx_desc_default();
-    fold__refusal why = { { FOLD_OK, "" }, 0 }, none = { { FOLD_OK, "" }, 0 };
+    fold__refusal why = { { FOLD_OK, "", settings.error, settings.error_user }, 0 };
     if (!m)
         return NULL;
     fold__check_settings(&settings, &why);
@@ -14662,7 +14678,8 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     if (!why.error.status)
         return f;
     settings = fold_ctx_desc_default();
-    f = fold__make_ctx(m, &settings, &none);
+    fold__refusal again = { { FOLD_OK, "", NULL, NULL }, 0 };
+    f = fold__make_ctx(m, &settings, &again);
     if (!f)
         return NULL;
     f->error = why.error;
@@ -27098,16 +27115,18 @@ static fold_status fold__view_make(fold_ctx *f, fold__view *view)
     memset(view, 0, sizeof *view);
     view->ctx = f;
     view->error = f->error;
+    f->error.tell = NULL;
     view->planned =
         run->shown_salt == f->salt && run->shown.nodes == f->n_nodes && run->shown.edges == f->n_edges;
     fold__carve_view(view, &carver);
     f->pinned++;
     const int fits = fold__need(f, FOLD__ARRAY_LOOK, carver.at, 1);
     f->pinned--;
-    f->error = view->error;
     f->lacking = lacking;
-    if (!fits)
+    if (!fits) {
+        f->error = view->error;
         return FOLD_NO_MEMORY;
+    }
     memset(f->look, 0, carver.at);
     carver.base = f->look;
     carver.at = 0;
@@ -29585,7 +29604,7 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
 static fold_status fold__print_file(fold__file *file, const char *problem, fold_writer *write, void *user)
 {
     fold__text text;
-    fold__error error = { FOLD_OK, "" };
+    fold__error error = { FOLD_OK, "", NULL, NULL };
     file->error = &error;
     file->arena.array = file->arrays;
     fold__text_start(&text, write, user, FOLD__QUOTE_NONE);

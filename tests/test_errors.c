@@ -916,6 +916,84 @@ static void forgotten_operands(void)
     }
 }
 
+/* -- errors that are told ---------------------------------------------------------------------- */
+
+typedef struct told { int count; char message[256]; } told;
+static void tell(const char *message, void *user)
+{
+    told *all = (told *)user;
+    all->count++;
+    snprintf(all->message, sizeof all->message, "%s", message);
+}
+
+static int print_and_record(const void *bytes, size_t size, void *user)
+{
+    (void)bytes, (void)size;
+    fold_tanh((fold_ctx *)user, FOLD_NULL_NODE);
+    return 0;
+}
+
+/* The first error that sticks is told once, by the model or by the context that has it, and again after it was cleared. */
+static void errors_are_told(void)
+{
+    for (int eager = 0; eager < 2; eager++) {
+        told of_model = { 0, "" }, of_ctx = { 0, "" };
+        fold_model_desc model_desc = fold_model_desc_default();
+        model_desc.error = tell;
+        model_desc.error_user = &of_model;
+        fold_model *m = fold_model_new(&model_desc);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.error = tell;
+        d.error_user = &of_ctx;
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int time = 1; time < 4; time++) {
+            fold_ctx_reset(f);
+            const fold_node x = input2(f, 1, 2);
+            fold_value(f, FOLD_NULL_NODE); /* nothing sticks */
+            CHECK_INT(fold_ctx_print(f, print_and_record, f), FOLD_OK);
+            CHECK_INT(of_ctx.count, time - 1);
+            fold_tanh(f, FOLD_NULL_NODE);
+            CHECK_INT(of_ctx.count, time);
+            CHECK_TEXT(of_ctx.message, "tanh: its input is the null node");
+            fold_pick(f, x, 9);
+            CHECK(fold_run(f, &x, 1) != FOLD_OK);
+            CHECK_INT(of_ctx.count, time);
+        }
+        CHECK_INT(of_model.count, 0);
+        fold_ctx_reset(f);
+        fold_cell_new(m, NULL);
+        fold_weight_new(m, "W", -1, 2);
+        CHECK_INT(of_model.count, 1);
+        CHECK_TEXT(of_model.message, fold_model_message(m));
+        fold_model_clear_error(m);
+        fold_weight_new(m, "W", -1, 2);
+        CHECK_INT(of_model.count, 2);
+        fold_model_clear_error(m);
+        CHECK_INT(of_ctx.count, 3);
+        fold_ctx_free(f);
+        d.threads = -1; /* a context that can do nothing but tell why */
+        f = fold_ctx_new(m, &d);
+        CHECK_INT(of_ctx.count, 4);
+        CHECK_TEXT(of_ctx.message, fold_ctx_message(f));
+        fold_ctx_free(f);
+        static float block[64]; /* too small */
+        d.threads = 0;
+        d.memory.block = block;
+        d.memory.block_size = sizeof block;
+        f = fold_ctx_new(m, &d);
+        CHECK_INT(of_ctx.count, 5);
+        CHECK_TEXT(of_ctx.message, fold_ctx_message(f));
+        fold_ctx_free(f);
+        fold_model_free(m);
+        model_desc.isa = "none";
+        m = fold_model_new(&model_desc);
+        CHECK_INT(of_model.count, 3);
+        CHECK_TEXT(of_model.message, "isa 'none' is unknown");
+        fold_model_free(m);
+    }
+}
+
 /* -- calls like the one before ---------------------------------------------------------------- */
 
 static void add_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -1318,6 +1396,7 @@ int main(int argc, char **argv)
     check_run("a cell of many inputs", cell_of_many_inputs);
     check_run("plans of nothing", plans_of_nothing);
     check_run("forgotten operands", forgotten_operands);
+    check_run("errors are told", errors_are_told);
     check_run("calls like the one before", calls_like_others);
     check_run("mistakes in cells", mistakes_in_cells);
     check_run("mistakes with values", mistakes_with_values);
