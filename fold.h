@@ -134,7 +134,7 @@
          3  4   sigmoid tanh
          4  4   softmax log_softmax logsumexp softmax_xent softmax_kl bce
          4  6   silu pow layer_norm rms_norm list_attend
-         8  8   gelu gelu_erf list_attention
+         8  8   gelu_tanh gelu list_attention
      Windows   fold_slice (first axis), fold_split and fold_reshape make windows: no copy, no work. A
                window's gradient is that of the values it shows. */
 
@@ -629,10 +629,10 @@ FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x > 0 ? x : slope x */
-/* In its tanh form (Hendrycks and Gimpel 2016); 0 at -infinity. */
+/* x P(x), P the normal distribution, (1 + erf(x / sqrt 2)) / 2, as everywhere else; and its approximation by
+   tanh (Hendrycks and Gimpel 2016), which is 0 at -infinity. */
 FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);
-/* x P(x), P the normal distribution, (1 + erf(x / sqrt 2)) / 2: what other libraries mean by GELU. */
-FOLD_API fold_node fold_gelu_erf(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_silu(fold_ctx *f, fold_node x);                 /* x sigmoid(x), also called swish */
 FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha);     /* x > 0 ? x : alpha (e^x - 1) */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
@@ -1046,8 +1046,8 @@ typedef enum fold_activation {
     FOLD_ACT_RELU,
     FOLD_ACT_TANH,
     FOLD_ACT_SIGMOID,
+    FOLD_ACT_GELU_TANH,
     FOLD_ACT_GELU,
-    FOLD_ACT_GELU_ERF,
     FOLD_ACT_SILU
 } fold_activation;
 
@@ -1539,7 +1539,7 @@ FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix);
 FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
 /* nn.Embedding: a table for lookups. */
 FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
-/* nn.Linear, and the activation that follows it; nn.GELU is FOLD_ACT_GELU_ERF, unless it approximates. */
+/* nn.Linear, and the activation that follows it; nn.GELU is FOLD_ACT_GELU, unless it approximates. */
 FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
 /* nn.Conv1d or nn.Conv2d, by the rank of its weight, groups being 1 or, with desc->depthwise, as many as
    channels. Values have their channels last here: [height x width x channels], [length x channels].
@@ -1561,7 +1561,7 @@ FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
 /* nn.MultiheadAttention, not with add_bias_kv or add_zero_attn. */
 FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
 /* nn.TransformerEncoderLayer; of nn.TransformerEncoder those named "layers.0" and so on. desc->width and
-   inner may be 0; they are then those of the file. Its "gelu" is FOLD_ACT_GELU_ERF. */
+   inner may be 0; they are then those of the file. Its "gelu" is FOLD_ACT_GELU. */
 FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
                                                  const fold_transformer_desc *desc);
 
@@ -2955,10 +2955,10 @@ typedef struct fold__attention_call {
     X(tanh, FOLD__ISA(tanh)(FOLD__A))                                                                    \
     LIGHT(relu, FOLD__VADD(FOLD__VMAX(FOLD__VZERO(), FOLD__A), FOLD__VZERO()))                           \
     LIGHT(leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__A), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S)))   \
-    X(gelu, FOLD__ISA(gelu)(FOLD__A))                                                                    \
+    X(gelu_tanh, FOLD__ISA(gelu_tanh)(FOLD__A))                                                          \
     X(softplus, FOLD__ISA(softplus)(FOLD__A))                                                            \
     X(silu, FOLD__ISA(silu)(FOLD__A))                                                                    \
-    X(gelu_erf, FOLD__ISA(gelu_erf)(FOLD__A))                                                            \
+    X(gelu, FOLD__ISA(gelu)(FOLD__A))                                                                    \
     LIGHT(elu, FOLD__ISA(elu)(FOLD__A, FOLD__S))                                                         \
     LIGHT(sin, FOLD__VSEL(FOLD__VEQ(FOLD__A, FOLD__VZERO()), FOLD__A, FOLD__ISA(sine)(FOLD__A, 0u)))     \
     LIGHT(cos, FOLD__ISA(sine)(FOLD__A, 1u))                                                             \
@@ -2986,10 +2986,10 @@ typedef struct fold__attention_call {
     X(d_tanh, FOLD__VMUL(FOLD__A, FOLD__VSUB(FOLD__VSET(1.0f), FOLD__VMUL(FOLD__B, FOLD__B))))           \
     LIGHT(d_relu, FOLD__VSEL(FOLD__VLE(FOLD__B, FOLD__VZERO()), FOLD__VZERO(), FOLD__A))                 \
     LIGHT(d_leaky, FOLD__VSEL(FOLD__VLT(FOLD__VZERO(), FOLD__B), FOLD__A, FOLD__VMUL(FOLD__A, FOLD__S))) \
-    X(d_gelu, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_slope)(FOLD__B)))                                       \
+    X(d_gelu_tanh, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_tanh_slope)(FOLD__B)))                             \
     X(d_softplus, FOLD__VMUL(FOLD__A, FOLD__ISA(sigmoid_call)(FOLD__B)))                                 \
     X(d_silu, FOLD__VMUL(FOLD__A, FOLD__ISA(silu_slope)(FOLD__B)))                                       \
-    X(d_gelu_erf, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_erf_slope)(FOLD__B)))                               \
+    X(d_gelu, FOLD__VMUL(FOLD__A, FOLD__ISA(gelu_slope)(FOLD__B)))                                       \
     LIGHT(d_elu, FOLD__VMUL(FOLD__A, FOLD__ISA(elu_slope)(FOLD__B, FOLD__S)))                            \
     LIGHT(d_sin, FOLD__VMUL(FOLD__A, FOLD__ISA(sine)(FOLD__B, 1u)))                                      \
     LIGHT(d_cos, FOLD__VMUL(FOLD__A, FOLD__ISA(sine)(FOLD__B, 2u)))                                      \
@@ -5604,8 +5604,8 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
                       exp   log   tanh  sigmoid  softplus
      fused            0.89  0.86  2.60   2.34     1.82
      portable plain   1.17  0.93  2.67   2.34     1.77
-   gelu: 3.2 ulp down to -10; from there on, where exp(-|z|) is subnormal and its error is multiplied by
-   x, 6.5. gelu_erf: 6.6, portable plain 7.9. silu: 3.2 down to -87; from there on, as for gelu, 52. elu:
+   gelu_tanh: 3.2 ulp down to -10; from there on, where exp(-|z|) is subnormal and its error is multiplied by
+   x, 6.5. gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; from there on, as for gelu_tanh, 52. elu:
    0.95. sin and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n, as bits above the magic
@@ -5769,9 +5769,9 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 #endif
 }
 
-/* gelu(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z), where z = 2 sqrt(2/pi) (x + 0.044715 x^3). At |x| = 12 it
-   has reached x, or 0: further out the same is computed. The bounds are written so that NaN passes. */
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_low)(FOLD__V x)
+/* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z), where z = 2 sqrt(2/pi) (x + 0.044715 x^3). At |x| =
+   12 it has reached x, or 0: further out the same is computed. The bounds are written so that NaN passes. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-12.0f);
     return FOLD__VMAX(low, x);
@@ -5780,13 +5780,13 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_low)(FOLD__V x)
 /* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150: for r to be as accurate as a
    float is, p is computed in two parts, from constants in two parts, the first of a so short that p - a is
    exact. */
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_exp)(FOLD__V x)
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
     const FOLD__V b = FOLD__VSET(0x1.a5a7dp-4f), b_rest = FOLD__VSET(-0x1.151aaep-29f);
     const FOLD__V magic = FOLD__VSET(12582912.0f); /* as for exp */
-    FOLD__V down = FOLD__ISA(gelu_low)(FOLD__VNEG(FOLD__VABS(x)));
+    FOLD__V down = FOLD__ISA(gelu_tanh_low)(FOLD__VNEG(FOLD__VABS(x)));
     FOLD__V square = FOLD__VMUL(down, down), u = FOLD__VMUL(b, square), p = FOLD__VADD(u, a);
     FOLD__V p_rest = FOLD__VFMA(b_rest, square, a_rest), n = FOLD__VFMA(down, p, magic), r;
     p_rest = FOLD__VFMA(b, FOLD__ISA(product_rest)(down, down, square), p_rest);
@@ -5796,34 +5796,34 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_exp)(FOLD__V x)
     r = FOLD__VMUL(FOLD__VFMA(down, p_rest, r), FOLD__VSET(0x1.62e43p-1f)); /* ln 2 */
     return FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
 }
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_sigmoid)(FOLD__V x)
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_sigmoid)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V one = FOLD__VSET(1.0f);
-    FOLD__V e = FOLD__ISA(gelu_exp)(x);
+    FOLD__V e = FOLD__ISA(gelu_tanh_exp)(x);
     return FOLD__VDIV(FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), e, one), FOLD__VADD(one, e));
 }
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
-    return FOLD__VMUL(FOLD__ISA(gelu_low)(x), FOLD__ISA(gelu_sigmoid)(x));
+    return FOLD__VMUL(FOLD__ISA(gelu_tanh_low)(x), FOLD__ISA(gelu_tanh_sigmoid)(x));
 }
 
 #ifndef FOLD_INFERENCE
-/* d gelu / dx = s + x s (1 - s) z'(x). */
-FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
+/* d gelu_tanh / dx = s + x s (1 - s) z'(x). */
+FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V high = FOLD__VSET(12.0f);
-    FOLD__V sigmoid = FOLD__ISA(gelu_sigmoid)(x), slope;
-    x = FOLD__VMIN(high, FOLD__ISA(gelu_low)(x));
+    FOLD__V sigmoid = FOLD__ISA(gelu_tanh_sigmoid)(x), slope;
+    x = FOLD__VMIN(high, FOLD__ISA(gelu_tanh_low)(x));
     slope = FOLD__VFMA(FOLD__VMUL(x, x), FOLD__VSET(0x1.b6676cp-3f), FOLD__VSET(0x1.988454p+0f));
     slope = FOLD__VMUL(FOLD__VMUL(x, slope), FOLD__VSUB(FOLD__VSET(1.0f), sigmoid));
     return FOLD__VFMA(slope, sigmoid, sigmoid);
 }
 #endif
 
-/* gelu_erf(x) = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution. For x < 0 it is
+/* gelu(x) = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution. For x < 0 it is
    exp(-x^2 / 2) R(-x), where R is smooth: u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted
    to 3.5e-9 for t in [0, 14.4]. Further out the same is computed: there x P(x) has reached x, or 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
@@ -5853,7 +5853,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
     FOLD__V r = FOLD__ISA(exp_reduce)(FOLD__VMUL(square, half), &number);
     return FOLD__ISA(exp_made)(FOLD__VFMA(rest, half, r), number);
 }
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_erf)(FOLD__V x)
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
@@ -5862,7 +5862,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_erf)(FOLD__V x)
 }
 #ifndef FOLD_INFERENCE
 /* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
-FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_erf_slope)(FOLD__V x)
+FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
@@ -8748,8 +8748,8 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(relu, relu, d_relu, "gy", copy, "")                \
     X(leaky, leaky, d_leaky, "ga", copy, "")             \
     X(elu, elu, d_elu, "ga", copy, "")                   \
+    X(gelu_tanh, gelu_tanh, d_gelu_tanh, "ga", copy, "") \
     X(gelu, gelu, d_gelu, "ga", copy, "")                \
-    X(gelu_erf, gelu_erf, d_gelu_erf, "ga", copy, "")    \
     X(silu, silu, d_silu, "ga", copy, "")                \
     X(softplus, softplus, d_softplus, "ga", copy, "")    \
     X(sin, sin, d_sin, "ga", copy, "")                   \
@@ -11158,9 +11158,9 @@ static void fold__attention_step_forward(const fold_op_call *call)
     X(tanh, 1, 0, 0, FOLD__OUT, same)                           \
     X(relu, 1, 0, 0, FOLD__OUT, same)                           \
     X(leaky, 1, 1, 0, FOLD__IN, same)                           \
-    X(gelu, 1, 0, 0, FOLD__IN, same)                            \
+    X(gelu_tanh, 1, 0, 0, FOLD__IN, same)                       \
     X(softplus, 1, 0, 0, FOLD__IN, same)                        \
-    X(gelu_erf, 1, 0, 0, FOLD__IN, same)                        \
+    X(gelu, 1, 0, 0, FOLD__IN, same)                            \
     X(silu, 1, 0, 0, FOLD__IN, same)                            \
     X(elu, 1, 1, 0, FOLD__IN, same)                             \
     X(sin, 1, 0, 0, FOLD__IN, same)                             \
@@ -15343,8 +15343,8 @@ FOLD__POOL(mean_pool1d, mean_pool, 1)
 #define FOLD__UNARY(X) \
     X(neg)             \
     X(exp)             \
-    X(log) X(sqrt) X(square) X(abs) X(sigmoid) X(tanh) X(relu) X(gelu) X(softplus) X(softmax) X(log_softmax) \
-    X(gelu_erf) X(silu) X(sin) X(cos) X(floor)
+    X(log) X(sqrt) X(square) X(abs) X(sigmoid) X(tanh) X(relu) X(gelu_tanh) X(softplus) X(softmax)           \
+    X(log_softmax) X(gelu) X(silu) X(sin) X(cos) X(floor)
 #define FOLD__BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max) X(dot) X(softmax_kl) X(bce) X(squared_error)
 #define FOLD__DEFINE_UNARY(name)                             \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x) \
@@ -25867,8 +25867,8 @@ static fold_node fold__activate(fold_ctx *f, fold_activation activation, fold_no
     case FOLD_ACT_RELU: return fold_relu(f, x);
     case FOLD_ACT_TANH: return fold_tanh(f, x);
     case FOLD_ACT_SIGMOID: return fold_sigmoid(f, x);
+    case FOLD_ACT_GELU_TANH: return fold_gelu_tanh(f, x);
     case FOLD_ACT_GELU: return fold_gelu(f, x);
-    case FOLD_ACT_GELU_ERF: return fold_gelu_erf(f, x);
     case FOLD_ACT_SILU: return fold_silu(f, x);
     case FOLD_ACT_LINEAR: break;
     }

@@ -181,7 +181,7 @@ static fold_transformer new_block(fold_model *m, int number, int width, int head
     snprintf(name, sizeof name, "%d", number);
     block.width = width;
     block.heads = heads;
-    block.activation = FOLD_ACT_GELU;
+    block.activation = FOLD_ACT_GELU_TANH;
     block.norm_first = 1;
     block.dropout = dropout_rate;
     return fold_transformer_new(m, name, &block);

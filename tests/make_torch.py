@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_safetensors import write  # noqa: E402
 
 KINDS = ("linear", "embedding", "norm", "conv", "rnn", "lstm", "gru", "attention", "transformer", "cnn")
-LINEAR, RELU, GELU_ERF = 0, 1, 5  # fold_activation
+LINEAR, RELU, GELU = 0, 1, 5  # fold_activation
 LAYER, RMS, FIXED = 0, 1, 2  # fold_norm_kind
 TYPES = {torch.float32: ("F32", "f"), torch.float64: ("F64", "d"), torch.float16: ("F16", "e"), torch.int64: ("I64", "q")}
 
@@ -187,7 +187,7 @@ class Cases:
     def transformer(self, width, heads, inner, norm_first=False, gelu=False, causal=False, rows=5, epsilon=1e-5):
         module = nn.TransformerEncoderLayer(width, heads, inner, 0.1, "gelu" if gelu else "relu", epsilon, norm_first=norm_first)
         mask = causal_mask(rows, rows) if causal else None
-        self.case("transformer", module, [heads, GELU_ERF if gelu else RELU, int(norm_first), int(causal), epsilon],
+        self.case("transformer", module, [heads, GELU if gelu else RELU, int(norm_first), int(causal), epsilon],
                   lambda m, x: m(x[:, None], src_mask=mask)[:, 0], random_input(rows, width))
 
     def cnn(self, channels, inside, outputs):

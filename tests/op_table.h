@@ -90,10 +90,10 @@ UNARY(abs)
 UNARY(sigmoid)
 UNARY(tanh)
 UNARY(relu)
-UNARY(gelu)
+UNARY(gelu_tanh)
 UNARY(softplus)
 UNARY(stop_gradient)
-UNARY(gelu_erf)
+UNARY(gelu)
 UNARY(silu)
 UNARY(sin)
 UNARY(cos)
@@ -624,11 +624,11 @@ static const op_row rows[] = {
     ROW(sigmoid, elements, -6, 6),
     ROW(tanh, elements, -4, 4),
     ROW(relu, elements, -2, 2),
-    ROW(gelu, elements, -4, 4),
+    ROW(gelu_tanh, elements, -4, 4),
     ROW(softplus, elements, -6, 6),
     ROW(leaky_relu, slopes, -2, 2),
     ROW(elu, slopes, -4, 4),
-    ROW(gelu_erf, elements, -4, 4),
+    ROW(gelu, elements, -4, 4),
     ROW(silu, elements, -6, 6),
     ROW(sin, elements, -9, 9),
     ROW(cos, elements, -9, 9),

@@ -172,9 +172,9 @@ static const double ref_pi = 3.14159265358979323846;
 static double ref_logistic(double x) { return x > 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
 /* log(1 + e^x) */
 static double ref_log1pexp(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
-/* The tanh form of GELU (Hendrycks and Gimpel 2016) is x logistic(2 u), as (1 + tanh u) / 2 is that. */
-static double ref_gelu_argument(double x) { return 2 * sqrt(2 / ref_pi) * (x + 0.044715 * x * x * x); }
-static double ref_gelu_slope(double x)
+/* The tanh form of GELU_TANH (Hendrycks and Gimpel 2016) is x logistic(2 u), as (1 + tanh u) / 2 is that. */
+static double ref_gelu_tanh_argument(double x) { return 2 * sqrt(2 / ref_pi) * (x + 0.044715 * x * x * x); }
+static double ref_gelu_tanh_slope(double x)
 {
     return 2 * sqrt(2 / ref_pi) * (1 + 3 * 0.044715 * x * x) * x;
 }
@@ -202,11 +202,11 @@ REF_MAP_SUM(tanh, tanh(x), y, 1 - tanh(x) * tanh(x), 1)
 REF_MAP(relu, x <= 0 ? 0 : x, x <= 0 ? 0 : 1)
 REF_MAP(leaky_relu, x > 0 ? x : x * p, x > 0 ? 1 : p)
 REF_MAP(elu, x > 0 ? x : p * expm1(x), x > 0 ? 1 : p * exp(x))
-REF_MAP_SUM(gelu, x * ref_logistic(ref_gelu_argument(x)), y,
-            ref_logistic(ref_gelu_argument(x)) *
-                (1 + ref_gelu_slope(x) * ref_logistic(-ref_gelu_argument(x))),
-            ref_logistic(ref_gelu_argument(x)) * (1 + fabs(ref_gelu_slope(x))))
-REF_MAP_SUM(gelu_erf, x * ref_normal(x), y, ref_normal(x) + x * ref_density(x),
+REF_MAP_SUM(gelu_tanh, x * ref_logistic(ref_gelu_tanh_argument(x)), y,
+            ref_logistic(ref_gelu_tanh_argument(x)) *
+                (1 + ref_gelu_tanh_slope(x) * ref_logistic(-ref_gelu_tanh_argument(x))),
+            ref_logistic(ref_gelu_tanh_argument(x)) * (1 + fabs(ref_gelu_tanh_slope(x))))
+REF_MAP_SUM(gelu, x * ref_normal(x), y, ref_normal(x) + x * ref_density(x),
             ref_normal(x) + fabs(x) * ref_density(x))
 /* Below -87, where silu is less than 2e-36, so is its accuracy. */
 REF_MAP_SUM(silu, x * ref_logistic(x), x < -87 ? 16 * y - ldexp(1, -122) : y,
@@ -1325,8 +1325,8 @@ enum { REF_WHOLE = 1, REF_MOVED = 2 };
     X(sigmoid, sigmoid, same, 0, 3, 4)                                                                     \
     X(tanh, tanh, same, 0, 3, 4)                                                                           \
     X(elu, elu, same, 0, 2, 3)                                                                             \
-    X(gelu, gelu, same, 0, 8, 8)                                                                           \
-    X(gelu_erf, gelu_erf, same, 0, 8, 8)                                                                   \
+    X(gelu_tanh, gelu_tanh, same, 0, 8, 8)                                                                           \
+    X(gelu, gelu, same, 0, 8, 8)                                                                   \
     X(silu, silu, same, 0, 4, 6)                                                                           \
     X(softplus, softplus, same, 0, 2, 3)                                                                   \
     X(sin, sin, same, 0, 2, 3)                                                                             \
@@ -1809,13 +1809,13 @@ enum ref_activation {
     REF_ACT_RELU,
     REF_ACT_TANH,
     REF_ACT_SIGMOID,
+    REF_ACT_GELU_TANH,
     REF_ACT_GELU,
-    REF_ACT_GELU_ERF,
     REF_ACT_SILU
 };
 static inline int ref_activate(ref_tape *t, int x, int activation)
 {
-    static const int op[] = { REF_copy, REF_relu, REF_tanh, REF_sigmoid, REF_gelu, REF_gelu_erf, REF_silu };
+    static const int op[] = { REF_copy, REF_relu, REF_tanh, REF_sigmoid, REF_gelu_tanh, REF_gelu, REF_silu };
     return activation == REF_ACT_LINEAR ? x : ref_of(t, op[activation], x);
 }
 static inline int ref_dense(ref_tape *t, const char *layer, int x, int activation)

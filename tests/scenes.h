@@ -47,7 +47,7 @@ static void halves_body(fold_ctx *f, const fold_node *in, fold_node *out, const 
 static void apart_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const net *n = (const net *)user;
-    const fold_node a = fold_gelu(f, fold_linear(f, in[0], n->W, n->none));
+    const fold_node a = fold_gelu_tanh(f, fold_linear(f, in[0], n->W, n->none));
     const fold_node b = fold_softmax(f, fold_layer_norm(f, in[1], n->gain, n->bias));
     out[0] = a;
     out[1] = fold_dot(f, b, in[1]);
@@ -179,7 +179,7 @@ static void net_open(net *n, fold_model *m)
         block.width = WIDTH;
         block.heads = 1 + i;
         block.inner = 5;
-        block.activation = i ? FOLD_ACT_GELU : FOLD_ACT_LINEAR;
+        block.activation = i ? FOLD_ACT_GELU_TANH : FOLD_ACT_LINEAR;
         block.norm_first = i;
         block.norm = i ? FOLD_NORM_RMS : FOLD_NORM_LAYER;
         block.dropout = 0.25f * (float)i;

@@ -66,7 +66,7 @@ enum { LINES = 3, TABLE_ROWS = 40, CUBE_ROWS = 6, SCALAR_ROWS = 9, TIED_ROWS = 3
     X(DENSE_RELU, n->dense[1] = fold_dense_new(n->m, "dense_relu", hidden, hidden, FOLD_ACT_RELU))           \
     X(DENSE_TANH, n->dense[2] = fold_dense_new(n->m, "dense_tanh", hidden, hidden, FOLD_ACT_TANH))           \
     X(DENSE_SIGMOID, n->dense[3] = fold_dense_new(n->m, "dense_sigmoid", hidden, hidden, FOLD_ACT_SIGMOID))  \
-    X(DENSE_GELU, n->dense[4] = fold_dense_new(n->m, "dense_gelu", hidden, hidden, FOLD_ACT_GELU))           \
+    X(DENSE_GELU_TANH, n->dense[4] = fold_dense_new(n->m, "dense_gelu_tanh", hidden, hidden, FOLD_ACT_GELU_TANH))           \
     X(MLP, n->mlp = new_mlp(n->m, hidden, output))                                                           \
     X(RNN, n->recurrent[RNN] = fold_rnn_new(n->m, "rnn", hidden, hidden))                                    \
     X(LSTM, n->recurrent[LSTM] = fold_lstm_new(n->m, "lstm", hidden, hidden))                                \
@@ -199,7 +199,7 @@ static fold_transformer new_block(fold_model *m, const char *name, int width, in
     d.inner = 5;
     d.norm_first = first;
     d.norm = first ? FOLD_NORM_RMS : FOLD_NORM_LAYER;
-    d.activation = first ? FOLD_ACT_GELU_ERF : FOLD_ACT_LINEAR;
+    d.activation = first ? FOLD_ACT_GELU : FOLD_ACT_LINEAR;
     d.dropout = first ? 0.25f : 0.0f;
     return fold_transformer_new(m, name, &d);
 }
@@ -515,7 +515,7 @@ static void list_attend_cell(fold_cell_desc *d) {
 CODE(list_max_cell,
 static void list_max_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) {
     (void)user;
-    out[0] = fold_list_max(f, fold_dropout(f, fold_gelu(f, in[0]), 0.5f));
+    out[0] = fold_list_max(f, fold_dropout(f, fold_gelu_tanh(f, in[0]), 0.5f));
 }
 static void list_max_cell(fold_cell_desc *d) {
     d->body = list_max_body;

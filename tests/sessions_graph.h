@@ -6,9 +6,9 @@
 /* name; the largest |x| it is given, 0: positive values; factor and term of the bound of its result */
 #define UNARY(X)                                                                                             \
     X(neg, 9, 1, 0) X(exp, 2, 0, 7.5f) X(log, 0, 0, 1.5f) X(sqrt, 0, 0, 1.2f) X(square, 2, 2, 0)             \
-    X(abs, 9, 1, 0) X(sigmoid, 9, 0, 1) X(tanh, 99, 0, 1) X(relu, 9, 1, 0) X(gelu, 9, 1, 0)                  \
+    X(abs, 9, 1, 0) X(sigmoid, 9, 0, 1) X(tanh, 99, 0, 1) X(relu, 9, 1, 0) X(gelu_tanh, 9, 1, 0)                  \
     X(softplus, 9, 1, 0.7f) X(softmax, 9, 0, 1) X(log_softmax, 9, 2, 5) X(stop_gradient, 9, 1, 0)  \
-    X(gelu_erf, 9, 1, 0) X(silu, 9, 1, 0) X(sin, 99, 0, 1) X(cos, 99, 0, 1) X(floor, 99, 1, 1)
+    X(gelu, 9, 1, 0) X(silu, 9, 1, 0) X(sin, 99, 0, 1) X(cos, 99, 0, 1) X(floor, 99, 1, 1)
 #define BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max)
 #define REDUCE(X) X(sum) X(mean) X(amax) X(amin) X(variance) X(logsumexp) X(prod)
 #define PAIR(X) X(dot) X(squared_error) X(bce) X(softmax_kl)

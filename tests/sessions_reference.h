@@ -171,7 +171,7 @@ static void child_sum_reference(ref_tape *t, const int *in, int n, int *out)
     put_reference(ref_child_sum(t, "child_sum", in[0], child, (n - 1) / 2, hidden), out, 2);
 }
 static const char *const dense_names[] = { "dense_linear", "dense_relu", "dense_tanh", "dense_sigmoid",
-                                           "dense_gelu" };
+                                           "dense_gelu_tanh" };
 static const char *const recurrent_names[] = { "rnn", "lstm", "gru" };
 static ref_recurrent_step *step_of(int kind)
 {
@@ -254,7 +254,7 @@ static void list_attend_reference(ref_tape *t, const net *n, draws *d, const int
 static void list_max_reference(ref_tape *t, const net *n, draws *d, const int *in, int *out)
 {
     (void)n;
-    out[0] = ref_of(t, REF_list_max, drop_in_cell(t, d, ref_of(t, REF_gelu, in[0]), 0.5f));
+    out[0] = ref_of(t, REF_list_max, drop_in_cell(t, d, ref_of(t, REF_gelu_tanh, in[0]), 0.5f));
 }
 static void list_mean_reference(ref_tape *t, const net *n, draws *d, const int *in, int *out)
 {
@@ -357,7 +357,7 @@ static int block_reference(ref_tape *t, draws *d, int which, int x, int causal)
     const uint64_t key = d->key + (d->before + d->draws) * UINT64_C(0x9e3779b97f4a7c15);
     const ref_transformer block[] = {
         { NULL, 2, REF_ACT_RELU, 0, REF_NORM_LAYER, 0, 0, 0 },
-        { NULL, 2, REF_ACT_GELU_ERF, 1, REF_NORM_RMS, 0, d->training ? 0.25 : 0, key },
+        { NULL, 2, REF_ACT_GELU, 1, REF_NORM_RMS, 0, d->training ? 0.25 : 0, key },
         { "attention", 2, REF_ACT_RELU, 1, REF_NORM_LAYER, 0, 0, 0 },
     };
     if (which == 1) d->draws += 3;

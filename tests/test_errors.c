@@ -462,9 +462,9 @@ typedef struct given {
     X(NODE, fold_tanh, (f, node)) \
     X(NODE, fold_relu, (f, node)) \
     X(NODE, fold_leaky_relu, (f, node, 0.5f)) \
-    X(NODE, fold_gelu, (f, node)) \
+    X(NODE, fold_gelu_tanh, (f, node)) \
     X(NODE, fold_softplus, (f, node)) \
-    X(NODE, fold_gelu_erf, (f, node)) \
+    X(NODE, fold_gelu, (f, node)) \
     X(NODE, fold_silu, (f, node)) \
     X(NODE, fold_elu, (f, node, 0.5f)) \
     X(NODE, fold_sin, (f, node)) \

@@ -70,7 +70,7 @@ static void node_body(fold_ctx *f, const fold_node *in, fold_node *out, const vo
     fold_split(f, fold_linear_n(f, x, 2, n->W, n->b), 3, g);
     const fold_node open = fold_sigmoid(f, g[0]), inner = fold_tanh(f, fold_add(f, fold_mul(f, g[1], seen), g[2]));
     out[0] = fold_mul(f, open, inner);
-    out[1] = fold_gelu(f, fold_add(f, seen, fold_list_mean(f, in[2])));
+    out[1] = fold_gelu_tanh(f, fold_add(f, seen, fold_list_mean(f, in[2])));
 }
 /* Two values to one, without a list. */
 static void pair_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -318,7 +318,7 @@ static void make_lists(fold_model *m, void *layers)
     d.dropout = 0.125f;
     n->first = fold_transformer_new(m, "first", &d);
     d.norm_first = 1;
-    d.activation = FOLD_ACT_GELU;
+    d.activation = FOLD_ACT_GELU_TANH;
     d.norm = FOLD_NORM_RMS;
     n->last = fold_transformer_new(m, "last", &d);
     n->attention = fold_attention_new(m, "attention", LIST_WIDTH, LIST_HEADS);
@@ -428,7 +428,7 @@ static void edges(const char *isa)
                         -(float)INFINITY, (float)NAN, 0.5f, -0.75f, 3, 0.3465736f, 9.01f, 16777216 };
     enum { N = sizeof x / sizeof *x };
     fold_node (*const op[])(fold_ctx *, fold_node) = { fold_exp, fold_log, fold_sqrt, fold_sigmoid, fold_tanh,
-                                                       fold_relu, fold_gelu, fold_softplus, fold_square, fold_softmax,
+                                                       fold_relu, fold_gelu_tanh, fold_softplus, fold_square, fold_softmax,
                                                        fold_log_softmax };
     fold_node (*const op2[])(fold_ctx *, fold_node, fold_node) = { fold_min, fold_max, fold_div, fold_mul, fold_add };
     fold_model_desc desc = fold_model_desc_default();
@@ -456,7 +456,7 @@ static int record_more(fold_ctx *f, fold_node x, fold_param gain, fold_node *y)
     y[n++] = fold_sin(f, x);
     y[n++] = fold_cos(f, x);
     y[n++] = fold_silu(f, x);
-    y[n++] = fold_gelu_erf(f, x);
+    y[n++] = fold_gelu(f, x);
     y[n++] = fold_elu(f, x, 0.75f);
     y[n++] = fold_pow(f, x, 3);
     y[n++] = fold_pow(f, fold_softplus(f, x), -1.7f);

@@ -416,15 +416,15 @@ static const map_row map_rows[] = {
     VALUE(min, min, "ab") VALUE(max, max, "ab") VALUE(scale, scale, "a") VALUE(shift, shift, "a")
     VALUE(neg, neg, "a") VALUE(copy, copy, "a") VALUE(exp, exp, "a") VALUE(log, log, "a")
     VALUE(sqrt, sqrt, "a") VALUE(square, square, "a") VALUE(abs, abs, "a") VALUE(sigmoid, sigmoid, "a")
-    VALUE(tanh, tanh, "a") VALUE(relu, relu, "a") VALUE(leaky, leaky_relu, "a") VALUE(gelu, gelu, "a")
-    VALUE(softplus, softplus, "a") VALUE(silu, silu, "a") VALUE(gelu_erf, gelu_erf, "a") VALUE(elu, elu, "a")
+    VALUE(tanh, tanh, "a") VALUE(relu, relu, "a") VALUE(leaky, leaky_relu, "a") VALUE(gelu_tanh, gelu_tanh, "a")
+    VALUE(softplus, softplus, "a") VALUE(silu, silu, "a") VALUE(gelu, gelu, "a") VALUE(elu, elu, "a")
     VALUE(sin, sin, "a") VALUE(cos, cos, "a") VALUE(pow, pow, "a") VALUE(floor, floor, "a")
     VALUE(at_least, at_least, "a") VALUE(at_most, at_most, "a")
     SLOPE(min_a, min, 0, "gab") SLOPE(min_b, min, 1, "gab") SLOPE(max_a, max, 0, "gab") SLOPE(max_b, max, 1, "gab")
     SLOPE(div_b, div, 1, "gyb") SLOPE(exp, exp, 0, "gy") SLOPE(log, log, 0, "ga") SLOPE(sqrt, sqrt, 0, "gy")
     SLOPE(square, square, 0, "ga") SLOPE(abs, abs, 0, "ga") SLOPE(sigmoid, sigmoid, 0, "gy") SLOPE(tanh, tanh, 0, "gy")
-    SLOPE(relu, relu, 0, "gy") SLOPE(leaky, leaky_relu, 0, "ga") SLOPE(gelu, gelu, 0, "ga")
-    SLOPE(softplus, softplus, 0, "ga") SLOPE(silu, silu, 0, "ga") SLOPE(gelu_erf, gelu_erf, 0, "ga")
+    SLOPE(relu, relu, 0, "gy") SLOPE(leaky, leaky_relu, 0, "ga") SLOPE(gelu_tanh, gelu_tanh, 0, "ga")
+    SLOPE(softplus, softplus, 0, "ga") SLOPE(silu, silu, 0, "ga") SLOPE(gelu, gelu, 0, "ga")
     SLOPE(elu, elu, 0, "ga") SLOPE(sin, sin, 0, "ga") SLOPE(cos, cos, 0, "ga") SLOPE(pow, pow, 0, "ga")
     SLOPE(at_least, at_least, 0, "ga") SLOPE(at_most, at_most, 0, "ga")
 };
@@ -659,11 +659,11 @@ static void test_edges(const fold__kernels *f)
     check(y[0] == inf && y[1] == 0.0f && y[2] != y[2], "softplus edges", f->name, 0, 0, 0);
     map_of(f, FOLD__MAP_relu)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
     check(y[0] == inf && y[1] == 0.0f && y[2] != y[2] && bits_of(y[6]) == 0 && y[7] == 1.0f, "relu edges", f->name, 0, 0, 0);
-    map_of(f, FOLD__MAP_gelu)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
-    check(y[0] == inf && y[1] == 0.0f && y[2] != y[2], "gelu edges", f->name, 0, 0, 0);
+    map_of(f, FOLD__MAP_gelu_tanh)(y, x, NULL, NULL, 0.0f, 8, 1, NULL);
+    check(y[0] == inf && y[1] == 0.0f && y[2] != y[2], "gelu_tanh edges", f->name, 0, 0, 0);
     for (i = 0; i < 8; i++) z[i] = 1.0f;
-    map_of(f, FOLD__MAP_d_gelu)(y, z, x, NULL, 0.0f, 8, 1, NULL);
-    check(y[0] == 1.0f && y[1] == 0.0f && y[2] != y[2], "slope of gelu at its edges", f->name, 0, 0, 0);
+    map_of(f, FOLD__MAP_d_gelu_tanh)(y, z, x, NULL, 0.0f, 8, 1, NULL);
+    check(y[0] == 1.0f && y[1] == 0.0f && y[2] != y[2], "slope of gelu_tanh at its edges", f->name, 0, 0, 0);
 }
 
 static void edges_of(const fold__kernels *f, const char *name, int map, float scalar, const float want[6])
@@ -683,7 +683,7 @@ static void test_domains(const fold__kernels *f)
         { "sin", FOLD__MAP_sin, 0, { 0.0f, -0.0f, nan, nan, nan, -0.14112001f } },
         { "cos", FOLD__MAP_cos, 0, { 1, 1, nan, nan, nan, -0.9899925f } },
         { "silu", FOLD__MAP_silu, 0, { 0.0f, -0.0f, inf, -0.0f, nan, -0.14227761f } },
-        { "gelu_erf", FOLD__MAP_gelu_erf, 0, { 0.0f, 0.0f, inf, 0.0f, nan, -0.0040496941f } },
+        { "gelu", FOLD__MAP_gelu, 0, { 0.0f, 0.0f, inf, 0.0f, nan, -0.0040496941f } },
         { "elu", FOLD__MAP_elu, 2, { 0.0f, 0.0f, inf, -2, nan, -1.9004259f } },
         { "floor", FOLD__MAP_floor, 0, { 0.0f, -0.0f, inf, -inf, nan, -3 } },
         { "pow 0", FOLD__MAP_pow, 0, { 1, 1, 1, 1, nan, 1 } },
@@ -702,16 +702,16 @@ static void test_domains(const fold__kernels *f)
     check(y[0] == y[0] && y[1] != y[1] && y[2] != y[2] && y[3] == -y[0], "far sine", f->name, 0, 0, 0);
 }
 
-/* The slope of gelu keeps its relative accuracy where it is small. */
-static void test_gelu_slope(const fold__kernels *f)
+/* The slope of gelu_tanh keeps its relative accuracy where it is small. */
+static void test_gelu_tanh_slope(const fold__kernels *f)
 {
     const float one = 1.0f;
     float x, y;
     for (x = -10.0f; x < -1.0f; x += 0.00173f) {
         double v = (double)x, t = 0.7978845608028654, s = 1 / (1 + exp(-2 * t * (v + 0.044715 * v * v * v)));
         double want = s + v * s * (1 - s) * 2 * t * (1 + 3 * 0.044715 * v * v);
-        map_of(f, FOLD__MAP_d_gelu)(&y, &one, &x, NULL, 0.0f, 1, 1, NULL);
-        check(fabs((double)y - want) <= 1e-6 * fabs(want), "slope of gelu", f->name, (int)(1000 * v), 0, 0);
+        map_of(f, FOLD__MAP_d_gelu_tanh)(&y, &one, &x, NULL, 0.0f, 1, 1, NULL);
+        check(fabs((double)y - want) <= 1e-6 * fabs(want), "slope of gelu_tanh", f->name, (int)(1000 * v), 0, 0);
     }
 }
 
@@ -1116,7 +1116,7 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
 
 static void time_maps(const fold__kernels *f)
 {
-    static const int maps[] = { FOLD__MAP_add, FOLD__MAP_exp, FOLD__MAP_log, FOLD__MAP_sigmoid, FOLD__MAP_tanh, FOLD__MAP_gelu, FOLD__MAP_softplus };
+    static const int maps[] = { FOLD__MAP_add, FOLD__MAP_exp, FOLD__MAP_log, FOLD__MAP_sigmoid, FOLD__MAP_tanh, FOLD__MAP_gelu_tanh, FOLD__MAP_softplus };
     float a[1000], y[1000];
     int i, j, rep;
     for (i = 0; i < 1000; i++) a[i] = (float)(rnd() >> 8) / 2097152.0f + 0.01f;
@@ -1200,7 +1200,7 @@ static void test_set(const fold__kernels *f, int share)
     RUN(test_max_of_nan(f));
     RUN(test_edges(f));
     RUN(test_domains(f));
-    RUN(test_gelu_slope(f));
+    RUN(test_gelu_tanh_slope(f));
     RUN(test_fma(f, 30000 / share));
     RUN(test_attention(f, 1000 / share));
     RUN(test_attention_gradient(f));
@@ -1228,8 +1228,8 @@ static void test_ulps(const fold__kernels *f, uint32_t step)
     static const struct { const char *name; int map; float scalar; double limit; } row[] = {
         { "exp", FOLD__MAP_exp, 0, 1e39 },         { "log", FOLD__MAP_log, 0, 1e39 },
         { "tanh", FOLD__MAP_tanh, 0, 1e39 },       { "sigmoid", FOLD__MAP_sigmoid, 0, 1e39 },
-        { "softplus", FOLD__MAP_softplus, 0, 1e39 }, { "gelu", FOLD__MAP_gelu, 0, 1e39 },
-        { "gelu_erf", FOLD__MAP_gelu_erf, 0, 1e39 }, { "silu", FOLD__MAP_silu, 0, 1e39 },
+        { "softplus", FOLD__MAP_softplus, 0, 1e39 }, { "gelu_tanh", FOLD__MAP_gelu_tanh, 0, 1e39 },
+        { "gelu", FOLD__MAP_gelu, 0, 1e39 }, { "silu", FOLD__MAP_silu, 0, 1e39 },
         { "silu near", FOLD__MAP_silu, 0, 87 },    { "elu", FOLD__MAP_elu, 1, 1e39 },
         { "sin", FOLD__MAP_sin, 0, 262144 },       { "cos", FOLD__MAP_cos, 0, 262144 },
         { "floor", FOLD__MAP_floor, 0, 1e39 },     { "pow 2", FOLD__MAP_pow, 2, 1e39 },

@@ -997,7 +997,7 @@ static void make_transformer(fold_model *m, layer_case *c)
     d.width = c->hidden;
     d.heads = heads_of(c);
     d.inner = c->hidden + 2;
-    d.activation = first ? FOLD_ACT_GELU_ERF : FOLD_ACT_TANH;
+    d.activation = first ? FOLD_ACT_GELU : FOLD_ACT_TANH;
     d.norm_first = first;
     d.norm = first ? FOLD_NORM_RMS : FOLD_NORM_LAYER;
     d.epsilon = first ? 0.01f : 0;
@@ -1012,7 +1012,7 @@ static fold_state record_transformer(fold_ctx *f, const layer_case *c, int sampl
 static ref_state reference_transformer(ref_tape *t, const layer_case *c, int sample)
 {
     const int first = c->row->option;
-    const ref_transformer d = { NULL, heads_of(c), first ? REF_ACT_GELU_ERF : REF_ACT_TANH, first,
+    const ref_transformer d = { NULL, heads_of(c), first ? REF_ACT_GELU : REF_ACT_TANH, first,
                                 first ? REF_NORM_RMS : REF_NORM_LAYER, first ? (double)0.01f : 0, 0, 0 };
     return weighted_rows(t, ref_transformer_layer(t, "layer", &d, ref_affine(t, words(t, sample, 0), "to"), first), c->hidden);
 }
@@ -1151,11 +1151,11 @@ static const layer_row layers[] = {
     { "dense, relu", make_dense, record_dense, reference_dense, FOLD_ACT_RELU, 0 },
     { "dense, tanh", make_dense, record_dense, reference_dense, FOLD_ACT_TANH, 0 },
     { "dense, sigmoid", make_dense, record_dense, reference_dense, FOLD_ACT_SIGMOID, 0 },
-    { "dense, gelu", make_dense, record_dense, reference_dense, FOLD_ACT_GELU, 0 },
+    { "dense, gelu_tanh", make_dense, record_dense, reference_dense, FOLD_ACT_GELU_TANH, 0 },
     { "mlp, tanh", make_mlp, record_mlp, reference_mlp, FOLD_ACT_TANH, 0 },
-    { "dense, gelu_erf", make_dense, record_dense, reference_dense, FOLD_ACT_GELU_ERF, 0 },
+    { "dense, gelu", make_dense, record_dense, reference_dense, FOLD_ACT_GELU, 0 },
     { "mlp, silu", make_mlp, record_mlp, reference_mlp, FOLD_ACT_SILU, 0 },
-    { "mlp, gelu", make_mlp, record_mlp, reference_mlp, FOLD_ACT_GELU, 0 },
+    { "mlp, gelu_tanh", make_mlp, record_mlp, reference_mlp, FOLD_ACT_GELU_TANH, 0 },
     { "rnn", make_rnn, record_sequence, reference_rnn, 0, 0 },
     { "lstm", make_lstm, record_sequence, reference_lstm, 0, 1 },
     { "gru", make_gru, record_sequence, reference_gru, 0, 0 },

@@ -79,7 +79,7 @@ static fold_node rows_by_at(play *p)
 {
     fold_ctx *f = p->f;
     const int n = least(p->size, 1);
-    const fold_node x = see(p, fold_gelu(f, some_list(p, n)));
+    const fold_node x = see(p, fold_gelu_tanh(f, some_list(p, n)));
     fold_node row[MAX_ROWS], y[6];
     for (int i = 0; i < n; i++) row[i] = fold_scale(f, fold_list_at(f, x, i), (float)(i + 1));
     y[0] = see(p, fold_sum_n(f, row, n));
@@ -470,7 +470,7 @@ static void twin_words(twin *t, int row)
 static void twin_mlp(twin *t, int row)
 {
     const fold_node x = twin_input(t, 0, row);
-    twin_loss(t, row, note(t, row, fold_add(t->f, fold_mlp_apply(t->f, &t->n->mlp, x), fold_gelu(t->f, x))));
+    twin_loss(t, row, note(t, row, fold_add(t->f, fold_mlp_apply(t->f, &t->n->mlp, x), fold_gelu_tanh(t->f, x))));
 }
 
 /* The reductions over rows: of a list, or of n nodes. */

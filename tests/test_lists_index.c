@@ -34,7 +34,7 @@ static fold_node takes(play *p)
     for (int i = 0; i < 9; i++) index[i] = 0;
     y[3] = n ? see(p, fold_list_take(f, fold_slice(f, x, 0, 1, 3), index, 9)) : x; /* one row of a window, nine times */
     y[4] = fold_mul(f, fold_list_take(f, y[1], index, some_indices(p, index, 3, n)), some_node(p));
-    y[5] = fold_gelu(f, x);
+    y[5] = fold_gelu_tanh(f, x);
     const int few = n / 5;
     some_indices(p, index, few, n > 3 ? 3 : n); /* few of many, repeated */
     y[6] = see(p, fold_list_take(f, x, index, few));

@@ -144,7 +144,7 @@ static fold_node record_sample(fold_ctx *f, const net *n, int i)
     default: /* plain ops */
         both[0] = fold_dropout(f, word(f, n, i), 0.3f);
         both[1] = fold_mul(f, fold_input(f, x, H), fold_use(f, n->b));
-        h = fold_gelu(f, fold_linear_n(f, both, 2, n->W, n->b));
+        h = fold_gelu_tanh(f, fold_linear_n(f, both, 2, n->W, n->b));
     }
     return fold_softmax_xent(f, fold_linear(f, h, n->V, fold_param_find(n->m, "")), i % CLASSES);
 }
