@@ -14123,15 +14123,16 @@ FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
 /* Why a node is no operand: which one it is, if there are several, or -1. An error that is there stays. */
-static FOLD__NOINLINE int fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
+static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
     if (fold__broken(f))
-        return 0;
+        return;
     if (node.id)
-        return fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
-    if (which < 0)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: its input is the null node", who);
-    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
+        fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
+    else if (which < 0)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: its input is the null node", who);
+    else
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
 }
 
 /* A node of a call as an operand, if it is a live node of this context; 0 otherwise. */
@@ -14139,8 +14140,10 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
                                 fold__operand *operand)
 {
     const fold_node node = in[which < 0 ? 0 : which];
-    if (!FOLD__LIKELY(f && node.salt == f->salt && node.id - 1 < f->n_nodes && !fold__broken(f)))
-        return fold__bad_operand(f, node, who, which);
+    if (!FOLD__LIKELY(f && node.salt == f->salt && node.id - 1 < f->n_nodes && !fold__broken(f))) {
+        fold__bad_operand(f, node, who, which);
+        return 0;
+    }
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
