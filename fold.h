@@ -16049,7 +16049,7 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "list_length", &operand) || !fold__is_list_operand(f, &operand))
+    if (!x.id || !fold__operand_of(f, x, "list_length", &operand) || !fold__is_list_operand(f, &operand))
         return -1;
     return (int)f->length[operand.source];
 }
