@@ -19,7 +19,7 @@ enum { LISTS = 5, BESIDE_NONE = 0, LARGE_ROW = 400, LARGEST = 1 << 21 };
 #if defined(__SANITIZE_ADDRESS__) /* much slower, and it has seen all in fewer rows */
 enum { LONGEST = 30 };
 #else
-enum { LONGEST = 300 };
+enum { LONGEST = 200 };
 #endif
 static int lengths[LISTS] = { 2, 0, 17, 1, LONGEST };
 
