@@ -1,8 +1,10 @@
 """How fold.h is written: python3 tests/check_style.py [--columns N] [--lines N] [--letters PERCENT] [--list]
 
 Prints the longest line, the longest function of the implementation and the share of one-letter words among the words of
-the implementation's code (keywords are words; comments, strings and numbers are not), each with what is wanted. It fails
-where a figure is beyond its limit, or where the map behind FOLD_IMPLEMENTATION names what is not there."""
+the implementation's code (keywords are words; comments, strings and numbers are not), each with what is wanted. Then it
+counts, for the public part and for the whole file, sentences that are long or begin with a word that hides their verb,
+and comments that have no verb. It fails where a figure is beyond its limit, or where the map behind FOLD_IMPLEMENTATION
+names what is not there. --list names what is beyond, --list public what of it stands in the public part."""
 
 import argparse
 import collections
@@ -12,6 +14,26 @@ import sys
 
 WANTED = {"columns": 110, "lines": 60, "letters": 10.0}
 LIMITS = {"columns": 110, "lines": 60, "letters": 10.0}
+
+# How many sentences are long, how many begin with a word that hides their verb, and how many comments have no verb.
+PLAIN = {"public": (70, 80, 30), "all": (900,900,900)}
+MOST_WORDS = 30  # of a sentence
+LABEL = 4        # a comment of fewer words is a label, which needs no verb; formulas, names and numbers are no words
+HIDING = re.compile(r"(?:of|where|what|who|those)\b", re.I)
+VERBS = """
+accept add agree allocate allow answer appear append apply ask assume avoid batch be become begin belong bind break bring
+build call can cannot carry cast change check choose clear clip close come compare compile compute contain contribute
+convert copy cost count cover cross cut decide declare define depend describe differ divide do draw drop eat end enter
+evaluate exceed exist expect fail feed fetch fill find finish fit fix flow flush follow forget free gather get give go grow
+hand handle happen has have hide hold keep know lack last lay lead learn leave let lie limit link list live load look lose
+make map mark match mean measure meet merge move multiply must name need number open order own pack pad pass pay place
+plan point prepare prevent print produce put reach read record reduce refer refresh refuse release remain remember remove
+rename repeat replace replay report represent reserve reset return reuse round run save say scale schedule see send serve
+set share show shrink sit skip sort split stand start stay step stick stop store subtract suit sum survive switch take tell
+test think thaw tie touch trace train transpose try turn unroll update use wait walk want waste work wrap write""".split()
+FORMS = "am are is was were been began begun came chosen done drawn fed fell found gave given goes gone got had has held " \
+    "kept knew known laid lain lay led left lost made meant met paid ran read said sat saw seen sent stood stuck taken " \
+    "thought told took went won't written wrote may might should would does did didn't don't doesn't isn't aren't".split()
 
 HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fold.h")
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
@@ -23,6 +45,59 @@ def code_of(text):
     """The text without comments, strings and numbers, its line ends kept."""
     blank = lambda match: "\n" * match.group().count("\n") or " "
     return NUMBER.sub("0", NOT_CODE.sub(blank, text))
+
+
+def verb_forms():
+    """Every form that counts as a verb: takes, taken, copies, stopped, moving."""
+    forms = set(FORMS) | set(VERBS)
+    for verb in VERBS:
+        stem = verb[:-1] if verb.endswith("e") else verb
+        third = verb[:-1] + "ies" if re.search("[^aeou]y$", verb) else verb + ("es" if re.search("(s|x|ch|sh)$", verb) else "s")
+        past = verb[:-1] + "ied" if re.search("[^aeou]y$", verb) else stem + "ed"
+        forms |= {third, past, stem + "ing", verb + verb[-1] + "ed", verb + verb[-1] + "ing"}
+    return forms
+
+
+def is_code(line):
+    """A line of a comment that is C, Python or a formula on a line of its own."""
+    return bool(re.match(r"\s*#|    .*[=(].*[;{}](\s*//.*)?$|    .*[;{}]\s*//|\s*[{}]|\s{7,}\S.* = ", line))
+
+
+def sentences(comment):
+    """The sentences of a comment. Blank lines, code, marks of a list ("- ") and labels (two blanks behind them) end one."""
+    parts = [""]
+    for line in (comment[2:-2] if comment[1] == "*" else comment[2:]).split("\n"):
+        said = line.strip()
+        item = re.match(r"- +(.*)", said) or re.match(r"\S(?:.*?[^.,;:])?  +(\S.*)", said)
+        if not said or is_code(line) or re.match("=|----", said):
+            parts.append("")
+        elif item:
+            parts.append(item.group(1))
+        else:
+            parts[-1] += " " + said
+    for part in parts:
+        for sentence in re.split(r"(?<=[.!?])(?<!e\.g\.)(?<! al\.)\s+", part.strip()):
+            if re.search("[A-Za-z]", sentence):
+                yield sentence
+
+
+def plain(text):
+    """(what is wrong, number of the line where its comment begins, the words) of the comments of a text."""
+    verbs = verb_forms()
+    for match in NOT_CODE.finditer(text):
+        if not match.group().startswith(("/*", "//")):
+            continue
+        said = list(sentences(match.group()))
+        at = text.count("\n", 0, match.start()) + 1
+        for sentence in said:
+            if len(sentence.split()) > MOST_WORDS:
+                yield "long", at, sentence
+            if HIDING.match(sentence):
+                yield "hiding", at, sentence
+        words = " ".join(said)
+        spoken = [word for word in words.split() if re.match(r"[A-Za-z]{3,}[.,;:]?$", word)]
+        if len(spoken) >= LABEL and not verbs & set(WORD.findall(words.lower())):
+            yield "no verb", at, words
 
 
 def functions(lines, first):
@@ -60,7 +135,8 @@ def main():
     options.add_argument("--columns", type=int, default=LIMITS["columns"], help="of the longest line")
     options.add_argument("--lines", type=int, default=LIMITS["lines"], help="of the longest function")
     options.add_argument("--letters", type=float, default=LIMITS["letters"], help="percent of the words")
-    options.add_argument("--list", action="store_true", help="every line and function beyond what is wanted")
+    options.add_argument("--list", nargs="?", const="all", choices=["all", "public"], help="every line, function and "
+                         "sentence beyond what is wanted")
     limit = options.parse_args()
 
     with open(HEADER, encoding="utf-8") as file:
@@ -76,6 +152,7 @@ def main():
         "lines": measured[0][0],
         "letters": 100.0 * sum(letters.values()) / len(words),
     }
+    allowed = {"columns": limit.columns, "lines": limit.lines, "letters": limit.letters}
     wide = [(len(line), at + 1) for at, line in enumerate(lines) if len(line) > WANTED["columns"]]
     long = [each for each in measured if each[0] > WANTED["lines"]]
     print("fold.h: %d lines, %d of them the implementation's" % (len(lines), len(lines) - begin))
@@ -91,9 +168,19 @@ def main():
         for length, name, at in long:
             print("fold.h:%d: %s has %d lines" % (at, name, length))
 
+    for part, limits in PLAIN.items():
+        found = list(plain(text if part == "all" else "\n".join(lines[:begin])))
+        counts = collections.Counter(kind for kind, at, words in found)
+        for kind, most in zip(("long", "hiding", "no verb"), limits):
+            figures["%s, %s" % (kind, part)], allowed["%s, %s" % (kind, part)] = counts[kind], most
+        print("comments, %s: %d sentences of over %d words, %d that begin with Of, Where, What, Who or Those, %d comments "
+              "without a verb (at most %d, %d, %d)" % ((part, counts["long"], MOST_WORDS, counts["hiding"], counts["no verb"]) + limits))
+        for kind, at, words in found if limit.list == part else []:
+            print("fold.h:%d: %s: %s" % (at, kind, words))
+
     failed = 0
     for name, figure in figures.items():
-        most = getattr(limit, name)
+        most = allowed[name]
         if figure > most:
             failed += 1
             print("too much: %s %.1f, at most %.1f" % (name, figure, most))
