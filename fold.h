@@ -37,12 +37,34 @@
         return 0;
     }
 
+   STEP BY STEP (the number of the section that tells more stands behind)
+     Model      fold_model_new makes one: it holds the parameters. (4)
+     Layers     fold_dense_new, fold_lstm_new and the like add theirs to it (12); fold_weight_new and its kin
+                add single ones. (4)
+     Context    fold_ctx_new makes one: it records and runs. Set `training` to train. (5)
+     Record     Go through the samples one by one. Hand data in by fold_input and fold_lookup (6), and compute
+                with ops, such as fold_linear (7), and layers, such as fold_dense_apply (12). Rows that are
+                treated alike are a list: fold_list_input (11). A body that recurs becomes a cell:
+                fold_cell_new, fold_call (10).
+     Run        fold_run computes what was recorded. (8)
+     Read       fold_value and fold_scalar read a result, fold_read copies many. (8)
+     Train      fold_backward takes a loss and computes gradients (8); fold_adam_step makes a step (9). Then
+                fold_ctx_reset, and record the next batch. fold_fit is this loop, ready-made. (13)
+     Save       fold_model_save and fold_model_load; fold_torch_open reads weights of PyTorch. (14)
+     A frame    fold_replay runs the same recording on new data; fold_run_begin and fold_run_more spread a run
+                over frames. (8)
+     A block    fold_memory.block lets a model or context live in a fixed block; fold_model_measure and
+                fold_ctx_desc.measure tell how large it must be. (3, 4, 5)
+     Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5); or give each
+                thread a context of its own.
+     If it is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (15)
+
    DOES NOT
-     run on GPUs; read Python's models, only their weights; parse graphs from files; decode images;
-     compute in anything but float32; differentiate twice; normalise over samples, as batch norm does in
-     training, because batching never changes a result. Instead: fold_layer_norm or fold_rms_norm of each
-     value, fold_list_standardize over the rows of one sample, and for a network that was trained with batch
-     norm its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
+     - run on GPUs, compute in anything but float32, or differentiate twice;
+     - read models of Python, only their weights; parse graphs from files; decode images;
+     - normalise over samples, as batch norm does in training, since batching never changes a result. Use
+       fold_layer_norm or fold_rms_norm on each value, or fold_list_standardize over the rows of a sample.
+       A network trained with batch norm keeps its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
 
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 training
@@ -52,79 +74,82 @@
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
 
    1 CONFIGURATION (define before including; the same in every file where marked *)
-     FOLD_IMPLEMENTATION     compile the implementation here
-     FOLD_STATIC *           all functions static: the whole library is private to one file
-     FOLD_API *              what stands before every public function, to export or import it:
-                             __declspec(dllexport), __attribute__((visibility("default"))). Default extern
+     FOLD_IMPLEMENTATION     compiles the implementation here
+     FOLD_STATIC *           makes all functions static: the whole library is private to one file
+     FOLD_API *              stands before every public function, to export or import it, such as
+                             __declspec(dllexport) or __attribute__((visibility("default"))). Default extern
      FOLD_NO_MALLOC          no default allocator: every model and context is given its memory
-     FOLD_USE_THREADS *      fold_pool: a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads works
+     FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads works
                              with any other too
-     FOLD_USE_CBLAS          large products by cblas_sgemm (gives up the bit contract; held to a tolerance).
-                             FOLD_CBLAS_HEADER names its header, default <cblas.h>
+     FOLD_USE_CBLAS          cblas_sgemm computes large products. This gives up the bit contract and holds a
+                             tolerance. FOLD_CBLAS_HEADER names its header, default <cblas.h>
      FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
                              without FMA hardware)
-     FOLD_ALLOW_FAST_MATH    accept -ffast-math, or x87 arithmetic, which void the numerics contract
-     FOLD_FILENAME           this file's name, default "fold.h": it includes itself once per instruction set
-     FOLD_GROUP_BYTES        default budget of a group's working set in bytes (see fold_ctx_desc.group_bytes)
+     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, or x87 arithmetic, which void the numerics contract
+     FOLD_FILENAME           is this file's name, default "fold.h": it includes itself once per instruction set
+     FOLD_GROUP_BYTES        is the default of fold_ctx_desc.group_bytes
      FOLD_NO_STDIO *         no function takes a FILE * or a path, and there is no clock
-     Less of it, for programs that only run networks; `make sizes` tells how much each saves. An op that a
-     program never calls is left out by -ffunction-sections -fdata-sections -Wl,--gc-sections:
-     FOLD_INFERENCE *        no gradients, optimisers, random initial values (they are zeros), fold_fit and
-                             saving. Calls that are left out are not declared; all ops are there, so what
-                             records is shared with the program that trains. Models are made for inference,
-                             and a context of training is an error
-     FOLD_NO_TEXT *          nothing that prints (fold_ctx_print and the like); messages stay
-     FOLD_PLAIN_CONTEXTS     of fold_ctx_desc eager, dedupe, schedule, clock, zone, plan_cache_bytes, threads
-                             stay zero: setting one is an error
-     FOLD_ONLY_PORTABLE      the portable kernels alone, whose products of bytes are plain loops: on x86-64 a
-                             seventh as fast as those of floats
-     FOLD_NO_AVX512          no kernels for AVX-512 among those for x86-64
+     These leave code out of programs that only run networks; `make sizes` tells how much each saves. The
+     flags -ffunction-sections -fdata-sections -Wl,--gc-sections leave out ops that are never called.
+     FOLD_INFERENCE *        leaves out gradients, optimisers, random initial values (they are zeros),
+                             fold_fit and saving; their calls are not declared. All ops stay, so a program
+                             that trains can share the code that records. Models are for inference, and a
+                             context of training is an error
+     FOLD_NO_TEXT *          leaves out all that prints (fold_ctx_print and the like); messages stay
+     FOLD_PLAIN_CONTEXTS     leaves out eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads of
+                             fold_ctx_desc: setting one is an error
+     FOLD_ONLY_PORTABLE      leaves the portable kernels alone. Their products of bytes are plain loops, on
+                             x86-64 a seventh as fast as those of floats
+     FOLD_NO_AVX512          leaves out the kernels for AVX-512
 
    2 CONTRACTS
-     Names     What belongs to a thing is named after it and takes it first: fold_model_…, fold_param_… (a
-               model and a parameter), fold_ctx_…. What records, runs and reads nodes takes a context and
-               has a bare name: fold_add, fold_run, fold_value; what works on all parameters at once takes
-               the model: fold_grads_…, fold_values_…, fold_sgd_step. _new makes a thing (fold_weight_new
-               and its kin a parameter), _desc describes one, _default gives the settings of a desc or an
-               optimiser, _apply records a layer. Counts are int, bytes size_t, and zero is the default.
-               Outputs come last, and `user` is the last argument of callbacks (fold_parallel_for alone gets
-               a pool too); in structs it stands behind the callbacks it is handed to.
+     Names     A thing gives its name to its calls and is their first argument: fold_model_…, fold_ctx_…,
+               fold_param_… (a model and a parameter). Calls that record, run or read nodes take a context and
+               have bare names: fold_add, fold_run, fold_value. Calls that work on all parameters at once take
+               the model: fold_grads_…, fold_values_…, fold_sgd_step.
+               - _new makes a thing (fold_weight_new and its kin a parameter), and _apply records a layer.
+               - _desc describes a thing, and _default gives the settings of a desc or an optimiser.
+               Counts are int, bytes size_t, and zero is the default. Outputs come last. `user` is the last
+               argument of callbacks (fold_parallel_for alone gets a pool too); in structs it stands behind
+               the callbacks it is handed to.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays given are copied unless their comment says otherwise. A name that is
                returned holds until something is added to the model, a message until the next call.
-     Memory    A model and a context take memory from a caller's block, or by an allocator. No call allocates
-               while a recording stays within the largest seen. All memory of a run is reserved before its
-               first write. fold_ctx_stats tells the peak and the block size a context would have needed: that
-               of its largest recording, and signatures of others, which go when a block is full. What fits a
-               block alone fits after anything else.
-     Errors    Never abort, exit or print. The first error sticks in the context (or model) with a message,
-               and is told to the desc's callback `error`; the failed call returns the null node, and running
-               returns the stored status. A null node as an operand is such an error, which names the call and
-               the operand; after an error all calls take null, and return it. fold_ctx_reset clears a
-               context's error. A model's error stops its contexts too, until fold_model_clear_error. Nothing
-               trained is lost.
-               Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
-               handle, NULL, or "no context" as the message.
-     Threads   No mutable globals. A context belongs to one thread at a time, and may itself spread a run over
-               several (fold_ctx_desc.threads), with the same bits for any number. Many contexts may read one
-               model at once; whoever writes the model (optimisers, fold_values_write_begin, fold_backward,
-               new parameters and cells) must be alone with it.
-     Numerics  Batching never changes a result: values and gradients are bit-identical for a sample alone
-               (eager), or in any batch, under any schedule, grouping and number of threads, on every FMA
-               instruction set.
-               Summation order depends only on the op and its per-sample shapes. Parameter gradients
-               depend on the sequence recorded and on nothing else.
-               All that computes rounds to nearest and keeps subnormal numbers, whatever the host has set
-               the processor to, and puts its settings back. A host that flushes subnormal numbers to zero
-               (one linked with -ffast-math does) flushes them where it computes or prints itself.
-               No op and no loss hides a NaN that it reads: NaN goes on to values, and to gradients where
-               PyTorch's have it. Where it is belongs to the contract, its sign and payload do not.
-     Accuracy  How far values and gradients of an op are at most from those of real numbers, in units in the
-               last place (not of weights in bytes or halves). Of maps it is the last place of the result; of
-               sums that of the sum of their terms' magnitudes, and half a unit more for each term. Terms are
-               those of the formula: slopes with 1 - y, as that of tanh, count the 1, and softmax and what is
-               made of it count 1 + the distance to the largest x, which is subtracted. silu keeps to it down
-               to -87. `make accuracy` prints the worst seen. Units of values, and of gradients:
+     Memory    A model and a context take memory by an allocator, or from a block of yours (fold_memory). No
+               call allocates while a recording stays within the largest seen. A run reserves all its memory
+               before its first write. fold_ctx_stats tells the most memory that a context held, and how large
+               a block must be for its recordings. A recording that fits a block alone fits it after any
+               others.
+     Errors    The library never aborts, exits or prints. The first error sticks in the context (or model)
+               with a message, and the desc's callback `error` is told it.
+               - The call that fails returns the null node; running returns the stored status.
+               - A null node as an operand is such an error; its message names the call and the operand. After
+                 an error all calls take null, and return it.
+               - fold_ctx_reset clears a context's error. A model's error stops its contexts too, until
+                 fold_model_clear_error. Nothing trained is lost.
+               - Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
+                 handle, NULL, or "no context" as the message.
+     Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself spread
+               a run over several (fold_ctx_desc.threads), with the same bits for any number. Many contexts
+               may read one model at once. A call that writes the model must be alone with it: optimisers,
+               fold_values_write_begin, fold_backward, new parameters and cells.
+     Numerics  Batching never changes a result. Values and gradients have the same bits for a sample alone
+               (eager) and in any batch, under any schedule, grouping and number of threads, on every
+               instruction set with FMA.
+               - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
+                 depend on the sequence recorded and on nothing else.
+               - All that computes rounds to nearest and keeps subnormal numbers, whatever the host has set
+                 the processor to, and puts its settings back. A host that flushes subnormal numbers to zero
+                 (one linked with -ffast-math does) flushes them where it computes or prints itself.
+               - No op and no loss hides a NaN that it reads: NaN goes on to values, and to gradients where
+                 PyTorch's have it. Its place belongs to the contract, its sign and payload do not.
+     Accuracy  The table tells how far values and gradients of an op are at most from those of real numbers,
+               in units in the last place. It does not hold for weights in bytes or bfloat16.
+               - Maps count in the last place of the result; silu keeps to it down to -87.
+               - Sums count in the last place of the sum of their terms' magnitudes, and half a unit more for
+                 each term. Terms are those of the formula: a slope with 1 - y, such as that of tanh, counts
+                 the 1. Softmax and its kin count 1 + the distance to the largest x, which they subtract.
+               `make accuracy` prints the worst seen. Units of values, and of gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select min max amax amin
                 max_pool concat slice reshape transpose pick list_join list_take list_max
          1  1   add sub mul scale shift square leaky_relu linear matmul dot conv sum cumsum prod hinge
