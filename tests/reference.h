@@ -1176,22 +1176,30 @@ static ref_look ref_look_at(const ref_call *c, int row, int head)
     const ref_look look = { exp(x - largest) / sum, 1 + largest - x };
     return look;
 }
+static void ref_attend_sizes(const ref_call *c) /* the magnitudes of the terms of each result */
+{
+    const int size = ref_size(&c->out), part = size / ref_size(&c->in[0].shape);
+    memset(c->s, 0, (size_t)(ref_groups(c) * size) * sizeof *c->s);
+    for (int k = 0; k < c->in[0].rows; k++)
+        for (int i = 0; i < size; i++) {
+            const ref_look look = ref_look_at(c, k, i / part);
+            c->s[ref_group_of(c, k) * size + i] += fabs(look.weight * c->in[1].x[k * size + i]) * look.depth;
+        }
+}
 static void ref_attend_forward(ref_call *c)
 {
     const int size = ref_size(&c->out), part = size / ref_size(&c->in[0].shape);
     c->terms = c->in[0].rows;
+    ref_attend_sizes(c);
     for (int k = 0; k < c->in[0].rows; k++)
-        for (int i = 0; i < size; i++) {
-            const ref_look look = ref_look_at(c, k, i / part);
-            const double term = look.weight * c->in[1].x[k * size + i];
-            c->y[ref_group_of(c, k) * size + i] += term;
-            c->s[ref_group_of(c, k) * size + i] += fabs(term) * look.depth;
-        }
+        for (int i = 0; i < size; i++)
+            c->y[ref_group_of(c, k) * size + i] += ref_look_at(c, k, i / part).weight * c->in[1].x[k * size + i];
 }
 static void ref_attend_backward(ref_call *c)
 {
     const int size = ref_size(&c->out), heads = ref_size(&c->in[0].shape), part = size / heads;
     c->in[0].terms = part + c->in[0].rows;
+    ref_attend_sizes(c);
     for (int k = 0; k < c->in[0].rows; k++)
         for (int i = 0; i < size; i++) {
             const ref_look look = ref_look_at(c, k, i / part);
