@@ -761,6 +761,12 @@ static void listing(void)
     CHECK_INT(fold_model_print_file_memory(m, b.bytes, 40, to_block, empty_block(&held)), FOLD_IO);
     held.bytes[held.n] = 0;
     CHECK_TEXT((const char *)held.bytes, "load: the file ends");
+    for (int i = 0; i < 2; i++) { /* a rule without its steps, and steps without a rule */
+        file_of(&b, i ? "{\"__metadata__\":{\"steps\":\"3\"}}" : "{\"__metadata__\":{\"optimizer\":\"adam\"}}", 0);
+        CHECK_INT(fold_model_print_file_memory(m, b.bytes, b.n, to_block, empty_block(&held)), FOLD_OK);
+        held.bytes[held.n] = 0;
+        CHECK_TEXT((const char *)held.bytes, "\n0 tensors, 0 bytes of data\n");
+    }
     CHECK_INT(fold_model_print_file_memory(m, NULL, 40, to_block, &held), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_model_print_file_memory(NULL, b.bytes, b.n, to_block, &held), FOLD_BAD_ARGUMENT);
     file = fopen(path, "wb");
