@@ -79,16 +79,17 @@
      FOLD_API *              stands before every public function, to export or import it, such as
                              __declspec(dllexport) or __attribute__((visibility("default"))). Default extern
      FOLD_NO_MALLOC          no default allocator: every model and context is given its memory
-     FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads works
-                             with any other too
+     FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
+                             works with any other too
      FOLD_USE_CBLAS          cblas_sgemm computes large products. This gives up the bit contract and holds a
                              tolerance. FOLD_CBLAS_HEADER names its header, default <cblas.h>
      FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
                              without FMA hardware)
      FOLD_ALLOW_FAST_MATH    accepts -ffast-math, or x87 arithmetic, which void the numerics contract
-     FOLD_FILENAME           is this file's name, default "fold.h": it includes itself once per instruction set
+     FOLD_FILENAME           names this file, by default "fold.h": it includes itself once for each
+                             instruction set
      FOLD_GROUP_BYTES        is the default of fold_ctx_desc.group_bytes
-     FOLD_NO_STDIO *         no function takes a FILE * or a path, and there is no clock
+     FOLD_NO_STDIO *         no function takes a FILE * or a path, and there is no clock.
      These leave code out of programs that only run networks; `make sizes` tells how much each saves. The
      flags -ffunction-sections -fdata-sections -Wl,--gc-sections leave out ops that are never called.
      FOLD_INFERENCE *        leaves out gradients, optimisers, random initial values (they are zeros),
@@ -207,7 +208,7 @@ typedef enum fold_status {
     FOLD_OK,
     FOLD_BAD_ARGUMENT,   /* a null pointer, an index or a setting out of range */
     FOLD_BAD_SHAPE,      /* shapes that do not fit the op */
-    FOLD_BAD_HANDLE,     /* a stale or foreign node, parameter, cell or op */
+    FOLD_BAD_HANDLE,     /* a node, parameter, cell or op that is stale or foreign */
     FOLD_BAD_STATE,      /* e.g. reading what was not kept, training an inference context */
     FOLD_BAD_CELL,       /* a cell body that is not what was traced */
     FOLD_NO_MEMORY,
@@ -216,18 +217,18 @@ typedef enum fold_status {
 } fold_status;
 
 typedef enum fold_schedule {
-    FOLD_SCHEDULE_RATIO,  /* default: the signature with the largest share of its runnable nodes ready */
-    FOLD_SCHEDULE_DEPTH,  /* nodes of equal signature and depth (Looks et al. 2017) */
-    FOLD_SCHEDULE_AGENDA, /* the signature of least average depth (Neubig et al. 2017) */
+    FOLD_SCHEDULE_RATIO,  /* default: runs the calls that are alike and have the largest share ready */
+    FOLD_SCHEDULE_DEPTH,  /* runs calls that are alike and equally deep (Looks et al. 2017) */
+    FOLD_SCHEDULE_AGENDA, /* runs the calls that are alike and least deep on average (Neubig et al. 2017) */
     FOLD_SCHEDULE_COUNT
 } fold_schedule;
 
 typedef struct fold_model fold_model;  /* parameters, cells, ops: outlives every recording */
 typedef struct fold_ctx fold_ctx;      /* one recording and its execution */
 
-/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset.
-   Salts of nodes change with every reset and differ between contexts, those of others differ between models:
-   a stale or foreign handle is caught but for one in about four thousand million. */
+/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. Salts
+   catch stale and foreign handles, but for one in about four thousand million: a node's changes with every
+   reset and differs between contexts, the others' differ between models. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -240,52 +241,55 @@ typedef struct fold_op { uint32_t id, salt; } fold_op;
 #define FOLD_NULL_PARAM ((fold_param){ 0, 0 }) /* e.g. as no bias: fold_linear(f, x, W, FOLD_NULL_PARAM) */
 #endif
 
-/* Row-major shape of one sample's value: rank 1 to 4, every dim at least 1. A scalar has shape [1]. */
+/* Describes one sample's value, row-major: rank 1 to 4, every dim at least 1. A scalar has shape [1]. */
 typedef struct fold_shape { int rank, dim[FOLD_MAX_RANK]; } fold_shape;
 
+/* Returns the shape [n]; the others return those of more axes. */
 FOLD_API fold_shape fold_shape1(int n);
 FOLD_API fold_shape fold_shape2(int rows, int columns);
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
-/* Where memory comes from. Zero: malloc and free; of a context: its model's allocator. `alloc` must return
-   memory aligned to `align` (8, 64, or 4096 for large arrays) or NULL; `free` gets the size asked for.
-   `block` may be given instead, such as a static array: then the model or context lives inside those
-   block_size bytes, from the first multiple of 64 on, and never allocates. The sizes of blocks that are told
-   leave room for that. */
+/* Says where memory comes from: an allocator, or a block, such as a static array. Zero: a model takes malloc
+   and free, a context its model's memory. */
 typedef struct fold_memory {
-    void *(*alloc)(size_t size, size_t align, void *user);
-    void (*free)(void *ptr, size_t size, void *user);
+    void *(*alloc)(size_t size, size_t align, void *user); /* returns memory aligned to `align` (8, 64, or
+                           4096 for large arrays), or NULL */
+    void (*free)(void *ptr, size_t size, void *user); /* gets the size that was asked for */
     void *user;
-    void *block;
+    void *block;        /* the model or context lives in these bytes, from the first multiple of 64 on, and
+                           never allocates. Sizes of blocks that calls tell leave room for that */
     size_t block_size;
 } fold_memory;
 
+/* Returns what a status means, in a word or two. */
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* Everything is written through a function of yours, in pieces of `size` bytes: 0 to go on, anything else
-   stops the writing. fold_to_file is one whose `user` is a FILE *:
+/* Writes `size` bytes for you and returns 0 to go on; anything else stops the writing. All that prints or
+   saves calls such a function. fold_to_file is one whose `user` is a FILE *:
        fold_ctx_print(f, fold_to_file, stdout); */
 typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(const void *bytes, size_t size, void *file);
 #endif
-/* Hands out the next `size` bytes; returns how many, fewer at the end or when reading fails. */
+/* Hands out the next `size` bytes and returns how many: fewer at the end, or when reading fails. */
 typedef size_t fold_reader(void *bytes, size_t size, void *user);
 
 /* ==== 4 model ============================================================================ */
 
+/* A model holds parameters, cells and ops of your own. Make one by fold_model_new(NULL), and add parameters
+   by fold_weight_new and its kin, or with layers (section 12). Contexts share it (section 5). */
+
 typedef struct fold_model_desc {
-    uint64_t seed;       /* of the initialisers; 0 is a seed like any other */
-    int inference;       /* no gradients, no optimiser state, no transposed weights. A default model can be
-                            trained (in a context made with `training`) */
+    uint64_t seed;       /* draws the initial values; 0 is a seed like any other */
+    int inference;       /* leaves out gradients, optimiser state and transposed weights. A default model can
+                            be trained (in a context made with `training`) */
     const char *isa;     /* NULL: the best this CPU has. "avx512", "avx2", "neon", "portable", "cblas"
                             force one */
-    fold_memory memory;  /* of a model in a block: contexts without memory of their own take theirs from the
-                            block too, and so must not be made or run on several threads at a time. See
-                            fold_model_size */
-    fold_memory tracing; /* where the bodies of cells are traced; zero: in `memory`. It is free again after
-                            fold_model_seal: a block can be that of a context made later */
+    fold_memory memory;  /* may be a block (see fold_model_size). Contexts without memory of their own take it
+                            from the same block: make and run those on one thread at a time */
+    fold_memory tracing; /* holds the bodies of cells while they are traced; zero: `memory` does. It is free
+                            again after fold_model_seal: a block can then be that of a context */
     void (*error)(const char *message, void *user); /* called once when an error sticks, by the call that
                             fails: prints the message, or is a place for a breakpoint. It must not use the
                             model or the context. NULL: none */
@@ -293,50 +297,26 @@ typedef struct fold_model_desc {
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
-/* A new, empty model; desc NULL is the default. NULL when memory runs out, or an alloc has no free beside it.
-   An isa that is unknown or not available here is an error of the model: nothing can be added until
-   fold_model_clear_error accepts the best that there is. */
+/* Makes an empty model; desc NULL is the default. Returns NULL when memory runs out, or when an alloc has no
+   free beside it. An isa that is unknown or not available here is an error of the model: nothing can be added
+   until fold_model_clear_error accepts the best that there is. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
-/* Free the contexts of a model first. NULL is fine. */
-FOLD_API void fold_model_free(fold_model *m);
-FOLD_API fold_status fold_model_status(const fold_model *m);
-FOLD_API const char *fold_model_message(const fold_model *m); /* "" when fine */
-FOLD_API void fold_model_clear_error(fold_model *m);
-FOLD_API const char *fold_model_isa(const fold_model *m);     /* the kernel set in use */
-
-/* How much a model holds in arrays that grow, in bytes: values; gradients, packed weights, optimiser state (0
-   where there is none), parameters, marks of table rows, cells, ops of your own. Arrays grow by doubling, so
-   an allocator that never reuses what is freed gives a model several times its weights. Ask a model that was
-   built, and trained for a step if this is to be trained, and reserve as much in the next one before anything
-   is added to it: then each array is asked for once, at this size. The numbers can be constants of a program;
-   they depend on the kernel set. Of a model in a block, block_bytes is how large the block must be for all it
-   has held so far, if it is made again by the same calls; else 0. So a static array that holds a model takes
-   three steps: measure a model as above; make it again in a large block, with what was measured reserved, and
-   measure that; use its block_bytes. */
-typedef struct fold_model_size {
-    size_t values, grads, packs, state, state2, params, marks, cells, ops;
-    size_t block_bytes; /* fold_model_reserve does not look at it, */
-    size_t tracing;     /* nor at the size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
-} fold_model_size;
-FOLD_API fold_model_size fold_model_measure(const fold_model *m);
-/* Returns the model's status: FOLD_NO_MEMORY when there is not as much. size NULL or zeros: nothing. */
-FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
-/* Gives back what only building a model takes: the memory of tracing, and what arrays hold beyond their
-   needs. Parameters, cells and ops that are added afterwards are an error, everything else goes on; contexts
-   are reset before they record or run again. Returns the model's status. */
-FOLD_API fold_status fold_model_seal(fold_model *m);
-
+FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
+FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns its first error, or FOLD_OK */
+FOLD_API const char *fold_model_message(const fold_model *m); /* returns its message; "" when fine */
+FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the error */
+FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 typedef enum fold_init {
     FOLD_INIT_ZEROS,
-    FOLD_INIT_CONSTANT,   /* every value init_scale */
-    FOLD_INIT_UNIFORM,    /* in [-init_scale, init_scale) */
-    FOLD_INIT_NORMAL,     /* standard deviation init_scale */
-    FOLD_INIT_GLOROT,     /* uniform, bound init_scale sqrt(6 / (rows + columns)) (Glorot and Bengio 2010) */
+    FOLD_INIT_CONSTANT,   /* every value is init_scale */
+    FOLD_INIT_UNIFORM,    /* draws from [-init_scale, init_scale) */
+    FOLD_INIT_NORMAL,     /* draws with the standard deviation init_scale */
+    FOLD_INIT_GLOROT,     /* uniform, bound init_scale sqrt(6 / (rows + columns)) (Glorot, Bengio 2010) */
     FOLD_INIT_HE,         /* normal, deviation init_scale sqrt(2 / rows) (He et al. 2015) */
-    FOLD_INIT_ORTHOGONAL  /* init_scale times orthonormal rows or columns, the fewer (Saxe et al. 2014) */
+    FOLD_INIT_ORTHOGONAL  /* makes the fewer of rows or columns orthonormal, times init_scale (Saxe 2014) */
 } fold_init;
 
-/* What a parameter is used for. Weights of linear ops are kept packed beside their values. */
+/* Say how a parameter is used. Weights of linear ops are kept packed beside their values. */
 enum {
     FOLD_FOR_LINEAR = 1,   /* fold_linear: W is [inputs x outputs] */
     FOLD_FOR_LINEAR_T = 2, /* fold_linear_t: the parameter is [outputs x inputs], e.g. a tied embedding */
@@ -359,115 +339,154 @@ typedef struct fold_param_desc {
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 
-/* Adds a parameter, for as long as the model lives. The null handle and a model error when it cannot. */
+/* Adds a parameter, for as long as the model lives. When it cannot, it returns the null handle, and the model
+   has an error. The others are short for it. */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
-FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs); /* Glorot */
-FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n);                     /* zeros */
-/* Ones, for fold_layer_norm and fold_rms_norm. */
+/* Adds a weight [inputs x outputs] with Glorot's initial values. */
+FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs);
+/* Adds a bias [n], initially zero. */
+FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n);
+/* Adds a gain [n] for fold_layer_norm and fold_rms_norm, initially one. */
 FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
-/* Lookups; normal, deviation 0.1. */
+/* Adds a table for fold_lookup, such as embeddings; its values are normal with deviation 0.1. */
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);
-/* The filter of a convolution, with FOLD_FOR_CONV, for which the shape is told; He's normal values. */
+/* Adds a filter of a convolution with He's normal values; FOLD_FOR_CONV tells its shape. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
-FOLD_API int fold_param_is_null(fold_param p);
-/* Null when there is none. */
+FOLD_API int fold_param_is_null(fold_param p); /* tells whether p is the null handle */
+/* Returns the parameter of that name, or the null handle. */
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name);
-FOLD_API int fold_param_count(const fold_model *m);
-/* In order of creation. */
+FOLD_API int fold_param_count(const fold_model *m); /* returns how many there are */
+/* Returns a parameter by its place in the order of creation. */
 FOLD_API fold_param fold_param_at(const fold_model *m, int index);
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p);
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p);
+/* Stops the training of a parameter (frozen 1), or goes on with it (0). */
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 
-/* Values and gradients, row-major. Pointers hold until a parameter is added. Gradients are NULL in inference
-   models, values where fold_model_quantize left none. Those of fold_model_read_in_place are the image's. */
+/* Returns the values of a parameter, row-major. The pointer holds until a parameter is added. It is NULL when
+   fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 #ifndef FOLD_INFERENCE
+/* Returns the gradient of a parameter in the same way; NULL in inference models. */
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
 #endif
-/* Those of all parameters that have them as one span of *count floats, each parameter at a multiple of 16
-   floats, gaps zero. count may be NULL. Not those that are read in place. */
+/* Returns the values of all parameters as one span of *count floats (count may be NULL). Each parameter
+   begins at a multiple of 16 floats, and gaps are zero. Parameters that have no floats, or are read in place,
+   are not in it. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 #ifndef FOLD_INFERENCE
+/* Returns the gradients of all parameters as such a span, each parameter at the same place. */
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
 #endif
 
-/* Values and gradients are written between begin and end alone. The null parameter: all, as one span. The
-   end of writing values refreshes the packed weights. After that of gradients (e.g. the sum over
-   replicas, added in one order everywhere) later runs add to them, and rows of lookup tables that are not
-   zero count as touched, as if this model had looked them up. */
+/* Returns the values of a parameter to write to; the null parameter stands for all, as one span. Values are
+   written only between begin and end. The end refreshes the packed weights. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 #ifndef FOLD_INFERENCE
-FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);  /* NULL in inference models */
+/* Returns the gradients to write to, in the same way; NULL in inference models. Use it to sum gradients over
+   replicas, in one order everywhere. Later runs add to what was written. Rows of lookup tables that are not
+   zero count as touched, as if this model had looked them up. */
+FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
-
-/* The rows of a lookup table that have a gradient, all others being zero: those that lookups reached since it
-   was last cleared. Returns how many there are, each once, and writes the first `most` of them to rows (most
-   0: NULL). -1: any row may have one, as in parameters that are no tables and tables other ops read too. */
-FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int most, int *rows);
-/* Ends fold_grads_write_begin in place of fold_grads_write_end where only these n rows of a table were
-   written. It takes time in proportion to n, the other in proportion to the table. */
-FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
-/* The values of another model of the same parameters, made by the same calls: copied, or every value w moved
-   to w + share (v - w) towards the other's v, with share in [0, 1]. For networks that are a target for a
-   while, and for the moving average of weights in training (w keeps 1 - share of itself at a step). What is
-   frozen and buffers come too, gradients and the optimiser's state stay as they are. Where the parameters
-   differ it is an error of m, which names the first that does, and nothing changes. */
+/* Copies all values from a model of the same parameters, made by the same calls. Use it for a network that is
+   a fixed target for a while. Frozen parameters and buffers come too; gradients and the optimiser's state
+   stay. Errors: the first parameter that differs is an error of m, which names it; then nothing changes. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
+/* Moves every value w to w + share (v - w), towards the other model's v, with share in [0, 1]. Use it for the
+   moving average of weights in training: w keeps 1 - share of itself at a step. */
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
 #endif
 
-/* Turns the weights of linear ops and convolutions into bytes, for inference: a quarter of the memory, and
-   products that are several times as fast where the processor has instructions for them; or with `bits` of 16
-   into bfloat16: half the memory, and nothing but the weights is rounded. In bytes a weight gets one scale
-   for each column of outputs, the largest magnitude in it divided by 127; its bytes are whole numbers from
-   -127 to 127. What such a product reads is made bytes too while it is read, row by row with scales of their
-   own, of each value of a concatenation apart; there is nothing to calibrate. Sums of bytes are exact, so
-   that results have the same bits on every processor and in batches of any size, also without
-   FOLD_REPRODUCIBLE as far as these products go. A row with an infinity or a NaN gives NaN in all columns,
-   and no other row notices; one with no magnitude from 2^-119 on counts as zeros, and so does such a column
-   of a weight. In bfloat16 each value is rounded to the nearest of 8 bits of precision, of two to the even
-   one, beyond the largest to that. Products have the bits of a model of floats that holds the rounded values,
-   of rows with an infinity or a NaN, too: there infinity times a weight is infinity, and NaN where the weight
-   is 0. Weights with either are refused, here and when they are loaded. These stay floats: weights of fewer
-   than `least` values, of fewer than 16 outputs or of more than 131072 inputs, filters of one input, biases,
-   tables whose rows have fewer than 16 values, and without `tables` all of them, of which a tied one
-   (FOLD_FOR_LINEAR_T) has bytes for its products beside floats for lookups. Of what becomes bytes alone the
-   values are gone afterwards: fold_param_value gives NULL, fold_use and writing them are errors. A weight
-   that cells read by fold_use too, or both fold_linear and fold_linear_t, keeps its values. The model must be
-   made for inference. Load it before, or after: section 14 tells how bytes lie in files. Contexts are reset
-   before they record again, pointers to values move. Parameters that were added later wait for another call,
-   but for those whose bytes are read in place (fold_model_read_in_place). FOLD_BAD_ARGUMENT when a value is
-   not finite and FOLD_NO_MEMORY leave the model as it was. */
+/* Turns weights into bytes or bfloat16, for faster and smaller inference.
+   - Bytes (int8) take a quarter of the memory. Products are several times as fast where the processor has
+     instructions for them. Their inputs become bytes while they are read: there is nothing to calibrate.
+   - bfloat16 (`bits` of 16) takes half the memory, and nothing but the weights is rounded.
+   Needs: a model made for inference, loaded before or after (section 14 tells how bytes lie in files).
+   Contexts are reset before they record again; pointers to values move. Parameters that are added later wait
+   for another call, except those whose bytes are read in place (fold_model_read_in_place).
+   The floats of a weight are gone afterwards: fold_param_value gives NULL, and fold_use and writing are
+   errors. A weight keeps them when cells read it by fold_use too, or when both fold_linear and fold_linear_t
+   do.
+
+   Bytes: a weight has a scale for each column of outputs, its largest magnitude divided by 127, and whole
+   numbers from -127 to 127. A row that a product reads has a scale for each value of a concatenation. Sums of
+   bytes are exact. So these products have the same bits on every processor and in batches of any size, even
+   without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and no other row
+   notices. A row, or a weight's column, that has no magnitude from 2^-119 on counts as zeros.
+   bfloat16: a value is rounded to 8 bits of precision, to the nearest, of two to the even one, and beyond the
+   largest to that. Products have the bits of a model of floats that holds the rounded values. Rows with an
+   infinity or a NaN do, too: infinity times a weight is infinity, or NaN where the weight is 0.
+
+   These stay floats:
+   - weights of fewer than `least` values, of fewer than 16 outputs or of more than 131072 inputs;
+   - filters of one input channel, biases, and tables whose rows have fewer than 16 values;
+   - tables at all, without `tables`. A tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside them.
+   Errors: FOLD_BAD_ARGUMENT when a weight has an infinity or a NaN (loading refuses them as well), and
+   FOLD_NO_MEMORY. Both leave the model as it was. */
 typedef struct fold_quantize_desc {
     int least;  /* 0: 1024 */
-    int tables; /* rows of lookup tables too, each with a scale of its own; of [rows x a x b] each line of b.
-                   fold_lookup copies a row's values, scale times byte, into the recording. A tied table
-                   (FOLD_FOR_LINEAR_T) then has the bytes of its products alone; one that cells read by
-                   fold_use, that fold_linear reads too, or that is read in place, keeps floats. In
-                   bfloat16 lookups copy the rounded values, and what fold_linear reads needs no floats */
+    int tables; /* turns lookup tables too. Each row has a scale of its own, in [rows x a x b] each line of b.
+                   fold_lookup copies scale times byte, or the rounded values, into the recording. A tied
+                   table (FOLD_FOR_LINEAR_T) then has the bytes of its products alone. A table keeps floats
+                   when cells read it by fold_use, when it is read in place, and, in bytes, when fold_linear
+                   reads it too */
     int bits;   /* 8 (0): bytes; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
 
-/* What became of a weight: bits of a value in its products, 8, 16 or 32, and the largest error of a column,
-   the root of the mean square of what rounding changed divided by that of the values (0: none, or the bytes
-   were loaded). Zeros for a parameter of another model. fold_model_print tells it of all. */
 typedef struct fold_quantized {
-    int bits;
-    float error;
+    int bits;    /* a value has so many in products: 8, 16 or 32 */
+    float error; /* the largest of a column: the root of the mean square of what rounding changed, divided by
+                    that of the values. 0: none, or the bytes were loaded */
 } fold_quantized;
+/* Returns what fold_model_quantize made of a weight; zeros for a parameter of another model. fold_model_print
+   prints it for all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 
 #ifndef FOLD_INFERENCE
-/* The learning rate and the weight decay of the parameters of a rate set are those of the optimiser times
-   these factors, from the next step on. Both are 1 at first; a later call replaces them. */
+/* Multiplies the learning rate and the weight decay of a rate set's parameters by these factors, from the
+   next step on. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
+#endif
+
+/* -- Advanced -- */
+
+/* Tells the bytes of a model's growing arrays. They grow by doubling, so an allocator that never reuses what
+   is freed gives a model several times its weights. To give it exactly what it needs:
+   1. Build a model, train it for a step if it is to be trained, and fold_model_measure it.
+   2. Make it again, and call fold_model_reserve with these numbers before anything is added: each array is
+      then asked for once, at this size.
+   3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
+   The numbers depend on the kernel set, and can be constants of a program. */
+typedef struct fold_model_size {
+    size_t values, grads, packs, state, state2, params, marks, cells, ops; /* packs are packed weights, state
+                           and state2 the optimiser's, marks those of table rows. 0: there are none */
+    size_t block_bytes; /* holds the model in a block if it is made again by the same calls; 0 without a
+                           block. fold_model_reserve does not look at it, */
+    size_t tracing;     /* nor at the size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
+} fold_model_size;
+/* Returns how much memory a model holds. */
+FOLD_API fold_model_size fold_model_measure(const fold_model *m);
+/* Reserves arrays of these sizes; size NULL or zeros: nothing. Returns the model's status: FOLD_NO_MEMORY
+   when there is not as much. */
+FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
+/* Gives back what only building a model takes: the memory of tracing, and what arrays hold beyond their
+   needs. Adding parameters, cells and ops afterwards is an error; everything else goes on. Contexts are reset
+   before they record or run again. Returns the model's status. */
+FOLD_API fold_status fold_model_seal(fold_model *m);
+#ifndef FOLD_INFERENCE
+/* Returns how many rows of a lookup table have a gradient, and writes the first `most` of them to rows, each
+   once (most 0: NULL). They are the rows that lookups reached since the gradient was last cleared. Returns -1
+   when any row may have one: the parameter is no table, or other ops read the table too. */
+FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int most, int *rows);
+/* Ends fold_grads_write_begin when only these n rows of a table were written. It takes time in proportion to
+   n, fold_grads_write_end in proportion to the table. */
+FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
 /* ==== 5 context ========================================================================== */
