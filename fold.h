@@ -14184,10 +14184,8 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
                                 fold__operand *operand)
 {
     const fold_node node = in[which < 0 ? 0 : which];
-    if (!FOLD__LIKELY(f && node.salt == f->salt && node.id - 1 < f->n_nodes && !fold__broken(f))) {
-        fold__bad_operand(f, node, who, which);
-        return 0;
-    }
+    if (!FOLD__LIKELY(f && node.salt == f->salt && node.id - 1 < f->n_nodes && !fold__broken(f)))
+        return fold__bad_operand(f, node, who, which), 0;
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
@@ -15676,10 +15674,8 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
         start += shape->dim[axis];
     const int32_t attr[3] = { axis, start, length };
     const char *wrong = fold__infer_slice(shape, 1, attr, &out);
-    if (wrong) {
-        fold__fail_shapes(f, "slice", wrong, shape, 1);
-        return fold__null;
-    }
+    if (wrong)
+        return fold__fail_shapes(f, "slice", wrong, shape, 1), fold__null;
     if (axis > 0)
         return fold__op(f, &fold__code_slice, &x, 1, attr, 0);
     uint32_t offset = (uint32_t)start;
@@ -15728,14 +15724,11 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
         both[i > 0] = *fold__operand_shape(f, &operand);
         if (!i || fold__shape_same(&both[0], &both[1]))
             continue;
-        fold__fail_shapes(f, "stack", "its values must have one shape", both, 2);
-        return fold__null;
+        return fold__fail_shapes(f, "stack", "its values must have one shape", both, 2), fold__null;
     }
     const fold_shape one = both[0];
-    if (one.rank == FOLD_MAX_RANK) {
-        fold__fail_shapes(f, "stack", "takes values of rank 1 to 3", &one, 1);
-        return fold__null;
-    }
+    if (one.rank == FOLD_MAX_RANK)
+        return fold__fail_shapes(f, "stack", "takes values of rank 1 to 3", &one, 1), fold__null;
     const fold_shape all = { one.rank + 1, { count, one.dim[0], one.dim[1], one.dim[2] } };
     return fold_reshape(f, fold_concat(f, x, count, 0), all);
 }
@@ -16547,23 +16540,17 @@ static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_
 {
     if (fold__broken(f))
         return NULL;
-    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) {
-        fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model");
-        return NULL;
-    }
+    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops)
+        return fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"), NULL;
     code->op = FOLD__OP_COUNT + op.id - 1;
     const fold_op_desc *desc = fold__desc_of(f->model, code->op);
     code->forward = desc->forward;
     code->backward = desc->backward;
-    if (!in || (desc->n_attr && !attr)) {
-        fold__missing(f, desc->name);
-        return NULL;
-    }
+    if (!in || (desc->n_attr && !attr))
+        return fold__missing(f, desc->name), NULL;
     if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
-                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in);
-        return NULL;
-    }
+                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in))
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in), NULL;
     return desc;
 }
 
@@ -17268,8 +17255,7 @@ FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell ce
         return NULL;
     if (cell.id && cell.salt == f->model->salt && cell.id <= f->model->n_cells)
         return &fold__cells(f->model)[cell.id - 1];
-    fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model");
-    return NULL;
+    return fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model"), NULL;
 }
 
 /* Records a call whose operands are checked. */
@@ -25405,10 +25391,8 @@ FOLD_API float fold_scalar(fold_ctx *f, fold_node x)
     fold__operand operand;
     if (!fold__valuable(f, x, "scalar", &operand))
         return (float)NAN;
-    if (fold__is_list_operand(f, &operand)) {
-        fold__refuse(f, FOLD_BAD_SHAPE, "scalar: node %u is a list", (unsigned)x.id);
-        return (float)NAN;
-    }
+    if (fold__is_list_operand(f, &operand))
+        return fold__refuse(f, FOLD_BAD_SHAPE, "scalar: node %u is a list", (unsigned)x.id), (float)NAN;
     const float *value = fold_value(f, x);
     return value ? value[0] : (float)NAN;
 }
@@ -25884,8 +25868,7 @@ FOLD__INLINE int fold__layer_there(fold_ctx *f, const void *layer, const char *w
 {
     if (FOLD__LIKELY(layer != NULL))
         return 1;
-    fold__no_layer(f, who);
-    return 0;
+    return fold__no_layer(f, who), 0;
 }
 
 /* Whether what a layer says of itself is what its maker can have left. */
@@ -26470,20 +26453,16 @@ static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, i
 {
     if (fold__broken(f))
         return -1;
-    if (!sequences || (!sequences->values && sequences->samples && sequences->steps)) {
-        fold__missing(f, "sequences");
-        return -1;
-    }
+    if (!sequences || (!sequences->values && sequences->samples && sequences->steps))
+        return fold__missing(f, "sequences"), -1;
     if (sequences->samples < 0 || sequences->steps < 0 || sequences->width < 1 ||
         (sequences->layout != FOLD_LAYOUT_NTC && sequences->layout != FOLD_LAYOUT_TNC)) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: %d samples of %d steps of %d values, layout %d",
                    sequences->samples, sequences->steps, sequences->width, (int)sequences->layout);
         return -1;
     }
-    if (sample < 0 || sample >= sequences->samples) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d of %d", sample, sequences->samples);
-        return -1;
-    }
+    if (sample < 0 || sample >= sequences->samples)
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d of %d", sample, sequences->samples), -1;
     const int count = sequences->length ? sequences->length[sample] : sequences->steps;
     if (count >= 0 && count <= sequences->steps)
         return count;
@@ -26745,10 +26724,8 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
     if (!fold__layer_there(f, layer, "tree_lstm") ||
         !fold__layer_has(f, "tree_lstm: its arity", layer->arity, FOLD_MAX_CELL_IN / 2))
         return fold__no_state;
-    if (!children) {
-        fold__missing(f, "tree_lstm");
-        return fold__no_state;
-    }
+    if (!children)
+        return fold__missing(f, "tree_lstm"), fold__no_state;
     for (int child = 0; child < layer->arity; child++) {
         in[child] = children[child].h;
         in[layer->arity + child] = children[child].c;
@@ -27184,8 +27161,7 @@ static fold_status fold__view_make(fold_ctx *f, fold__view *view)
         fold__view_by_depth(view);
     fold__index_view(view);
     fold__clear_error(&f->error);
-    fold__fail(f, FOLD_BAD_STATE, "print: its writer must not use this context");
-    return FOLD_OK;
+    return fold__fail(f, FOLD_BAD_STATE, "print: its writer must not use this context"), FOLD_OK;
 }
 
 /* Ends a text; what the view took of a caller's block is free again. */
@@ -28977,8 +28953,7 @@ static char *fold__file_need(fold__file *file, int which, size_t bytes)
 {
     if (fold__arena_need(&file->arena, which, bytes))
         return file->arrays[which].data;
-    fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
-    return NULL;
+    return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory"), NULL;
 }
 
 /* A number of a file, in so many bytes. */
@@ -29776,10 +29751,8 @@ static fold_torch *fold__torch_open(fold_model *m, fold_reader *read, void *user
         return NULL;
     }
     fold_torch *torch = (fold_torch *)m->arena.memory.alloc(sizeof *torch, FOLD__ALIGN, m->arena.memory.user);
-    if (!torch) {
-        fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");
-        return NULL;
-    }
+    if (!torch)
+        return fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory"), NULL;
     fold__file *file = &torch->file;
     *file = fold__file_to_load(m, read, user, bytes, size, NULL);
     file->arena.array = file->arrays;
