@@ -401,6 +401,16 @@ FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
 #endif
 
+typedef struct fold_quantize_desc {
+    int least;  /* 0: 1024 */
+    int tables; /* turns lookup tables too. Each row has a scale of its own, in [rows x a x b] each line of b.
+                   fold_lookup copies scale times byte, or the rounded values, into the recording. A tied
+                   table (FOLD_FOR_LINEAR_T) then has the bytes of its products alone. A table keeps floats
+                   when cells read it by fold_use, when it is read in place, and, in bytes, when fold_linear
+                   reads it too */
+    int bits;   /* 8 (0): bytes; 16: bfloat16 */
+} fold_quantize_desc;
+FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 /* Turns weights into bytes or bfloat16, for faster and smaller inference.
    - Bytes (int8) take a quarter of the memory. Products are several times as fast where the processor has
      instructions for them. Their inputs become bytes while they are read: there is nothing to calibrate.
@@ -427,16 +437,6 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
    - tables at all, without `tables`. A tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside them.
    Errors: FOLD_BAD_ARGUMENT when a weight has an infinity or a NaN (loading refuses them as well), and
    FOLD_NO_MEMORY. Both leave the model as it was. */
-typedef struct fold_quantize_desc {
-    int least;  /* 0: 1024 */
-    int tables; /* turns lookup tables too. Each row has a scale of its own, in [rows x a x b] each line of b.
-                   fold_lookup copies scale times byte, or the rounded values, into the recording. A tied
-                   table (FOLD_FOR_LINEAR_T) then has the bytes of its products alone. A table keeps floats
-                   when cells read it by fold_use, when it is read in place, and, in bytes, when fold_linear
-                   reads it too */
-    int bits;   /* 8 (0): bytes; 16: bfloat16 */
-} fold_quantize_desc;
-FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
 
 typedef struct fold_quantized {
@@ -490,58 +490,59 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *
 #endif
 
 /* ==== 5 context ========================================================================== */
+/* A context holds one recording and runs it. Make one by fold_ctx_new, with `training` set if it is to train,
+   and call fold_ctx_reset before each new recording: it keeps the memory. */
 
-/* Calls task(i, user) once for every i in [0, n), on any threads and in any order, and returns when all
-   are done. */
+/* Calls task(i, user) once for every i in [0, n), on any threads, in any order; returns when all are done. */
 typedef void fold_task(int i, void *user);
 typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
 typedef struct fold_ctx_desc {
     int training;           /* fold_backward will be called. A default context can only run forward */
-    int eager;              /* immediate mode: every op runs when recorded, one row at a time, and its
-                               value can be read at once; step through it in a debugger */
-    int dedupe;             /* identical calls become one node, so that structure depends on data; recurrent
-                               and child-sum cells multiply a looked-up word once for all its occurrences.
-                               Gradients are summed in another order than without, to the same bits in all
-                               contexts with it. It pays where samples have much in common and cells are
-                               wide, costs some 15 ns a node and splits batches: measure both */
-    int measure;            /* computes nothing: runs plan and take their memory, and then
-                               fold_stats.block_bytes is the size of a block for what was recorded, which can
-                               become that of a static array. Record the worst case, and change parameters
-                               between runs where it does. Values do not matter, and asking for them tells
-                               that there are none. A begun run is not finished by its first slice of limited
-                               time. threads needs no parallel_for */
+    int eager;              /* runs every op when it is recorded, one row at a time; its value can be read at
+                               once. Use it to step through a network in a debugger */
+    int dedupe;             /* makes identical calls one node; recurrent and child-sum cells multiply a
+                               looked-up word once for all its occurrences. It pays when samples have much in
+                               common and cells are wide. It costs some 15 ns a node, splits batches, and
+                               structure then depends on data: measure both. Gradients are summed in another
+                               order than without, to the same bits in all contexts with it */
+    int measure;            /* computes nothing, but plans and takes memory. Use it to find the size of a
+                               static array: record the worst case and run it, then fold_stats.block_bytes is
+                               that size. If parameters change between runs, change them here too. Asking for
+                               values tells that there are none. A first slice of limited time does not finish
+                               a begun run. threads needs no parallel_for */
     fold_schedule schedule;
-    size_t group_bytes;     /* independent samples, each recorded as a whole before the next, run in
-                               groups whose working set is about this. 0: FOLD_GROUP_BYTES (1 MiB), or more
-                               where batches would have fewer than 12 rows. SIZE_MAX: one group. Where nothing
-                               goes backward, large batches run in parts, so that what is made and read
-                               within one takes about a quarter of this: 16384 suits small memories */
-    size_t plan_cache_bytes; /* reserved for plans: one is kept when a structure is run for the second time,
-                               and replayed instead of scheduling from the third on. About 60 bytes a node:
-                               begin with 1 << 20. The least recently used go first. Runs that go on with a
-                               recording after its first run keep none. 0: none are kept */
-    uint64_t (*clock)(void *user); /* nanoseconds from any origin, e.g. fold_clock_monotonic: lets
+    size_t group_bytes;     /* the memory that samples may fill which run together; each must be recorded as a
+                               whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), or more if batches would
+                               have fewer than 12 rows. SIZE_MAX: all run together. Without a backward, large
+                               batches run in pieces, so that what is made and read within one takes about a
+                               quarter of this: 16384 suits small memories */
+    size_t plan_cache_bytes; /* keeps plans in so many bytes: from the third run of a structure on its plan is
+                                used again. A plan takes about 60 bytes a node: begin with 1 << 20. The least
+                                recently used goes first. A second run of one recording keeps none. 0: none is
+                                kept */
+    uint64_t (*clock)(void *user); /* returns nanoseconds from any origin, such as fold_clock_monotonic: lets
                                       fold_ctx_stats tell times. NULL: it tells none */
     void *clock_user;
-    size_t trace_bytes;     /* reserved for fold_ctx_print_trace: 32 bytes a batch, forward and backward.
+    size_t trace_bytes;     /* keeps events for fold_ctx_print_trace: 32 bytes a batch, forward and backward.
                                Needs a clock, which is called from every thread. 0: none */
-    uint64_t trace_over_ns; /* fold_ctx_print_trace shows the last run that took longer than this, planning
-                               included, whatever ran after it; takes half of trace_bytes. 0: the last run */
-    void (*zone)(int begin, const char *name, int calls, void *user); /* called as planning begins (1) and
-                               ends (0), and each batch, with its op's or cell's name and how many calls it
-                               has; for profilers such as Tracy. From every thread. NULL: none */
+    uint64_t trace_over_ns; /* lets fold_ctx_print_trace show the last run that took longer than this,
+                               planning included, whatever ran after it; takes half of trace_bytes. 0: the
+                               last run */
+    void (*zone)(int begin, const char *name, int calls, void *user); /* is called when planning and each
+                               batch begins (1) and ends (0), from every thread, with the name of the op or
+                               cell and how many calls it has. For profilers such as Tracy. NULL: none */
     void *zone_user;
-    void (*error)(const char *message, void *user); /* called once when an error sticks, as that of
+    void (*error)(const char *message, void *user); /* is called once when an error sticks, as that of
                                fold_model_desc is. Each has its own: the model's tells of the model alone */
     void *error_user;
-    int threads;            /* groups of samples run on so many threads, or parts of large batches where
-                               there is one group alone; what is small stays on the caller's, and results
-                               have the same bits. 0, 1: the caller's alone. User ops are called from all
-                               of them. fold_run_more uses the caller's alone */
-    fold_parallel_for *parallel_for; /* your job system, or fold_pool_for; needed for threads. While it waits
-                               it may run other jobs on the caller's thread, which find the processor set as
-                               the host had it, but none that uses this context */
+    int threads;            /* spreads samples, or pieces of large batches, over so many threads, to the same
+                               bits. Small runs stay on the caller's, and so does fold_run_more. 0, 1: all
+                               does. Ops of your own are called from all threads */
+    fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; needed for
+                                        threads. While it waits it may run other jobs on the caller's thread,
+                                        but none that uses this context. They find the processor set as the
+                                        host had it */
     void *pool;             /* handed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -550,54 +551,54 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* A clock for fold_ctx_desc.clock, and for measuring: nanoseconds that never go back, from any thread. `user`
-   is not looked at. It is there where FOLD_HAS_CLOCK is: on Windows and POSIX systems. Where headers hide the
-   system's clock from strict C (-std=c99), it is that of C, which counts the processor's time. */
+/* Returns nanoseconds that never go back, from any thread: for fold_ctx_desc.clock and for measuring. `user`
+   is not looked at. Windows and POSIX systems have it, and FOLD_HAS_CLOCK. When headers hide the system's
+   clock from strict C (-std=c99), it is that of C, which counts the processor's time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
 #ifdef FOLD_USE_THREADS
-/* A pool of POSIX threads (link with -pthread) for fold_ctx_desc: parallel_for = fold_pool_for, pool =
-   fold_pool_new(n). n counts the caller's own thread, which works too; 1 to 64. One context at a time may
-   run on a pool. NULL when there are no threads to be had. */
 typedef struct fold_pool fold_pool;
+/* Makes a pool of POSIX threads (link with -pthread) for fold_ctx_desc.pool; parallel_for is fold_pool_for.
+   `threads`, 1 to 64, counts the caller's own, which works too. One context at a time may run on a pool.
+   Returns NULL when there are no threads to be had. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
-/* pool NULL: on the caller's thread. Without a task, or for n below 1, it does nothing. */
+/* Runs tasks on a pool; NULL: on the caller's thread. Without a task, or for n below 1, it does nothing. */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
-/* A new context bound to a model; desc NULL: inference. NULL when the allocator gives no memory (or the model
-   is NULL). Where a setting is wrong, or a block too small to begin in, the context has an error and nothing
-   else: its message says which setting, no reset clears it, and as it lies in memory of the model's
-   allocator, fold_ctx_free is due. */
+/* Makes a context for a model; desc NULL: for inference. Returns NULL when the allocator gives no memory, or
+   the model is NULL. When a setting is wrong, or a block too small to begin in, the context has an error that
+   no reset clears, whose message says which setting. Free it too: its memory is of the model's allocator. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f);
-/* Forgets the recording and the context's error; keeps memory, signatures and settings. */
+/* Forgets the recording and the context's error; keeps memory and settings. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
-/* The first error since the last reset, of the context or else of its model. The message also tells why
-   the last read gave nothing, which is no error of the context (see fold_value). */
+/* Returns the first error since the last reset, of the context or else of its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
+/* Returns the message of that error, or says why the last read gave nothing (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 
 /* ==== 6 inputs =========================================================================== */
-/* Calls that record give a node. When they fail, and after an error, it is the null node. */
+/* These calls hand in data and give a node, a value of one sample. Begin with fold_input. A call that fails
+   gives the null node, and so do all calls after an error. */
 
 FOLD_API int fold_node_is_null(fold_node x);
-/* Values from the program: [n], or of a shape. They are copied. */
+/* Records values of the program, [n] or of a shape; they are copied. */
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
-/* The same without a copy: the values must stay unchanged until fold_ctx_reset. */
+/* Records values that are not copied: they must stay unchanged until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
 FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* [1] */
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape);
-/* n values: 1 at `index`, else 0. */
+/* Records n values: 1 at `index`, else 0. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
-FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* a row of a [rows x ...] table */
-FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* a parameter as a shared value */
-/* The same value, marked shared: ops given it take the one value for all rows of their batch. Nodes that use
-   different shared values do not batch together. */
+FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* takes a row of [rows x ...] */
+FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* takes a parameter, marked shared */
+/* Marks a value as shared: ops take the one value for all rows of a batch. Nodes that use different shared
+   values do not batch together. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
