@@ -787,29 +787,30 @@ FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node me
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* ==== 8 running ========================================================================== */
+/* A run computes what was recorded: fold_run forward, fold_backward gradients of a loss too. Roots and kept
+   nodes can be read afterwards, by fold_value and its kin. */
 
-/* What is readable after a run: the roots, and nodes named here before it, which run even if no root
-   needs them. In a cell's body this and the next call are errors: make an output of what is wanted. */
+/* Keeps x: it runs even if no root needs it, and can be read after a run, as roots can. In a cell's body this
+   and the next call are errors: make an output of what is wanted. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
-/* Keeps the gradient of x: fold_grad gives it after fold_backward. Does nothing in inference contexts. A
-   concatenation, such as an output of a bidirectional fold_rnn_stack, is then one more reader of its
-   parts, whose gradients it may sum in another order. */
+/* Keeps the gradient of x for fold_grad, after fold_backward. Does nothing in inference contexts. A
+   concatenation, such as an output of a bidirectional fold_rnn_stack, then reads its inputs once more, whose
+   gradients may be summed in another order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 #endif
 
-/* Runs what the n roots need; n may be 0. More may be recorded afterwards, on top of roots and kept
-   nodes, and run again: that costs what is new, however long the recording has become, as long as all it
-   reads of before is a root, a kept node or an input. What is neither is computed again from those, and
-   the run then looks at all nodes from there on (fold_stats.seen_nodes). Where all is there it does nothing.
-   After a change of parameters a batched context computes anew what it needs; an eager one must be reset. */
+/* Runs what the n roots need; n may be 0. More may be recorded afterwards and run again: this costs what is
+   new, as long as it reads of before only roots, kept nodes and inputs. Anything else is computed again from
+   those, and the run looks at all nodes from there on (fold_stats.seen_nodes). When everything is there, it
+   does nothing. After a change of parameters a batched context computes anew what it needs; an eager one must
+   be reset. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-/* Runs forward and backward from one scalar root, which may be one element of a larger value, by a
-   window, and adds to the gradients of the model's parameters, and to those of kept nodes. Needs no
-   fold_run before it; it computes forward itself, a group of samples at a time, so values of an earlier
-   run are computed again to the same bits. May be called for several roots in turn: gradients add up. The
-   root, earlier roots and kept nodes are readable afterwards. */
+/* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
+   kept nodes. The root may be one element of a larger value, by a window. No fold_run is needed before;
+   values that one computed are computed again, to the same bits. Call it for several roots in turn, and
+   gradients add up. The root, earlier roots and kept nodes are readable afterwards. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
@@ -821,76 +822,76 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Lets a node that fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or the fold_list_… call of one
-   gave read its index from `index`, an int for each of its rows (one, where all rows of a list were given
-   the same), whenever a run computes anew: the next fold_run, each fold_backward and fold_replay. An index
-   out of range then is an error of that run, which does nothing and loses nothing; the context goes on. An
-   eager context has used the recorded index, and reads the others in fold_replay. An error with dedupe, which
-   makes equal lookups one node. */
+/* Lets a node read its index from your memory, whenever a run computes anew: the next fold_run, each
+   fold_backward and fold_replay (in an eager context fold_replay alone: it has used the recorded index).
+   x is what fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave. `index` has
+   an int for each of its rows, or one for all where all rows of a list were given the same.
+   Errors: a context with dedupe, which makes equal lookups one node. An index out of range is an error of the
+   run, which does nothing and loses nothing; the context goes on. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
-/* Keeps x (fold_keep), and copies it to `values`, as fold_read does, at the end of each run that computes it.
-   What fold_input_ref reads may lie there, so that a state goes from one run to the next. */
+/* Keeps x, and copies it to `values` as fold_read does, at the end of each run that computes it.
+   fold_input_ref may read the same memory: so a state goes from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
-/* Does again what the last fold_run or fold_backward did that had something to do, with what fold_input_ref
-   and fold_index_ref point to now, and with the parameters as they are now; values get the bits that they
-   would have if all were recorded anew. Lengths, shapes and all that was copied stay, and so does what
-   dedupe made one, which never is two inputs, whatever they hold. Values that an earlier run computed and
-   this one only reads stay too; an eager context has all of those. Dropout draws on, as in a recording made
-   anew after the last without fold_dropout_seed. Kept gradients are those of this run alone; parameters' are
-   added to, as always. What it does not compute after a change of parameters, a batched context's next run
-   computes where it is wanted. FOLD_BAD_STATE, and nothing is lost, when there was no run since
-   fold_ctx_reset, or the last did not end, when something was recorded since it, a value or gradient named
-   to be kept that it does not keep, or a parameter added, frozen or thawed, or when it reads values of an
-   earlier run and parameters have changed. Allocates nothing, and values lie where they lay, but for the
-   first replay of a recording larger than any replayed before. */
+/* Runs the last fold_run or fold_backward that had something to do again, without recording or planning.
+   Use it when the structure stays and only numbers change: a controller's step, a frame of the same agents.
+   - It reads anew what fold_input_ref and fold_index_ref point to, and the parameters.
+   - All that was copied stays, and so do lengths, shapes, and what dedupe made one (never two inputs). Values
+     that it only reads, since an earlier run computed them, stay too; an eager context has all of those.
+   - Values get the bits of a new recording, in which dropout draws on, without fold_dropout_seed.
+   - Gradients of kept nodes are those of this run; it adds to those of parameters, as always.
+   - After a change of parameters, a batched context's next run computes what is wanted and this one did not.
+   - It allocates nothing, and values lie where they lay, but for the first replay of the largest recording.
+   Errors: FOLD_BAD_STATE, and nothing is lost, when
+   - nothing was run since fold_ctx_reset, or the last run did not end;
+   - something was recorded since it, or newly named to be kept, or a parameter added, frozen or thawed;
+   - it reads values of an earlier run, and parameters have changed. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
-/* A run in slices of time, for a frame that has other things to do. One of these begins it, in place of
-   fold_run, fold_backward or fold_replay; nothing is computed yet, and until the run is finished there is
-   nothing new to read. To begin is no slice: the first two plan the whole run, which takes about as long as
-   recording it took (20 to 70 ns a node: half a millisecond for 256 pairs of trees); fold_replay_begin plans
-   nothing. What inputs given by reference point to, and the parameters, must stay as they are meanwhile. When
-   something else is run, recorded, named to be kept, printed or reset, what is left is not done any more. A
-   backward, a replay, and a run after a change of parameters write to values that are there. So from the
-   first slice on nothing that was computed can be read, until a run has ended: that one, a replay of it, or
-   another run, which then computes anew what it needs. Of a backward that was given up, gradients of
-   parameters may have got a part. */
+/* Begins a run in slices of time, for a frame that has other things to do; fold_run_more goes on with it. It
+   stands in place of fold_run, fold_backward or fold_replay. Nothing is computed yet, but the first two plan
+   the whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
+   - Inputs given by reference, and parameters, must stay as they are until the run has ended.
+   - To run, record, name what is to be kept, print or reset in this context gives the rest up.
+   - There is nothing new to read until the run has ended. A backward, a replay, and a run after a change of
+     parameters write over values that are there. From their first slice on nothing can be read that was
+     computed, until a run has ended: this one, a replay of it, or another, which computes anew what it needs.
+   - A backward that is given up may have added to some gradients of parameters: call fold_grads_clear. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root);
 #endif
 FOLD_API fold_status fold_replay_begin(fold_ctx *f);
-/* Goes on with a begun run for at most about so many nanoseconds (0: until it is finished), on this thread
-   alone; *more tells whether something is left. The results have the bits of a run in one go. It runs whole
-   batches, by turns, and stops before one that would, by what such batches took so far, take longer than is
-   left; the first of a slice that would is cut by calls, or by rows where ops take lists row by row. So a
-   slice takes longer than it should by what the prediction was wrong, of one batch at most, by whatever else
-   the processor does meanwhile, and by what is not cut: one call that reads lists whole, or of a cell with a
-   list, and the gradients of inputs and looked-up rows. Reductions, rows by index and those gradients take
-   some 100 to 500 microseconds for a million values, attention what its products take. Needs the context's
-   clock. FOLD_BAD_STATE, and nothing is lost, without a clock or a begun run, or when parameters have changed
-   since it began.
+/* Goes on with a begun run for about `ns` nanoseconds (0: until it is finished), on this thread alone. *more
+   tells whether something is left. The results have the bits of a run in one go.
+   It stops before a batch that is expected to take longer than is left, which it learns from batches before.
+   If the first batch of a slice is expected to, it runs some calls of it, or some rows of lists. So a slice
+   is late by the error of one prediction, for one batch at most, and by what the processor does meanwhile.
+   Some work is never cut: a call that reads lists whole, a call of a cell with a list, and the gradients of
+   inputs and looked-up rows. Reductions, rows by index and those gradients take some 100 to 500 microseconds
+   for a million values, attention what its products take.
+   Needs: the context's clock. Errors: FOLD_BAD_STATE, and nothing is lost, without a clock or a begun run, or
+   when parameters have changed since it began.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
-/* How many nanoseconds the rest of a begun run takes, or else the last run if it is replayed, on one thread:
-   by what batches of each signature took, which contexts with a clock measure in slices, in their first runs
-   and in one of sixteen later on. Of a signature never timed it is a guess by its work. 0 without a clock, of
-   eager contexts, and when there is neither run. */
+/* Returns how many nanoseconds the rest of a begun run takes, or else a replay of the last, on one thread. A
+   context with a clock measures batches in slices, in its first runs and in one of sixteen later on. It
+   guesses the others by their work. Returns 0 without a clock, in eager contexts, and when there is no run.
+   */
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
-/* Values of roots and kept nodes, and gradients of nodes named to fold_keep_grad. Inputs and shapes can be
-   read before any run. A pointer holds until the next call that records, runs, prints or names what is to be
-   kept or copied; that call may be a fold_input that copies from it, but not after fold_ctx_reset, so copy
-   out by fold_read what the next recording needs. When the value is not there: NULL (fold_scalar: NaN,
-   fold_node_shape: rank 0, fold_read: a status), and fold_ctx_message says why until the next read or run;
-   the context has no error, and all goes on. In a cell's body there are values when it runs in an eager
-   context; while fold_cell_new traces it there are none, and asking for them is an error of the cell. */
+/* Returns the values of a root or a kept node; an input has them before any run. The pointer holds until the
+   next call that records, runs, prints or names what is to be kept or copied. That call may be a fold_input
+   that copies from it, but not after fold_ctx_reset: fold_read copies out what the next recording needs.
+   When the value is not there it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
+   status). Then fold_ctx_message says why until the next read or run; the context has no error. In a cell's
+   body there are values when an eager context runs it, but none while fold_cell_new traces it: asking is an
+   error of the cell. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
-FOLD_API const float *fold_grad(fold_ctx *f, fold_node x);
+FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* returns a gradient kept by fold_keep_grad */
 #endif
-FOLD_API float fold_scalar(fold_ctx *f, fold_node x);  /* its first value */
+FOLD_API float fold_scalar(fold_ctx *f, fold_node x);  /* returns its first value */
 FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x);
 /* Copies n nodes of one size to values as a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
