@@ -16542,17 +16542,23 @@ static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_
 {
     if (fold__broken(f))
         return NULL;
-    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops)
-        return fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"), NULL;
+    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) {
+        fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model");
+        return NULL;
+    }
     code->op = FOLD__OP_COUNT + op.id - 1;
     const fold_op_desc *desc = fold__desc_of(f->model, code->op);
     code->forward = desc->forward;
     code->backward = desc->backward;
-    if (!in || (desc->n_attr && !attr))
-        return fold__missing(f, desc->name), NULL;
+    if (!in || (desc->n_attr && !attr)) {
+        fold__missing(f, desc->name);
+        return NULL;
+    }
     if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
-                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in), NULL;
+                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in)) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in);
+        return NULL;
+    }
     return desc;
 }
 
@@ -17257,7 +17263,8 @@ FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell ce
         return NULL;
     if (cell.id && cell.salt == f->model->salt && cell.id <= f->model->n_cells)
         return &fold__cells(f->model)[cell.id - 1];
-    return fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model"), NULL;
+    fold__fail(f, FOLD_BAD_HANDLE, "call: not a cell of this context's model");
+    return NULL;
 }
 
 /* Records a call whose operands are checked. */
@@ -28955,7 +28962,8 @@ static char *fold__file_need(fold__file *file, int which, size_t bytes)
 {
     if (fold__arena_need(&file->arena, which, bytes))
         return file->arrays[which].data;
-    return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory"), NULL;
+    fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
+    return NULL;
 }
 
 /* A number of a file, in so many bytes. */
@@ -29753,8 +29761,10 @@ static fold_torch *fold__torch_open(fold_model *m, fold_reader *read, void *user
         return NULL;
     }
     fold_torch *torch = (fold_torch *)m->arena.memory.alloc(sizeof *torch, FOLD__ALIGN, m->arena.memory.user);
-    if (!torch)
-        return fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory"), NULL;
+    if (!torch) {
+        fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");
+        return NULL;
+    }
     fold__file *file = &torch->file;
     *file = fold__file_to_load(m, read, user, bytes, size, NULL);
     file->arena.array = file->arrays;
