@@ -2,8 +2,8 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = char_lm export game_jobs hello hello_shared listops mnist molecules mpi_sick notebook plan robot_arm shift_reduce speech swarm transformer treelstm_sick treelstm_sst
-CPP_EXAMPLES = cartpole
+EXAMPLES = agents char_lm export game_jobs hello hello_shared listops mnist molecules mpi_sick notebook plan robot_arm shift_reduce speech swarm transformer treelstm_sick treelstm_sst
+CPP_EXAMPLES = agents_cpp cartpole
 CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
