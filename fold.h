@@ -1304,19 +1304,19 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
 
 /* ==== 13 training ======================================================================== */
 #ifndef FOLD_INFERENCE
-/* The usual loop, for programs that need no other: it does what its settings say and nothing else.
+/* fold_fit is the usual loop of training. It does what its settings say and nothing else:
 
     fold_fit_desc d = fold_fit_desc_default();
     d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
     if (fold_fit(&d, NULL)) puts(fold_ctx_message(f));
 
-   For each epoch the samples are put in an order that depends on (seed, epoch) alone, or keep theirs; for
-   each batch the context is reset, `loss` records every sample, the mean of their losses is
-   differentiated, gradients are clipped, and the optimiser makes a step, at its rate times the factor of
-   `rates`; the last batch may be smaller.
-   Then the metric is taken, files are written, and patience is counted. */
+   In each epoch it puts the samples in an order that depends on (seed, epoch) alone, or leaves them in
+   theirs. For each batch it resets the context and lets `loss` record every sample. It differentiates the
+   mean of the losses, clips gradients, and makes a step at the optimiser's rate times the factor of `rates`.
+   The last batch may be smaller. Then it takes the metric, writes files, and counts patience (early
+   stopping). */
 
-/* How a learning rate changes: the factor of it at every step, which are counted from 0.
+/* Tells how a learning rate changes: its factor at every step, which are counted from 0.
        steps before warm_up   (step + 1) / warm_up
        FOLD_RATE_CONSTANT     1
        FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
@@ -1331,30 +1331,31 @@ typedef enum fold_rate_kind {
 typedef struct fold_rates {
     int kind;     /* a fold_rate_kind; as an int, so that { 0 } begins it in C++ too */
     int warm_up;  /* 0: none */
-    int steps;    /* of all training, those of warm_up too. 0: in fold_fit all up to its last epoch; elsewhere
-                     no end, so that the factor stays 1 */
+    int steps;    /* counts all of training, with warm_up. 0: in fold_fit all up to its last epoch; elsewhere
+                     there is no end, so that the factor stays 1 */
     float end;
     int every;    /* 0: in fold_fit the steps of an epoch; elsewhere never */
     float factor; /* 0: 0.1 */
 } fold_rates;
-/* For a loop of your own: adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)). NULL: 1. */
+/* Returns the factor at a step: adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)). NULL: 1.
+   */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 
-/* What ended it: all epochs are done, or what stopped it. DIVERGED is the error of a loss, or of a gradient's
-   norm where it is taken for `clip`, that is infinite or NaN. The step that it would make is not made. */
+/* Tell what ended fold_fit. DIVERGED: a loss is infinite or NaN, or with `clip` the norm of the gradients.
+   This is an error; the step that would follow is not made. */
 enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR, FOLD_FIT_DIVERGED };
 
 typedef struct fold_fit_report {
     int epoch;          /* the one running, or the last */
     int epoch_end;      /* it is over, and metric is its own */
-    int trained;        /* samples of this epoch so far */
+    int trained;        /* samples that this epoch has trained on so far */
     double loss;        /* their mean, each taken before its batch's step */
-    double metric;      /* of the last whole epoch, NaN before there is one */
+    double metric;      /* that of the last whole epoch, NaN before there is one */
     double best;        /* the best metric so far, NaN before there is one */
     int best_epoch;     /* -1: none yet */
     double per_second;  /* samples of this epoch, without metric and files; 0 when the context has no clock */
     int ended;          /* FOLD_FIT_… */
-    double rate_factor; /* of the last step, by fold_fit_desc.rates */
+    double rate_factor; /* that of the last step, by fold_fit_desc.rates */
 } fold_fit_report;
 
 typedef struct fold_fit_desc {
@@ -1372,7 +1373,7 @@ typedef struct fold_fit_desc {
     int epochs;              /* 0: 10 */
     int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
                                 fold_model_steps / batches an epoch */
-    uint64_t seed;           /* of the order; and before each sample, of its dropout, by epoch and sample
+    uint64_t seed;           /* draws the order, and each sample's dropout by epoch and sample
                                 (fold_dropout_seed) */
     int in_order;            /* samples keep their order */
     const fold_sgd *sgd;     /* exactly one of the four is not NULL. Read at every step: progress may
@@ -1382,7 +1383,7 @@ typedef struct fold_fit_desc {
     const fold_adam *adam;
     fold_rates rates;        /* the factor of the rate at each step, the first step of epoch 0 being 0 */
     float clip;              /* fold_grads_clip; 0: no clipping */
-    int smaller_is_better;   /* of metric */
+    int smaller_is_better;   /* a smaller metric is the better one */
     int patience;            /* stops after so many epochs in a row without a new best; 0: never */
     int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the
                                 end, whatever ends it */
@@ -1394,16 +1395,17 @@ typedef struct fold_fit_desc {
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
-/* Takes 4 bytes a sample and 8 for each of a batch from the model's allocator, and with keep_best the
-   size of the values, until it returns. Gradients that are there are cleared. report may be NULL; it gets
-   the last state. Returns the context's status (see fold_ctx_message): errors of loss, of steps and of
-   files end it, and leave the values of the last step, or the best with keep_best. A loss that is infinite or
-   NaN is such an error, FOLD_BAD_STATE, whose message names the sample; gradients are clear then. */
+/* Trains, and returns the context's status (see fold_ctx_message). report may be NULL; it gets the last
+   state. Gradients that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, and with
+   keep_best the size of the values from the model's allocator, until it returns.
+   Errors: those of loss, of steps and of files end it, and leave the values of the last step, or the best
+   with keep_best. A loss that is infinite or NaN is FOLD_BAD_STATE, and its message names the sample;
+   gradients are clear then. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif
 
-/* Its twin for inference: batch by batch the context is reset, `record` records samples, all run, and `take`
-   is handed the outputs, which may be lists, in the order of samples. */
+/* fold_predict is its twin for inference. Batch by batch it resets the context, lets `record` record samples,
+   runs them, and hands the outputs, which may be lists, to `take` in the order of samples. */
 typedef struct fold_predict_desc {
     fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
     int samples;             /* may be 0 */
@@ -1414,139 +1416,136 @@ typedef struct fold_predict_desc {
     int batch;               /* 0: 32 */
 } fold_predict_desc;
 FOLD_API fold_predict_desc fold_predict_desc_default(void);
-/* Takes 8 bytes for each sample of a batch from the model's allocator, until it returns. Returns the
-   context's status, whose message says what is wrong. What was taken before an error stays good. */
+/* Runs all samples, and returns the context's status, whose message says what is wrong. It takes 8 bytes for
+   each sample of a batch from the model's allocator. Outputs taken before an error stay good. */
 FOLD_API fold_status fold_predict(const fold_predict_desc *desc);
 
-/* How good n results are. Of none, or without an array, NaN. */
-/* The share of guesses that are the labels. */
+/* These tell how good n results are. They return NaN without results or an array. */
+/* Returns the share of guesses that are the labels. */
 FOLD_API double fold_accuracy(const int *guess, const int *label, int n);
-/* F1 of one class: 2 hits / (guesses of it + labels of it) (van Rijsbergen 1979), the harmonic mean of
-   precision and recall; 0 where there are neither. */
+/* Returns F1 of one class: 2 hits / (guesses of it + labels of it) (van Rijsbergen 1979), the harmonic mean
+   of precision and recall; 0 when there are neither. */
 FOLD_API double fold_f1(const int *guess, const int *label, int n, int positive);
-/* e to the mean of n losses, each -log of a probability, such as those of fold_softmax_xent. */
+/* Returns e to the mean of n losses, each -log of a probability, such as those of fold_softmax_xent. */
 FOLD_API double fold_perplexity(const float *loss, int n);
-/* Pearson's correlation: the covariance over the product of the deviations. NaN where one of them is 0. */
+/* Returns Pearson's correlation: covariance over the product of deviations. NaN when one of them is 0. */
 FOLD_API double fold_pearson(const float *a, const float *b, int n);
 
 /* ==== 14 files =========================================================================== */
-/* Parameters in files of the safetensors format (Hugging Face), which Python reads as
-   safetensors.torch.load_file(path). A parameter is a tensor of its name and shape, F32. The optimiser's
-   state, if saved, is one or two tensors more: optimizer.momentum.NAME (SGD), optimizer.squares.NAME
-   (Adagrad, RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME; the metadata then say
-   `optimizer` and `steps`. Names must be UTF-8; those that begin with "optimizer." cannot be saved.
-   Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
-   A weight that fold_model_quantize left in bytes alone is a tensor I8, and NAME.scale, F32, what its bytes
-   are to be multiplied by: one scale for each value of the last axis, [columns], or of a table or a weight of
-   fold_linear_t for each row, [rows x 1], so that NAME * NAME.scale is the weight in Python. One in bfloat16
-   alone is a tensor BF16. What has values is saved as floats.
-
-   All of these return the model's status and, like everything of a model, do nothing while it holds an
-   error (see fold_model_clear_error). FOLD_IO: a file cannot be opened, read or written, or is no
-   safetensors file; FOLD_BAD_SHAPE: a tensor of another shape than its parameter; FOLD_BAD_ARGUMENT: one
-   that is missing, unknown or of a type not read. */
+/* fold_model_save writes the parameters of a model to a file, fold_model_load reads them into a model made by
+   the same calls. Files are safetensors (Hugging Face), which Python reads by safetensors.torch.load_file.
+   - A parameter is a tensor of its name and shape, F32. Its name must be UTF-8, and not begin with
+     "optimizer.".
+   - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
+     RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME; metadata tell `optimizer` and `steps`.
+   - A weight in bytes alone (fold_model_quantize) is a tensor I8 and NAME.scale, F32: NAME * NAME.scale is
+     the weight in Python. There is one scale for each value of the last axis, [columns]; in a table or a
+     weight of fold_linear_t for each row, [rows x 1]. A weight in bfloat16 alone is BF16. All others are
+     saved as floats.
+   - Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
+   All return the model's status, and do nothing while it holds an error (fold_model_clear_error). Errors:
+   - FOLD_IO: a file cannot be opened, read or written, or is no safetensors file.
+   - FOLD_BAD_SHAPE: a tensor has another shape than its parameter.
+   - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that is not read. */
 
 #ifndef FOLD_INFERENCE
 typedef struct fold_save_desc {
-    int state;           /* the optimiser's state and steps too: training continues from the file to the
-                            same bits, when gradients are clear (after a step) and the settings are the
-                            same */
+    int state;           /* saves the optimiser's state and steps too. Training continues from the file to
+                            the same bits, if gradients are clear (after a step) and settings the same */
     const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. the sizes of the network. NULL:
                             none */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 #endif
 
-/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load
-   that fails changes nothing. It takes no more from the model's allocator, until it returns, than four
-   times the header (at most 100 MB) and the data of the tensors it loads; from memory, nothing for the
-   data. Values of type F16, BF16 and F64 become float. Packed weights and kept plans follow; eager
-   contexts must be reset. Gradients stay as they are.
-   How a model holds its values does not change: bytes (I8 with scales, as saved) become floats, values that
-   are not finite are refused where the model has bytes or bfloat16, and others become that, for which the
-   largest such tensor is needed as floats. Bytes that are loaded into bytes stay as they are, and so does
-   bfloat16: a model that was built anew and quantised like the one that was saved gives the same bits. */
+/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that
+   fails changes nothing. Until it returns it takes at most four times the header (at most 100 MB) and the
+   data of the tensors it loads, from memory nothing for the data.
+   - Values of type F16, BF16 and F64 become float. Gradients stay as they are. Packed weights and kept plans
+     follow; eager contexts must be reset.
+   - A model goes on holding values as it did. Bytes (I8 with scales, as saved) become floats; floats become
+     bytes or bfloat16 where the model has those. Then values that are not finite are refused, and the largest
+     such tensor takes room as floats.
+   - Bytes that are loaded into bytes stay as they are, and so does bfloat16. A model that was built anew and
+     quantised like the saved one gives the same bits. */
 typedef struct fold_load_desc {
-    int state;           /* the optimiser's state and steps too. A file without them is an error, or with
-                            allow_missing a fresh start */
-    int allow_missing;   /* parameters that the file lacks keep their values; state that it lacks becomes
-                            zero */
-    int allow_unknown;   /* tensors that are no parameters are skipped, of any type; those named
-                            optimizer.… always are */
-    const char *prefix;  /* only tensors whose names begin so are looked at, under the rest of their
-                            names. NULL: all */
-    char *config;        /* gets the file's `config` and a final zero, "" if there is none; longer: an
-                            error */
+    int state;           /* loads the optimiser's state and steps too. A file without them is an error, or
+                            with allow_missing a fresh start */
+    int allow_missing;   /* parameters that the file lacks keep their values; state becomes zero */
+    int allow_unknown;   /* skips tensors of any type that are no parameters; optimizer.… always is */
+    const char *prefix;  /* looks only at tensors whose names begin so, under the rest of their names. NULL:
+                            all */
+    char *config;        /* gets the file's `config` and a final zero, or ""; a longer one is an error */
     size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty
                             model with allow_unknown */
-    int *loaded;         /* gets how many tensors were loaded, those of the state too: with allow_missing
-                            and allow_unknown a file of another model gives FOLD_OK and 0. After an error
-                            0. NULL: not wanted */
+    int *loaded;         /* gets how many tensors were loaded, the state's too; 0 after an error, and from a
+                            file of another model with allow_missing and allow_unknown. NULL: not wanted */
 } fold_load_desc;
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
-/* desc NULL is the default. */
 #ifndef FOLD_INFERENCE
+/* Saves through your writer; desc NULL is the default. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
 #endif
+/* Loads a file that lies in memory; desc NULL is the default. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
-/* A file that is in memory already, and stays there, need not be copied: an array in flash (examples/export.c
-   makes one), a mapped file. Parameters that are made after this call, by fold_weight_new and its kin and by
-   layers, are those of their names in the image, and are read where they lie. The image is never written; any
-   number of models may read it, and it must outlive them. What the model takes beside it: nothing for
-   weights, biases and tables, as long as fewer than 16 floats of the file lie behind a weight only where its
-   columns are a multiple of 16; else, and for fold_linear_t, the packed weight.
-   A model for inference alone, on a little-endian machine. The tensors used must be F32 or I8. Floats lie at
-   multiples of 4 bytes; at multiples of 64 they are read fastest. Errors are those of loading: of this call,
-   when the image is no safetensors file, and of each parameter that is not there or of another shape. Then
-   nothing was added. Parameters with `values` in their desc are not looked for; after a call with image NULL
-   none are. Writing such parameters, loading into them, copying or averaging values, and fold_torch_open are
-   errors; fold_model_quantize makes bytes of floats in an image, in the model's memory.
-   Of a file that a model of bytes saved, the I8 tensors and their scales are weights in bytes at once, with
-   the bits of that model, where fold_model_quantize was called before they are made, on the model without
-   parameters. They take no memory where products are plain loops, on microcontrollers, and tables nowhere;
-   kernels with vector instructions have a copy of weights, in groups. Each byte is looked at once. Refused
-   are bytes that fold_model_quantize would not have made for the parameter's uses, with scales of the other
-   axis, and those that loading refuses. */
+/* Reads weights where they lie in memory, without a copy: a file in flash (examples/export.c makes it an
+   array), a mapped file. Call it first: parameters that are made afterwards, by fold_weight_new and its kin
+   and by layers, are the tensors of their names in the image. Parameters with `values` in their desc are not
+   looked for, and none are after a call with image NULL.
+   Needs: a model for inference alone, a little-endian machine, and tensors F32 or I8. Floats lie at multiples
+   of 4 bytes; at multiples of 64 they are read fastest. The image is never written; any number of models may
+   read it, and it must outlive them.
+   Costs: nothing for biases and tables, and for weights whose columns are a multiple of 16 or that have 16
+   floats of the file behind them. Others, and those of fold_linear_t, take their packed copy.
+   Bytes: call fold_model_quantize before parameters are made. Then I8 tensors and scales that a model of
+   bytes saved are weights in bytes at once, with the bits of that model. They take no memory where products
+   are plain loops, as on microcontrollers; kernels with vector instructions have a copy of weights, not of
+   tables. Each byte is looked at once.
+   Errors are those of loading: of this call for an image that is no safetensors file, of a parameter that is
+   not there or of another shape, which is then not added. Bytes are refused that fold_model_quantize would
+   not have made for the parameter's uses, or with scales of the other axis. It is an error to write such
+   parameters, load into them, copy or average values, or call fold_torch_open. fold_model_quantize makes
+   bytes of an image's floats, in the model's memory. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
-/* In one pass; takes the bytes of the file and none after it. */
+/* Loads through your reader, front to back. It reads exactly the bytes of the file: more data may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
 #ifndef FOLD_NO_TEXT
-/* Text: what a safetensors file holds, of any program: the name, shape, type and bytes of each tensor,
-   and what the metadata say of the optimiser and of config. Reads the header alone. m gives the memory,
-   until it returns, and stays as it is, an error too. A file that cannot be read is FOLD_IO, and the text
-   says why; FOLD_IO too when the writer stopped. */
+/* Prints what a safetensors file of any program holds: the name, shape, type and bytes of each tensor, and
+   what the metadata say of the optimiser and of config. It reads the header alone, in memory of m, which
+   stays as it is, an error too. Errors: FOLD_IO when the file cannot be read, and the text says why, or the
+   writer stopped. */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #endif
 #ifndef FOLD_NO_STDIO
 #ifndef FOLD_NO_TEXT
-/* The same of a file by its path. */
+/* Prints the same of a file by its path. */
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user);
 #endif
 #ifndef FOLD_INFERENCE
-/* Writes a file beside `path`, `path`.tmp or, while another saver is at that, `path`.1.tmp to
-   `path`.99.tmp, and renames it when all of it is on the disk, which may take some milliseconds. So
-   whatever happens meanwhile, `path` is the file of before or the new one as a whole, and of savers to one
-   path, in any threads and processes, the last wins. A save that fails leaves no file behind. A program
-   that dies may leave its .tmp, and the next save removes it: these names are for savers alone. What is
-   there and is no regular file (a folder, a pipe, a device, a link) is never replaced: FOLD_IO. Where
-   a file system has no locks, a .tmp that was left stays. Where C's library is all there is (neither POSIX
-   nor Windows), nothing is sure but that the file is renamed when it was written. */
+/* Saves a model. Whatever happens meanwhile, `path` is the old file or the new one as a whole. Many threads
+   and processes may save to one path: the last wins.
+   - It writes `path`.tmp or, while another saver is at that, `path`.1.tmp to `path`.99.tmp. These names are
+     for savers alone. It renames the file when all of it is on the disk, which may take some milliseconds.
+   - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
+     removes if the file system has locks.
+   - A folder, a pipe, a device or a link at `path` is never replaced: FOLD_IO.
+   - On systems that are neither POSIX nor Windows it is only sure that writing comes before renaming. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
 #ifndef FOLD_INFERENCE
-/* Of its optimiser, those before a loaded state too. */
+/* Returns how many optimiser steps the model has made, those before its state was saved and loaded too. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
-/* Networks of PyTorch, one call a layer, from a safetensors file with the names of state_dict:
+/* These calls read networks of PyTorch, one call a layer, from a safetensors file of a state_dict:
 
        from safetensors.torch import save_file                            # Python
        save_file(net.state_dict(), "net.safetensors")
@@ -1558,56 +1557,53 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
        if (fold_torch_close(t)) puts(fold_model_message(m));
 
    `name` is a module's place in the network, such as "encoder.layers.0"; "" is the network itself. A call
-   reads the module's tensors, name.weight and so on, and adds to the model the layer of that name that _new
-   would have added, of the sizes and with the values of the file. It is applied, trained and saved like any
-   other, and what fold_model_save wrote is loaded into layers made by _new. Weights are transposed, gates put
-   in fold.h's order, two biases added up where it has one; where the module has none it is zero and frozen.
-   Types are those that loading reads.
-   A tensor that is not there, or of another shape than the module's others ask for, is an error of the
-   model, whose message names it, its shape and the shape wanted; a call that fails gives null handles. What a
-   module was made with beside its tensors, such as heads and strides, is told by the caller. */
+   reads the module's tensors, name.weight and so on. It adds the layer of that name to the model as _new
+   would have, with the sizes and values of the file. You tell what is not in tensors, such as heads and
+   strides. The layer is applied, trained and saved like any other, and loaded again into layers made by _new.
+   Weights are transposed, gates put in fold.h's order, and two biases added up where it has one. A bias that
+   the module has not is zero and frozen. Types are those that loading reads.
+   Errors: a tensor that is missing, or has another shape than the others ask for, is an error of the model.
+   The message names it, its shape and the shape wanted; the call gives null handles. */
 typedef struct fold_torch fold_torch;
 #ifndef FOLD_NO_STDIO
-/* Takes about the file's size from the model's allocator until fold_torch_close, while it reads half as much
-   again. NULL and an error of the model when the file cannot be read. */
+/* Opens a file. Until fold_torch_close it takes about the file's size from the model's allocator, and while
+   it reads half as much again. Returns NULL, and the model has an error, when the file cannot be read. */
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
 #endif
-/* Of a file in memory, which must stay until fold_torch_close. */
+/* Opens a file that lies in memory, which must stay until fold_torch_close. */
 FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Call it before the model is freed; t is invalid then. Returns the model's status. A tensor that no call has
-   read, and that was not skipped, is an error. */
+/* Frees t, before the model is freed. Returns the model's status. A tensor that no call has read, and that
+   was not skipped, is an error. */
 FOLD_API fold_status fold_torch_close(fold_torch *t);
-/* The tensors whose names begin so are not wanted; "": all that no call has read. */
+/* Skips tensors whose names begin so; "": all that no call has read. */
 FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix);
 
-/* Any tensor of rank 1 to 4, as it is, as a parameter of its name. uses: FOLD_FOR_…, as in fold_param_desc,
-   e.g. FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for "words.weight" that is tied to the output. */
+/* Adds any tensor of rank 1 to 4, as it is, as a parameter of its name. uses: FOLD_FOR_…, as in
+   fold_param_desc: FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output. */
 FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
-/* nn.Embedding: a table for lookups. */
+/* Reads nn.Embedding: a table for lookups. */
 FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
-/* nn.Linear, and the activation that follows it; nn.GELU is FOLD_ACT_GELU, unless it approximates. */
+/* Reads nn.Linear; you tell the activation that follows. nn.GELU is FOLD_ACT_GELU, unless it approximates. */
 FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
-/* nn.Conv1d or nn.Conv2d, by the rank of its weight, groups being 1 or, with desc->depthwise, as many as
+/* Reads nn.Conv1d or nn.Conv2d, by the rank of its weight. groups is 1 or, with desc->depthwise, as many as
    channels. Values have their channels last here: [height x width x channels], [length x channels].
    nn.Flatten has them first, so before it do
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);           // grids
        x = fold_transpose(f, x, 0, 1);                                    // lines */
 FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
                                    fold_activation activation);
-/* nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d with its running statistics
-   (FOLD_NORM_FIXED: they become part of gain and bias). epsilon 0: PyTorch's default, 1e-5, of RMSNorm
-   1.1920929e-7. */
+/* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d with its running statistics, which
+   go into gain and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. */
 FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
-/* nn.RNN (of tanh), nn.LSTM and nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two; not those
-   with proj_size. nn.RNNCell, nn.LSTMCell and nn.GRUCell too: a stack of one layer, whose cell[0] is a
-   fold_recurrent. */
+/* Reads nn.RNN (of tanh), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without
+   proj_size. Their …Cell is read as a stack of one layer, whose cell[0] is a fold_recurrent. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
-/* nn.MultiheadAttention, not with add_bias_kv or add_zero_attn. */
+/* Reads nn.MultiheadAttention, without add_bias_kv and add_zero_attn. */
 FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
-/* nn.TransformerEncoderLayer; of nn.TransformerEncoder those named "layers.0" and so on. desc->width and
-   inner may be 0; they are then those of the file. Its "gelu" is FOLD_ACT_GELU. */
+/* Reads nn.TransformerEncoderLayer; those of an nn.TransformerEncoder are named "layers.0" and so on. A width
+   or inner of 0 in desc is that of the file. Its "gelu" is FOLD_ACT_GELU. */
 FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
                                                  const fold_transformer_desc *desc);
 
@@ -1646,42 +1642,39 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 typedef struct fold_stats {
     int nodes, edges;            /* recorded since the reset: values, operands */
     int run_nodes;               /* calls and ops that the last run executed */
-    int seen_nodes;              /* recorded nodes that it looked at: those since the run before it, and
-                                    more when it needs values of before that were not kept. All of them in
-                                    backward, and when parameters have changed */
+    int seen_nodes;              /* recorded nodes that it looked at: those since the run before it, more if
+                                    it needs values that were not kept, all in backward and if parameters
+                                    have changed */
     int batches;                 /* batches of the last run, forward */
-    int prologues;               /* batches beside them: parts of cells that do not depend on the
-                                    recursion, run first for all calls */
-    int lower_bound;             /* sum over groups and signatures of the longest same-signature chain
-                                    (where signatures feed each other in circles, of at most 32767) */
-    int groups;                  /* groups of the last run */
-    int signatures;              /* known to the context */
+    int prologues;               /* batches beside them, which run first for all calls: what in a cell does
+                                    not depend on the recursion */
+    int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls
+                                    (where kinds of calls feed each other in circles, of at most 32767) */
+    int groups;                  /* sets of samples that ran together in the last run */
+    int signatures;              /* kinds of calls that the context knows: calls of a kind can share a batch */
     int batched_nodes;           /* executed nodes that shared a batch with another */
     int list_elements;           /* list elements executed: there is no padding */
-    int kernel_calls;            /* op kernels called by the last run, forward and backward, once per tile
-                                    of rows */
-    int one_row_calls;           /* of those: calls of user ops that have no batched path */
-    size_t value_bytes;          /* of the last run: values, gradients and scratch */
-    size_t plan_bytes;           /* of the last run's plan */
-    size_t without_reuse_bytes;  /* what the last run's values and gradients would take if no two shared
-                                    memory */
-    int plan_hits, plan_misses;  /* runs that replayed a plan, and that did not, since the context was made */
-    size_t cached_bytes;         /* of fold_ctx_desc.plan_cache_bytes, in use */
-    uint64_t schedule_ns, run_ns; /* of the last run, when the context has a clock: finding and planning
-                                     batches, running them */
-    size_t pack_bytes;           /* packed weights of the model */
-    size_t bytes, peak_bytes;    /* memory held by the context now, and at most */
-    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far.
-                                    Where one ran out of memory, what it had asked for, as its message
-                                    says: all it needs, or more is needed */
-    const char *one_group;       /* why the last run could not be cut into groups; "" when it was. The text is
-                                    static */
+    int kernel_calls;            /* kernels that the last run called for ops, once for some rows each */
+    int one_row_calls;           /* as many of them were ops of your own without a batched path */
+    size_t value_bytes;          /* the last run took for values, gradients and scratch */
+    size_t plan_bytes;           /* the last run took for its plan */
+    size_t without_reuse_bytes;  /* the last run's values and gradients would take if none shared memory */
+    int plan_hits, plan_misses;  /* runs that used a kept plan or did not, since the context was made */
+    size_t cached_bytes;         /* kept plans take, among plan_cache_bytes */
+    uint64_t schedule_ns, run_ns; /* the last run took to plan batches and to run them; needs a clock */
+    size_t pack_bytes;           /* packed weights of the model take */
+    size_t bytes, peak_bytes;    /* the context holds now, and held at most */
+    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far. If one
+                                    ran out of memory, it counts with what it had asked for, as its message
+                                    says: all it needs, or less */
+    const char *one_group;       /* says why all samples of the last run ran together; "" if they did not */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
 
 /* ==== 16 adding an op ==================================================================== */
-/* Built-in ops are rows of the same table. An op's forward and backward see n rows at once. Here is one that
-   rounds to multiples of a step, through which gradients pass as if it were not there:
+/* An op of your own is a struct of functions, like those that are built in: fold_op_new adds it,
+   fold_op_apply records it. Its forward and backward see n rows at once. Here is one that rounds to multiples
+   of a step, through which gradients pass as if it were not there:
 
     static const char *round_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                    fold_shape *out_shape)
@@ -1717,22 +1710,22 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
 
    With fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
 
-/* n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one row
-   shared by all. Neither given: absent. */
+/* Holds n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one
+   row is shared by all. Neither given: absent. */
 typedef struct fold_rows { float *base; ptrdiff_t stride; float *const *rows; } fold_rows;
-FOLD_API float *fold_row(const fold_rows *x, int r);
+FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL */
 
 typedef struct fold_op_call {
     int rows;
     int n_in, n_out;
-    const fold_shape *in_shape, *out_shape;  /* of one row */
+    const fold_shape *in_shape, *out_shape;  /* one row has these */
     const int32_t *attr;                     /* structural attributes */
     const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
     const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of each
                                                 input */
     const int *lengths;                      /* ops with is_whole: how many rows each input has */
     const fold_rows *in, *out;               /* inputs and outputs */
-    const fold_rows *dout;                   /* backward: gradients of the outputs */
+    const fold_rows *dout;                   /* backward: read the gradients of the outputs */
     const fold_rows *din;                    /* backward: write (do not add) the contribution to each
                                                 input's gradient; absent: not wanted */
     float *scratch;                          /* fold_op_desc.scratch floats */
@@ -1744,7 +1737,7 @@ typedef struct fold_op_call {
 typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                   fold_shape *out_shape);
 
-enum {                          /* what backward reads; anything else may be gone by then */
+enum {                          /* say what backward reads; anything else may be gone by then */
     FOLD_NEEDS_IN = 1, FOLD_NEEDS_OUT = 2
 };
 typedef struct fold_op_desc {
@@ -1761,58 +1754,60 @@ typedef struct fold_op_desc {
     fold_op_infer *infer;
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradient passes */
-    void *user;                 /* handed to forward and backward, maybe on several threads; not copied. What
-                                   shapes depend on is an attribute, what differs from call to call is data */
+    void *user;                 /* handed to forward and backward, maybe on several threads; not copied. Make
+                                   an attribute of what shapes depend on, data of what differs by call */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
-/* The null handle and a model error when it cannot. */
+/* Adds an op. When it cannot, it returns the null handle, and the model has an error. */
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
 /* Records an op of yours. in: n_in nodes (list ops: count elements of desc.n_in components, n_in = count *
    components). */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
 /* Records an op of yours with is_whole, for losses over sequences, attention of your own and the like. Its
-   outputs are lists of `rows` rows, or nodes where rows is -1. It is called once for every call recorded,
-   with `rows` rows in out and dout and lengths[i] rows in in[i] and din[i], where backward writes all of
-   them; infer gives shapes of rows. Not in a cell's body. */
+   outputs are lists of `rows` rows, or nodes if rows is -1. forward and backward are called once for every
+   call recorded: out and dout have `rows` rows, in[i] and din[i] lengths[i] rows, all of which backward
+   writes. infer gives shapes of rows. A cell's body cannot use it. */
 FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                        const int32_t *attr, uint64_t data, int rows);
 
 /* ==== 17 chance and choice =============================================================== */
-/* Random numbers that are a function of (key, draw, element) alone, as those of fold_dropout are, and the
-   same on every machine: splitmix64's finaliser of a counter (Steele et al. 2014). They are no secret to
-   anybody. A generator is two numbers. Copy it to draw the same again, set `draw` to go anywhere; zeros are a
-   generator like any other. Give everything that draws in its own time (each environment, each episode) a
-   generator of its own, and results do not depend on the order in which they are simulated. A call makes one
-   draw, but for fold_random_shuffle. Without a generator there are zeros. */
+/* These calls draw random numbers, and choose among values. Make a generator by fold_random_new. A number
+   depends on (key, draw, element) alone, as in fold_dropout, and is the same on every machine: splitmix64's
+   finaliser of a counter (Steele et al. 2014). The numbers are no secret to anybody. A generator is two
+   numbers: copy it to draw the same again, set `draw` to go anywhere; zeros are a generator like any other.
+   Give everything that draws in its own time, such as an environment or an episode, a generator of its own.
+   Then results do not depend on the order in which they are simulated. A call makes one draw, but for
+   fold_random_shuffle. Without a generator it gives zeros. */
 typedef struct fold_random { uint64_t key, draw; } fold_random;
 
-/* One for every pair of numbers, such as a seed and an episode. Begins with draw 0. It draws other numbers
-   than initial values and orders of the same seed. */
+/* Returns the generator of a pair of numbers, such as a seed and an episode, at draw 0. It draws other
+   numbers than initial values and orders of the same seed. */
 FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream);
-FOLD_API uint64_t fold_random_bits(fold_random *r);    /* 64 of them */
-FOLD_API float fold_random_uniform(fold_random *r);    /* in [0, 1), a multiple of 2^-24 */
-FOLD_API float fold_random_normal(fold_random *r);     /* mean 0, deviation 1 (Box and Muller 1958) */
-FOLD_API int fold_random_below(fold_random *r, int n); /* 0 to n - 1; 0 for n < 1 */
+FOLD_API uint64_t fold_random_bits(fold_random *r);    /* draws 64 bits */
+FOLD_API float fold_random_uniform(fold_random *r);    /* draws from [0, 1), a multiple of 2^-24 */
+FOLD_API float fold_random_normal(fold_random *r);     /* draws with mean 0, deviation 1 (Box, Muller 1958) */
+FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; gives 0 for n < 1 */
 /* Puts n items in any order (Fisher and Yates), in n - 1 draws. */
 FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
-/* values[i] = mean[i] + deviation[i] times a normal number. mean NULL: zeros, deviation NULL: ones. */
+/* Draws values[i] = mean[i] + deviation[i] times a normal number. NULL stands for means 0, deviations 1. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
                                    float *values);
-/* An index with the probabilities softmax(logits), by Gumbel's maximum (Maddison et al. 2014); what cannot be
-   chosen may be -infinity. And one with probabilities in proportion to weights, which are not negative.
-   -1: there is nothing to choose, or a value is NaN or otherwise no logit or weight. */
+/* Draws an index with the probabilities softmax(logits), by Gumbel's maximum (Maddison et al. 2014); a logit
+   may be -infinity. Returns -1 when there is nothing to choose, or a value is NaN or +infinity. */
 FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
+/* Draws an index with probabilities in proportion to weights. Returns -1 when there is nothing to choose, or
+   a weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* The index of the first largest value, passing over NaN; -1: there is none. */
+/* Returns the index of the largest value, the first of equal ones, passing over NaN; -1: there is none. */
 FOLD_API int fold_argmax(const float *values, int n);
-/* Those of the k largest, the largest first, of equal ones the first first; returns how many: the fewer of k
-   and the values that are not NaN. */
+/* Writes the indices of the k largest values, the largest first; of equal values the first comes first.
+   Returns how many it wrote: k, or fewer if there are fewer values that are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
-/* 1 if all n values are finite; 0 if one is NaN or infinite, or without an array. A controller asks it of its
-   sensors before a step: NaN would reach all actions, and stay in a state that goes from step to step. In its
-   place stands the last good reading, or what the policy has learned for a sensor that is silent. */
+/* Returns 1 if all n values are finite, 0 if one is NaN or infinite, or without an array. A controller asks
+   it of its sensors before a step: NaN would reach all actions, and stay in a state that goes from step to
+   step. Then hand in the last good reading, or what the policy has learned for a silent sensor. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
