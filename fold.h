@@ -5281,14 +5281,18 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #else
 #define FOLD__TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma")))
 #endif
+#define FOLD__MM(name) _mm512_##name
+#define FOLD__MM_ALL(name, ...) _mm512_maskz_##name(FOLD__ALL, __VA_ARGS__)
+#define FOLD__MM_BITS(name) _mm512_##name##_si512
+#define FOLD__MM_FLOATS _mm512_castsi512_ps
+#define FOLD__MM_I __m512i
+#define FOLD__GNU(type) fold__##type##16
 #define FOLD__W 16
 #define FOLD__V __m512
 #define FOLD__M __mmask16
 #define FOLD__ALL                                                                                          \
     ((__mmask16)0xffff) /* maskz forms where gcc 12's header warns about the plain ones; same instructions \
                          */
-#define FOLD__VZERO() _mm512_setzero_ps()
-#define FOLD__VSET(value) _mm512_set1_ps(value)
 #define FOLD__MASK __mmask16
 #define FOLD__TAIL(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
 #define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
@@ -5299,38 +5303,10 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
         else                                        \
             _mm512_mask_storeu_ps(to, mask, value); \
     } while (0)
-#define FOLD__VSQRT(value) _mm512_maskz_sqrt_ps(FOLD__ALL, value)
-#define FOLD__VFMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define FOLD__VMIN(a, b) _mm512_maskz_min_ps(FOLD__ALL, a, b)
-#define FOLD__VMAX(a, b) _mm512_maskz_max_ps(FOLD__ALL, a, b)
 #define FOLD__VLT(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
 #define FOLD__VLE(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ)
 #define FOLD__VEQ(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
 #define FOLD__VSEL(mask, a, b) _mm512_mask_blend_ps(mask, b, a)
-#if FOLD__GNU_VECTORS
-#define FOLD__I fold__u16
-#define FOLD__VSETI(bits) _mm512_set1_epi32(bits)
-#define FOLD__VLOAD(from) ((__m512) * (const fold__f16 *)(const void *)(from))
-#define FOLD__VSTORE(to, value) (*(fold__f16 *)(void *)(to) = (fold__f16)(value))
-#define FOLD__IFLOATS(bits) ((__m512)(bits))
-#else
-#define FOLD__I __m512i
-#define FOLD__VLOAD(from) _mm512_loadu_ps(from)
-#define FOLD__VSTORE(to, value) _mm512_storeu_ps(to, value)
-#define FOLD__VADD(a, b) _mm512_add_ps(a, b)
-#define FOLD__VSUB(a, b) _mm512_sub_ps(a, b)
-#define FOLD__VMUL(a, b) _mm512_mul_ps(a, b)
-#define FOLD__VDIV(a, b) _mm512_div_ps(a, b)
-#define FOLD__VBITS(value) _mm512_castps_si512(value)
-#define FOLD__IFLOATS(bits) _mm512_castsi512_ps(bits)
-#define FOLD__ISET(bits) _mm512_set1_epi32((int)(bits))
-#define FOLD__IADD(a, b) _mm512_add_epi32(a, b)
-#define FOLD__ISUB(a, b) _mm512_sub_epi32(a, b)
-#define FOLD__IAND(a, b) _mm512_and_si512(a, b)
-#define FOLD__IXOR(a, b) _mm512_xor_si512(a, b)
-#define FOLD__ISHL(bits, shift) _mm512_maskz_slli_epi32(FOLD__ALL, bits, shift)
-#define FOLD__ISHR(bits, shift) _mm512_maskz_srli_epi32(FOLD__ALL, bits, shift)
-#endif
 #define FOLD__PARTS(F) F(0)
 
 #elif FOLD__SIMD_PASS == 256
@@ -5343,11 +5319,15 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #else
 #define FOLD__TARGET __attribute__((target("avx2,fma")))
 #endif
+#define FOLD__MM(name) _mm256_##name
+#define FOLD__MM_ALL(name, ...) _mm256_##name(__VA_ARGS__)
+#define FOLD__MM_BITS(name) _mm256_##name##_si256
+#define FOLD__MM_FLOATS _mm256_castsi256_ps
+#define FOLD__MM_I __m256i
+#define FOLD__GNU(type) fold__##type##8
 #define FOLD__W 8
 #define FOLD__V __m256
 #define FOLD__M __m256
-#define FOLD__VZERO() _mm256_setzero_ps()
-#define FOLD__VSET(value) _mm256_set1_ps(value)
 #define FOLD__MASK __m256i
 #define FOLD__TAIL(count) \
     _mm256_loadu_si256((const __m256i *)(const void *)(fold__masks + (FOLD__W - (count))))
@@ -5359,38 +5339,10 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
         else                                      \
             _mm256_maskstore_ps(to, mask, value); \
     } while (0) /* slow on some */
-#define FOLD__VSQRT(value) _mm256_sqrt_ps(value)
-#define FOLD__VFMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define FOLD__VMIN(a, b) _mm256_min_ps(a, b)
-#define FOLD__VMAX(a, b) _mm256_max_ps(a, b)
 #define FOLD__VLT(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
 #define FOLD__VLE(a, b) _mm256_cmp_ps(a, b, _CMP_LE_OQ)
 #define FOLD__VEQ(a, b) _mm256_cmp_ps(a, b, _CMP_EQ_OQ)
 #define FOLD__VSEL(mask, a, b) _mm256_blendv_ps(b, a, mask)
-#if FOLD__GNU_VECTORS
-#define FOLD__I fold__u8
-#define FOLD__VSETI(bits) _mm256_set1_epi32(bits)
-#define FOLD__VLOAD(from) ((__m256) * (const fold__f8 *)(const void *)(from))
-#define FOLD__VSTORE(to, value) (*(fold__f8 *)(void *)(to) = (fold__f8)(value))
-#define FOLD__IFLOATS(bits) ((__m256)(bits))
-#else
-#define FOLD__I __m256i
-#define FOLD__VLOAD(from) _mm256_loadu_ps(from)
-#define FOLD__VSTORE(to, value) _mm256_storeu_ps(to, value)
-#define FOLD__VADD(a, b) _mm256_add_ps(a, b)
-#define FOLD__VSUB(a, b) _mm256_sub_ps(a, b)
-#define FOLD__VMUL(a, b) _mm256_mul_ps(a, b)
-#define FOLD__VDIV(a, b) _mm256_div_ps(a, b)
-#define FOLD__VBITS(value) _mm256_castps_si256(value)
-#define FOLD__IFLOATS(bits) _mm256_castsi256_ps(bits)
-#define FOLD__ISET(bits) _mm256_set1_epi32((int)(bits))
-#define FOLD__IADD(a, b) _mm256_add_epi32(a, b)
-#define FOLD__ISUB(a, b) _mm256_sub_epi32(a, b)
-#define FOLD__IAND(a, b) _mm256_and_si256(a, b)
-#define FOLD__IXOR(a, b) _mm256_xor_si256(a, b)
-#define FOLD__ISHL(bits, shift) _mm256_slli_epi32(bits, shift)
-#define FOLD__ISHR(bits, shift) _mm256_srli_epi32(bits, shift)
-#endif
 #define FOLD__PARTS(F) F(0) F(1)
 
 #elif FOLD__SIMD_PASS == 128 /* AArch64 */
@@ -5608,6 +5560,38 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #endif
 
 #define FOLD__VZERO() FOLD__VSET(0.0f)
+#endif
+#if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ in the width alone */
+#define FOLD__VZERO() FOLD__MM(setzero_ps)()
+#define FOLD__VSET(value) FOLD__MM(set1_ps)(value)
+#define FOLD__VSQRT(value) FOLD__MM_ALL(sqrt_ps, value)
+#define FOLD__VFMA(a, b, c) FOLD__MM(fmadd_ps)(a, b, c)
+#define FOLD__VMIN(a, b) FOLD__MM_ALL(min_ps, a, b)
+#define FOLD__VMAX(a, b) FOLD__MM_ALL(max_ps, a, b)
+#if FOLD__GNU_VECTORS
+#define FOLD__I FOLD__GNU(u)
+#define FOLD__VSETI(bits) FOLD__MM(set1_epi32)(bits)
+#define FOLD__VLOAD(from) ((FOLD__V) * (const FOLD__GNU(f) *)(const void *)(from))
+#define FOLD__VSTORE(to, value) (*(FOLD__GNU(f) *)(void *)(to) = (FOLD__GNU(f))(value))
+#define FOLD__IFLOATS(bits) ((FOLD__V)(bits))
+#else
+#define FOLD__I FOLD__MM_I
+#define FOLD__VLOAD(from) FOLD__MM(loadu_ps)(from)
+#define FOLD__VSTORE(to, value) FOLD__MM(storeu_ps)(to, value)
+#define FOLD__VADD(a, b) FOLD__MM(add_ps)(a, b)
+#define FOLD__VSUB(a, b) FOLD__MM(sub_ps)(a, b)
+#define FOLD__VMUL(a, b) FOLD__MM(mul_ps)(a, b)
+#define FOLD__VDIV(a, b) FOLD__MM(div_ps)(a, b)
+#define FOLD__VBITS(value) FOLD__MM_BITS(castps)(value)
+#define FOLD__IFLOATS(bits) FOLD__MM_FLOATS(bits)
+#define FOLD__ISET(bits) FOLD__MM(set1_epi32)((int)(bits))
+#define FOLD__IADD(a, b) FOLD__MM(add_epi32)(a, b)
+#define FOLD__ISUB(a, b) FOLD__MM(sub_epi32)(a, b)
+#define FOLD__IAND(a, b) FOLD__MM_BITS(and)(a, b)
+#define FOLD__IXOR(a, b) FOLD__MM_BITS(xor)(a, b)
+#define FOLD__ISHL(bits, shift) FOLD__MM_ALL(slli_epi32, bits, shift)
+#define FOLD__ISHR(bits, shift) FOLD__MM_ALL(srli_epi32, bits, shift)
+#endif
 #endif
 #ifndef FOLD__VMAX /* NEON's own give NaN where either is, and the larger zero */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
@@ -6749,8 +6733,6 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
     }
 FOLD__JOIN_LANES(add_lanes, _mm256_add_ps, 1)
 FOLD__JOIN_LANES(join_largest, _mm256_max_ps, 0)
-#undef FOLD__EIGHT
-#undef FOLD__FOUR
 #endif
 #if FOLD__W <= 4
 static void FOLD__ISA(add_lanes)(float *total, const float *lanes, int count)
@@ -7311,7 +7293,6 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
             rest = FOLD__VXOR(rest, given);
         })
 }
-#undef FOLD__EACH_VECTOR
 
 /* ---- rows by index ---- */
 
@@ -7435,12 +7416,6 @@ FOLD__TARGET static void FOLD__ISA(sixteen_products)(const float *query, const f
     FOLD__VSTORE(to, acc0);
     FOLD__VSTORE(to + 8, acc1);
 }
-#undef FOLD__PAIR
-#undef FOLD__FOUR_COLUMNS
-#undef FOLD__COLUMN_TO
-#undef FOLD__COLUMN_TIMES_0
-#undef FOLD__COLUMN_TIMES_1
-#undef FOLD__ONE_COLUMN
 #else
 static void FOLD__ISA(eight_products)(const float *query, const float *const *src, int first, int last,
                                       float *to)
@@ -7679,10 +7654,8 @@ static const fold__attender FOLD__ISA(attender) = { &FOLD__ISA(tiles),
 #endif
 /* FOLD__IMAX of bits without sign, FOLD__IMOST the largest of a vector, FOLD__ITOTAL its sum, FOLD__IBYTES
    stores FOLD__BYTE_SIZE low bytes of each. */
-#if FOLD__GNU_VECTORS && FOLD__SIMD_PASS == 512
-#define FOLD__IRAW(bits) ((__m512i)(bits))
-#elif FOLD__GNU_VECTORS && FOLD__SIMD_PASS == 256
-#define FOLD__IRAW(bits) ((__m256i)(bits))
+#if FOLD__GNU_VECTORS && FOLD__SIMD_PASS > 128
+#define FOLD__IRAW(bits) ((FOLD__MM_I)(bits))
 #else
 #define FOLD__IRAW(bits) (bits)
 #endif
@@ -7927,33 +7900,20 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
 #define FOLD__BYTE_TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")))
 #endif
 #define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 1) FOLD__BYTE_TILE(ROWS, 2) FOLD__BYTE_TILE(ROWS, 4)
-#define FOLD__BYTE_NAMES(ROWS)                                                       \
-    {                                                                                \
-        FOLD__BYTE_AT(ROWS, 1), FOLD__BYTE_AT(ROWS, 2), NULL, FOLD__BYTE_AT(ROWS, 4) \
-    }
+#define FOLD__BYTE_NAMES(ROWS) FOLD__BYTE_AT(ROWS, 1), FOLD__BYTE_AT(ROWS, 2), NULL, FOLD__BYTE_AT(ROWS, 4)
 #define FOLD__BYTE_FLIP 0x80
 #else
 #define FOLD__BYTE_TARGET FOLD__TARGET
 #if FOLD__SIMD_PASS == 256
 #define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 2)
-#define FOLD__BYTE_NAMES(ROWS)                   \
-    {                                            \
-        FOLD__BYTE_AT(ROWS, 2), NULL, NULL, NULL \
-    }
+#define FOLD__BYTE_NAMES(ROWS) FOLD__BYTE_AT(ROWS, 2)
 #else
 #define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 4)
-#define FOLD__BYTE_NAMES(ROWS)                   \
-    {                                            \
-        FOLD__BYTE_AT(ROWS, 4), NULL, NULL, NULL \
-    }
+#define FOLD__BYTE_NAMES(ROWS) FOLD__BYTE_AT(ROWS, 4)
 #endif
 #define FOLD__BYTE_FLIP 0
 #endif
 #define FOLD__BYTE_AS_SAVED 0
-#define FOLD__BYTE_NONE        \
-    {                          \
-        NULL, NULL, NULL, NULL \
-    }
 FOLD__BYTE_TILES(1)
 FOLD__BYTE_TILES(2)
 #if FOLD__SIMD_PASS > 1
@@ -7963,25 +7923,15 @@ FOLD__BYTE_TILES(4)
 FOLD__BYTE_TILES(3)
 FOLD__BYTE_TILES(6)
 #define FOLD__BYTE_TALLEST 6
-#define FOLD__BYTE_ALL                                                                                       \
-    {                                                                                                        \
-        FOLD__BYTE_NAMES(1), FOLD__BYTE_NAMES(2), FOLD__BYTE_NAMES(3), FOLD__BYTE_NAMES(4), FOLD__BYTE_NONE, \
-            FOLD__BYTE_NAMES(6)                                                                              \
-    }
+#define FOLD__BYTE_ALL                                                                            \
+    { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }, { FOLD__BYTE_NAMES(3) }, { FOLD__BYTE_NAMES(4) }, \
+        { NULL }, { FOLD__BYTE_NAMES(6) }
 #elif FOLD__SIMD_PASS == 128
 #define FOLD__BYTE_TALLEST 4
-#define FOLD__BYTE_ALL                                                                                   \
-    {                                                                                                    \
-        FOLD__BYTE_NAMES(1), FOLD__BYTE_NAMES(2), FOLD__BYTE_NONE, FOLD__BYTE_NAMES(4), FOLD__BYTE_NONE, \
-            FOLD__BYTE_NONE                                                                              \
-    }
+#define FOLD__BYTE_ALL { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }, { NULL }, { FOLD__BYTE_NAMES(4) }
 #else
 #define FOLD__BYTE_TALLEST 2
-#define FOLD__BYTE_ALL                                                                               \
-    {                                                                                                \
-        FOLD__BYTE_NAMES(1), FOLD__BYTE_NAMES(2), FOLD__BYTE_NONE, FOLD__BYTE_NONE, FOLD__BYTE_NONE, \
-            FOLD__BYTE_NONE                                                                          \
-    }
+#define FOLD__BYTE_ALL { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }
 #endif
 
 #else
@@ -8020,25 +7970,13 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
 #define FOLD__BYTE_AS_SAVED 1
 #define FOLD__BYTE_FLIP 0
 #define FOLD__BYTE_TALLEST 1
-#define FOLD__BYTE_ALL                                  \
-    {                                                   \
-        {                                               \
-            fold__byte_tile__portable, NULL, NULL, NULL \
-        }                                               \
-    }
+#define FOLD__BYTE_ALL { fold__byte_tile__portable }
 #endif
 
-static const fold__byte_kernels FOLD__ISA(byte_table) = { FOLD__ISA_NAME,
-                                                          fold__byte_product,
-                                                          fold__byte_pack,
-                                                          FOLD__BYTE_SIZE,
-                                                          FOLD__BYTE_AS_SAVED,
-                                                          FOLD__BYTE_FLIP,
-                                                          FOLD__BYTE_TALLEST,
-                                                          FOLD__BYTE_ALL,
-                                                          FOLD__ISA(byte_largest),
-                                                          FOLD__ISA(byte_round),
-                                                          NULL };
+#define FOLD__BYTE_TABLE(name)                                                        \
+    { name, fold__byte_product, fold__byte_pack, FOLD__BYTE_SIZE, FOLD__BYTE_AS_SAVED, FOLD__BYTE_FLIP, \
+      FOLD__BYTE_TALLEST, { FOLD__BYTE_ALL }, FOLD__ISA(byte_largest), FOLD__ISA(byte_round), NULL }
+static const fold__byte_kernels FOLD__ISA(byte_table) = FOLD__BYTE_TABLE(FOLD__ISA_NAME);
 
 #if FOLD__SDOT && FOLD__SIMD_PASS == 128
 /* The same tiles by one instruction for a quad of each of four columns, for processors that have it. */
@@ -8062,17 +8000,7 @@ FOLD__BYTE_TARGET FOLD__INLINE int32x4_t fold__dot_bytes__sdot(int32x4_t sum, in
 FOLD__BYTE_TILES(1)
 FOLD__BYTE_TILES(2)
 FOLD__BYTE_TILES(4)
-static const fold__byte_kernels fold__byte_table__sdot = { "sdot",
-                                                           fold__byte_product,
-                                                           fold__byte_pack,
-                                                           FOLD__BYTE_SIZE,
-                                                           FOLD__BYTE_AS_SAVED,
-                                                           FOLD__BYTE_FLIP,
-                                                           FOLD__BYTE_TALLEST,
-                                                           FOLD__BYTE_ALL,
-                                                           FOLD__ISA(byte_largest),
-                                                           FOLD__ISA(byte_round),
-                                                           NULL };
+static const fold__byte_kernels fold__byte_table__sdot = FOLD__BYTE_TABLE("sdot");
 #endif
 
 #undef FOLD__IRAW
@@ -8080,22 +8008,14 @@ static const fold__byte_kernels fold__byte_table__sdot = { "sdot",
 #undef FOLD__IMAX
 #undef FOLD__IMOST
 #undef FOLD__ITOTAL
-#undef FOLD__HALVES
 #undef FOLD__IBYTES
 #undef FOLD__BYTE_SIZE
 #undef FOLD__BYTE_AS_SAVED
-#undef FOLD__BYTE_START
-#undef FOLD__BYTE_STARTS
 #undef FOLD__BYTE_WEIGHT
 #undef FOLD__BYTE_DOT
-#undef FOLD__BYTE_ROW
-#undef FOLD__BYTE_PUT
-#undef FOLD__BYTE_PUTS
 #undef FOLD__BYTE_V
 #undef FOLD__BYTE_SET
 #undef FOLD__BYTE_FLOATS
-#undef FOLD__BYTE_NONE
-#undef FOLD__BYTE_TILE
 #undef FOLD__BYTE_AT
 #undef FOLD__BYTE_TARGET
 #undef FOLD__BYTE_TILES
@@ -8275,6 +8195,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #endif
 
 /* What differs from pass to pass; the other macros of this part are the same in every one. */
+/* Macros whose text is the same in every pass stay: to define them again is allowed. */
 #undef FOLD__HALF_COLS
 #undef FOLD__HALF_VECTORS
 #undef FOLD__ISA
@@ -8284,6 +8205,12 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__W
 #undef FOLD__V
 #undef FOLD__M
+#undef FOLD__MM
+#undef FOLD__MM_ALL
+#undef FOLD__MM_BITS
+#undef FOLD__MM_FLOATS
+#undef FOLD__MM_I
+#undef FOLD__GNU
 #undef FOLD__VZERO
 #undef FOLD__VSET
 #undef FOLD__MASK
@@ -8316,7 +8243,6 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__ISHL
 #undef FOLD__ISHR
 #undef FOLD__PARTS
-#undef FOLD__FMA_BY_DOUBLES
 #undef FOLD__A
 #undef FOLD__B
 #undef FOLD__C
@@ -8338,7 +8264,6 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__TILES
 #undef FOLD__NARROW_TILES
 #undef FOLD__STRIDED_TILES
-#undef FOLD__WEIGHER
 #undef FOLD__JOIN_LARGEST
 #undef FOLD__INVERT
 #undef FOLD__SIGHT_PRODUCTS
