@@ -898,19 +898,19 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 
 #ifndef FOLD_INFERENCE
 /* ==== 9 optimisers ======================================================================= */
-/* Each step updates every parameter that is not frozen and clears the gradients. State is allocated at
-   the first step. It begins anew when a step of another kind needs state: momentum, squares (Adagrad,
-   RMSprop) or Adam's. Lookup tables: only rows touched since the last step change (value, state, weight
-   decay). A backward touches the rows whose lookup the root's gradient reaches, be it zero there: not
-   past fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on
-   from all its outputs, zeros from those not used, to the inputs they depend on. A table used as a weight
-   by what gradients reach is touched in all rows. Set `rate` anew each step for a schedule. All return
-   the model's status. */
+/* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Begin with
+   fold_adam_step. Set `rate` anew at each step for a schedule. All return the model's status. State is
+   allocated at the first step. It begins anew when a step of another kind needs state: momentum, squares
+   (Adagrad, RMSprop) or Adam's.
+   In lookup tables only rows touched since the last step change: value, state, weight decay. A backward
+   touches rows whose lookup the root's gradient reaches, be it zero there. It does not reach past
+   fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on from all
+   its outputs, zeros from those not used, to the inputs they depend on. A table that is a weight of what
+   gradients reach is touched in all rows. */
 
-/* Settings of the optimisers. Zero means the default, and so settings with nothing but a rate are good ones.
-   `rate` has no default: 0 is a step of no length, which trains nothing, as at the end of a schedule.
-   Momentum and decay are off by default. To switch beta1, beta2 or rho off give 1e-9f, and epsilon 1e-30f,
-   which rounding loses. */
+/* Settings: zero means the default, and nothing but a rate is a good choice. `rate` has no default: 0 is a
+   step of no length, which trains nothing, as at the end of a schedule. Momentum and decay are off by
+   default. To switch beta1, beta2 or rho off give 1e-9f, and epsilon 1e-30f, which rounding loses. */
 typedef struct fold_sgd {
     float rate;
     float momentum;  /* v = momentum v + g; w -= rate v. 0: none */
@@ -923,7 +923,7 @@ typedef struct fold_adagrad { /* Duchi et al. 2011 */
 } fold_adagrad;
 typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
     float rate;
-    float rho;       /* of the squares' mean, what stays at a step: default 0.9 */
+    float rho;       /* so much of the squares' mean stays at a step: default 0.9 */
     float epsilon;   /* default 1e-8 */
     float decay;
 } fold_rmsprop;
@@ -945,8 +945,9 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o);
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o);
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);
 FOLD_API void fold_grads_clear(fold_model *m);
-/* Scales all gradients so that their global norm is at most `limit`; returns the norm before (Pascanu et al.
-   2013). Where it is not finite nothing is scaled: fold_grads_clear in place of a step keeps the weights. */
+/* Scales all gradients so that their global norm is at most `limit` (gradient clipping, Pascanu et al. 2013).
+   Returns the norm before. If it is not finite nothing is scaled: call fold_grads_clear in place of a step.
+   */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 #endif
 
@@ -1609,19 +1610,20 @@ FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name
 
 /* ==== 15 looking inside ================================================================== */
 #ifndef FOLD_NO_TEXT
-/* The calls below show the plan of the last run if nothing was recorded since, else the recording by
-   depth (the batches policy `depth` would make, unless samples are cut into groups); of an eager context,
-   which has no plan, always the recording; of an inference context what it ran, forward. They work in a
-   context with an error too, whose message fold_ctx_print ends with, and leave its status alone. They
-   return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. The memory they take (about 40
-   bytes a node) stays with the context, in a caller's block until they return; like a recording call they
-   may move values that fold_value points to. While their writer is called the context has an error,
-   FOLD_BAD_STATE, which lets nothing be recorded, run, read or printed, and fold_ctx_reset do nothing. */
+/* These calls print what a context did. Begin with fold_ctx_print when batches are not what you expect. They
+   show the plan of the last run. If something was recorded since, or in an eager context, they show the
+   recording by depth: the batches that the schedule `depth` would make, unless samples are cut apart. Of an
+   inference context they show what ran, forward.
+   They work in a context with an error too (fold_ctx_print ends with its message), and leave its status
+   alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. They take about 40 bytes a
+   node, which stay with the context, or in a block until they return. Like calls that record they may move
+   values that fold_value points to. While they call your writer, the context has an error, FOLD_BAD_STATE:
+   nothing can be recorded, run, read or printed, and fold_ctx_reset does nothing. */
 
-/* Text: step by step each signature, how many calls, what their operands are, with shapes. */
+/* Prints text: step by step the calls that share a batch, how many, and their operands with shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Text: why calls of one op are not one batch: what tells their signatures apart, and whether a signature
-   with several batches depends on itself, ran in several groups, or was split by the schedule. */
+/* Prints text: why calls of one op are not one batch. Either something tells them apart, or calls of one kind
+   depend on each other, were cut apart with their samples, or were split by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* A graph for Graphviz's dot: a cluster for every batch, coloured by signature. */
 FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user);
@@ -1634,8 +1636,8 @@ FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *u
    fold_ctx_desc.trace_bytes are counted as "dropped" in otherData; without trace_bytes or clock, and of eager
    contexts, there are none. Takes no memory and moves nothing. FOLD_OK or FOLD_IO. */
 FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user);
-/* Text: the parameters of a model, their shapes, sizes and uses, and its cells. Takes no memory. FOLD_OK
-   or FOLD_IO. */
+/* Prints text: the parameters of a model, their shapes, sizes and uses, and its cells. It takes no memory.
+   Returns FOLD_OK or FOLD_IO. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 #endif
 
@@ -1651,7 +1653,7 @@ typedef struct fold_stats {
     int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls
                                     (where kinds of calls feed each other in circles, of at most 32767) */
     int groups;                  /* sets of samples that ran together in the last run */
-    int signatures;              /* kinds of calls that the context knows: calls of a kind can share a batch */
+    int signatures;              /* kinds of calls that it knows: calls of one kind can share a batch */
     int batched_nodes;           /* executed nodes that shared a batch with another */
     int list_elements;           /* list elements executed: there is no padding */
     int kernel_calls;            /* kernels that the last run called for ops, once for some rows each */
@@ -1794,7 +1796,7 @@ FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
                                    float *values);
 /* Draws an index with the probabilities softmax(logits), by Gumbel's maximum (Maddison et al. 2014); a logit
-   may be -infinity. Returns -1 when there is nothing to choose, or a value is NaN or +infinity. */
+   may be -infinity. Returns -1 when there is nothing to choose, or a value is NaN. */
 FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
 /* Draws an index with probabilities in proportion to weights. Returns -1 when there is nothing to choose, or
    a weight is negative, infinite or NaN. */
