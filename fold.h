@@ -602,53 +602,48 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* takes
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
-/* Shapes are per sample. The shapes of two values of an element-wise op meet from the last axis on; an axis
-   of 1, or one that is missing, repeats: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1]
-   with [4]. The gradient of what repeats is the sum over its repetitions, over the last axes that repeat
-   first, each as by fold_sum. Factors of fold_scale, terms of fold_shift, rows, indices and labels are data:
-   calls that differ in them alone batch together. All other numbers are structure. */
+/* An op takes nodes and gives a node. Shapes are per sample; lists work row by row (section 11). The shapes
+   of two values of an element-wise op meet from the last axis on (broadcasting). An axis of 1, or a missing
+   one, repeats: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1] with [4]. The gradient of
+   what repeats is the sum over its repetitions, over the last axes that repeat first, each as by fold_sum.
+   Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ in them
+   alone batch together. All other numbers are structure. */
 
-/* y = concat(x…) W + b, W [inputs x outputs], b [outputs] or null. x [.., inputs] gives [.., outputs]. A
-   concatenation feeding it is never copied: its parts are read in place. */
+/* Computes concat(x…) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs]. Gives [.., outputs].
+   A concatenation that it reads is never copied. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
-/* fold_linear_n of x and h in two steps, to the same bits:
-       start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
-   start [outputs] can be used many times, or alone where there is no h. */
-FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
-FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
-/* y = x Wᵀ + b, W [outputs x inputs]. */
+/* Computes x Wᵀ + b, W [outputs x inputs], such as a tied embedding. */
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b);
-/* [m,k] and [k,n] give [m,n]; [k] and [k,n] give [n]; [m,k] and [k] give [m]; [b,m,k] and [b,k,n] give
-   [b,m,n]. */
+/* Multiplies: [m,k] [k,n] give [m,n]; [k] [k,n] give [n]; [m,k] [k] give [m]; [b,m,k] [b,k,n] give [b,m,n].
+   */
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* equal shapes give [1] */
 
-/* Windows that move over a grid, [height x width x channels], or over a line, [length x channels]. Position i
-   of the output reads x from i stride - padding on. */
-
-/* y[i, j, o] = b[o] + the sum over u, v and c of
-       x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o],
-   x being zero beyond its borders; on lines the same without i and u. W is a filter, see FOLD_FOR_CONV; b
-   [outputs] or null. A filter of n taps reaches over r = (n - 1) dilation + 1, and of s values along an axis
-   (s + 2 padding - r) / stride + 1 are made, rounded down. Other borders, such as those of causal filters,
-   are zeros that fold_concat puts before x.
-   From PyTorch weights come by weight.permute(2, 3, 1, 0), those of Conv1d by weight.permute(2, 1, 0), those
-   of depthwise convolutions alike, and an image by image.permute(1, 2, 0). */
+/* Windows move over a grid, [height x width x channels], or over a line, [length x channels]. Position i of
+   the output reads x from i stride - padding on. A convolution computes
+       y[i, j, o] = b[o] + the sum over u, v and c of
+           x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
+   x is zero beyond its borders; a line has no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or null. A
+   filter of n taps reaches over r = (n - 1) dilation + 1. An axis of s values gives (s + 2 padding - r) /
+   stride + 1, rounded down. Other borders, such as those of causal filters, are zeros that fold_concat puts
+   before x.
+   Weights of PyTorch come by weight.permute(2, 3, 1, 0), those of Conv1d by weight.permute(2, 1, 0),
+   depthwise ones alike, and an image by image.permute(1, 2, 0). */
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter's reach; 0: none */
-    int dilation;  /* from one tap to the next; 0: 1 */
+    int dilation;  /* leads from one tap to the next; 0: 1 */
     int depthwise; /* every channel has a filter of its own: W is [height x width x 1 x channels] */
 } fold_conv_desc;
-/* desc NULL: all zero. */
+/* Records a convolution over a grid, or over a line; desc NULL: all zero. */
 FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
-/* The largest, or the mean, of windows of size values along each axis but the channels', channel by channel.
-   stride 0: size. Padding, less than size, is not counted in either. The gradient of a largest value goes to
-   the first that is, or the first NaN. All of an axis: fold_mean, fold_amax. */
+/* Gives the largest value, or the mean, of windows of `size` values along each axis but the channels',
+   channel by channel. stride 0: size. Padding, less than size, is not counted. The gradient of a largest
+   value goes to the first that is, or the first NaN. For a whole axis: fold_mean, fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -674,35 +669,35 @@ FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x > 0 ? x : slope x */
-/* x P(x), P the normal distribution, (1 + erf(x / sqrt 2)) / 2, as everywhere else; and its approximation by
-   tanh (Hendrycks and Gimpel 2016), which is 0 at -infinity. */
+/* Computes x P(x), P being the normal distribution, (1 + erf(x / sqrt 2)) / 2. fold_gelu_tanh approximates it
+   by tanh (Hendrycks and Gimpel 2016), and is 0 at -infinity. */
 FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_silu(fold_ctx *f, fold_node x);                 /* x sigmoid(x), also called swish */
 FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha);     /* x > 0 ? x : alpha (e^x - 1) */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
-/* Of radians, |x| <= 262144; NaN beyond. */
+/* Take radians, |x| <= 262144; NaN beyond. */
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);
-/* x^exponent, for one finite exponent. Of x < 0 where the exponent is an integer, else NaN; of 0 it is 0, 1
-   or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
+/* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0,
+   1 or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* no gradient passes */
-/* x within bounds, of which an infinite one is none. x gets no gradient beyond them, nor where it is NaN. */
+/* Keeps x within bounds; an infinite one is none. x gets no gradient beyond them, nor if it is NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);              /* over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over the last axis */
-/* Over one axis, which disappears, or over all by FOLD_ALL, which gives [1]. fold_amax is the largest and
-   fold_amin the smallest, NaN where there is one; their gradient goes to the first that is. fold_variance is
-   the mean square of what differs from the mean (divided by the number of values, not by one less),
-   fold_logsumexp log sum e^x, and fold_prod the product, one factor after the other. Sums and means of many
-   values are accurate: here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean at most 32
-   values are added one after the other. Longer sums are made of blocks that are joined by pairs: blocks of
-   512 for values that lie side by side (16 interleaved sums of 32), blocks of 32 for rows, nodes and list
-   elements. The order, and with it the bits, depends on the number of values alone. */
+/* Reduce one axis, which disappears, or all by FOLD_ALL, which gives [1]. fold_amax gives the largest and
+   fold_amin the smallest, NaN if there is one; the gradient goes to the first that is. fold_variance gives
+   the mean square of the distance to the mean: it divides by the number of values, not by one less.
+   fold_logsumexp gives log sum e^x, and fold_prod the product, one factor after the other.
+   Sums and means of many values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and
+   fold_list_mean. At most 32 values are added one after the other. Longer sums are made of blocks that are
+   joined by pairs. A block has 512 values that lie side by side (16 interleaved sums of 32), or 32 rows,
+   nodes or list elements. The order, and with it the bits, depends on the number of values alone. */
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);
@@ -710,7 +705,7 @@ FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);
-/* Of the shape of x: the sum of the values up to and with this one along an axis, one after the other. */
+/* Sums the values up to and with this one along an axis, one after the other; the shape is that of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis (Ba et al. 2016), whose length gain and
    bias have. Outside inference models a gain that is all zeros because it was given no values is an error:
@@ -726,12 +721,12 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    parameters by fold_use, whose shapes meet that of x. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* 0 x with probability rate, else x / (1 - rate). In inference contexts: x itself. */
+/* Gives 0 x with probability rate, else x / (1 - rate). In inference contexts it gives x itself. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
-   has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. To give a sample the
-   same masks wherever it is recorded (in another order, in another context, after loading a model), call
-   this before each sample with a key made of its number and the epoch. */
+   has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. Call it before each
+   sample, with a key made of its number and the epoch, to give the sample the same masks in any order, in any
+   context, and after loading a model. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
 /* Over any number of nodes of one shape; all counts are one signature and are batched without padding. An
@@ -748,43 +743,50 @@ FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, con
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis);
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* along axis 0 */
-/* n equal shapes of rank at most 3 give [n, shape], a copy; and back: n windows, of a vector's values [1]. */
+/* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n windows, [1] in a vector. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
-/* A part of an axis: a window of axis 0, a copy of another. A start below 0 counts from the axis' end. */
+/* Takes a part of an axis: a window of axis 0, a copy of another. A start below 0 counts from the end. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal windows of axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape);  /* a window */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* a copy */
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index);      /* one element, [1]; -1: the last */
-/* condition > 0 ? a : b; equal shapes. */
+/* Takes condition > 0 ? a : b, element by element, of equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x);
 
-/* Losses. Each gives [1]. No gradient goes to what is called target; of a and b both get one. */
-/* -log softmax(logits)[label] */
+/* Losses give [1]. A target gets no gradient; a and b both get one. */
+/* Gives the cross entropy of a class, -log softmax(logits)[label]. */
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
-/* The sum of t (log t - log softmax(logits)); the target t sums to 1. */
+/* Sums t (log t - log softmax(logits)); the target t sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
-/* The sum of softplus(x) - t x, of logits x and target t. */
+/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t. */
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
-/* The sum of (a - b)^2. */
+/* Sums (a - b)^2; fold_scale by 1 / n makes it the mean squared error. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
-/* With d = a - b the sum of d^2 / 2 where |d| <= delta, else of delta (|d| - delta / 2) (Huber 1964). */
+/* Sums, with d = a - b, d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber 1964). */
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);
-/* The sum over j != label of max(0, 1 + scores[j] - scores[label]) (Weston and Watkins 1999). */
+/* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* For policies (section 17 draws from them). The log-probability of choice k is fold_pick(f,
-   fold_log_softmax(f, logits), k), and of lists by fold_list_pick. These are made of ops above. */
-/* -sum p log p of p = softmax(logits) over the last axis, which disappears. What cannot be chosen has a logit
-   of -1e9f, say: an infinite one makes NaN. */
+/* These are for policies, from which section 17 draws; they are made of the ops above. The log-probability of
+   choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_list_pick gives it. */
+/* Gives -sum p log p of p = softmax(logits) over the last axis, which disappears. A choice that is ruled out
+   has a logit of -1e9f, say: an infinite one makes NaN. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
-/* Of x under independent normal distributions, s being the logarithms of their deviations: the sum of
-   -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. Gives [1]; s may be [1], for all. */
+/* Gives the log-probability [1] of x under independent normal distributions, s = log_deviation (maybe [1]):
+   the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
-/* The sum of s + log(2 pi e) / 2. */
+/* Sums s + log(2 pi e) / 2, s = log_deviation. */
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
+
+/* -- Advanced -- */
+/* Compute fold_linear_n of x and h in two steps, to the same bits:
+       start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
+   start [outputs] can be used many times, or alone where there is no h. */
+FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
+FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 
 /* ==== 8 running ========================================================================== */
 /* A run computes what was recorded: fold_run forward, fold_backward gradients of a loss too. Roots and kept
