@@ -1,0 +1,129 @@
+/* torch: a network of PyTorch, an nn.LSTM with an nn.Linear, classifies sequences of any length and learns on.
+
+     cc -O2 -o torch examples/torch.c -lm && ./torch
+
+   In Python: net.lstm = nn.LSTM(8, 16) and net.head = nn.Linear(16, 3), of any sizes, layers and directions, and then
+   safetensors.torch.save_file(net.state_dict(), "net.safetensors"). `./torch net.safetensors` reads yours; without a
+   file the program writes one of the same names and reads that. It shows what net.head(net.lstm(x)[0][-1]) is, trains
+   on a loss over the classes, saves, loads and compares bits. */
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST = 40, INPUTS = 256, CLASSES = 256, TRAINED = 2000, TESTED = 200 }; /* the most of inputs and classes */
+typedef struct network { fold_rnn_stack lstm; fold_dense head; int inputs, classes; } network;
+
+static int failed(const char *message) { return fprintf(stderr, "torch: %s\n", message), 1; }
+
+static int write_file(const char *path) /* a new Net(): uniform within 1 / sqrt(16) */
+{
+    static const struct { const char *name; fold_shape shape; } tensors[] = {
+        { "lstm.weight_ih_l0", { 2, { 64, 8 } } }, { "lstm.weight_hh_l0", { 2, { 64, 16 } } },
+        { "lstm.bias_ih_l0", { 1, { 64 } } },      { "lstm.bias_hh_l0", { 1, { 64 } } },
+        { "head.weight", { 2, { 3, 16 } } },       { "head.bias", { 1, { 3 } } } };
+    fold_model *m = fold_model_new(NULL);
+    fold_param_desc desc = fold_param_desc_default();
+    desc.init = FOLD_INIT_UNIFORM;
+    desc.init_scale = 0.25f;
+    for (int i = 0; i < 6; i++) {
+        desc.name = tensors[i].name;
+        desc.shape = tensors[i].shape;
+        fold_param_new(m, &desc);
+    }
+    int wrong = fold_model_save(m, path, NULL) && failed(fold_model_message(m));
+    fold_model_free(m);
+    return wrong;
+}
+
+static fold_status read_file(fold_model *m, network *n, const char *path)
+{
+    fold_torch *t = fold_torch_open(m, path);
+    n->lstm = fold_torch_lstm(t, "lstm");
+    n->head = fold_torch_linear(t, "head", FOLD_ACT_LINEAR);
+    if (fold_torch_close(t)) return fold_model_status(m); /* a tensor that no call has read is an error, too */
+    n->inputs = fold_param_shape(m, fold_param_find(m, "lstm.0.W")).dim[0] - n->lstm.cell[0].hidden; /* W: [x h] */
+    n->classes = fold_param_shape(m, n->head.W).dim[1];
+    return FOLD_OK;
+}
+
+/* Records the logits of a sequence that its number makes up. Its class is the largest of its last values. */
+static fold_node record(fold_ctx *f, const network *n, int number, int *label)
+{
+    fold_random chance = fold_random_new(1, (uint64_t)number);
+    float vector[INPUTS];
+    fold_node x[LONGEST];
+    const int length = 1 + fold_random_below(&chance, LONGEST);
+    for (int t = 0; t < length; t++) {
+        fold_random_gaussian(&chance, NULL, NULL, n->inputs, vector);
+        x[t] = fold_input(f, vector, n->inputs); /* a copy */
+    }
+    *label = fold_argmax(vector, n->classes < n->inputs ? n->classes : n->inputs);
+    fold_rnn_stack_apply(f, &n->lstm, x, length, NULL, x, NULL);
+    return fold_dense_apply(f, &n->head, x[length - 1]);
+}
+
+static fold_node loss(fold_ctx *f, int sample, void *user)
+{
+    int label;
+    fold_node logits = record(f, (const network *)user, TESTED + sample, &label);
+    return fold_softmax_xent(f, logits, label);
+}
+
+static double train(fold_model *m, network *n) /* returns the loss of the last epoch */
+{
+    fold_ctx_desc training = fold_ctx_desc_default();
+    training.training = 1;
+    fold_adam adam = fold_adam_default();
+    adam.rate = 0.01f;
+    fold_fit_desc fit = fold_fit_desc_default(); /* 10 epochs in batches of 32 */
+    fold_fit_report report;
+    fit.ctx = fold_ctx_new(m, &training);
+    fit.samples = TRAINED;
+    fit.loss = loss;
+    fit.user = n;
+    fit.adam = &adam;
+    if (fold_fit(&fit, &report)) failed(fold_ctx_message(fit.ctx));
+    fold_ctx_free(fit.ctx);
+    return report.loss;
+}
+
+static double examine(fold_model *m, const network *n, float *logits) /* returns how many of 100 classes are right */
+{
+    fold_node y[TESTED];
+    int label[TESTED], guess[TESTED];
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    for (int i = 0; i < TESTED; i++) y[i] = record(f, n, i, &label[i]);
+    if (fold_run(f, y, TESTED) || fold_read(f, y, TESTED, logits)) failed(fold_ctx_message(f));
+    for (int i = 0; i < TESTED; i++) guess[i] = fold_argmax(logits + i * n->classes, n->classes);
+    fold_ctx_free(f);
+    return 100 * fold_accuracy(guess, label, TESTED);
+}
+
+int main(int argc, char **argv)
+{
+    static float first[TESTED * CLASSES], second[TESTED * CLASSES];
+    if (argc > 2 || (argc == 2 && argv[1][0] == '-')) return puts("usage: torch [FILE]"), strcmp(argv[1], "-h") != 0;
+    const char *path = argc > 1 ? argv[1] : "net.safetensors";
+    fold_model *m = fold_model_new(NULL), *again = fold_model_new(NULL);
+    network n, loaded;
+    if (argc == 1 && write_file(path)) return 1;
+    if (read_file(m, &n, path)) return failed(fold_model_message(m));
+    if (n.inputs > INPUTS || n.classes > CLASSES) return failed("more than 256 inputs or classes");
+    double before = examine(m, &n, first);
+    for (int k = 0; k < n.classes; k++) printf("%s%.4f", k ? " " : "logits of the first sequence: ", (double)first[k]);
+    double last = train(m, &n), after = examine(m, &n, first);
+
+    loaded = n; /* the layers that were saved, made anew */
+    loaded.lstm = fold_rnn_stack_new(again, "lstm", fold_lstm_new, n.inputs, n.lstm.cell[0].hidden, n.lstm.layers,
+                                     n.lstm.directions == 2);
+    loaded.head = fold_dense_new(again, "head", fold_param_shape(m, n.head.W).dim[0], n.classes, FOLD_ACT_LINEAR);
+    if (fold_model_save(m, "trained.safetensors", NULL)) return failed(fold_model_message(m));
+    if (fold_model_load(again, "trained.safetensors", NULL)) return failed(fold_model_message(again));
+    examine(again, &loaded, second);
+    int same = !memcmp(first, second, (size_t)n.classes * TESTED * sizeof *first);
+    printf("\nRESULT torch right_before=%.1f right_after=%.1f loss=%.6f same=%d\n", before, after, last, same);
+    fold_model_free(m);
+    fold_model_free(again);
+    return !same;
+}
