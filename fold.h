@@ -615,8 +615,7 @@ FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_para
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
 /* Computes x Wᵀ + b, W [outputs x inputs], such as a tied embedding. */
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b);
-/* Multiplies: [m,k] [k,n] give [m,n]; [k] [k,n] give [n]; [m,k] [k] give [m]; [b,m,k] [b,k,n] give [b,m,n].
-   */
+/* Multiplies [m,k] [k,n] to [m,n], [k] [k,n] to [n], [m,k] [k] to [m], and [b,m,k] [b,k,n] to [b,m,n]. */
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* equal shapes give [1] */
 
@@ -954,19 +953,19 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit);
 #endif
 
 /* ==== 10 cells =========================================================================== */
-/* A cell is a body of ops, traced once when it is made and recorded afterwards as one node per call. Its
-   body sees one sample. It may use parameters, cells without a list (inlined), and all ops of section 7
-   (fold_linear_n and fold_concat too) but fold_sum_n, fold_mean_n, fold_max_n and fold_attend_n. Errors in
-   it: inputs, constants and fold_lookup (hand them in), running, resetting, keeping, and making cells. With
-   list inputs, in[n_in + c] stands for component c of every element of the list: ops on it run per element,
-   and the fold_list_… reductions lead back to one value per call. */
+/* A cell is a body of ops that recurs, such as a step of a sequence or a node of a tree. fold_cell_new traces
+   it once, and fold_call records a call of it as one node: recording and scheduling take less time.
+   The body sees one sample. It may use parameters, cells without a list (inlined), and all ops of section 7
+   but fold_sum_n, fold_mean_n, fold_max_n and fold_attend_n. Errors in it: inputs, constants and fold_lookup
+   (hand them in), running, resetting, keeping, and making cells. With list inputs, in[n_in + c] stands for
+   component c of every element of the list. Ops on it run per element, and the fold_list_… reductions lead
+   back to one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
-/* user is copied when user_size tells its bytes, and must outlive the model when user_size is 0. */
 typedef struct fold_cell_desc {
     const char *name;               /* for messages; copied */
     fold_cell_body *body;           /* called at fold_cell_new, and at every call of an eager context */
     const void *user;               /* handed to body */
-    size_t user_size;
+    size_t user_size;               /* so many bytes of user are copied; 0: user must outlive the model */
     int n_in;                       /* fixed inputs */
     fold_shape in[FOLD_MAX_CELL_IN];
     int n_list;                     /* components of each list element; 0: no list */
@@ -975,43 +974,46 @@ typedef struct fold_cell_desc {
 } fold_cell_desc;
 FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
 FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc);
+/* Records a call; fold_out gives its outputs. */
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
-/* list: count elements of n_list components each, element by element. count may be 0. */
+/* Records a call with a list: `count` elements of n_list nodes each, element by element. count may be 0. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *list, int count);
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* output i of a call */
 
 /* ==== 11 lists =========================================================================== */
-/* A list is a node of n rows of one shape; n may be 0. Row-wise ops (all of section 7 but those over any
-   number of nodes), layers and calls of cells without a list take lists wherever they take nodes, work row by
-   row and give a list. Lists of one op have equal lengths, else it is an error; one row is not repeated. A
-   node beside a list is the same for every row. Axes, softmax, norms, losses, fold_slice, fold_split and
-   fold_reshape are those of a row. What depends on no list stays one value, inside a cell too. Dropout draws
-   once a call, and its mask depends on the row's index. Lists of all lengths batch together, without padding,
-   and the bits of a row are those that it has as a single node. What rows give to the gradient of a node
-   beside them is summed in row order from zero; that is one contribution. Weights sum all rows in record
-   order, as they do for nodes. Not with lists: fold_shared; fold_call_list and the …_n ops, which take
-   nodes; lists of lists. In a cell body the reductions alone can be used, over the elements of the cell's own
-   list. fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup,
-   fold_list_take, …_to, fold_list_pick and so on), and one call runs on one thread, however long its lists
-   are: threads share out calls. fold_value and fold_grad give the n rows end to end, and for n = 0 an address
-   that must not be read. Rows of a window, and of fold_list_lookup, do not lie end to end: fold_read copies
-   them. */
+/* A list is a node of n rows of one shape, such as agents, words or edges; n may be 0. Make one by
+   fold_list_input. Use it when rows are treated alike: it takes less time than a node per row.
+   - Row-wise ops, layers and calls of cells without a list take lists wherever they take nodes, work row by
+     row and give a list. Row-wise are all ops of section 7 but those over any number of nodes. Axes, softmax,
+     norms, losses, fold_slice, fold_split and fold_reshape are those of a row.
+   - Lists of one op have equal lengths, else it is an error; one row is not repeated. A node beside a list is
+     the same for every row. A value that depends on no list stays one value, inside a cell too.
+   - Lists of all lengths batch together, without padding. A row has the bits that it has as a single node.
+     Dropout draws once a call, and its mask depends on the row's index.
+   - Rows sum their gradients to a node beside them in row order from zero, as one contribution. Weights sum
+     all rows in record order, as they do for nodes.
+   - Not with lists: fold_shared; fold_call_list and the …_n ops, which take nodes; lists of lists. In a cell
+     body only reductions can be used, over the elements of the cell's own list.
+   - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
+     …_to, fold_list_pick and so on). One call runs on one thread, however long its lists are.
+   - fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows
+     of a window, and of fold_list_lookup, do not lie so: fold_read copies them. */
 
-/* n rows from the program, end to end; copied. */
+/* Records n rows of the program, which lie end to end; they are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* The same without a copy: the values must stay unchanged until fold_ctx_reset. */
+/* Records them without a copy: the values must stay unchanged until fold_ctx_reset. */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
-/* n rows of a table; `rows` is copied, and may name a row more than once. */
+/* Looks up n rows of a table; `rows` is copied, and may name a row more than once. */
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
-/* Lists, and nodes as lists of one row, end to end: a copy. All rows have one shape; n is at least 1. */
+/* Joins n >= 1 lists, and nodes as lists of one row, end to end: a copy. All rows have one shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
-/* Row i as a node: a window. */
+/* Takes row i as a node: a window. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
-/* n rows by index, in any order, repeats too: a copy. Their gradients are summed in the order of `index`,
-   which is copied. */
+/* Takes n rows by index (gather), in any order, repeats too: a copy. Their gradients are summed in the order
+   of `index`, which is copied. */
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
-/* How many rows; -1: x is no list. */
+/* Returns how many rows x has; -1: it is no list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 
 /* Over the rows of a list or, in a body, over the elements of the cell's list: one value. Of no rows zeros;
@@ -1083,12 +1085,12 @@ FOLD_API fold_node fold_call_lists(fold_ctx *f, fold_cell cell, const fold_node 
                                    const fold_node *lists);
 
 /* ==== 12 layers ========================================================================== */
-/* Plain structs of handles over the ops above. Every layer has _new, which adds its parameters to the
-   model, and _apply, which records it. Parameters are named "name." and the names below, in upper case
-   the weights, with FOLD_FOR_LINEAR, Glorot's initial values and a row for every input, in lower case the
-   biases, initially zero unless said otherwise. A weight that reads x and h has the rows of x first, then
-   those of h. Columns are gates of `hidden` columns each, in the order told; a bias has the same columns.
-   A whole name has at most 127 bytes; a longer one is an error of the model. */
+/* Layers are plain structs of handles over the ops above: _new adds their parameters to the model, _apply
+   records them. Parameters are named "name." and the names below. Names in upper case are weights, with
+   FOLD_FOR_LINEAR, Glorot's initial values and a row for every input. Those in lower case are biases,
+   initially zero unless said otherwise. A weight that reads x and h has the rows of x first. Its columns are
+   gates of `hidden` columns each, in the order told; a bias has the same columns. A whole name has at most
+   127 bytes; a longer one is an error of the model. */
 
 typedef enum fold_activation {
     FOLD_ACT_LINEAR, /* x itself */
@@ -1100,23 +1102,23 @@ typedef enum fold_activation {
     FOLD_ACT_SILU
 } fold_activation;
 
-/* activation(x W + b): W [inputs x outputs], b [outputs]. */
+/* A dense layer computes activation(x W + b): W [inputs x outputs], b [outputs]. */
 typedef struct fold_dense { fold_param W, b; fold_activation activation; } fold_dense;
 FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                    fold_activation activation);
 FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x);
 
-/* Dense layers one after another, 1 to FOLD_MAX_LAYERS. sizes has layers + 1 numbers: of the inputs, and
-   of the outputs of every layer. `hidden` comes after all layers but the last, which is linear. Layer i
-   has the parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
+/* An MLP is 1 to FOLD_MAX_LAYERS dense layers one after another. sizes has layers + 1 numbers: the inputs,
+   and the outputs of every layer. `hidden` comes after all layers but the last, which is linear. Layer i has
+   the parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
 #define FOLD_MAX_LAYERS 8
 typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int layers,
                                fold_activation hidden);
 FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x);
 
-/* activation(fold_conv1d or fold_conv2d of x): W is the filter, as fold_filter_new makes it, of the shape
-   told there; b has a value for each of its outputs, the last axis. desc NULL: all zero. */
+/* A convolution computes activation(fold_conv1d or fold_conv2d of x). W is a filter, of a shape that
+   fold_filter_new takes; b has a value for each of its outputs, the last axis. desc NULL: all zero. */
 typedef struct fold_conv { fold_param W, b; fold_conv_desc desc; fold_activation activation; } fold_conv;
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation);
@@ -1134,11 +1136,11 @@ FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fol
                                  float epsilon);
 FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x);
 
-/* Multi-head attention between dense layers (Vaswani et al. 2017):
-       joined(fold_list_attention(query(q), key(k), value(v)))
+/* Attention with many heads between dense layers (Vaswani et al. 2017) computes
+       joined(fold_list_attention(query(q), key(k), value(v)));
    q, k and v are lists, one and the same for attention to itself; q may be a node. _new makes all four layers
-   from `width` to `width` values, a multiple of `heads`; their names are those of the members. For other
-   widths fill the struct with dense layers of your own. */
+   from `width` to `width` values, a multiple of `heads`, named like the members. For other widths fill the
+   struct with dense layers of your own. */
 typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
@@ -1151,10 +1153,10 @@ FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer
    as two calls of cells and attention between them, whatever the length of x. */
 typedef struct fold_transformer_desc {
     int width, heads;           /* width is a multiple of heads */
-    int inner;                  /* values between inner and outer; 0: 4 width */
-    fold_activation activation; /* of inner; FOLD_ACT_LINEAR, which is 0, stands for FOLD_ACT_RELU */
+    int inner;                  /* how many values lie between inner and outer; 0: 4 width */
+    fold_activation activation; /* follows inner; FOLD_ACT_LINEAR, which is 0, stands for FOLD_ACT_RELU */
     int norm_first;
-    fold_norm_kind norm;        /* of both norms, and their epsilon */
+    fold_norm_kind norm;        /* both norms have it, and their epsilon */
     float epsilon;
     float dropout;              /* rate, of A(x), D(x) and what is between inner and outer; 0: none */
 } fold_transformer_desc;
@@ -1173,25 +1175,25 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer);
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
                                           int causal);
-/* The same for the next row, or rows, of a sequence, causal, with attention by fold_attention_step. The cache
-   has the layer's heads and its width. */
+/* Records it for the next row, or rows, of a sequence, causal, with attention by fold_attention_step. The
+   cache has the layer's heads and its width. */
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x);
 
-/* What recurrent and tree layers give, and take: h is the output, c the cell state, each [hidden]. c is null
-   where a layer has none. */
+/* Recurrent and tree layers give and take a state: h is the output (hidden state), c the cell state, each
+   [hidden]. c is null when a layer has none. */
 typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* Recurrent layers of one kind of struct. A cell of your own does as well: from x, h and, with has_c, c
-   it gives h and, with has_c, c. */
+/* Recurrent layers are one kind of struct. A cell of your own does as well: from x, h and, with has_c, c it
+   gives h and, with has_c, c. */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
 /* h' = tanh([x h] W + b) (Elman 1990). W [inputs + hidden x hidden], b [hidden]. */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* Gates i, f, o through sigmoid and u through tanh are the columns of [x h] W + b; c' = f c + i u and
+/* Gates i, f, o through sigmoid and u through tanh are the columns of [x h] W + b. Then c' = f c + i u and
    h' = o tanh(c') (Hochreiter and Schmidhuber 1997, Gers et al. 2000). W [inputs + hidden x 4 hidden],
-   b [4 hidden]: i f o u. The part of b for f is initially 1. */
+   b [4 hidden]: i f o u, where f begins with 1. */
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden);
 
 /* x W + b and h U + c are three blocks of `hidden` columns each, for r, z and n (Cho et al. 2014). With
@@ -1200,14 +1202,13 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
    W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* The state before a sequence. */
+/* Gives the state before a sequence: zeros. */
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r);
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
-/* Unrolls one sample's sequence of n >= 0 inputs: the output h of x[t] goes to out[t] (out NULL: they are
-   not wanted; out may be x), the final state is returned; of no steps it is the beginning. begin NULL:
-   zeros. Each sample is as long as it is: steps of all samples batch, with no padding. After an error the
-   state is null.
+/* Unrolls one sample's sequence of n >= 0 inputs. The output h of x[t] goes to out[t] (out NULL: not wanted;
+   out may be x). It returns the final state; without steps it is the beginning. begin NULL: zeros. Each
+   sample is as long as it is: steps of all samples batch, with no padding. After an error the state is null.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
        fold_state last = fold_unroll(f, &lstm, x, n, NULL, out);
        fold_node all = fold_stack(f, out, n); // if wanted: [n x hidden]; batches with equal n only */
@@ -1217,7 +1218,7 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n,
                                         const fold_state *begin, fold_node *out);
 
-/* A dense array of uneven sequences, which must not change until fold_ctx_reset (see fold_input_ref). */
+/* Describes a dense array of uneven sequences, which must not change until fold_ctx_reset. */
 typedef enum fold_layout {
     FOLD_LAYOUT_NTC, /* [samples x steps x width] */
     FOLD_LAYOUT_TNC  /* time first: [steps x samples x width] */
@@ -1225,25 +1226,23 @@ typedef enum fold_layout {
 typedef struct fold_sequences {
     const float *values;
     int samples, steps, width;
-    const int *length;     /* of each sample, 0 to steps; what follows is not read. NULL: all are of
-                              `steps` */
+    const int *length;     /* each sample has 0 to steps; what follows is not read. NULL: all have `steps` */
     fold_layout layout;
 } fold_sequences;
-/* The inputs [width] of one sample, to x, which has room for `steps`; returns its length, or 0 and an
-   error. */
+/* Writes the inputs [width] of one sample to x, which has room for `steps`. Returns its length; 0: an error.
+   */
 FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
-/* Unrolls all samples, one after another. begin: a state per sample, or NULL; out: [samples x steps] in
-   this order in both layouts, null past a sample's length, or NULL; last: the final state of every
-   sample, or NULL.
+/* Unrolls all samples, one after another. begin has a state per sample, or is NULL. out gets [samples x
+   steps] in this order in both layouts, null past a sample's length; last gets the final states; both may be
+   NULL.
        fold_sequences batch = { values, 32, 50, 8, length, FOLD_LAYOUT_NTC };
        fold_unroll_batch(f, &lstm, &batch, NULL, out, last); */
 FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s,
                                        const fold_state *begin, fold_node *out, fold_state *last);
 
-/* Layers of recurrent cells, 1 to FOLD_MAX_LAYERS, each reading the outputs of the one below; in both
-   directions they read h of both, [2 hidden], first that which reads forwards. `make` makes the cells,
-   whose parameters are those above, named 0, 1, …, in reverse 0.reverse, …: with fold_lstm_new 0.W, 0.b,
-   0.reverse.W, ….
+/* A stack has 1 to FOLD_MAX_LAYERS layers of recurrent cells. Each reads the outputs of the one below: of
+   both directions h of both, [2 hidden], first of the one that reads forwards. `make` makes the cells, with
+   the parameters above, named 0, 1, …, in reverse 0.reverse, …: with fold_lstm_new 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_rnn_stack_apply(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1258,8 +1257,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
 
-/* Unrolls a step of your own: it sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the
-   same shapes at every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
+/* A step of your own sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
+   every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
 #define FOLD_MAX_STATES 8
 typedef void fold_unroll_body(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out,
                               fold_node *next, const void *user);
@@ -1270,7 +1269,7 @@ typedef struct fold_unroll_desc {
     int n;
     int reverse;                         /* from x[n - 1] to x[0] */
     int n_states;                        /* 0 to FOLD_MAX_STATES */
-    const fold_node *begin;              /* n_states states; NULL: zeros of these shapes */
+    const fold_node *begin;              /* has n_states states; NULL: zeros of these shapes */
     fold_shape state[FOLD_MAX_STATES];
     fold_node *out;                      /* n outputs, out[t] is that of x[t]; NULL: not wanted. May be x */
     fold_node *last;                     /* n_states final states; NULL: not wanted */
