@@ -3053,7 +3053,6 @@ typedef struct fold__attention_call {
 enum fold__map {
 #define FOLD__MAP_ENUM(name, expression) FOLD__MAP_##name,
     FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM)
-#undef FOLD__MAP_ENUM
         FOLD__MAP_COUNT
 };
 
@@ -3080,7 +3079,6 @@ typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, c
 enum fold__rule {
 #define FOLD__RULE_ENUM(name, states, body) FOLD__RULE_##name,
     FOLD__RULES(FOLD__RULE_ENUM)
-#undef FOLD__RULE_ENUM
         FOLD__RULE_COUNT
 };
 
@@ -8378,7 +8376,8 @@ enum {                       /* flags of an op row */
        FOLD__DATA = 128,     /* reads per-row data */
        FOLD__OVER_LISTS = 256, /* takes whole lists, one call at a time */
        FOLD__TWO = 512,      /* has two outputs, the second of them for backward alone */
-       FOLD__INDEX = 1024    /* its data are indices into its input */
+       FOLD__INDEX = 1024,   /* its data are indices into its input */
+       FOLD__FLOAT = 2048    /* its attribute is a float */
 };
 
 typedef struct fold__op_row {
@@ -9648,7 +9647,6 @@ static void fold__cumsum_lines_grad(const fold__lines *lines)
         lines->din[at] = at + inner < size ? lines->din[at + inner] + lines->dout[at] : lines->dout[at];
 }
 FOLD__OVER_AXIS(cumsum)
-#undef FOLD__OVER_AXIS
 
 /* log of the sum of exp(x), by its largest and the sum of exp(x - largest) */
 static float fold__log_sum(const fold__kernels *kernels, float largest, float sum)
@@ -11101,89 +11099,88 @@ static void fold__attention_step_forward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* name, inputs, attributes, flags, what backward reads, shapes. CONTRIBUTING.md tells how to add an op. */
-#define FOLD__OPS(X)                                            \
-    X(linear, -1, 4, FOLD__GEMM, FOLD__IN, linear)              \
-    X(matmul, 2, 0, 0, FOLD__IN, matmul)                        \
-    X(conv, 1, 4, FOLD__GEMM, FOLD__IN, filter)                 \
-    X(max_pool, 1, 4, 0, FOLD__IN | FOLD__OUT, filter)          \
-    X(mean_pool, 1, 4, FOLD__FLOW, 0, filter)                   \
-    X(dot, 2, 0, 0, FOLD__IN, to_scalar)                        \
-    X(add, 2, 0, FOLD__FLOW, 0, broadcast)                      \
-    X(sub, 2, 0, FOLD__FLOW, 0, broadcast)                      \
-    X(mul, 2, 0, 0, FOLD__IN, broadcast)                        \
-    X(div, 2, 0, 0, FOLD__IN | FOLD__OUT, broadcast)            \
-    X(min, 2, 0, 0, FOLD__IN, broadcast)                        \
-    X(max, 2, 0, 0, FOLD__IN, broadcast)                        \
-    X(scale, 1, 0, FOLD__FLOW | FOLD__DATA, 0, same)            \
-    X(shift, 1, 0, FOLD__FLOW | FOLD__DATA, 0, same)            \
-    X(neg, 1, 0, FOLD__FLOW, 0, same)                           \
-    X(exp, 1, 0, 0, FOLD__OUT, same)                            \
-    X(log, 1, 0, 0, FOLD__IN, same)                             \
-    X(sqrt, 1, 0, 0, FOLD__OUT, same)                           \
-    X(square, 1, 0, 0, FOLD__IN, same)                          \
-    X(abs, 1, 0, 0, FOLD__IN, same)                             \
-    X(sigmoid, 1, 0, 0, FOLD__OUT, same)                        \
-    X(tanh, 1, 0, 0, FOLD__OUT, same)                           \
-    X(relu, 1, 0, 0, FOLD__OUT, same)                           \
-    X(leaky, 1, 1, 0, FOLD__IN, same)                           \
-    X(gelu_tanh, 1, 0, 0, FOLD__IN, same)                       \
-    X(softplus, 1, 0, 0, FOLD__IN, same)                        \
-    X(gelu, 1, 0, 0, FOLD__IN, same)                            \
-    X(silu, 1, 0, 0, FOLD__IN, same)                            \
-    X(elu, 1, 1, 0, FOLD__IN, same)                             \
-    X(sin, 1, 0, 0, FOLD__IN, same)                             \
-    X(cos, 1, 0, 0, FOLD__IN, same)                             \
-    X(pow, 1, 1, 0, FOLD__IN, same)                             \
-    X(floor, 1, 0, FOLD__NO_GRAD, 0, same)                      \
-    X(at_least, 1, 1, 0, FOLD__IN, same)                        \
-    X(at_most, 1, 1, 0, FOLD__IN, same)                         \
-    X(softmax, 1, 0, 0, FOLD__OUT, same)                        \
-    X(log_softmax, 1, 0, 0, FOLD__OUT, same)                    \
-    X(sum, 1, 1, FOLD__FLOW, 0, axis)                           \
-    X(mean, 1, 1, FOLD__FLOW, 0, axis)                          \
-    X(amax, 1, 1, 0, FOLD__IN, axis)                            \
-    X(amin, 1, 1, 0, FOLD__IN, axis)                            \
-    X(variance, 1, 1, 0, FOLD__IN, axis)                        \
-    X(logsumexp, 1, 1, 0, FOLD__IN | FOLD__OUT, axis)           \
-    X(prod, 1, 1, 0, FOLD__IN, axis)                            \
-    X(cumsum, 1, 1, FOLD__FLOW, 0, along)                       \
-    X(layer_norm, 3, 1, 0, FOLD__IN, norm)                      \
-    X(rms_norm, 2, 1, 0, FOLD__IN, norm)                        \
-    X(dropout, 1, 1, FOLD__RANDOM | FOLD__DATA, 0, same)        \
-    X(sum_n, 1, 0, FOLD__LIST | FOLD__FLOW, 0, same)            \
-    X(mean_n, 1, 0, FOLD__LIST | FOLD__FLOW, 0, same)           \
-    X(max_n, 1, 0, FOLD__LIST, FOLD__IN | FOLD__OUT, same)      \
-    X(attend_n, 2, 0, FOLD__LIST, FOLD__IN | FOLD__OUT, attend) \
-    X(concat, -1, 1, FOLD__FLOW, 0, concat)                     \
-    X(slice, 1, 3, FOLD__FLOW, 0, slice)                        \
-    X(transpose, 1, 2, FOLD__FLOW, 0, transpose)                \
-    X(pick, 1, 0, FOLD__FLOW | FOLD__DATA | FOLD__INDEX, 0, to_scalar) \
-    X(select, 3, 0, 0, FOLD__IN, equal)                         \
-    X(copy, 1, 0, FOLD__FLOW, 0, same)                          \
-    X(list_take, 1, 0, FOLD__OVER_LISTS, 0, same)                         \
-    X(list_attention, 3, 2, FOLD__OVER_LISTS | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
-    X(attention_step, 3, 2, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, attention_step) \
-    X(stop, 1, 0, FOLD__NO_GRAD, 0, same)                       \
-    X(softmax_xent, 1, 0, FOLD__DATA | FOLD__INDEX, FOLD__IN, loss)\
-    X(softmax_kl, 2, 0, FOLD__NO_GRAD_1, FOLD__IN, loss)        \
-    X(bce, 2, 0, FOLD__NO_GRAD_1, FOLD__IN, to_scalar)          \
-    X(squared_error, 2, 0, 0, FOLD__IN, to_scalar)              \
-    X(huber, 2, 1, 0, FOLD__IN, to_scalar)                      \
-    X(hinge, 1, 0, FOLD__DATA | FOLD__INDEX, FOLD__IN, loss)
+/* name, form of its public call, inputs, attributes, what messages call the first of them, flags, what
+   backward reads, shapes. CONTRIBUTING.md tells how to add an op. */
+#define FOLD__OPS(X)                                                                                    \
+    X(linear, other, -1, 4, NULL, FOLD__GEMM, FOLD__IN, linear)                                         \
+    X(matmul, other, 2, 0, NULL, 0, FOLD__IN, matmul)                                                   \
+    X(conv, other, 1, 4, NULL, FOLD__GEMM, FOLD__IN, filter)                                            \
+    X(max_pool, other, 1, 4, NULL, 0, FOLD__IN | FOLD__OUT, filter)                                     \
+    X(mean_pool, other, 1, 4, NULL, FOLD__FLOW, 0, filter)                                              \
+    X(dot, binary, 2, 0, NULL, 0, FOLD__IN, to_scalar)                                                  \
+    X(add, binary, 2, 0, NULL, FOLD__FLOW, 0, broadcast)                                                \
+    X(sub, binary, 2, 0, NULL, FOLD__FLOW, 0, broadcast)                                                \
+    X(mul, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                                  \
+    X(div, binary, 2, 0, NULL, 0, FOLD__IN | FOLD__OUT, broadcast)                                      \
+    X(min, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                                  \
+    X(max, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                                  \
+    X(scale, other, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                       \
+    X(shift, other, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                       \
+    X(neg, unary, 1, 0, NULL, FOLD__FLOW, 0, same)                                                      \
+    X(exp, unary, 1, 0, NULL, 0, FOLD__OUT, same)                                                       \
+    X(log, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                        \
+    X(sqrt, unary, 1, 0, NULL, 0, FOLD__OUT, same)                                                      \
+    X(square, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                     \
+    X(abs, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                        \
+    X(sigmoid, unary, 1, 0, NULL, 0, FOLD__OUT, same)                                                   \
+    X(tanh, unary, 1, 0, NULL, 0, FOLD__OUT, same)                                                      \
+    X(relu, unary, 1, 0, NULL, 0, FOLD__OUT, same)                                                      \
+    X(leaky, other, 1, 1, "slope", FOLD__FLOAT, FOLD__IN, same)                                         \
+    X(gelu_tanh, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                  \
+    X(softplus, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                   \
+    X(gelu, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                       \
+    X(silu, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                       \
+    X(elu, number, 1, 1, "alpha", FOLD__FLOAT, FOLD__IN, same)                                          \
+    X(sin, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                        \
+    X(cos, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                        \
+    X(pow, other, 1, 1, "exponent", FOLD__FLOAT, FOLD__IN, same)                                        \
+    X(floor, unary, 1, 0, NULL, FOLD__NO_GRAD, 0, same)                                                 \
+    X(at_least, number, 1, 1, "bound", FOLD__FLOAT, FOLD__IN, same)                                     \
+    X(at_most, number, 1, 1, "bound", FOLD__FLOAT, FOLD__IN, same)                                      \
+    X(softmax, unary, 1, 0, NULL, 0, FOLD__OUT, same)                                                   \
+    X(log_softmax, unary, 1, 0, NULL, 0, FOLD__OUT, same)                                               \
+    X(sum, axis, 1, 1, "axis", FOLD__FLOW, 0, axis)                                                     \
+    X(mean, axis, 1, 1, "axis", FOLD__FLOW, 0, axis)                                                    \
+    X(amax, axis, 1, 1, "axis", 0, FOLD__IN, axis)                                                      \
+    X(amin, axis, 1, 1, "axis", 0, FOLD__IN, axis)                                                      \
+    X(variance, axis, 1, 1, "axis", 0, FOLD__IN, axis)                                                  \
+    X(logsumexp, axis, 1, 1, "axis", 0, FOLD__IN | FOLD__OUT, axis)                                     \
+    X(prod, axis, 1, 1, "axis", 0, FOLD__IN, axis)                                                      \
+    X(cumsum, axis, 1, 1, "axis", FOLD__FLOW, 0, along)                                                 \
+    X(layer_norm, other, 3, 1, "epsilon", FOLD__FLOAT, FOLD__IN, norm)                                  \
+    X(rms_norm, other, 2, 1, "epsilon", FOLD__FLOAT, FOLD__IN, norm)                                    \
+    X(dropout, other, 1, 1, "rate", FOLD__RANDOM | FOLD__DATA | FOLD__FLOAT, 0, same)                   \
+    X(sum_n, other, 1, 0, NULL, FOLD__LIST | FOLD__FLOW, 0, same)                                       \
+    X(mean_n, other, 1, 0, NULL, FOLD__LIST | FOLD__FLOW, 0, same)                                      \
+    X(max_n, other, 1, 0, NULL, FOLD__LIST, FOLD__IN | FOLD__OUT, same)                                 \
+    X(attend_n, other, 2, 0, NULL, FOLD__LIST, FOLD__IN | FOLD__OUT, attend)                            \
+    X(concat, other, -1, 1, "axis", FOLD__FLOW, 0, concat)                                              \
+    X(slice, other, 1, 3, NULL, FOLD__FLOW, 0, slice)                                                   \
+    X(transpose, other, 1, 2, "axis", FOLD__FLOW, 0, transpose)                                         \
+    X(pick, other, 1, 0, NULL, FOLD__FLOW | FOLD__DATA | FOLD__INDEX, 0, to_scalar)                     \
+    X(select, other, 3, 0, NULL, 0, FOLD__IN, equal)                                                    \
+    X(copy, other, 1, 0, NULL, FOLD__FLOW, 0, same)                                                     \
+    X(list_take, other, 1, 0, NULL, FOLD__OVER_LISTS, 0, same)                                          \
+    X(list_attention, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
+    X(attention_step, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, attention_step)           \
+    X(stop, other, 1, 0, NULL, FOLD__NO_GRAD, 0, same)                                                  \
+    X(softmax_xent, other, 1, 0, NULL, FOLD__DATA | FOLD__INDEX, FOLD__IN, loss)                        \
+    X(softmax_kl, binary, 2, 0, NULL, FOLD__NO_GRAD_1, FOLD__IN, loss)                                  \
+    X(bce, binary, 2, 0, NULL, FOLD__NO_GRAD_1, FOLD__IN, to_scalar)                                    \
+    X(squared_error, binary, 2, 0, NULL, 0, FOLD__IN, to_scalar)                                        \
+    X(huber, other, 2, 1, "delta", FOLD__FLOAT, FOLD__IN, to_scalar)                                    \
+    X(hinge, other, 1, 0, NULL, FOLD__DATA | FOLD__INDEX, FOLD__IN, loss)
 
 enum {
-#define FOLD__ENUM(name, inputs, attrs, flags, needs, infer) FOLD__OP_##name,
+#define FOLD__ENUM(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__OP_##name,
     FOLD__OPS(FOLD__ENUM)
-#undef FOLD__ENUM
         FOLD__OP_COUNT
 };
 
 static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
-#define FOLD__ROW(name, inputs, attrs, flags, needs, infer)                                          \
+#define FOLD__ROW(name, form, inputs, attrs, attr, flags, needs, infer)                                     \
     { #name, fold__infer_##infer, inputs, (flags) & FOLD__TWO ? 2 : 1, attrs, needs, flags },
     FOLD__OPS(FOLD__ROW)
-#undef FOLD__ROW
 };
 
 /* What an op runs. The call that records it names this, so that a linker leaves out the ops that a program
@@ -11193,55 +11190,23 @@ typedef struct fold__code {
     uint32_t op;
     fold__op_run *forward, *backward;
 } fold__code;
-#define FOLD__CODE(name, inputs, attrs, flags, needs, infer)                              \
+#define FOLD__CODE(name, form, inputs, attrs, attr, flags, needs, infer)                              \
     static const fold__code fold__code_##name = { FOLD__OP_##name, fold__##name##_forward, \
                                                   FOLD__FOR_TRAINING(fold__##name##_backward) };
 FOLD__OPS(FOLD__CODE)
-#undef FOLD__CODE
 
 #ifndef FOLD_NO_TEXT
 /* The name of an attribute, for messages; NULL: it has none worth telling. */
 static const char *fold__attr_name(uint32_t op, int index)
 {
+#define FOLD__ATTR(name, form, inputs, attrs, attr, flags, needs, infer) attr,
+    static const char *const first[FOLD__OP_COUNT] = { FOLD__OPS(FOLD__ATTR) };
     static const char *const slice[] = { "axis", "start", "length" };
-    switch (op) {
-    case FOLD__OP_sum:
-    case FOLD__OP_mean:
-    case FOLD__OP_amax:
-    case FOLD__OP_amin:
-    case FOLD__OP_variance:
-    case FOLD__OP_logsumexp:
-    case FOLD__OP_prod:
-    case FOLD__OP_cumsum:
-    case FOLD__OP_concat:
-    case FOLD__OP_transpose: return "axis";
-    case FOLD__OP_leaky: return "slope";
-    case FOLD__OP_elu: return "alpha";
-    case FOLD__OP_layer_norm:
-    case FOLD__OP_rms_norm: return "epsilon";
-    case FOLD__OP_pow: return "exponent";
-    case FOLD__OP_at_least:
-    case FOLD__OP_at_most: return "bound";
-    case FOLD__OP_dropout: return "rate";
-    case FOLD__OP_huber: return "delta";
-    case FOLD__OP_slice: return slice[index];
-    default: return NULL;
-    }
+    return op == FOLD__OP_slice ? slice[index] : op < FOLD__OP_COUNT ? first[op] : NULL;
 }
 static int fold__attr_is_float(uint32_t op)
 {
-    switch (op) {
-    case FOLD__OP_leaky:
-    case FOLD__OP_elu:
-    case FOLD__OP_pow:
-    case FOLD__OP_at_least:
-    case FOLD__OP_at_most:
-    case FOLD__OP_layer_norm:
-    case FOLD__OP_rms_norm:
-    case FOLD__OP_dropout:
-    case FOLD__OP_huber: return 1;
-    default: return 0;
-    }
+    return op < FOLD__OP_COUNT && (fold__op_table[op].flags & FOLD__FLOAT) != 0;
 }
 #endif /* FOLD_NO_TEXT */
 
@@ -12724,7 +12689,6 @@ enum {
 #define FOLD__ARRAY_NAME(name, type, pointer) FOLD__ARRAY_##name,
     FOLD__ARRAYS(FOLD__ARRAY_NAME, FOLD__ARRAY_NAME, FOLD__ARRAY_NAME, FOLD__ARRAY_NAME, FOLD__ARRAY_NAME,
                  FOLD__ARRAY_NAME)
-#undef FOLD__ARRAY_NAME
         FOLD__ARRAY_COUNT
 };
 
@@ -13141,7 +13105,6 @@ static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
                  FOLD__NO_ARRAY)
-#undef FOLD__ELEMENT_BYTES
 };
 enum { FOLD__NODE_ARRAYS = sizeof fold__node_bytes };
 static size_t fold__array_use(const fold_ctx *f, int which)
@@ -14521,7 +14484,6 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 #define FOLD__MARK_BRIEF(name, type, pointer) f->arrays[FOLD__ARRAY_##name].brief = 1;
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__MARK_BRIEF, FOLD__NO_ARRAY,
                  FOLD__MARK_BRIEF)
-#undef FOLD__MARK_BRIEF
     if (memory->block) {
         f->arena.block = (char *)f + size;
         const size_t left = memory->block_size - fold__to_align(memory->block) - size;
@@ -15306,33 +15268,45 @@ FOLD__POOL(max_pool2d, max_pool, 2)
 FOLD__POOL(max_pool1d, max_pool, 1)
 FOLD__POOL(mean_pool2d, mean_pool, 2)
 FOLD__POOL(mean_pool1d, mean_pool, 1)
-#undef FOLD__POOL
 
 /* -- simple ops ------------------------------------------------------------------------------ */
 
-#define FOLD__UNARY(X) \
-    X(neg)             \
-    X(exp)             \
-    X(log) X(sqrt) X(square) X(abs) X(sigmoid) X(tanh) X(relu) X(gelu_tanh) X(softplus) X(softmax)           \
-    X(log_softmax) X(gelu) X(silu) X(sin) X(cos) X(floor)
-#define FOLD__BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max) X(dot) X(softmax_kl) X(bce) X(squared_error)
-#define FOLD__DEFINE_UNARY(name)                             \
+static fold_node fold__with_number(fold_ctx *f, const fold__code *code, fold_node node, float number)
+{
+    const int32_t attr[1] = { fold__float_attr(number) };
+    return fold__op(f, code, &node, 1, attr, 0);
+}
+/* An axis below 0 counts from the end. */
+static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
+/* The public calls of ops by their form in FOLD__OPS. */
+#define FOLD__CALL_unary(name)                               \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x) \
     {                                                        \
         return fold__op(f, &fold__code_##name, &x, 1, NULL, 0); \
     }
-#define FOLD__DEFINE_BINARY(name)                                         \
+#define FOLD__CALL_binary(name)                                           \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node a, fold_node b) \
     {                                                                     \
         const fold_node in[2] = { a, b };                                 \
         return fold__op(f, &fold__code_##name, in, 2, NULL, 0);              \
     }
-FOLD__UNARY(FOLD__DEFINE_UNARY)
-FOLD__BINARY(FOLD__DEFINE_BINARY)
-#undef FOLD__UNARY
-#undef FOLD__BINARY
-#undef FOLD__DEFINE_UNARY
-#undef FOLD__DEFINE_BINARY
+#define FOLD__CALL_number(name)                                            \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number) \
+    {                                                                      \
+        return fold__with_number(f, &fold__code_##name, x, number);        \
+    }
+#define FOLD__CALL_axis(name)                                                           \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int axis)                         \
+    {                                                                                          \
+        fold__operand operand;                                                                 \
+        if (!fold__operand_of(f, x, #name, &operand))                                          \
+            return fold__null;                                                                 \
+        const int32_t attr[1] = { fold__axis_of(fold__operand_shape(f, &operand), axis) };     \
+        return fold__op(f, &fold__code_##name, &x, 1, attr, 0);                                   \
+    }
+#define FOLD__CALL_other(name)
+#define FOLD__CALL(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__CALL_##form(name)
+FOLD__OPS(FOLD__CALL)
 
 static uint64_t fold__float_data(float value) { return (uint32_t)fold__float_attr(value); }
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor)
@@ -15347,18 +15321,9 @@ FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x)
 {
     return fold__op(f, &fold__code_stop, &x, 1, NULL, 0);
 }
-static fold_node fold__with_number(fold_ctx *f, const fold__code *code, fold_node node, float number)
-{
-    const int32_t attr[1] = { fold__float_attr(number) };
-    return fold__op(f, code, &node, 1, attr, 0);
-}
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope)
 {
     return fold__with_number(f, &fold__code_leaky, x, slope);
-}
-FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha)
-{
-    return fold__with_number(f, &fold__code_elu, x, alpha);
 }
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent)
 {
@@ -15366,37 +15331,12 @@ FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent)
         fold__fail(f, FOLD_BAD_ARGUMENT, "pow: the exponent must be finite, got %g", (double)exponent);
     return fold__with_number(f, &fold__code_pow, x, exponent);
 }
-FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low)
-{
-    return fold__with_number(f, &fold__code_at_least, x, low);
-}
-FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high)
-{
-    return fold__with_number(f, &fold__code_at_most, x, high);
-}
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
 {
     if (!fold__broken(f) && !(low <= high))
         fold__fail(f, FOLD_BAD_ARGUMENT, "clip: from %g to %g holds no value", (double)low, (double)high);
     return fold_at_most(f, fold_at_least(f, x, low), high);
 }
-/* An axis below 0 counts from the end. */
-static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
-#define FOLD__OVER_AXIS(X) \
-    X(sum)                 \
-    X(mean) X(amax) X(amin) X(variance) X(logsumexp) X(prod) X(cumsum)
-#define FOLD__DEFINE_OVER_AXIS(name)                                                           \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int axis)                         \
-    {                                                                                          \
-        fold__operand operand;                                                                 \
-        if (!fold__operand_of(f, x, #name, &operand))                                          \
-            return fold__null;                                                                 \
-        const int32_t attr[1] = { fold__axis_of(fold__operand_shape(f, &operand), axis) };     \
-        return fold__op(f, &fold__code_##name, &x, 1, attr, 0);                                   \
-    }
-FOLD__OVER_AXIS(FOLD__DEFINE_OVER_AXIS)
-#undef FOLD__OVER_AXIS
-#undef FOLD__DEFINE_OVER_AXIS
 /* Whether a parameter still is the zeros that it is made of when nobody says what. Inference models wait for
    a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
@@ -17818,8 +17758,6 @@ static FOLD__NOINLINE void fold__renew(fold_ctx *f)
 #define FOLD__RENEW(name, type, pointer) f->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
 #define FOLD__RENEW_RUN(name, type, pointer) run->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
     FOLD__ARRAYS(FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW_RUN, FOLD__RENEW_RUN)
-#undef FOLD__RENEW
-#undef FOLD__RENEW_RUN
     f->trace_hash = f->element_tag = f->header_call = f->place;
     fold__carver carver = { run->node_arrays, 0 };
     fold__carver kept = { run->replayed ? f->plans + run->replayed : NULL, 0 };
@@ -25619,7 +25557,6 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
     static const int states[] = {
 #define FOLD__RULE_STATES(name, count, body) count,
         FOLD__RULES(FOLD__RULE_STATES)
-#undef FOLD__RULE_STATES
     };
     fold__step step;
     memset(&step, 0, sizeof step);
