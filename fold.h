@@ -344,8 +344,7 @@ FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
 /* Adds a weight [inputs x outputs] with Glorot's initial values. */
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs);
-/* Adds a bias [n], initially zero. */
-FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n);
+FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds zeros [n] */
 /* Adds a gain [n] for fold_layer_norm and fold_rms_norm, initially one. */
 FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
 /* Adds a table for fold_lookup, such as embeddings; its values are normal with deviation 0.1. */
@@ -353,11 +352,9 @@ FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, in
 /* Adds a filter of a convolution with He's normal values; FOLD_FOR_CONV tells its shape. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
 FOLD_API int fold_param_is_null(fold_param p); /* tells whether p is the null handle */
-/* Returns the parameter of that name, or the null handle. */
-FOLD_API fold_param fold_param_find(const fold_model *m, const char *name);
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds it, or returns null */
 FOLD_API int fold_param_count(const fold_model *m); /* returns how many there are */
-/* Returns a parameter by its place in the order of creation. */
-FOLD_API fold_param fold_param_at(const fold_model *m, int index);
+FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* returns one, in order of creation */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p);
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p);
 /* Stops the training of a parameter (frozen 1), or goes on with it (0). */
@@ -366,36 +363,32 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 /* Returns the values of a parameter, row-major. The pointer holds until a parameter is added. It is NULL when
    fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
-#ifndef FOLD_INFERENCE
-/* Returns the gradient of a parameter in the same way; NULL in inference models. */
-FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
-#endif
 /* Returns the values of all parameters as one span of *count floats (count may be NULL). Each parameter
    begins at a multiple of 16 floats, and gaps are zero. Parameters that have no floats, or are read in place,
    are not in it. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
-#ifndef FOLD_INFERENCE
-/* Returns the gradients of all parameters as such a span, each parameter at the same place. */
-FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
-#endif
 
 /* Returns the values of a parameter to write to; the null parameter stands for all, as one span. Values are
    written only between begin and end. The end refreshes the packed weights. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
-#ifndef FOLD_INFERENCE
-/* Returns the gradients to write to, in the same way; NULL in inference models. Use it to sum gradients over
-   replicas, in one order everywhere. Later runs add to what was written. Rows of lookup tables that are not
-   zero count as touched, as if this model had looked them up. */
-FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
-FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
-#endif
-
 /* Copies all values from a model of the same parameters, made by the same calls. Use it for a network that is
    a fixed target for a while. Frozen parameters and buffers come too; gradients and the optimiser's state
    stay. Errors: the first parameter that differs is an error of m, which names it; then nothing changes. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
+/* Returns the gradient of a parameter as fold_param_value does its values; NULL in inference models. */
+FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
+/* Returns the gradients of all parameters as a span like that of values. */
+FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
+/* Returns a gradient to write to, like fold_values_write_begin; NULL in inference models. Use it to sum
+   gradients over replicas, in one order everywhere. Later runs add to what was written. Rows of lookup tables
+   that are not zero count as touched, as if this model had looked them up. */
+FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
+FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
+/* Multiplies the learning rate and the weight decay of a rate set's parameters by these factors, from the
+   next step on. Both are 1 at first; a later call replaces them. */
+FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
 /* Moves every value w to w + share (v - w), towards the other model's v, with share in [0, 1]. Use it for the
    moving average of weights in training: w keeps 1 - share of itself at a step. */
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
@@ -447,12 +440,6 @@ typedef struct fold_quantized {
 /* Returns what fold_model_quantize made of a weight; zeros for a parameter of another model. fold_model_print
    prints it for all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
-
-#ifndef FOLD_INFERENCE
-/* Multiplies the learning rate and the weight decay of a rate set's parameters by these factors, from the
-   next step on. Both are 1 at first; a later call replaces them. */
-FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
-#endif
 
 /* -- Advanced -- */
 
@@ -724,7 +711,7 @@ FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fo
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
    has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. Call it before each
-   sample, with a key made of its number and the epoch, to give the sample the same masks in any order, in any
+   sample with a key made of its number and the epoch: then the sample has the same masks in any order, in any
    context, and after loading a model. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
@@ -774,8 +761,8 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 /* Gives -sum p log p of p = softmax(logits) over the last axis, which disappears. A choice that is ruled out
    has a logit of -1e9f, say: an infinite one makes NaN. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
-/* Gives the log-probability [1] of x under independent normal distributions, s = log_deviation (maybe [1]):
-   the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
+/* Gives the log-probability [1] of x under independent normal distributions. With s = log_deviation, which
+   may be [1], it sums -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
 /* Sums s + log(2 pi e) / 2, s = log_deviation. */
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
@@ -792,14 +779,8 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
    nodes can be read afterwards, by fold_value and its kin. */
 
 /* Keeps x: it runs even if no root needs it, and can be read after a run, as roots can. In a cell's body this
-   and the next call are errors: make an output of what is wanted. */
+   and fold_keep_grad are errors: make an output of what is wanted. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
-#ifndef FOLD_INFERENCE
-/* Keeps the gradient of x for fold_grad, after fold_backward. Does nothing in inference contexts. A
-   concatenation, such as an output of a bidirectional fold_rnn_stack, then reads its inputs once more, whose
-   gradients may be summed in another order. */
-FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
-#endif
 
 /* Runs what the n roots need; n may be 0. More may be recorded afterwards and run again: this costs what is
    new, as long as it reads of before only roots, kept nodes and inputs. Anything else is computed again from
@@ -808,6 +789,10 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
    be reset. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
+/* Keeps the gradient of x for fold_grad, after fold_backward. Does nothing in inference contexts. A
+   concatenation, such as an output of a bidirectional fold_rnn_stack, then reads its inputs once more, whose
+   gradients may be summed in another order. */
+FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
    kept nodes. The root may be one element of a larger value, by a window. No fold_run is needed before;
    values that one computed are computed again, to the same bits. Call it for several roots in turn, and
@@ -823,10 +808,10 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Lets a node read its index from your memory, whenever a run computes anew: the next fold_run, each
-   fold_backward and fold_replay (in an eager context fold_replay alone: it has used the recorded index).
-   x is what fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave. `index` has
-   an int for each of its rows, or one for all where all rows of a list were given the same.
+/* Lets a node read its index from your memory: in the next fold_run, each fold_backward and fold_replay. An
+   eager context does so only in fold_replay, since it has used the recorded index. x is what fold_lookup,
+   fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave. `index` has an int for each of its
+   rows, or one for all where all rows of a list were given the same.
    Errors: a context with dedupe, which makes equal lookups one node. An index out of range is an error of the
    run, which does nothing and loses nothing; the context goes on. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
@@ -849,13 +834,13 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* Begins a run in slices of time, for a frame that has other things to do; fold_run_more goes on with it. It
-   stands in place of fold_run, fold_backward or fold_replay. Nothing is computed yet, but the first two plan
-   the whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
+   stands in place of fold_run, fold_backward or fold_replay. Nothing is computed yet. The first two plan the
+   whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
    - Inputs given by reference, and parameters, must stay as they are until the run has ended.
    - To run, record, name what is to be kept, print or reset in this context gives the rest up.
    - There is nothing new to read until the run has ended. A backward, a replay, and a run after a change of
-     parameters write over values that are there. From their first slice on nothing can be read that was
-     computed, until a run has ended: this one, a replay of it, or another, which computes anew what it needs.
+     parameters write over values that are there. From their first slice on nothing computed can be read until
+     a run has ended: this one, a replay of it, or another, which computes anew what it needs.
    - A backward that is given up may have added to some gradients of parameters: call fold_grads_clear. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
@@ -937,7 +922,7 @@ typedef struct fold_adam { /* Kingma and Ba 2015 */
     int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): not part of the gradient, w shrinks by
                         rate decay w */
 } fold_adam;
-FOLD_API fold_sgd fold_sgd_default(void);          /* the defaults, and rate 0.01 */
+FOLD_API fold_sgd fold_sgd_default(void);          /* returns the defaults, and rate 0.01 */
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* rate 0.05 */
 FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* rate 0.001 */
 FOLD_API fold_adam fold_adam_default(void);        /* rate 0.001 */
@@ -1087,7 +1072,7 @@ FOLD_API fold_node fold_call_lists(fold_ctx *f, fold_cell cell, const fold_node 
 /* ==== 12 layers ========================================================================== */
 /* Layers are plain structs of handles over the ops above: _new adds their parameters to the model, _apply
    records them. Parameters are named "name." and the names below. Names in upper case are weights, with
-   FOLD_FOR_LINEAR, Glorot's initial values and a row for every input. Those in lower case are biases,
+   FOLD_FOR_LINEAR, Glorot's initial values and a row for every input. Others, in lower case, are biases,
    initially zero unless said otherwise. A weight that reads x and h has the rows of x first. Its columns are
    gates of `hidden` columns each, in the order told; a bias has the same columns. A whole name has at most
    127 bytes; a longer one is an error of the model. */
@@ -1458,6 +1443,22 @@ typedef struct fold_save_desc {
                             none */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
+#ifndef FOLD_NO_STDIO
+/* Saves a model. Whatever happens meanwhile, `path` is the old file or the new one as a whole. Many threads
+   and processes may save to one path: the last wins.
+   - It writes `path`.tmp or, while another saver is at that, `path`.1.tmp to `path`.99.tmp. These names are
+     for savers alone. It renames the file when all of it is on the disk, which may take some milliseconds.
+   - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
+     removes if the file system has locks.
+   - A folder, a pipe, a device or a link at `path` is never replaced: FOLD_IO.
+   - On systems that are neither POSIX nor Windows it is only sure that writing comes before renaming. */
+FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
+#endif
+/* Saves through your writer; desc NULL is the default. */
+FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
+                                        const fold_save_desc *desc);
+/* Returns how many optimiser steps the model has made, those before its state was saved and loaded too. */
+FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that
@@ -1485,14 +1486,15 @@ typedef struct fold_load_desc {
 } fold_load_desc;
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
-#ifndef FOLD_INFERENCE
-/* Saves through your writer; desc NULL is the default. */
-FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
-                                        const fold_save_desc *desc);
+#ifndef FOLD_NO_STDIO
+FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
 /* Loads a file that lies in memory; desc NULL is the default. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
+/* Loads through your reader, front to back. It reads exactly the bytes of the file: more data may follow. */
+FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
+                                          const fold_load_desc *desc);
 /* Reads weights where they lie in memory, without a copy: a file in flash (examples/export.c makes it an
    array), a mapped file. Call it first: parameters that are made afterwards, by fold_weight_new and its kin
    and by layers, are the tensors of their names in the image. Parameters with `values` in their desc are not
@@ -1506,15 +1508,12 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
    bytes saved are weights in bytes at once, with the bits of that model. They take no memory where products
    are plain loops, as on microcontrollers; kernels with vector instructions have a copy of weights, not of
    tables. Each byte is looked at once.
-   Errors are those of loading: of this call for an image that is no safetensors file, of a parameter that is
-   not there or of another shape, which is then not added. Bytes are refused that fold_model_quantize would
-   not have made for the parameter's uses, or with scales of the other axis. It is an error to write such
-   parameters, load into them, copy or average values, or call fold_torch_open. fold_model_quantize makes
-   bytes of an image's floats, in the model's memory. */
+   Errors are those of loading. An image that is no safetensors file is an error of this call. A parameter
+   that is not there or has another shape is one of its own call, and is not added. Bytes are refused that
+   fold_model_quantize would not have made for the parameter's uses, or with scales of the other axis. It is
+   an error to write such parameters, load into them, copy or average values, or call fold_torch_open.
+   fold_model_quantize makes bytes of an image's floats, in the model's memory. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
-/* Loads through your reader, front to back. It reads exactly the bytes of the file: more data may follow. */
-FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
-                                          const fold_load_desc *desc);
 #ifndef FOLD_NO_TEXT
 /* Prints what a safetensors file of any program holds: the name, shape, type and bytes of each tensor, and
    what the metadata say of the optimiser and of config. It reads the header alone, in memory of m, which
@@ -1522,29 +1521,11 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    writer stopped. */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
-#endif
 #ifndef FOLD_NO_STDIO
-#ifndef FOLD_NO_TEXT
 /* Prints the same of a file by its path. */
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user);
 #endif
-#ifndef FOLD_INFERENCE
-/* Saves a model. Whatever happens meanwhile, `path` is the old file or the new one as a whole. Many threads
-   and processes may save to one path: the last wins.
-   - It writes `path`.tmp or, while another saver is at that, `path`.1.tmp to `path`.99.tmp. These names are
-     for savers alone. It renames the file when all of it is on the disk, which may take some milliseconds.
-   - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
-     removes if the file system has locks.
-   - A folder, a pipe, a device or a link at `path` is never replaced: FOLD_IO.
-   - On systems that are neither POSIX nor Windows it is only sure that writing comes before renaming. */
-FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
-#endif
-FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
-#endif
-#ifndef FOLD_INFERENCE
-/* Returns how many optimiser steps the model has made, those before its state was saved and loaded too. */
-FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* These calls read networks of PyTorch, one call a layer, from a safetensors file of a state_dict:
@@ -1613,7 +1594,7 @@ FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name
 #ifndef FOLD_NO_TEXT
 /* These calls print what a context did. Begin with fold_ctx_print when batches are not what you expect. They
    show the plan of the last run. If something was recorded since, or in an eager context, they show the
-   recording by depth: the batches that the schedule `depth` would make, unless samples are cut apart. Of an
+   recording by depth: the batches that the schedule `depth` would make, unless samples are cut apart. In an
    inference context they show what ran, forward.
    They work in a context with an error too (fold_ctx_print ends with its message), and leave its status
    alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. They take about 40 bytes a
