@@ -1826,7 +1826,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  together the signatures that feed each other, and fold__schedule_group makes batches of
                  their calls by the context's policy.
      plan        fold__plan_group finds when each buffer of a group is in use (fold__live_own,
-                 fold__live_read) and gives it a place in the group's memory; buffers that are not in use at
+                 fold__live_read) and gives it a place in the group's memory. Buffers that are not in use at
                  the same time share one (fold__place).
      forward     fold__run_group runs the batches of a group. fold__begin_batch finds where the operands of
                  a batch lie, fold__forward_batch runs its ops over all rows. A product goes from
@@ -2358,7 +2358,7 @@ FOLD_API const char *fold_status_text(fold_status status)
 
 /* ==== room: arena ===========================================================================
    Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array is
-   one allocation. In a caller's block the arrays lie side by side and growing one slides those after it, so
+   one allocation. In a caller's block the arrays lie side by side, and growing one slides those after it. So
    the exact size of a block is the sum of what the arrays need. Arrays do not shrink: no allocation after
    warm-up. Calls: libc. Must not know what the arrays hold. */
 
@@ -2517,9 +2517,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays begin at pages. Of two that are walked through together, one that lay a few cache lines
-   further in its page would hold up loads of the other: by its low bits a load's address is that of a store
-   just made. */
+/* Large arrays begin at pages. If two are walked through together, one that lay a few cache lines further in
+   its page would hold up loads of the other: their addresses have the low bits of a store just made. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2765,10 +2764,9 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
    reductions, heads of attention, once per instruction set behind one table of functions. Calls:
    configuration. Sees pointers and sizes; must not know ops and nodes.
 
-   Every element of a product is one chain of fused multiply-adds in an order fixed by (K, N) alone, so a
+   Every element of a product is one chain of fused multiply-adds, in an order fixed by (K, N) alone. So a
    row's bits depend neither on the rows beside it nor on the instruction set. The part written against vector
-   macros is the next room; it is compiled once per instruction set by including this
-   file again. */
+   macros is the next room; it is compiled once per instruction set by including this file again. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -2932,16 +2930,16 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Who sees whom. Query row i sees key rows seen[first[i]] to seen[first[i + 1] - 1], in this order. In
-   backward the weights of all pairs are held, those of a row from a multiple of FOLD__LANES on; key row j is
+   backward the weights of all pairs are held, those of a row from a multiple of FOLD__LANES on. Key row j is
    seen by rows reader[p] with weights weight_at[p], p from first_reader[j] to first_reader[j + 1] - 1. */
 typedef struct fold__sight {
     const int *first, *seen, *first_reader, *reader, *weight_at;
 } fold__sight;
 
-/* One call of attention: queries, keys and values are rows with the parts of all heads side by side, `width`
-   floats of query and key and `value_width` of value and out a head. Every fold_rows here has a base and a
-   stride, no row pointers. Query row i sees the keys below fold__attention_seen; out[i] is the mean of their
-   values weighted by exp(scale q.k), or zeros where there is none. */
+/* One call of attention: queries, keys and values are rows with the parts of all heads side by side. A head
+   has `width` floats of query and key, and `value_width` of value and out. Every fold_rows here has a base
+   and a stride, no row pointers. Query row i sees the keys below fold__attention_seen; out[i] is the mean of
+   their values weighted by exp(scale q.k), or zeros where there is none. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* row i sees keys up to i + keys - queries, else all */
@@ -3118,15 +3116,15 @@ typedef struct fold__reducer {
     /* By index: to[r] = from[index[r]], and to[index[r]] += from[r], row by row. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
-    /* Of `count` rows from the first-th on: their largest values, of which a later one wins only when it is
-       larger; and what of `from` goes to the first of each row that has the largest, zeros to the others. */
+    /* Take the largest values of `count` rows from the first-th on; a later one wins only when it is larger.
+       And give `from` to the first row that has the largest, zeros to the others. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
 } fold__reducer;
 
-/* Where the columns of a pack lie. Vectors are dealt out evenly, so 5 vectors are panels of 3 + 2, not 4 + 1;
-   rows of every panel are `width` floats apart, so that one offset advances all panels to a weight row. */
+/* Where the columns of a pack lie. Vectors are dealt out evenly: 5 vectors are panels of 3 + 2, not 4 + 1.
+   Rows of every panel are `width` floats apart, so that one offset advances all panels to a weight row. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
 } fold__layout; /* the first `full` panels have `vectors`, the others one less */
@@ -3365,8 +3363,8 @@ typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const
 
 /* A product out[r] = sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count`
    tiles, one below the other. Strides may be of any sign; `next` ones lead from tile to tile. With a ramp of
-   1, rows of a tile end one step after the other, with one of -1 they begin one step after the other from the
-   last on; `steps` are those of the last row, who takes all. */
+   1, rows of a tile end one step after the other. With one of -1 they begin so, from the last on. `steps` are
+   those of the last row, which takes all. */
 typedef struct fold__strided {
     const float *left, *right, *factor; /* factor: of a row, multiplied in at the end. NULL: 1 */
     float *out;
@@ -3469,7 +3467,7 @@ typedef struct fold__attender {
     fold__weigher weigher;
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
-    /* Products of `rows` rows of queries with the keys that each sees, as uneven rows of scores: of some
+    /* Multiplies `rows` rows of queries with the keys that each sees, to uneven rows of scores. It takes some
        heads, whose columns begin at col and whose scores lie `next` floats apart. */
     void (*scores)(const fold__sight *sight, int row, int rows, const fold_rows *query, const fold_rows *key,
                    ptrdiff_t col, int width, int heads, float *scores, size_t next);
@@ -3729,10 +3727,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* A weight gradient by blocks of dW that stay in the first cache while some rows pass: as many as keep the
-   narrower operand in the second cache, since it passes once for every strip of blocks, the wider one and dW
-   once in all. Few rows pass over all of dW at once, or over line after line where lines share sets of the
-   cache, since a load of one would wait for the stores to the last. */
+/* Sums a weight gradient by blocks of dW, which stay in the first cache while some rows pass. As many pass as
+   keep the narrower operand in the second cache: it passes once for every strip of blocks, the wider one and
+   dW once in all. Few rows pass over all of dW at once. Where lines share sets of the cache they pass over
+   line after line: a load of one would wait for the stores to the last. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int apart)
@@ -4362,20 +4360,20 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
 
 /* -- products of bytes --
    A weight in bytes has a scale for each column c: w[k][c] is about scale[c] q[k][c], with whole q from -127
-   to 127. Of each row and segment x is made bytes as well, when it is read: x[k] is about s q[k], with
-   s = max |x| / 127 and q[k] = x[k] times (127 / max |x|), rounded to the nearest whole number, to the even
-   one of two. The sum over k of q[k] q[k][c] is exact. It is made a float, times s, times scale[c], and added
-   to what was there, each of these rounded on its own. So the bits do not depend on the instruction set, on a
+   to 127. x is made bytes as well, when it is read, for each row and segment: x[k] is about s q[k] with s =
+   max |x| / 127. q[k] is x[k] times (127 / max |x|), rounded to the nearest whole number, of two to the even
+   one. The sum over k of q[k] q[k][c] is exact. It is made a float, times s, times scale[c], and added to
+   what was there, each of these rounded on its own. So the bits do not depend on the instruction set, on a
    fused multiply-add being there, or on how sums are cut into tiles.
    A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
    with an infinity or a NaN has the scale NaN, and so has all that it comes to.
 
-   Columns lie in groups of 16. In a group four rows of the weight follow on four, a quad: of each column the
-   four bytes of the quad, or where x takes 16 bits of each column two, then of each the other two. A segment
-   that begins or ends within a quad has zeros in q for the rest of it. Where products are plain loops, and in
-   tables that no product reads (fold__byte_lines), bytes lie as files have them, so that those in an image
-   are read in place: row by row, or for a transpose, whose scales are those of rows there, column by
-   column. */
+   Columns lie in groups of 16. In a group four rows of the weight, a quad, follow on four. A quad has four
+   bytes of each column; where x takes 16 bits it has two of each column, then the other two of each. A
+   segment that begins or ends within a quad has zeros in q for the rest of it. Bytes lie as files have them
+   where products are plain loops, and in tables that no product reads (fold__byte_lines): so those in an
+   image are read in place. They lie row by row, or column by column for a transpose, whose scales are those
+   of rows there. */
 
 /* A weight in bytes: groups are `group` bytes apart. Where bytes lie as files have them, columns are `group`
    bytes apart and rows `row`. */
@@ -4402,8 +4400,8 @@ typedef struct fold__byte_span {
 typedef void (*fold__byte_tile_fn)(const fold__byte_span *at);
 
 /* What products of bytes need of an instruction set. Bytes of weights are stored with the bits of `flip`
-   turned: where an instruction takes a byte without a sign, 128 is added to the weights, and sums begin with
-   -128 times the sum of the row's bytes. */
+   turned. For an instruction that takes a byte without a sign, 128 is added to the weights, and sums begin
+   with -128 times the sum of the row's bytes. */
 typedef struct fold__byte_kernels {
     const char *name;
     void (*product)(const struct fold__byte_kernels *kernels, const struct fold__byte_weight *weight,
@@ -4628,8 +4626,8 @@ static float fold__worse(float worst, double lost, double whole)
 }
 
 /* Makes bytes of a weight, row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest error of a column, the root of the mean square of what rounding changed beside that of its
-   values; or NaN when there is a value that is not finite. */
+   largest error of a column: the root of the mean square of what rounding changed, beside that of its values.
+   Returns NaN when a value is not finite. */
 static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -4675,9 +4673,9 @@ static const fold__byte_kernels fold__byte_lines = { "lines",      NULL, fold__b
 /* -- products of halves --
    A weight in halves has bfloat16 values, the upper halves of floats. Its products are those of the floats
    that they stand for, to the bit. Two rows lie together: a word of 32 bits has the value of an even row in
-   its lower half and that of the next row in its upper half, so that whatever a vector's width floats are
-   made of words by a shift or a mask. No word is an infinity or a NaN as a float; so they are held as floats.
-   Columns lie in groups, of which none is narrow (see fold__product_any). */
+   its lower half, and that of the next row in its upper half. So a shift or a mask makes floats of words,
+   whatever a vector's width. No word is an infinity or a NaN as a float; so they are held as floats. Columns
+   lie in groups, of which none is narrow (see fold__product_any). */
 
 typedef struct fold__half_group {
     const float *words;
@@ -4864,7 +4862,7 @@ static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
 /* fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only when the
-   double lies half-way between two floats or the float is subnormal; there the sum is rounded to odd first
+   double lies half-way between two floats, or the float is subnormal. Then the sum is rounded to odd first
    (Boldo and Melquiond 2008). Libraries are not relied on: some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
@@ -5784,8 +5782,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150: for r to be as accurate as a
-   float is, p is computed in two parts, from constants in two parts, the first of a so short that p - a is
+/* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150. For r to be as accurate as a
+   float, p is computed in two parts, from constants in two parts. The first of a is so short that p - a is
    exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
@@ -5830,9 +5828,9 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 }
 #endif
 
-/* gelu(x) = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution. For x < 0 it is
-   exp(-x^2 / 2) R(-x), where R is smooth: u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted
-   to 3.5e-9 for t in [0, 14.4]. Further out the same is computed: there x P(x) has reached x, or 0. */
+/* gelu(x) = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution. For x < 0 it is exp(-x^2 / 2)
+   R(-x), and R is smooth. It is u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted to 3.5e-9 for t in
+   [0, 14.4]. Further out the same is computed: there x P(x) has reached x, or 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
     FOLD__NO_CONTRACT
@@ -5920,8 +5918,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
     return FOLD__VSEL(FOLD__VLE(x, zero), FOLD__VMUL(alpha, below), FOLD__VSET(1.0f));
 }
 
-/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x = n pi/2 + r: pi/2 in three parts, the first of
-   which leaves x - n pi/2 exact; |r| <= 0.81, since n is rounded from a rounded product. */
+/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. Reduces x to n pi/2 + r, with pi/2 in three parts,
+   the first of which leaves x - n pi/2 exact. |r| <= 0.81, since n is rounded from a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     FOLD__NO_CONTRACT
@@ -5959,7 +5957,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)). p times the exponent is kept in two parts, so that only the
+/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)). p times the exponent is kept in two parts. So only the
    logarithm of a number near 1 is multiplied by p: p / 2 ulp are lost, however large the result. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
@@ -6449,8 +6447,8 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__VPP 2
 #endif
 
-/* A panel vector meets few rows, so that gcc would rather load it again for each: for two and three rows
- * always, for four where it tunes for AMD's Zen. This stops it. */
+/* A panel vector meets few rows, so gcc would rather load it again for each: always for two and three rows,
+   and for four when it tunes for AMD's Zen. This stops it. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
 #define FOLD__KEEP(vector) __asm__("" : "+v"(vector));
 #else
@@ -6850,7 +6848,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 /* The sums of more than two passes stay in the block in between, where rows are side by side and begin with a
-   cache line; of two, where a line of dW would wait for the line before. */
+   cache line. Those of two do where a line of dW would wait for the line before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int apart)
 {
@@ -7770,8 +7768,8 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 }
 
 #if FOLD__SIMD_PASS > 1 || FOLD__PAIRS
-/* In a step all rows add the products of 32 bits of x, which all columns read, and of as many values of each
-   column: a quad, or two values that are widened to 16 bits. */
+/* In a step all rows add products of 32 bits of x, which all columns read, with as many values of each
+   column. These are a quad, or two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__BYTE_V __m512i
 #define FOLD__BYTE_SET(number) _mm512_set1_epi32(number)
@@ -8309,7 +8307,7 @@ typedef struct fold__param_data {
     uint8_t stored;           /* what lies in the image are bytes, else floats */
     float byte_error;         /* of the weight in bytes, see fold__byte_pack */
     uint32_t name_hash;
-    uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on: 1 + the
+    uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on. 1 + the
                             parameter below whose hash is smaller, and the one whose hash is not; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
@@ -8393,8 +8391,8 @@ FOLD__INLINE void fold__map_row(fold__map_fn map, float *out, const float *in_a,
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* How operands repeat to the shape of an output: its axes in groups, along each of which an operand has all
-   values one behind the other, or (a bit of `repeats`) one that repeats. */
+/* Tells how operands repeat to the shape of an output. Its axes are in groups, along each of which an operand
+   has all values one behind the other, or (a bit of `repeats`) one that repeats. */
 typedef struct fold__spread {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
@@ -8528,8 +8526,8 @@ static int fold__in_size(const fold_op_call *call, int input)
 }
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
-/* An element-wise op of one or two inputs as data: its map, and per input the map of its gradient with that
-   map's operands, written as letters: g output gradient, a b inputs, y output. */
+/* Describes an element-wise op of one or two inputs: its map, and per input the map of its gradient with that
+   map's operands. They are written as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise {
     const fold__map_fn *map, *derivative[2]; /* of all sets */
     const char *from[2];
@@ -9151,7 +9149,7 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
     }
 }
 
-/* to += xᵀ dy, x of `inner` and dy of `count` columns, the sum made from zero: by the kernel for it, or
+/* Adds xᵀ dy, a sum from zero, with x of `inner` and dy of `count` columns. The kernel for it does so, or
    block by block, each added while it is in the first cache. The row pointers x_rows and dy_rows are moved
    along. */
 static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x_rows, int inner,
@@ -10367,11 +10365,12 @@ static void fold__hinge_backward(const fold_op_call *call)
 /* -- windows that move over a grid or a line ------------------------------------------------- */
 
 /* Convolutions and pools. A line is a grid one high. The orders of sums: an output of a filter that mixes
-   channels is a product of its patch of x, made as linear ops make theirs: from the bias on, over rows of
-   taps, taps and channels; with fewer than sixteen outputs each run of the patch (fold__runs) is a segment.
-   To the gradient of an element of x each position that reads it adds one product, in the order of positions.
-   The gradient of a weight is a chain over the positions of one sample after the other. Where channels stay
-   apart (depthwise filters, pools) outputs are chains over taps, and gradients of x over positions. */
+   channels is a product of its patch of x, made as linear ops make theirs. It begins with the bias and goes
+   over rows of taps, taps and channels. With fewer than sixteen outputs each run of the patch (fold__runs) is
+   a segment. To the gradient of an element of x each position that reads it adds one product, in the order of
+   positions. The gradient of a weight is a chain over the positions of one sample after the other. Where
+   channels stay apart (depthwise filters, pools) outputs are chains over taps, and gradients of x over
+   positions. */
 typedef struct fold__filter {
     int height, width, channels; /* of x */
     int tall, wide;              /* of the window, in taps */
@@ -12604,9 +12603,9 @@ static int fold__states_ready(fold_model *m, int states)
    what is recorded or how it runs. It names the arrays of runs too, so that one table holds all arrays, but
    knows nothing else of a run. */
 
-/* Every array of a context that grows, in the order in which they lie in a caller's block: what it is called
-   in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the enum,
-   the pointers and their renewal after arrays have moved.
+/* Lists every array of a context that grows, in the order in which they lie in a caller's block. It tells the
+   name in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the
+   enum, the pointers and their renewal after arrays have moved.
      NODE   an element for every node, by id: a member of the context
      EDGE   an element for every operand of every node, by edge: a member of the context
      KEEP   what stays when the array grows: a member of the context
@@ -12840,8 +12839,8 @@ typedef struct fold__output_ref {
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds, with bit `kind` for each, flags ELEM and SHARED included: those of values per list element
-   while tracing, and those of the markers that stand for them in an eager body. */
+/* Sets of kinds have bit `kind` for each, flags ELEM and SHARED included. These are the kinds of values per
+   list element while tracing, and of the markers that stand for them in an eager body. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
@@ -13011,8 +13010,8 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* Of a copy at an output of an eager call: the first node of the call, how many outputs the call has, and the
-   node of the copy at its first output. */
+/* Tells of a copy at an output of an eager call: the call's first node, how many outputs it has, and the node
+   of the copy at its first output. */
 static uint64_t fold__barrier_data(uint32_t first_node, int n_out, int output)
 {
     return (uint64_t)first_node << 32 | (uint64_t)n_out << 8 | (1u + (uint32_t)output);
@@ -13124,7 +13123,7 @@ static void fold__note_room(fold_ctx *f)
 }
 
 /* The size of a block, wherever it begins, that holds the context and all that was asked for since the reset.
-   Which of the shapes known here this recording had is not counted, so there is room for all of them, beside
+   It is not counted which of the known shapes this recording had. So there is room for all of them, beside
    those that a context in the block keeps from recordings before. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
@@ -13285,8 +13284,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
     return values ? (float *)(uintptr_t)values + fold__table_row(f, id, row) * width
                   : fold__at_place(f, f->place[id]) + row * width;
 }
-/* The same for what reads a list that was looked up, `offset` floats into it: all of its rows, of which this
-   is the nth, or one, which the offset tells. */
+/* Does the same for what reads a list that was looked up, `offset` floats into it: all of its rows, this
+   being the nth, or one, which the offset tells. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -13388,8 +13387,8 @@ FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list |
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->form & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->form & FOLD__WHOLE_IN) != 0; }
 
-/* Where in the list of a signature's inputs an operand stands that the op or cell has at a position: fixed
-   inputs come first, and behind them the components of its list. */
+/* Tells an operand's place in the list of a signature's inputs, by its position in the op or cell. Fixed
+   inputs come first, and behind them the components of the list. */
 static uint32_t fold__slot_of(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14940,9 +14939,9 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 
-/* A linear op over operands, which are the parts of concatenation `whole` unless that is 0; in a list cell,
-   leading segments that do not depend on the element become an op of their own per call, which the elements'
-   op continues. */
+/* Records a linear op over operands, which are the parts of concatenation `whole` unless that is 0. In a list
+   cell, leading segments that do not depend on the element become an op of their own per call, which the
+   elements' op continues. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16063,7 +16062,7 @@ static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int c
     return place;
 }
 
-/* Places who sees whom: where the pairs of each query begin, and whom they see; where gradients may be wanted
+/* Places who sees whom: where the pairs of each query begin, and whom they see. For gradients it also places
    where the pairs of each key begin, who sees it, and where the pair's weight is. They lie as fold__sight_of
    has them. */
 static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, int pairs, int queries,
