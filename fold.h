@@ -6168,23 +6168,20 @@ FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__LIGHT)
 typedef struct FOLD__L {
     FOLD__PARTS(FOLD__PART)
 } FOLD__L;
-#undef FOLD__PART
 
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_set)(float value)
 {
     FOLD__L lanes;
-#define FOLD__PART(index) lanes.part##index = FOLD__VSET(value);
-    FOLD__PARTS(FOLD__PART)
-#undef FOLD__PART
+#define FOLD__PART_SET(index) lanes.part##index = FOLD__VSET(value);
+    FOLD__PARTS(FOLD__PART_SET)
     return lanes;
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *from)
 {
     FOLD__L lanes;
-#define FOLD__PART(index) lanes.part##index = FOLD__VLOAD(from + index * FOLD__W);
-    FOLD__PARTS(FOLD__PART)
-#undef FOLD__PART
+#define FOLD__PART_LOAD(index) lanes.part##index = FOLD__VLOAD(from + index * FOLD__W);
+    FOLD__PARTS(FOLD__PART_LOAD)
     return lanes;
 }
 
@@ -6202,44 +6199,39 @@ FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int cou
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int count)
 {
     FOLD__L lanes;
-#define FOLD__PART(index) \
+#define FOLD__PART_LOAD_N(index) \
     lanes.part##index = FOLD__VLOAD_M(from + index * FOLD__W, FOLD__TAIL(FOLD__HAVE(index)));
-    FOLD__PARTS(FOLD__PART)
-#undef FOLD__PART
+    FOLD__PARTS(FOLD__PART_LOAD_N)
     return lanes;
 }
 #endif
 
 FOLD__TARGET FOLD__INLINE void FOLD__ISA(lanes_store)(float *to, const FOLD__L *lanes)
 {
-#define FOLD__PART(index) FOLD__VSTORE(to + index * FOLD__W, lanes->part##index);
-    FOLD__PARTS(FOLD__PART)
-#undef FOLD__PART
+#define FOLD__PART_STORE(index) FOLD__VSTORE(to + index * FOLD__W, lanes->part##index);
+    FOLD__PARTS(FOLD__PART_STORE)
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_fma)(FOLD__L a, FOLD__L b, FOLD__L c)
 {
     FOLD__NO_CONTRACT
-#define FOLD__PART(index) c.part##index = FOLD__VFMA(a.part##index, b.part##index, c.part##index);
-    FOLD__PARTS(FOLD__PART)
-#undef FOLD__PART
+#define FOLD__PART_FMA(index) c.part##index = FOLD__VFMA(a.part##index, b.part##index, c.part##index);
+    FOLD__PARTS(FOLD__PART_FMA)
     return c;
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_add)(FOLD__L a, FOLD__L b)
 {
     FOLD__NO_CONTRACT
-#define FOLD__PART(index) a.part##index = FOLD__VADD(a.part##index, b.part##index);
-    FOLD__PARTS(FOLD__PART)
-#undef FOLD__PART
+#define FOLD__PART_ADD(index) a.part##index = FOLD__VADD(a.part##index, b.part##index);
+    FOLD__PARTS(FOLD__PART_ADD)
     return a;
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 {
-#define FOLD__PART(index) a.part##index = FOLD__VMAX(a.part##index, b.part##index);
-    FOLD__PARTS(FOLD__PART)
-#undef FOLD__PART
+#define FOLD__PART_MAX(index) a.part##index = FOLD__VMAX(a.part##index, b.part##index);
+    FOLD__PARTS(FOLD__PART_MAX)
     return a;
 }
 
@@ -6999,12 +6991,11 @@ FOLD__WEIGH_UNEVEN(slopes, 0.0f)
 FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__V value)
 {
     const FOLD__V first = FOLD__VSET((float)seen);
-#define FOLD__PART(index)                                                                   \
+#define FOLD__PART_FILL_LANES(index)                                                        \
     FOLD__VSTORE(to + index * FOLD__W,                                                      \
                  FOLD__VSEL(FOLD__VLT(FOLD__VLOAD(fold__numbers + index * FOLD__W), first), \
                             FOLD__VLOAD(to + index * FOLD__W), value));
-    FOLD__PARTS(FOLD__PART)
-#undef FOLD__PART
+    FOLD__PARTS(FOLD__PART_FILL_LANES)
 }
 FOLD__TARGET static void FOLD__ISA(weigh_fill_uneven)(const fold__weighing *with, float *scores, float value)
 {
@@ -10474,49 +10465,53 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
+/* Adds the taps of a line by a map of what they read, their weights or else the sum, and the sum: to y tap after
+   tap, or back to x, the last tap first, so that positions come in order. */
+static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
+                            const float *x, const float *y, int line, int back)
+{
+    const int taps = filter->tall * filter->wide;
+    for (int turn = 0; turn < taps; turn++) {
+        const int tap = back ? taps - 1 - turn : turn;
+        const fold__tap at = fold__tap_of(filter, line, 0, filter->columns, tap);
+        if (at.count <= 0)
+            continue;
+        const fold_rows in = fold__tap_in(filter, x, &at), out = fold__tap_out(filter, y, 0, at.first);
+        const fold_rows to = back ? in : out;
+        const fold_rows row = { (float *)(uintptr_t)weights + (size_t)tap * (size_t)filter->channels, 0,
+                                NULL };
+        fold__map_pixels(map, at.count, filter->channels, to, back ? out : in, weights ? row : to, to, 0);
+    }
+}
+
 /* -- depthwise filters */
 
-/* Of W or b, one row of values for all pixels. */
-static fold_rows fold__shared_row(const fold_op_call *call, int which, size_t at)
-{
-    const fold_rows row = { (float *)(uintptr_t)(fold__engine_values(fold__engine_of(call), which) + at), 0,
-                            NULL };
-    return row;
-}
 static void fold__depthwise_forward(const fold_op_call *call, const fold__filter *filter, const float *in,
                                     float *out)
 {
     const fold__engine *engine = fold__engine_of(call);
     const fold__kernels *kernels = engine->kernels;
+    const float *weights = fold__engine_values(engine, 0);
     for (int line = 0; line < filter->lines; line++) {
-        fold_rows to = fold__tap_out(filter, out, line, 0);
-        const fold_rows bias = engine->param[1] ? fold__shared_row(call, 1, 0) : to;
+        const fold_rows to = fold__tap_out(filter, out, line, 0);
+        fold_rows bias = to;
+        if (engine->param[1]) {
+            bias.base = (float *)(uintptr_t)fold__engine_values(engine, 1);
+            bias.stride = 0;
+        }
         fold__map_pixels(engine->param[1] ? FOLD__MAP_OF(kernels, copy) : FOLD__MAP_OF(kernels, fill),
                          filter->columns, filter->channels, to, bias, to, to, 0);
-        for (int tap = 0; tap < filter->tall * filter->wide; tap++) {
-            const fold__tap at = fold__tap_of(filter, line, 0, filter->columns, tap);
-            const fold_rows weights = fold__shared_row(call, 0, (size_t)tap * (size_t)filter->channels);
-            to = fold__tap_out(filter, out, line, at.first);
-            if (at.count > 0)
-                fold__map_pixels(FOLD__MAP_OF(kernels, addmul), at.count, filter->channels, to,
-                                 fold__tap_in(filter, in, &at), weights, to, 0);
-        }
+        fold__over_taps(filter, FOLD__MAP_OF(kernels, addmul), weights, in, to.base, line, 0);
     }
 }
 static void fold__depthwise_dx(const fold_op_call *call, const fold__filter *filter, const float *dout,
                                float *din)
 {
-    const fold__kernels *kernels = fold__engine_of(call)->kernels;
+    const fold__engine *engine = fold__engine_of(call);
     memset(din, 0, (size_t)fold__in_size(call, 0) * sizeof *din);
     for (int line = 0; line < filter->lines; line++)
-        for (int tap = filter->tall * filter->wide - 1; tap >= 0; tap--) {
-            const fold__tap at = fold__tap_of(filter, line, 0, filter->columns, tap);
-            const fold_rows weights = fold__shared_row(call, 0, (size_t)tap * (size_t)filter->channels);
-            const fold_rows to = fold__tap_in(filter, din, &at);
-            if (at.count > 0)
-                fold__map_pixels(FOLD__MAP_OF(kernels, addmul), at.count, filter->channels, to,
-                                 fold__tap_out(filter, dout, line, at.first), weights, to, 0);
-        }
+        fold__over_taps(filter, FOLD__MAP(call, addmul), fold__engine_values(engine, 0), din,
+                        fold__tap_out(filter, dout, line, 0).base, line, 1);
 }
 static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__filter *filter, const float *in,
                                         const float *dout, fold__share share, float *sum)
@@ -10805,25 +10800,6 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-static void fold__max_pool_forward(const fold_op_call *call)
-{
-    const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
-    for (int row = 0; row < call->rows; row++)
-        for (int line = 0; line < filter.lines; line++) {
-            const float *in = fold__row(&call->in[0], row);
-            float *out = fold__row(&call->out[0], row);
-            fold_rows to = fold__tap_out(&filter, out, line, 0);
-            fold__map_pixels(FOLD__MAP(call, fill), filter.columns, filter.channels, to, to, to, to,
-                             -(float)HUGE_VAL);
-            for (int tap = 0; tap < filter.tall * filter.wide; tap++) {
-                const fold__tap at = fold__tap_of(&filter, line, 0, filter.columns, tap);
-                to = fold__tap_out(&filter, out, line, at.first);
-                if (at.count > 0)
-                    fold__map_pixels(FOLD__MAP(call, max), at.count, filter.channels, to,
-                                     fold__tap_in(&filter, in, &at), to, to, 0);
-            }
-        }
-}
 /* A line's gradient rests in scratch and goes tap by tap to the first that is the largest. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
@@ -10880,22 +10856,25 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
         from.base += (end - column) * from.stride;
     }
 }
-static void fold__mean_pool_forward(const fold_op_call *call)
+static void fold__pool_forward(const fold_op_call *call, fold__map_fn map, float first, int mean)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (int row = 0; row < call->rows; row++)
         for (int line = 0; line < filter.lines; line++) {
             const fold_rows to = fold__tap_out(&filter, fold__row(&call->out[0], row), line, 0);
-            fold__map_pixels(FOLD__MAP(call, fill), filter.columns, filter.channels, to, to, to, to, 0);
-            for (int tap = 0; tap < filter.tall * filter.wide; tap++) {
-                const fold__tap at = fold__tap_of(&filter, line, 0, filter.columns, tap);
-                const fold_rows sum = fold__tap_out(&filter, to.base, 0, at.first);
-                if (at.count > 0)
-                    fold__map_pixels(FOLD__MAP(call, add), at.count, filter.channels, sum, sum,
-                                     fold__tap_in(&filter, fold__row(&call->in[0], row), &at), sum, 0);
-            }
-            fold__divide_line(call, &filter, line, to, to);
+            fold__map_pixels(FOLD__MAP(call, fill), filter.columns, filter.channels, to, to, to, to, first);
+            fold__over_taps(&filter, map, NULL, fold__row(&call->in[0], row), to.base, line, 0);
+            if (mean)
+                fold__divide_line(call, &filter, line, to, to);
         }
+}
+static void fold__max_pool_forward(const fold_op_call *call)
+{
+    fold__pool_forward(call, FOLD__MAP(call, max), -(float)HUGE_VAL, 0);
+}
+static void fold__mean_pool_forward(const fold_op_call *call)
+{
+    fold__pool_forward(call, FOLD__MAP(call, add), 0, 1);
 }
 static void fold__mean_pool_backward(const fold_op_call *call)
 {
@@ -10907,13 +10886,7 @@ static void fold__mean_pool_backward(const fold_op_call *call)
         memset(din, 0, (size_t)fold__in_size(call, 0) * sizeof(float));
         for (int line = 0; line < filter.lines; line++) {
             fold__divide_line(call, &filter, line, part, fold__tap_out(&filter, dout, line, 0));
-            for (int tap = filter.tall * filter.wide - 1; tap >= 0; tap--) {
-                const fold__tap at = fold__tap_of(&filter, line, 0, filter.columns, tap);
-                const fold_rows sum = fold__tap_in(&filter, din, &at);
-                if (at.count > 0)
-                    fold__map_pixels(FOLD__MAP(call, add), at.count, filter.channels, sum, sum,
-                                     fold__tap_out(&filter, call->scratch, 0, at.first), sum, 0);
-            }
+            fold__over_taps(&filter, FOLD__MAP(call, add), NULL, din, part.base, line, 1);
         }
     }
 }
