@@ -2566,6 +2566,40 @@ static void leaf_of_sample_and_tail(void)
     fold_model_free(m);
 }
 
+/* Words of which only some parts are read, in groups that take turns in one region behind what all samples share by dedupe: the
+   gradient of the rest is zero, which is written when its group runs, not before others have been there. */
+static void parts_of_leaves_in_groups(void)
+{
+    enum { COUNT = 12, WIDTH = 48, PART = 8 };
+    static float grad[2][COUNT * WIDTH];
+    fold_model *m = fold_model_new(NULL);
+    const fold_param table = fold_table_new(m, "table", COUNT, WIDTH), gain = fold_gain_new(m, "gain", PART);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = eager;
+        d.dedupe = 1;
+        d.group_bytes = 1;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        fold_node loss[COUNT];
+        fold_grads_clear(m);
+        for (int i = 0; i < COUNT; i++) {
+            const fold_node word = fold_lookup(f, table, i);
+            const fold_node first = fold_slice(f, word, 0, i % 3 * PART, PART), last = fold_slice(f, word, 0, WIDTH - PART, PART);
+            fold_node y = fold_mul(f, fold_mul(f, fold_tanh(f, first), fold_exp(f, last)), fold_tanh(f, fold_use(f, gain)));
+            for (int more = 0; more < i; more++) y = fold_tanh(f, y);
+            loss[i] = fold_sum(f, y, FOLD_ALL);
+        }
+        CHECK_INT(fold_backward(f, fold_sum_n(f, loss, COUNT)), FOLD_OK);
+        CHECK_SAYS(eager || fold_ctx_stats(f).groups > 4, "%d groups: %s", fold_ctx_stats(f).groups, fold_ctx_stats(f).one_group);
+        memcpy(grad[eager], fold_param_grad(m, table), sizeof grad[eager]);
+        fold_ctx_free(f);
+    }
+    CHECK_BITS(grad[0], grad[1], COUNT * WIDTH);
+    for (int i = 0; i < COUNT; i++) CHECK(grad[0][i * WIDTH + 3 * PART] == 0 && grad[0][i * WIDTH + WIDTH - 1] != 0);
+    fold_model_free(m);
+}
+
 /* A parameter that a cell's product reads as its row, and a shared value that a call reads which has no gradient. */
 static void param_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -2674,6 +2708,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
     check_run("engine: plans of equal hashes", plans_of_equal_hashes);
     check_run("engine: a leaf of a sample and of the tail", leaf_of_sample_and_tail);
+    check_run("engine: parts of leaves in groups", parts_of_leaves_in_groups);
     check_run("engine: parameters as rows", parameters_as_rows);
     return check_finish();
 }
