@@ -676,7 +676,7 @@ FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > h
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);              /* over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over the last axis */
-/* Reduce one axis, which disappears, or all by FOLD_ALL, which gives [1]. fold_amax gives the largest and
+/* Reduces one axis, which disappears, or all by FOLD_ALL, which gives [1]. fold_amax gives the largest and
    fold_amin the smallest, NaN if there is one; the gradient goes to the first that is. fold_variance gives
    the mean square of the distance to the mean: it divides by the number of values, not by one less.
    fold_logsumexp gives log sum e^x, and fold_prod the product, one factor after the other.
@@ -17354,7 +17354,7 @@ typedef struct fold__run_sig {
     uint64_t slot_late;         /* mask of inputs that weight gradients read at the end */
 } fold__run_sig;
 /* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
-   those; of it only part, its size, and grad are set). */
+   those). An operand has only part, its size, and grad. */
 typedef struct fold__value_info {
     uint64_t deps;      /* mask of inputs it depends on */
     uint64_t cover;     /* mask of parts that got a contribution */
@@ -17394,8 +17394,8 @@ typedef struct fold__work_unit {
 enum { FOLD__SUM_UNITS = 16 }; /* what sums take is known for so many uses, which take turns */
 enum { FOLD__COSTS = 4 }; /* of a signature: its prologue and its rest, forward and backward */
 
-/* How far a begun run is: in a phase, with one group forward or backward, before its nth batch (or, when all
-   ran backward, its sums), of whose rows, or work, so many are done. */
+/* Tells how far a begun run is: in a phase, with one group forward or backward, before its nth batch (or,
+   when all ran backward, its sums). So many rows of that, or so much work, are done. */
 enum {
     FOLD__HEAD_FORWARD,
     FOLD__TAIL_BACKWARD,
@@ -17413,8 +17413,8 @@ typedef struct fold__progress {
 /* What a use of a parameter or shared node is: a segment of an op's weight, its bias, a value that is an
    operand, an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
-/* How the sum of a use joins its floats of the target's total: it is made in place, where no earlier use of
-   the parameter reaches; by blocks, each added as soon as it is made; or apart, and then added. */
+/* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
+   the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
@@ -17430,9 +17430,9 @@ typedef struct fold__use {
     uint64_t rows, work; /* in the groups being summed, and what they cost */
 } fold__use;
 
-/* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is (parameters,
-   what is made tile by tile, or nothing, with base NULL), or it moves by the calls or the list elements of
-   the signature, or by rows of the batch. Otherwise it is what the batch reads or writes outside. */
+/* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is: parameters,
+   what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
+   signature, or by rows of the batch. Otherwise it is what the batch reads or writes outside. */
 enum { FOLD__STAYS, FOLD__BY_CALLS, FOLD__BY_ELEMS, FOLD__BY_ROWS, FOLD__OTHERWISE };
 /* Where the rows of an operand lie, for all batches of a stage. */
 typedef struct fold__spot {
@@ -17764,8 +17764,8 @@ static int fold__node_arrays(fold_ctx *f)
    Calls: what a run knows, signatures, model. Must not know batches and places; the one exception is
    fold__place_contributions, which numbers rows from where it is told.
 
-   The rule. A root's gradient reaches what the root depends on by inputs that pass gradients; of a call, that
-   is what some output of it depends on in this way, whichever outputs are used. Each consumer that is reached
+   The rule. A root's gradient reaches what the root depends on by inputs that pass gradients. It reaches what
+   some output of a call depends on in this way, whichever outputs are used. Each consumer that is reached
    computes its contribution from zero. A single contribution is written in place, and so are several to
    different parts of a value (64 at most). Others get rows of their own, which are added to zero in record
    order. The uses of shared operands and parameters are summed one by one, each over its rows in record
@@ -17799,8 +17799,8 @@ static int fold__makes_value(uint8_t kind)
 }
 
 /* Lets the run look at all nodes from this one on, of which nothing is marked yet. A run that computes no
-   value again looks at what was recorded since the last run, and before that only as far back as it needs
-   values that are not there. So it costs what is new, however long the recording is. */
+   value again looks at what was recorded since the last run. Before that it looks only as far back as it
+   needs values that are not there. So it costs what is new, however long the recording is. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18131,8 +18131,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: whether a call gives gradients, as if it were one node: when its body trains something, when an
-   input that the body reads has a gradient, or when the gradient of an output is kept. */
+/* Eager: tells whether a call gives gradients, as if it were one node. It does when its body trains
+   something, an input that the body reads has a gradient, or the gradient of an output is kept. */
 static int fold__call_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18334,9 +18334,8 @@ static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t
     return fold__takes_few(f, id) ? f->length[id] : fold__edge_rows(f, edge);
 }
 
-/* Gives rows to the edges of a call that do not write in place: in units of 16 floats from *at on or, where
-   the value crosses between groups, from *at_linked on. The edges to a summed value form a list in record
-   order. */
+/* Gives rows to the edges of a call that do not write in place, in units of 16 floats: from *at on or, if the
+   value crosses between groups, *at_linked on. The edges to a summed value form a list in record order. */
 static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -18368,11 +18367,10 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
 }
 
 /* ==== room: programs of a run's signatures ==================================================
-   Owns: which values of a signature's program get a gradient, how that is put together, what must stay until
-   backward, and how much room all that takes; the list of signatures that run. What it finds depends only on
-   the program and on which inputs get gradients, so it is kept from run to run. Calls: what runs, op table.
-   Of single calls it knows only how many there are of each signature and which of their operands get
-   gradients. */
+   Owns: the list of signatures that run; which values of their programs get a gradient, how that is put
+   together, what must stay until backward, and how much room it takes. What it finds depends only on the
+   program and on which inputs get gradients, so it is kept from run to run. Calls: what runs, op table. It
+   knows of single calls only how many each signature has, and which of their operands get gradients. */
 
 /* Whether what an operand refers to gets a gradient in this run. */
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
@@ -18511,8 +18509,8 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__run_sig *run_si
     return floats;
 }
 
-/* Measures the scratch that a batch takes: the most that an op takes which does not grow with rows, and how
-   many arrays of pointers one op and the batch's inputs and outputs need. */
+/* Measures the scratch that a batch takes. It is the most that an op takes beside what grows with rows, and
+   the arrays of pointers that one op and the batch's inputs and outputs need. */
 static void fold__measure_scratch(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program)
 {
     uint32_t arrays = 0;
@@ -18882,8 +18880,8 @@ static int fold__analyse_signatures(fold_ctx *f)
 }
 
 /* ==== room: scheduler, groups of samples ====================================================
-   Owns: which calls run together in a group. It puts the head first and the tail last and cuts the calls
-   between them where no later call shares a value with earlier ones, so that groups fit into the cache and
+   Owns: which calls run together in a group. It puts the head first and the tail last. Between them it cuts
+   the calls where no later call shares a value with earlier ones, so that groups fit into the cache and
    threads can share them out. When all groups are scheduled it finds what crosses between them. Calls:
    programs of a run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how
    a group is ordered. */
@@ -19558,8 +19556,8 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 }
 
 /* ==== room: scheduler, policies =============================================================
-   Owns: the order of execution within a group. It runs components producers first; a signature that feeds
-   only itself runs in a batch per level of its chain, perhaps after a prologue; inside a component of several
+   Owns: the order of execution within a group. It runs components producers first. A signature that feeds
+   only itself runs in a batch per level of its chain, perhaps after a prologue. Inside a component of several
    signatures the policy chooses. Calls: signatures of a group. Sees calls, operands and signatures, never
    floats. */
 
@@ -19736,8 +19734,8 @@ static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_si
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* Begins a prologue where it pays: a signature that feeds itself in small batches first runs the products
-   that do not depend on the recursion, for all its calls at once. Larger batches would gain nothing by it. */
+/* Begins a prologue if it pays. A signature that feeds itself in small batches first runs the products that
+   do not depend on the recursion, for all its calls at once. Larger batches would gain nothing by it. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static int fold__plan_prologue(fold_ctx *f, uint32_t sig)
 {
@@ -20120,14 +20118,14 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 }
 
 /* ==== room: memory planner ==================================================================
-   Owns: where the values, gradients and contributions of programs live, group by group. What outlives a batch
-   lives in the group's region: all rows of a buffer lie there in the order in which they are made, as one
-   slab, and slabs whose lifetimes do not overlap share memory. What lives within a batch, or within a tile of
+   Owns: where the values, gradients and contributions of programs live, group by group. A buffer that
+   outlives a batch lives in the group's region. Its rows lie there in the order in which they are made, as
+   one slab. Slabs whose lifetimes do not overlap share memory. What lives within a batch, or within a tile of
    its rows, lives in scratch. Calls: scheduler. Sees sizes and times, never floats. */
 
-/* Buffers of a program have numbers in this order: values, and in training gradients of values, contributions
-   of operands, gradients of outputs from outside and, where there is a list, contributions of operands of
-   calls by list element. */
+/* Buffers of a program have numbers in this order: values; in training gradients of values, contributions of
+   operands, and gradients of outputs from outside; with a list, contributions of operands of calls by list
+   element. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20337,8 +20335,8 @@ typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
 /* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
-   enough and gives it back when it is no longer in use, so that placing many takes time in proportion to
-   their number. The last gap has no end. */
+   enough, and gives it back when it is no longer in use. So placing many takes time in proportion to their
+   number. The last gap has no end. */
 typedef struct fold__places {
     fold__gap *gap; /* in order of offset; no two touch */
     uint32_t n_gaps;
@@ -20438,8 +20436,8 @@ static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_bu
 }
 
 /* When the brief values of a program are in use, by numbers of ops. One that lasts for a batch is in use from
-   the first op of the span that makes it to the last of the span that reads it last, since a tile of rows
-   runs through a whole span before the next does. */
+   the first op of the span that makes it to the last of the span that reads it last. For a tile of rows runs
+   through a whole span before the next does. */
 static void fold__live_briefly(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -20502,9 +20500,9 @@ static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fol
     group_sig->op_at = fold__place(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* Forward a batch of many rows may run in parts, one after the other, so that its brief buffers stay in the
-   cache and take no more than a share of a group's memory: rows of a part are as many as that, but not so few
-   that weights are read too often. Rows of calls with lists differ in size, and stay together. */
+/* Forward a batch of many rows may run in parts, one after the other. Then its brief buffers stay in the
+   cache and take no more than a share of a group's memory. A part has as many rows as that allows, but not so
+   few that weights are read too often. Rows of calls with lists differ in size, and stay together. */
 static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const size_t rows = group_sig->max_rows, most = fold__brief_floats(f);
@@ -21182,8 +21180,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Whether a component of all the batch's calls is whole lists that lie one behind the other, as those do that
-   one signature made: then pointers to rows are not needed. */
+/* Tells whether a component of all the batch's calls is whole lists that lie one behind the other, as those
+   of one signature do. Then pointers to rows are not needed. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int slot, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -21445,8 +21443,8 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
    backwards. Calls: executor, and of the next room fold__shared_total, which completes the gradient of a
    shared node. Must not know parameters. */
 
-/* Where the rows of a value's gradient or contributions begin: in its group or, when another group writes
-   them, in the part of the region that lasts for the whole run. */
+/* Tells where the rows of a value's gradient or contributions begin. It is in its group or, when another
+   group writes them, in the part of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
@@ -21513,8 +21511,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient: to all of them, to one place, to the
-   same place in every row of a list, or in few. */
+/* Adds the contribution of an edge to some rows of a value's gradient: all of them, one place, or the same
+   place in every row of a list, or in few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__share some)
 {
@@ -21898,8 +21896,8 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
    and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
-/* Puts a use of a trained parameter, or of a shared node that needs a gradient, into the list of uses, which
-   is in the order of their first recorded rows. */
+/* Puts a use into the list of uses: of a trained parameter, or of a shared node that needs a gradient. The
+   list is in the order of their first recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22008,8 +22006,8 @@ static void fold__place_total(fold_ctx *f, fold__use *use, const fold__use *firs
     run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Whether a use can be summed by blocks: of a weight that is not transposed, with vectors as rows, and not so
-   many that slices of time must cut the sum. */
+/* Tells whether a use can be summed by blocks. It is of a weight that is not transposed, with vectors as
+   rows, and not so many that slices of time must cut the sum. */
 enum { FOLD__BLOCKS_WORK = 1 << 22 }; /* multiplications: at most some 100 microseconds */
 static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 {
@@ -22143,8 +22141,8 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 }
 
 /* Lists some rows of an op's operand, or (operand -1) of its gradient, or (n_in + operand) of what it
-   contributes to one, from a column on, in record order, for those calls of a signature in a group that need
-   a gradient and the op. */
+   contributes to one. They begin at a column and are in record order, from those calls of a signature in a
+   group that need a gradient and the op. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, int operand, uint32_t column, fold__share some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22426,10 +22424,10 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== room: eager contexts ==================================================================
-   Owns: immediate mode, which batched runs are held against: running each op when it is recorded, one row at
-   a time; running the bodies of cells op by op; gradients over the recording backwards. Shares op
-   rows, kernels and the rules of gradients with the batched engine, but no schedules, slabs, tiles or stages.
-   Calls: op table, recording, what a run knows, autodiff's rules. */
+   Owns: immediate mode, which batched runs are held against. It runs each op when it is recorded, one row at
+   a time, the bodies of cells op by op, and gradients over the recording backwards. Shares op rows, kernels
+   and the rules of gradients with the batched engine, but no schedules, slabs, tiles or stages. Calls: op
+   table, recording, what a run knows, autodiff's rules. */
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
@@ -22706,7 +22704,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* The floats that an op of an eager context and its sums over rows take, and how many pointers to rows: to
+/* Counts the floats that an op of an eager context and its sums over rows take, and the pointers to rows: to
    those of its lists and of contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
@@ -23495,9 +23493,9 @@ static uint32_t fold__samples_to(const fold__run *run)
     return run->counts.groups - (run->counts.tail ? 1 : 0);
 }
 
-/* Lays out the region: first what crosses between groups, then the head, the tail, and room for as many
-   groups of samples as there are threads, which groups take in turn. Behind a group's slabs lie its rows of
-   contributions, and behind those the gradients of its leaves. */
+/* Lays out the region: first links between groups, then the head, the tail, and room for as many groups of
+   samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of contributions,
+   and behind those the gradients of its leaves. */
 static void fold__place_groups(fold_ctx *f, size_t links)
 {
     fold__run *run = f->run;
@@ -23526,8 +23524,8 @@ static void fold__place_groups(fold_ctx *f, size_t links)
     run->counts.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears what a run may ask of the nodes that it reads though they lie before those that it looks at: nothing
-   of this run makes them, and they get no gradient. */
+/* Clears what a run may ask of the nodes that it reads and that lie before those that it looks at. Nothing in
+   this run makes them, and they get no gradient. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23858,8 +23856,8 @@ static uint64_t fold__sums_work(const fold_ctx *f, uint32_t first, uint32_t last
     return work;
 }
 
-/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes: all uses are laid
-   end to end by what they cost, and it begins and ends anywhere. */
+/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. All uses are laid
+   end to end by what they cost, and the part begins and ends anywhere. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -23927,7 +23925,7 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 }
 
 /* Runs the groups of samples. In inference they are shared out among the threads all at once. In training as
-   many run at a time as there are threads, which then share out the sums that these groups add to; so every
+   many run at a time as there are threads, which then share out the sums that these groups add to. So every
    sum goes on in the order of groups. A group that is left alone is shared out batch by batch. */
 static void fold__run_samples(fold_ctx *f)
 {
@@ -25444,8 +25442,8 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* Updates one parameter, all of it or the rows of a lookup table that were touched, and its packs: by blocks
-   of rows, which are still in cache when they are packed. */
+/* Updates one parameter, all of it or the rows of a lookup table that were touched, and its packs. It goes by
+   blocks of rows, which are still in cache when they are packed. */
 static void fold__step_param(fold_model *m, const fold__param_data *param, const fold__step *settings,
                              int decoupled)
 {
@@ -27601,8 +27599,8 @@ static int fold__place_call(fold__view *view, uint32_t id, int needs_all)
     return 1;
 }
 
-/* The calls of a column that are drawn: those all of whose operands are, so that samples are whole; where
-   there is none, such as what joins all samples, those that read anything drawn. */
+/* Finds the calls of a column that are drawn: those all of whose operands are, so that samples are whole. If
+   there is none, as for what joins all samples, it finds those that read anything drawn. */
 static void fold__lay_out_column(fold__view *view, const fold__seen_batch *batch)
 {
     uint32_t count = 0;
@@ -28320,8 +28318,8 @@ __declspec(dllimport) void *__stdcall CreateFileA(const char *path, unsigned lon
 #ifdef __cplusplus
 }
 #endif
-/* Who opens a file here says what others may do with it meanwhile: the holder lets them do all, and who
-   removes a file would be alone with it, which fails while it is held. */
+/* To open a file here tells what others may do with it meanwhile. The holder lets them do all; to remove a
+   file it must be alone with it, which fails while it is held. */
 static int fold__disk_create(const char *path)
 {
     const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
