@@ -151,7 +151,7 @@
                  each term. Terms are those of the formula: a slope with 1 - y, such as that of tanh, counts
                  the 1. Softmax and its kin count 1 + the distance to the largest x, which they subtract.
                `make accuracy` prints the worst seen. Units of values, and of gradients:
-         0  0   copy stop_gradient neg abs relu floor at_least at_most clip select min max amax amin
+         0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
                 max_pool concat slice reshape transpose pick list_join list_take list_max
          1  1   add sub mul scale shift square leaky_relu linear matmul dot conv sum cumsum prod hinge
                 list_sum
@@ -159,7 +159,7 @@
          2  3   div exp log elu softplus sin cos
          3  4   sigmoid tanh
          4  4   softmax log_softmax logsumexp softmax_xent softmax_kl bce
-         4  6   silu pow layer_norm rms_norm list_attend
+         4  6   silu pow layer_norm rms_norm list_softmax_mean
          8  8   gelu_tanh gelu list_attention
      Windows   fold_slice (first axis), fold_split and fold_reshape make windows: no copy, no work. A
                window's gradient is that of the values it shows. */
@@ -641,8 +641,8 @@ FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);
 /* The smaller, and the larger: b where they are equal, NaN where one is. The gradient goes to what is taken,
    at NaN to both. */
-FOLD_API fold_node fold_min(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_max(fold_ctx *f, fold_node a, fold_node b);
+FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b);
+FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
 FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term);    /* x + term */
 FOLD_API fold_node fold_neg(fold_ctx *f, fold_node x);
@@ -722,10 +722,11 @@ FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n);
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* as fold_amax */
 /* The sum of value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or
    [heads], each of which weighs one of as many equal parts of the values. */
-FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, int n);
+FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
+                                       int n);
 FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int n, fold_shape shape);
-FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value, int n,
-                                        fold_shape shape);
+FOLD_API fold_node fold_softmax_mean_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value,
+                                              int n, fold_shape shape);
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis);
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* along axis 0 */
@@ -941,7 +942,7 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit);
 /* A cell is a body of ops that recurs, such as a step of a sequence or a node of a tree. fold_cell_new traces
    it once, and fold_call records a call of it as one node: recording and scheduling take less time.
    The body sees one sample. It may use parameters, cells without a list (inlined), and all ops of section 7
-   but fold_sum_n, fold_mean_n, fold_max_n and fold_attend_n. Errors in it: inputs, constants and fold_lookup
+   but fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. Errors in it: inputs, constants and fold_lookup
    (hand them in), running, resetting, keeping, and making cells. With list inputs, in[n_in + c] stands for
    component c of every element of the list. Ops on it run per element, and the fold_list_… reductions lead
    back to one value per call. */
@@ -1002,12 +1003,12 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index,
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 
 /* Over the rows of a list or, in a body, over the elements of the cell's list: one value. Of no rows zeros;
-   the maximum of none is an error. attend: the sum of value weighted by softmax of score, which is [1], or
-   [heads] where each weighs one of as many equal parts of value. */
+   the maximum of none is an error. softmax_mean: the sum of value weighted by softmax of score, which is [1],
+   or [heads] where each weighs one of as many equal parts of value. */
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value);
+FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* fold_standardize by the list's own mean and variance over its rows, element by element of a row: a list. So
    each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
    follow by fold_norm of FOLD_NORM_FIXED. */
@@ -1019,7 +1020,8 @@ FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int n);
 FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int n);
 FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int n);
-FOLD_API fold_node fold_list_attend_to(fold_ctx *f, fold_node score, fold_node value, const int *to, int n);
+FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
+                                             int n);
 
 /* Multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al. 2017). Head h
    takes the h-th of `heads` equal parts of every row; the scores of its queries and keys are divided by the
@@ -1066,7 +1068,7 @@ FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const i
 FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label);
 
 /* A call of a cell with a list, whose components are the rows of whole lists of one length: a node. */
-FOLD_API fold_node fold_call_lists(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+FOLD_API fold_node fold_call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                    const fold_node *lists);
 
 /* ==== 12 layers ========================================================================== */
@@ -8673,8 +8675,8 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(sub, sub, copy, "g", neg, "g")                     \
     X(mul, mul, mul, "gb", mul, "ga")                    \
     X(div, div, div, "gb", d_div_b, "gyb")               \
-    X(min, min, d_min_a, "gab", d_min_b, "gab")          \
-    X(max, max, d_max_a, "gab", d_max_b, "gab")          \
+    X(minimum, min, d_min_a, "gab", d_min_b, "gab")      \
+    X(maximum, max, d_max_a, "gab", d_max_b, "gab")      \
     X(neg, neg, neg, "g", copy, "")                      \
     X(exp, exp, d_exp, "gy", copy, "")                   \
     X(log, log, d_log, "ga", copy, "")                   \
@@ -9805,7 +9807,8 @@ static const char *fold__infer_attention_step(const fold_shape *in, int count, c
         out[0] = both[0];
     return problem;
 }
-static const char *fold__infer_attend(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
+static const char *fold__infer_softmax_mean(const fold_shape *in, int count, const int32_t *attr,
+                                            fold_shape *out)
 {
     (void)count;
     (void)attr;
@@ -9882,7 +9885,7 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 /* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
    Those of some elements are held at a time; of most rows that is all. */
-typedef struct fold__attend {
+typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
     int heads, room;
@@ -9890,22 +9893,22 @@ typedef struct fold__attend {
     int begin, end;                         /* the row's elements */
     int from, to;                           /* those whose shares are held */
     float *largest, *sum, *shares, *slopes; /* of heads, and of their elements, `room` apart */
-} fold__attend;
+} fold__softmax_mean;
 
-static int fold__attend_room(int heads) { return heads < 128 ? 512 / heads : 4; }
-static size_t fold__attend_scratch(const fold_shape *shape)
+static int fold__softmax_mean_room(int heads) { return heads < 128 ? 512 / heads : 4; }
+static size_t fold__softmax_mean_scratch(const fold_shape *shape)
 {
     const int heads = fold__shape_size(&shape[0]);
-    return 2 * (size_t)heads * (size_t)(1 + fold__attend_room(heads));
+    return 2 * (size_t)heads * (size_t)(1 + fold__softmax_mean_room(heads));
 }
-static fold__attend fold__attend_of(const fold_op_call *call)
+static fold__softmax_mean fold__softmax_mean_of(const fold_op_call *call)
 {
-    fold__attend at;
+    fold__softmax_mean at;
     memset(&at, 0, sizeof at);
     at.call = call;
     at.kernels = fold__engine_of(call)->kernels;
     at.heads = fold__shape_size(&call->in_shape[0]);
-    at.room = fold__attend_room(at.heads);
+    at.room = fold__softmax_mean_room(at.heads);
     at.width = (size_t)fold__out_size(call) / (size_t)at.heads;
     at.largest = call->scratch;
     at.sum = at.largest + at.heads;
@@ -9914,7 +9917,7 @@ static fold__attend fold__attend_of(const fold_op_call *call)
     return at;
 }
 /* The scores of as many elements as there is room for, from one on. */
-static void fold__attend_load(fold__attend *at, int from)
+static void fold__softmax_mean_load(fold__softmax_mean *at, int from)
 {
     at->from = from;
     at->to = at->end - from < at->room ? at->end : from + at->room;
@@ -9925,7 +9928,7 @@ static void fold__attend_load(fold__attend *at, int from)
     }
 }
 /* Their exps, summed up if `sum` is given. */
-static void fold__attend_exps(const fold__attend *at, float *sum)
+static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
 {
     for (int head = 0; head < at->heads; head++) {
         const float total = fold__reducer_of(at->kernels)
@@ -9936,7 +9939,7 @@ static void fold__attend_exps(const fold__attend *at, float *sum)
     }
 }
 /* Finds largest scores and sums of a row. If there is room for all its elements their exps are held then. */
-static void fold__attend_begin(fold__attend *at, int row)
+static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
     at->end = at->call->list[row + 1];
@@ -9946,7 +9949,7 @@ static void fold__attend_begin(fold__attend *at, int row)
         at->sum[head] = 0;
     }
     for (int from = at->begin; from < at->end; from = at->to) {
-        fold__attend_load(at, from);
+        fold__softmax_mean_load(at, from);
         for (int head = 0; head < at->heads; head++)
             for (int element = 0; element < at->to - from; element++) {
                 const float score = at->shares[head * at->room + element];
@@ -9955,23 +9958,23 @@ static void fold__attend_begin(fold__attend *at, int row)
     }
     for (int from = at->begin; from < at->end; from = at->to) {
         if (!whole)
-            fold__attend_load(at, from);
-        fold__attend_exps(at, at->sum);
+            fold__softmax_mean_load(at, from);
+        fold__softmax_mean_exps(at, at->sum);
     }
 }
 /* The shares of the elements from one on. */
-static void fold__attend_shares(fold__attend *at, int from)
+static void fold__softmax_mean_shares(fold__softmax_mean *at, int from)
 {
     if (at->end - at->begin > at->room) {
-        fold__attend_load(at, from);
-        fold__attend_exps(at, NULL);
+        fold__softmax_mean_load(at, from);
+        fold__softmax_mean_exps(at, NULL);
     }
     for (int head = 0; head < at->heads; head++)
         fold__reducer_of(at->kernels)->divide(at->shares + head * at->room, at->sum[head], at->to - at->from);
 }
-static void fold__attend_n_forward(const fold_op_call *call)
+static void fold__softmax_mean_n_forward(const fold_op_call *call)
 {
-    fold__attend at = fold__attend_of(call);
+    fold__softmax_mean at = fold__softmax_mean_of(call);
     fold__row_sums sums;
     memset(&sums, 0, sizeof sums);
     sums.rows = sums.heads = 1;
@@ -9979,13 +9982,13 @@ static void fold__attend_n_forward(const fold_op_call *call)
     sums.width = (int)at.width;
     sums.from = call->in[1];
     for (int row = 0; row < call->rows; row++) {
-        fold__attend_begin(&at, row);
+        fold__softmax_mean_begin(&at, row);
         sums.to.base = fold__row(&call->out[0], row);
         if (at.begin == at.end)
             memset(sums.to.base, 0, (size_t)fold__out_size(call) * sizeof(float));
         for (int from = at.begin; from < at.end; from = at.to) {
             const int both[2] = { from, at.end - from < at.room ? at.end : from + at.room };
-            fold__attend_shares(&at, from);
+            fold__softmax_mean_shares(&at, from);
             sums.first = both;
             sums.started = from > at.begin;
             for (int head = 0; head < at.heads; head++) {
@@ -9998,7 +10001,7 @@ static void fold__attend_n_forward(const fold_op_call *call)
 }
 /* The gradients of the elements whose shares are held: of a score its share of what dout . value has more
    than on average. */
-static void fold__attend_back(const fold__attend *at, const float *out, const float *dout)
+static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     FOLD__NO_CONTRACT
     const fold_op_call *call = at->call;
@@ -10017,14 +10020,14 @@ static void fold__attend_back(const fold__attend *at, const float *out, const fl
                 ->scale_rows(from, shares, &call->din[1], at->from, count, col, at->width);
     }
 }
-static void fold__attend_n_backward(const fold_op_call *call)
+static void fold__softmax_mean_n_backward(const fold_op_call *call)
 {
-    fold__attend at = fold__attend_of(call);
+    fold__softmax_mean at = fold__softmax_mean_of(call);
     for (int row = 0; row < call->rows; row++) {
-        fold__attend_begin(&at, row);
+        fold__softmax_mean_begin(&at, row);
         for (int from = at.begin; from < at.end; from = at.to) {
-            fold__attend_shares(&at, from);
-            fold__attend_back(&at, fold__row(&call->out[0], row), fold__row(&call->dout[0], row));
+            fold__softmax_mean_shares(&at, from);
+            fold__softmax_mean_back(&at, fold__row(&call->out[0], row), fold__row(&call->dout[0], row));
         }
     }
 }
@@ -11065,8 +11068,8 @@ static void fold__attention_step_forward(const fold_op_call *call)
     X(sub, binary, 2, 0, NULL, FOLD__FLOW, 0, broadcast)                                                \
     X(mul, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                                  \
     X(div, binary, 2, 0, NULL, 0, FOLD__IN | FOLD__OUT, broadcast)                                      \
-    X(min, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                                  \
-    X(max, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                                  \
+    X(minimum, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                              \
+    X(maximum, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                              \
     X(scale, other, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                       \
     X(shift, other, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                       \
     X(neg, unary, 1, 0, NULL, FOLD__FLOW, 0, same)                                                      \
@@ -11106,7 +11109,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
     X(sum_n, other, 1, 0, NULL, FOLD__LIST | FOLD__FLOW, 0, same)                                       \
     X(mean_n, other, 1, 0, NULL, FOLD__LIST | FOLD__FLOW, 0, same)                                      \
     X(max_n, other, 1, 0, NULL, FOLD__LIST, FOLD__IN | FOLD__OUT, same)                                 \
-    X(attend_n, other, 2, 0, NULL, FOLD__LIST, FOLD__IN | FOLD__OUT, attend)                            \
+    X(softmax_mean_n, other, 2, 0, NULL, FOLD__LIST, FOLD__IN | FOLD__OUT, softmax_mean)                \
     X(concat, other, -1, 1, "axis", FOLD__FLOW, 0, concat)                                              \
     X(slice, other, 1, 3, NULL, FOLD__FLOW, 0, slice)                                                   \
     X(transpose, other, 1, 2, "axis", FOLD__FLOW, 0, transpose)                                         \
@@ -15630,7 +15633,7 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
             return fold__fail(
                 f, FOLD_BAD_SHAPE,
                 "%s: it takes nodes, and element %d is a list: see fold_list_join, fold_list_sum and "
-                "fold_call_lists",
+                "fold_call_each",
                 who, (int)at);
         if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source))
             return 0;
@@ -15657,7 +15660,7 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
     if (f->frame.cell)
         return fold__fail_node(f, FOLD_BAD_CELL, "%s: in a cell body use the fold_list_ reductions", who);
     if (!count && !empty) {
-        if (code->op == FOLD__OP_sum_n || code->op == FOLD__OP_attend_n)
+        if (code->op == FOLD__OP_sum_n || code->op == FOLD__OP_softmax_mean_n)
             fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no shape: use fold_%s_shaped", who, who);
         else
             fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no %s", who,
@@ -15667,7 +15670,7 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
     fold__clear_request(&request);
     memset(&list, 0, sizeof list);
     request.list_shape[0] = request.list_shape[1] = FOLD__NONE;
-    request.n_list = second || code->op == FOLD__OP_attend_n ? 2 : 1;
+    request.n_list = second || code->op == FOLD__OP_softmax_mean_n ? 2 : 1;
     const int values_component = request.n_list - 1;
     if (empty) {
         const fold_shape scalar = fold_shape1(1);
@@ -15706,22 +15709,22 @@ FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int count)
 {
     return fold__list_op(f, &fold__code_max_n, x, NULL, count, NULL);
 }
-FOLD_API fold_node fold_attend_n(fold_ctx *f, const fold_node *score, const fold_node *value, int count)
+FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value, int count)
 {
     if (count && !value)
-        return fold__missing_node(f, "attend_n");
-    return fold__list_op(f, &fold__code_attend_n, score, value, count, NULL);
+        return fold__missing_node(f, "softmax_mean_n");
+    return fold__list_op(f, &fold__code_softmax_mean_n, score, value, count, NULL);
 }
 FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int count, fold_shape shape)
 {
     return fold__list_op(f, &fold__code_sum_n, x, NULL, count, &shape);
 }
-FOLD_API fold_node fold_attend_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value,
+FOLD_API fold_node fold_softmax_mean_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value,
                                         int count, fold_shape shape)
 {
     if (count && !value)
-        return fold__missing_node(f, "attend_n");
-    return fold__list_op(f, &fold__code_attend_n, score, value, count, &shape);
+        return fold__missing_node(f, "softmax_mean_n");
+    return fold__list_op(f, &fold__code_softmax_mean_n, score, value, count, &shape);
 }
 
 /* -- lists of rows --------------------------------------------------------------------------- */
@@ -16104,11 +16107,11 @@ FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int
 {
     return fold__list_to(f, &fold__code_max_n, "list_max_to", &x, 1, to, count);
 }
-FOLD_API fold_node fold_list_attend_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
+FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                        int count)
 {
     const fold_node both[2] = { score, value };
-    return fold__list_to(f, &fold__code_attend_n, "list_attend_to", both, 2, to, count);
+    return fold__list_to(f, &fold__code_softmax_mean_n, "list_softmax_mean_to", both, 2, to, count);
 }
 
 /* Queries, keys and values of an attention, and whether its heads divide them. q may be a single node. */
@@ -16584,9 +16587,9 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node value)
 {
     return fold__list_reduce(f, &fold__code_max_n, "list_max", value, NULL);
 }
-FOLD_API fold_node fold_list_attend(fold_ctx *f, fold_node score, fold_node value)
+FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value)
 {
-    return fold__list_reduce(f, &fold__code_attend_n, "list_attend", score, &value);
+    return fold__list_reduce(f, &fold__code_softmax_mean_n, "list_softmax_mean", score, &value);
 }
 
 /* Makes every output a whole value of the body, each its own: copies those that are not. */
@@ -17209,7 +17212,7 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
                       cell->name);
 }
 
-FOLD_API fold_node fold_call_lists(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+FOLD_API fold_node fold_call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                    const fold_node *lists)
 {
     fold__operand operands[FOLD_MAX_CELL_IN], components[FOLD_MAX_LIST];
@@ -18457,8 +18460,8 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
         floats += fold__product_scratch(f, program, op, SIZE_MAX);
     if (op->op == FOLD__OP_conv)
         floats += fold__conv_scratch(&program->shape[op->first_shape], op->attr);
-    if (op->op == FOLD__OP_attend_n)
-        floats += fold__attend_scratch(&program->shape[op->first_shape]);
+    if (op->op == FOLD__OP_softmax_mean_n)
+        floats += fold__softmax_mean_scratch(&program->shape[op->first_shape]);
     if (op->op == FOLD__OP_matmul)
         floats += fold__matmul_scratch(f->model->kernels, &program->shape[op->first_shape]);
     return floats;

@@ -191,7 +191,7 @@ fold_node loss_of(fold_ctx *f, const net &n, const episode &e)
     const fold_node bold = fold_mul(f, ratio, advantage);
     const fold_node careful = fold_mul(f, fold_clip(f, ratio, 1 - leeway, 1 + leeway), advantage);
     const fold_node open = fold_scale(f, fold_softmax_entropy(f, logits), curiosity);
-    const fold_node gain = fold_add(f, fold_min(f, bold, careful), open);
+    const fold_node gain = fold_add(f, fold_minimum(f, bold, careful), open);
     const fold_node error = fold_squared_error(f, fold_mlp_apply(f, &n.value, x), column(e.target));
     return fold_list_sum(f, fold_sub(f, error, gain));
 }

@@ -9,7 +9,7 @@
    learns, later it flies itself and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
 
    Every agent has a state of its own, a GRU's, and looks at up to 12 neighbours within its sight, by two kinds of
-   attention: over where they are (fold_list_attend_to, a score and a value for each pair) and over their states
+   attention: over where they are (fold_list_softmax_mean_to, a score and a value for each pair) and over their states
    (fold_list_attention_to). All agents are one list and all pairs another, so a frame is two dozen nodes for any
    number of agents, and it is run in a fixed block of memory that never grows; how large that must be is measured ahead,
    by a frame in which all see 12 neighbours. Everything an agent senses is told in its own directions: ahead and to
@@ -427,7 +427,7 @@ static void record(fold_ctx *f, const net *n, const view *v, fold_state *state, 
     const fold_node pair[2] = { fold_list_input_ref(f, v->pair, v->pairs, fold_shape1(PAIR)),
                                 fold_list_take(f, fold_out(f, asked, 3), v->to, v->pairs) };
     const fold_node watched = fold_call(f, n->watch, pair, 2);
-    const fold_node seen = fold_list_attend_to(f, fold_out(f, watched, 0), fold_out(f, watched, 1), v->to, v->n);
+    const fold_node seen = fold_list_softmax_mean_to(f, fold_out(f, watched, 0), fold_out(f, watched, 1), v->to, v->n);
     const fold_node known[3] = { senses, seen, heard };
     *state = fold_recurrent_apply(f, &n->memory, fold_concat(f, known, 3, 0), *state);
     const fold_node all[3] = { senses, seen, state->h };

@@ -108,8 +108,8 @@ BINARY(add)
 BINARY(sub)
 BINARY(mul)
 BINARY(div)
-BINARY(min)
-BINARY(max)
+BINARY(minimum)
+BINARY(maximum)
 BINARY(matmul)
 BINARY(dot)
 BINARY(softmax_kl)
@@ -247,15 +247,15 @@ RECORD(sum_n, c->in_cell ? fold_list_sum(f, X(0)) : fold_sum_n_shaped(f, ELEMENT
 RECORD(mean_n, c->in_cell ? fold_list_mean(f, X(0)) : c->count ? fold_mean_n(f, ELEMENTS)
                                                                : fold_zeros(f, c->out))
 RECORD(max_n, c->in_cell ? fold_list_max(f, X(0)) : fold_max_n(f, ELEMENTS))
-RECORD(attend_n, c->in_cell ? fold_list_attend(f, X(0), X(1))
-                            : fold_attend_n_shaped(f, c->node[0], c->node[1], (size_t)c->count, c->out))
+RECORD(softmax_mean_n, c->in_cell ? fold_list_softmax_mean(f, X(0), X(1))
+                            : fold_softmax_mean_n_shaped(f, c->node[0], c->node[1], (size_t)c->count, c->out))
 REFERENCE(sum_n, ref_of(t, REF_list_sum, list_of(t, c, 0)))
 REFERENCE(mean_n, ref_of(t, REF_list_mean, list_of(t, c, 0)))
 REFERENCE(max_n, ref_of(t, REF_list_max, list_of(t, c, 0)))
-static int reference_attend_n(ref_tape *t, const op_case *c)
+static int reference_softmax_mean_n(ref_tape *t, const op_case *c)
 {
     const int scores = list_of(t, c, 0);
-    return ref_of_two(t, REF_list_attend, scores, list_of(t, c, 1));
+    return ref_of_two(t, REF_list_softmax_mean, scores, list_of(t, c, 1));
 }
 
 /* Gates over a list: q's sum, and sum, mean or max (attribute) over k of sigmoid([q | x_k] W + b) * x_k. */
@@ -575,7 +575,7 @@ SPECS(norms, "1 b1 b1", "5 b5 b5", "16 b16 b16", "17 b17 b17", "100 b100 b100", 
       "s5 b5 b5", "7 b7 b7 @100")
 SPECS(rms_norms, "1 b1", "5 b5", "16 b16", "17 b17", "100 b100", "3x5 b5", "2x3x7 b7 @100", "s5 b5", "9 b9 @1")
 SPECS(lists, "*1", "*5", "*16", "*17", "*3x4")
-SPECS(attends, "*1 *1 -> 1", "*1 *5 -> 5", "*1 *17 -> 17", "*1 *3x4 -> 3x4", "*2 *6 -> 6", "*3 *3x4 -> 3x4")
+SPECS(softmax_means, "*1 *1 -> 1", "*1 *5 -> 5", "*1 *17 -> 17", "*1 *3x4 -> 3x4", "*2 *6 -> 6", "*3 *3x4 -> 3x4")
 SPECS(gated, "3 *5 W8x5 b5 -> 5 @0", "3 *5 W8x5 b5 -> 5 @1", "16 *17 W33x17 b17 -> 17 @0",
       "s3 *5 W8x5 b5 -> 5 @0")
 SPECS(gated_max, "3 *5 W8x5 b5 -> 5 @2", "16 *17 W33x17 b17 -> 17 @2")
@@ -643,8 +643,8 @@ static const op_row rows[] = {
     ROW(sub, broadcast, -2, 2),
     ROW(mul, broadcast, -2, 2),
     ROW(div, broadcast, 0.5f, 2),
-    ROW(min, broadcast, -2, 2),
-    ROW(max, broadcast, -2, 2),
+    ROW(minimum, broadcast, -2, 2),
+    ROW(maximum, broadcast, -2, 2),
     ROW(select, selects, -2, 2),
     ROW(matmul, products, -1, 1),
     ROW(dot, dots, -1, 1),
@@ -672,7 +672,7 @@ static const op_row rows[] = {
     LIST(sum_n, lists, -2, 2, 0),
     LIST(mean_n, lists, -2, 2, 0),
     LIST(max_n, lists, -2, 2, NOT_EMPTY),
-    LIST(attend_n, attends, -2, 2, 0),
+    LIST(softmax_mean_n, softmax_means, -2, 2, 0),
     LIST(gates, gated, -1, 1, 0),
     LIST(gates, gated_max, -1, 1, NOT_EMPTY),
     LIST(components, several_lists, -2, 2, 0),

@@ -298,8 +298,8 @@ static int ref_takes(double a, double b, int least, int first)
     return isnan(a) || isnan(b) || takes_a == first;
 }
 #define REF_TAKEN(a, b, least) (isnan(a) || (!isnan(b) && ref_takes(a, b, least, 1)) ? (a) : (b))
-REF_BINARY(min, REF_TAKEN(a, b, 1), ref_takes(a, b, 1, 1), ref_takes(a, b, 1, 0))
-REF_BINARY(max, REF_TAKEN(a, b, 0), ref_takes(a, b, 0, 1), ref_takes(a, b, 0, 0))
+REF_BINARY(minimum, REF_TAKEN(a, b, 1), ref_takes(a, b, 1, 1), ref_takes(a, b, 1, 0))
+REF_BINARY(maximum, REF_TAKEN(a, b, 0), ref_takes(a, b, 0, 1), ref_takes(a, b, 0, 0))
 
 static void ref_select_forward(ref_call *c)
 {
@@ -1176,7 +1176,7 @@ static ref_look ref_look_at(const ref_call *c, int row, int head)
     const ref_look look = { exp(x - largest) / sum, 1 + largest - x };
     return look;
 }
-static void ref_attend_sizes(const ref_call *c) /* the magnitudes of the terms of each result */
+static void ref_softmax_mean_sizes(const ref_call *c) /* the magnitudes of the terms of each result */
 {
     const int size = ref_size(&c->out), part = size / ref_size(&c->in[0].shape);
     memset(c->s, 0, (size_t)(ref_groups(c) * size) * sizeof *c->s);
@@ -1186,20 +1186,20 @@ static void ref_attend_sizes(const ref_call *c) /* the magnitudes of the terms o
             c->s[ref_group_of(c, k) * size + i] += fabs(look.weight * c->in[1].x[k * size + i]) * look.depth;
         }
 }
-static void ref_attend_forward(ref_call *c)
+static void ref_softmax_mean_forward(ref_call *c)
 {
     const int size = ref_size(&c->out), part = size / ref_size(&c->in[0].shape);
     c->terms = c->in[0].rows;
-    ref_attend_sizes(c);
+    ref_softmax_mean_sizes(c);
     for (int k = 0; k < c->in[0].rows; k++)
         for (int i = 0; i < size; i++)
             c->y[ref_group_of(c, k) * size + i] += ref_look_at(c, k, i / part).weight * c->in[1].x[k * size + i];
 }
-static void ref_attend_backward(ref_call *c)
+static void ref_softmax_mean_backward(ref_call *c)
 {
     const int size = ref_size(&c->out), heads = ref_size(&c->in[0].shape), part = size / heads;
     c->in[0].terms = part + c->in[0].rows;
-    ref_attend_sizes(c);
+    ref_softmax_mean_sizes(c);
     for (int k = 0; k < c->in[0].rows; k++)
         for (int i = 0; i < size; i++) {
             const ref_look look = ref_look_at(c, k, i / part);
@@ -1344,8 +1344,8 @@ enum { REF_WHOLE = 1, REF_MOVED = 2 };
     X(sub, sub, broadcast, 0, 1, 1)                                                                        \
     X(mul, mul, broadcast, 0, 1, 1)                                                                        \
     X(div, div, broadcast, 0, 2, 3)                                                                        \
-    X(min, min, broadcast, 0, 0, 0)                                                                        \
-    X(max, max, broadcast, 0, 0, 0)                                                                        \
+    X(minimum, minimum, broadcast, 0, 0, 0)                                                                \
+    X(maximum, maximum, broadcast, 0, 0, 0)                                                                \
     X(linear, linear, linear, 0, 1, 1)                                                                     \
     X(matmul, matmul, matmul, 0, 1, 1)                                                                     \
     X(dot, dot, scalar, 0, 1, 1)                                                                           \
@@ -1380,7 +1380,7 @@ enum { REF_WHOLE = 1, REF_MOVED = 2 };
     X(list_sum, rows_sum, groups, REF_WHOLE, 1, 1)                                                         \
     X(list_mean, rows_mean, groups, REF_WHOLE, 2, 2)                                                       \
     X(list_max, rows_max, groups, REF_WHOLE, 0, 0)                                                         \
-    X(list_attend, attend, groups, REF_WHOLE, 4, 6)                                                        \
+    X(list_softmax_mean, softmax_mean, groups, REF_WHOLE, 4, 6)                                            \
     X(list_attention, attention, attention, REF_WHOLE, 8, 8)
 
 static void ref_same_as_values_shape(ref_call *c) { c->out = c->in[1].shape; }

@@ -64,7 +64,7 @@ static void neighbours_body(fold_ctx *f, const fold_node *in, fold_node *out, co
 {
     const net *n = (const net *)user;
     const fold_node key = fold_tanh(f, fold_linear(f, in[1], n->W, n->b));
-    out[0] = fold_add(f, in[0], fold_list_attend(f, fold_dot(f, in[0], key), in[2]));
+    out[0] = fold_add(f, in[0], fold_list_softmax_mean(f, fold_dot(f, in[0], key), in[2]));
     out[1] = fold_list_mean(f, fold_mul(f, key, in[2]));
 }
 /* A node and two components of a list: parts joined for a product, which reads them past the concatenation. */
@@ -77,7 +77,7 @@ static void joined_body(fold_ctx *f, const fold_node *in, fold_node *out, const 
     const fold_node c = fold_linear(f, fold_concat2(f, in[2], in[0]), n->U, n->none), d = fold_linear(f, halves, n->W, n->b);
     const fold_node e = fold_linear(f, fold_concat2(f, in[1], fold_use(f, n->gain)), n->U, n->none);
     out[0] = fold_list_sum(f, fold_add(f, fold_mul(f, a, b), fold_sub(f, c, d)));
-    out[1] = fold_list_attend(f, fold_dot(f, both, both), e);
+    out[1] = fold_list_softmax_mean(f, fold_dot(f, both, both), e);
     out[2] = fold_list_mean(f, both); /* another reader */
 }
 static void nested_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)

@@ -58,7 +58,7 @@ enum { LINES = 3, TABLE_ROWS = 40, CUBE_ROWS = 6, SCALAR_ROWS = 9, TIED_ROWS = 3
     X(LOSS, new_cell(n, LOSS, "loss", loss_cell))                                                            \
     X(UNUSED, new_cell(n, UNUSED, "unused", unused_cell))                                                    \
     X(LIST_LINEAR, new_cell(n, LIST_LINEAR, "list_linear", list_linear_cell))                                \
-    X(LIST_ATTEND, new_cell(n, LIST_ATTEND, "list_attend", list_attend_cell))                                \
+    X(LIST_SOFTMAX_MEAN, new_cell(n, LIST_SOFTMAX_MEAN, "list_softmax_mean", list_softmax_mean_cell))                                \
     X(LIST_MAX, new_cell(n, LIST_MAX, "list_max", list_max_cell))                                            \
     X(LIST_MEAN, new_cell(n, LIST_MEAN, "list_mean", list_mean_cell))
 #define LAYER_LIST(X)                                                                                        \
@@ -494,15 +494,15 @@ static void list_linear_cell(fold_cell_desc *d) {
 }
 )
 
-CODE(list_attend_cell,
-static void list_attend_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) {
+CODE(list_softmax_mean_cell,
+static void list_softmax_mean_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) {
     const fold_node x = fold_add(f, in[2], in[0]);
     (void)user;
-    out[0] = fold_list_attend(f, fold_dot(f, in[0], in[1]), x);
+    out[0] = fold_list_softmax_mean(f, fold_dot(f, in[0], in[1]), x);
     out[1] = fold_list_sum(f, fold_slice(f, x, 0, hidden / 4, hidden / 2));
 }
-static void list_attend_cell(fold_cell_desc *d) {
-    d->body = list_attend_body;
+static void list_softmax_mean_cell(fold_cell_desc *d) {
+    d->body = list_softmax_mean_body;
     d->n_in = 1;
     d->n_list = 2;
     d->n_out = 2;
@@ -590,7 +590,7 @@ static void describe_cells(void)
     describe_needs(LOSS, 1, 0, 0);
     describe_needs(UNUSED, 1, 2, 2);
     describe_cell(LIST_LINEAR, list_linear_cell, list_linear_cell_code, 99, vector, one, one);
-    describe_cell(LIST_ATTEND, list_attend_cell, list_attend_cell_code, 99, vector, fold_shape1(hidden / 2),
+    describe_cell(LIST_SOFTMAX_MEAN, list_softmax_mean_cell, list_softmax_mean_cell_code, 99, vector, fold_shape1(hidden / 2),
                   one);
     describe_cell(LIST_MAX, list_max_cell, list_max_cell_code, 6, fold_shape1(piece), one, one);
     describe_cell(LIST_MEAN, list_mean_cell, list_mean_cell_code, 99, fold_shape1(3 + piece), vector, one);
@@ -631,9 +631,9 @@ static fold_node own(fold_ctx *f, fold_op op, fold_node x, int attribute, uint64
     return fold_op_apply(f, op, &x, 1, &attr, data);
 }
 )
-CODE(call_lists,
-static void call_lists(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, fold_node *out, int n_out) {
-    const fold_node y = fold_call_lists(f, cell, in, n_in, in + n_in);
+CODE(call_each,
+static void call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, fold_node *out, int n_out) {
+    const fold_node y = fold_call_each(f, cell, in, n_in, in + n_in);
     for (int i = 0; i < n_out; i++) out[i] = fold_out(f, y, i);
 }
 )
@@ -1243,7 +1243,7 @@ static void predict(fold_ctx *f, const net *n, int samples) {
     X(torch) X(net) X(describe) X(sizes) X(new_model) X(close_model) X(new_param) X(new_cell) X(new_mlp) X(new_conv) X(new_block)         \
     X(assembled) X(partly_op) X(decay_op) X(file) X(file_size) X(write_file) X(tensor) X(torch_file) X(torch_layers) X(mix_cell) X(windows_cell)     \
     X(matrices_cell) X(nest_cell) X(loss_cell) X(unused_cell) X(list_linear_cell)                       \
-    X(list_attend_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_list) X(call_lists) X(conv) X(conv2d) X(own) X(state) X(put)         \
+    X(list_softmax_mean_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_list) X(call_each) X(conv) X(conv2d) X(own) X(state) X(put)         \
     X(unroll) X(steps) X(sequences) X(sequence) X(batch) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(cached) X(place) X(refer) X(change) X(labels_of) X(rows_in)  \
     X(stub) X(loops) X(backwards) X(tick) X(rooms) X(is_eager) X(block_of) X(close_context) X(new_context)                                               \
     X(size_of_node) X(keep) X(keep_grads) X(finish) X(run) X(begin_only) X(backward) X(replay) X(look_one) X(look_values) X(look_grads) X(look_params) X(sgd)     \

@@ -9,7 +9,7 @@
     X(abs, 9, 1, 0) X(sigmoid, 9, 0, 1) X(tanh, 99, 0, 1) X(relu, 9, 1, 0) X(gelu_tanh, 9, 1, 0)                  \
     X(softplus, 9, 1, 0.7f) X(softmax, 9, 0, 1) X(log_softmax, 9, 2, 5) X(stop_gradient, 9, 1, 0)  \
     X(gelu, 9, 1, 0) X(silu, 9, 1, 0) X(sin, 99, 0, 1) X(cos, 99, 0, 1) X(floor, 99, 1, 1)
-#define BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max)
+#define BINARY(X) X(add) X(sub) X(mul) X(div) X(minimum) X(maximum)
 #define REDUCE(X) X(sum) X(mean) X(amax) X(amin) X(variance) X(logsumexp) X(prod)
 #define PAIR(X) X(dot) X(squared_error) X(bce) X(softmax_kl)
 #define INDEXED(X) X(pick) X(softmax_xent) X(hinge)
@@ -59,9 +59,9 @@
     X(layer_norm, out[0] = fold_layer_norm(f, in[0], n->param[GAIN], n->param[B_HIDDEN]))                    \
     X(rms_norm, out[0] = fold_rms_norm(f, in[0], n->param[GAIN], x))                                         \
     X(dropout, out[0] = fold_dropout(f, in[0], x))                                                           \
-    X(attend_n, out[0] = fold_attend_n(f, in, in + count / 2, count / 2))                                    \
+    X(softmax_mean_n, out[0] = fold_softmax_mean_n(f, in, in + count / 2, count / 2))                                    \
     X(sum_n_shaped, out[0] = fold_sum_n_shaped(f, in, count, shape))                                         \
-    X(attend_n_shaped, out[0] = fold_attend_n_shaped(f, in, in + count / 2, count / 2, shape))               \
+    X(softmax_mean_n_shaped, out[0] = fold_softmax_mean_n_shaped(f, in, in + count / 2, count / 2, shape))               \
     X(concat, out[0] = fold_concat(f, in, count, i0))                                                        \
     X(concat2, out[0] = fold_concat2(f, in[0], in[1]))                                                       \
     X(stack, out[0] = fold_stack(f, in, count))                                                              \
@@ -100,11 +100,11 @@
     X(list_sum, out[0] = fold_list_sum(f, in[0]))                                                            \
     X(list_mean, out[0] = fold_list_mean(f, in[0]))                                                          \
     X(list_max, out[0] = fold_list_max(f, in[0]))                                                            \
-    X(list_attend, out[0] = fold_list_attend(f, in[0], in[1]))                                               \
+    X(list_softmax_mean, out[0] = fold_list_softmax_mean(f, in[0], in[1]))                                               \
     X(list_sum_to, out[0] = fold_list_sum_to(f, in[0], index, rows))                                         \
     X(list_mean_to, out[0] = fold_list_mean_to(f, in[0], index, rows))                                       \
     X(list_max_to, out[0] = fold_list_max_to(f, in[0], index, rows))                                         \
-    X(list_attend_to, out[0] = fold_list_attend_to(f, in[0], in[1], index, rows))                            \
+    X(list_softmax_mean_to, out[0] = fold_list_softmax_mean_to(f, in[0], in[1], index, rows))                            \
     X(list_standardize, out[0] = fold_list_standardize(f, in[0], x))                                         \
     X(attention_apply, out[0] = fold_attention_apply(f, &n->attention, in[0], in[1], in[1], i0))             \
     X(transformer_apply, out[0] = fold_transformer_apply(f, &n->block[i0], in[0], i1))                       \
@@ -121,7 +121,7 @@
     X(list_hinge, out[0] = fold_list_hinge(f, in[0], index);                                                 \
       refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
     X(output_ref, fold_output_ref(f, in[0], r->data + i0))                                                   \
-    X(call_lists, call_lists(f, cell, in, fixed, out, outs))
+    X(call_each, call_each(f, cell, in, fixed, out, outs))
 
 #define ONE(name, limit, factor, term) CASE(name, out[0] = fold_##name(f, in[0]))
 #define TWO(name) CASE(name, out[0] = fold_##name(f, in[0], in[1]))
@@ -186,7 +186,7 @@ static int size_of(fold_shape s)
 
 /* Rows of a value: 1 of a node. */
 static int rows_of(const value *v) { return v->list ? v->rows : 1; }
-static int is_call(int op) { return op == OP_call || op == OP_call_list || op == OP_call_lists; }
+static int is_call(int op) { return op == OP_call || op == OP_call_list || op == OP_call_each; }
 
 static int floats_of(const graph *g, const item *t) /* of the first value */
 {
@@ -671,8 +671,8 @@ static void grow_list(gen *g, int op)
 {
     g->lists = NODES;
     const fold_shape shape = shape_of(g, any(g, &g->s->structure));
-    const int attend = op == OP_attend_n || op == OP_attend_n_shaped;
-    const int shaped = op == OP_sum_n_shaped || op == OP_attend_n_shaped;
+    const int attend = op == OP_softmax_mean_n || op == OP_softmax_mean_n_shaped;
+    const int shaped = op == OP_sum_n_shaped || op == OP_softmax_mean_n_shaped;
     int list[64];
     const int n = list_length(g, shaped ? 0 : 1);
     if (attend)
@@ -989,7 +989,7 @@ static void grow_rows_reduced(gen *g, int op, int x)
 {
     int in[2] = { op == OP_list_max ? not_empty(g, x) : x, 0 };
     const float rows = op == OP_list_sum ? (float)g->to->values[x].rows + 1 : 1;
-    if (op != OP_list_attend) {
+    if (op != OP_list_softmax_mean) {
         emit_as(g, op, 0, shape_of(g, in[0]), bound_of(g, in[0]) * rows, 1, in);
         return;
     }
@@ -1000,7 +1000,7 @@ static void grow_rows_reduced(gen *g, int op, int x)
 
 static void grow_to(gen *g, int op, int x)
 {
-    const int attend = op == OP_list_attend_to, rows = g->to->values[x].rows, n = (rows > 0) + data_below(g, 6);
+    const int attend = op == OP_list_softmax_mean_to, rows = g->to->values[x].rows, n = (rows > 0) + data_below(g, 6);
     int in[2] = { attend ? some_scores(g, x) : x, x };
     const float factor = op == OP_list_sum_to ? (float)rows + 1 : 1;
     emit_as(g, op, new_list(g, n, 0), shape_of(g, x), bound_of(g, x) * factor, 1 + attend, in);
@@ -1086,7 +1086,7 @@ static void grow_row_indexed(gen *g, int op, int x)
 }
 
 /* A cell's list as whole lists. */
-static void grow_call_lists(gen *g)
+static void grow_call_each(gen *g)
 {
     int c = below(g, CELLS), in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], n = 0;
     while (!cells[c].d.n_list)
@@ -1101,7 +1101,7 @@ static void grow_call_lists(gen *g)
     }
     for (int i = 0; i < cells[c].d.n_out; i++)
         if (i) add_output(g, cells[c].out[i], cells[c].bound);
-        else emit_as(g, OP_call_lists, 0, cells[c].out[0], cells[c].bound, n, in);
+        else emit_as(g, OP_call_each, 0, cells[c].out[0], cells[c].bound, n, in);
     g->last->i[0] = c;
 }
 
@@ -1121,7 +1121,7 @@ static void grow_output(gen *g)
 
 static void grow_lists(gen *g, int op)
 {
-    const int finds = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_lists ||
+    const int finds = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_each ||
                       op == OP_attention_apply || op == OP_transformer_apply || op == OP_op_apply_whole ||
                       op == OP_attention_step || op == OP_transformer_step;
     const int x = finds ? 0 : some_list(g, row_shape(g), ANY_LIST);
@@ -1133,11 +1133,11 @@ static void grow_lists(gen *g, int op)
     case OP_list_sum:
     case OP_list_mean:
     case OP_list_max:
-    case OP_list_attend: grow_rows_reduced(g, op, x); break;
+    case OP_list_softmax_mean: grow_rows_reduced(g, op, x); break;
     case OP_list_sum_to:
     case OP_list_mean_to:
     case OP_list_max_to:
-    case OP_list_attend_to: grow_to(g, op, x); break;
+    case OP_list_softmax_mean_to: grow_to(g, op, x); break;
     case OP_list_standardize:
         emit_with(g, op, shape_of(g, x), 9, x, 0, below(g, 2) ? 0.0f : 0.01f);
         break;
@@ -1151,7 +1151,7 @@ static void grow_lists(gen *g, int op)
     case OP_list_pick:
     case OP_list_softmax_xent:
     case OP_list_hinge: grow_row_indexed(g, op, x); break;
-    case OP_call_lists: grow_call_lists(g); break;
+    case OP_call_each: grow_call_each(g); break;
     default: break; /* sources appear where they are needed */
     }
 }
@@ -1258,9 +1258,9 @@ static void grow(gen *g)
     case OP_sum_n:
     case OP_mean_n:
     case OP_max_n:
-    case OP_attend_n:
+    case OP_softmax_mean_n:
     case OP_sum_n_shaped:
-    case OP_attend_n_shaped: grow_list(g, op); break;
+    case OP_softmax_mean_n_shaped: grow_list(g, op); break;
     case OP_concat:
     case OP_concat2: grow_concat(g, op); break;
     case OP_slice:
@@ -1359,7 +1359,7 @@ static int total_loss(gen *g, int *loss, int n)
             root = emit(g, OP_add, one, 99, 2, in);
         }
         return root;
-    default: return emit(g, OP_attend_n, one, 99, 2 * n, in);
+    default: return emit(g, OP_softmax_mean_n, one, 99, 2 * n, in);
     }
 }
 
@@ -1398,7 +1398,7 @@ static void begin_empty(gen *g)
     const int way = below(g, 6), n = below(g, 3), none = new_list(g, 0, 0);
     const fold_shape shape = below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden);
     if (way < 2) {
-        emit(g, way ? OP_attend_n_shaped : OP_sum_n_shaped, shape, 1, 0, NULL);
+        emit(g, way ? OP_softmax_mean_n_shaped : OP_sum_n_shaped, shape, 1, 0, NULL);
         return;
     }
     int x[2];

@@ -36,16 +36,16 @@
     X(sum_n, out[0] = ref_of(t, REF_list_sum, ref_join(t, in, count, shape)))                                \
     X(mean_n, out[0] = ref_of(t, REF_list_mean, ref_join(t, in, count, shape)))                              \
     X(max_n, out[0] = ref_of(t, REF_list_max, ref_join(t, in, count, shape)))                                \
-    X(attend_n, out[0] = attend_reference(t, in, count / 2, shape))                                          \
+    X(softmax_mean_n, out[0] = softmax_mean_reference(t, in, count / 2, shape))                                          \
     X(sum_n_shaped, out[0] = ref_of(t, REF_list_sum, ref_join(t, in, count, shape)))                         \
-    X(attend_n_shaped, out[0] = attend_reference(t, in, count / 2, shape))                                   \
+    X(softmax_mean_n_shaped, out[0] = softmax_mean_reference(t, in, count / 2, shape))                                   \
     X(concat2, out[0] = ref_concat(t, in, 2, 0))                                                             \
     X(stack, out[0] = stack_reference(t, in, count))                                                         \
     X(unstack, parts_reference(t, in[0], shape, out, outs))                                                  \
     X(split, parts_reference(t, in[0], shape, out, outs))                                                    \
     X(call, cell_references[i0](t, n, d, in, out))                                                           \
     X(call_list, call_list_reference(t, n, d, i0, in, count, out))                                           \
-    X(call_lists, cell_references[i0](t, n, d, in, out))                                                     \
+    X(call_each, cell_references[i0](t, n, d, in, out))                                                     \
     X(dense_apply, out[0] = ref_dense(t, dense_names[i0], in[0], i0))                                        \
     X(mlp_apply, out[0] = ref_mlp(t, "mlp", in[0], 2, REF_ACT_TANH))                                         \
     X(recurrent_start, put_reference(ref_zeros(t, hidden), out, outs))                                       \
@@ -64,7 +64,7 @@
     X(list_sum_to, out[0] = ref_sum_to(t, REF_list_sum, in, 1, index, rows))                                 \
     X(list_mean_to, out[0] = ref_sum_to(t, REF_list_mean, in, 1, index, rows))                               \
     X(list_max_to, out[0] = ref_sum_to(t, REF_list_max, in, 1, index, rows))                                 \
-    X(list_attend_to, out[0] = ref_sum_to(t, REF_list_attend, in, 2, index, rows))                           \
+    X(list_softmax_mean_to, out[0] = ref_sum_to(t, REF_list_softmax_mean, in, 2, index, rows))                           \
     X(list_attention, out[0] = ref_attention(t, in, i0, i1, NULL, 0))                                        \
     X(attention_step, out[0] = ref_attention(t, in, 1 + i0 % 2, 1, NULL, 0)) /* caches are empty */          \
     X(list_attention_to, out[0] = ref_attention(t, in, i0, 0, index, i1))                                    \
@@ -129,9 +129,9 @@ static int pool_reference(ref_tape *t, int op, int x, int padding)
     const ref_attr a = ref_attrs(0, 1, padding, 1, 2);
     return ref_apply(t, op, &a, &x, 1);
 }
-static int attend_reference(ref_tape *t, const int *in, int n, ref_shape shape)
+static int softmax_mean_reference(ref_tape *t, const int *in, int n, ref_shape shape)
 {
-    return ref_of_two(t, REF_list_attend, ref_join(t, in, n, ref_shape1(1)), ref_join(t, in + n, n, shape));
+    return ref_of_two(t, REF_list_softmax_mean, ref_join(t, in, n, ref_shape1(1)), ref_join(t, in + n, n, shape));
 }
 static int stack_reference(ref_tape *t, const int *in, int n)
 {
@@ -244,11 +244,11 @@ static void list_linear_reference(ref_tape *t, const net *n, draws *d, const int
     (void)d;
     out[0] = linear_of(t, n, &total, 1, LEAVE, B_HIDDEN);
 }
-static void list_attend_reference(ref_tape *t, const net *n, draws *d, const int *in, int *out)
+static void list_softmax_mean_reference(ref_tape *t, const net *n, draws *d, const int *in, int *out)
 {
     const int x = ref_of_two(t, REF_add, in[2], in[0]);
     (void)n, (void)d;
-    out[0] = ref_of_two(t, REF_list_attend, ref_of_two(t, REF_dot, in[0], in[1]), x);
+    out[0] = ref_of_two(t, REF_list_softmax_mean, ref_of_two(t, REF_dot, in[0], in[1]), x);
     out[1] = ref_of(t, REF_list_sum, ref_slice(t, x, 0, hidden / 4, hidden / 2));
 }
 static void list_max_reference(ref_tape *t, const net *n, draws *d, const int *in, int *out)
@@ -266,7 +266,7 @@ static void list_mean_reference(ref_tape *t, const net *n, draws *d, const int *
 /* In the order of the cells. */
 static cell_reference *const cell_references[] = {
     mix_reference,    windows_reference,     matrices_reference,    nest_reference,     loss_reference,
-    unused_reference, list_linear_reference, list_attend_reference, list_max_reference, list_mean_reference
+    unused_reference, list_linear_reference, list_softmax_mean_reference, list_max_reference, list_mean_reference
 };
 
 static int clip_reference(ref_tape *t, int x, double low, double high)

@@ -25,7 +25,7 @@ static void neighbours_body(fold_ctx *f, const fold_node *in, fold_node *out, co
 {
     const net *n = (const net *)user;
     const fold_node key = fold_tanh(f, fold_linear(f, in[1], n->W, n->b));
-    out[0] = fold_add(f, in[0], fold_list_attend(f, fold_dot(f, in[0], key), in[2]));
+    out[0] = fold_add(f, in[0], fold_list_softmax_mean(f, fold_dot(f, in[0], key), in[2]));
 }
 static void list_max_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -274,7 +274,7 @@ static void chains(void)
 
 enum { BY_CELL, BY_OP, BY_CHILD_SUM, LIST_KINDS };
 
-static fold_node attend(fold_ctx *f, const net *n, const fold_child_sum *sum, int kind, int i, int count)
+static fold_node over_list(fold_ctx *f, const net *n, const fold_child_sum *sum, int kind, int i, int count)
 {
     fold_node list[64];
     fold_state children[32];
@@ -287,7 +287,7 @@ static fold_node attend(fold_ctx *f, const net *n, const fold_child_sum *sum, in
         children[k].c = y;
     }
     if (kind == BY_CHILD_SUM) return fold_child_sum_apply(f, sum, query, children, count).h;
-    if (kind == BY_OP) return fold_attend_n_shaped(f, list, list + count, (size_t)count, fold_shape1(H));
+    if (kind == BY_OP) return fold_softmax_mean_n_shaped(f, list, list + count, (size_t)count, fold_shape1(H));
     return fold_out(f, fold_call_list(f, n->neighbours, &query, 1, list, count), 0);
 }
 
@@ -305,7 +305,7 @@ static void list_lengths(void)
             for (int i = 0; i < 21; i++) {
                 const int count = mixed ? (i * 8) % 21 : 10; /* as many elements in all */
                 elements += (size_t)count;
-                loss[i] = classify(f, &n, attend(f, &n, &sum, kind, i, count), i);
+                loss[i] = classify(f, &n, over_list(f, &n, &sum, kind, i, count), i);
             }
             CHECK_INT(fold_backward(f, fold_mean_n(f, loss, 21)), FOLD_OK);
             const fold_stats s = fold_ctx_stats(f);
@@ -1066,7 +1066,7 @@ static void stopped_calls(void)
     for (int eager = 0; eager < 2; eager++) {
         fold_ctx *f = context(&n, 1, eager, FOLD_SCHEDULE_RATIO, 0);
         const fold_node near = fold_linear(f, fold_input(f, one, H), n.W, n.b), far = fold_linear(f, fold_input(f, huge, H), n.W, n.b);
-        const fold_node target = fold_stop_gradient(f, fold_min(f, far, fold_constant(f, 2)));
+        const fold_node target = fold_stop_gradient(f, fold_minimum(f, far, fold_constant(f, 2)));
         CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_add(f, near, target), FOLD_ALL)), "%s", fold_ctx_message(f));
         for (int i = 0; i < H * H; i++) CHECK_NEAR(fold_param_grad(n.m, n.W)[i], 1, 0);
         for (int i = 0; i < H; i++) CHECK_NEAR(fold_param_grad(n.m, n.b)[i], 1, 0);
@@ -1501,7 +1501,7 @@ static void words_of_later_tables(void)
 static void score_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     (void)user;
-    out[0] = fold_list_attend(f, fold_dot(f, in[0], in[1]), in[1]);
+    out[0] = fold_list_softmax_mean(f, fold_dot(f, in[0], in[1]), in[1]);
 }
 static void signs_of_zero(void)
 {
@@ -1709,9 +1709,9 @@ static fold_node nothing(fold_ctx *f, int which)
     const fold_shape eight = fold_shape1(8);
     switch (which) {
     case 0: return fold_sum_n_shaped(f, NULL, 0, eight);
-    case 1: return fold_attend_n_shaped(f, NULL, NULL, 0, eight);
-    case 2: return fold_list_attend(f, fold_list_input(f, &x, 0, fold_shape1(1)), fold_list_input(f, &x, 0, eight));
-    default: return fold_add(f, fold_attend_n_shaped(f, NULL, NULL, 0, eight), fold_zeros(f, eight));
+    case 1: return fold_softmax_mean_n_shaped(f, NULL, NULL, 0, eight);
+    case 2: return fold_list_softmax_mean(f, fold_list_input(f, &x, 0, fold_shape1(1)), fold_list_input(f, &x, 0, eight));
+    default: return fold_add(f, fold_softmax_mean_n_shaped(f, NULL, NULL, 0, eight), fold_zeros(f, eight));
     }
 }
 static void nothing_first(void)
@@ -1723,7 +1723,7 @@ static void nothing_first(void)
         d.training = way / 4 % 2;
         fold_ctx *f = fold_ctx_new(m, &d);
         const fold_node one = fold_constant(f, 1), eight = fold_zeros(f, fold_shape1(8));
-        const fold_node beside = way < 8 ? eight : fold_attend_n(f, &one, &eight, 1), root[2] = { nothing(f, way % 4), beside };
+        const fold_node beside = way < 8 ? eight : fold_softmax_mean_n(f, &one, &eight, 1), root[2] = { nothing(f, way % 4), beside };
         CHECK_SAYS(!fold_run(f, root, 2), "%s", fold_ctx_message(f));
         CHECK_BITS(fold_value(f, root[0]), zeros, 8);
         const fold_node sum = fold_sum(f, fold_add(f, root[0], beside), FOLD_ALL);
@@ -1841,10 +1841,10 @@ static other foreign;
 static const fold_param no_param = { 0, 0 };
 static const fold_cell no_cell = { 0, 0 };
 
-static fold_node list_of(fold_ctx *f, fold_node a, fold_node b, int attend)
+static fold_node list_of(fold_ctx *f, fold_node a, fold_node b, int weigh)
 {
     const fold_node both[2] = { a, b };
-    return attend ? fold_attend_n(f, &a, &b, 1) : fold_sum_n(f, both, 2);
+    return weigh ? fold_softmax_mean_n(f, &a, &b, 1) : fold_sum_n(f, both, 2);
 }
 static fold_node call_with(fold_ctx *f, fold_cell c, fold_node a, int count)
 {
@@ -1917,8 +1917,8 @@ BAD(sum_n_empty, fold_sum_n(f, NULL, 0))
 BAD(max_n_empty, fold_max_n(f, NULL, 0))
 BAD(mean_n_null, fold_mean_n(f, NULL, 3))
 BAD(list_shapes, list_of(f, vector(f, 3), vector(f, 4), 0))
-BAD(attend, list_of(f, vector(f, 3), vector(f, 4), 1))
-BAD(attend_shaped, fold_attend_n_shaped(f, NULL, NULL, 0, fold_shape1(0)))
+BAD(softmax_mean, list_of(f, vector(f, 3), vector(f, 4), 1))
+BAD(softmax_mean_shaped, fold_softmax_mean_n_shaped(f, NULL, NULL, 0, fold_shape1(0)))
 BAD(input, fold_input(f, NULL, 3))
 BAD(input_negative, fold_input(f, fold_param_value(n->m, n->W), -3))
 BAD(input_huge, fold_input_shaped(f, fold_param_value(n->m, n->W), fold_shape3(1 << 20, 1 << 20, 1 << 20)))
@@ -1984,8 +1984,8 @@ static const struct {
     ROW(max_n_empty, BAD_ARGUMENT, "max_n", "maximum")
     ROW(mean_n_null, BAD_ARGUMENT, "mean_n", "NULL")
     ROW(list_shapes, BAD_SHAPE, "sum_n: ", "[3], [4]")
-    ROW(attend, BAD_SHAPE, "attend_n: ", "score")
-    ROW(attend_shaped, BAD_SHAPE, "attend_n", "shape")
+    ROW(softmax_mean, BAD_SHAPE, "softmax_mean_n: ", "score")
+    ROW(softmax_mean_shaped, BAD_SHAPE, "softmax_mean_n", "shape")
     ROW(input, BAD_ARGUMENT, "input", "NULL")
     ROW(input_negative, BAD_SHAPE, "input", "dimension")
     ROW(input_huge, BAD_SHAPE, "input", "")

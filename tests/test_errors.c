@@ -448,8 +448,8 @@ typedef struct given {
     X(NODE, fold_sub, (f, node, node)) \
     X(NODE, fold_mul, (f, node, node)) \
     X(NODE, fold_div, (f, node, node)) \
-    X(NODE, fold_min, (f, node, node)) \
-    X(NODE, fold_max, (f, node, node)) \
+    X(NODE, fold_minimum, (f, node, node)) \
+    X(NODE, fold_maximum, (f, node, node)) \
     X(NODE, fold_scale, (f, node, 0.5f)) \
     X(NODE, fold_shift, (f, node, 0.5f)) \
     X(NODE, fold_neg, (f, node)) \
@@ -492,9 +492,9 @@ typedef struct given {
     X(NODE, fold_sum_n, (f, g->nodes, g->n)) \
     X(NODE, fold_mean_n, (f, g->nodes, g->n)) \
     X(NODE, fold_max_n, (f, g->nodes, g->n)) \
-    X(NODE, fold_attend_n, (f, g->nodes, g->nodes, g->n)) \
+    X(NODE, fold_softmax_mean_n, (f, g->nodes, g->nodes, g->n)) \
     X(NODE, fold_sum_n_shaped, (f, g->nodes, g->n, shape)) \
-    X(NODE, fold_attend_n_shaped, (f, g->nodes, g->nodes, g->n, shape)) \
+    X(NODE, fold_softmax_mean_n_shaped, (f, g->nodes, g->nodes, g->n, shape)) \
     X(NODE, fold_concat, (f, g->nodes, g->n, g->n)) \
     X(NODE, fold_concat2, (f, node, node)) \
     X(NODE, fold_stack, (f, g->nodes, g->n)) \
@@ -550,7 +550,7 @@ typedef struct given {
     X(NODE, fold_list_sum, (f, node)) \
     X(NODE, fold_list_mean, (f, node)) \
     X(NODE, fold_list_max, (f, node)) \
-    X(NODE, fold_list_attend, (f, node, node)) \
+    X(NODE, fold_list_softmax_mean, (f, node, node)) \
     X(NODE, fold_list_standardize, (f, node, 0.5f)) \
     X(NODE, fold_list_input, (f, g->floats, g->n, shape)) \
     X(NODE, fold_list_input_ref, (f, g->floats, g->n, shape)) \
@@ -562,7 +562,7 @@ typedef struct given {
     X(NODE, fold_list_sum_to, (f, node, g->ints, g->n)) \
     X(NODE, fold_list_mean_to, (f, node, g->ints, g->n)) \
     X(NODE, fold_list_max_to, (f, node, g->ints, g->n)) \
-    X(NODE, fold_list_attend_to, (f, node, node, g->ints, g->n)) \
+    X(NODE, fold_list_softmax_mean_to, (f, node, node, g->ints, g->n)) \
     X(NODE, fold_list_attention, (f, node, node, node, g->n, g->n)) \
     X(NODE, fold_list_attention_to, (f, node, node, node, g->n, g->ints, g->ints, g->n)) \
     X(NUMBER, fold_cache_bytes, (ZERO(fold_cache))) \
@@ -571,7 +571,7 @@ typedef struct given {
     X(NODE, fold_list_pick, (f, node, g->ints)) \
     X(NODE, fold_list_softmax_xent, (f, node, g->ints)) \
     X(NODE, fold_list_hinge, (f, node, g->ints)) \
-    X(NODE, fold_call_lists, (f, cell, g->nodes, g->n, g->nodes)) \
+    X(NODE, fold_call_each, (f, cell, g->nodes, g->n, g->nodes)) \
     X(VOID, fold_dense_new, (m, g->name, g->n, g->n, FOLD_ACT_RELU)) \
     X(NODE, fold_dense_apply, (f, ZERO(fold_dense), node)) \
     X(VOID, fold_mlp_new, (m, g->name, g->ints, g->n, FOLD_ACT_RELU)) \
@@ -895,10 +895,10 @@ static void forgotten_operands(void)
             case 6: FORGETS(fold_recurrent_apply(f, &gru, null, no_c).h, "g: input 0 (x) is the null node");
             case 7: FORGETS(fold_child_sum_apply(f, &tree, x, child, 2).h, "tree: element 1 is the null node");
             case 8: FORGETS(fold_call_list(f, cell, &x, 1, some, 4), "sum: element 2 is the null node");
-            case 9: FORGETS(fold_call_lists(f, cell, &null, 1, &rows), "sum: its input is the null node");
-            case 10: FORGETS(fold_call_lists(f, cell, &x, 1, &null), "sum: its input is the null node");
+            case 9: FORGETS(fold_call_each(f, cell, &null, 1, &rows), "sum: its input is the null node");
+            case 10: FORGETS(fold_call_each(f, cell, &x, 1, &null), "sum: its input is the null node");
             case 11: FORGETS(fold_list_attention(f, rows, rows, null, 1, 0), "list_attention: input 2 is the null node");
-            case 12: FORGETS(fold_list_attend(f, rows, null), "list_attend: input 1 is the null node");
+            case 12: FORGETS(fold_list_softmax_mean(f, rows, null), "list_softmax_mean: input 1 is the null node");
             case 13: FORGETS(fold_stack(f, some, 4), "stack: input 2 is the null node");
             case 14: FORGETS(fold_list_join(f, some, 4), "list_join: input 2 is the null node");
             case 15: FORGETS(fold_list_take(f, null, NULL, 0), "list_take: its input is the null node");
@@ -1180,7 +1180,7 @@ static void mistakes_in_cells(void)
         CTX_SAYS(fold_call_list(f, listing, &x, 1, NULL, 3), FOLD_BAD_ARGUMENT, "l: ");
         x = input2(f, 1, 2);
         fold_node none = fold_list_input(f, NULL, 0, fold_shape1(2));
-        CTX_SAYS(fold_call_lists(f, listing, &x, 1, &none), FOLD_BAD_ARGUMENT, "it takes the maximum over its list, which is empty");
+        CTX_SAYS(fold_call_each(f, listing, &x, 1, &none), FOLD_BAD_ARGUMENT, "it takes the maximum over its list, which is empty");
         x = input2(f, 1, 2);
         CTX_SAYS(fold_op_apply(f, whole, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "it takes lists whole: see fold_op_apply_whole");
         x = input2(f, 1, 2);
@@ -1212,12 +1212,12 @@ static void mistakes_with_values(void)
     CTX_SAYS(fold_input_ref(f, fold_value(f, x[0]), fold_shape1(2)), FOLD_BAD_ARGUMENT, "input_ref: the context's own values move");
     x[0] = fold_list_input(f, values, 3, fold_shape1(1));
     x[1] = fold_list_input(f, values, 2, fold_shape1(2));
-    CTX_SAYS(fold_list_attend(f, x[0], x[1]), FOLD_BAD_SHAPE, "lists must have one length, and these have 3 and 2 rows");
-    CTX_SAYS(fold_list_attend_to(f, x[0], x[1], (const int *)(const void *)values, 1), FOLD_BAD_HANDLE, "list_attend_to");
+    CTX_SAYS(fold_list_softmax_mean(f, x[0], x[1]), FOLD_BAD_SHAPE, "lists must have one length, and these have 3 and 2 rows");
+    CTX_SAYS(fold_list_softmax_mean_to(f, x[0], x[1], (const int *)(const void *)values, 1), FOLD_BAD_HANDLE, "list_softmax_mean_to");
     x[0] = fold_list_input(f, values, 3, fold_shape1(1));
     x[1] = fold_list_input(f, values, 2, fold_shape1(2));
-    CTX_SAYS(fold_list_attend_to(f, x[0], x[1], (const int *)(const void *)values, 1), FOLD_BAD_SHAPE,
-             "list_attend_to: lists must have one length, and these have 3 and 2 rows");
+    CTX_SAYS(fold_list_softmax_mean_to(f, x[0], x[1], (const int *)(const void *)values, 1), FOLD_BAD_SHAPE,
+             "list_softmax_mean_to: lists must have one length, and these have 3 and 2 rows");
     x[0] = x[1] = fold_input_shaped(f, values, fold_shape2(2, 2));
     CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear: several inputs must be vectors");
     x[0] = fold_input(f, values, 2);

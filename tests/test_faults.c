@@ -76,7 +76,7 @@ static void listing_body(fold_ctx *f, const fold_node *in, fold_node *out, const
     called[1] = fold_list_sum(f, in[1]);
     const fold_node call = fold_call(f, w->cell, called, 2);
     out[0] = fold_out(f, call, 1);
-    out[1] = fold_sigmoid(f, in[1]); /* by element, so that fold_call_lists gives a list */
+    out[1] = fold_sigmoid(f, in[1]); /* by element, so that fold_call_each gives a list */
     out[1] = fold_list_mean(f, out[1]);
 }
 static void copying_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -245,13 +245,13 @@ static fold_node of_lists(fold_ctx *f, const world *w)
     const fold_node dense = fold_tanh(f, fold_linear(f, taken, w->W, w->b));
     const fold_node sent = fold_list_sum_to(f, dense, three, STEPS), mean = fold_list_mean_to(f, sent, three, 2 + 1);
     const fold_node most = fold_list_max_to(f, mean, three, STEPS), score = fold_dot(f, most, dense);
-    x[0] = fold_list_attend_to(f, score, dense, three, STEPS);
+    x[0] = fold_list_softmax_mean_to(f, score, dense, three, STEPS);
     x[1] = fold_list_attention(f, x[0], dense, x[2], 2, 1);
     x[2] = fold_list_attention_to(f, x[1], dense, most, 2, three, three, STEPS);
     x[3] = fold_list_standardize(f, x[2], 0.1f);
     const fold_node picked = fold_list_pick(f, x[3], three), loss = fold_list_softmax_xent(f, x[2], three);
     x[0] = fold_list_sum(f, fold_add(f, picked, loss));
-    x[1] = fold_sum(f, fold_list_attend(f, score, dense), FOLD_ALL);
+    x[1] = fold_sum(f, fold_list_softmax_mean(f, score, dense), FOLD_ALL);
     x[2] = fold_sum(f, fold_add(f, fold_list_max(f, dense), fold_list_mean(f, all)), FOLD_ALL);
     x[3] = fold_sum(f, fold_list_at(f, all, 2), FOLD_ALL);
     return fold_add(f, fold_sum_n(f, x, 4), fold_list_mean(f, fold_list_hinge(f, dense, three)));
@@ -262,7 +262,7 @@ static fold_node of_nothing(fold_ctx *f, const world *w) /* lists and sums of no
     const fold_node none = fold_list_input(f, NULL, 0, vector), no_words = fold_list_lookup(f, w->table, NULL, 0);
     const fold_node seen = fold_list_attention(f, no_words, none, none, 2, 0);
     x[0] = fold_sum_n_shaped(f, NULL, 0, vector);
-    x[1] = fold_attend_n_shaped(f, NULL, NULL, 0, vector);
+    x[1] = fold_softmax_mean_n_shaped(f, NULL, NULL, 0, vector);
     x[2] = fold_list_sum(f, fold_linear(f, fold_add(f, none, seen), w->W, w->b));
     const fold_node sent = fold_list_sum_to(f, none, NULL, 2), taken = fold_list_take(f, none, NULL, 0);
     return fold_add(f, fold_sum(f, fold_sum_n(f, x, 3), FOLD_ALL),
@@ -280,7 +280,7 @@ static fold_node of_cells(fold_ctx *f, const world *w)
     list[3] = fold_out(f, copy, 2);
     const fold_node listed = fold_call_list(f, w->listing, in, 1, list, 4), none = fold_call_list(f, w->listing, in, 1, NULL, 0);
     const fold_node lists = fold_list_lookup(f, w->table, words, STEPS);
-    const fold_node whole = fold_call_lists(f, w->listing, in, 1, &lists);
+    const fold_node whole = fold_call_each(f, w->listing, in, 1, &lists);
     in[0] = lists;
     in[1] = fold_out(f, whole, 0);
     const fold_node by_rows = fold_call(f, w->cell, in, 2);
@@ -556,7 +556,7 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     case 0: return fold_zeros(f, fold_shape1(1000));
     case 1: return fold_concat(f, two, 4, 0); /* a new shape of a new signature */
     case 2: return fold_sum_n_shaped(f, NULL, 0, fold_shape1(1001));
-    case 3: return fold_attend_n_shaped(f, NULL, NULL, 0, fold_shape1(1002));
+    case 3: return fold_softmax_mean_n_shaped(f, NULL, NULL, 0, fold_shape1(1002));
     case 4: return fold_list_lookup(f, w->table, words, STEPS);
     case 5: return fold_lookup(f, w->table, 1);
     case 6: return fold_use(f, w->V);
@@ -567,7 +567,7 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     case 11: return fold_input(f, numbers, 18);
     case 12: return fold_call(f, w->cell, two, 2);
     case 13: return fold_call_list(f, w->listing, two, 1, two, 2);
-    case 14: return fold_call_lists(f, w->listing, two, 1, &list);
+    case 14: return fold_call_each(f, w->listing, two, 1, &list);
     case 15: return fold_call(f, w->cell, (two[0] = list, two), 2);
     case 16: return fold_list_take(f, list, three, STEPS);
     case 17: return fold_list_sum_to(f, list, three, STEPS);

@@ -63,7 +63,7 @@ static void node_body(fold_ctx *f, const fold_node *in, fold_node *out, const vo
     const fold_param none = { 0, 0 };
     const fold_node sum = fold_list_sum(f, in[1]), each = fold_linear(f, in[1], n->score, none);
     const fold_node score = fold_slice(f, each, 0, 0, 1), value = fold_mul(f, in[2], fold_sigmoid(f, in[1]));
-    const fold_node seen = fold_list_attend(f, score, value);
+    const fold_node seen = fold_list_softmax_mean(f, score, value);
     fold_node x[2], g[3];
     x[0] = in[0];
     x[1] = sum;
@@ -149,7 +149,7 @@ static fold_node odds_and_ends(fold_ctx *f, fold_node x, fold_node y)
     const fold_node b = fold_sqrt(f, positive);
     const fold_node left = fold_reshape(f, a, fold_shape2(3, 6)), right = fold_reshape(f, b, fold_shape2(6, 3));
     const fold_node m = fold_matmul(f, left, right);
-    const fold_node t = fold_transpose(f, fold_softmax(f, m), 0, 1), low = fold_min(f, a, y), high = fold_max(f, b, x);
+    const fold_node t = fold_transpose(f, fold_softmax(f, m), 0, 1), low = fold_minimum(f, a, y), high = fold_maximum(f, b, x);
     const fold_node yes = fold_sub(f, high, low), no = fold_relu(f, x), s = fold_select(f, y, yes, no);
     fold_node part[4];
     part[0] = fold_mean(f, t, 0);
@@ -344,7 +344,7 @@ static int send_rows(fold_ctx *f, const list_net *n, fold_node x, fold_node y, i
     part[count++] = fold_list_sum_to(f, seen, to, GOALS);
     part[count++] = fold_list_mean_to(f, x, to, GOALS);
     part[count++] = fold_list_max_to(f, y, to, GOALS);
-    part[count++] = fold_list_attend_to(f, fold_linear(f, y, n->scores, none), x, to, GOALS);
+    part[count++] = fold_list_softmax_mean_to(f, fold_linear(f, y, n->scores, none), x, to, GOALS);
     part[count++] = fold_list_attention_to(f, x, y, y, 2, from, at, 2 * rows);
     part[count++] = fold_list_take(f, y, to, rows < GOALS ? 0 : rows);
     return count;
@@ -364,7 +364,7 @@ static fold_node list_loss(fold_ctx *f, const void *layers, int at)
     const fold_node z = fold_transformer_apply(f, &n->last, y, 0), joined = fold_attention_apply(f, &n->attention, y, z, x, 1);
     int count = send_rows(f, n, joined, z, rows, part);
     part[count++] = fold_list_attention(f, fold_list_mean(f, z), x, y, 2, 0);
-    part[count++] = fold_list_attend(f, fold_sum(f, y, FOLD_ALL), z);
+    part[count++] = fold_list_softmax_mean(f, fold_sum(f, y, FOLD_ALL), z);
     for (int i = 0; i < count; i++) {
         part[i] = fold_mean(f, fold_square(f, part[i]), FOLD_ALL);
         if (fold_list_length(f, part[i]) >= 0) part[i] = fold_list_sum(f, part[i]);
@@ -430,7 +430,7 @@ static void edges(const char *isa)
     fold_node (*const op[])(fold_ctx *, fold_node) = { fold_exp, fold_log, fold_sqrt, fold_sigmoid, fold_tanh,
                                                        fold_relu, fold_gelu_tanh, fold_softplus, fold_square, fold_softmax,
                                                        fold_log_softmax };
-    fold_node (*const op2[])(fold_ctx *, fold_node, fold_node) = { fold_min, fold_max, fold_div, fold_mul, fold_add };
+    fold_node (*const op2[])(fold_ctx *, fold_node, fold_node) = { fold_minimum, fold_maximum, fold_div, fold_mul, fold_add };
     fold_model_desc desc = fold_model_desc_default();
     float turned[N];
     desc.isa = isa;

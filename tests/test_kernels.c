@@ -413,14 +413,14 @@ static const map_row map_rows[] = {
 #define VALUE(map, op, takes) { FOLD__MAP_##map, REF_##op, -1, takes },
 #define SLOPE(map, op, input, takes) { FOLD__MAP_d_##map, REF_##op, input, takes },
     VALUE(add, add, "ab") VALUE(sub, sub, "ab") VALUE(mul, mul, "ab") VALUE(div, div, "ab")
-    VALUE(min, min, "ab") VALUE(max, max, "ab") VALUE(scale, scale, "a") VALUE(shift, shift, "a")
+    VALUE(min, minimum, "ab") VALUE(max, maximum, "ab") VALUE(scale, scale, "a") VALUE(shift, shift, "a")
     VALUE(neg, neg, "a") VALUE(copy, copy, "a") VALUE(exp, exp, "a") VALUE(log, log, "a")
     VALUE(sqrt, sqrt, "a") VALUE(square, square, "a") VALUE(abs, abs, "a") VALUE(sigmoid, sigmoid, "a")
     VALUE(tanh, tanh, "a") VALUE(relu, relu, "a") VALUE(leaky, leaky_relu, "a") VALUE(gelu_tanh, gelu_tanh, "a")
     VALUE(softplus, softplus, "a") VALUE(silu, silu, "a") VALUE(gelu, gelu, "a") VALUE(elu, elu, "a")
     VALUE(sin, sin, "a") VALUE(cos, cos, "a") VALUE(pow, pow, "a") VALUE(floor, floor, "a")
     VALUE(at_least, at_least, "a") VALUE(at_most, at_most, "a")
-    SLOPE(min_a, min, 0, "gab") SLOPE(min_b, min, 1, "gab") SLOPE(max_a, max, 0, "gab") SLOPE(max_b, max, 1, "gab")
+    SLOPE(min_a, minimum, 0, "gab") SLOPE(min_b, minimum, 1, "gab") SLOPE(max_a, maximum, 0, "gab") SLOPE(max_b, maximum, 1, "gab")
     SLOPE(div_b, div, 1, "gyb") SLOPE(exp, exp, 0, "gy") SLOPE(log, log, 0, "ga") SLOPE(sqrt, sqrt, 0, "gy")
     SLOPE(square, square, 0, "ga") SLOPE(abs, abs, 0, "ga") SLOPE(sigmoid, sigmoid, 0, "gy") SLOPE(tanh, tanh, 0, "gy")
     SLOPE(relu, relu, 0, "gy") SLOPE(leaky, leaky_relu, 0, "ga") SLOPE(gelu_tanh, gelu_tanh, 0, "ga")

@@ -211,7 +211,7 @@ static fold_node reductions(play *p)
     fold_node y[5];
     y[0] = see(p, fold_list_sum(f, x));
     y[1] = see(p, fold_list_mean(f, fold_square(f, x)));
-    y[2] = see(p, fold_list_attend(f, score, x));
+    y[2] = see(p, fold_list_softmax_mean(f, score, x));
     y[3] = see(p, fold_list_max(f, fold_list_join(f, y, 3)));
     y[4] = p->size ? see(p, fold_list_max(f, fold_neg(f, x))) : y[0];
     return totals(p, y, 5);
@@ -300,7 +300,7 @@ static fold_node called_both_ways(play *p, fold_cell cell, int outputs)
         element[2 * i] = fold_list_at(f, lists[1], i);
         element[2 * i + 1] = some_node(p);
     }
-    const fold_node whole = fold_call_lists(f, cell, &query, 1, lists);
+    const fold_node whole = fold_call_each(f, cell, &query, 1, lists);
     const fold_node single = fold_call_list(f, cell, &query, 1, element, n);
     CHECK_INT(fold_list_length(f, whole), -1);
     for (int i = 0; i < 2 * outputs; i++) y[i] = see(p, fold_out(f, i < outputs ? whole : single, i % outputs));
@@ -355,9 +355,9 @@ static fold_node nothing_at_all(play *p)
     y[2] = see(p, fold_list_join(f, joined, 2));
     y[3] = see(p, fold_list_sum(f, y[2]));
     y[4] = see(p, fold_list_mean(f, fold_layer_norm(f, w, n->gain, n->bias)));
-    y[5] = see(p, fold_list_attend(f, fold_dot(f, x, a), w));
+    y[5] = see(p, fold_list_softmax_mean(f, fold_dot(f, x, a), w));
     y[6] = see(p, fold_out(f, fold_call(f, n->halves, pair, 2), 0));
-    y[7] = see(p, fold_out(f, fold_call_lists(f, n->neighbours, &a, 1, lists), 0));
+    y[7] = see(p, fold_out(f, fold_call_each(f, n->neighbours, &a, 1, lists), 0));
     y[8] = see(p, fold_tanh(f, fold_list_join(f, more, 3)));
     return totals(p, y, 9);
 }
@@ -486,7 +486,7 @@ static void twin_reductions(twin *t, int row)
     t->slot = 2;
     y[0] = t->single ? fold_sum_n_shaped(f, x, n, vector) : fold_list_sum(f, x[0]);
     y[1] = !t->single ? fold_list_mean(f, x[0]) : n ? fold_mean_n(f, x, n) : fold_zeros(f, vector);
-    y[2] = t->single ? fold_attend_n_shaped(f, s, x, n, vector) : fold_list_attend(f, s[0], x[0]);
+    y[2] = t->single ? fold_softmax_mean_n_shaped(f, s, x, n, vector) : fold_list_softmax_mean(f, s[0], x[0]);
     y[3] = !t->rows ? y[0] : t->single ? fold_max_n(f, x, n) : fold_list_max(f, x[0]);
     for (int i = 0; i < 4; i++) note(t, ALL_ROWS, y[i]);
     t->loss[t->losses++] = fold_dot(f, y[0], y[1]);
@@ -495,7 +495,7 @@ static void twin_reductions(twin *t, int row)
 }
 
 /* A cell of a list with whole lists, and with nodes. */
-static void twin_call_lists(twin *t, int row)
+static void twin_call_each(twin *t, int row)
 {
     fold_node x[2 * MOST_ROWS];
     fold_ctx *f = t->f;
@@ -506,7 +506,7 @@ static void twin_call_lists(twin *t, int row)
     t->slot = 2;
     note(t, ALL_ROWS, query);
     const fold_node call = t->single ? fold_call_list(f, t->n->neighbours, &query, 1, x, n)
-                                     : fold_call_lists(f, t->n->neighbours, &query, 1, x);
+                                     : fold_call_each(f, t->n->neighbours, &query, 1, x);
     for (int i = 0; i < 2; i++) t->loss[t->losses++] = fold_dot(f, query, note(t, ALL_ROWS, fold_out(f, call, i)));
     (void)row;
 }
@@ -518,7 +518,7 @@ static const struct {
     int reordered;       /* lists use a weight in another order: frame by frame */
 } twins[] = {
     { "gru", twin_gru, 1, SLOTS, 1 }, { "nested cells", twin_cell, 1, SLOTS, 0 }, { "lookups", twin_words, 1, SLOTS, 0 },
-    { "mlp", twin_mlp, 1, SLOTS, 0 }, { "reductions", twin_reductions, 0, 2, 0 }, { "lists of cells", twin_call_lists, 0, 2, 0 },
+    { "mlp", twin_mlp, 1, SLOTS, 0 }, { "reductions", twin_reductions, 0, 2, 0 }, { "lists of cells", twin_call_each, 0, 2, 0 },
 };
 
 /* Values and gradients of all slots, row by row, and from *params on the parameters' gradients; how many floats. */

@@ -48,7 +48,7 @@ static fold_node lists_of(mistakes *x, int n_in, fold_node a, fold_node b)
 {
     x->pair[0] = a;
     x->pair[1] = b;
-    return fold_call_lists(x->f, x->n.neighbours, &x->v, n_in, x->pair);
+    return fold_call_each(x->f, x->n.neighbours, &x->v, n_in, x->pair);
 }
 static fold_node call_of(mistakes *x, fold_cell cell, fold_node a, fold_node b)
 {
@@ -100,10 +100,10 @@ static void mistaken_lengths(void)
     BAD(call_of(&x, x.n.halves, x.l3, x.l4), BAD_SHAPE, "halves", "3 and 4");
     BAD(call_of(&x, x.n.halves, x.l3, x.wide3), BAD_SHAPE, "halves", "[7]");
     BAD(lists_of(&x, 1, x.l3, x.l4), BAD_SHAPE, "neighbours", "3 and 4");
-    BAD(fold_list_attend(f, x.score3, x.l4), BAD_SHAPE, "list_attend", "3 and 4");
-    BAD(fold_list_attend(f, x.wide3, x.l3), BAD_SHAPE, "score must be [1]", "[7]");
-    BAD(fold_list_attend_to(f, x.wide3, x.l3, low, 3), BAD_SHAPE, "score must be [1], or [heads]", "[7], [6]");
-    BAD(fold_attend_n(f, &x.v, &x.w, 1), BAD_SHAPE, "score must be [1], or [heads]", "[6], [7]");
+    BAD(fold_list_softmax_mean(f, x.score3, x.l4), BAD_SHAPE, "list_softmax_mean", "3 and 4");
+    BAD(fold_list_softmax_mean(f, x.wide3, x.l3), BAD_SHAPE, "score must be [1]", "[7]");
+    BAD(fold_list_softmax_mean_to(f, x.wide3, x.l3, low, 3), BAD_SHAPE, "score must be [1], or [heads]", "[7], [6]");
+    BAD(fold_softmax_mean_n(f, &x.v, &x.w, 1), BAD_SHAPE, "score must be [1], or [heads]", "[6], [7]");
     BAD(fold_list_attention(f, x.l3, x.l3, x.l4, 1, 0), BAD_SHAPE, "attention", "3 and 4");
     BAD(fold_list_attention(f, x.l3, x.wide3, x.l3, 1, 0), BAD_SHAPE, "attention", "[7]");
     BAD(fold_list_attention(f, x.l3, x.l3, x.l3, 4, 0), BAD_SHAPE, "list_attention", "4 heads");
@@ -125,27 +125,27 @@ static void mistaken_kinds(void)
     BAD(pair_of(&x, x.l3, x.l3, fold_sum_n), BAD_SHAPE, "sum_n", "fold_list_join");
     BAD(pair_of(&x, x.v, x.l3, fold_mean_n), BAD_SHAPE, "mean_n", "fold_list_join");
     BAD(pair_of(&x, x.l1, x.v, fold_max_n), BAD_SHAPE, "max_n", "fold_list_join");
-    BAD(fold_attend_n(f, &x.one, &x.l1, 1), BAD_SHAPE, "attend_n", "fold_list_join");
+    BAD(fold_softmax_mean_n(f, &x.one, &x.l1, 1), BAD_SHAPE, "softmax_mean_n", "fold_list_join");
     BAD(fold_sum_n_shaped(f, &x.l0, 1, vector), BAD_SHAPE, "sum_n", "fold_list_join");
-    BAD(fold_attend_n_shaped(f, &x.one, &x.l1, 1, vector), BAD_SHAPE, "attend_n", "fold_list_join");
+    BAD(fold_softmax_mean_n_shaped(f, &x.one, &x.l1, 1, vector), BAD_SHAPE, "softmax_mean_n", "fold_list_join");
     BAD(fold_shared(f, x.l3), BAD_SHAPE, "shared", "list");
     BAD(fold_list_at(f, x.v, 0), BAD_SHAPE, "list_at", "list");
     BAD(fold_list_take(f, x.v, to, 2), BAD_SHAPE, "list_take", "list");
     BAD(fold_list_sum(f, x.v), BAD_SHAPE, "list_sum", "list");
     BAD(fold_list_mean(f, x.v), BAD_SHAPE, "list_mean", "list");
     BAD(fold_list_max(f, x.v), BAD_SHAPE, "list_max", "list");
-    BAD(fold_list_attend(f, x.one, x.l3), BAD_SHAPE, "list_attend", "list");
-    BAD(fold_list_attend(f, x.score3, x.v), BAD_SHAPE, "list_attend", "list");
+    BAD(fold_list_softmax_mean(f, x.one, x.l3), BAD_SHAPE, "list_softmax_mean", "list");
+    BAD(fold_list_softmax_mean(f, x.score3, x.v), BAD_SHAPE, "list_softmax_mean", "list");
     BAD(fold_list_sum_to(f, x.v, to, 2), BAD_SHAPE, "list_sum_to", "list");
-    BAD(fold_list_attend_to(f, x.score4, x.v, to, 2), BAD_SHAPE, "list_attend_to", "list");
+    BAD(fold_list_softmax_mean_to(f, x.score4, x.v, to, 2), BAD_SHAPE, "list_softmax_mean_to", "list");
     BAD(fold_list_attention(f, x.v, x.v, x.l3, 1, 0), BAD_SHAPE, "attention", "list");
     BAD(fold_list_attention_to(f, x.v, x.l3, x.l3, 1, to, to, 2), BAD_SHAPE, "list_attention_to", "single value");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.v, 1, to, to, 2), BAD_SHAPE, "list_attention_to", "single value");
     BAD(fold_list_pick(f, x.v, to), BAD_SHAPE, "list_pick", "list");
     BAD(fold_list_softmax_xent(f, x.v, to), BAD_SHAPE, "list_softmax_xent", "list");
     BAD(lists_of(&x, 1, x.l3, x.v), BAD_SHAPE, "neighbours", "list");
-    BAD((x.pair[0] = x.pair[1] = x.l3, fold_call_lists(f, x.n.neighbours, &x.l3, 1, x.pair)), BAD_CELL, "neighbours", "list");
-    BAD(fold_call_lists(f, x.n.gate, &x.v, 1, x.pair), BAD_ARGUMENT, "gate", "list");
+    BAD((x.pair[0] = x.pair[1] = x.l3, fold_call_each(f, x.n.neighbours, &x.l3, 1, x.pair)), BAD_CELL, "neighbours", "list");
+    BAD(fold_call_each(f, x.n.gate, &x.v, 1, x.pair), BAD_ARGUMENT, "gate", "list");
     BAD(fold_call_list(f, x.n.neighbours, &x.v, 1, &x.l3, 1), BAD_SHAPE, "neighbours", "list");
     BAD((fold_backward(f, x.l3), fold_out(f, x.stale, 0)), BAD_SHAPE, "backward", "list");
     BAD((fold_backward(f, x.score3), fold_out(f, x.stale, 0)), BAD_SHAPE, "backward", "list");
@@ -188,7 +188,7 @@ static void mistaken_arguments(void)
     BAD(fold_list_mean_to(f, x.l3, high, 6), BAD_ARGUMENT, "list_mean_to", "6");
     BAD(fold_list_max_to(f, x.l3, NULL, 3), BAD_ARGUMENT, "list_max_to", "NULL");
     BAD(fold_list_sum_to(f, x.l3, high, -1), BAD_ARGUMENT, "list_sum_to", "-1");
-    BAD(fold_list_attend_to(f, x.score3, x.l3, high, 0), BAD_ARGUMENT, "list_attend_to", "0");
+    BAD(fold_list_softmax_mean_to(f, x.score3, x.l3, high, 0), BAD_ARGUMENT, "list_softmax_mean_to", "0");
     BAD(fold_list_attention(f, x.l3, x.l3, x.l3, 0, 0), BAD_ARGUMENT, "attention", "0 heads");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 0, high, high, 1), BAD_ARGUMENT, "list_attention_to", "0 heads");
     BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, low, high, 2), BAD_ARGUMENT, "list_attention_to", "index -1 of row 1");
@@ -201,7 +201,7 @@ static void mistaken_arguments(void)
     BAD(fold_list_pick(f, x.l3, NULL), BAD_ARGUMENT, "list_pick", "NULL");
     BAD(fold_list_softmax_xent(f, x.l3, low), BAD_ARGUMENT, "index -1", "[0, 6)");
     BAD(lists_of(&x, 0, x.l3, x.l3), BAD_ARGUMENT, "neighbours", "takes 1 input");
-    BAD(fold_call_lists(f, x.n.neighbours, &x.v, 1, NULL), BAD_ARGUMENT, "neighbours", "NULL");
+    BAD(fold_call_each(f, x.n.neighbours, &x.v, 1, NULL), BAD_ARGUMENT, "neighbours", "NULL");
     BAD(fold_tanh(f, x.stale), BAD_HANDLE, "tanh", "fold_ctx_reset");
     BAD(fold_list_at(f, x.foreign, 0), BAD_HANDLE, "list_at", "another context");
     BAD(pair_of(&x, x.l3, x.foreign, fold_list_join), BAD_HANDLE, "list_join", "another context");

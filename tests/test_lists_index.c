@@ -56,9 +56,9 @@ static fold_node sums_to(play *p)
         y[6 * i] = see(p, fold_list_sum_to(f, x, to, 6));
         y[6 * i + 1] = see(p, fold_list_mean_to(f, x, to, 6));
         y[6 * i + 2] = see(p, fold_list_max_to(f, x, to, 6));
-        y[6 * i + 3] = see(p, fold_list_attend_to(f, score, x, to, 6));
+        y[6 * i + 3] = see(p, fold_list_softmax_mean_to(f, score, x, to, 6));
         y[6 * i + 4] = fold_list_sum_to(f, fold_slice(f, x, 0, 2, 3), to, 6);
-        y[6 * i + 5] = see(p, fold_list_attend_to(f, heads, x, to, 6)); /* a score for each head */
+        y[6 * i + 5] = see(p, fold_list_softmax_mean_to(f, heads, x, to, 6)); /* a score for each head */
         for (int k = 0; k < n; k++) to[k] = 5; /* then all to one */
     }
     return totals(p, y, 12);
@@ -157,7 +157,7 @@ static fold_node graph_layers(play *p)
     const fold_node z = see(p, fold_linear(f, h, n->W, n->none)), source = fold_list_take(f, z, from, edges);
     const fold_node ends[2] = { source, fold_list_take(f, z, to, edges) };
     const fold_node score = fold_leaky_relu(f, fold_sum(f, fold_linear_n(f, ends, 2, n->U, n->none), 0), 0.2f);
-    h = see(p, fold_list_attend_to(f, score, source, to, nodes));
+    h = see(p, fold_list_softmax_mean_to(f, score, source, to, nodes));
     return total(p, h);
 }
 
@@ -174,8 +174,8 @@ static fold_node labels(play *p)
 
 /* -- against plain loops in double precision ------------------------------------------------------------------------ */
 
-enum indexed { TAKE, SUM_TO, MEAN_TO, MAX_TO, ATTEND_TO, ATTENTION, ATTENTION_TO, PICK, XENT };
-static const char *const indexed_name[] = { "take", "sum_to", "mean_to", "max_to", "attend_to", "attention", "attention_to",
+enum indexed { TAKE, SUM_TO, MEAN_TO, MAX_TO, SOFTMAX_MEAN_TO, ATTENTION, ATTENTION_TO, PICK, XENT };
+static const char *const indexed_name[] = { "take", "sum_to", "mean_to", "max_to", "softmax_mean_to", "attention", "attention_to",
                                             "pick", "xent" };
 enum { MOST_INPUTS = 3, MOST_FLOATS = 1 << 13, MOST_INDICES = 700, MAX_PROBES = 150 };
 
@@ -198,9 +198,9 @@ static const problem problems[] = {
     { SUM_TO, 300, 7, 20, RANDOM }, { SUM_TO, 0, 5, 0, RANDOM },
     { MEAN_TO, 9, 5, 4, RANDOM }, { MEAN_TO, 50, 3, 70, REPEATED }, { MEAN_TO, 0, 5, 3, RANDOM }, { MEAN_TO, 300, 1, 2, RANDOM },
     { MAX_TO, 9, 5, 4, RANDOM }, { MAX_TO, 50, 3, 70, REPEATED }, { MAX_TO, 0, 5, 3, RANDOM }, { MAX_TO, 300, 17, 2, RANDOM },
-    { ATTEND_TO, 9, 5, 4, RANDOM }, { ATTEND_TO, 50, 3, 70, REPEATED }, { ATTEND_TO, 0, 5, 3, RANDOM },
-    { ATTEND_TO, 300, 17, 2, RANDOM }, { ATTEND_TO, 33, 1, 1, FIRST_ONLY }, { ATTEND_TO, 700, 6, 2, RANDOM, 0, 3 },
-    { ATTEND_TO, 60, 10, 7, RANDOM, 0, 5 }, { ATTEND_TO, 40, 40, 3, RANDOM, 0, 2 }, { ATTEND_TO, 9, 140, 2, RANDOM, 0, 140 },
+    { SOFTMAX_MEAN_TO, 9, 5, 4, RANDOM }, { SOFTMAX_MEAN_TO, 50, 3, 70, REPEATED }, { SOFTMAX_MEAN_TO, 0, 5, 3, RANDOM },
+    { SOFTMAX_MEAN_TO, 300, 17, 2, RANDOM }, { SOFTMAX_MEAN_TO, 33, 1, 1, FIRST_ONLY }, { SOFTMAX_MEAN_TO, 700, 6, 2, RANDOM, 0, 3 },
+    { SOFTMAX_MEAN_TO, 60, 10, 7, RANDOM, 0, 5 }, { SOFTMAX_MEAN_TO, 40, 40, 3, RANDOM, 0, 2 }, { SOFTMAX_MEAN_TO, 9, 140, 2, RANDOM, 0, 140 },
     { ATTENTION, 7, 6, 0, 0, 7, 1, 0, 6 }, { ATTENTION, 7, 6, 0, 0, 7, 2, 1, 6 }, { ATTENTION, 7, 6, 0, 0, 4, 3, 1, 9 },
     { ATTENTION, 4, 6, 0, 0, 7, 2, 1, 4 }, { ATTENTION, 130, 16, 0, 0, 20, 4, 0, 12 }, { ATTENTION, 70, 5, 0, 0, 75, 1, 1, 5 },
     { ATTENTION, 33, 64, 0, 0, 17, 2, 0, 32 }, { ATTENTION, 9, 6, 0, 0, ONE_QUERY, 2, 0, 6 },
@@ -225,9 +225,9 @@ static void set_up(problem *p)
     check_random r = { 77 };
     const int by_row = p->op == PICK || p->op == XENT;
     const int end = p->op == TAKE ? p->rows : by_row ? p->width : p->op == ATTENTION_TO ? p->queries : p->to;
-    p->n_in = attends(p) ? 3 : p->op == ATTEND_TO ? 2 : 1;
+    p->n_in = attends(p) ? 3 : p->op == SOFTMAX_MEAN_TO ? 2 : 1;
     p->size[p->n_in - 1] = p->rows * (attends(p) ? p->values : p->width);
-    if (p->op == ATTEND_TO) p->size[0] = p->rows * heads_of(p);
+    if (p->op == SOFTMAX_MEAN_TO) p->size[0] = p->rows * heads_of(p);
     if (attends(p)) p->size[0] = queries_of(p) * p->width;
     if (attends(p)) p->size[1] = p->rows * p->width;
     p->out_rows = attends(p) ? queries_of(p) : by_row ? p->rows : p->to;
@@ -248,7 +248,7 @@ static fold_node record_indexed(fold_ctx *f, const problem *p, const fold_node *
     case SUM_TO: return fold_list_sum_to(f, in[0], p->index, p->to);
     case MEAN_TO: return fold_list_mean_to(f, in[0], p->index, p->to);
     case MAX_TO: return fold_list_max_to(f, in[0], p->index, p->to);
-    case ATTEND_TO: return fold_list_attend_to(f, in[0], in[1], p->index, p->to);
+    case SOFTMAX_MEAN_TO: return fold_list_softmax_mean_to(f, in[0], in[1], p->index, p->to);
     case ATTENTION: return fold_list_attention(f, in[0], in[1], in[2], p->heads, p->causal);
     case ATTENTION_TO: return fold_list_attention_to(f, in[0], in[1], in[2], p->heads, p->from, p->index, p->indices);
     case PICK: return fold_list_pick(f, in[0], p->index);
@@ -305,7 +305,7 @@ static void reference_to(const problem *p, double *const *in, int j, double *y)
         n = 0;
         for (int k = 0; k < p->rows; k++) {
             if (p->index[k] != j) continue;
-            score[n] = p->op == ATTEND_TO ? in[0][k * heads + head] : 0;
+            score[n] = p->op == SOFTMAX_MEAN_TO ? in[0][k * heads + head] : 0;
             row[n++] = in[p->n_in - 1] + k * p->width + head * part;
         }
         softmax_sum(score, row, n, part, y + head * part);
@@ -413,7 +413,7 @@ static void run_problem(const problem *p, fold_ctx *f, const char *where)
     fold_ctx_reset(f);
     for (int k = 0; k < p->n_in; k++) {
         const int rows = k == 0 && attends(p) ? queries_of(p) : p->rows;
-        const int width = p->op == ATTEND_TO && k == 0 ? heads_of(p) : attends(p) && k == 2 ? p->values : p->width;
+        const int width = p->op == SOFTMAX_MEAN_TO && k == 0 ? heads_of(p) : attends(p) && k == 2 ? p->values : p->width;
         in[k] = node && k == 0 ? fold_input(f, problem_data[k], width)
                                : fold_list_input(f, problem_data[k], rows, fold_shape1(width));
         fold_keep_grad(f, in[k]);
@@ -466,7 +466,7 @@ static fold_node goal_of_nodes(fold_ctx *f, int op, const fold_node *score, cons
     case 0: return fold_sum_n(f, x, n);
     case 1: return fold_mean_n(f, x, n);
     case 2: return fold_max_n(f, x, n);
-    default: return fold_attend_n_shaped(f, score, x, n, vector);
+    default: return fold_softmax_mean_n_shaped(f, score, x, n, vector);
     }
 }
 
@@ -489,7 +489,7 @@ static void run_goals(fold_ctx *f, int op, int listed, float *to)
     }
     fold_node all = { 0, 0 };
     if (listed) all = op == 0 ? fold_list_sum_to(f, x[0], goal, GOALS) : op == 1 ? fold_list_mean_to(f, x[0], goal, GOALS)
-                      : op == 2 ? fold_list_max_to(f, x[0], goal, GOALS) : fold_list_attend_to(f, s[0], x[0], goal, GOALS);
+                      : op == 2 ? fold_list_max_to(f, x[0], goal, GOALS) : fold_list_softmax_mean_to(f, s[0], x[0], goal, GOALS);
     for (int j = 0; j < GOALS; j++) {
         int n = 0;
         for (int k = 0; k < NODES && !listed; k++) {

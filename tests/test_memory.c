@@ -139,7 +139,7 @@ static fold_node record_sample(fold_ctx *f, const net *n, int i)
             values[k] = fold_tanh(f, word(f, n, i + 3 * k));
             scores[k] = fold_dot(f, values[k], word(f, n, i));
         }
-        h = fold_attend_n(f, scores, values, (size_t)(i % 5) + 1);
+        h = fold_softmax_mean_n(f, scores, values, (size_t)(i % 5) + 1);
         break;
     default: /* plain ops */
         both[0] = fold_dropout(f, word(f, n, i), 0.3f);

@@ -322,8 +322,8 @@ static const tie ties[] = {
     { "at_most", record_at_most, 0, { 1, 0, 0, 1, 1 }, { 0 } },
     { "pow", record_pow, 0, { 0, 0, 0, 0, 0 }, { 0 } },
     { "leaky_relu", record_leaky_relu, 50, { 0.5f, 1, 1, 0.5f, 0.5f }, { 0 } },
-    { "min", record_min, 0, { 0, 0, 1, 0, 0 }, { 1, 1, 0, 1, 1 } },
-    { "max", record_max, 0, { 0, 0, 0, 0, 1 }, { 1, 1, 1, 1, 0 } },
+    { "minimum", record_minimum, 0, { 0, 0, 1, 0, 0 }, { 1, 1, 0, 1, 1 } },
+    { "maximum", record_maximum, 0, { 0, 0, 0, 0, 1 }, { 1, 1, 1, 1, 0 } },
     { "max_pool1d", record_windows, 0, { 0, 3, 1, 0, 1 }, { 0 } },
     { "amax", record_amax, 0, { 0, 1, 0, 0, 0 }, { 0 } },
     { "amin", record_amin, 0, { 0, 0, 0, 1, 0 }, { 0 } },
@@ -407,7 +407,7 @@ static fold_node split_list(fold_ctx *f, fold_node x, int n)
     return fold_list_join(f, part, n);
 }
 RECORD(list_max, fold_list_max(f, split_list(f, X(0), 3)))
-RECORD(list_attend, fold_list_attend(f, split_list(f, X(0), 3), split_list(f, X(1), 3)))
+RECORD(list_softmax_mean, fold_list_softmax_mean(f, split_list(f, X(0), 3), split_list(f, X(1), 3)))
 RECORD(max_of_two, fold_max_n(f, &c->node[0][0], 2))
 static fold_node record_list_max_to(fold_ctx *f, const op_case *c)
 {
@@ -445,10 +445,10 @@ static const odd_row odd_rows[] = {
     { "at_least", record_at_least, { -1 }, "nan -2 0.5 1.5 inf -inf", "nan -1 0.5 1.5 inf -1", "0 0 3 4 5 0" },
     { "at_most", record_at_most, { 1 }, "nan -2 0.5 1.5 inf -inf", "nan -2 0.5 1 1 -inf", "0 2 3 0 0 6" },
     { "floor", record_floor, { 0 }, "nan -2 0.5 1.5 inf -inf", "nan -2 0 1 inf -inf", "0 0 0 0 0 0" },
-    { "min", record_min, { 0 }, "nan 1 nan inf -inf 2 | 1 nan nan nan nan 3", "nan nan nan nan nan 2", "1 2 3 4 5 6 | 1 2 3 4 5 0" },
-    { "max", record_max, { 0 }, "nan 1 nan inf -inf 2 | 1 nan nan nan nan 3", "nan nan nan nan nan 3", "1 2 3 4 5 0 | 1 2 3 4 5 6" },
-    { "min", record_min, { 0 }, "inf -inf 4 2 inf -inf | 1 1 inf -inf -inf inf", "1 -inf 4 -inf -inf -inf", "0 2 3 0 0 6 | 1 0 0 4 5 0" },
-    { "max", record_max, { 0 }, "inf -inf 4 2 inf -inf | 1 1 inf -inf -inf inf", "inf 1 inf 2 inf inf", "1 0 0 4 5 0 | 0 2 3 0 0 6" },
+    { "minimum", record_minimum, { 0 }, "nan 1 nan inf -inf 2 | 1 nan nan nan nan 3", "nan nan nan nan nan 2", "1 2 3 4 5 6 | 1 2 3 4 5 0" },
+    { "maximum", record_maximum, { 0 }, "nan 1 nan inf -inf 2 | 1 nan nan nan nan 3", "nan nan nan nan nan 3", "1 2 3 4 5 0 | 1 2 3 4 5 6" },
+    { "minimum", record_minimum, { 0 }, "inf -inf 4 2 inf -inf | 1 1 inf -inf -inf inf", "1 -inf 4 -inf -inf -inf", "0 2 3 0 0 6 | 1 0 0 4 5 0" },
+    { "maximum", record_maximum, { 0 }, "inf -inf 4 2 inf -inf | 1 1 inf -inf -inf inf", "inf 1 inf 2 inf inf", "1 0 0 4 5 0 | 0 2 3 0 0 6" },
     { "select", record_select, { 0 }, "nan 1 -1 1 -1 nan | 1 2 nan nan 5 nan | 1 nan 3 4 nan 6", "1 2 3 nan nan 6", "0 0 0 0 0 0 | 0 2 0 4 0 0 | 1 0 3 0 5 6" },
     { "amax", record_amax, { 0 }, "1 nan 3 2 nan 0", "nan", "0 1 0 0 0 0" },
     { "amin", record_amin, { 0 }, "1 nan 3 2 nan 0", "nan", "0 1 0 0 0 0" },
@@ -474,8 +474,8 @@ static const odd_row odd_rows[] = {
     { "max_pool2d", record_pool_grid, { 0 }, "1 2 3 4 5 nan", "5 nan", "0 0 0 0 1 2" },
     { "max_pool2d", record_pool_grid, { 0 }, "1 nan 3 4 5 6", "nan nan", "0 3 0 0 0 0" },
     { "mean_pool1d", record_mean_line, { 0 }, "1 nan 3 4 inf 6", "nan 3.5 inf", "0.5 0.5 1 1 1.5 1.5" },
-    { "list_attend", record_list_attend, { 0 }, "1 nan 2 | 1 2 3 4 5 6", "nan nan", "nan nan nan | nan nan nan nan nan nan" },
-    { "list_attend", record_list_attend, { 0 }, "1 -inf 2 | 1 2 3 4 nan 6", "nan 4.924234", "nan nan nan | 0.2689414 0.5378829 0 0 0.7310586 1.462117" },
+    { "list_softmax_mean", record_list_softmax_mean, { 0 }, "1 nan 2 | 1 2 3 4 5 6", "nan nan", "nan nan nan | nan nan nan nan nan nan" },
+    { "list_softmax_mean", record_list_softmax_mean, { 0 }, "1 -inf 2 | 1 2 3 4 nan 6", "nan 4.924234", "nan nan nan | 0.2689414 0.5378829 0 0 0.7310586 1.462117" },
     { "softmax_xent", record_xent, { 1 }, "1 2 nan 0 0.5 3", "nan", "nan nan nan nan nan nan" },
     { "softmax_xent", record_xent, { 1 }, "1 nan 2 0 0.5 3", "nan", "nan nan nan nan nan nan" },
     { "softmax_xent", record_xent, { 1 }, "1 0 2 0 -inf 3", "3.471745", "0.08443739 -0.9689372 0.2295246 0.03106278 0 0.6239125" },
@@ -830,58 +830,58 @@ static void test_sums_of_many(void)
     }
 }
 
-/* ---- attention over many elements --------------------------------------------------------------- */
+/* ---- softmax means of many elements --------------------------------------------------------------- */
 
-enum { MOST_ATTENDED = 300, ATTEND_WIDTH = 5, ATTEND_RESULTS = ATTEND_WIDTH + MOST_ATTENDED * (1 + ATTEND_WIDTH) };
+enum { MOST_IN_MEAN = 300, MEAN_WIDTH = 5, MEAN_RESULTS = MEAN_WIDTH + MOST_IN_MEAN * (1 + MEAN_WIDTH) };
 
-/* The value and all gradients of attention over n elements, the loss being the sum of the result's squares. */
-static int attend_to(fold_ctx *f, const float *scores, const float *values, int n, float *results_of)
+/* The value and all gradients of a softmax mean of n elements, the loss being the sum of the result's squares. */
+static int softmax_mean_of(fold_ctx *f, const float *scores, const float *values, int n, float *results_of)
 {
-    static fold_node score[MOST_ATTENDED], value[MOST_ATTENDED];
+    static fold_node score[MOST_IN_MEAN], value[MOST_IN_MEAN];
     fold_ctx_reset(f);
     for (int i = 0; i < n; i++) {
         score[i] = fold_input(f, scores + i, 1);
-        value[i] = fold_input(f, values + i * ATTEND_WIDTH, ATTEND_WIDTH);
+        value[i] = fold_input(f, values + i * MEAN_WIDTH, MEAN_WIDTH);
         fold_keep_grad(f, score[i]);
         fold_keep_grad(f, value[i]);
     }
-    const fold_node y = fold_attend_n(f, score, value, n);
+    const fold_node y = fold_softmax_mean_n(f, score, value, n);
     fold_keep(f, y);
     if (!CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_square(f, y), 0)), "%s", fold_ctx_message(f))) return 0;
-    memcpy(results_of, fold_value(f, y), ATTEND_WIDTH * sizeof(float));
+    memcpy(results_of, fold_value(f, y), MEAN_WIDTH * sizeof(float));
     for (int i = 0; i < n; i++) {
-        results_of[ATTEND_WIDTH + i] = fold_grad(f, score[i])[0];
-        memcpy(results_of + ATTEND_WIDTH + n + i * ATTEND_WIDTH, fold_grad(f, value[i]), ATTEND_WIDTH * sizeof(float));
+        results_of[MEAN_WIDTH + i] = fold_grad(f, score[i])[0];
+        memcpy(results_of + MEAN_WIDTH + n + i * MEAN_WIDTH, fold_grad(f, value[i]), MEAN_WIDTH * sizeof(float));
     }
     return 1;
 }
 
-static void check_attention(const float *scores, const float *values, int n, const float *got)
+static void check_softmax_mean(const float *scores, const float *values, int n, const float *got)
 {
-    double y[ATTEND_WIDTH] = { 0 }, sum = 0;
+    double y[MEAN_WIDTH] = { 0 }, sum = 0;
     for (int i = 0; i < n; i++) sum += exp((double)scores[i]);
-    for (int i = 0; i < n * ATTEND_WIDTH; i++)
-        y[i % ATTEND_WIDTH] += exp((double)scores[i / ATTEND_WIDTH]) / sum * (double)values[i];
-    for (int k = 0; k < ATTEND_WIDTH; k++) CHECK_NEAR((double)got[k], y[k], 1e-6);
+    for (int i = 0; i < n * MEAN_WIDTH; i++)
+        y[i % MEAN_WIDTH] += exp((double)scores[i / MEAN_WIDTH]) / sum * (double)values[i];
+    for (int k = 0; k < MEAN_WIDTH; k++) CHECK_NEAR((double)got[k], y[k], 1e-6);
     for (int i = 0; i < n; i++) {
         const double weight = exp((double)scores[i]) / sum;
         double slope = 0;
-        for (int k = 0; k < ATTEND_WIDTH; k++) {
-            slope += 2 * y[k] * weight * ((double)values[i * ATTEND_WIDTH + k] - y[k]);
-            CHECK_NEAR((double)got[ATTEND_WIDTH + n + i * ATTEND_WIDTH + k], 2 * y[k] * weight, 1e-6);
+        for (int k = 0; k < MEAN_WIDTH; k++) {
+            slope += 2 * y[k] * weight * ((double)values[i * MEAN_WIDTH + k] - y[k]);
+            CHECK_NEAR((double)got[MEAN_WIDTH + n + i * MEAN_WIDTH + k], 2 * y[k] * weight, 1e-6);
         }
-        CHECK_NEAR((double)got[ATTEND_WIDTH + i], slope, 1e-6);
+        CHECK_NEAR((double)got[MEAN_WIDTH + i], slope, 1e-6);
     }
 }
 
-static void test_attention_to_many(void)
+static void test_softmax_mean_of_many(void)
 {
-    static const int counts[] = { 1, 16, 63, 64, 65, 127, 128, 129, MOST_ATTENDED };
+    static const int counts[] = { 1, 16, 63, 64, 65, 127, 128, 129, MOST_IN_MEAN };
     static const char *const isas[] = { "avx512", "avx2", "neon", "portable" };
-    static float scores[MOST_ATTENDED], values[MOST_ATTENDED * ATTEND_WIDTH], want[ATTEND_RESULTS], got[ATTEND_RESULTS];
+    static float scores[MOST_IN_MEAN], values[MOST_IN_MEAN * MEAN_WIDTH], want[MEAN_RESULTS], got[MEAN_RESULTS];
     check_random r = { 21 };
-    random_fill(&r, scores, MOST_ATTENDED, -3, 3);
-    random_fill(&r, values, MOST_ATTENDED * ATTEND_WIDTH, -1, 1);
+    random_fill(&r, scores, MOST_IN_MEAN, -3, 3);
+    random_fill(&r, values, MOST_IN_MEAN * MEAN_WIDTH, -1, 1);
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
         const int n = counts[k];
         for (int i = 0, seen = 0; i < 4; i++) {
@@ -891,8 +891,8 @@ static void test_attention_to_many(void)
             const int fused = PORTABLE_MATCHES || strcmp(isas[i], "portable");
             for (int how = 0; how < 2 && !fold_model_status(m); how++) {
                 fold_ctx *f = new_ctx(m, &modes[how], 1);
-                if (attend_to(f, scores, values, n, got)) check_attention(scores, values, n, got);
-                if (fused && seen) CHECK_BITS(got, want, (size_t)(ATTEND_WIDTH + n * (1 + ATTEND_WIDTH)));
+                if (softmax_mean_of(f, scores, values, n, got)) check_softmax_mean(scores, values, n, got);
+                if (fused && seen) CHECK_BITS(got, want, (size_t)(MEAN_WIDTH + n * (1 + MEAN_WIDTH)));
                 if (fused) memcpy(want, got, sizeof want);
                 seen |= fused;
                 fold_ctx_free(f);
@@ -1260,8 +1260,8 @@ static void test_bad_shapes(void)
     BAD(fold_sub(f, n.m23, n.m34), BAD_SHAPE, "sub", "[2 x 3], [3 x 4]");
     BAD(fold_mul(f, n.k234, n.m23), BAD_SHAPE, "mul", "1 in neither");
     BAD(fold_div(f, n.v4, n.m23), BAD_SHAPE, "div", "[4], [2 x 3]");
-    BAD(fold_min(f, n.v3, n.v4), BAD_SHAPE, "min", "[3], [4]");
-    BAD(fold_max(f, n.v3, n.v4), BAD_SHAPE, "max", "[3], [4]");
+    BAD(fold_minimum(f, n.v3, n.v4), BAD_SHAPE, "minimum", "[3], [4]");
+    BAD(fold_maximum(f, n.v3, n.v4), BAD_SHAPE, "maximum", "[3], [4]");
     BAD(fold_select(f, n.v3, n.v3, n.v4), BAD_SHAPE, "select", "[3], [3], [4]");
     BAD(fold_sum(f, n.v3, 1), BAD_SHAPE, "sum", "no such axis");
     BAD(fold_mean(f, n.m23, 2), BAD_SHAPE, "mean", "[2 x 3]");
@@ -1277,7 +1277,7 @@ static void test_bad_shapes(void)
     BAD(fold_one_hot(f, 0, 0), BAD_SHAPE, "input", "at least 1");
     BAD(fold_sum_n(f, n.list, 2), BAD_SHAPE, "sum_n", "one shape");
     BAD(fold_max_n(f, n.list, 2), BAD_SHAPE, "max_n", "[3], [4]");
-    BAD(fold_attend_n(f, n.list, n.list + 1, 1), BAD_SHAPE, "attend_n", "score");
+    BAD(fold_softmax_mean_n(f, n.list, n.list + 1, 1), BAD_SHAPE, "softmax_mean_n", "score");
     BAD(fold_concat(f, n.list, 2, 1), BAD_SHAPE, "concat", "axis");
     BAD(fold_concat2(f, n.m23, n.m34), BAD_SHAPE, "concat", "[2 x 3], [3 x 4]");
     BAD(fold_concat2(f, n.v3, n.m23), BAD_SHAPE, "concat", "ranks differ");
@@ -1326,12 +1326,12 @@ static void test_bad_arguments(void)
     BAD(fold_sum_n(f, n.list, 0), BAD_ARGUMENT, "sum_n", "use fold_sum_n_shaped");
     BAD(fold_mean_n(f, NULL, 0), BAD_ARGUMENT, "mean_n", "an empty list has no mean");
     BAD(fold_sum_n(f, n.list, -1), BAD_ARGUMENT, "sum_n", "count of -1");
-    BAD(fold_attend_n(f, n.list, n.list, -2), BAD_ARGUMENT, "attend_n", "count of -2");
+    BAD(fold_softmax_mean_n(f, n.list, n.list, -2), BAD_ARGUMENT, "softmax_mean_n", "count of -2");
     BAD(fold_call_list(f, n.largest, NULL, 0, n.list, -1), BAD_ARGUMENT, "largest", "count of -1");
     BAD(fold_op_apply(f, n.mix, n.list, -2, attr, 0), BAD_ARGUMENT, "mix", "-2 inputs");
     BAD(fold_max_n(f, n.list, 0), BAD_ARGUMENT, "max_n", "no maximum");
-    BAD(fold_attend_n(f, n.list, n.list, 0), BAD_ARGUMENT, "attend_n", "use fold_attend_n_shaped");
-    BAD(fold_attend_n(f, n.list, NULL, 2), BAD_ARGUMENT, "attend_n", "NULL");
+    BAD(fold_softmax_mean_n(f, n.list, n.list, 0), BAD_ARGUMENT, "softmax_mean_n", "use fold_softmax_mean_n_shaped");
+    BAD(fold_softmax_mean_n(f, n.list, NULL, 2), BAD_ARGUMENT, "softmax_mean_n", "NULL");
     BAD(fold_concat(f, n.list, 0, 0), BAD_ARGUMENT, "concat", "at least one");
     BAD((fold_split(f, n.v3, 0, n.parts), fold_tanh(f, n.v3)), BAD_ARGUMENT, "split", "got 0");
     BAD(fold_pick(f, n.v3, 3), BAD_ARGUMENT, "index 3", "3 values");
@@ -1548,7 +1548,7 @@ int main(int argc, char **argv)
     check_run("dropout of NaN", test_dropout_of_nan);
     check_run("kept gradients", test_kept_gradients);
     check_run("sums of many values", test_sums_of_many);
-    check_run("attention to many", test_attention_to_many);
+    check_run("softmax mean of many", test_softmax_mean_of_many);
     check_run("dropout", test_dropout);
     check_run("dropout in lists", test_list_dropout);
     check_run("bad shapes", test_bad_shapes);

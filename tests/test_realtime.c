@@ -137,7 +137,7 @@ static void near_body(fold_ctx *f, const fold_node *in, fold_node *out, const vo
 {
     const net *n = (const net *)user;
     const fold_node said = fold_tanh(f, fold_mul(f, in[1], fold_use(f, n->gain)));
-    out[0] = fold_add(f, fold_list_attend(f, fold_dot(f, in[0], said), in[1]), fold_list_mean(f, said));
+    out[0] = fold_add(f, fold_list_softmax_mean(f, fold_dot(f, in[0], said), in[1]), fold_list_mean(f, said));
 }
 static const char *half_infer(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out)
 {
@@ -268,7 +268,7 @@ static fold_node record_agent(fold_ctx *f, const net *n, world *w, int i, int fr
     const fold_state after = fold_recurrent_apply(f, &n->gru, child[0].h, before);
     fold_output_ref(f, after.h, w->memory[i]);
     near = fold_list_input(f, w->points[0], (i + frame) % ROWS, fold_shape1(H)); /* some have none */
-    near = fold_out(f, fold_call_lists(f, n->near, &after.h, 1, &near), 0);
+    near = fold_out(f, fold_call_each(f, n->near, &after.h, 1, &near), 0);
     if (!training) {
         if (w->cache[i].length + 3 > CACHED) must(f, fold_cache_keep(&w->cache[i], i % 3));
         near = fold_attention_step(f, &w->cache[i], near, x, after.h);

@@ -74,7 +74,7 @@ static double of_one(int op, double x, double z, double *slope)
     const int in[2] = { ref_input(&tape, ref_shape1(1), REF_NODE, &x),
                         ref_input(&tape, ref_shape1(1), REF_NODE, &second) };
     a.z = z;
-    const int y = ref_apply(&tape, op, &a, in, op == REF_min || op == REF_max ? 2 : 1);
+    const int y = ref_apply(&tape, op, &a, in, op == REF_minimum || op == REF_maximum ? 2 : 1);
     tape.value[y].g[0] = 1;
     ref_backward(&tape);
     *slope = tape.value[in[0]].g[0];
@@ -82,14 +82,14 @@ static double of_one(int op, double x, double z, double *slope)
 }
 static void test_nan(void)
 {
-    static const int passes[] = { REF_relu, REF_at_least, REF_at_most,    REF_clip,
-                                  REF_min,  REF_max,      REF_leaky_relu, REF_abs };
+    static const int passes[] = { REF_relu,    REF_at_least, REF_at_most,    REF_clip,
+                                  REF_minimum, REF_maximum,  REF_leaky_relu, REF_abs };
     double slope;
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
         CHECK_SAYS(isnan(of_one(passes[i], (double)NAN, 1, &slope)), "%s hides NaN",
                    ref_rows[passes[i]].name);
-    CHECK(isnan(of_one(REF_max, 1, (double)NAN, &slope)) && slope == 1);
-    CHECK(isnan(of_one(REF_min, (double)NAN, 1, &slope)) && slope == 1);
+    CHECK(isnan(of_one(REF_maximum, 1, (double)NAN, &slope)) && slope == 1);
+    CHECK(isnan(of_one(REF_minimum, (double)NAN, 1, &slope)) && slope == 1);
     CHECK(isnan(of_one(REF_clip, (double)NAN, 1, &slope)) && slope == 0);
     CHECK(isnan(of_one(REF_relu, (double)NAN, 1, &slope)) && slope == 1);
 }

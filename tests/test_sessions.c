@@ -1531,7 +1531,7 @@ static int shorten_list(session *s, int at, int n)
 {
     graph *g = graph_of_item(s, &at);
     item *t = &g->items[at];
-    const int half = t->op == OP_attend_n || t->op == OP_attend_n_shaped, call_list = t->op == OP_call_list;
+    const int half = t->op == OP_softmax_mean_n || t->op == OP_softmax_mean_n_shaped, call_list = t->op == OP_call_list;
     const int list =
         half || t->op == OP_sum_n || t->op == OP_mean_n || t->op == OP_max_n || t->op == OP_sum_n_shaped;
     if (n > 1 || t->mode != MADE || (!list && !call_list && t->op != OP_child_sum_node))
