@@ -693,15 +693,12 @@ FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis);
 FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);
 /* Sums the values up to and with this one along an axis, one after the other; the shape is that of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
-/* (x - mean) / sqrt(variance + 1e-5) * gain + bias over the last axis (Ba et al. 2016), whose length gain and
-   bias have. Outside inference models a gain that is all zeros because it was given no values is an error:
-   fold_gain_new makes ones. Who wants zeros says so, by FOLD_INIT_CONSTANT or fold_param_desc.values. */
-FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias);
-/* With another epsilon than 1e-5, which 0 stands for. */
-FOLD_API fold_node fold_layer_norm_eps(fold_ctx *f, fold_node x, fold_param gain, fold_param bias,
-                                       float epsilon);
-/* x / sqrt(mean square + epsilon) * gain over the last axis (Zhang and Sennrich 2019), epsilon and gain as in
-   layer norm. */
+/* (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose length gain
+   and bias have. epsilon 0: 1e-5. Outside inference models a gain that is all zeros because it was given no
+   values is an error: fold_gain_new makes ones, and FOLD_INIT_CONSTANT or fold_param_desc.values zeros. */
+FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
+/* x / sqrt(mean square + epsilon) * gain over the last axis (Zhang and Sennrich 2019), gain as in layer norm.
+   epsilon 0: 1e-5. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
 /* (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, of statistics that are given: nodes, or
    parameters by fold_use, whose shapes meet that of x. */
@@ -715,8 +712,8 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
    context, and after loading a model. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
-/* Over any number of nodes of one shape; all counts are one signature and are batched without padding. An
-   empty list is an error, but for the …_shaped forms, where it gives zeros of `shape`. */
+/* Over n >= 1 nodes of one shape; all counts are one signature and are batched without padding. Where there
+   may be none, zeros stand for them and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n);
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* as fold_amax */
@@ -724,9 +721,6 @@ FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* as fo
    [heads], each of which weighs one of as many equal parts of the values. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
-FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int n, fold_shape shape);
-FOLD_API fold_node fold_softmax_mean_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value,
-                                              int n, fold_shape shape);
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis);
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* along axis 0 */
@@ -942,10 +936,10 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit);
 /* A cell is a body of ops that recurs, such as a step of a sequence or a node of a tree. fold_cell_new traces
    it once, and fold_call records a call of it as one node: recording and scheduling take less time.
    The body sees one sample. It may use parameters, cells without a list (inlined), and all ops of section 7
-   but fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. Errors in it: inputs, constants and fold_lookup
-   (hand them in), running, resetting, keeping, and making cells. With list inputs, in[n_in + c] stands for
-   component c of every element of the list. Ops on it run per element, and the fold_list_… reductions lead
-   back to one value per call. */
+   but fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. Errors in it: inputs, constants and
+   fold_lookup (hand them in), running, resetting, keeping, and making cells. With list inputs, in[n_in + c]
+   stands for component c of every element of the list. Ops on it run per element, and the fold_list_…
+   reductions lead back to one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 typedef struct fold_cell_desc {
     const char *name;               /* for messages; copied */
@@ -1114,7 +1108,7 @@ FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_nod
 /* A norm over the last axis, of `width` values: gain [width], initially 1, and bias [width], which RMS norm
    has not. epsilon 0: 1e-5. */
 typedef enum fold_norm_kind {
-    FOLD_NORM_LAYER, /* fold_layer_norm_eps */
+    FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
     FOLD_NORM_FIXED  /* x gain + bias: batch norm of fixed statistics, which are part of gain and bias */
 } fold_norm_kind;
@@ -1194,16 +1188,14 @@ FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r);
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
 /* Unrolls one sample's sequence of n >= 0 inputs. The output h of x[t] goes to out[t] (out NULL: not wanted;
-   out may be x). It returns the final state; without steps it is the beginning. begin NULL: zeros. Each
-   sample is as long as it is: steps of all samples batch, with no padding. After an error the state is null.
+   out may be x). It returns the final state; without steps it is the beginning. begin NULL: zeros.
+   reverse: it goes from x[n - 1] to x[0], so that out[t] has seen x[t] to x[n - 1]. Each sample is as long as
+   it is: steps of all samples batch, with no padding. After an error the state is null.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
-       fold_state last = fold_unroll(f, &lstm, x, n, NULL, out);
+       fold_state last = fold_unroll(f, &lstm, x, n, 0, NULL, out);
        fold_node all = fold_stack(f, out, n); // if wanted: [n x hidden]; batches with equal n only */
-FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n,
+FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse,
                                 const fold_state *begin, fold_node *out);
-/* The same from the last input to the first: out[t] has seen x[t] to x[n - 1], the final state all. */
-FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n,
-                                        const fold_state *begin, fold_node *out);
 
 /* Describes a dense array of uneven sequences, which must not change until fold_ctx_reset. */
 typedef enum fold_layout {
@@ -15324,15 +15316,10 @@ static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node,
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: epsilon must not be below 0, got %g", name, (double)epsilon);
     return fold__op(f, code, in, count + 1, attr, 0);
 }
-FOLD_API fold_node fold_layer_norm_eps(fold_ctx *f, fold_node x, fold_param gain, fold_param bias,
-                                       float epsilon)
+FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon)
 {
     const fold_param params[2] = { gain, bias };
     return fold__norm(f, &fold__code_layer_norm, x, params, 2, epsilon);
-}
-FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias)
-{
-    return fold_layer_norm_eps(f, x, gain, bias, 0);
 }
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon)
 {
@@ -15648,7 +15635,7 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
 }
 
 static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_node *first,
-                               const fold_node *second, int count, const fold_shape *empty)
+                               const fold_node *second, int count)
 {
     fold__list list;
     fold__request request;
@@ -15659,33 +15646,16 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
         return fold__missing_node(f, who);
     if (f->frame.cell)
         return fold__fail_node(f, FOLD_BAD_CELL, "%s: in a cell body use the fold_list_ reductions", who);
-    if (!count && !empty) {
-        if (code->op == FOLD__OP_sum_n || code->op == FOLD__OP_softmax_mean_n)
-            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no shape: use fold_%s_shaped", who, who);
-        else
-            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no %s", who,
-                       code->op == FOLD__OP_mean_n ? "mean" : "maximum");
-        return fold__null;
-    }
+    if (!count)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: no nodes have no shape: record fold_zeros instead",
+                               who);
     fold__clear_request(&request);
     memset(&list, 0, sizeof list);
     request.list_shape[0] = request.list_shape[1] = FOLD__NONE;
-    request.n_list = second || code->op == FOLD__OP_softmax_mean_n ? 2 : 1;
-    const int values_component = request.n_list - 1;
-    if (empty) {
-        const fold_shape scalar = fold_shape1(1);
-        if (!fold__shape_fits(f, who, empty))
-            return fold__null;
-        if (values_component && !count)
-            request.list_shape[0] = fold__intern_shape(f, &scalar);
-        request.list_shape[values_component] = fold__intern_shape(f, empty);
-        if ((!count && request.list_shape[0] == FOLD__NONE) ||
-            request.list_shape[values_component] == FOLD__NONE)
-            return fold__null;
-    }
+    request.n_list = second ? 2 : 1;
     if (!fold__check_list(f, who, first, 1, (size_t)count, &request.list_shape[0]))
         return fold__null;
-    if (values_component && !fold__check_list(f, who, second, 1, (size_t)count, &request.list_shape[1]))
+    if (second && !fold__check_list(f, who, second, 1, (size_t)count, &request.list_shape[1]))
         return fold__null;
     list.first = first;
     list.second = second;
@@ -15699,32 +15669,21 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
 }
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int count)
 {
-    return fold__list_op(f, &fold__code_sum_n, x, NULL, count, NULL);
+    return fold__list_op(f, &fold__code_sum_n, x, NULL, count);
 }
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int count)
 {
-    return fold__list_op(f, &fold__code_mean_n, x, NULL, count, NULL);
+    return fold__list_op(f, &fold__code_mean_n, x, NULL, count);
 }
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int count)
 {
-    return fold__list_op(f, &fold__code_max_n, x, NULL, count, NULL);
+    return fold__list_op(f, &fold__code_max_n, x, NULL, count);
 }
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value, int count)
 {
     if (count && !value)
         return fold__missing_node(f, "softmax_mean_n");
-    return fold__list_op(f, &fold__code_softmax_mean_n, score, value, count, NULL);
-}
-FOLD_API fold_node fold_sum_n_shaped(fold_ctx *f, const fold_node *x, int count, fold_shape shape)
-{
-    return fold__list_op(f, &fold__code_sum_n, x, NULL, count, &shape);
-}
-FOLD_API fold_node fold_softmax_mean_n_shaped(fold_ctx *f, const fold_node *score, const fold_node *value,
-                                        int count, fold_shape shape)
-{
-    if (count && !value)
-        return fold__missing_node(f, "softmax_mean_n");
-    return fold__list_op(f, &fold__code_softmax_mean_n, score, value, count, &shape);
+    return fold__list_op(f, &fold__code_softmax_mean_n, score, value, count);
 }
 
 /* -- lists of rows --------------------------------------------------------------------------- */
@@ -25836,7 +25795,7 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
     if (!fold__layer_there(f, norm, "norm"))
         return fold__null;
     if (norm->kind == FOLD_NORM_LAYER)
-        return fold_layer_norm_eps(f, x, norm->gain, norm->bias, norm->epsilon);
+        return fold_layer_norm(f, x, norm->gain, norm->bias, norm->epsilon);
     if (norm->kind == FOLD_NORM_RMS)
         return fold_rms_norm(f, x, norm->gain, norm->epsilon);
     const fold_node scaled = fold_mul(f, x, fold_use(f, norm->gain));
@@ -26246,8 +26205,8 @@ static int fold__unroll_length(fold_ctx *f, const fold_node *x, int count)
     return 1;
 }
 
-static fold_state fold__unroll(fold_ctx *f, const fold_recurrent *layer, const fold_node *x, int count,
-                               int reverse, const fold_state *begin, fold_node *out)
+FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const fold_node *x, int count,
+                                int reverse, const fold_state *begin, fold_node *out)
 {
     const fold_state none = { { 0, 0 }, { 0, 0 } };
     fold_state state;
@@ -26259,16 +26218,6 @@ static fold_state fold__unroll(fold_ctx *f, const fold_recurrent *layer, const f
             out[at] = state.h;
     }
     return fold__broken(f) ? none : state;
-}
-FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const fold_node *x, int count,
-                                const fold_state *begin, fold_node *out)
-{
-    return fold__unroll(f, layer, x, count, 0, begin, out);
-}
-FOLD_API fold_state fold_unroll_reverse(fold_ctx *f, const fold_recurrent *layer, const fold_node *x,
-                                        int count, const fold_state *begin, fold_node *out)
-{
-    return fold__unroll(f, layer, x, count, 1, begin, out);
 }
 
 /* The length of a sample, or -1 with an error. */

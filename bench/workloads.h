@@ -579,7 +579,7 @@ static void attention_record(fold_ctx *f, const net *n, const recording *r, cons
         score[k] = fold_dot(f, query, both[0]);
         value[k] = both[1];
     }
-    const fold_node around = fold_softmax_mean_n_shaped(f, score, value, (size_t)x->count, h);
+    const fold_node around = x->count ? fold_softmax_mean_n(f, score, value, x->count) : fold_zeros(f, h);
     const fold_node y = fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, fold_concat2(f, self, around)));
     push(out, training ? fold_softmax_xent(f, y, x->root[0]) : y);
 }

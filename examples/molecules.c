@@ -287,7 +287,7 @@ static fold_node pass_messages(fold_ctx *f, const net *n, const layer *r, const 
         const fold_node score = fold_leaky_relu(f, fold_linear_n(f, part, 3, r->score, FOLD_NULL_PARAM), 0.2f);
         h = fold_add(f, z, fold_list_softmax_mean_to(f, score, source, to, g->atoms));
     }
-    return fold_add(f, before, fold_relu(f, fold_layer_norm(f, h, r->gain, r->bias)));
+    return fold_add(f, before, fold_relu(f, fold_layer_norm(f, h, r->gain, r->bias, 0)));
 }
 
 /* Records a graph; returns its logits. */

@@ -22,7 +22,7 @@ static fold_node record(fold_ctx *f, const network *n, fold_random *chance, int 
         x[t] = fold_lookup(f, n->bits, bit);
         *odd ^= bit;
     }
-    return fold_dense_apply(f, &n->answer, fold_unroll(f, &n->read, x, length, NULL, NULL).h);
+    return fold_dense_apply(f, &n->answer, fold_unroll(f, &n->read, x, length, 0, NULL, NULL).h);
 }
 
 static int failed(fold_ctx *f) { return fprintf(stderr, "parity: %s\n", fold_ctx_message(f)), 1; }

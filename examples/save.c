@@ -42,7 +42,7 @@ static fold_node record(fold_ctx *f, const game *g, int round) /* the logits of 
     fold_node x[MEMORY];
     int length = round < MEMORY ? round : MEMORY;
     for (int t = 0; t < length; t++) x[t] = fold_lookup(f, g->pairs, g->played[round - length + t] - '0');
-    return fold_dense_apply(f, &g->guess, fold_unroll(f, &g->memory, x, length, NULL, NULL).h);
+    return fold_dense_apply(f, &g->guess, fold_unroll(f, &g->memory, x, length, 0, NULL, NULL).h);
 }
 
 static fold_status learn(fold_ctx *f, game *g) /* a step on some rounds of the past */

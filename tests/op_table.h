@@ -235,20 +235,19 @@ REDUCTION(cumsum)
 
 /* Epsilon in thousandths, or the default. */
 static float epsilon_of(const op_case *c) { return (float)c->attr[0] / 1000.0f; }
-RECORD(layer_norm, c->attr[0] ? fold_layer_norm_eps(f, X(0), c->param[1], c->param[2], epsilon_of(c))
-                              : fold_layer_norm(f, X(0), c->param[1], c->param[2]))
+RECORD(layer_norm, fold_layer_norm(f, X(0), c->param[1], c->param[2], epsilon_of(c)))
 RECORD(rms_norm, fold_rms_norm(f, X(0), c->param[1], epsilon_of(c)))
 REFERENCE(layer_norm, ref_norm_by(t, V(0), V(1), V(2), (double)epsilon_of(c)))
 REFERENCE(rms_norm, ref_norm_by(t, V(0), V(1), -1, (double)epsilon_of(c)))
 
 /* Over lists; in a cell body by the reductions of a list cell. */
 #define ELEMENTS c->node[0], (size_t)c->count
-RECORD(sum_n, c->in_cell ? fold_list_sum(f, X(0)) : fold_sum_n_shaped(f, ELEMENTS, c->out))
+RECORD(sum_n, c->in_cell ? fold_list_sum(f, X(0)) : c->count ? fold_sum_n(f, ELEMENTS) : fold_zeros(f, c->out))
 RECORD(mean_n, c->in_cell ? fold_list_mean(f, X(0)) : c->count ? fold_mean_n(f, ELEMENTS)
                                                                : fold_zeros(f, c->out))
 RECORD(max_n, c->in_cell ? fold_list_max(f, X(0)) : fold_max_n(f, ELEMENTS))
 RECORD(softmax_mean_n, c->in_cell ? fold_list_softmax_mean(f, X(0), X(1))
-                            : fold_softmax_mean_n_shaped(f, c->node[0], c->node[1], (size_t)c->count, c->out))
+                      : c->count ? fold_softmax_mean_n(f, c->node[0], c->node[1], c->count) : fold_zeros(f, c->out))
 REFERENCE(sum_n, ref_of(t, REF_list_sum, list_of(t, c, 0)))
 REFERENCE(mean_n, ref_of(t, REF_list_mean, list_of(t, c, 0)))
 REFERENCE(max_n, ref_of(t, REF_list_max, list_of(t, c, 0)))
@@ -270,7 +269,8 @@ static fold_node record_gates(fold_ctx *f, const op_case *c)
     const int how = c->attr[0], body = c->in_cell;
     const size_t n = body ? 1 : (size_t)c->count;
     for (size_t i = 0; i < n; i++) y[i] = gate(f, c, c->node[1][i]);
-    if (how == 0 || !n) reduced = body ? fold_list_sum(f, y[0]) : fold_sum_n_shaped(f, y, (int)n, c->out);
+    if (!n) reduced = fold_zeros(f, c->out);
+    else if (how == 0) reduced = body ? fold_list_sum(f, y[0]) : fold_sum_n(f, y, (int)n);
     else if (how == 1) reduced = body ? fold_list_mean(f, y[0]) : fold_mean_n(f, y, (int)n);
     else reduced = body ? fold_list_max(f, y[0]) : fold_max_n(f, y, (int)n);
     return fold_add(f, reduced, fold_sum(f, X(0), 0));
@@ -296,7 +296,7 @@ static fold_node record_components(fold_ctx *f, const op_case *c)
     fold_node x[MAX_LIST];
     const size_t n = c->in_cell ? 1 : (size_t)c->count;
     for (size_t i = 0; i < n; i++) x[i] = product_of_components(f, c, i);
-    return c->in_cell ? fold_list_sum(f, x[0]) : fold_sum_n_shaped(f, x, (int)n, c->out);
+    return c->in_cell ? fold_list_sum(f, x[0]) : n ? fold_sum_n(f, x, (int)n) : fold_zeros(f, c->out);
 }
 static int reference_components(ref_tape *t, const op_case *c)
 {

@@ -48,7 +48,7 @@ static void apart_body(fold_ctx *f, const fold_node *in, fold_node *out, const v
 {
     const net *n = (const net *)user;
     const fold_node a = fold_gelu_tanh(f, fold_linear(f, in[0], n->W, n->none));
-    const fold_node b = fold_softmax(f, fold_layer_norm(f, in[1], n->gain, n->bias));
+    const fold_node b = fold_softmax(f, fold_layer_norm(f, in[1], n->gain, n->bias, 0));
     out[0] = a;
     out[1] = fold_dot(f, b, in[1]);
     out[2] = fold_sub(f, fold_mul(f, a, b), in[0]);

@@ -413,7 +413,7 @@ static void windows_cell(fold_cell_desc *d) {
 CODE(matrices_cell,
 static void matrices_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) {
     const net *n = (const net *)user;
-    const fold_node norm = fold_layer_norm(f, in[0], n->param[GAIN], n->param[B_HIDDEN]);
+    const fold_node norm = fold_layer_norm(f, in[0], n->param[GAIN], n->param[B_HIDDEN], 0);
     const fold_node weight = fold_softmax(f, fold_matmul(f, norm, in[1]));
     out[0] = fold_matmul(f, weight, in[0]);
     out[1] = fold_matmul(f, fold_transpose(f, norm, 0, 1), weight);
@@ -654,8 +654,7 @@ static void put(fold_state s, fold_node *out, int n) {
 CODE(unroll,
 static void unroll(fold_ctx *f, const fold_recurrent *r, int reverse, const fold_node *x, int n,
                    fold_node *out, int n_out) {
-    if (reverse) put(fold_unroll_reverse(f, r, x, n, NULL, out), out + n, n_out - n);
-    else put(fold_unroll(f, r, x, n, NULL, out), out + n, n_out - n);
+    put(fold_unroll(f, r, x, n, reverse, NULL, out), out + n, n_out - n);
 }
 )
 /* Two states: what was seen so far, and its mean. */

@@ -55,13 +55,10 @@
     X(gaussian_entropy, out[0] = fold_gaussian_entropy(f, in[0]))                                            \
     X(gaussian_log_prob, out[0] = fold_gaussian_log_prob(f, in[0], in[1], in[2]))                            \
     X(standardize, out[0] = fold_standardize(f, in[0], in[1], in[2], x))                                     \
-    X(layer_norm_eps, out[0] = fold_layer_norm_eps(f, in[0], n->param[ONES], n->param[OFFSET], x))           \
-    X(layer_norm, out[0] = fold_layer_norm(f, in[0], n->param[GAIN], n->param[B_HIDDEN]))                    \
+    X(layer_norm, out[0] = fold_layer_norm(f, in[0], n->param[ONES], n->param[OFFSET], x))                   \
     X(rms_norm, out[0] = fold_rms_norm(f, in[0], n->param[GAIN], x))                                         \
     X(dropout, out[0] = fold_dropout(f, in[0], x))                                                           \
-    X(softmax_mean_n, out[0] = fold_softmax_mean_n(f, in, in + count / 2, count / 2))                                    \
-    X(sum_n_shaped, out[0] = fold_sum_n_shaped(f, in, count, shape))                                         \
-    X(softmax_mean_n_shaped, out[0] = fold_softmax_mean_n_shaped(f, in, in + count / 2, count / 2, shape))               \
+    X(softmax_mean_n, out[0] = fold_softmax_mean_n(f, in, in + count / 2, count / 2))                        \
     X(concat, out[0] = fold_concat(f, in, count, i0))                                                        \
     X(concat2, out[0] = fold_concat2(f, in[0], in[1]))                                                       \
     X(stack, out[0] = fold_stack(f, in, count))                                                              \
@@ -671,14 +668,13 @@ static void grow_list(gen *g, int op)
 {
     g->lists = NODES;
     const fold_shape shape = shape_of(g, any(g, &g->s->structure));
-    const int attend = op == OP_softmax_mean_n || op == OP_softmax_mean_n_shaped;
-    const int shaped = op == OP_sum_n_shaped || op == OP_softmax_mean_n_shaped;
+    const int weighed = op == OP_softmax_mean_n;
     int list[64];
-    const int n = list_length(g, shaped ? 0 : 1);
-    if (attend)
+    const int n = list_length(g, 1);
+    if (weighed)
         fill_list(g, fold_shape1(1), n, list, 1);
-    fill_list(g, shape, n, attend ? list + n : list, 1);
-    emit(g, op, shape, 4 * (float)(n + 1), attend ? 2 * n : n, list);
+    fill_list(g, shape, n, weighed ? list + n : list, 1);
+    emit(g, op, shape, 4 * (float)(n + 1), weighed ? 2 * n : n, list);
 }
 
 static void grow_concat(gen *g, int op)
@@ -1000,10 +996,10 @@ static void grow_rows_reduced(gen *g, int op, int x)
 
 static void grow_to(gen *g, int op, int x)
 {
-    const int attend = op == OP_list_softmax_mean_to, rows = g->to->values[x].rows, n = (rows > 0) + data_below(g, 6);
-    int in[2] = { attend ? some_scores(g, x) : x, x };
+    const int weighed = op == OP_list_softmax_mean_to, rows = g->to->values[x].rows, n = (rows > 0) + data_below(g, 6);
+    int in[2] = { weighed ? some_scores(g, x) : x, x };
     const float factor = op == OP_list_sum_to ? (float)rows + 1 : 1;
-    emit_as(g, op, new_list(g, n, 0), shape_of(g, x), bound_of(g, x) * factor, 1 + attend, in);
+    emit_as(g, op, new_list(g, n, 0), shape_of(g, x), bound_of(g, x) * factor, 1 + weighed, in);
     add_indices(g, rows, n);
 }
 
@@ -1242,7 +1238,6 @@ static void grow(gen *g)
     case OP_unroll_batch: grow_sequences(g, op); break;
     case OP_dropout: emit_with(g, op, s, bound_of(g, v) * 2, v, 0, below(g, 2) ? 0.5f : 0.1f); break;
     case OP_layer_norm:
-    case OP_layer_norm_eps:
         in[0] = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));
         emit_with(g, op, shape_of(g, in[0]), 2, in[0], 0, below(g, 2) ? 0.0f : 0.01f);
         break;
@@ -1258,9 +1253,7 @@ static void grow(gen *g)
     case OP_sum_n:
     case OP_mean_n:
     case OP_max_n:
-    case OP_softmax_mean_n:
-    case OP_sum_n_shaped:
-    case OP_softmax_mean_n_shaped: grow_list(g, op); break;
+    case OP_softmax_mean_n: grow_list(g, op); break;
     case OP_concat:
     case OP_concat2: grow_concat(g, op); break;
     case OP_slice:
@@ -1395,18 +1388,14 @@ static void choose_kept(gen *g)
 /* A recording that begins with an op over nothing: whatever it reads is not there yet. */
 static void begin_empty(gen *g)
 {
-    const int way = below(g, 6), n = below(g, 3), none = new_list(g, 0, 0);
+    const int way = below(g, 4), n = below(g, 3), none = new_list(g, 0, 0);
     const fold_shape shape = below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden);
-    if (way < 2) {
-        emit(g, way ? OP_softmax_mean_n_shaped : OP_sum_n_shaped, shape, 1, 0, NULL);
-        return;
-    }
     int x[2];
     x[0] = x[1] = list_source(g, shape, none);
     switch (way) {
-    case 2: emit_as(g, OP_list_take, new_list(g, 0, 0), shape, 1, 1, x); break;
-    case 3: emit_as(g, below(g, 2) ? OP_list_sum_to : OP_list_max_to, new_list(g, n, 0), shape, 1, 1, x); break;
-    case 4: emit_as(g, below(g, 2) ? OP_list_sum : OP_list_mean, 0, shape, 1, 1, x); break;
+    case 0: emit_as(g, OP_list_take, new_list(g, 0, 0), shape, 1, 1, x); break;
+    case 1: emit_as(g, below(g, 2) ? OP_list_sum_to : OP_list_max_to, new_list(g, n, 0), shape, 1, 1, x); break;
+    case 2: emit_as(g, below(g, 2) ? OP_list_sum : OP_list_mean, 0, shape, 1, 1, x); break;
     default: emit(g, OP_add, shape, 2, 2, x); break;
     }
 }

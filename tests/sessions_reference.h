@@ -30,15 +30,12 @@
     X(conv, out[0] = conv_reference(t, in[0], W, b, i2))                                                     \
     X(max_pool, out[0] = pool_reference(t, REF_max_pool, in[0], i0))                                         \
     X(mean_pool, out[0] = pool_reference(t, REF_mean_pool, in[0], i0))                                       \
-    X(layer_norm, out[0] = ref_norm_by(t, in[0], of_param(t, n, GAIN), of_param(t, n, B_HIDDEN), 0))         \
     X(rms_norm, out[0] = ref_norm_by(t, in[0], of_param(t, n, GAIN), -1, x))                                 \
     X(dropout, out[0] = dropped(t, d, in[0], x))                                                             \
     X(sum_n, out[0] = ref_of(t, REF_list_sum, ref_join(t, in, count, shape)))                                \
     X(mean_n, out[0] = ref_of(t, REF_list_mean, ref_join(t, in, count, shape)))                              \
     X(max_n, out[0] = ref_of(t, REF_list_max, ref_join(t, in, count, shape)))                                \
-    X(softmax_mean_n, out[0] = softmax_mean_reference(t, in, count / 2, shape))                                          \
-    X(sum_n_shaped, out[0] = ref_of(t, REF_list_sum, ref_join(t, in, count, shape)))                         \
-    X(softmax_mean_n_shaped, out[0] = softmax_mean_reference(t, in, count / 2, shape))                                   \
+    X(softmax_mean_n, out[0] = softmax_mean_reference(t, in, count / 2, shape))                              \
     X(concat2, out[0] = ref_concat(t, in, 2, 0))                                                             \
     X(stack, out[0] = stack_reference(t, in, count))                                                         \
     X(unstack, parts_reference(t, in[0], shape, out, outs))                                                  \
@@ -82,7 +79,7 @@
     X(gaussian_log_prob, out[0] = ref_log_density(t, in[0], in[1], in[2]))                                   \
     X(standardize, out[0] = ref_standardize(t, in[0], in[1], in[2], (double)x))                              \
     X(list_standardize, out[0] = standard_reference(t, in[0], (double)x))                                    \
-    X(layer_norm_eps,                                                                                        \
+    X(layer_norm,                                                                                            \
       out[0] = ref_norm_by(t, in[0], of_param(t, n, ONES), of_param(t, n, OFFSET), (double)x))               \
     X(conv_apply, out[0] = conv_layer_reference(t, in[0]))                                                   \
     X(norm_apply, out[0] = ref_norm_layer(t, norm_names[i0], in[0], i0, i0 ? 0 : (double)0.01f))             \

@@ -287,7 +287,7 @@ static fold_node over_list(fold_ctx *f, const net *n, const fold_child_sum *sum,
         children[k].c = y;
     }
     if (kind == BY_CHILD_SUM) return fold_child_sum_apply(f, sum, query, children, count).h;
-    if (kind == BY_OP) return fold_softmax_mean_n_shaped(f, list, list + count, (size_t)count, fold_shape1(H));
+    if (kind == BY_OP) return count ? fold_softmax_mean_n(f, list, list + count, count) : fold_zeros(f, fold_shape1(H));
     return fold_out(f, fold_call_list(f, n->neighbours, &query, 1, list, count), 0);
 }
 
@@ -1703,27 +1703,38 @@ static void empty_lists_only(void)
 
 /* Lists of nothing, as of an agent without neighbours in the first frame: a context that has no operands at all, or none
    behind that of another call. */
-static fold_node nothing(fold_ctx *f, int which)
+static void sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = fold_list_sum(f, in[0]);
+    (void)user;
+}
+static fold_node nothing(fold_ctx *f, fold_cell sum, int which)
 {
     const float x = 1;
     const fold_shape eight = fold_shape1(8);
+    const fold_node none = fold_list_input(f, &x, 0, eight);
     switch (which) {
-    case 0: return fold_sum_n_shaped(f, NULL, 0, eight);
-    case 1: return fold_softmax_mean_n_shaped(f, NULL, NULL, 0, eight);
-    case 2: return fold_list_softmax_mean(f, fold_list_input(f, &x, 0, fold_shape1(1)), fold_list_input(f, &x, 0, eight));
-    default: return fold_add(f, fold_softmax_mean_n_shaped(f, NULL, NULL, 0, eight), fold_zeros(f, eight));
+    case 0: return fold_call_list(f, sum, NULL, 0, NULL, 0);
+    case 1: return fold_list_sum(f, none);
+    case 2: return fold_list_softmax_mean(f, fold_list_input(f, &x, 0, fold_shape1(1)), none);
+    default: return fold_add(f, fold_call_list(f, sum, NULL, 0, NULL, 0), fold_zeros(f, eight));
     }
 }
 static void nothing_first(void)
 {
     const float zeros[8] = { 0 };
     fold_model *m = fold_model_new(NULL);
+    fold_cell_desc of_list = fold_cell_desc_default();
+    of_list.name = "sum", of_list.body = sum_body;
+    of_list.n_list = of_list.n_out = 1;
+    of_list.list[0] = fold_shape1(8);
+    const fold_cell sum_of = fold_cell_new(m, &of_list);
     for (int way = 0; way < 16; way++) { /* alone or beside a list of one, in inference and training */
         fold_ctx_desc d = fold_ctx_desc_default();
         d.training = way / 4 % 2;
         fold_ctx *f = fold_ctx_new(m, &d);
         const fold_node one = fold_constant(f, 1), eight = fold_zeros(f, fold_shape1(8));
-        const fold_node beside = way < 8 ? eight : fold_softmax_mean_n(f, &one, &eight, 1), root[2] = { nothing(f, way % 4), beside };
+        const fold_node beside = way < 8 ? eight : fold_softmax_mean_n(f, &one, &eight, 1), root[2] = { nothing(f, sum_of, way % 4), beside };
         CHECK_SAYS(!fold_run(f, root, 2), "%s", fold_ctx_message(f));
         CHECK_BITS(fold_value(f, root[0]), zeros, 8);
         const fold_node sum = fold_sum(f, fold_add(f, root[0], beside), FOLD_ALL);
@@ -1909,7 +1920,7 @@ BAD(xent_matrix, fold_softmax_xent(f, fold_use(f, n->W), 0))
 BAD(hinge, fold_hinge(f, vector(f, 4), -3))
 BAD(huber, fold_huber(f, vector(f, 4), vector(f, 4), 0))
 BAD(dropout, fold_dropout(f, vector(f, 4), 1))
-BAD(layer_norm, fold_layer_norm(f, vector(f, 4), n->gain, n->gain))
+BAD(layer_norm, fold_layer_norm(f, vector(f, 4), n->gain, n->gain, 0))
 BAD(lookup, fold_lookup(f, n->embed, WORDS))
 BAD(lookup_negative, fold_lookup(f, n->embed, -1))
 BAD(lookup_weight, fold_lookup(f, n->W, 0))
@@ -1918,7 +1929,7 @@ BAD(max_n_empty, fold_max_n(f, NULL, 0))
 BAD(mean_n_null, fold_mean_n(f, NULL, 3))
 BAD(list_shapes, list_of(f, vector(f, 3), vector(f, 4), 0))
 BAD(softmax_mean, list_of(f, vector(f, 3), vector(f, 4), 1))
-BAD(softmax_mean_shaped, fold_softmax_mean_n_shaped(f, NULL, NULL, 0, fold_shape1(0)))
+BAD(softmax_mean_empty, fold_softmax_mean_n(f, NULL, NULL, 0))
 BAD(input, fold_input(f, NULL, 3))
 BAD(input_negative, fold_input(f, fold_param_value(n->m, n->W), -3))
 BAD(input_huge, fold_input_shaped(f, fold_param_value(n->m, n->W), fold_shape3(1 << 20, 1 << 20, 1 << 20)))
@@ -1980,12 +1991,12 @@ static const struct {
     ROW(lookup, BAD_ARGUMENT, "lookup: row 50", "50 rows")
     ROW(lookup_negative, BAD_ARGUMENT, "lookup: row -1", "50 rows")
     ROW(lookup_weight, BAD_ARGUMENT, "lookup", "'W'")
-    ROW(sum_n_empty, BAD_ARGUMENT, "sum_n", "_shaped")
-    ROW(max_n_empty, BAD_ARGUMENT, "max_n", "maximum")
+    ROW(sum_n_empty, BAD_ARGUMENT, "sum_n", "fold_zeros")
+    ROW(max_n_empty, BAD_ARGUMENT, "max_n", "fold_zeros")
     ROW(mean_n_null, BAD_ARGUMENT, "mean_n", "NULL")
     ROW(list_shapes, BAD_SHAPE, "sum_n: ", "[3], [4]")
     ROW(softmax_mean, BAD_SHAPE, "softmax_mean_n: ", "score")
-    ROW(softmax_mean_shaped, BAD_SHAPE, "softmax_mean_n", "shape")
+    ROW(softmax_mean_empty, BAD_ARGUMENT, "softmax_mean_n", "fold_zeros")
     ROW(input, BAD_ARGUMENT, "input", "NULL")
     ROW(input_negative, BAD_SHAPE, "input", "dimension")
     ROW(input_huge, BAD_SHAPE, "input", "")

@@ -484,8 +484,7 @@ typedef struct given {
     X(NODE, fold_logsumexp, (f, node, g->n)) \
     X(NODE, fold_prod, (f, node, g->n)) \
     X(NODE, fold_cumsum, (f, node, g->n)) \
-    X(NODE, fold_layer_norm, (f, node, param, param)) \
-    X(NODE, fold_layer_norm_eps, (f, node, param, param, 0.5f)) \
+    X(NODE, fold_layer_norm, (f, node, param, param, 0.5f)) \
     X(NODE, fold_rms_norm, (f, node, param, 0.5f)) \
     X(NODE, fold_standardize, (f, node, node, node, 0.5f)) \
     X(NODE, fold_dropout, (f, node, 0.5f)) \
@@ -493,8 +492,6 @@ typedef struct given {
     X(NODE, fold_mean_n, (f, g->nodes, g->n)) \
     X(NODE, fold_max_n, (f, g->nodes, g->n)) \
     X(NODE, fold_softmax_mean_n, (f, g->nodes, g->nodes, g->n)) \
-    X(NODE, fold_sum_n_shaped, (f, g->nodes, g->n, shape)) \
-    X(NODE, fold_softmax_mean_n_shaped, (f, g->nodes, g->nodes, g->n, shape)) \
     X(NODE, fold_concat, (f, g->nodes, g->n, g->n)) \
     X(NODE, fold_concat2, (f, node, node)) \
     X(NODE, fold_stack, (f, g->nodes, g->n)) \
@@ -592,8 +589,7 @@ typedef struct given {
     X(VOID, fold_gru_new, (m, g->name, g->n, g->n)) \
     X(STATE, fold_recurrent_zeros, (f, ZERO(fold_recurrent))) \
     X(STATE, fold_recurrent_apply, (f, ZERO(fold_recurrent), node, state)) \
-    X(STATE, fold_unroll, (f, ZERO(fold_recurrent), g->nodes, g->n, g->states, g->nodes)) \
-    X(STATE, fold_unroll_reverse, (f, ZERO(fold_recurrent), g->nodes, g->n, g->states, g->nodes)) \
+    X(STATE, fold_unroll, (f, ZERO(fold_recurrent), g->nodes, g->n, g->n, g->states, g->nodes)) \
     X(NUMBER, fold_sequences_input, (f, ZERO(fold_sequences), g->n, g->nodes)) \
     X(STATUS, fold_unroll_batch, (f, ZERO(fold_recurrent), ZERO(fold_sequences), g->states, g->nodes, g->states)) \
     X(VOID, fold_rnn_stack_new, (m, g->name, g->make, g->n, g->n, g->n, g->n)) \

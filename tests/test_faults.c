@@ -215,7 +215,7 @@ static fold_node joined(fold_ctx *f, const world *w)
     const fold_node sum = fold_add(f, fold_linear_n(f, x, 2, w->V, w->b), fold_linear(f, two, w->V, w->b));
     const fold_node turned = fold_transpose(f, all, 0, 1), again = fold_matmul(f, turned, all);
     const fold_node cut = fold_slice(f, again, 1, 1, 2), conv = fold_conv1d(f, all, w->filter, w->b, NULL);
-    const fold_node norm = fold_layer_norm(f, part[1], w->b, x[0].id ? w->b : w->b);
+    const fold_node norm = fold_layer_norm(f, part[1], w->b, x[0].id ? w->b : w->b, 0);
     const fold_node most = fold_max_pool1d(f, conv, 2, 1, 0), first = fold_linear_first(f, x[1], w->V, w->b);
     const fold_node then = fold_linear_then(f, first, x[2], w->V), back = fold_linear(f, then, w->W, w->b);
     part[0] = fold_sum(f, cut, FOLD_ALL);
@@ -258,14 +258,13 @@ static fold_node of_lists(fold_ctx *f, const world *w)
 }
 static fold_node of_nothing(fold_ctx *f, const world *w) /* lists and sums of no rows */
 {
-    fold_node x[3];
+    fold_node x[2];
     const fold_node none = fold_list_input(f, NULL, 0, vector), no_words = fold_list_lookup(f, w->table, NULL, 0);
     const fold_node seen = fold_list_attention(f, no_words, none, none, 2, 0);
-    x[0] = fold_sum_n_shaped(f, NULL, 0, vector);
-    x[1] = fold_softmax_mean_n_shaped(f, NULL, NULL, 0, vector);
-    x[2] = fold_list_sum(f, fold_linear(f, fold_add(f, none, seen), w->W, w->b));
+    x[0] = fold_list_softmax_mean(f, none, none);
+    x[1] = fold_list_sum(f, fold_linear(f, fold_add(f, none, seen), w->W, w->b));
     const fold_node sent = fold_list_sum_to(f, none, NULL, 2), taken = fold_list_take(f, none, NULL, 0);
-    return fold_add(f, fold_sum(f, fold_sum_n(f, x, 3), FOLD_ALL),
+    return fold_add(f, fold_sum(f, fold_sum_n(f, x, 2), FOLD_ALL),
                     fold_sum(f, fold_add(f, fold_list_mean(f, sent), fold_list_mean(f, taken)), FOLD_ALL));
 }
 static fold_node of_cells(fold_ctx *f, const world *w)
@@ -310,8 +309,8 @@ static fold_node unrolled(fold_ctx *f, const world *w)
     fold_unroll_desc desc = fold_unroll_desc_default();
     static const int length[2] = { STEPS, 1 };
     for (int i = 0; i < STEPS; i++) x[i] = fold_lookup(f, w->table, words[i]);
-    part[0] = fold_unroll(f, &w->lstm, x, STEPS, NULL, out).h;
-    part[1] = fold_unroll_reverse(f, &w->lstm, x, STEPS, NULL, NULL).h;
+    part[0] = fold_unroll(f, &w->lstm, x, STEPS, 0, NULL, out).h;
+    part[1] = fold_unroll(f, &w->lstm, x, STEPS, 1, NULL, NULL).h;
     memset(&batch, 0, sizeof batch);
     batch.values = numbers;
     batch.samples = 2;
@@ -555,8 +554,8 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     switch (which) {
     case 0: return fold_zeros(f, fold_shape1(1000));
     case 1: return fold_concat(f, two, 4, 0); /* a new shape of a new signature */
-    case 2: return fold_sum_n_shaped(f, NULL, 0, fold_shape1(1001));
-    case 3: return fold_softmax_mean_n_shaped(f, NULL, NULL, 0, fold_shape1(1002));
+    case 2: return fold_sum_n(f, two, 3);
+    case 3: return fold_softmax_mean_n(f, two, two, 2);
     case 4: return fold_list_lookup(f, w->table, words, STEPS);
     case 5: return fold_lookup(f, w->table, 1);
     case 6: return fold_use(f, w->V);

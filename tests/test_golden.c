@@ -77,7 +77,7 @@ static void pair_body(fold_ctx *f, const fold_node *in, fold_node *out, const vo
 {
     const net *n = (const net *)user;
     const fold_node x = fold_linear(f, fold_concat2(f, in[0], in[1]), n->U, n->b);
-    const fold_node h = fold_layer_norm(f, x, n->gain, n->shift);
+    const fold_node h = fold_layer_norm(f, x, n->gain, n->shift, 0);
     out[0] = fold_dropout(f, fold_leaky_relu(f, fold_slice(f, h, 0, H, H), 0.125f), 0.25f);
 }
 

@@ -619,7 +619,7 @@ static int to_busy(const void *bytes, size_t n, void *user)
     busy *b = (busy *)user;
     float many[500] = { 0 };
     for (int i = 0; i < 50; i++) CHECK(fold_node_is_null(fold_input(b->f, many, 10 * i + 1)));
-    CHECK(fold_node_is_null(fold_tanh(b->f, b->root)) && fold_node_is_null(fold_sum_n_shaped(b->f, NULL, 0, fold_shape1(3))));
+    CHECK(fold_node_is_null(fold_tanh(b->f, b->root)) && fold_node_is_null(fold_zeros(b->f, fold_shape1(3))));
     fold_ctx_reset(b->f);
     CHECK_INT(fold_run(b->f, &b->root, 1), FOLD_BAD_STATE);
     CHECK_INT(fold_backward(b->f, b->root), FOLD_BAD_STATE);
@@ -761,7 +761,7 @@ static void attributes_and_makers(void)
     y[2] = fold_at_least(f, x, -1);
     y[3] = fold_at_most(f, x, 3);
     y[4] = fold_rms_norm(f, x, gain, 0.125f);
-    y[5] = fold_layer_norm_eps(f, x, gain, gain, 0.25f);
+    y[5] = fold_layer_norm(f, x, gain, gain, 0.25f);
     y[6] = fold_dropout(f, x, 0.75f);
     y[7] = fold_leaky_relu(f, x, 0.0625f);
     y[8] = fold_mul(f, x, fold_huber(f, y[0], y[1], 4));
@@ -820,8 +820,8 @@ static void columns_of_pictures(void)
     fold_ctx *f = context(&n, 0, 0);
     fold_node x[4], all[8];
     for (int i = 0; i < 4; i++) x[i] = fold_input(f, values, H);
-    all[0] = fold_unroll(f, &lstm, x, 4, NULL, NULL).h;
-    all[1] = fold_sum_n_shaped(f, NULL, 0, fold_shape1(H));
+    all[0] = fold_unroll(f, &lstm, x, 4, 0, NULL, NULL).h;
+    all[1] = fold_list_sum(f, fold_list_input(f, values, 0, fold_shape1(H)));
     for (int i = 2; i < 8; i++) all[i] = fold_tanh(f, fold_scale(f, x[3], (float)i)); /* all at the height of x[3] */
     const fold_node root = fold_sum(f, fold_sum_n(f, all, 8), FOLD_ALL);
     CHECK_INT(fold_run(f, &root, 1), FOLD_OK);

@@ -621,7 +621,7 @@ static void test_shorthands(void)
 static void norm_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_param *p = (const fold_param *)user;
-    out[0] = fold_layer_norm(f, in[0], p[0], p[1]);
+    out[0] = fold_layer_norm(f, in[0], p[0], p[1], 0);
 }
 
 /* A gain that nobody gave values would make every value the bias: an error where it is recorded, in a cell when it is made.
@@ -648,7 +648,7 @@ static void test_gain(void)
             const fold_param given = fold_param_new(m, &pd), ones = fold_gain_new(m, "ones", 4);
             fold_ctx *f = fold_ctx_new(m, &d);
             const fold_status want = inference ? FOLD_OK : FOLD_BAD_ARGUMENT;
-            fold_layer_norm(f, fold_input(f, x, 4), p[0], p[1]);
+            fold_layer_norm(f, fold_input(f, x, 4), p[0], p[1], 0);
             CHECK_INT(fold_ctx_status(f), want);
             if (want) CHECK_TEXT(fold_ctx_message(f), "layer_norm: the gain 'forgotten' is all zeros");
             fold_cell_desc c = fold_cell_desc_default();
@@ -663,9 +663,9 @@ static void test_gain(void)
             if (want) CHECK_TEXT(fold_model_message(m), "the gain 'forgotten' is all zeros");
             fold_model_clear_error(m);
             fold_ctx_reset(f);
-            fold_layer_norm(f, fold_input(f, x, 4), constant, p[1]);
-            fold_layer_norm(f, fold_input(f, x, 4), given, p[1]);
-            const fold_node y = fold_layer_norm(f, fold_input(f, x, 4), ones, p[1]);
+            fold_layer_norm(f, fold_input(f, x, 4), constant, p[1], 0);
+            fold_layer_norm(f, fold_input(f, x, 4), given, p[1], 0);
+            const fold_node y = fold_layer_norm(f, fold_input(f, x, 4), ones, p[1], 0);
             CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
             CHECK_NEAR(fold_value(f, y)[3], 3 / sqrt(3.5), 1e-4);
             fold_values_write_begin(m, p[0])[3] = 2;
@@ -805,7 +805,7 @@ static fold_node weighted_sum(fold_ctx *f, const fold_node *y, int n, int width)
 {
     fold_node term[MAX_STEPS];
     for (int t = 0; t < n; t++) term[t] = fold_scale(f, y[t], (float)place_weight(t));
-    return fold_sum_n_shaped(f, term, (size_t)n, fold_shape1(width));
+    return n ? fold_sum_n(f, term, n) : fold_zeros(f, fold_shape1(width));
 }
 
 /* Two calls, of which the second begins with the state of the first. */
@@ -816,11 +816,11 @@ static fold_state record_unrolled(fold_ctx *f, const layer_case *c, int sample)
     const int n = record_words(f, c, sample, x), cut = n / 3;
     fold_state s;
     if (c->row->option) {
-        s = fold_unroll_reverse(f, r, x + cut, n - cut, NULL, y + cut);
-        s = fold_unroll_reverse(f, r, x, cut, &s, y);
+        s = fold_unroll(f, r, x + cut, n - cut, 1, NULL, y + cut);
+        s = fold_unroll(f, r, x, cut, 1, &s, y);
     } else {
-        s = fold_unroll(f, r, x, cut, NULL, y);
-        s = fold_unroll(f, r, x + cut, n - cut, &s, y + cut);
+        s = fold_unroll(f, r, x, cut, 0, NULL, y);
+        s = fold_unroll(f, r, x + cut, n - cut, 0, &s, y + cut);
     }
     const int end = c->row->option ? 0 : n - 1;
     CHECK(!n || !memcmp(&s.h, &y[end], sizeof s.h));
@@ -2299,7 +2299,7 @@ static void table_in_a_body(void)
         fold_ctx *f = fold_ctx_new(m, &c);
         fold_node x[3];
         for (int i = 0; i < 3; i++) x[i] = fold_lookup(f, fold_param_find(m, "tied"), i % 2);
-        fold_node y = fold_unroll(f, &rnn, x, 3, NULL, NULL).h;
+        fold_node y = fold_unroll(f, &rnn, x, 3, 0, NULL, NULL).h;
         y = fold_call(f, cell, &y, 1);
         CHECK_SAYS(!fold_run(f, &y, 1), "%s", fold_ctx_message(f));
         signatures[first] = fold_ctx_stats(f).signatures;

@@ -227,7 +227,7 @@ static fold_node layers(play *p)
     fold_node y[6];
     const fold_node x = see(p, some_list(p, p->size));
     y[0] = see(p, fold_mlp_apply(f, &n->mlp, x));
-    y[1] = see(p, fold_layer_norm(f, fold_add(f, x, y[0]), n->gain, n->bias));
+    y[1] = see(p, fold_layer_norm(f, fold_add(f, x, y[0]), n->gain, n->bias, 0));
     s.h = fold_tanh(f, y[1]);
     s.c = fold_input(f, p->fixed, WIDTH);
     s = fold_recurrent_apply(f, &n->lstm, x, s);
@@ -354,7 +354,7 @@ static fold_node nothing_at_all(play *p)
     y[1] = see(p, fold_mul(f, y[0], a));
     y[2] = see(p, fold_list_join(f, joined, 2));
     y[3] = see(p, fold_list_sum(f, y[2]));
-    y[4] = see(p, fold_list_mean(f, fold_layer_norm(f, w, n->gain, n->bias)));
+    y[4] = see(p, fold_list_mean(f, fold_layer_norm(f, w, n->gain, n->bias, 0)));
     y[5] = see(p, fold_list_softmax_mean(f, fold_dot(f, x, a), w));
     y[6] = see(p, fold_out(f, fold_call(f, n->halves, pair, 2), 0));
     y[7] = see(p, fold_out(f, fold_call_each(f, n->neighbours, &a, 1, lists), 0));
@@ -381,7 +381,7 @@ static fold_node unrolled(play *p)
     fold_state begin = { { 0, 0 }, { 0, 0 } };
     for (int t = 0; t < FRAMES; t++) x[t] = t % 2 ? some_node(p) : some_list(p, p->size);
     begin.h = fold_tanh(p->f, some_list(p, p->size));
-    y[FRAMES] = see(p, fold_unroll(p->f, &p->n->gru, x, FRAMES, &begin, y).h);
+    y[FRAMES] = see(p, fold_unroll(p->f, &p->n->gru, x, FRAMES, 0, &begin, y).h);
     for (int t = 0; t < FRAMES; t++) y[t] = see(p, y[t]);
     return totals(p, y, FRAMES);
 }
@@ -484,9 +484,9 @@ static void twin_reductions(twin *t, int row)
         s[i] = note(t, t->single ? i : ALL_ROWS, fold_sum(f, x[i], 0));
     }
     t->slot = 2;
-    y[0] = t->single ? fold_sum_n_shaped(f, x, n, vector) : fold_list_sum(f, x[0]);
+    y[0] = !t->single ? fold_list_sum(f, x[0]) : n ? fold_sum_n(f, x, n) : fold_zeros(f, vector);
     y[1] = !t->single ? fold_list_mean(f, x[0]) : n ? fold_mean_n(f, x, n) : fold_zeros(f, vector);
-    y[2] = t->single ? fold_softmax_mean_n_shaped(f, s, x, n, vector) : fold_list_softmax_mean(f, s[0], x[0]);
+    y[2] = !t->single ? fold_list_softmax_mean(f, s[0], x[0]) : n ? fold_softmax_mean_n(f, s, x, n) : fold_zeros(f, vector);
     y[3] = !t->rows ? y[0] : t->single ? fold_max_n(f, x, n) : fold_list_max(f, x[0]);
     for (int i = 0; i < 4; i++) note(t, ALL_ROWS, y[i]);
     t->loss[t->losses++] = fold_dot(f, y[0], y[1]);
@@ -623,7 +623,7 @@ static void one_node(void)
         for (int i = 0; i < 21; i++) {
             const fold_node x = fold_list_input(f, twin_data(0), mixed ? i * 8 % 21 : 10, vector);
             const fold_node y = fold_call(f, n.gate, &x, 1);
-            loss[i] = fold_list_sum(f, fold_dot(f, y, fold_layer_norm(f, x, n.gain, n.bias)));
+            loss[i] = fold_list_sum(f, fold_dot(f, y, fold_layer_norm(f, x, n.gain, n.bias, 0)));
         }
         CHECK_INT(fold_backward(f, fold_sum_n(f, loss, 21)), FOLD_OK);
         s[mixed] = fold_ctx_stats(f);

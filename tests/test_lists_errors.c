@@ -126,8 +126,7 @@ static void mistaken_kinds(void)
     BAD(pair_of(&x, x.v, x.l3, fold_mean_n), BAD_SHAPE, "mean_n", "fold_list_join");
     BAD(pair_of(&x, x.l1, x.v, fold_max_n), BAD_SHAPE, "max_n", "fold_list_join");
     BAD(fold_softmax_mean_n(f, &x.one, &x.l1, 1), BAD_SHAPE, "softmax_mean_n", "fold_list_join");
-    BAD(fold_sum_n_shaped(f, &x.l0, 1, vector), BAD_SHAPE, "sum_n", "fold_list_join");
-    BAD(fold_softmax_mean_n_shaped(f, &x.one, &x.l1, 1, vector), BAD_SHAPE, "softmax_mean_n", "fold_list_join");
+    BAD(fold_sum_n(f, &x.l0, 1), BAD_SHAPE, "sum_n", "fold_list_join");
     BAD(fold_shared(f, x.l3), BAD_SHAPE, "shared", "list");
     BAD(fold_list_at(f, x.v, 0), BAD_SHAPE, "list_at", "list");
     BAD(fold_list_take(f, x.v, to, 2), BAD_SHAPE, "list_take", "list");

@@ -121,7 +121,7 @@ static fold_node transformer(play *p)
     fold_node part[2];
     fold_node x = see(p, some_list(p, p->size));
     for (int layer = 0; layer < 2; layer++) {
-        const fold_node norm = fold_layer_norm(f, x, n->gain, n->bias), wide[2] = { norm, fold_tanh(f, x) };
+        const fold_node norm = fold_layer_norm(f, x, n->gain, n->bias, 0), wide[2] = { norm, fold_tanh(f, x) };
         fold_split(f, fold_concat(f, wide, 2, 0), 2, part);
         const fold_node mixed = fold_list_attention(f, part[0], part[1], fold_slice(f, part[0], 0, 0, WIDTH), 2, layer);
         x = see(p, fold_add(f, x, fold_linear(f, mixed, n->W, n->b)));
@@ -462,11 +462,12 @@ enum { NODES = 90, GOALS = 5 };
 
 static fold_node goal_of_nodes(fold_ctx *f, int op, const fold_node *score, const fold_node *x, int n)
 {
-    switch (n ? op : 3) {
+    if (!n) return fold_zeros(f, vector);
+    switch (op) {
     case 0: return fold_sum_n(f, x, n);
     case 1: return fold_mean_n(f, x, n);
     case 2: return fold_max_n(f, x, n);
-    default: return fold_softmax_mean_n_shaped(f, score, x, n, vector);
+    default: return fold_softmax_mean_n(f, score, x, n);
     }
 }
 

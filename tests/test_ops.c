@@ -1240,8 +1240,6 @@ static void test_bad_shapes(void)
     BAD(fold_zeros(f, fold_shape2(1 << 16, (1 << 14) + 1)), BAD_SHAPE, "input", "a shape is too large: a value has at most 1073741824 floats");
     BAD(fold_input_ref(f, x, fold_shape4(INT_MAX, INT_MAX, INT_MAX, INT_MAX)), BAD_SHAPE, "input_ref", "too large");
     BAD(fold_list_input(f, x, 0, fold_shape1(INT_MAX)), BAD_SHAPE, "list_input", "too large");
-    BAD(fold_sum_n_shaped(f, NULL, 0, fold_shape1(INT_MAX)), BAD_SHAPE, "sum_n", "too large");
-    BAD(fold_sum_n_shaped(f, NULL, 0, hollow), BAD_SHAPE, "sum_n", "at least 1");
     BAD(fold_linear(f, n.v4, n.W, none), BAD_SHAPE, "linear: input has 4 values", "W is [3 x 2]");
     BAD(fold_linear(f, n.v3, n.W, n.b), BAD_SHAPE, "bias b must be [2]", "W is [3 x 2]");
     BAD(fold_linear_n(f, n.list, 2, n.W, none), BAD_SHAPE, "has 7 values", "W is [3 x 2]");
@@ -1272,7 +1270,7 @@ static void test_bad_shapes(void)
     BAD(fold_prod(f, n.v3, 1), BAD_SHAPE, "prod", "no such axis");
     BAD(fold_cumsum(f, n.m23, FOLD_ALL), BAD_SHAPE, "cumsum", "no such axis");
     BAD(fold_concat(f, n.list, 2, FOLD_ALL), BAD_SHAPE, "concat", "axis");
-    BAD(fold_layer_norm(f, n.v4, n.gain, n.b), BAD_SHAPE, "layer_norm", "[4], [3], [3]");
+    BAD(fold_layer_norm(f, n.v4, n.gain, n.b, 0), BAD_SHAPE, "layer_norm", "[4], [3], [3]");
     BAD(fold_rms_norm(f, n.v4, n.gain, 0), BAD_SHAPE, "rms_norm", "[4], [3]");
     BAD(fold_one_hot(f, 0, 0), BAD_SHAPE, "input", "at least 1");
     BAD(fold_sum_n(f, n.list, 2), BAD_SHAPE, "sum_n", "one shape");
@@ -1323,14 +1321,14 @@ static void test_bad_arguments(void)
     BAD(fold_lookup(f, n.table, -1), BAD_ARGUMENT, "row -1", "'words'");
     BAD(fold_dropout(f, n.v3, 1), BAD_ARGUMENT, "dropout", "rate 1");
     BAD(fold_dropout(f, n.v3, -0.5f), BAD_ARGUMENT, "dropout", "-0.5");
-    BAD(fold_sum_n(f, n.list, 0), BAD_ARGUMENT, "sum_n", "use fold_sum_n_shaped");
-    BAD(fold_mean_n(f, NULL, 0), BAD_ARGUMENT, "mean_n", "an empty list has no mean");
+    BAD(fold_sum_n(f, n.list, 0), BAD_ARGUMENT, "sum_n", "no nodes have no shape: record fold_zeros instead");
+    BAD(fold_mean_n(f, NULL, 0), BAD_ARGUMENT, "mean_n", "record fold_zeros");
     BAD(fold_sum_n(f, n.list, -1), BAD_ARGUMENT, "sum_n", "count of -1");
     BAD(fold_softmax_mean_n(f, n.list, n.list, -2), BAD_ARGUMENT, "softmax_mean_n", "count of -2");
     BAD(fold_call_list(f, n.largest, NULL, 0, n.list, -1), BAD_ARGUMENT, "largest", "count of -1");
     BAD(fold_op_apply(f, n.mix, n.list, -2, attr, 0), BAD_ARGUMENT, "mix", "-2 inputs");
-    BAD(fold_max_n(f, n.list, 0), BAD_ARGUMENT, "max_n", "no maximum");
-    BAD(fold_softmax_mean_n(f, n.list, n.list, 0), BAD_ARGUMENT, "softmax_mean_n", "use fold_softmax_mean_n_shaped");
+    BAD(fold_max_n(f, n.list, 0), BAD_ARGUMENT, "max_n", "record fold_zeros");
+    BAD(fold_softmax_mean_n(f, n.list, n.list, 0), BAD_ARGUMENT, "softmax_mean_n", "record fold_zeros");
     BAD(fold_softmax_mean_n(f, n.list, NULL, 2), BAD_ARGUMENT, "softmax_mean_n", "NULL");
     BAD(fold_concat(f, n.list, 0, 0), BAD_ARGUMENT, "concat", "at least one");
     BAD((fold_split(f, n.v3, 0, n.parts), fold_tanh(f, n.v3)), BAD_ARGUMENT, "split", "got 0");
@@ -1341,7 +1339,7 @@ static void test_bad_arguments(void)
     BAD(fold_one_hot(f, 3, 3), BAD_ARGUMENT, "one_hot: index 3", "3 values");
     BAD(fold_one_hot(f, -1, 3), BAD_ARGUMENT, "one_hot", "-1");
     BAD(fold_rms_norm(f, n.v3, n.gain, -1), BAD_ARGUMENT, "rms_norm: epsilon", "-1");
-    BAD(fold_layer_norm_eps(f, n.v3, n.gain, n.b, (float)NAN), BAD_ARGUMENT, "layer_norm: epsilon", "nan");
+    BAD(fold_layer_norm(f, n.v3, n.gain, n.b, (float)NAN), BAD_ARGUMENT, "layer_norm: epsilon", "nan");
     BAD(fold_rms_norm(f, n.v3, n.b, 0), BAD_ARGUMENT, "rms_norm: the gain 'b'", "fold_gain_new");
     BAD(fold_rms_norm(f, n.v3, none, 0), BAD_HANDLE, "rms_norm", "parameter");
     BAD(fold_huber(f, n.v3, n.v3, 0), BAD_ARGUMENT, "huber", "delta");
@@ -1358,8 +1356,8 @@ static void test_bad_arguments(void)
     BAD(fold_linear(f, n.v3, n.W, n.theirs), BAD_HANDLE, "linear", "model");
     BAD(fold_lookup(f, n.theirs, 0), BAD_HANDLE, "lookup", "model");
     BAD(fold_use(f, n.theirs), BAD_HANDLE, "use", "model");
-    BAD(fold_layer_norm(f, n.v3, n.b, none), BAD_HANDLE, "layer_norm", "parameter");
-    BAD(fold_layer_norm(f, n.v3, none, n.b), BAD_HANDLE, "layer_norm", "parameter");
+    BAD(fold_layer_norm(f, n.v3, n.b, none, 0), BAD_HANDLE, "layer_norm", "parameter");
+    BAD(fold_layer_norm(f, n.v3, none, n.b, 0), BAD_HANDLE, "layer_norm", "parameter");
     BAD(fold_tanh(f, n.stale), BAD_HANDLE, "tanh", "fold_ctx_reset");
     BAD(fold_add(f, n.v3, n.foreign), BAD_HANDLE, "add", "another context");
     BAD(fold_sum_n(f, &n.stale, 1), BAD_HANDLE, "sum_n", "fold_ctx_reset");

@@ -1531,9 +1531,8 @@ static int shorten_list(session *s, int at, int n)
 {
     graph *g = graph_of_item(s, &at);
     item *t = &g->items[at];
-    const int half = t->op == OP_softmax_mean_n || t->op == OP_softmax_mean_n_shaped, call_list = t->op == OP_call_list;
-    const int list =
-        half || t->op == OP_sum_n || t->op == OP_mean_n || t->op == OP_max_n || t->op == OP_sum_n_shaped;
+    const int half = t->op == OP_softmax_mean_n, call_list = t->op == OP_call_list;
+    const int list = half || t->op == OP_sum_n || t->op == OP_mean_n || t->op == OP_max_n;
     if (n > 1 || t->mode != MADE || (!list && !call_list && t->op != OP_child_sum_node))
         return 0;
     const int fixed = call_list ? cells[t->i[0]].d.n_in : !list, width = call_list ? cells[t->i[0]].d.n_list

@@ -120,8 +120,7 @@ static void unrolled(fold_ctx *f, const bed *b, const fold_recurrent *r, int rev
         fold_node x[STEPS];
         const int n = fold_sequences_input(f, &b->batch[i % 2], i, x);
         CHECK_INT(n, lengths[i]);
-        if (reverse) fold_unroll_reverse(f, r, x, n, NULL, out + i * STEPS);
-        else fold_unroll(f, r, x, n, NULL, out + i * STEPS);
+        fold_unroll(f, r, x, n, reverse, NULL, out + i * STEPS);
     }
 }
 
@@ -485,29 +484,29 @@ static void test_unroll_errors(void)
     fold_ctx *f = b.f;
     fold_sequences_input(f, &b.batch[0], 2, x);
     memset(out, 0xff, sizeof out);
-    s = fold_unroll(f, &b.lstm, x, -1, NULL, out);
+    s = fold_unroll(f, &b.lstm, x, -1, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h) && fold_node_is_null(s.c), "unroll: a sequence of -1 steps");
-    s = fold_unroll(f, NULL, x, 2, NULL, out);
+    s = fold_unroll(f, NULL, x, 2, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h) && fold_node_is_null(out[1]), "unroll: the cell is null");
-    s = fold_unroll(f, &none, x, 2, NULL, NULL);
+    s = fold_unroll(f, &none, x, 2, 0, NULL, NULL);
     expect(&b, fold_node_is_null(s.h), "unroll: the cell is null");
-    s = fold_unroll(f, &b.lstm, NULL, 2, NULL, out);
+    s = fold_unroll(f, &b.lstm, NULL, 2, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h), "unroll: a pointer is NULL");
-    s = fold_unroll(f, &b.lstm, x, 2, NULL, out); /* nodes from before the reset */
+    s = fold_unroll(f, &b.lstm, x, 2, 0, NULL, out); /* nodes from before the reset */
     expect(&b, fold_node_is_null(s.h), "the node is from another context, or from before the last fold_ctx_reset");
     x[0] = fold_input(f, b.ntc, WIDTH);
     x[1].id = 0;
-    s = fold_unroll(f, &b.lstm, x, 2, NULL, out);
+    s = fold_unroll(f, &b.lstm, x, 2, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h), "unroll: input 1 of 2 is null");
     x[0] = fold_input(f, b.ntc, WIDTH + 1);
-    s = fold_unroll(f, &b.lstm, x, 1, NULL, out);
+    s = fold_unroll(f, &b.lstm, x, 1, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h) && fold_node_is_null(out[0]),
            "lstm: input 0 must have the first of these shapes (inputs [7], [8])");
     s = fold_recurrent_zeros(f, &b.gru);
-    s = fold_unroll(f, &b.lstm, x, 0, &s, NULL);
+    s = fold_unroll(f, &b.lstm, x, 0, 0, &s, NULL);
     expect(&b, fold_node_is_null(s.h), "unroll: a state of this cell is h and c, neither null");
     s = fold_recurrent_zeros(f, &b.lstm);
-    s = fold_unroll(f, &b.gru, x, 0, &s, NULL);
+    s = fold_unroll(f, &b.gru, x, 0, 0, &s, NULL);
     expect(&b, fold_node_is_null(s.h), "unroll: a state of this cell is h alone, not null, and c is null");
     close_bed(&b);
 }
