@@ -355,8 +355,8 @@ FOLD_API int fold_param_is_null(fold_param p); /* tells whether p is the null ha
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds it, or returns null */
 FOLD_API int fold_param_count(const fold_model *m); /* returns how many there are */
 FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* returns one, in order of creation */
-FOLD_API const char *fold_param_name(const fold_model *m, fold_param p);
-FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p);
+FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* returns its name */
+FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* returns its shape */
 /* Stops the training of a parameter (frozen 1), or goes on with it (0). */
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 
@@ -560,7 +560,7 @@ FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
    no reset clears, whose message says which setting. Free it too: its memory is of the model's allocator. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* NULL is fine */
-FOLD_API fold_model *fold_ctx_model(fold_ctx *f);
+FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
 /* Forgets the recording and the context's error; keeps memory and settings. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
 /* Returns the first error since the last reset, of the context or else of its model. */
@@ -572,14 +572,14 @@ FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* These calls hand in data and give a node, a value of one sample. Begin with fold_input. A call that fails
    gives the null node, and so do all calls after an error. */
 
-FOLD_API int fold_node_is_null(fold_node x);
+FOLD_API int fold_node_is_null(fold_node x); /* tells whether x is the null node */
 /* Records values of the program, [n] or of a shape; they are copied. */
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
 /* Records values that are not copied: they must stay unchanged until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
 FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* [1] */
-FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape);
+FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* records zeros */
 /* Records n values: 1 at `index`, else 0. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* takes a row of [rows x ...] */
@@ -635,24 +635,24 @@ FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int strid
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 
-FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);
+FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b */
+FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
+FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
+FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
 /* The smaller, and the larger: b where they are equal, NaN where one is. The gradient goes to what is taken,
    at NaN to both. */
 FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
 FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term);    /* x + term */
-FOLD_API fold_node fold_neg(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_neg(fold_ctx *f, fold_node x);                  /* -x */
+FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);                  /* e^x */
+FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);                  /* log x, to the base e */
+FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* the square root */
+FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);               /* x^2 */
 FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* gradient 0 at 0 */
-FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);              /* 1 / (1 + e^-x) */
+FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);                 /* tanh x */
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x > 0 ? x : slope x */
 /* Computes x P(x), P being the normal distribution, (1 + erf(x / sqrt 2)) / 2. fold_gelu_tanh approximates it
@@ -722,7 +722,7 @@ FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* as fo
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
-FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis);
+FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* along axis 0 */
 /* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n windows, [1] in a vector. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
@@ -735,7 +735,7 @@ FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index);      /* one element, [1]; -1: the last */
 /* Takes condition > 0 ? a : b, element by element, of equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
-FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* gives x; no gradient passes */
 
 /* Losses give [1]. A target gets no gradient; a and b both get one. */
 /* Gives the cross entropy of a class, -log softmax(logits)[label]. */
@@ -873,7 +873,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* returns a gradient kept by fold_keep_grad */
 #endif
 FOLD_API float fold_scalar(fold_ctx *f, fold_node x);  /* returns its first value */
-FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x);
+FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* returns its shape, of a row of a list */
 /* Copies n nodes of one size to values as a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
 
@@ -921,11 +921,11 @@ FOLD_API fold_sgd fold_sgd_default(void);          /* returns the defaults, and 
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* rate 0.05 */
 FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* rate 0.001 */
 FOLD_API fold_adam fold_adam_default(void);        /* rate 0.001 */
-FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o);
-FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o);
-FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o);
-FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);
-FOLD_API void fold_grads_clear(fold_model *m);
+FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o); /* moves the parameters by a step */
+FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /* the same by Adagrad */
+FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* the same by RMSprop */
+FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* the same by Adam, or AdamW */
+FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients so that their global norm is at most `limit` (gradient clipping, Pascanu et al. 2013).
    Returns the norm before. If it is not finite nothing is scaled: call fold_grads_clear in place of a step.
    */
@@ -953,7 +953,7 @@ typedef struct fold_cell_desc {
     int n_out;
 } fold_cell_desc;
 FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
-FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc);
+FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* traces the body of a cell */
 /* Records a call; fold_out gives its outputs. */
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
 /* Records a call with a list: `count` elements of n_list nodes each, element by element. count may be 0. */
@@ -1183,7 +1183,7 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
    W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* Gives the state before a sequence: zeros. */
+/* Records a step from a state; that before a sequence is fold_recurrent_zeros. */
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r);
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
@@ -1254,7 +1254,7 @@ typedef struct fold_unroll_desc {
     fold_node *last;                     /* n_states final states; NULL: not wanted */
 } fold_unroll_desc;
 FOLD_API fold_unroll_desc fold_unroll_desc_default(void); /* all zero */
-FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc);
+FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc); /* unrolls such a step */
 
 /* N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14): a leaf sees its input alone, an inner node its
    `arity` children in order, 1 to 8. Gates i, o and f are through sigmoid, u through tanh. With the sum over
@@ -1481,7 +1481,7 @@ typedef struct fold_load_desc {
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
 #ifndef FOLD_NO_STDIO
-FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
+FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc); /* loads */
 #endif
 /* Loads a file that lies in memory; desc NULL is the default. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
@@ -1647,7 +1647,7 @@ typedef struct fold_stats {
                                     says: all it needs, or less */
     const char *one_group;       /* says why all samples of the last run ran together; "" if they did not */
 } fold_stats;
-FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f);
+FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last run did */
 
 /* ==== 16 adding an op ==================================================================== */
 /* An op of your own is a struct of functions, like those that are built in: fold_op_new adds it,
