@@ -591,7 +591,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 /* ==== 7 ops ============================================================================== */
 /* An op takes nodes and gives a node. Shapes are per sample; lists work row by row (section 11). The shapes
    of two values of an element-wise op meet from the last axis on (broadcasting). An axis of 1, or a missing
-   one, repeats: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1] with [4]. The gradient of
+   one, repeats: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4]; so does [3 x 1] with [4]. The gradient of
    what repeats is the sum over its repetitions, over the last axes that repeat first, each as by fold_sum.
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ in them
    alone batch together. All other numbers are structure. */
@@ -708,7 +708,7 @@ FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fo
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
    has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. Call it before each
-   sample with a key made of its number and the epoch: then the sample has the same masks in any order, in any
+   sample with a key made of its number and the epoch. Then the sample has the same masks in any order, in any
    context, and after loading a model. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
@@ -2226,7 +2226,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     return line.length;
 }
 
-/* What stands between % and the letter. */
+/* Tells what stands between % and the letter. */
 typedef struct fold__field {
     int left, zeros, width, precision; /* precision -1: none */
 } fold__field;
@@ -2512,7 +2512,7 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
 }
 
 /* Large arrays begin at pages. If two are walked through together, one that lay a few cache lines further in
-   its page would hold up loads of the other: their addresses have the low bits of a store just made. */
+   its page would hold up loads of the other. Their addresses have the low bits of a store just made. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2692,7 +2692,7 @@ FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3)
     return shape;
 }
 
-/* What is wrong with a shape, or NULL. */
+/* Tells what is wrong with a shape, or NULL. */
 static const char *fold__shape_problem(const fold_shape *shape)
 {
     uint64_t size = 1;
@@ -2791,8 +2791,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <wasm_simd128.h>
 #endif
 
-/* Where there are registers for vectors of four floats, and the compiler uses them: others emulate vectors
-   through memory. Not 32-bit ARM's, nor POWER's before VSX, which flush denormals. */
+/* Set where there are registers for vectors of four floats, and the compiler uses them: others emulate
+   vectors through memory. Not 32-bit ARM's, nor POWER's before VSX, which flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -2812,7 +2812,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Where some processors have an instruction for products of bytes that the compiler was not told of. */
+/* Set where some processors have an instruction for products of bytes that the compiler was not told of. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -2820,7 +2820,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__SDOT 0
 #endif
 
-/* Where the portable products of bytes have an instruction for the sum of two products of 16 bits. */
+/* Set where the portable products of bytes have an instruction for the sum of two products of 16 bits. */
 #if FOLD__GNU_VECTORS && (FOLD__X86 || defined(__wasm_simd128__))
 #define FOLD__PAIRS 1
 #else
@@ -2897,7 +2897,7 @@ enum {
 };
 
 /* One K-segment of a product: `weights` is the packed weight block, already advanced to the segment's first
-   row; `inner` is the segment's K. Of weights in bytes `row` alone is read: the segment's first row. */
+   row; `inner` is the segment's K. Only `row` is read with weights in bytes: the segment's first row. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
@@ -2923,7 +2923,7 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
-/* Who sees whom. Query row i sees key rows seen[first[i]] to seen[first[i + 1] - 1], in this order. In
+/* Tells who sees whom. Query row i sees key rows seen[first[i]] to seen[first[i + 1] - 1], in this order. In
    backward the weights of all pairs are held, those of a row from a multiple of FOLD__LANES on. Key row j is
    seen by rows reader[p] with weights weight_at[p], p from first_reader[j] to first_reader[j + 1] - 1. */
 typedef struct fold__sight {
@@ -3055,7 +3055,7 @@ enum fold__rule {
         FOLD__RULE_COUNT
 };
 
-/* What a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w
+/* Tells what a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w
  * loses. */
 typedef struct fold__step {
     enum fold__rule rule;
@@ -3117,8 +3117,8 @@ typedef struct fold__reducer {
                           ptrdiff_t first, int count, size_t width);
 } fold__reducer;
 
-/* Where the columns of a pack lie. Vectors are dealt out evenly: 5 vectors are panels of 3 + 2, not 4 + 1.
-   Rows of every panel are `width` floats apart, so that one offset advances all panels to a weight row. */
+/* Tells where the columns of a pack lie. Vectors are dealt out evenly: 5 vectors are panels of 3 + 2, not 4 +
+   1. Rows of every panel are `width` floats apart, so that one offset advances all panels to a weight row. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
 } fold__layout; /* the first `full` panels have `vectors`, the others one less */
@@ -3245,7 +3245,7 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     }
 }
 
-/* What packing uses of an instruction set. */
+/* Tells what packing uses of an instruction set. */
 typedef struct fold__mover {
     /* Rows row..row+rows of x, n columns, as panels `stride` floats apart; what is left of the last one's
      * vectors is zero. */
@@ -3335,9 +3335,9 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
                          &input, first, count, columns);
 }
 
-/* What tiles do: `count` of them, one below the other, on some segments, whose packs are read from `offset`
-   on, `width` floats from one weight row to the next. Chains start from and go to these columns of the rows
-   given. Of the last vector's columns `last` are started and written, at least one. */
+/* Tells what tiles do: `count` of them, one below the other, on some segments, whose packs are read from
+   `offset` on, `width` floats from one weight row to the next. Chains start from and go to these columns of
+   the rows given. In the last vector `last` columns are started and written, at least one. */
 typedef struct fold__span {
     int n_seg, count, last, started,
         scattered; /* not started: from is zeros; scattered: inputs are to be fetched */
@@ -3431,7 +3431,7 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
         FOLD__PREFETCH(fold__at(dy, row) + from);
     }
 }
-/* What the drivers below need to know of an instruction set. */
+/* Tells what the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
     int vector, panel; /* floats of a vector, vectors of a panel */
     int least,
@@ -3455,7 +3455,7 @@ typedef struct fold__tiles {
     fold__mover mover;
 } fold__tiles;
 
-/* What attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
+/* Tells what attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
     fold__weigher weigher;
@@ -3470,8 +3470,8 @@ typedef struct fold__attender {
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
 
-/* Tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted: they
-   work in `buffer`, whose unwanted columns hold whatever finite value they came to. */
+/* Runs tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted.
+   They work in `buffer`; its unwanted columns hold whatever finite value they came to. */
 static void fold__tiles_aside(fold__tile_fn tile, const fold__span *all, int height, int first, int last,
                               int start, int end, float *buffer)
 {
@@ -3723,7 +3723,7 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 
 /* Sums a weight gradient by blocks of dW, which stay in the first cache while some rows pass. As many pass as
    keep the narrower operand in the second cache: it passes once for every strip of blocks, the wider one and
-   dW once in all. Few rows pass over all of dW at once. Where lines share sets of the cache they pass over
+   dW once in all. Few rows pass over all of dW at once. If lines share sets of the cache they pass over
    line after line: a load of one would wait for the stores to the last. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
@@ -3898,7 +3898,7 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* Where things lie in the scratch of a head, and what every function below asks for. Panels hold
+/* Tells where things lie in the scratch of a head, and what every function below asks for. Panels hold
    FOLD__PANEL_KEYS keys, one beside the other; what is left of the last one's vectors repeats its last key.
  */
 typedef struct fold__attention_head {
@@ -4369,7 +4369,7 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
    image are read in place. They lie row by row, or column by column for a transpose, whose scales are those
    of rows there. */
 
-/* A weight in bytes: groups are `group` bytes apart. Where bytes lie as files have them, columns are `group`
+/* A weight in bytes: groups are `group` bytes apart. If bytes lie as files have them, columns are `group`
    bytes apart and rows `row`. */
 typedef struct fold__byte_weight {
     const uint8_t *bytes;
@@ -4393,9 +4393,9 @@ typedef struct fold__byte_span {
 } fold__byte_span;
 typedef void (*fold__byte_tile_fn)(const fold__byte_span *at);
 
-/* What products of bytes need of an instruction set. Bytes of weights are stored with the bits of `flip`
-   turned. For an instruction that takes a byte without a sign, 128 is added to the weights, and sums begin
-   with -128 times the sum of the row's bytes. */
+/* Tells what products of bytes need of an instruction set. Bytes of weights are stored with the bits of
+   `flip` turned. For an instruction that takes a byte without a sign, 128 is added to the weights, and sums
+   begin with -128 times the sum of the row's bytes. */
 typedef struct fold__byte_kernels {
     const char *name;
     void (*product)(const struct fold__byte_kernels *kernels, const struct fold__byte_weight *weight,
@@ -4445,7 +4445,7 @@ static fold__byte_weight fold__byte_weight_at(const fold__byte_kernels *kernels,
     return weight;
 }
 
-/* Where in a group a weight's byte lies. */
+/* Tells where in a group a weight's byte lies. */
 static size_t fold__byte_place(const fold__byte_kernels *kernels, int row, int column)
 {
     const int together = 4 / kernels->size, part = row % 4 / together;
@@ -4476,7 +4476,7 @@ static size_t fold__byte_floats(const fold__byte_kernels *kernels, size_t rows, 
     return 2 * FOLD__BYTE_ROWS + block * fold__byte_row(kernels, inner) / sizeof(float);
 }
 
-/* What a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
+/* Tells what a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
 FOLD__INLINE float fold__byte_factor(uint32_t largest, float *scale)
 {
     FOLD__NO_CONTRACT
@@ -4676,7 +4676,7 @@ typedef struct fold__half_group {
     int from, width; /* columns */
 } fold__half_group;
 
-/* What products of halves need of an instruction set. */
+/* Tells what products of halves need of an instruction set. */
 typedef struct fold__half_kernels {
     void (*widen)(const fold__half_group *group, int row, int rows, float *to); /* row-major, without gaps */
     /* to = from + the rows' values of x, `input`, times them; columns of one group. */
@@ -4944,7 +4944,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 
 #if FOLD__NEON
-/* What is left of a row of a map goes through a buffer and the map itself, as one vector. */
+/* The rest of a row of a map goes through a buffer and the map itself, as one vector. */
 FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *out, const float *in_a, const float *in_b,
                                           const float *in_c, float scalar, size_t at, size_t count)
 {
@@ -6834,7 +6834,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 /* The sums of more than two passes stay in the block in between, where rows are side by side and begin with a
-   cache line. Those of two do where a line of dW would wait for the line before. */
+   cache line. The sums of two do if a line of dW would wait for the line before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int apart)
 {
@@ -6875,7 +6875,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VSET(-87.0f)), FOLD__VZERO(), p);
 }
 
-/* What is done with FOLD__LANES scores of a row and as many slopes: body(index) for every vector of them. */
+/* Tells what is done with FOLD__LANES scores of a row and as many slopes: body(index) for every vector of
+   them. */
 /* clang-format off */
 #define FOLD__WEIGH_TURN(name, body)                                                                         \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(turn_##name)(float *scores, float *slopes, FOLD__V scale,    \
@@ -7411,8 +7412,8 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* What is left of a row's last eight keys repeats the last one. Heads go side by side, so that rows are found
-   once. */
+/* The rest of a row's last eight keys repeats the last one. Heads go side by side, so that rows are
+   found once. */
 FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -7900,7 +7901,7 @@ FOLD__BYTE_TILES(6)
 #endif
 
 #else
-/* Sums of four columns, weights as they were saved. Where fewer are left the last is read again. */
+/* Sums of four columns, weights as they were saved. If fewer are left, the last is read again. */
 FOLD__NOINLINE static void fold__byte_sums__portable(const fold__byte_span *at, int column, int32_t *sums)
 {
     const int8_t *weights = (const int8_t *)at->weights + (size_t)column * at->group;
@@ -8159,7 +8160,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
 
-/* What differs from pass to pass; the other macros of this part are the same in every one. */
+/* These differ from pass to pass; the other macros of this part are the same in every one. */
 /* Macros whose text is the same in every pass stay: to define them again is allowed. */
 #undef FOLD__HALF_COLS
 #undef FOLD__HALF_VECTORS
@@ -8244,7 +8245,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
    flags; those that treat one op apart name it. Calls: kernels, shapes. Must not know nodes, plans or
    memory: an op sees rows. */
 
-/* What only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
+/* Tells what only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
    prologue); continuing one starts from the output's own rows. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
@@ -8427,7 +8428,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
                 from[input] += part;
     }
 }
-/* One row of a map whose operands may repeat. Where none does in the last group, that and the one before it
+/* One row of a map whose operands may repeat. If none does in the last group, that and the one before it
    are one call. */
 static void fold__map_spread(fold__map_fn map, float *out, const float *const in[3],
                              const fold__spread *spread, float scalar)
@@ -8894,7 +8895,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     const float *place = fold__floats_in_place(param);
     return place ? place : engine->values + param->at;
 }
-/* What chains start from: the bias, or nothing. It is never written through. */
+/* Tells what chains start from: the bias, or nothing. It is never written through. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
@@ -9096,7 +9097,7 @@ typedef struct fold__share {
 } fold__share;
 static const fold__share fold__all_rows = { 0, INT_MAX };
 
-/* Where in W's gradient the rows of a segment of a linear op begin, in floats. */
+/* Tells where in W's gradient the rows of a segment of a linear op begin, in floats. */
 static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, int segment, size_t ldw)
 {
     size_t row = (size_t)attr[FOLD__LINEAR_ROW];
@@ -9406,8 +9407,8 @@ static void fold__mean_lines(const fold__kernels *kernels, const fold__axis *axi
                                   NULL);
 }
 
-/* What an op over an axis sees at once: the lines of one outer index. out and dout are one line, or as many
-   as in. In backward din is there, and of in and out what the op asks for. */
+/* Tells what an op over an axis sees at once: the lines of one outer index. out and dout are one line, or as
+   many as in. In backward din is there, and of in and out what the op asks for. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
@@ -9476,7 +9477,8 @@ static void fold__sum_backward(const fold_op_call *call) { fold__sum_axis_grad(c
 static void fold__mean_forward(const fold_op_call *call) { fold__each_lines(call, 0, fold__mean_over); }
 static void fold__mean_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 1); }
 
-/* Where in a line the first NaN is, else the first largest (sign 1), or the first smallest (sign -1). */
+/* Tells where in a line the first NaN is, else the first largest (sign 1), or the first smallest (sign -1).
+   */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
@@ -9876,7 +9878,7 @@ static void fold__max_n_backward(const fold_op_call *call)
     }
 }
 /* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
-   Those of some elements are held at a time; of most rows that is all. */
+   Shares of some elements are held at a time; in most rows that is all. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
@@ -10354,7 +10356,7 @@ static void fold__hinge_backward(const fold_op_call *call)
    channels is a product of its patch of x, made as linear ops make theirs. It begins with the bias and goes
    over rows of taps, taps and channels. With fewer than sixteen outputs each run of the patch (fold__runs) is
    a segment. To the gradient of an element of x each position that reads it adds one product, in the order of
-   positions. The gradient of a weight is a chain over the positions of one sample after the other. Where
+   positions. The gradient of a weight is a chain over the positions of one sample after the other. If
    channels stay apart (depthwise filters, pools) outputs are chains over taps, and gradients of x over
    positions. */
 typedef struct fold__filter {
@@ -10460,8 +10462,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Adds the taps of a line by a map of what they read, their weights or else the sum, and the sum: to y tap after
-   tap, or back to x, the last tap first, so that positions come in order. */
+/* Adds the taps of a line by a map of what they read, their weights or else the sum, and the sum: to y tap
+   after tap, or back to x, the last tap first, so that positions come in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10596,7 +10598,7 @@ static fold__filter_scratch fold__filter_scratch_of(const fold__filter *filter, 
     parts.product = parts.padded + fold__round_up(fold__padded_floats(filter), FOLD__LANES);
     return parts;
 }
-/* What a convolution needs beside the scratch of its products. */
+/* Tells what a convolution needs beside the scratch of its products. */
 static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
 {
     const fold__filter filter = fold__filter_of(in, attr);
@@ -10606,7 +10608,7 @@ static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
            3 * FOLD__LANES;
 }
 
-/* Where run `run` of the patch at a position begins. */
+/* Tells where run `run` of the patch at a position begins. */
 static const float *fold__run_at(const fold__filter *filter, const fold__runs *runs,
                                  const fold__padded *padded, int position, int run)
 {
@@ -10927,7 +10929,7 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     attention.causal = attr[1] == FOLD__SEES_EARLIER;
     return attention;
 }
-/* Where the parts of an index of who sees whom lie: fold__place_sight. */
+/* Tells where the parts of an index of who sees whom lie: fold__place_sight. */
 static fold__sight fold__sight_of(const int *index, int queries, int keys)
 {
     fold__sight sight;
@@ -10974,7 +10976,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* What a step's data are: which rows it appends. */
+/* Tells what a step's data are: which rows it appends. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
@@ -10992,7 +10994,7 @@ static int fold__cache_ok(const fold_cache *cache)
     return cache->capacity > 0 && cache->heads > 0 && cache->width > 0 && value_width > 0 &&
            cache->width % cache->heads == 0 && value_width % cache->heads == 0;
 }
-/* Where values begin, behind the panels of keys. */
+/* Tells where values begin, behind the panels of keys. */
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
     const size_t keys = fold__round_up((size_t)cache->capacity, FOLD__PANEL_KEYS);
@@ -11131,8 +11133,8 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
     FOLD__OPS(FOLD__ROW)
 };
 
-/* What an op runs. The call that records it names this, so that a linker leaves out the ops that a program
-   never calls. */
+/* Tells what an op runs. The call that records it names this, so that a linker leaves out the ops that a
+   program never calls. */
 typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__code {
     uint32_t op;
@@ -11556,7 +11558,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     return m;
 }
 
-/* What an error of memory says of the block. */
+/* Tells what an error of memory says of the block. */
 static const char *fold__when_full(const fold_model *m)
 {
     return m->heap.block ? ": the model's block is full" : "";
@@ -11780,7 +11782,7 @@ static int fold__has_floats(const fold__param_data *param)
 {
     return fold__floats_in_place(param) || fold__keeps_values(param);
 }
-/* Those in an image are never written through. NULL: there are bytes alone. */
+/* Pointers into an image are never written through. NULL: there are bytes alone. */
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
     if (fold__floats_in_place(param))
@@ -11968,7 +11970,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* What a parameter is, by its description. Its packs have no places yet. */
+/* Tells what a parameter is, by its description. Its packs have no places yet. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param;
@@ -12640,8 +12642,8 @@ enum {
         FOLD__ARRAY_COUNT
 };
 
-/* What a node is: the low three bits of its kind, and flags beside them. It is one enum because C++20 warns
-   where constants of two are joined. */
+/* Tells what a node is: the low three bits of its kind, and flags beside them. It is one enum because C++20
+   warns where constants of two are joined. */
 enum {
     FOLD__OP,
     FOLD__EXTRA,
@@ -12659,8 +12661,8 @@ enum {
     FOLD__KEEP_GRAD = 128
 };
 
-/* Where a program's op finds an operand: a value of the program, a fixed input, a component of the list's
-   elements, or a parameter; `offset` floats into it. */
+/* Tells where a program's op finds an operand: a value of the program, a fixed input, a component of the
+   list's elements, or a parameter; `offset` floats into it. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
@@ -12712,7 +12714,7 @@ typedef struct fold__value {
     uint8_t passes; /* some output's gradient reaches it */
 } fold__value;
 
-/* What a signature runs: one op, or a cell's body. Everything after recording sees only programs. */
+/* Tells what a signature runs: one op, or a cell's body. Everything after recording sees only programs. */
 typedef struct fold__program {
     int n_ops, n_refs, n_values, n_shapes, n_in, n_list, n_out, is_cell;
     const fold__body_op *op;
@@ -12942,7 +12944,8 @@ struct fold_ctx {
 
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->training); }
 
-/* What `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0 in it.
+/* Tells what `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0
+   in it.
    - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
      product, the concatenation whose parts it reads: fold__node_whole. In a copy at an output of an eager
      call, where the nodes of that call lie: fold__barrier_first_node and those below it.
@@ -13175,7 +13178,7 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
 /* The recording's data from a place on, which is in 16 floats. */
 static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data + (size_t)place * 16; }
 
-/* The table that a lookup reads, and which row of it a row of the lookup is. Those of a list lie in the
+/* The table that a lookup reads, and which row of it a row of the lookup is. Draws of a list lie in the
    recording's data. */
 FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
 {
@@ -13244,7 +13247,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
 {
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
-/* Where the row of a table lies that a lookup shows. Those of bytes were read to the recording's data. */
+/* Tells where the row of a table lies that a lookup shows. Bytes were read to the recording's data. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -13287,7 +13290,7 @@ enum {
     FOLD__ROW_DATA = 8    /* each row has data of its own, and `data` says where: see fold__row_data */
 };
 
-/* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
+/* Tells what is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
     const fold__code *code; /* of an op */
@@ -13754,7 +13757,8 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
     return sig || !fold__forget_idle(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Where a signature is noted as one of the last, by its op, its weight and the shape of its first input. */
+/* Tells where a signature is noted as one of the last, by its op, its weight and the shape of its first
+   input. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape)
 {
     return &f->recent[(op * 5u + param + shape * 3u) % FOLD__RECENT];
@@ -13870,8 +13874,8 @@ static uint32_t fold__table_for(uint32_t least, uint32_t entries)
     return least;
 }
 
-/* Where memory ran out in a block: forgets what the present recording does not use. 1: there may be room now,
-   and nothing went wrong. */
+/* When memory ran out in a block, forgets what the present recording does not use. 1: there may be
+   room now, and nothing went wrong. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -14195,7 +14199,7 @@ static void fold__unrecord(fold_ctx *f, uint32_t id)
         f->n_calls--;
 }
 
-/* What stands for node `id`, just recorded: the same, recorded earlier. */
+/* Tells what stands for node `id`, just recorded: the same, recorded earlier. */
 static fold_node fold__found_twin(fold_ctx *f, uint32_t id, uint32_t twin)
 {
     fold__unrecord(f, id);
@@ -14659,8 +14663,8 @@ FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
    Owns: the public calls of ops: what each accepts, and which op or window it becomes. Calls: recording,
    signatures, op table, model. Must not know how ops run. */
 
-/* Where in the recording's own data the values lie that a caller hands in, in floats; FOLD__ELSEWHERE: they
-   are the caller's. */
+/* Tells where in the recording's own data the values lie that a caller hands in, in floats; FOLD__ELSEWHERE:
+   they are the caller's. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_place(const fold_ctx *f, const float *values)
 {
@@ -15325,7 +15329,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
 {
     return fold__norm(f, &fold__code_rms_norm, x, &gain, 1, epsilon);
 }
-/* What differs from the mean, divided by the deviation. */
+/* Gives what differs from the mean, divided by the deviation. */
 static fold_node fold__over_deviation(fold_ctx *f, fold_node centred, fold_node variance, float epsilon)
 {
     if (!fold__broken(f) && !(epsilon >= 0))
@@ -15396,7 +15400,7 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label)
     return fold__indexed(f, &fold__code_hinge, scores, label);
 }
 
-/* What policies need is made of the ops above. */
+/* Policies need these, which are made of the ops above. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits)
 {
     const fold_node chance = fold_softmax(f, logits), logarithm = fold_log_softmax(f, logits);
@@ -15954,7 +15958,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__code_list_take, &operand, 1, NULL, count, place);
 }
 
-/* Where those of each target end that an index names, `count` targets and one more. */
+/* Tells where those of each target end that an index names, `count` targets and one more. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -16153,7 +16157,7 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
         "%s: q, k and v must be nodes, or lists of one length: they have %d, %d and %d rows (-1: a node)",
         who, rows[0], rows[1], rows[2]);
 }
-/* What a recorded step appends. */
+/* Tells what a recorded step appends. */
 static fold__appended *fold__step_at(const fold_ctx *f, uint32_t place)
 {
     return (fold__appended *)(void *)fold__at_place(f, place);
@@ -16438,7 +16442,7 @@ static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, uint32_t so
     return fold__hash_words(words, 8);
 }
 
-/* What identifies an op of a body, in any context. */
+/* Tells what identifies an op of a body, in any context. */
 static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request)
 {
     const uint64_t data = request->op < FOLD__OP_COUNT && (fold__op_table[request->op].flags & FOLD__RANDOM)
@@ -16660,7 +16664,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Where some shapes stand in a row among those of a program, or else are added. */
+/* Tells where some shapes stand in a row among those of a program, or else are added. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -16674,7 +16678,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* What the live ops of a trace need, and how many ops it has in all. */
+/* Tells what the live ops of a trace need, and how many ops it has in all. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -16759,7 +16763,7 @@ static int fold__tracing_failed(fold_model *m, const char *name)
                             in_model ? fold__when_full(m) : "");
 }
 
-/* Where the shapes of a cell's inputs, list components and outputs stand among those of its program. */
+/* Tells where the shapes of a cell's inputs, list components and outputs stand among those of its program. */
 static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
 {
     fold_shape around[FOLD__CELL_SHAPES];
@@ -17219,8 +17223,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
      fold__run_sig     the signature in a run: how many calls, which inputs get gradients
      fold__group_sig   the signature in a group of a run: its calls there, what feeds it, its buffers */
 
-/* Where a buffer of a program lives: nowhere, in the group's region, or in a worker's scratch, where it lasts
-   for a batch or for a tile of its rows. */
+/* Tells where a buffer of a program lives: nowhere, in the group's region, or in a worker's scratch. There it
+   lasts for a batch or for a tile of its rows. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 /* How a gradient is put together. */
 enum {
@@ -17231,7 +17235,7 @@ enum {
     FOLD__GRAD_SUM,        /* each contribution has a row of its own, and they are added up */
     FOLD__GRAD_ROOT        /* it is the root: one */
 };
-/* What a run does with a node. */
+/* Tells what a run does with a node. */
 enum {
     FOLD__RUNS = 1,
     FOLD__BEARS = 2,   /* a root's gradient reaches it */
@@ -17329,7 +17333,7 @@ typedef struct fold__value_info {
     uint8_t brief;      /* where it lives if it does not outlive its batch: PER_TILE or PER_BATCH */
     int8_t out;         /* which output it is; -1: none */
 } fold__value_info;
-/* What is known of a signature's program in runs where these inputs get gradients. */
+/* Tells what is known of a signature's program in runs where these inputs get gradients. */
 typedef struct fold__analysis {
     uint32_t next; /* the next analysis of the same signature, + 1 */
     uint32_t first_info;
@@ -17338,17 +17342,17 @@ typedef struct fold__analysis {
     uint64_t slot_grad, slot_back, slot_late;
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
 } fold__analysis;
-/* What is known of a signature since parameters were added or frozen. */
+/* Tells what is known of a signature since parameters were added or frozen. */
 typedef struct fold__known {
     uint32_t run, run_sig; /* the run that met it last, and its number there */
     uint32_t analyses;     /* the first of its analyses, + 1 */
     uint8_t trains;        /* its program trains a parameter */
 } fold__known;
-/* What batches of a signature took: sums over the batches timed, of which later ones count more. */
+/* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
 typedef struct fold__cost {
     double count, rows, squares, ns, products; /* of rows: their squares, and their products with ns */
 } fold__cost;
-/* What a multiplication took, by all that was timed. */
+/* Tells what a multiplication took, by all that was timed. */
 typedef struct fold__work_unit {
     double ns;
     int known;
@@ -17372,8 +17376,8 @@ typedef struct fold__progress {
     uint64_t done;
 } fold__progress;
 
-/* What a use of a parameter or shared node is: a segment of an op's weight, its bias, a value that is an
-   operand, an input that all calls share. */
+/* A use of a parameter or shared node is a segment of an op's weight, its bias, a value that is an operand,
+   or an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 /* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
    the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
@@ -17396,7 +17400,7 @@ typedef struct fold__use {
    what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
    signature, or by rows of the batch. Otherwise it is what the batch reads or writes outside. */
 enum { FOLD__STAYS, FOLD__BY_CALLS, FOLD__BY_ELEMS, FOLD__BY_ROWS, FOLD__OTHERWISE };
-/* Where the rows of an operand lie, for all batches of a stage. */
+/* Tells where the rows of an operand lie, for all batches of a stage. */
 typedef struct fold__spot {
     float *base;
     ptrdiff_t stride;
@@ -17406,7 +17410,7 @@ typedef struct fold__spot {
     uint8_t spread; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
 } fold__spot;
 
-/* What a stage of a signature does with an op. */
+/* Tells what a stage of a signature does with an op. */
 typedef struct fold__turn {
     uint32_t wanted; /* mask of operands that get a gradient from it, */
     uint32_t spread; /* and of those that get it by list elements first */
@@ -17428,7 +17432,7 @@ enum {
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
 };
 
-/* Who runs batches, one for each of the context's threads. */
+/* A worker runs batches, one for each of the context's threads. */
 typedef struct fold__worker {
     /* the batch, or part of one, and what its stage has in common with others */
     fold__batch batch;
@@ -17462,7 +17466,7 @@ typedef struct fold__worker {
     size_t slow_events; /* of the slow run that is kept */
 } fold__worker;
 
-/* What a plan consists of, beside its arrays. */
+/* Tells what a plan consists of, beside its arrays. */
 typedef struct fold__counts {
     uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
@@ -17472,15 +17476,15 @@ typedef struct fold__counts {
     const char *one_group;  /* why there is but one */
 } fold__counts;
 
-/* What tells one run's structure from another's, quickly. */
+/* Tells what tells one run's structure from another's, quickly. */
 typedef struct fold__identity {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__identity;
 
-/* What a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind the
-   other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
+/* Tells what a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind
+   the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
    phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__HEAD */                                   \
@@ -17933,8 +17937,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* What marking reads and writes, found before its loop: bytes that are written may lie anywhere for all the
-   compiler knows, in a context too. */
+/* Tells what marking reads and writes, found before its loop: bytes that are written may lie anywhere for all
+   the compiler knows, in a context too. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18296,8 +18300,9 @@ static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t
     return fold__takes_few(f, id) ? f->length[id] : fold__edge_rows(f, edge);
 }
 
-/* Gives rows to the edges of a call that do not write in place, in units of 16 floats: from *at on or, if the
-   value crosses between groups, *at_linked on. The edges to a summed value form a list in record order. */
+/* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at or,
+   if the value crosses between groups, at *at_linked. The edges to a summed value form a list in record
+   order. */
 static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -18329,10 +18334,10 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
 }
 
 /* ==== room: programs of a run's signatures ==================================================
-   Owns: the list of signatures that run; which values of their programs get a gradient, how that is put
-   together, what must stay until backward, and how much room it takes. What it finds depends only on the
-   program and on which inputs get gradients, so it is kept from run to run. Calls: what runs, op table. It
-   knows of single calls only how many each signature has, and which of their operands get gradients. */
+   Owns: the list of signatures that run. Knows which values of their programs get a gradient, how that is put
+   together, what must stay until backward, and how much room it takes. This depends only on the program and
+   on which inputs get gradients, so it is kept from run to run. Calls: what runs, op table. It knows of
+   single calls only how many each signature has, and which of their operands get gradients. */
 
 /* Whether what an operand refers to gets a gradient in this run. */
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
@@ -18867,7 +18872,7 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Where a unit that begins with call `at` ends: the first place where no later call shares a value with
+/* Tells where a unit that begins with call `at` ends: the first place where no later call shares a value with
    earlier ones. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
@@ -18950,8 +18955,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].elem_floats);
 }
 
-/* What is worth handing to other threads, in multiplications: on one they take some 20 microseconds, and
-   several times as long as waking a thread that has just worked. */
+/* Tells what is worth handing to other threads, in multiplications: on one they take some 20 microseconds,
+   and several times as long as waking a thread that has just worked. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19572,15 +19577,15 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, 
     return count;
 }
 
-/* Of 16 signatures, the longest chain of their own calls among a call and its ancestors. What is longer than
-   FOLD__LONGEST_CHAIN counts as that. */
+/* Of 16 signatures, the longest chain of their own calls among a call and its ancestors. A longer one counts
+   as FOLD__LONGEST_CHAIN. */
 enum { FOLD__LONGEST_CHAIN = 0x7fff };
 typedef struct fold__chains {
     int16_t of[16];
 } fold__chains;
 
 /* Finds, for each of the gathered calls, the longest chain of calls of its signature that ends there. The
-   signatures [first, last) are a component; they are looked at 16 at a time. Where they are very many, chains
+   signatures [first, last) are a component; they are looked at 16 at a time. If they are very many, chains
    are not looked for, since that takes time for each signature and call: all have the same. */
 enum { FOLD__CHAIN_SIGNATURES = 64 };
 static int fold__chains_of_component(fold_ctx *f, uint32_t count, uint32_t first, uint32_t last)
@@ -19735,7 +19740,8 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 
 /* -- policies over mixed signatures ---------------------------------------------------------- */
 
-/* Of a signature: a queue of calls that are ready to run, linked through `next`, and calls that have not run.
+/* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
+   not run.
  */
 typedef struct fold__ready {
     uint32_t head, tail, ready; /* the first and the last ready call, and their number */
@@ -19745,7 +19751,8 @@ typedef struct fold__ready {
     uint64_t depths;            /* the sum of the depths of those */
     int changed;                /* since signatures were compared */
 } fold__ready;
-/* Of a gathered call, all that the policies need: calls become ready in any order, so it lies together. */
+/* Holds all that the policies need of a gathered call: calls become ready in any order, so it lies together.
+   */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* signatures count from the first of those gathered */
     uint32_t count;        /* where it is counted among pending calls */
@@ -20082,12 +20089,12 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 /* ==== room: memory planner ==================================================================
    Owns: where the values, gradients and contributions of programs live, group by group. A buffer that
    outlives a batch lives in the group's region. Its rows lie there in the order in which they are made, as
-   one slab. Slabs whose lifetimes do not overlap share memory. What lives within a batch, or within a tile of
-   its rows, lives in scratch. Calls: scheduler. Sees sizes and times, never floats. */
+   one slab. Slabs whose lifetimes do not overlap share memory. Buffers that live within a batch, or a tile of
+   its rows, are in scratch. Calls: scheduler. Sees sizes and times, never floats. */
 
-/* Buffers of a program have numbers in this order: values; in training gradients of values, contributions of
-   operands, and gradients of outputs from outside; with a list, contributions of operands of calls by list
-   element. */
+/* Buffers of a program have numbers in this order: values, and in training gradients of values, contributions
+   of operands, and gradients of outputs from outside. With a list, contributions of operands of calls by list
+   element follow. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20368,7 +20375,7 @@ static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
     }
 }
 /* Gives offsets to the slabs among the buffers, or to the brief ones, whose lifetimes lie in 0 to times - 1;
-   returns the floats they take together. Where backward runs, time goes from its end: much is in use until
+   returns the floats they take together. If backward runs, time goes from its end: much is in use until
    then, and lies without gaps if it is placed first. */
 static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int brief,
                           uint32_t times)
@@ -20434,7 +20441,7 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
 /* How many floats the brief buffers of a batch may take before it runs in parts. */
 static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Gives brief buffers their places in scratch, one behind the other. Where that is more than a tile takes,
+/* Gives brief buffers their places in scratch, one behind the other. If that is more than a tile takes,
    values that are not in use at the same time share one; not in training, where backward computes them
    again. */
 static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
@@ -20642,7 +20649,7 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
-/* Where a buffer lies. */
+/* Tells where a buffer lies. */
 static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uint32_t index, fold__spot *spot)
 {
     const fold__buffer *buffer = &f->run->buffer[worker->group_sig->first_buffer + index];
@@ -20728,7 +20735,7 @@ static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t 
     fold__spot_rows(worker, &spot, 0, rows);
 }
 
-/* Where an operand of an op lies. */
+/* Tells where an operand of an op lies. */
 static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                int operand, fold__spot *spot)
 {
@@ -20947,7 +20954,7 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Where the gradient of a value lies. */
+/* Tells where the gradient of a value lies. */
 static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint32_t value, fold__spot *spot)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->first_info + value;
@@ -20957,8 +20964,8 @@ static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint3
         fold__buffer_spot(f, worker, fold__buffer_grad(&worker->program, value), spot);
 }
 
-/* Where the contribution to an operand goes: to rows of its own, or in place. What is made by list elements
-   first is summed into it. */
+/* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
+   elements are summed into it first. */
 static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__spot *spot)
 {
@@ -21123,7 +21130,7 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
         fold__plan_turns(f, worker);
 }
 
-/* Where a row lies of the list that an edge reads, or its one row. */
+/* Tells where a row lies of the list that an edge reads, or its one row. */
 FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
 {
     const uint32_t source = f->edge_source[edge];
@@ -21217,7 +21224,8 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* What stays of a batch from replay to replay: its inputs' rows, behind which lists and pointers lie. */
+/* Tells what stays of a batch from replay to replay: its inputs' rows, behind which lists and pointers lie.
+   */
 typedef struct fold__kept_rows {
     uint32_t *list;
     fold_rows in[1]; /* of each input and list */
@@ -21286,7 +21294,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call. Where the rows of its inputs and outputs lie was found before. */
+/* Runs one call. The places of the rows of its inputs and outputs were found before. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__prepared *prepared,
                             void (*run)(const fold_op_call *), int backward)
 {
@@ -21341,8 +21349,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where a batch's calls have one of their outputs. What stays readable, or what another group reads, is
-   moved to its place. */
+/* Notes where a batch's calls have one of their outputs. Values that stay readable, or that another group
+   reads, move to their places. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -21433,7 +21441,7 @@ static float *fold__trash(const fold_ctx *f, const fold__worker *worker)
     return f->run->trash + (size_t)(worker - f->run->worker) * f->run->widest_value;
 }
 
-/* Where an edge's contribution goes. */
+/* Tells where an edge's contribution goes. */
 static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worker, uint32_t edge,
                                              int shared, const fold__group *group)
 {
@@ -21473,8 +21481,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient: all of them, one place, or the same
-   place in every row of a list, or in few. */
+/* Adds the contribution of an edge to some rows of a value's gradient: to all, to one place, or to the same
+   place in all rows of a list, or few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__share some)
 {
@@ -21682,8 +21690,8 @@ static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, in
     fold__set_tile(worker, 0);
 }
 
-/* How many calls of a part an earlier one has begun: the first, or none. What they sum over their lists goes
-   on, and all that follows from it is computed anew. */
+/* How many calls of a part an earlier one has begun: the first, or none. Their sums over lists go on, and all
+   that follows from those is computed anew. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
 /* Completes the gradients of an output of the batch's calls, and finds their rows. */
@@ -22084,13 +22092,13 @@ static int fold__list_uses(fold_ctx *f)
     return 1;
 }
 
-/* Where the total of a use's parameter begins. */
+/* Tells where the total of a use's parameter begins. */
 static float *fold__use_total(const fold_ctx *f, const fold__use *use)
 {
     return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
                                         : f->run->sums + use->total;
 }
-/* Where the sum of a use goes: to a place of its own, or straight into the total. */
+/* Tells where the sum of a use goes: to a place of its own, or straight into the total. */
 static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_APART ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
@@ -22179,8 +22187,8 @@ static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__prog
 
 static void fold__eager_use(fold_ctx *f, const fold__use *use);
 
-/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. What calls
-   share is summed in one go: [1]. */
+/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A sum that
+   calls share is made in one go: [1]. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22189,8 +22197,8 @@ static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
     return *fold__made_shape(program.shape, &program.op[use->op]);
 }
 
-/* What makes up the work of a use from `from` to `to`: columns, in whole vectors, or in slices of time rows
-   where there are more of those. */
+/* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors, or in slices of time
+   rows where there are more of those. */
 typedef struct fold__use_part {
     fold__share columns, rows;
 } fold__use_part;
@@ -22589,7 +22597,7 @@ static int fold__is_random(const fold_ctx *f, const fold__body_op *op)
     return (fold__op_of(f->model, op->op)->flags & FOLD__RANDOM) != 0;
 }
 
-/* Where a row lies of the list that an edge reads, or its one row. */
+/* Tells where a row lies of the list that an edge reads, or its one row. */
 static float *fold__eager_row(const fold_ctx *f, uint32_t edge, uint32_t row)
 {
     const uint32_t source = f->edge_source[edge];
@@ -22666,8 +22674,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Counts the floats that an op of an eager context and its sums over rows take, and the pointers to rows: to
-   those of its lists and of contributions to them. */
+/* Counts the floats that an op of an eager context and its sums over rows take. Counts pointers to rows of
+   its lists and of contributions to them, too. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t widest = 0;
@@ -22765,8 +22773,8 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go; returns whether any does. Those to lists go to rows by
-   pointers. */
+/* Finds where an op's contributions to an input go; returns whether any does. Contributions to lists go to
+   rows by pointers. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointers)
 {
     fold__run *run = f->run;
@@ -23103,7 +23111,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* What else of a node belongs to the structure: which parameter it is a leaf of, how long a list is, and the
+/* More of a node belongs to the structure: which parameter it is a leaf of, how long a list is, and the
    scratch that an op over lists takes. Returns how many words. */
 static int fold__structure_words(const fold_ctx *f, uint32_t id, uint32_t words[3])
 {
@@ -23152,7 +23160,7 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
     return fold__mix64((even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (odd ^ words[1]));
 }
 
-/* What tells this run from others. */
+/* Tells what tells this run from others. */
 static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__extent extents[FOLD__STRUCTURE_PARTS];
@@ -23330,7 +23338,7 @@ static double fold__batch_work(const fold_ctx *f, const fold__batch *batch)
     return fold__work_of_rows(f, f->run->group_sig[batch->group_sig].run_sig, batch->count, batch->elems);
 }
 
-/* What one unit of work took, and this time takes: the mean moves by a sixteenth. */
+/* Learns what one unit of work takes: the mean moves by a sixteenth. */
 static void fold__learn_unit(fold__work_unit *unit, double work, double ns)
 {
     if (!(work > 0))
@@ -23352,9 +23360,9 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* What a batch will take: the line through what others took by their rows, with neither a negative slope nor
-   less than nothing for no rows. Where others were much alike, or much smaller, it is in proportion: a little
-   noise would turn the line far from them. */
+/* Tells what a batch will take: the line through what others took by their rows, with neither a negative
+   slope nor less than nothing for no rows. If others were much alike, or much smaller, it is in proportion: a
+   little noise would turn the line far from them. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -23809,7 +23817,7 @@ static uint64_t fold__use_work(const fold_ctx *f, fold__use *use, uint32_t first
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* What the sums of groups [first, last) cost. */
+/* Tells what the sums of groups [first, last) cost. */
 static uint64_t fold__sums_work(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -23844,8 +23852,8 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* What so many threads share out: groups [first, last) one by one, or all the work of the sums that those add
-   to. */
+/* Tells what so many threads share out: groups [first, last) one by one, or all the work of the sums that
+   those add to. */
 typedef struct fold__wave {
     fold_ctx *ctx;
     uint32_t first, last;
@@ -24742,8 +24750,8 @@ static size_t fold__keep_rows(fold_ctx *f, size_t begin)
     return begin + bytes / sizeof(float);
 }
 
-/* What batches do with each op is the same in every replay, as long as nothing moves. So where one thread
-   runs one group forward, signatures get scratch one behind the other, in which their turns stay. */
+/* Batches do the same with each op in every replay, as long as nothing moves. So where one
+   thread runs one group forward, signatures get scratch one behind the other, in which their turns stay. */
 static void fold__keep_turns(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25045,7 +25053,7 @@ static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__opera
 
 static const float fold__no_values[1] = { 0 };
 
-/* Where a row lies of a list that is there, or of a node its values. A node may be a row of a list. */
+/* Tells where a row lies of a list that is there, or of a node its values. A node may be a row of a list. */
 static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
 {
     const uint32_t source = operand->source, width = fold__row_size(f, source);
@@ -25499,8 +25507,8 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settin
     step.keep1 = step.add1 = 1;
     return fold__step_model(m, &step, 0);
 }
-/* What is computed from settings is computed as in runs, whatever rounding the host has set: not inlined, or
-   a compiler could move it out of there. */
+/* Settings are computed with as in runs, whatever rounding the host has set: not
+   inlined, or a compiler could move it out of there. */
 FOLD__NOINLINE static fold__step fold__rmsprop_of(const fold_rmsprop *settings)
 {
     const fold_rmsprop standard = fold_rmsprop_default();
@@ -25939,7 +25947,7 @@ FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *la
     return fold_call(f, layer->after, in, 2);
 }
 
-/* What the body of a layer's cell needs. It is copied into the model. */
+/* Tells what the body of a layer's cell needs. It is copied into the model. */
 typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
@@ -26028,7 +26036,7 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* Where identical calls become one, a word's product is a call of its own: one for all its occurrences,
+/* If identical calls become one, a word's product is a call of its own: one for all its occurrences,
    whatever states they meet. A cell that was given a word is given products from then on, so that all its
    calls can share batches: the cell becomes its projection. NULL: the cell is called with x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
@@ -26386,7 +26394,8 @@ static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_no
     return !fold__broken(f);
 }
 
-/* What a step gave: an output where one is wanted and as many states as there are, of the shapes they had. */
+/* Tells what a step gave: an output where one is wanted and as many states as there are, of the shapes they
+   had. */
 static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at, fold_node out,
                               const fold_node *state, const fold_node *next)
 {
@@ -27022,7 +27031,7 @@ static void fold__put_shapes(fold__text *text, const fold_ctx *f, uint32_t sig)
 
 /* -- as text --------------------------------------------------------------------------------- */
 
-/* What makes a value, as a name, and of calls with several outputs which of them. */
+/* Tells what makes a value, as a name, and of calls with several outputs which of them. */
 typedef struct fold__maker {
     const char *name;
     int out;
@@ -27480,7 +27489,7 @@ FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *u
 }
 
 /* Sizes in a picture: a lane holds one node; leaves are drawn in the space before the column of their first
-   reader. What would take more lanes than there are is not drawn but counted. */
+   reader. Calls that would take more lanes than there are are counted, not drawn. */
 enum {
     FOLD__MOST_LANES = 64,
     FOLD__LANE = 24,
@@ -27917,7 +27926,7 @@ static const char *fold__rule_name(int rule)
     static const char *const name[] = { "none", "momentum", "squares", "adam" };
     return name[rule];
 }
-/* What the names of a part's tensors begin with. */
+/* Tells what the names of a part's tensors begin with. */
 static const char *fold__part_name(int rule, int part)
 {
     static const char *const name[] = { "", "optimizer.momentum.", "optimizer.squares.",
@@ -27925,7 +27934,7 @@ static const char *fold__part_name(int rule, int part)
     return !part ? "" : part == 2 ? "optimizer.adam.v." : name[rule];
 }
 
-/* What the name of a tensor ends with that holds the scales of another, whose values are bytes. */
+/* Tells what the name of a tensor ends with that holds the scales of another, whose values are bytes. */
 #define FOLD__SCALES ".scale"
 
 /* Compares a text with three parts joined. */
@@ -28183,8 +28192,8 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What C has no words for: a new file that others know to be held while its descriptor is open, removing one
-   that nobody holds, and waiting for the disk. Stdio writes the file. */
+/* Does what C has no words for: makes a file that others know to be held while its descriptor is open,
+   removes one that nobody holds, and waits for the disk. Stdio writes the file. */
 enum { FOLD__TAKEN = -2 }; /* instead of a descriptor: the name is not free; -1: another reason */
 
 #if defined(FOLD__DISK_POSIX)
@@ -28441,7 +28450,7 @@ static uint32_t fold__json_hex(fold__json *json)
     return code;
 }
 
-/* What comes after a backslash, as UTF-8. */
+/* Tells what comes after a backslash, as UTF-8. */
 static int fold__json_escape(fold__json *json, char **out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -28751,8 +28760,8 @@ static int fold__file_read(fold__file *file, void *to, size_t count)
     return 1;
 }
 
-/* Reads the next `length` bytes into an array, and a zero byte behind them. Of a stream its memory grows as
-   the bytes come: a wrong length costs nothing. */
+/* Reads the next `length` bytes into an array, and a zero byte behind them. Memory for a stream grows as the
+   bytes come: a wrong length costs nothing. */
 static char *fold__read_array(fold__file *file, int which, size_t length)
 {
     enum { FIRST = 1 << 16 };
@@ -28895,7 +28904,7 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
     return tensor->dtype != FOLD__DTYPE_I8 || fold__match_scales(file, tensor, param, name);
 }
 
-/* What the metadata say of the optimiser. */
+/* Tells what the metadata say of the optimiser. */
 static int fold__load_rule(fold__file *file)
 {
     if (!fold__can_train(file->model))
@@ -29395,7 +29404,8 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
     fold__put_bytes(text, "\n", 1);
 }
 
-/* What a file holds, or what keeps it from being read: `problem`, or what its header says when that is "". */
+/* Tells what a file holds, or what keeps it from being read: `problem`, or what its header says when that is
+   "". */
 static fold_status fold__print_file(fold__file *file, const char *problem, fold_writer *write, void *user)
 {
     fold__text text;
@@ -29958,7 +29968,7 @@ static void fold__torch_cell_values(fold_model *m, const fold__torch_gates *gate
         fold__torch_gate_bias(m, gates, fold__torch_named(m, name, place, "c"), cell->from[1].bias, NULL);
 }
 
-/* What a module's tensors say of it. */
+/* Tells what a module's tensors say of it. */
 typedef struct fold__torch_sizes {
     int layers, directions, inputs, hidden, is_cell; /* layers 0: there is no such module */
 } fold__torch_sizes;
