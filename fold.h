@@ -578,7 +578,7 @@ FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
 /* Records values that are not copied: they must stay unchanged until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
-FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* [1] */
+FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* records a value, [1] */
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* records zeros */
 /* Records n values: 1 at `index`, else 0. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
@@ -604,7 +604,7 @@ FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_pa
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 /* Multiplies [m,k] [k,n] to [m,n], [k] [k,n] to [n], [m,k] [k] to [m], and [b,m,k] [b,k,n] to [b,m,n]. */
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* equal shapes give [1] */
+FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sums a b; equal shapes give [1] */
 
 /* Windows move over a grid, [height x width x channels], or over a line, [length x channels]. Position i of
    the output reads x from i stride - padding on. A convolution computes
@@ -639,8 +639,8 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* The smaller, and the larger: b where they are equal, NaN where one is. The gradient goes to what is taken,
-   at NaN to both. */
+/* Give the smaller, or the larger: b where they are equal, NaN where one is. The gradient goes to the one
+   that is taken, at NaN to both. */
 FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
@@ -650,7 +650,7 @@ FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);                  /* e^x *
 FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);                  /* log x, to the base e */
 FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* the square root */
 FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);               /* x^2 */
-FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* gradient 0 at 0 */
+FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* |x|; gradient 0 at 0 */
 FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);              /* 1 / (1 + e^-x) */
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);                 /* tanh x */
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
@@ -668,40 +668,40 @@ FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);
 /* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0,
    1 or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
-FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* no gradient passes */
+FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
 /* Keeps x within bounds; an infinite one is none. x gets no gradient beyond them, nor if it is NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
 
-FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);              /* over the last axis */
-FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x);          /* over the last axis */
-/* Reduces one axis, which disappears, or all by FOLD_ALL, which gives [1]. fold_amax gives the largest and
-   fold_amin the smallest, NaN if there is one; the gradient goes to the first that is. fold_variance gives
-   the mean square of the distance to the mean: it divides by the number of values, not by one less.
-   fold_logsumexp gives log sum e^x, and fold_prod the product, one factor after the other.
-   Sums and means of many values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and
-   fold_list_mean. At most 32 values are added one after the other. Longer sums are made of blocks that are
-   joined by pairs. A block has 512 values that lie side by side (16 interleaved sums of 32), or 32 rows,
-   nodes or list elements. The order, and with it the bits, depends on the number of values alone. */
-FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);
-FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);
-FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);
-FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);
-FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);
-FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis);
-FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);
+FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x over the last axis */
+FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x over the last axis */
+/* Reduce one axis, which disappears, or all by FOLD_ALL, which gives [1]. amax and amin are NaN if there is
+   one; their gradient goes to the first that is. Sums and means of many values are accurate, here and in
+   fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean. At most 32 values are added one after the other.
+   Longer sums are made of blocks that are joined by pairs. A block has 512 values that lie side by side (16
+   interleaved sums of 32), or 32 rows, nodes or list elements. The order, and with it the bits, depends on
+   the number of values alone. */
+FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* gives the sum */
+FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* gives the mean */
+FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* gives the largest */
+FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* gives the smallest */
+FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* mean of (x - mean)^2: of n, not n -
+                                                                          1 */
+FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* gives log sum e^x */
+FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* multiplies, one after the other */
 /* Sums the values up to and with this one along an axis, one after the other; the shape is that of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
-/* (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose length gain
-   and bias have. epsilon 0: 1e-5. Outside inference models a gain that is all zeros because it was given no
-   values is an error: fold_gain_new makes ones, and FOLD_INIT_CONSTANT or fold_param_desc.values zeros. */
+/* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose
+   length gain and bias have. epsilon 0: 1e-5. Outside inference models a gain that is all zeros because it
+   was given no values is an error: fold_gain_new makes ones, and FOLD_INIT_CONSTANT or fold_param_desc.values
+   zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
-/* x / sqrt(mean square + epsilon) * gain over the last axis (Zhang and Sennrich 2019), gain as in layer norm.
-   epsilon 0: 1e-5. */
+/* Computes x / sqrt(mean square + epsilon) * gain over the last axis (Zhang and Sennrich 2019). gain is as in
+   layer norm; epsilon 0: 1e-5. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
-/* (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, of statistics that are given: nodes, or
-   parameters by fold_use, whose shapes meet that of x. */
+/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, by statistics that you give:
+   nodes, or parameters by fold_use, whose shapes meet that of x. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
 /* Gives 0 x with probability rate, else x / (1 - rate). In inference contexts it gives x itself. */
@@ -712,27 +712,27 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
    context, and after loading a model. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
-/* Over n >= 1 nodes of one shape; all counts are one signature and are batched without padding. Where there
-   may be none, zeros stand for them and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
-FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);
-FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n);
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* as fold_amax */
-/* The sum of value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or
-   [heads], each of which weighs one of as many equal parts of the values. */
+/* Reduce n >= 1 nodes of one shape. All counts batch together, without padding. If there may be none, zeros
+   stand for them and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
+FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* gives their sum */
+FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* gives their mean */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gives the largest, as fold_amax */
+/* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads],
+   each of which weighs one of as many equal parts of the values. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
-FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* along axis 0 */
+FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins two along axis 0 */
 /* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n windows, [1] in a vector. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
 /* Takes a part of an axis: a window of axis 0, a copy of another. A start below 0 counts from the end. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
-FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal windows of axis 0 */
-FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape);  /* a window */
-FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* a copy */
-FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index);      /* one element, [1]; -1: the last */
+FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* gives n windows of axis 0 */
+FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape);  /* gives a window */
+FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* gives a copy */
+FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* takes an element, [1]; -1: the last */
 /* Takes condition > 0 ? a : b, element by element, of equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* gives x; no gradient passes */
@@ -959,7 +959,7 @@ FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, i
 /* Records a call with a list: `count` elements of n_list nodes each, element by element. count may be 0. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *list, int count);
-FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* output i of a call */
+FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives output i of a call */
 
 /* ==== 11 lists =========================================================================== */
 /* A list is a node of n rows of one shape, such as agents, words or edges; n may be 0. Make one by
@@ -996,15 +996,16 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index,
 /* Returns how many rows x has; -1: it is no list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 
-/* Over the rows of a list or, in a body, over the elements of the cell's list: one value. Of no rows zeros;
-   the maximum of none is an error. softmax_mean: the sum of value weighted by softmax of score, which is [1],
-   or [heads] where each weighs one of as many equal parts of value. */
-FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);
+/* Reduce the rows of a list or, in a body, the elements of the cell's list, to one value. No rows give zeros;
+   the maximum of none is an error. */
+FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* gives their sum */
+FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* gives their mean */
+FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the largest */
+/* Sums the rows of value weighted by softmax of score, which is [1], or [heads] where each weighs one of as
+   many equal parts of value. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
-/* fold_standardize by the list's own mean and variance over its rows, element by element of a row: a list. So
-   each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
+/* Standardizes by the list's own mean and variance over its rows, element by element of a row; gives a list.
+   So each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
    follow by fold_norm of FOLD_NORM_FIXED. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
@@ -1017,10 +1018,10 @@ FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                              int n);
 
-/* Multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al. 2017). Head h
-   takes the h-th of `heads` equal parts of every row; the scores of its queries and keys are divided by the
-   root of their width. Who sees no key gets zeros. causal: row i sees the keys up to i + n - m, and nothing
-   of the others reaches it. q may be a single node, and so is the result then. */
+/* Computes multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al.
+   2017). Head h takes the h-th of `heads` equal parts of every row; scores of queries and keys are divided by
+   the root of their width. A query that sees no key gets zeros. causal: row i sees the keys up to i + n - m,
+   and nothing of the others reaches it. If q is a single node, so is the result. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
 /* The same of lists alone, where row to[e] of q sees row from[e] of k and v, for n edges e in their order:
@@ -1030,30 +1031,32 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int n);
 
-/* Keys and values of a sequence that grows, as when a language model writes: one for each attention and
-   sequence. The struct and its memory are yours, lie where they are as long as a run may need them, and are
-   copied as one (the memory by memcpy). Set the members up to value_width; the others begin with 0. */
+/* Holds the keys and values of a sequence that grows (a KV cache), as when a language model writes: one for
+   each attention and sequence. The struct and its memory are yours. They stay where they are as long as a run
+   may need them, and are copied together (the memory by memcpy). Set the members up to value_width; the
+   others begin with 0. */
 typedef struct fold_cache {
-    float *memory;          /* of fold_cache_bytes; fastest at a multiple of 64 bytes */
+    float *memory;          /* has fold_cache_bytes; fastest at a multiple of 64 bytes */
     int capacity;           /* the most rows that it can hold */
     int heads;              /* they divide both widths */
-    int width, value_width; /* of a row of keys and of values. value_width 0: as width */
+    int width, value_width; /* a row of keys and of values has these. value_width 0: as width */
     int length;             /* rows that it holds. To be read */
     uint32_t recorded;      /* private: the recording whose step has not run */
 } fold_cache;
-/* 0 if the sizes are none. */
+/* Returns the bytes of memory that a cache needs; 0 if its sizes are none. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
-/* Forgets all but the first rows, and a step that was recorded and has not run. Nodes of steps that wrote
-   what is forgotten must not be computed again. FOLD_BAD_ARGUMENT if it has fewer. */
+/* Forgets all but the first `length` rows, and a step that was recorded and has not run. Nodes of steps that
+   wrote forgotten rows must not be computed again. Errors: FOLD_BAD_ARGUMENT if it has fewer. */
 FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
-/* Appends k and v to the cache when it runs, and gives what q finds there: the bits of the last rows of
-   fold_list_attention, causal, of all rows so far. q, k and v are nodes, or lists of one length, such as a
-   beginning that was given. How much caches hold is no matter of structure: steps of sequences of all lengths
-   run together, and plans are kept from step to step. It has no gradients, so the context must not be one of
-   training. A cache takes one step a run, and has its rows when the run ends, of an eager context too.
-   fold_ctx_reset gives up a step that has not run, and so does a step in another recording: to run the one
-   given up is an error. fold_replay does the same step again, at its place. After a change of parameters
-   begin with an empty cache. */
+/* Appends k and v to the cache when it runs, and gives what q finds there. This has the bits of the last rows
+   of fold_list_attention, causal, of all rows so far.
+   - q, k and v are nodes, or lists of one length, such as a given beginning.
+   - Steps of sequences of all lengths run together, and plans are kept from step to step.
+   - It has no gradients, so the context must not be one of training.
+   - A cache takes one step a run, and has its rows when the run ends, in an eager context too.
+   - fold_ctx_reset gives up a step that has not run, and so does a step in another recording; to run it then
+     is an error. fold_replay does the same step again, at its place.
+   - After a change of parameters begin with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 
 /* fold_pick, fold_softmax_xent and fold_hinge with an index for every row, copied: a list of [1]. */
@@ -1061,7 +1064,7 @@ FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index);
 FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label);
 FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label);
 
-/* A call of a cell with a list, whose components are the rows of whole lists of one length: a node. */
+/* Records a call of a cell with a list: its components are the rows of whole lists of one length. */
 FOLD_API fold_node fold_call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                    const fold_node *lists);
 
@@ -1169,16 +1172,16 @@ typedef struct fold_state { fold_node h, c; } fold_state;
    gives h and, with has_c, c. */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
-/* h' = tanh([x h] W + b) (Elman 1990). W [inputs + hidden x hidden], b [hidden]. */
+/* Makes a layer h' = tanh([x h] W + b) (Elman 1990). W [inputs + hidden x hidden], b [hidden]. */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* Gates i, f, o through sigmoid and u through tanh are the columns of [x h] W + b. Then c' = f c + i u and
-   h' = o tanh(c') (Hochreiter and Schmidhuber 1997, Gers et al. 2000). W [inputs + hidden x 4 hidden],
-   b [4 hidden]: i f o u, where f begins with 1. */
+/* Makes an LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000). Gates i, f, o through sigmoid and u
+   through tanh are the columns of [x h] W + b. Then c' = f c + i u and h' = o tanh(c'). W [inputs + hidden x
+   4 hidden], b [4 hidden]: i f o u, where f begins with 1. */
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* x W + b and h U + c are three blocks of `hidden` columns each, for r, z and n (Cho et al. 2014). With
-   X_r for the first block of the one and H_r for that of the other, and so on:
+/* Makes a GRU (Cho et al. 2014). x W + b and h U + c are three blocks of `hidden` columns each, for r, z and
+   n. With X_r for the first block of the one and H_r for that of the other, and so on:
        r = sigmoid(X_r + H_r), z = sigmoid(X_z + H_z), n = tanh(X_n + r H_n), h' = (1 - z) n + z h
    W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
@@ -1256,13 +1259,13 @@ typedef struct fold_unroll_desc {
 FOLD_API fold_unroll_desc fold_unroll_desc_default(void); /* all zero */
 FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc); /* unrolls such a step */
 
-/* N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14): a leaf sees its input alone, an inner node its
-   `arity` children in order, 1 to 8. Gates i, o and f are through sigmoid, u through tanh. With the sum over
-   the children of an inner node
+/* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which see their input alone, and
+   inner nodes, which see `arity` children in order, 1 to 8. Gates i, o and f are through sigmoid, u through
+   tanh. With the sum over the children of an inner node
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
      inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, an f for every child in
-              order, u; rows are h of the children in order. The part of inner.b for f is initially 1 */
+              order, u; rows are h of the children in order. inner.b begins with 1 for f */
 typedef struct fold_tree_lstm { fold_cell leaf, inner; int hidden, arity; } fold_tree_lstm;
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden,
                                            int arity);
@@ -1270,16 +1273,16 @@ FOLD_API fold_state fold_tree_lstm_apply_leaf(fold_ctx *f, const fold_tree_lstm 
 FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *t,
                                                const fold_state *children);
 
-/* Child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8): every node has an input x and any number of
-   children. Gates i, o through sigmoid and u through tanh are the columns of [x s] W + b, where s is the sum
-   of the children's h. Child k has f[k] = sigmoid([x h[k]] W_f + b_f), and
+/* A child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8) has an input x at every node, and any
+   number of children. Gates i, o through sigmoid and u through tanh are the columns of [x s] W + b, where s
+   is the sum of the children's h. Child k has f[k] = sigmoid([x h[k]] W_f + b_f), and
        c = i u + sum of f[k] c[k], h = o tanh(c)
    Nodes without children are a cell of their own, which has nothing to multiply by zero.
      W    [inputs + hidden x 3 hidden], b [3 hidden]: i o u
      W_f  [inputs + hidden x hidden], b_f [hidden], initially 1 */
 typedef struct fold_child_sum { fold_cell leaf, inner; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
-/* children: n states, n may be 0. */
+/* Records a node from n children's states; n may be 0. */
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x,
                                          const fold_state *children, int n);
 
@@ -1481,9 +1484,10 @@ typedef struct fold_load_desc {
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
 #ifndef FOLD_NO_STDIO
-FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc); /* loads */
+/* Loads a file; desc NULL is the default. */
+FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
-/* Loads a file that lies in memory; desc NULL is the default. */
+/* Loads a file that lies in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
 /* Loads through your reader, front to back. It reads exactly the bytes of the file: more data may follow. */
