@@ -85,7 +85,7 @@
                              tolerance. FOLD_CBLAS_HEADER names its header, default <cblas.h>
      FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
                              without FMA hardware)
-     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, or x87 arithmetic, which void the numerics contract
+     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
      FOLD_FILENAME           names this file, by default "fold.h": it includes itself once for each
                              instruction set
      FOLD_GROUP_BYTES        is the default of fold_ctx_desc.group_bytes
@@ -1958,8 +1958,11 @@ FOLD_API int fold_finite(const float *values, int n);
 /* ==== room: configuration and platform ======================================================
    Owns: compiler differences, small helpers on numbers. Calls: libc. Must not know anything of fold.h. */
 
-#if defined(__FAST_MATH__) && !defined(FOLD_ALLOW_FAST_MATH)
-#error "fold.h: -ffast-math voids the numerics contract; define FOLD_ALLOW_FAST_MATH to accept that"
+#if (defined(__FAST_MATH__) || defined(_M_FP_FAST)) && !defined(FOLD_ALLOW_FAST_MATH)
+#error "fold.h: -ffast-math or /fp:fast voids the numerics contract; FOLD_ALLOW_FAST_MATH accepts that"
+#endif
+#if defined(_MSVC_LANG) && _MSVC_LANG < 201703L
+#error "fold.h: C++ must be C++17 at least: compile with /std:c++17"
 #endif
 
 #include <errno.h>
@@ -2005,6 +2008,11 @@ FOLD_API int fold_finite(const float *values, int n);
 #define FOLD_GROUP_BYTES (1u << 20)
 #endif
 
+#ifdef _MSC_VER
+#pragma warning(push, 3) /* /W4 warns of what C99 allows, such as initial values that are not constant */
+#pragma warning(disable : 4996) /* it wants fopen_s, which C99 lacks; /sdl makes that an error */
+#endif
+
 /* Contraction of a*b+c into one rounding would make results depend on the compiler: pinned off here. */
 #if defined(__clang__)
 #define FOLD__NO_CONTRACT _Pragma("STDC FP_CONTRACT OFF")
@@ -2025,15 +2033,18 @@ FOLD_API int fold_finite(const float *values, int n);
 #endif
 #else
 #define FOLD__NO_CONTRACT
+#ifdef _MSC_VER
+#pragma fp_contract(off) /* on until Visual Studio 2022 17.0 */
+#endif
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
-#define FOLD__PRINTF(string, first) __attribute__((format(printf, string, first)))
-#if defined(__x86_64__) || defined(__i386__)
+#if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PAUSE() __builtin_ia32_pause()
 #else
 #define FOLD__PAUSE() ((void)0)
 #endif
+#if defined(__GNUC__) || defined(__clang__)
+#define FOLD__PRINTF(string, first) __attribute__((format(printf, string, first)))
 #define FOLD__LIKELY(condition) __builtin_expect(!!(condition), 1)
 #else
 #define FOLD__PRINTF(string, first)
@@ -2766,7 +2777,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
    row's bits depend neither on the rows beside it nor on the instruction set. The part written against vector
    macros is the next room; it is compiled once per instruction set by including this file again. */
 
-#if (defined(__x86_64__) || defined(_M_X64)) && \
+#if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) && \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
     !defined(FOLD_ONLY_PORTABLE)
 #define FOLD__X86 1
@@ -30567,6 +30578,9 @@ FOLD_API double fold_pearson(const float *a, const float *b, int n)
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
+#endif
+#ifdef _MSC_VER
+#pragma warning(pop)
 #endif
 
 #endif /* FOLD_IMPLEMENTATION */

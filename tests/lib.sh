@@ -168,6 +168,18 @@ host() { # test, object, compile command…
     "$@" -Dmain=hosted_main -I. -c -o "$object" "$compiled_test"
 }
 
+# What cl.exe would read (tests/cl/shape.h) of a source, so that gcc or clang can compile it: its pragmas in their words. What
+# they pass by is told: warnings of level 4 are unused functions here, and C4996 is what is deprecated.
+in_shape() { # file to write, source, compiler, options…
+    shaped=$1 from=$2; shift 2
+    case $1 in clang*) contract="STDC FP_CONTRACT OFF" ;; *) contract='GCC optimize("fp-contract=off")' ;; esac
+    "$@" -Itests/cl -include tests/cl/shape.h -I. -E "$from" >"$shaped.raw" || return
+    sed -e "s/^#pragma fp_contract(off)$/#pragma $contract/" \
+        -e 's/^#pragma warning(push, 3)$/#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "-Wunused-function"/' \
+        -e 's/^#pragma warning(disable : 4996)$/#pragma GCC diagnostic ignored "-Wdeprecated-declarations"/' \
+        -e 's/^#pragma warning(pop)$/#pragma GCC diagnostic pop/' "$shaped.raw" >"$shaped"
+}
+
 program() { # name, compile command…: a test program that prints its own counts
     name=$1; shift
     compiled "$name" "$@" -o "$bin/$name" && counted "$name" "./$bin/$name"
