@@ -44,8 +44,7 @@
      Context    fold_ctx_new makes one: it records and runs. Set `training` to train. (5)
      Record     Go through the samples one by one. Hand data in by fold_input and fold_lookup (6), and compute
                 with ops, such as fold_linear (7), and layers, such as fold_dense_apply (12). Rows that are
-                treated alike are a list: fold_list_input (11). A body that recurs becomes a cell:
-                fold_cell_new, fold_call (10).
+                treated alike are a list: fold_list_input (11). A body that recurs is a cell: fold_call (10).
      Run        fold_run computes what was recorded. (8)
      Read       fold_value and fold_scalar read a result, fold_read copies many. (8)
      Train      fold_backward takes a loss and computes gradients (8); fold_adam_step makes a step (9). Then
@@ -55,8 +54,7 @@
                 over frames. (8)
      A block    fold_memory.block lets a model or context live in a fixed block; fold_model_measure and
                 fold_ctx_desc.measure tell how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5); or give each
-                thread a context of its own.
+     Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5).
      If it is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (15)
 
    DOES NOT
@@ -111,16 +109,14 @@
                - _new makes a thing (fold_weight_new and its kin a parameter), and _apply records a layer.
                - _desc describes a thing, and _default gives the settings of a desc or an optimiser.
                Counts are int, bytes size_t, and zero is the default. Outputs come last. `user` is the last
-               argument of callbacks (fold_parallel_for alone gets a pool too); in structs it stands behind
-               the callbacks it is handed to.
+               argument of callbacks (fold_parallel_for gets a pool too); in structs it stands behind them.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays given are copied unless their comment says otherwise. A name that is
                returned holds until something is added to the model, a message until the next call.
      Memory    A model and a context take memory by an allocator, or from a block of yours (fold_memory). No
                call allocates while a recording stays within the largest seen. A run reserves all its memory
                before its first write. fold_ctx_stats tells the most memory that a context held, and how large
-               a block must be for its recordings. A recording that fits a block alone fits it after any
-               others.
+               a block must be for its recordings. A recording that fits a block alone fits it later, too.
      Errors    The library never aborts, exits or prints. The first error sticks in the context (or model)
                with a message, and the desc's callback `error` is told it.
                - The call that fails returns the null node; running returns the stored status.
@@ -135,8 +131,7 @@
                may read one model at once. A call that writes the model must be alone with it: optimisers,
                fold_values_write_begin, fold_backward, new parameters and cells.
      Numerics  Batching never changes a result. Values and gradients have the same bits for a sample alone
-               (eager) and in any batch, under any schedule, grouping and number of threads, on every
-               instruction set with FMA.
+     (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
                - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
                  depend on the sequence recorded and on nothing else.
                - All that computes rounds to nearest and keeps subnormal numbers, whatever the host has set
@@ -196,6 +191,7 @@ extern "C" {
 #endif
 
 /* ==== 3 types ============================================================================ */
+/* These types and limits stand in all sections. A node is a value of one sample; a list has many rows. */
 
 #define FOLD_MAX_RANK 4  /* axes of a value */
 #define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops take any number of nodes */
@@ -276,7 +272,6 @@ FOLD_API int fold_to_file(const void *bytes, size_t size, void *file);
 typedef size_t fold_reader(void *bytes, size_t size, void *user);
 
 /* ==== 4 model ============================================================================ */
-
 /* A model holds parameters, cells and ops of your own. Make one by fold_model_new(NULL), and add parameters
    by fold_weight_new and its kin, or with layers (section 12). Contexts share it (section 5). */
 
@@ -284,8 +279,7 @@ typedef struct fold_model_desc {
     uint64_t seed;       /* draws the initial values; 0 is a seed like any other */
     int inference;       /* leaves out gradients, optimiser state and transposed weights. A default model can
                             be trained (in a context made with `training`) */
-    const char *isa;     /* NULL: the best this CPU has. "avx512", "avx2", "neon", "portable", "cblas"
-                            force one */
+    const char *isa;     /* NULL: the best of this CPU. Else "avx512", "avx2", "neon", "portable", "cblas" */
     fold_memory memory;  /* may be a block (see fold_model_size). Contexts without memory of their own take it
                             from the same block: make and run those on one thread at a time */
     fold_memory tracing; /* holds the bodies of cells while they are traced; zero: `memory` does. It is free
@@ -306,6 +300,7 @@ FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns its fir
 FOLD_API const char *fold_model_message(const fold_model *m); /* returns its message; "" when fine */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the error */
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
+
 typedef enum fold_init {
     FOLD_INIT_ZEROS,
     FOLD_INIT_CONSTANT,   /* every value is init_scale */
@@ -364,8 +359,8 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
    fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 /* Returns the values of all parameters as one span of *count floats (count may be NULL). Each parameter
-   begins at a multiple of 16 floats, and gaps are zero. Parameters that have no floats, or are read in place,
-   are not in it. */
+   begins at a multiple of 16 floats, and gaps are zero. It leaves out those without floats, or read in place.
+   */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
 /* Returns the values of a parameter to write to; the null parameter stands for all, as one span. Values are
@@ -398,9 +393,8 @@ typedef struct fold_quantize_desc {
     int least;  /* 0: 1024 */
     int tables; /* turns lookup tables too. Each row has a scale of its own, in [rows x a x b] each line of b.
                    fold_lookup copies scale times byte, or the rounded values, into the recording. A tied
-                   table (FOLD_FOR_LINEAR_T) then has the bytes of its products alone. A table keeps floats
-                   when cells read it by fold_use, when it is read in place, and, in bytes, when fold_linear
-                   reads it too */
+                   table (FOLD_FOR_LINEAR_T) then has the bytes of its products alone. A table keeps floats if
+                   cells read it by fold_use, if it is read in place, and, in bytes, if fold_linear does */
     int bits;   /* 8 (0): bytes; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
@@ -412,8 +406,7 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
    Contexts are reset before they record again; pointers to values move. Parameters that are added later wait
    for another call, except those whose bytes are read in place (fold_model_read_in_place).
    The floats of a weight are gone afterwards: fold_param_value gives NULL, and fold_use and writing are
-   errors. A weight keeps them when cells read it by fold_use too, or when both fold_linear and fold_linear_t
-   do.
+   errors. A weight keeps them if cells read it by fold_use too, or both fold_linear and fold_linear_t do.
 
    Bytes: a weight has a scale for each column of outputs, its largest magnitude divided by 127, and whole
    numbers from -127 to 127. A row that a product reads has a scale for each value of a concatenation. Sums of
@@ -437,8 +430,7 @@ typedef struct fold_quantized {
     float error; /* the largest of a column: the root of the mean square of what rounding changed, divided by
                     that of the values. 0: none, or the bytes were loaded */
 } fold_quantized;
-/* Returns what fold_model_quantize made of a weight; zeros for a parameter of another model. fold_model_print
-   prints it for all. */
+/* Returns what became of a weight; zeros: it is of another model. fold_model_print prints it for all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 
 /* -- Advanced -- */
@@ -459,8 +451,7 @@ typedef struct fold_model_size {
 } fold_model_size;
 /* Returns how much memory a model holds. */
 FOLD_API fold_model_size fold_model_measure(const fold_model *m);
-/* Reserves arrays of these sizes; size NULL or zeros: nothing. Returns the model's status: FOLD_NO_MEMORY
-   when there is not as much. */
+/* Reserves arrays of these sizes; size NULL or zeros: nothing. Returns the model's status. */
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
 /* Gives back what only building a model takes: the memory of tracing, and what arrays hold beyond their
    needs. Adding parameters, cells and ops afterwards is an error; everything else goes on. Contexts are reset
@@ -506,16 +497,14 @@ typedef struct fold_ctx_desc {
                                quarter of this: 16384 suits small memories */
     size_t plan_cache_bytes; /* keeps plans in so many bytes: from the third run of a structure on its plan is
                                 used again. A plan takes about 60 bytes a node: begin with 1 << 20. The least
-                                recently used goes first. A second run of one recording keeps none. 0: none is
-                                kept */
+                                recently used goes first. A second run of one recording keeps none. 0: none */
     uint64_t (*clock)(void *user); /* returns nanoseconds from any origin, such as fold_clock_monotonic: lets
                                       fold_ctx_stats tell times. NULL: it tells none */
     void *clock_user;
     size_t trace_bytes;     /* keeps events for fold_ctx_print_trace: 32 bytes a batch, forward and backward.
                                Needs a clock, which is called from every thread. 0: none */
     uint64_t trace_over_ns; /* lets fold_ctx_print_trace show the last run that took longer than this,
-                               planning included, whatever ran after it; takes half of trace_bytes. 0: the
-                               last run */
+                               planning included, whatever ran after it; halves trace_bytes. 0: the last */
     void (*zone)(int begin, const char *name, int calls, void *user); /* is called when planning and each
                                batch begins (1) and ends (0), from every thread, with the name of the op or
                                cell and how many calls it has. For profilers such as Tracy. NULL: none */
@@ -528,8 +517,7 @@ typedef struct fold_ctx_desc {
                                does. Ops of your own are called from all threads */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; needed for
                                         threads. While it waits it may run other jobs on the caller's thread,
-                                        but none that uses this context. They find the processor set as the
-                                        host had it */
+                                        but none that uses this context. Rounding is then the host's */
     void *pool;             /* handed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -612,8 +600,7 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sums 
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
    x is zero beyond its borders; a line has no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or null. A
    filter of n taps reaches over r = (n - 1) dilation + 1. An axis of s values gives (s + 2 padding - r) /
-   stride + 1, rounded down. Other borders, such as those of causal filters, are zeros that fold_concat puts
-   before x.
+   stride + 1, rounded down. Other borders, such as a causal filter's, are zeros that fold_concat puts first.
    Weights of PyTorch come by weight.permute(2, 3, 1, 0), those of Conv1d by weight.permute(2, 1, 0),
    depthwise ones alike, and an image by image.permute(1, 2, 0). */
 typedef struct fold_conv_desc {
@@ -680,22 +667,20 @@ FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^
    one; their gradient goes to the first that is. Sums and means of many values are accurate, here and in
    fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean. At most 32 values are added one after the other.
    Longer sums are made of blocks that are joined by pairs. A block has 512 values that lie side by side (16
-   interleaved sums of 32), or 32 rows, nodes or list elements. The order, and with it the bits, depends on
-   the number of values alone. */
+   interleaved sums of 32), or 32 rows, nodes or list elements. The order depends on their number alone. */
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* gives the sum */
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* gives the mean */
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* gives the largest */
 FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* gives the smallest */
-FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* mean of (x - mean)^2: of n, not n -
-                                                                          1 */
+FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis); /* mean (x - mean)^2: by n, not n - 1 */
 FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* gives log sum e^x */
 FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* multiplies, one after the other */
 /* Sums the values up to and with this one along an axis, one after the other; the shape is that of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose
    length gain and bias have. epsilon 0: 1e-5. Outside inference models a gain that is all zeros because it
-   was given no values is an error: fold_gain_new makes ones, and FOLD_INIT_CONSTANT or fold_param_desc.values
-   zeros. */
+   was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or a desc's `values` zeros.
+   */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
 /* Computes x / sqrt(mean square + epsilon) * gain over the last axis (Zhang and Sennrich 2019). gain is as in
    layer norm; epsilon 0: 1e-5. */
@@ -723,7 +708,7 @@ FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, cons
                                        int n);
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
-FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins two along axis 0 */
+FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b, axis 0 */
 /* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n windows, [1] in a vector. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
@@ -779,9 +764,8 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
 /* Runs what the n roots need; n may be 0. More may be recorded afterwards and run again: this costs what is
    new, as long as it reads of before only roots, kept nodes and inputs. Anything else is computed again from
-   those, and the run looks at all nodes from there on (fold_stats.seen_nodes). When everything is there, it
-   does nothing. After a change of parameters a batched context computes anew what it needs; an eager one must
-   be reset. */
+   those, and the run looks at all nodes from there on (fold_stats.seen_nodes). When all is there, it does
+   nothing. After a change of parameters a batched context computes anew what it needs; reset an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 /* Keeps the gradient of x for fold_grad, after fold_backward. Does nothing in inference contexts. A
@@ -857,17 +841,15 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f);
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
 /* Returns how many nanoseconds the rest of a begun run takes, or else a replay of the last, on one thread. A
    context with a clock measures batches in slices, in its first runs and in one of sixteen later on. It
-   guesses the others by their work. Returns 0 without a clock, in eager contexts, and when there is no run.
-   */
+   guesses the others by their work. Returns 0 without a clock or a run, and in eager contexts. */
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
 /* Returns the values of a root or a kept node; an input has them before any run. The pointer holds until the
    next call that records, runs, prints or names what is to be kept or copied. That call may be a fold_input
    that copies from it, but not after fold_ctx_reset: fold_read copies out what the next recording needs.
-   When the value is not there it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
-   status). Then fold_ctx_message says why until the next read or run; the context has no error. In a cell's
-   body there are values when an eager context runs it, but none while fold_cell_new traces it: asking is an
-   error of the cell. */
+   When it is not there it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a status). Then
+   fold_ctx_message says why until the next read or run; the context has no error. In a cell's body there are
+   values when an eager context runs it, but none while fold_cell_new traces it: asking is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* returns a gradient kept by fold_keep_grad */
@@ -881,13 +863,12 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 /* ==== 9 optimisers ======================================================================= */
 /* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Begin with
    fold_adam_step. Set `rate` anew at each step for a schedule. All return the model's status. State is
-   allocated at the first step. It begins anew when a step of another kind needs state: momentum, squares
-   (Adagrad, RMSprop) or Adam's.
-   In lookup tables only rows touched since the last step change: value, state, weight decay. A backward
-   touches rows whose lookup the root's gradient reaches, be it zero there. It does not reach past
-   fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on from all
-   its outputs, zeros from those not used, to the inputs they depend on. A table that is a weight of what
-   gradients reach is touched in all rows. */
+   allocated at the first step. It begins anew when a step needs another kind: momentum, squares (Adagrad,
+   RMSprop) or Adam's. In lookup tables only rows touched since the last step change: value, state, weight
+   decay. A backward touches rows whose lookup the root's gradient reaches, be it zero there. It does not
+   reach past fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on
+   from all its outputs, zeros from those not used, to the inputs they depend on. A table that is a weight of
+   what gradients reach is touched in all rows. */
 
 /* Settings: zero means the default, and nothing but a rate is a good choice. `rate` has no default: 0 is a
    step of no length, which trains nothing, as at the end of a schedule. Momentum and decay are off by
@@ -914,8 +895,7 @@ typedef struct fold_adam { /* Kingma and Ba 2015 */
     float beta2;     /* default 0.999 */
     float epsilon;   /* default 1e-8 */
     float decay;
-    int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): not part of the gradient, w shrinks by
-                        rate decay w */
+    int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): w shrinks by rate decay w */
 } fold_adam;
 FOLD_API fold_sgd fold_sgd_default(void);          /* returns the defaults, and rate 0.01 */
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* rate 0.05 */
@@ -927,8 +907,7 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /*
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* the same by Adam, or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients so that their global norm is at most `limit` (gradient clipping, Pascanu et al. 2013).
-   Returns the norm before. If it is not finite nothing is scaled: call fold_grads_clear in place of a step.
-   */
+   Returns the norm before. If it is not finite nothing is scaled: fold_grads_clear instead of a step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 #endif
 
@@ -1001,8 +980,8 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* gives their sum */
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* gives their mean */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the largest */
-/* Sums the rows of value weighted by softmax of score, which is [1], or [heads] where each weighs one of as
-   many equal parts of value. */
+/* Sums rows of value weighted by softmax of score, [1], or [heads], which weigh one of as many equal parts
+   each. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardizes by the list's own mean and variance over its rows, element by element of a row; gives a list.
    So each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
@@ -1033,8 +1012,8 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
 
 /* Holds the keys and values of a sequence that grows (a KV cache), as when a language model writes: one for
    each attention and sequence. The struct and its memory are yours. They stay where they are as long as a run
-   may need them, and are copied together (the memory by memcpy). Set the members up to value_width; the
-   others begin with 0. */
+   may need them, and are copied together (the memory by memcpy). Set members up to value_width, others to 0.
+   */
 typedef struct fold_cache {
     float *memory;          /* has fold_cache_bytes; fastest at a multiple of 64 bytes */
     int capacity;           /* the most rows that it can hold */
@@ -1108,8 +1087,8 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
                                  const fold_conv_desc *desc, fold_activation activation);
 FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
 
-/* A norm over the last axis, of `width` values: gain [width], initially 1, and bias [width], which RMS norm
-   has not. epsilon 0: 1e-5. */
+/* A norm over the last axis, of `width` values, has a gain [width], initially 1, and but for RMS a bias.
+   epsilon 0: 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
@@ -1168,8 +1147,8 @@ FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *la
    [hidden]. c is null when a layer has none. */
 typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* Recurrent layers are one kind of struct. A cell of your own does as well: from x, h and, with has_c, c it
-   gives h and, with has_c, c. */
+/* Recurrent layers are one kind of struct. A cell of yours does as well, which takes x, h (has_c: and c) and
+   gives h (and c). */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
 /* Makes a layer h' = tanh([x h] W + b) (Elman 1990). W [inputs + hidden x hidden], b [hidden]. */
@@ -1211,12 +1190,10 @@ typedef struct fold_sequences {
     const int *length;     /* each sample has 0 to steps; what follows is not read. NULL: all have `steps` */
     fold_layout layout;
 } fold_sequences;
-/* Writes the inputs [width] of one sample to x, which has room for `steps`. Returns its length; 0: an error.
-   */
+/* Writes the inputs [width] of one sample to x, with room for `steps`. Returns its length; 0: an error. */
 FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
 /* Unrolls all samples, one after another. begin has a state per sample, or is NULL. out gets [samples x
-   steps] in this order in both layouts, null past a sample's length; last gets the final states; both may be
-   NULL.
+   steps] in this order in both layouts, null past a sample's length, last the final states; both may be NULL.
        fold_sequences batch = { values, 32, 50, 8, length, FOLD_LAYOUT_NTC };
        fold_unroll_batch(f, &lstm, &batch, NULL, out, last); */
 FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s,
@@ -1297,8 +1274,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
    In each epoch it puts the samples in an order that depends on (seed, epoch) alone, or leaves them in
    theirs. For each batch it resets the context and lets `loss` record every sample. It differentiates the
    mean of the losses, clips gradients, and makes a step at the optimiser's rate times the factor of `rates`.
-   The last batch may be smaller. Then it takes the metric, writes files, and counts patience (early
-   stopping). */
+   The last batch may be smaller. Then it takes the metric, writes files, and counts patience. */
 
 /* Tells how a learning rate changes: its factor at every step, which are counted from 0.
        steps before warm_up   (step + 1) / warm_up
@@ -1321,8 +1297,7 @@ typedef struct fold_rates {
     int every;    /* 0: in fold_fit the steps of an epoch; elsewhere never */
     float factor; /* 0: 0.1 */
 } fold_rates;
-/* Returns the factor at a step: adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)). NULL: 1.
-   */
+/* Returns the factor at a step: adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)). */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 
 /* Tell what ended fold_fit. DIVERGED: a loss is infinite or NaN, or with `clip` the norm of the gradients.
@@ -1350,27 +1325,23 @@ typedef struct fold_fit_desc {
                                                     on other samples, in a context of its own. NULL: the
                                                     epoch's mean loss, the smaller the better */
     int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch;
-                                                                   nonzero stops. Once more, with `ended`,
-                                                                   when an error ends it */
+                                                                   nonzero stops. Once more after an error */
     void *user;              /* handed to all three */
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
     int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
                                 fold_model_steps / batches an epoch */
-    uint64_t seed;           /* draws the order, and each sample's dropout by epoch and sample
-                                (fold_dropout_seed) */
+    uint64_t seed;           /* draws the order, and dropout by epoch and sample */
     int in_order;            /* samples keep their order */
-    const fold_sgd *sgd;     /* exactly one of the four is not NULL. Read at every step: progress may
-                                change its rate */
+    const fold_sgd *sgd;     /* one of the four is not NULL. progress may change its rate */
     const fold_adagrad *adagrad;
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
     fold_rates rates;        /* the factor of the rate at each step, the first step of epoch 0 being 0 */
     float clip;              /* fold_grads_clip; 0: no clipping */
     int smaller_is_better;   /* a smaller metric is the better one */
-    int patience;            /* stops after so many epochs in a row without a new best; 0: never */
-    int keep_best;           /* keeps the values of the best epoch in memory and puts them back at the
-                                end, whatever ends it */
+    int patience;            /* early stopping: so many epochs in a row without a new best end it; 0: never */
+    int keep_best;           /* keeps the best epoch's values in memory, and puts them back at the end */
 #ifndef FOLD_NO_STDIO
     const char *best_path;   /* gets the values of each new best (fold_model_save) */
     const char *last_path;   /* gets values and optimiser state after each epoch */
@@ -1383,8 +1354,8 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void);
    state. Gradients that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, and with
    keep_best the size of the values from the model's allocator, until it returns.
    Errors: those of loss, of steps and of files end it, and leave the values of the last step, or the best
-   with keep_best. A loss that is infinite or NaN is FOLD_BAD_STATE, and its message names the sample;
-   gradients are clear then. */
+   with keep_best. An infinite or NaN loss is FOLD_BAD_STATE, whose message names the sample; gradients are
+   clear then. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif
 
@@ -1394,8 +1365,7 @@ typedef struct fold_predict_desc {
     fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
     int samples;             /* may be 0 */
     fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, gives its output */
-    void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads it, by fold_value and its
-                                                                            kin; must not record */
+    void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads it; must not record */
     void *user;              /* handed to both */
     int batch;               /* 0: 32 */
 } fold_predict_desc;
@@ -1424,8 +1394,7 @@ FOLD_API double fold_pearson(const float *a, const float *b, int n);
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME; metadata tell `optimizer` and `steps`.
    - A weight in bytes alone (fold_model_quantize) is a tensor I8 and NAME.scale, F32: NAME * NAME.scale is
      the weight in Python. There is one scale for each value of the last axis, [columns]; in a table or a
-     weight of fold_linear_t for each row, [rows x 1]. A weight in bfloat16 alone is BF16. All others are
-     saved as floats.
+     weight of fold_linear_t for each row, [rows x 1]. One in bfloat16 alone is BF16. All others are floats.
    - Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
    All return the model's status, and do nothing while it holds an error (fold_model_clear_error). Errors:
    - FOLD_IO: a file cannot be opened, read or written, or is no safetensors file.
@@ -1436,8 +1405,7 @@ FOLD_API double fold_pearson(const float *a, const float *b, int n);
 typedef struct fold_save_desc {
     int state;           /* saves the optimiser's state and steps too. Training continues from the file to
                             the same bits, if gradients are clear (after a step) and settings the same */
-    const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. the sizes of the network. NULL:
-                            none */
+    const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. sizes of the network */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 #ifndef FOLD_NO_STDIO
@@ -1473,8 +1441,7 @@ typedef struct fold_load_desc {
                             with allow_missing a fresh start */
     int allow_missing;   /* parameters that the file lacks keep their values; state becomes zero */
     int allow_unknown;   /* skips tensors of any type that are no parameters; optimizer.… always is */
-    const char *prefix;  /* looks only at tensors whose names begin so, under the rest of their names. NULL:
-                            all */
+    const char *prefix;  /* looks only at tensors whose names begin so, under the rest of them */
     char *config;        /* gets the file's `config` and a final zero, or ""; a longer one is an error */
     size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty
                             model with allow_unknown */
@@ -1515,8 +1482,8 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 #ifndef FOLD_NO_TEXT
 /* Prints what a safetensors file of any program holds: the name, shape, type and bytes of each tensor, and
    what the metadata say of the optimiser and of config. It reads the header alone, in memory of m, which
-   stays as it is, an error too. Errors: FOLD_IO when the file cannot be read, and the text says why, or the
-   writer stopped. */
+   stays as it is, an error too. Errors: FOLD_IO: the writer stopped, or the file cannot be read, as the text
+   says. */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -1616,20 +1583,17 @@ FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *u
    fold_ctx_desc.trace_bytes are counted as "dropped" in otherData; without trace_bytes or clock, and of eager
    contexts, there are none. Takes no memory and moves nothing. FOLD_OK or FOLD_IO. */
 FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user);
-/* Prints text: the parameters of a model, their shapes, sizes and uses, and its cells. It takes no memory.
-   Returns FOLD_OK or FOLD_IO. */
+/* Prints text: the parameters of a model, their shapes, sizes and uses, and cells. It takes no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 #endif
 
 typedef struct fold_stats {
     int nodes, edges;            /* recorded since the reset: values, operands */
     int run_nodes;               /* calls and ops that the last run executed */
-    int seen_nodes;              /* recorded nodes that it looked at: those since the run before it, more if
-                                    it needs values that were not kept, all in backward and if parameters
-                                    have changed */
+    int seen_nodes;              /* recorded nodes that it looked at: those since the run before, more if it
+                                    needs values not kept, all in backward and after parameters changed */
     int batches;                 /* batches of the last run, forward */
-    int prologues;               /* batches beside them, which run first for all calls: what in a cell does
-                                    not depend on the recursion */
+    int prologues;               /* batches beside them, which no recursion is in: they run first */
     int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls
                                     (where kinds of calls feed each other in circles, of at most 32767) */
     int groups;                  /* sets of samples that ran together in the last run */
@@ -1647,8 +1611,7 @@ typedef struct fold_stats {
     size_t pack_bytes;           /* packed weights of the model take */
     size_t bytes, peak_bytes;    /* the context holds now, and held at most */
     size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far. If one
-                                    ran out of memory, it counts with what it had asked for, as its message
-                                    says: all it needs, or less */
+                                    ran out of memory, it counts as what it asked for: all, or less */
     const char *one_group;       /* says why all samples of the last run ran together; "" if they did not */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last run did */
@@ -1703,8 +1666,8 @@ typedef struct fold_op_call {
     const fold_shape *in_shape, *out_shape;  /* one row has these */
     const int32_t *attr;                     /* structural attributes */
     const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
-    const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of each
-                                                input */
+    const int *list;                         /* list ops: rows list[r] to list[r + 1] - 1 of inputs are row
+                                                r's */
     const int *lengths;                      /* ops with is_whole: how many rows each input has */
     const fold_rows *in, *out;               /* inputs and outputs */
     const fold_rows *dout;                   /* backward: read the gradients of the outputs */
@@ -1714,8 +1677,7 @@ typedef struct fold_op_call {
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
 
-/* Reads in_shape[0..n_in) and attr, sets out_shape[0..n_out); returns NULL, or what is wrong ("needs
-   a square matrix"). */
+/* Reads in_shape[0..n_in) and attr, sets out_shape[0..n_out); returns NULL, or what is wrong. */
 typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                   fold_shape *out_shape);
 
@@ -1725,8 +1687,7 @@ enum {                          /* say what backward reads; anything else may be
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
     int n_in;                   /* fixed inputs; for list ops components per element; -1: 1 to FOLD_MAX_IN */
-    int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of
-                                   one output only */
+    int n_out, n_attr;          /* attributes: at most 4. On list elements eager contexts take n_out 1 */
     int is_list;                /* takes a list, gives one value; its batches mix all lengths */
     int is_whole;               /* takes lists whole, and nodes beside them, one call at a time: see
                                    fold_op_apply_whole. At most 31 inputs */
@@ -1742,8 +1703,7 @@ typedef struct fold_op_desc {
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. When it cannot, it returns the null handle, and the model has an error. */
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
-/* Records an op of yours. in: n_in nodes (list ops: count elements of desc.n_in components, n_in = count *
-   components). */
+/* Records an op of yours. in: n_in nodes (list ops: elements of desc.n_in components, n_in in all). */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
 /* Records an op of yours with is_whole, for losses over sequences, attention of your own and the like. Its
