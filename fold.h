@@ -54,7 +54,8 @@
                 over frames. (8)
      A block    fold_memory.block lets a model or context live in a fixed block; fold_model_measure and
                 fold_ctx_desc.measure tell how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5).
+     Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5); or give each
+                thread a context of its own.
      If it is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (15)
 
    DOES NOT
@@ -116,7 +117,8 @@
      Memory    A model and a context take memory by an allocator, or from a block of yours (fold_memory). No
                call allocates while a recording stays within the largest seen. A run reserves all its memory
                before its first write. fold_ctx_stats tells the most memory that a context held, and how large
-               a block must be for its recordings. A recording that fits a block alone fits it later, too.
+               a block must be for its recordings. A recording that fits a block alone fits it after any
+               others.
      Errors    The library never aborts, exits or prints. The first error sticks in the context (or model)
                with a message, and the desc's callback `error` is told it.
                - The call that fails returns the null node; running returns the stored status.
@@ -476,7 +478,7 @@ typedef void fold_task(int i, void *user);
 typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
 typedef struct fold_ctx_desc {
-    int training;           /* fold_backward will be called. A default context can only run forward */
+    int training;           /* lets fold_backward be called. A default context can only run forward */
     int eager;              /* runs every op when it is recorded, one row at a time; its value can be read at
                                once. Use it to step through a network in a debugger */
     int dedupe;             /* makes identical calls one node; recurrent and child-sum cells multiply a
@@ -490,11 +492,11 @@ typedef struct fold_ctx_desc {
                                values tells that there are none. A first slice of limited time does not finish
                                a begun run. threads needs no parallel_for */
     fold_schedule schedule;
-    size_t group_bytes;     /* the memory that samples may fill which run together; each must be recorded as a
-                               whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), or more if batches would
-                               have fewer than 12 rows. SIZE_MAX: all run together. Without a backward, large
-                               batches run in pieces, so that what is made and read within one takes about a
-                               quarter of this: 16384 suits small memories */
+    size_t group_bytes;     /* lets samples run together whose values take about this. A sample must be
+                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), or more if
+                               batches would have fewer than 12 rows. SIZE_MAX: all run together. Without a
+                               backward, large batches run in pieces: what is made and read within one takes
+                               about a quarter of this. 16384 suits small memories */
     size_t plan_cache_bytes; /* keeps plans in so many bytes: from the third run of a structure on its plan is
                                 used again. A plan takes about 60 bytes a node: begin with 1 << 20. The least
                                 recently used goes first. A second run of one recording keeps none. 0: none */
@@ -504,7 +506,8 @@ typedef struct fold_ctx_desc {
     size_t trace_bytes;     /* keeps events for fold_ctx_print_trace: 32 bytes a batch, forward and backward.
                                Needs a clock, which is called from every thread. 0: none */
     uint64_t trace_over_ns; /* lets fold_ctx_print_trace show the last run that took longer than this,
-                               planning included, whatever ran after it; halves trace_bytes. 0: the last */
+                               planning included, whatever ran after it. Takes half of trace_bytes. 0: the
+                               last */
     void (*zone)(int begin, const char *name, int calls, void *user); /* is called when planning and each
                                batch begins (1) and ends (0), from every thread, with the name of the op or
                                cell and how many calls it has. For profilers such as Tracy. NULL: none */
@@ -513,11 +516,11 @@ typedef struct fold_ctx_desc {
                                fold_model_desc is. Each has its own: the model's tells of the model alone */
     void *error_user;
     int threads;            /* spreads samples, or pieces of large batches, over so many threads, to the same
-                               bits. Small runs stay on the caller's, and so does fold_run_more. 0, 1: all
-                               does. Ops of your own are called from all threads */
+                               bits. Small runs stay on the caller's, and so does fold_run_more. 0, 1:
+                               everything does. Ops of your own are called from all threads */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; needed for
                                         threads. While it waits it may run other jobs on the caller's thread,
-                                        but none that uses this context. Rounding is then the host's */
+                                        but none that uses this context. They round as the host has set it */
     void *pool;             /* handed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -527,8 +530,8 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
 /* Returns nanoseconds that never go back, from any thread: for fold_ctx_desc.clock and for measuring. `user`
-   is not looked at. Windows and POSIX systems have it, and FOLD_HAS_CLOCK. When headers hide the system's
-   clock from strict C (-std=c99), it is that of C, which counts the processor's time. */
+   is not looked at. It is there where FOLD_HAS_CLOCK is: on Windows and POSIX systems. When headers hide the
+   system's clock from strict C (-std=c99), it is that of C, which counts the processor's time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
@@ -538,7 +541,7 @@ typedef struct fold_pool fold_pool;
    `threads`, 1 to 64, counts the caller's own, which works too. One context at a time may run on a pool.
    Returns NULL when there are no threads to be had. */
 FOLD_API fold_pool *fold_pool_new(int threads);
-FOLD_API void fold_pool_free(fold_pool *p);  /* NULL is fine */
+FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool; NULL: on the caller's thread. Without a task, or for n below 1, it does nothing. */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
@@ -547,7 +550,7 @@ FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
    the model is NULL. When a setting is wrong, or a block too small to begin in, the context has an error that
    no reset clears, whose message says which setting. Free it too: its memory is of the model's allocator. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
-FOLD_API void fold_ctx_free(fold_ctx *f);  /* NULL is fine */
+FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
 /* Forgets the recording and the context's error; keeps memory and settings. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
@@ -667,7 +670,8 @@ FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^
    one; their gradient goes to the first that is. Sums and means of many values are accurate, here and in
    fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean. At most 32 values are added one after the other.
    Longer sums are made of blocks that are joined by pairs. A block has 512 values that lie side by side (16
-   interleaved sums of 32), or 32 rows, nodes or list elements. The order depends on their number alone. */
+   interleaved sums of 32), or 32 rows, nodes or list elements. The order, and with it the bits, depends on
+   the number of values alone. */
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* gives the sum */
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* gives the mean */
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* gives the largest */
@@ -1087,8 +1091,8 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
                                  const fold_conv_desc *desc, fold_activation activation);
 FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
 
-/* A norm over the last axis, of `width` values, has a gain [width], initially 1, and but for RMS a bias.
-   epsilon 0: 1e-5. */
+/* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, but for RMS norm, a
+   bias [width]. epsilon 0: 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
@@ -1147,8 +1151,8 @@ FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *la
    [hidden]. c is null when a layer has none. */
 typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* Recurrent layers are one kind of struct. A cell of yours does as well, which takes x, h (has_c: and c) and
-   gives h (and c). */
+/* Recurrent layers are one kind of struct. A cell of your own does as well: from x, h and, with has_c, c it
+   gives h and, with has_c, c. */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
 /* Makes a layer h' = tanh([x h] W + b) (Elman 1990). W [inputs + hidden x hidden], b [hidden]. */
@@ -1297,7 +1301,8 @@ typedef struct fold_rates {
     int every;    /* 0: in fold_fit the steps of an epoch; elsewhere never */
     float factor; /* 0: 0.1 */
 } fold_rates;
-/* Returns the factor at a step: adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)). */
+/* Returns the factor at a step, for a loop of your own; 1 for NULL: adam.rate = 0.001f *
+   fold_rate_factor(&rates, fold_model_steps(m)). */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 
 /* Tell what ended fold_fit. DIVERGED: a loss is infinite or NaN, or with `clip` the norm of the gradients.
@@ -1325,7 +1330,8 @@ typedef struct fold_fit_desc {
                                                     on other samples, in a context of its own. NULL: the
                                                     epoch's mean loss, the smaller the better */
     int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch;
-                                                                   nonzero stops. Once more after an error */
+                                                                   nonzero stops. Once more, with `ended`,
+                                                                   when an error ends it */
     void *user;              /* handed to all three */
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
@@ -1482,8 +1488,8 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 #ifndef FOLD_NO_TEXT
 /* Prints what a safetensors file of any program holds: the name, shape, type and bytes of each tensor, and
    what the metadata say of the optimiser and of config. It reads the header alone, in memory of m, which
-   stays as it is, an error too. Errors: FOLD_IO: the writer stopped, or the file cannot be read, as the text
-   says. */
+   stays as it is, an error too. Errors: FOLD_IO when the writer stopped, or the file cannot be read (the text
+   says why). */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -1526,8 +1532,8 @@ FOLD_API fold_status fold_torch_close(fold_torch *t);
 /* Skips tensors whose names begin so; "": all that no call has read. */
 FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix);
 
-/* Adds any tensor of rank 1 to 4, as it is, as a parameter of its name. uses: FOLD_FOR_…, as in
-   fold_param_desc: FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output. */
+/* Adds any tensor of rank 1 to 4, as it is, as a parameter of its name. uses are those of fold_param_desc:
+   FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output. */
 FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
 /* Reads nn.Embedding: a table for lookups. */
 FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
@@ -1593,7 +1599,8 @@ typedef struct fold_stats {
     int seen_nodes;              /* recorded nodes that it looked at: those since the run before, more if it
                                     needs values not kept, all in backward and after parameters changed */
     int batches;                 /* batches of the last run, forward */
-    int prologues;               /* batches beside them, which no recursion is in: they run first */
+    int prologues;               /* batches beside them, which run first for all calls: what in a cell does
+                                    not depend on the recursion */
     int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls
                                     (where kinds of calls feed each other in circles, of at most 32767) */
     int groups;                  /* sets of samples that ran together in the last run */
@@ -1611,7 +1618,8 @@ typedef struct fold_stats {
     size_t pack_bytes;           /* packed weights of the model take */
     size_t bytes, peak_bytes;    /* the context holds now, and held at most */
     size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far. If one
-                                    ran out of memory, it counts as what it asked for: all, or less */
+                                    ran out of memory, it counts with what it had asked for: all that it
+                                    needs, or less */
     const char *one_group;       /* says why all samples of the last run ran together; "" if they did not */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last run did */
@@ -1666,8 +1674,8 @@ typedef struct fold_op_call {
     const fold_shape *in_shape, *out_shape;  /* one row has these */
     const int32_t *attr;                     /* structural attributes */
     const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
-    const int *list;                         /* list ops: rows list[r] to list[r + 1] - 1 of inputs are row
-                                                r's */
+    const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of each
+                                                input */
     const int *lengths;                      /* ops with is_whole: how many rows each input has */
     const fold_rows *in, *out;               /* inputs and outputs */
     const fold_rows *dout;                   /* backward: read the gradients of the outputs */
@@ -1687,7 +1695,8 @@ enum {                          /* say what backward reads; anything else may be
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
     int n_in;                   /* fixed inputs; for list ops components per element; -1: 1 to FOLD_MAX_IN */
-    int n_out, n_attr;          /* attributes: at most 4. On list elements eager contexts take n_out 1 */
+    int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of one
+                                   output only */
     int is_list;                /* takes a list, gives one value; its batches mix all lengths */
     int is_whole;               /* takes lists whole, and nodes beside them, one call at a time: see
                                    fold_op_apply_whole. At most 31 inputs */
