@@ -9391,43 +9391,64 @@ static void fold__mean_lines(const fold__kernels *kernels, const fold__axis *axi
                                   NULL);
 }
 
-/* Tells what an op over an axis sees at once: the lines of one outer index. out and dout are one line, or as
-   many as in. In backward din is there, and of in and out what the op asks for. */
+/* Tells what an op over an axis sees at once: the lines of one outer index. Losses go over all of a value. out
+   and dout are one line, or as many as in. In backward din is there, the gradient of `input`, and of in and
+   out what the op asks for. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
+    const fold_op_call *call;
+    int row, input;
     float *in, *out, *dout, *din, *scratch;
 } fold__lines;
+typedef void fold__lines_fn(const fold__lines *lines);
 static float *fold__part_of(const fold_rows *rows, int row, size_t at)
 {
     float *values = fold__row(rows, row);
     return values ? values + at : NULL;
 }
-static void fold__each_lines(const fold_op_call *call, int backward, void (*over)(const fold__lines *lines))
+/* Goes forward where `input` is -1. */
+static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
-    const fold__axis axis = fold__around(&call->in_shape[0], call->attr[0]);
-    const size_t in_step = (size_t)axis.length * (size_t)axis.inner,
-                 out_step = (size_t)(fold__out_size(call) / axis.outer);
-    fold__lines lines = { fold__engine_of(call)->kernels, axis, NULL, NULL, NULL, NULL, call->scratch };
-    for (int row = 0; row < call->rows; row++)
-        for (size_t block = 0; block < (size_t)axis.outer; block++) {
-            lines.in = fold__part_of(&call->in[0], row, block * in_step);
-            lines.out = fold__part_of(&call->out[0], row, block * out_step);
-            lines.dout = backward ? fold__part_of(&call->dout[0], row, block * out_step) : NULL;
-            lines.din = backward ? fold__part_of(&call->din[0], row, block * in_step) : NULL;
+    fold__lines lines;
+    memset(&lines, 0, sizeof lines);
+    lines.kernels = fold__engine_of(call)->kernels;
+    lines.axis = fold__around(&call->in_shape[0], axis);
+    lines.call = call;
+    lines.input = input;
+    lines.scratch = call->scratch;
+    const size_t in_step = (size_t)lines.axis.length * (size_t)lines.axis.inner,
+                 out_step = (size_t)(fold__out_size(call) / lines.axis.outer);
+    for (lines.row = 0; lines.row < call->rows; lines.row++)
+        for (size_t block = 0; block < (size_t)lines.axis.outer; block++) {
+            lines.in = fold__part_of(&call->in[0], lines.row, block * in_step);
+            lines.out = fold__part_of(&call->out[0], lines.row, block * out_step);
+            if (input >= 0) {
+                lines.dout = fold__part_of(&call->dout[0], lines.row, block * out_step);
+                lines.din = fold__part_of(&call->din[input], lines.row, block * in_step);
+            }
             over(&lines);
         }
 }
-/* Both passes of an op over an axis, made of what they do with one outer index' lines. */
-#define FOLD__OVER_AXIS(name)                                      \
-    static void fold__##name##_forward(const fold_op_call *call)   \
-    {                                                              \
-        fold__each_lines(call, 0, fold__##name##_lines);           \
-    }                                                              \
-    static void fold__##name##_backward(const fold_op_call *call)  \
-    {                                                              \
-        fold__each_lines(call, 1, fold__##name##_lines_grad);      \
+static void fold__each_lines_back(const fold_op_call *call, int axis, fold__lines_fn *over)
+{
+    for (int input = 0; input < call->n_in; input++)
+        if (!fold__absent(&call->din[input]))
+            fold__each_lines(call, axis, input, over);
+}
+/* Makes both passes of an op from what they do with the lines of one outer index. */
+#define FOLD__OVER_LINES(name, axis)                                  \
+    static void fold__##name##_forward(const fold_op_call *call)      \
+    {                                                                 \
+        fold__each_lines(call, axis, -1, fold__##name##_lines);       \
+    }                                                                 \
+    static void fold__##name##_backward(const fold_op_call *call)     \
+    {                                                                 \
+        fold__each_lines_back(call, axis, fold__##name##_lines_grad); \
     }
+#define FOLD__OVER_AXIS(name) FOLD__OVER_LINES(name, call->attr[0])
+#define FOLD__OVER_LAST(name) FOLD__OVER_LINES(name, call->in_shape[0].rank - 1)
+#define FOLD__OVER_ALL(name) FOLD__OVER_LINES(name, FOLD_ALL)
 
 static void fold__sum_over(const fold__lines *lines)
 {
@@ -9456,9 +9477,15 @@ static void fold__sum_axis_grad(const fold_op_call *call, int mean)
         }
     }
 }
-static void fold__sum_forward(const fold_op_call *call) { fold__each_lines(call, 0, fold__sum_over); }
+static void fold__sum_forward(const fold_op_call *call)
+{
+    fold__each_lines(call, call->attr[0], -1, fold__sum_over);
+}
 static void fold__sum_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 0); }
-static void fold__mean_forward(const fold_op_call *call) { fold__each_lines(call, 0, fold__mean_over); }
+static void fold__mean_forward(const fold_op_call *call)
+{
+    fold__each_lines(call, call->attr[0], -1, fold__mean_over);
+}
 static void fold__mean_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 1); }
 
 /* Tells where in a line the first NaN is, else the first largest (sign 1), or the first smallest (sign -1).
@@ -9622,55 +9649,33 @@ static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, con
     return fold__log_sum(kernels, largest,
                          fold__reducer_of(kernels)->exp_sum(scratch, in, largest, count, 0));
 }
-static void fold__softmax_forward(const fold_op_call *call)
+static void fold__softmax_lines(const fold__lines *lines)
 {
-    const size_t count = (size_t)fold__shape_last(&call->in_shape[0]),
-                 lines = (size_t)fold__out_size(call) / count;
-    for (int row = 0; row < call->rows; row++)
-        for (size_t line = 0; line < lines; line++)
-            fold__softmax_row(fold__engine_of(call)->kernels, fold__row(&call->out[0], row) + line * count,
-                              fold__row(&call->in[0], row) + line * count, count);
+    fold__softmax_row(lines->kernels, lines->out, lines->in, (size_t)lines->axis.length);
 }
-static void fold__softmax_backward(const fold_op_call *call)
+static void fold__softmax_lines_grad(const fold__lines *lines)
 {
-    const size_t count = (size_t)fold__shape_last(&call->in_shape[0]),
-                 lines = (size_t)fold__out_size(call) / count;
-    for (int row = 0; row < call->rows; row++)
-        for (size_t line = 0; line < lines; line++) {
-            const float *dout = fold__row(&call->dout[0], row) + line * count,
-                        *out = fold__row(&call->out[0], row) + line * count;
-            float *din = fold__row(&call->din[0], row) + line * count;
-            fold__map_row(FOLD__MAP(call, shift), din, dout, NULL, NULL,
-                          -fold__reducer_of(fold__engine_of(call)->kernels)->dot(dout, out, count), count);
-            fold__map_row(FOLD__MAP(call, mul), din, din, out, NULL, 0, count);
-        }
+    const size_t count = (size_t)lines->axis.length;
+    const float mean = fold__reducer_of(lines->kernels)->dot(lines->dout, lines->out, count);
+    fold__map_row(FOLD__MAP_OF(lines->kernels, shift), lines->din, lines->dout, NULL, NULL, -mean, count);
+    fold__map_row(FOLD__MAP_OF(lines->kernels, mul), lines->din, lines->din, lines->out, NULL, 0, count);
 }
-static void fold__log_softmax_forward(const fold_op_call *call)
+FOLD__OVER_LAST(softmax)
+static void fold__log_softmax_lines(const fold__lines *lines)
 {
-    const size_t count = (size_t)fold__shape_last(&call->in_shape[0]),
-                 lines = (size_t)fold__out_size(call) / count;
-    for (int row = 0; row < call->rows; row++)
-        for (size_t line = 0; line < lines; line++) {
-            const float *in = fold__row(&call->in[0], row) + line * count;
-            const float log_sum = fold__log_sum_row(fold__engine_of(call)->kernels, call->scratch, in, count);
-            fold__map_row(FOLD__MAP(call, shift), fold__row(&call->out[0], row) + line * count, in, NULL,
-                          NULL, -log_sum, count);
-        }
+    const size_t count = (size_t)lines->axis.length;
+    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
+    fold__map_row(FOLD__MAP_OF(lines->kernels, shift), lines->out, lines->in, NULL, NULL, -log_sum, count);
 }
-static void fold__log_softmax_backward(const fold_op_call *call)
+static void fold__log_softmax_lines_grad(const fold__lines *lines)
 {
-    const size_t count = (size_t)fold__shape_last(&call->in_shape[0]),
-                 lines = (size_t)fold__out_size(call) / count;
-    for (int row = 0; row < call->rows; row++)
-        for (size_t line = 0; line < lines; line++) {
-            const float *dout = fold__row(&call->dout[0], row) + line * count,
-                        *out = fold__row(&call->out[0], row) + line * count;
-            const float sum = fold__sum(fold__engine_of(call)->kernels, dout, count);
-            fold__map_row(FOLD__MAP(call, exp), call->scratch, out, NULL, NULL, 0, count);
-            fold__map_row(FOLD__MAP(call, axpy), fold__row(&call->din[0], row) + line * count, call->scratch,
-                          NULL, dout, -sum, count);
-        }
+    const size_t count = (size_t)lines->axis.length;
+    const float sum = fold__sum(lines->kernels, lines->dout, count);
+    fold__map_row(FOLD__MAP_OF(lines->kernels, exp), lines->scratch, lines->out, NULL, NULL, 0, count);
+    fold__map_row(FOLD__MAP_OF(lines->kernels, axpy), lines->din, lines->scratch, NULL, lines->dout, -sum,
+                  count);
 }
+FOLD__OVER_LAST(log_softmax)
 
 static const char *fold__infer_norm(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
@@ -10167,172 +10172,139 @@ static const char *fold__infer_loss(const fold_shape *in, int count, const int32
         return "needs a vector";
     return fold__infer_to_scalar(in, count, attr, out);
 }
-static void fold__softmax_xent_forward(const fold_op_call *call)
+static size_t fold__label_of(const fold__lines *lines)
+{
+    return (size_t)lines->call->data[lines->row * lines->call->data_step];
+}
+static const float *fold__target_of(const fold__lines *lines)
+{
+    return fold__row(&lines->call->in[1], lines->row);
+}
+/* Makes the slopes of a loss the gradient of its input; a target's is the negated one. */
+static void fold__loss_grad(const fold__lines *lines)
+{
+    fold__map_row(FOLD__MAP_OF(lines->kernels, scale), lines->din, lines->din, NULL, NULL,
+                  lines->input ? -lines->dout[0] : lines->dout[0], (size_t)lines->axis.length);
+}
+static void fold__softmax_xent_lines(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
-    const size_t count = (size_t)fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++) {
-        const float *in = fold__row(&call->in[0], row);
-        fold__row(&call->out[0], row)[0] =
-            fold__log_sum_row(fold__engine_of(call)->kernels, call->scratch, in, count) -
-            in[call->data[row * call->data_step]];
-    }
+    const float log_sum =
+        fold__log_sum_row(lines->kernels, lines->scratch, lines->in, (size_t)lines->axis.length);
+    lines->out[0] = log_sum - lines->in[fold__label_of(lines)];
 }
-static void fold__softmax_xent_backward(const fold_op_call *call)
+static void fold__softmax_xent_lines_grad(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
-    const size_t count = (size_t)fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++) {
-        float *din = fold__row(&call->din[0], row);
-        fold__softmax_row(fold__engine_of(call)->kernels, din, fold__row(&call->in[0], row), count);
-        din[call->data[row * call->data_step]] -= 1.0f;
-        fold__map_row(FOLD__MAP(call, scale), din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count);
-    }
+    fold__softmax_row(lines->kernels, lines->din, lines->in, (size_t)lines->axis.length);
+    lines->din[fold__label_of(lines)] -= 1.0f;
+    fold__loss_grad(lines);
 }
-static void fold__softmax_kl_forward(const fold_op_call *call)
+FOLD__OVER_ALL(softmax_xent)
+static void fold__softmax_kl_lines(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
-    const int count = fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++) {
-        const float *in = fold__row(&call->in[0], row), *target = fold__row(&call->in[1], row);
-        const float log_sum =
-            fold__log_sum_row(fold__engine_of(call)->kernels, call->scratch, in, (size_t)count);
-        fold__map_row(FOLD__MAP(call, log), call->scratch, target, NULL, NULL, 0, (size_t)count);
-        float loss = 0;
-        for (int class_index = 0; class_index < count; class_index++)
-            if (!(target[class_index] <= 0))
-                loss += target[class_index] * (call->scratch[class_index] - (in[class_index] - log_sum));
-        fold__row(&call->out[0], row)[0] = loss;
-    }
+    const size_t count = (size_t)lines->axis.length;
+    const float *target = fold__target_of(lines);
+    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
+    fold__map_row(FOLD__MAP_OF(lines->kernels, log), lines->scratch, target, NULL, NULL, 0, count);
+    float loss = 0;
+    for (size_t at = 0; at < count; at++)
+        if (!(target[at] <= 0))
+            loss += target[at] * (lines->scratch[at] - (lines->in[at] - log_sum));
+    lines->out[0] = loss;
 }
-static void fold__softmax_kl_backward(const fold_op_call *call)
+static void fold__softmax_kl_lines_grad(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
-    const int count = fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++) {
-        const float *target = fold__row(&call->in[1], row), dout = fold__row(&call->dout[0], row)[0];
-        float *din = fold__row(&call->din[0], row);
-        fold__softmax_row(fold__engine_of(call)->kernels, din, fold__row(&call->in[0], row), (size_t)count);
-        const float total = fold__sum(fold__engine_of(call)->kernels, target, (size_t)count);
-        for (int class_index = 0; class_index < count; class_index++)
-            din[class_index] = (din[class_index] * total - target[class_index]) * dout;
-    }
+    const size_t count = (size_t)lines->axis.length;
+    const float *target = fold__target_of(lines);
+    fold__softmax_row(lines->kernels, lines->din, lines->in, count);
+    const float total = fold__sum(lines->kernels, target, count);
+    for (size_t at = 0; at < count; at++)
+        lines->din[at] = (lines->din[at] * total - target[at]) * lines->dout[0];
 }
-static void fold__bce_forward(const fold_op_call *call)
+FOLD__OVER_ALL(softmax_kl)
+static void fold__bce_lines(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
-    const size_t count = (size_t)fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++) {
-        const float *in = fold__row(&call->in[0], row), *target = fold__row(&call->in[1], row);
-        fold__map_row(FOLD__MAP(call, softplus), call->scratch, in, NULL, NULL, 0, count);
-        fold__row(&call->out[0], row)[0] =
-            fold__sum(fold__engine_of(call)->kernels, call->scratch, count) -
-            fold__reducer_of(fold__engine_of(call)->kernels)->dot(in, target, count);
-    }
+    const size_t count = (size_t)lines->axis.length;
+    fold__map_row(FOLD__MAP_OF(lines->kernels, softplus), lines->scratch, lines->in, NULL, NULL, 0, count);
+    lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) -
+                    fold__reducer_of(lines->kernels)->dot(lines->in, fold__target_of(lines), count);
 }
-static void fold__bce_backward(const fold_op_call *call)
+static void fold__difference(const fold__lines *lines, const float *from, float *to)
 {
-    const size_t count = (size_t)fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++) {
-        float *din = fold__row(&call->din[0], row);
-        fold__map_row(FOLD__MAP(call, sigmoid), din, fold__row(&call->in[0], row), NULL, NULL, 0, count);
-        fold__map_row(FOLD__MAP(call, sub), din, din, fold__row(&call->in[1], row), NULL, 0, count);
-        fold__map_row(FOLD__MAP(call, scale), din, din, NULL, NULL, fold__row(&call->dout[0], row)[0], count);
-    }
+    fold__map_row(FOLD__MAP_OF(lines->kernels, sub), to, from, fold__target_of(lines), NULL, 0,
+                  (size_t)lines->axis.length);
 }
-static void fold__squared_error_forward(const fold_op_call *call)
+static void fold__bce_lines_grad(const fold__lines *lines)
 {
-    const size_t count = (size_t)fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++) {
-        fold__map_row(FOLD__MAP(call, sub), call->scratch, fold__row(&call->in[0], row),
-                      fold__row(&call->in[1], row), NULL, 0, count);
-        fold__row(&call->out[0], row)[0] =
-            fold__reducer_of(fold__engine_of(call)->kernels)->dot(call->scratch, call->scratch, count);
-    }
+    fold__map_row(FOLD__MAP_OF(lines->kernels, sigmoid), lines->din, lines->in, NULL, NULL, 0,
+                  (size_t)lines->axis.length);
+    fold__difference(lines, lines->din, lines->din);
+    fold__loss_grad(lines);
 }
-/* d of a loss of a - b: the same for a, negated for b; `slope` fills it for one row */
-static void fold__difference_backward(const fold_op_call *call,
-                                      void (*slope)(const fold_op_call *, size_t, float *))
+FOLD__OVER_ALL(bce)
+static void fold__squared_error_lines(const fold__lines *lines)
 {
-    const size_t count = (size_t)fold__in_size(call, 0);
-    for (int input = 0; input < 2; input++)
-        for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++) {
-            float *din = fold__row(&call->din[input], row);
-            fold__map_row(FOLD__MAP(call, sub), call->scratch, fold__row(&call->in[0], row),
-                          fold__row(&call->in[1], row), NULL, 0, count);
-            slope(call, count, call->scratch);
-            fold__map_row(FOLD__MAP(call, scale), din, call->scratch, NULL, NULL,
-                          input ? -fold__row(&call->dout[0], row)[0] : fold__row(&call->dout[0], row)[0],
-                          count);
-        }
+    fold__difference(lines, lines->in, lines->scratch);
+    lines->out[0] =
+        fold__reducer_of(lines->kernels)->dot(lines->scratch, lines->scratch, (size_t)lines->axis.length);
 }
-static void fold__squared_slope(const fold_op_call *call, size_t count, float *din)
+static void fold__squared_error_lines_grad(const fold__lines *lines)
 {
-    fold__map_row(FOLD__MAP(call, scale), din, din, NULL, NULL, 2.0f, count);
+    fold__difference(lines, lines->in, lines->din);
+    fold__map_row(FOLD__MAP_OF(lines->kernels, scale), lines->din, lines->din, NULL, NULL, 2.0f,
+                  (size_t)lines->axis.length);
+    fold__loss_grad(lines);
 }
-static void fold__squared_error_backward(const fold_op_call *call)
-{
-    fold__difference_backward(call, fold__squared_slope);
-}
-static void fold__huber_forward(const fold_op_call *call)
+FOLD__OVER_ALL(squared_error)
+static void fold__huber_lines(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
-    const int count = fold__in_size(call, 0);
-    const float delta = fold__attr_float(call->attr[0]);
-    for (int row = 0; row < call->rows; row++) {
-        const float *left = fold__row(&call->in[0], row), *right = fold__row(&call->in[1], row);
-        for (int element = 0; element < count; element++) {
-            const float difference = left[element] - right[element],
-                        size = difference < 0 ? -difference : difference;
-            call->scratch[element] =
-                size <= delta ? 0.5f * difference * difference : delta * (size - 0.5f * delta);
-        }
-        fold__row(&call->out[0], row)[0] =
-            fold__sum(fold__engine_of(call)->kernels, call->scratch, (size_t)count);
+    const float delta = fold__attr_float(lines->call->attr[0]), *target = fold__target_of(lines);
+    for (int at = 0; at < lines->axis.length; at++) {
+        const float difference = lines->in[at] - target[at], size = difference < 0 ? -difference : difference;
+        lines->scratch[at] = size <= delta ? 0.5f * difference * difference : delta * (size - 0.5f * delta);
     }
+    lines->out[0] = fold__sum(lines->kernels, lines->scratch, (size_t)lines->axis.length);
 }
-static void fold__huber_slope(const fold_op_call *call, size_t count, float *din)
+static void fold__huber_lines_grad(const fold__lines *lines)
 {
-    const float delta = fold__attr_float(call->attr[0]);
-    for (size_t element = 0; element < count; element++)
-        din[element] = din[element] > delta ? delta : din[element] < -delta ? -delta : din[element];
+    const float delta = fold__attr_float(lines->call->attr[0]);
+    float *din = lines->din;
+    fold__difference(lines, lines->in, din);
+    for (int at = 0; at < lines->axis.length; at++)
+        din[at] = din[at] > delta ? delta : din[at] < -delta ? -delta : din[at];
+    fold__loss_grad(lines);
 }
-static void fold__huber_backward(const fold_op_call *call)
-{
-    fold__difference_backward(call, fold__huber_slope);
-}
-static void fold__hinge_forward(const fold_op_call *call)
+FOLD__OVER_ALL(huber)
+static void fold__hinge_lines(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
-    const size_t count = (size_t)fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++) {
-        const float *in = fold__row(&call->in[0], row);
-        const size_t label = (size_t)call->data[row * call->data_step];
-        float loss = 0;
-        for (size_t class_index = 0; class_index < count; class_index++) {
-            const float margin = 1.0f + in[class_index] - in[label];
-            if (class_index != label && !(margin <= 0))
-                loss += margin;
-        }
-        fold__row(&call->out[0], row)[0] = loss;
+    const size_t label = fold__label_of(lines);
+    float loss = 0;
+    for (size_t at = 0; at < (size_t)lines->axis.length; at++) {
+        const float margin = 1.0f + lines->in[at] - lines->in[label];
+        if (at != label && !(margin <= 0))
+            loss += margin;
     }
+    lines->out[0] = loss;
 }
-static void fold__hinge_backward(const fold_op_call *call)
+static void fold__hinge_lines_grad(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
-    const size_t count = (size_t)fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++) {
-        const float *in = fold__row(&call->in[0], row), dout = fold__row(&call->dout[0], row)[0];
-        const size_t label = (size_t)call->data[row * call->data_step];
-        float *din = fold__row(&call->din[0], row), violations = 0;
-        for (size_t class_index = 0; class_index < count; class_index++) {
-            const int counts = class_index != label && !(1.0f + in[class_index] - in[label] <= 0);
-            din[class_index] = counts ? dout : 0;
-            violations += counts ? 1.0f : 0.0f;
-        }
-        din[label] = -violations * dout;
+    const size_t label = fold__label_of(lines);
+    float violations = 0;
+    for (size_t at = 0; at < (size_t)lines->axis.length; at++) {
+        const int counts = at != label && !(1.0f + lines->in[at] - lines->in[label] <= 0);
+        lines->din[at] = counts ? lines->dout[0] : 0;
+        violations += counts ? 1.0f : 0.0f;
     }
+    lines->din[label] = -violations * lines->dout[0];
 }
+FOLD__OVER_ALL(hinge)
 
 /* -- windows that move over a grid or a line ------------------------------------------------- */
 
