@@ -801,7 +801,7 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
 /* Keeps x, and copies it to `values` as fold_read does, at the end of each run that computes it.
    fold_input_ref may read the same memory: so a state goes from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
-/* Runs the last fold_run or fold_backward that had something to do again, without recording or planning.
+/* Runs the last fold_run or fold_backward that had something to do once more, without recording or planning.
    Use it when the structure stays and only numbers change: a controller's step, a frame of the same agents.
    - It reads anew what fold_input_ref and fold_index_ref point to, and the parameters.
    - All that was copied stays, and so do lengths, shapes, and what dedupe made one (never two inputs). Values
@@ -832,7 +832,7 @@ FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root);
 FOLD_API fold_status fold_replay_begin(fold_ctx *f);
 /* Goes on with a begun run for about `ns` nanoseconds (0: until it is finished), on this thread alone. *more
    tells whether something is left. The results have the bits of a run in one go.
-   It stops before a batch that is expected to take longer than is left, which it learns from batches before.
+   It stops before a batch that is expected to take longer than is left, by what batches took before.
    If the first batch of a slice is expected to, it runs some calls of it, or some rows of lists. So a slice
    is late by the error of one prediction, for one batch at most, and by what the processor does meanwhile.
    Some work is never cut: a call that reads lists whole, a call of a cell with a list, and the gradients of
@@ -868,13 +868,14 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 /* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Begin with
    fold_adam_step. Set `rate` anew at each step for a schedule. All return the model's status. State is
    allocated at the first step. It begins anew when a step needs another kind: momentum, squares (Adagrad,
-   RMSprop) or Adam's. In lookup tables only rows touched since the last step change: value, state, weight
-   decay. A backward touches rows whose lookup the root's gradient reaches, be it zero there. It does not
-   reach past fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on
-   from all its outputs, zeros from those not used, to the inputs they depend on. A table that is a weight of
-   what gradients reach is touched in all rows. */
+   RMSprop) or Adam's.
+   In lookup tables only rows touched since the last step change: value, state, weight decay. A backward
+   touches rows whose lookup the root's gradient reaches, be it zero there. It does not reach past
+   fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on from all
+   its outputs, zeros from those not used, to the inputs they depend on. A table that is a weight of what
+   gradients reach is touched in all rows. */
 
-/* Settings: zero means the default, and nothing but a rate is a good choice. `rate` has no default: 0 is a
+/* Zero means the default in all settings, and a rate alone is a good choice. `rate` has no default: 0 is a
    step of no length, which trains nothing, as at the end of a schedule. Momentum and decay are off by
    default. To switch beta1, beta2 or rho off give 1e-9f, and epsilon 1e-30f, which rounding loses. */
 typedef struct fold_sgd {
@@ -902,13 +903,13 @@ typedef struct fold_adam { /* Kingma and Ba 2015 */
     int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): w shrinks by rate decay w */
 } fold_adam;
 FOLD_API fold_sgd fold_sgd_default(void);          /* returns the defaults, and rate 0.01 */
-FOLD_API fold_adagrad fold_adagrad_default(void);  /* rate 0.05 */
-FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* rate 0.001 */
-FOLD_API fold_adam fold_adam_default(void);        /* rate 0.001 */
-FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o); /* moves the parameters by a step */
-FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /* the same by Adagrad */
-FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* the same by RMSprop */
-FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* the same by Adam, or AdamW */
+FOLD_API fold_adagrad fold_adagrad_default(void);  /* returns the defaults, and rate 0.05 */
+FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* returns the defaults, and rate 0.001 */
+FOLD_API fold_adam fold_adam_default(void);        /* returns the defaults, and rate 0.001 */
+FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o); /* makes a step of SGD */
+FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /* makes a step of Adagrad */
+FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* makes a step of RMSprop */
+FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* makes a step of Adam, or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients so that their global norm is at most `limit` (gradient clipping, Pascanu et al. 2013).
    Returns the norm before. If it is not finite nothing is scaled: fold_grads_clear instead of a step. */
@@ -992,9 +993,9 @@ FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_nod
    follow by fold_norm of FOLD_NORM_FIXED. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
-/* The same for parts of a list, of which each gives a row: n rows, the j-th over the rows k with to[k] = j,
-   in the order of k. Of none it is zeros, the maximum too. `to` has an entry in [0, n) for every row of x,
-   and is copied. Edges of a graph send their values to nodes in this way. */
+/* Reduce rows by target (scatter): they give n rows, the j-th over the rows k with to[k] = j, in the order of
+   k. No rows give zeros, for the maximum too. `to` has an entry in [0, n) for every row of x, and is copied.
+   So edges of a graph send their values to nodes. */
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int n);
 FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int n);
 FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int n);
@@ -1007,10 +1008,10 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
    and nothing of the others reaches it. If q is a single node, so is the result. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
-/* The same of lists alone, where row to[e] of q sees row from[e] of k and v, for n edges e in their order:
-   agents and their neighbours, nodes of a graph. An edge that occurs twice counts twice. A row has the bits
-   that fold_list_attention gives its query and the rows that it sees. Rows of k and v sum their gradients in
-   the order of the queries. from and to are copied. */
+/* Computes attention along n edges, such as agents and their neighbours: row to[e] of q sees row from[e] of k
+   and v, for each edge e in order. An edge that occurs twice counts twice. A row has the bits that
+   fold_list_attention gives its query and the rows that it sees. Rows of k and v sum their gradients in the
+   order of the queries. from and to are copied. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int n);
 
@@ -1042,7 +1043,7 @@ FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
    - After a change of parameters begin with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 
-/* fold_pick, fold_softmax_xent and fold_hinge with an index for every row, copied: a list of [1]. */
+/* Take an index for every row, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of [1]. */
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index);
 FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label);
 FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label);
