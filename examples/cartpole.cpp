@@ -15,6 +15,7 @@
    stand. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,7 +41,7 @@ constexpr float discount = 0.99f, trace = 0.95f, leeway = 0.2f, curiosity = 0.01
 struct options {
     uint64_t seed = 1;
     int updates = 60, episodes = 32, hidden = 32;
-    bool eager = false;
+    int eager = 0;
     const char *svg = nullptr;
 };
 
@@ -276,47 +277,19 @@ uint64_t hash_of(const fold_model *m)
 
 /* ---- the whole ----------------------------------------------------------------------------------- */
 
-constexpr char usage[] =
-    "usage: cartpole [--seed N] [--updates N] [--episodes N] [--hidden N] [--svg FILE] [--eager]\n"
-    "Learns to balance a pole on a cart by proximal policy optimisation.\n"
-    "  --seed N      of weights, episodes and choices; default 1\n"
-    "  --updates N   gives up after so many; default 60\n"
-    "  --episodes N  that run at once and are trained on in an update; default 32\n"
-    "  --hidden N    width of both hidden layers; default 32\n"
-    "  --svg FILE    writes the learning curve as a picture\n"
-    "  --eager       runs every op by itself when it is recorded: slower, to the same bits\n";
-
-/* The number behind option i, which becomes that of the number. */
-long number(std::span<char *> arguments, size_t &i, long least, long most)
-{
-    const char *name = arguments[i++];
-    char *end = nullptr;
-    const long value = i < arguments.size() ? std::strtol(arguments[i], &end, 10) : 0;
-    if (end && end != arguments[i] && !*end && value >= least && value <= most) return value;
-    std::fprintf(stderr, "cartpole: %s needs a number from %ld to %ld\n", name, least, most);
-    std::exit(1);
-}
-
-options parse(std::span<char *> arguments)
+options parse(int argc, char **argv)
 {
     options o;
-    for (size_t i = 1; i < arguments.size(); i++) {
-        const char *name = arguments[i];
-        if (!std::strcmp(name, "--help")) {
-            std::fputs(usage, stdout);
-            std::exit(0);
-        }
-        if (!std::strcmp(name, "--seed")) o.seed = static_cast<uint64_t>(number(arguments, i, 0, 1000000000));
-        else if (!std::strcmp(name, "--updates")) o.updates = static_cast<int>(number(arguments, i, 0, 10000));
-        else if (!std::strcmp(name, "--episodes")) o.episodes = static_cast<int>(number(arguments, i, 1, 10000));
-        else if (!std::strcmp(name, "--hidden")) o.hidden = static_cast<int>(number(arguments, i, 1, 1024));
-        else if (!std::strcmp(name, "--svg") && i + 1 < arguments.size()) o.svg = arguments[++i];
-        else if (!std::strcmp(name, "--eager")) o.eager = true;
-        else {
-            std::fputs(usage, stderr);
-            std::exit(1);
-        }
-    }
+    const option table[] = {
+        option_of_seed("--seed", &o.seed, "of weights, episodes and choices"),
+        option_of_whole("--updates", &o.updates, 0, 10000, "after which it gives up"),
+        option_of_whole("--episodes", &o.episodes, 1, 10000, "that run at once, and are trained on in an update"),
+        option_of_whole("--hidden", &o.hidden, 1, 1024, "width of both hidden layers"),
+        option_of_text("--svg", &o.svg, "FILE", "writes the learning curve as a picture"),
+        option_of_flag("--eager", &o.eager, "runs every op by itself when it is recorded: slower, to the same bits"),
+    };
+    options_read(argc, argv, "Learns to balance a pole on a cart by proximal policy optimisation.", table,
+                 OPTION_COUNT(table));
     return o;
 }
 
@@ -324,7 +297,7 @@ options parse(std::span<char *> arguments)
 
 int main(int argc, char **argv)
 {
-    const options o = parse({ argv, static_cast<size_t>(argc) });
+    const options o = parse(argc, argv);
     fold_model_desc desc = fold_model_desc_default();
     fold_ctx_desc playing = fold_ctx_desc_default(), training = fold_ctx_desc_default();
     desc.seed = o.seed;

@@ -547,23 +547,11 @@ static int run(const options *o, const corpus *c, const char *data_name)
 
 /* ---- command line ------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: char_lm [--data FILE] [--seed N] [--epochs N] [--limit N] [--hidden N] [--batch N] [--buckets N,N,...]\n"
-    "Trains a language model of characters padded, bucketed, and on lines as long as they are.\n"
-    "  --data FILE    a text, one sample a line; default: generated sentences\n"
-    "  --seed N       of weights, order and generated lines; default 1\n"
-    "  --epochs N     default 3\n"
-    "  --limit N      use N lines only\n"
-    "  --hidden N     width of the two LSTMs; default 128\n"
-    "  --batch N      lines a batch; default 32\n"
-    "  --buckets N,N  steps of the buckets, rising; default: one wherever 4 batches of lines have come together\n"
-    "All times are processor time.\n";
-
-static long parse_number(const char *option, const char *text, char **end, long min, long max)
+static long parse_number(const char *name, const char *text, char **end, long min, long max)
 {
     const long x = strtol(text, end, 10);
     if (*end == text || x < min || x > max) {
-        fprintf(stderr, "char_lm: %s takes whole numbers from %ld to %ld, not '%s'\n", option, min, max, text);
+        fprintf(stderr, "char_lm: %s takes whole numbers from %ld to %ld, not '%s'\n", name, min, max, text);
         exit(1);
     }
     return x;
@@ -582,21 +570,20 @@ static void parse_buckets(options *o, const char *text)
 
 static options parse_options(int argc, char **argv)
 {
-    options o;
-    memset(&o, 0, sizeof o);
-    o.seed = 1; o.epochs = 3; o.hidden = 128; o.batch = 32;
-    for (int i = 1; i < argc; i += 2) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(name, "--data") && *value) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
-        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
-        else if (!strcmp(name, "--limit")) o.limit = (int)option_whole(argc, argv, i, 20, INT_MAX);
-        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
-        else if (!strcmp(name, "--batch")) o.batch = (int)option_whole(argc, argv, i, 1, MAX_BATCH);
-        else if (!strcmp(name, "--buckets")) parse_buckets(&o, value);
-        else { fputs(usage, stderr); exit(1); }
-    }
+    options o = { NULL, 1, 3, 0, 128, 32, 0, { 0 } };
+    const char *steps = NULL;
+    const option table[] = {
+        option_of_text("--data", &o.data, "FILE", "a text, one sample a line; else sentences are made up"),
+        option_of_seed("--seed", &o.seed, "of weights, order and sentences"),
+        option_of_whole("--epochs", &o.epochs, 1, 1000, "of training"),
+        option_of_whole("--limit", &o.limit, 20, INT_MAX, "uses so many lines only"),
+        option_of_whole("--hidden", &o.hidden, 1, 4096, "width of the two LSTMs"),
+        option_of_whole("--batch", &o.batch, 1, MAX_BATCH, "lines a batch"),
+        option_of_text("--buckets", &steps, "N,N", "steps of the buckets, rising; else one wherever 4 batches have come together"),
+    };
+    options_read(argc, argv, "Trains a language model of characters padded, bucketed, and on lines as long as they are. Times are processor time.", table,
+                 OPTION_COUNT(table));
+    if (steps) parse_buckets(&o, steps);
     return o;
 }
 

@@ -165,36 +165,21 @@ static int is_word(const char *text)
     return (*text < '0' || *text > '9') && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] == 0;
 }
 
-static void usage(void)
-{
-    puts("export [FILE.safetensors] [--out HEADER] [--name NAME] [--steps N] [--seed N] [--save FILE] [--bytes]\n"
-         "Writes a safetensors file as an array of C, NAME (policy_weights), to HEADER (policy_weights.h).\n"
-         "Without a file it trains a policy first, N batches (600) long; --save keeps it as a file, too, and --bytes makes\n"
-         "bytes of its weights.");
-    exit(0);
-}
-
 int main(int argc, char **argv)
 {
     options o = { NULL, "policy_weights", "policy_weights.h", NULL, 600, 0, 1 };
     bytes file = { NULL, 0, 0 };
     double before = 0, after = 0;
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(argv[i], "--help")) usage();
-        if (!strcmp(argv[i], "--bytes")) {
-            o.bytes = 1;
-            continue;
-        }
-        if (argv[i][0] != '-') { o.file = argv[i]; continue; }
-        if (!strcmp(argv[i], "--out")) o.out = value;
-        else if (!strcmp(argv[i], "--name")) o.name = value;
-        else if (!strcmp(argv[i], "--steps")) o.steps = (int)option_whole(argc, argv, i, 0, INT_MAX);
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT64_MAX);
-        else if (!strcmp(argv[i], "--save")) o.save = value;
-        else fail("unknown option; --help tells those there are");
-        i++;
-    }
+    const option table[] = {
+        option_of_text("FILE", &o.file, "", "a safetensors file; else a policy is trained first"),
+        option_of_text("--out", &o.out, "HEADER", "gets the array"),
+        option_of_text("--name", &o.name, "NAME", "of the array"),
+        option_of_whole("--steps", &o.steps, 0, 1000000, "batches of the training"),
+        option_of_seed("--seed", &o.seed, "of weights and batches"),
+        option_of_text("--save", &o.save, "FILE", "keeps the trained policy as a file, too"),
+        option_of_flag("--bytes", &o.bytes, "makes bytes of its weights"),
+    };
+    options_read(argc, argv, "Writes a safetensors file as an array of C.", table, OPTION_COUNT(table));
     if (!*o.name || !is_word(o.name)) fail("--name must be a name of C");
     if (o.file) read_file(o.file, &file);
     else train(&o, &file, &before, &after);

@@ -701,36 +701,29 @@ static outcome play(fold_model *m, const net *n, uint64_t seed, int by, int thre
 
 /* ---- command line ---------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: game_jobs [--steps N] [--frames N] [--threads N] [--seed N]\n"
-    "Robots learn to keep out of the way of balls, in one pool with the physics.\n"
-    "  --steps N    of learning; default 1200\n"
-    "  --frames N   of a game, a sixtieth of a second each; default 600\n"
-    "  --threads N  of learning, 1 to 16; default 2. Games are played on 1, 2 and 4\n"
-    "  --seed N     of weights and worlds; default 1\n";
-
 int main(int argc, char **argv)
 {
-    int steps = 1200, frames = 600, threads = 2, seed = 1;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--steps")) steps = (int)option_whole(argc, argv, i++, 0, 1000000);
-        else if (!strcmp(argv[i], "--frames")) frames = (int)option_whole(argc, argv, i++, 1, 1000000);
-        else if (!strcmp(argv[i], "--threads")) threads = (int)option_whole(argc, argv, i++, 1, MOST_THREADS);
-        else if (!strcmp(argv[i], "--seed")) seed = (int)option_whole(argc, argv, i++, 0, 1000000);
-        else if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); return 0; }
-        else { fputs(usage, stderr); return 1; }
-    }
+    int steps = 1200, frames = 600, threads = 2;
+    uint64_t seed = 1;
+    const option table[] = {
+        option_of_whole("--steps", &steps, 0, 1000000, "of learning"),
+        option_of_whole("--frames", &frames, 1, 1000000, "of a game, a sixtieth of a second each"),
+        option_of_whole("--threads", &threads, 1, MOST_THREADS, "of learning; games are played on 1, 2 and 4"),
+        option_of_seed("--seed", &seed, "of weights and worlds"),
+    };
+    options_read(argc, argv, "Robots learn to keep out of the way of balls, in one pool with the physics.", table,
+                 OPTION_COUNT(table));
     fold_model_desc desc = fold_model_desc_default();
-    desc.seed = (uint64_t)seed;
+    desc.seed = seed;
     fold_model *m = fold_model_new(&desc);
     if (!m) fail("out of memory");
     const net n = new_net(m);
     counters c[3], others;
     outcome by_network[3];
-    const double error = learn(m, &n, (uint64_t)seed, threads, steps);
-    for (int i = 0; i < 3; i++) by_network[i] = play(m, &n, (uint64_t)seed, BY_NETWORK, 1 << i, frames, &c[i]);
-    const outcome rule = play(m, &n, (uint64_t)seed, BY_RULE, 4, frames, &others);
-    const outcome nothing = play(m, &n, (uint64_t)seed, BY_NOTHING, 4, frames, &others);
+    const double error = learn(m, &n, seed, threads, steps);
+    for (int i = 0; i < 3; i++) by_network[i] = play(m, &n, seed, BY_NETWORK, 1 << i, frames, &c[i]);
+    const outcome rule = play(m, &n, seed, BY_RULE, 4, frames, &others);
+    const outcome nothing = play(m, &n, seed, BY_NOTHING, 4, frames, &others);
     const int same = by_network[1].hash == by_network[0].hash && by_network[2].hash == by_network[0].hash;
     printf("a robot is hit %.1f times a minute by the network, %.1f by the rule, %.1f when it does nothing; robots are "
            "%.1f, %.1f and %.1f m apart; %s bits on 1, 2 and 4 threads\n", by_network[0].hits_a_minute, rule.hits_a_minute,

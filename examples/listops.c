@@ -405,29 +405,22 @@ static int run(const options *o)
     return identical;
 }
 
-static void usage(FILE *to)
-{
-    fputs("usage: listops [--full] [--seed N] [--steps N] [--seconds S] [--train N] [--test N]\n"
-          "  --full       train longer, without a time limit\n"
-          "  --steps N    of training; default 30000\n"
-          "  --seed N     of the data and the network; default 1\n"
-          "  --seconds S  end training after S seconds, however far it is; default 300\n"
-          "  --train N    training expressions, default 90000\n"
-          "  --test N     test expressions, default 10000\n", to);
-}
-
 int main(int argc, char **argv)
 {
     options o = { 90000, 10000, STEPS, 1, 300 };
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) { usage(stdout); return 0; }
-        else if (!strcmp(argv[i], "--full")) { o.steps = FULL_STEPS; o.seconds = HUGE_VAL; }
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, 9e15);
-        else if (!strcmp(argv[i], "--steps")) o.steps = (int)option_whole(argc, argv, i++, 1, 1e9);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i++, 0.01, 1e9);
-        else if (!strcmp(argv[i], "--train")) o.train = (int)option_whole(argc, argv, i++, 1, 900000);
-        else if (!strcmp(argv[i], "--test")) o.test = (int)option_whole(argc, argv, i++, 1, 90000);
-        else { usage(stderr); return 2; }
+    int full = 0;
+    const option table[] = {
+        option_of_flag("--full", &full, "trains longer, without a limit of time"),
+        option_of_seed("--seed", &o.seed, "of the data and the network"),
+        option_of_whole("--steps", &o.steps, 1, 1000000000, "of training"),
+        option_of_number("--seconds", &o.seconds, 0.01, 1e9, "end training, however far it is"),
+        option_of_whole("--train", &o.train, 1, 900000, "expressions for training"),
+        option_of_whole("--test", &o.test, 1, 90000, "expressions for the test"),
+    };
+    options_read(argc, argv, "Learns to compute nested lists of digits.", table, OPTION_COUNT(table));
+    if (full) {
+        o.steps = FULL_STEPS;
+        o.seconds = HUGE_VAL;
     }
     return run(&o) ? 0 : 1;
 }

@@ -352,29 +352,18 @@ static double train(const options *o, const sets *d, double *in_bytes)
     return test;
 }
 
-static const char usage[] =
-    "usage: mnist [--data DIR] [--seed N] [--epochs N] [--limit N] [--seconds S]\n"
-    "Trains a network of three layers on images of digits, in batches and one at a time.\n"
-    "  --data DIR   reads DIR/mnist/*-ubyte; default $FOLD_DATA, and without it generated digits\n"
-    "  --seed N     of weights, order and generated digits; default 1\n"
-    "  --epochs N   of the training in earnest; default 12\n"
-    "  --limit N    use the first N training images only\n"
-    "  --seconds S  to measure each speed for, at least; default 1\n"
-    "Seconds are processor time.\n";
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 12, 0, 1 };
-    for (int i = 1; i < argc; i += 2) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(name, "--data") && *value) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, 9e15);
-        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
-        else if (!strcmp(name, "--limit")) o.limit = (int)option_whole(argc, argv, i, 1, 1e9);
-        else if (!strcmp(name, "--seconds")) o.seconds = option_number(argc, argv, i, 0, 1000);
-        else { fputs(usage, stderr); exit(1); }
-    }
+    const option table[] = {
+        option_of_text("--data", &o.data, "DIR", "reads DIR/mnist/*-ubyte; else $FOLD_DATA, else digits are made up"),
+        option_of_seed("--seed", &o.seed, "of weights, order and digits"),
+        option_of_whole("--epochs", &o.epochs, 1, 1000, "of the training in earnest"),
+        option_of_whole("--limit", &o.limit, 1, 1000000000, "uses the first N training images only"),
+        option_of_number("--seconds", &o.seconds, 0, 1000, "of the processor, to measure each speed for at least"),
+    };
+    options_read(argc, argv, "Trains a network of three layers on images of digits, in batches and one at a time.", table,
+                 OPTION_COUNT(table));
     return o;
 }
 

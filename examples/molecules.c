@@ -491,36 +491,22 @@ static int run(const options *o, const dataset *d)
 
 /* ---- command line -------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: molecules [--data DIR] [--attention] [--folds N] [--rounds N] [--epochs N] [--width N] [--limit N]\n"
-    "                 [--seed N] [--seconds S]\n"
-    "Tells graphs apart by a graph network, and reports the accuracy of cross-validation.\n"
-    "  --data DIR   reads DIR/DS_A.txt and so on, where DS is the last part of DIR; without it rings are generated\n"
-    "  --attention  graph attention in place of GIN\n"
-    "  --folds N    of cross-validation, 2 to 100; default 10\n"
-    "  --rounds N   of messages, 1 to 7; default 3\n"
-    "  --epochs N   default 60\n"
-    "  --width N    of an atom's vector; default 32\n"
-    "  --limit N    how many graphs are generated; default 600\n"
-    "  --seed N     of weights, order and generated graphs; default 1\n"
-    "  --seconds S  time inference for so long; default 1\n";
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 10, 60, 0, 32, 3, 0, 1 };
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(argv[i], "--attention")) o.attention = 1;
-        else if (!strcmp(argv[i], "--data") && i + 1 < argc) o.data = argv[++i];
-        else if (!strcmp(argv[i], "--folds")) o.folds = (int)option_whole(argc, argv, i++, 2, 100);
-        else if (!strcmp(argv[i], "--rounds")) o.rounds = (int)option_whole(argc, argv, i++, 1, MOST_ROUNDS);
-        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)option_whole(argc, argv, i++, 1, 10000);
-        else if (!strcmp(argv[i], "--width")) o.width = (int)option_whole(argc, argv, i++, 1, 4096);
-        else if (!strcmp(argv[i], "--limit")) o.limit = (int)option_whole(argc, argv, i++, 1, 1e6);
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, INT_MAX);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i++, 0, 1e6);
-        else { fputs(usage, stderr); exit(1); }
-    }
+    const option table[] = {
+        option_of_text("--data", &o.data, "DIR", "reads DIR/DS_A.txt and so on, DS being the last part of DIR; else rings are made up"),
+        option_of_flag("--attention", &o.attention, "graph attention in place of GIN"),
+        option_of_whole("--folds", &o.folds, 2, 100, "of cross-validation"),
+        option_of_whole("--rounds", &o.rounds, 1, MOST_ROUNDS, "of messages"),
+        option_of_whole("--epochs", &o.epochs, 1, 10000, "of training"),
+        option_of_whole("--width", &o.width, 1, 4096, "of an atom's vector"),
+        option_of_whole("--limit", &o.limit, 1, 1000000, "how many graphs are made up; else 600"),
+        option_of_seed("--seed", &o.seed, "of weights, order and graphs"),
+        option_of_number("--seconds", &o.seconds, 0, 1e6, "to time inference for"),
+    };
+    options_read(argc, argv, "Tells graphs apart by a graph network, and reports the accuracy of cross-validation.", table,
+                 OPTION_COUNT(table));
     return o;
 }
 

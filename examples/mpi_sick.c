@@ -513,21 +513,6 @@ static int run(const options *o, const ranks *r)
 
 /* ---- command line ------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: mpi_sick [--data DIR] [--seed N] [--pairs N] [--batch N] [--epochs N] [--width N] [--hidden N] [--shards N]\n"
-    "                [--threads N] [--exchange auto|rows|table]\n"
-    "Trains a child-sum tree-LSTM on pairs of trees, data-parallel.\n"
-    "  --data DIR   SICK in DIR/sick; default FOLD_DATA, else pairs are generated\n"
-    "  --seed N     of weights and pairs; default 1\n"
-    "  --pairs N    generated, or taken at most; default 2000\n"
-    "  --batch N    pairs of all ranks together; default 32\n"
-    "  --epochs N   default 4\n"
-    "  --width N    of word vectors; default 50\n"
-    "  --hidden N   width of the states; default 100\n"
-    "  --shards N   in one process: shards a batch, one after another; default 1. With MPI: the ranks\n"
-    "  --threads N  of each process; default 1\n"
-    "  --exchange   how the gradient of the words travels; default auto, the way of fewer bytes\n";
-
 static way parse_way(const char *text)
 {
     static const char *const names[] = { "auto", "rows", "table" };
@@ -540,21 +525,22 @@ static way parse_way(const char *text)
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 2000, 32, 4, 50, 100, 1, 1, BY_SIZE };
-    for (int i = 1; i < argc; i += 2) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(name, "--data")) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
-        else if (!strcmp(name, "--pairs")) o.pairs = (int)option_whole(argc, argv, i, 1, 1 << 24);
-        else if (!strcmp(name, "--batch")) o.batch = (int)option_whole(argc, argv, i, 1, 1 << 24);
-        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 10000);
-        else if (!strcmp(name, "--width")) o.width = (int)option_whole(argc, argv, i, 1, 4096);
-        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
-        else if (!strcmp(name, "--shards")) o.shards = (int)option_whole(argc, argv, i, 1, 4096);
-        else if (!strcmp(name, "--threads")) o.threads = (int)option_whole(argc, argv, i, 1, 64);
-        else if (!strcmp(name, "--exchange")) o.exchange = parse_way(value);
-        else { fputs(usage, stderr); fail("unknown option ", name); }
-    }
+    const char *how = "auto";
+    const option table[] = {
+        option_of_text("--data", &o.data, "DIR", "reads SICK in DIR/sick; else $FOLD_DATA, else pairs are made up"),
+        option_of_seed("--seed", &o.seed, "of weights and pairs"),
+        option_of_whole("--pairs", &o.pairs, 1, 1 << 24, "made up, or taken at most"),
+        option_of_whole("--batch", &o.batch, 1, 1 << 24, "pairs of all ranks together"),
+        option_of_whole("--epochs", &o.epochs, 1, 10000, "of training"),
+        option_of_whole("--width", &o.width, 1, 4096, "of word vectors"),
+        option_of_whole("--hidden", &o.hidden, 1, 4096, "width of the states"),
+        option_of_whole("--shards", &o.shards, 1, 4096, "of a batch in one process, one after another; with MPI the ranks"),
+        option_of_whole("--threads", &o.threads, 1, 64, "of each process"),
+        option_of_text("--exchange", &how, "HOW", "the gradient of the words travels: auto (of fewer bytes), rows or table"),
+    };
+    options_read(argc, argv, "Trains a child-sum tree-LSTM on pairs of trees, data-parallel.", table,
+                 OPTION_COUNT(table));
+    o.exchange = parse_way(how);
     return o;
 }
 

@@ -1,18 +1,21 @@
-/* notebook: the first pages of TorchFold's notebook, and what goes with them, on values small enough to check by hand.
+/* notebook: the first pages of TorchFold's notebook and the first program of MXNet Fold, on values small enough to check
+   by hand.
 
      cc -O2 -o notebook examples/notebook.c -lm && ./notebook
 
    1.1: powers of two, each a chain of calls. 1.2: calls with two results. Both are written once and run twice, batched
    and eager. Then a model for inference only, and immediate and deferred computing mixed: values that one context
-   computes at once decide what another records. Every value is checked; the first wrong one ends it with status 1. */
+   computes at once decide what another records. At last a value that all rows of a batch share, and equal calls that are
+   made one. Every value is checked; the first wrong one ends it with status 1. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBERS = 10, POWERS = 4 };
+enum { NUMBERS = 10, POWERS = 4, LOOKUPS = 15, PRODUCTS = 100 };
 typedef struct net { fold_param numbers; fold_cell twice, B, C, D; } net;
 static int checked;
 
@@ -174,19 +177,48 @@ static void run_mixed(fold_ctx *now, fold_ctx *later, const net *n)
     putchar('\n');
 }
 
+/* ---- shared values and equal calls ---- */
+
+/* 15 lookups, concatenated, are one row that is marked shared: it is not copied for each of the 100 products with it,
+   which run as one batch. Only 10 of these differ. With dedupe those alone are computed. */
+static void run_shared(fold_model *m, const net *n, int dedupe)
+{
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_node lookup[LOOKUPS], column[LOOKUPS], product[PRODUCTS];
+    float value[PRODUCTS][LOOKUPS];
+    int wrong = 0;
+    desc.dedupe = dedupe;
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    for (int i = 0; i < LOOKUPS; i++) {
+        lookup[i] = fold_lookup(f, n->numbers, i % NUMBERS);               /* [1] */
+        column[i] = fold_reshape(f, lookup[i], fold_shape2(1, 1));
+    }
+    const fold_node row = fold_shared(f, fold_concat(f, column, LOOKUPS, 1)); /* [1 x 15] */
+    for (int i = 0; i < PRODUCTS; i++) product[i] = fold_matmul(f, lookup[i % NUMBERS], row);
+    if (fold_run(f, product, PRODUCTS) || fold_read(f, product, PRODUCTS, value[0])) fail(fold_ctx_message(f));
+    for (int i = 0; i < PRODUCTS; i++)
+        for (int k = 0; k < LOOKUPS; k++) wrong += !(fabsf(value[i][k] - (float)(i % NUMBERS * (k % NUMBERS))) <= 0);
+    printf("shared, dedupe %s:", dedupe ? "on" : "off");
+    show("wrong products ", (float)wrong, 0);
+    show("run ", (float)(fold_ctx_stats(f).run_nodes - 1), (float)(dedupe ? NUMBERS : PRODUCTS));
+    show("in batches ", (float)(fold_ctx_stats(f).batches - 1), 1);
+    putchar('\n');
+    if (fold_ctx_print(f, fold_to_file, stdout)) fail("cannot print");
+    fold_ctx_free(f);
+}
+
 int main(int argc, char **argv)
 {
     net n;
-    if (argc > 1) {
-        fputs("usage: notebook\nShows and checks small values, batched and eager.\n", stdout);
-        return strcmp(argv[1], "--help") != 0;
-    }
+    options_read(argc, argv, "Shows and checks small values, batched and eager.", NULL, 0);
     fold_model *m = new_model(&n, 0);
     fold_ctx *batched = new_context(m, 0), *eager = new_context(m, 1);
     run_pages(batched, &n, "batched");
     run_pages(eager, &n, "eager");
     run_inference();
     run_mixed(eager, batched, &n);
+    run_shared(m, &n, 0);
+    run_shared(m, &n, 1);
     fold_ctx_free(eager);
     fold_ctx_free(batched);
     fold_model_free(m);

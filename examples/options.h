@@ -1,5 +1,14 @@
-/* options.h - numbers of a command line, for the examples, bench and tests: the one behind option argv[i]. What is no
-   such number, and all of one, ends the program with a message that names the option. */
+/* options.h - the command line of the examples. A program makes a table of its options, which holds the defaults and
+   the bounds, and options_read sets what was given:
+
+       int steps = 600;
+       const char *svg = NULL;
+       const option table[] = { option_of_whole("--steps", &steps, 0, 1000000, "of training"),
+                                option_of_text("--svg", &svg, "FILE", "writes the end as a picture") };
+       options_read(argc, argv, "Agents learn to fly.", table, OPTION_COUNT(table));
+
+   -h and --help list the table. What is no option, or no such number, ends the program with a message that names it.
+   Bench and tests read single numbers by option_number and option_whole. */
 
 #ifndef OPTIONS_H
 #define OPTIONS_H
@@ -9,8 +18,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* From low to high. */
+/* The number behind argv[i], from low to high. */
 static inline double option_number(int argc, char **argv, int i, double low, double high)
 {
     const char *text = i + 1 < argc ? argv[i + 1] : "";
@@ -31,6 +41,107 @@ static inline long long option_whole(int argc, char **argv, int i, long long low
     if (end != text && !*end && !errno && x >= low && x <= high) return x;
     fprintf(stderr, "%s: %s needs a whole number from %lld to %lld, not '%s'\n", argv[0], argv[i], low, high, text);
     exit(1);
+}
+
+#define OPTION_COUNT(table) ((int)(sizeof table / sizeof *table))
+
+/* One of the pointers is set: where the value goes, and what it is by default. */
+typedef struct option {
+    const char *name, *value, *about;
+    int *whole, *flag;
+    uint64_t *seed;
+    double *number;
+    const char **text;
+    double low, high;
+} option;
+
+static inline option option_new(const char *name, const char *value, const char *about, double low, double high)
+{
+    const option o = { name, value, about, NULL, NULL, NULL, NULL, NULL, low, high };
+    return o;
+}
+static inline option option_of_whole(const char *name, int *to, int low, int high, const char *about)
+{
+    option o = option_new(name, "N", about, low, high);
+    o.whole = to;
+    return o;
+}
+static inline option option_of_number(const char *name, double *to, double low, double high, const char *about)
+{
+    option o = option_new(name, "X", about, low, high);
+    o.number = to;
+    return o;
+}
+static inline option option_of_seed(const char *name, uint64_t *to, const char *about)
+{
+    option o = option_new(name, "N", about, 0, 9e15);
+    o.seed = to;
+    return o;
+}
+/* value tells what it is, such as "FILE". A name without a dash takes a word that no option takes. */
+static inline option option_of_text(const char *name, const char **to, const char *value, const char *about)
+{
+    option o = option_new(name, value, about, 0, 0);
+    o.text = to;
+    return o;
+}
+static inline option option_of_flag(const char *name, int *to, const char *about) /* 1 when it is given */
+{
+    option o = option_new(name, "", about, 0, 0);
+    o.flag = to;
+    return o;
+}
+
+static inline void options_print(const char *program, const char *about, const option *table, int n)
+{
+    printf("usage: %s [options]\n%s\n", program, about);
+    for (int i = 0; i < n; i++) {
+        const option *o = &table[i];
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", o->name, *o->value ? " " : "", o->value);
+        printf("  %-16s %s", left, o->about);
+        if (o->whole) printf(" (%.0f to %.0f", o->low, o->high);
+        if (o->whole && *o->whole >= o->low) printf("; default %d", *o->whole); /* below: as many as there are */
+        if (o->number) printf(" (%g to %g; default %g", o->low, o->high, *o->number);
+        if (o->seed) printf(" (0 to %.0f; default %llu", o->high, (unsigned long long)*o->seed);
+        if (o->text && *o->text) printf(" (default %s", *o->text);
+        puts(o->whole || o->number || o->seed || (o->text && *o->text) ? ")" : "");
+    }
+    puts("  -h               prints this");
+}
+
+/* Sets *o by argv[i] and what is behind it; returns how many words that took. */
+static inline int option_read(int argc, char **argv, int i, const option *o)
+{
+    if (o->flag) return *o->flag = 1;
+    if (o->whole) *o->whole = (int)option_whole(argc, argv, i, (long long)o->low, (long long)o->high);
+    if (o->seed) *o->seed = (uint64_t)option_whole(argc, argv, i, 0, (long long)o->high);
+    if (o->number) *o->number = option_number(argc, argv, i, o->low, o->high);
+    if (o->text && o->name[0] != '-') return *o->text = argv[i], 1;
+    if (o->text && i + 1 == argc) {
+        fprintf(stderr, "%s: %s needs a %s\n", argv[0], argv[i], o->value);
+        exit(1);
+    }
+    if (o->text) *o->text = argv[i + 1];
+    return 2;
+}
+
+/* about: a sentence or more, of what the program does. */
+static inline void options_read(int argc, char **argv, const char *about, const option *table, int n)
+{
+    for (int i = 1; i < argc;) {
+        int k = 0;
+        if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help")) {
+            options_print(argv[0], about, table, n);
+            exit(0);
+        }
+        while (k < n && (table[k].name[0] == '-' ? strcmp(table[k].name, argv[i]) : argv[i][0] == '-')) k++;
+        if (k == n) {
+            fprintf(stderr, "%s: there is no option %s; -h lists those there are\n", argv[0], argv[i]);
+            exit(1);
+        }
+        i += option_read(argc, argv, i, &table[k]);
+    }
 }
 
 #endif

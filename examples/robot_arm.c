@@ -753,29 +753,19 @@ static int run(fold_model *m, const net *n, const options *o)
 
 /* ---- command line ---------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: robot_arm [--arms N] [--seconds S] [--budget US] [--steps N] [--seed N] [--svg FILE]\n"
-    "Learns the inverse dynamics of arms of any number of links, and moves arms by it.\n"
-    "  --arms N      moved at the same time, 1 to 200; default 24\n"
-    "  --seconds S   of simulated time, 0.01 to 1000; default 8\n"
-    "  --budget US   microseconds a tick for the network where it runs in slices; default 50\n"
-    "  --steps N     of training; default 8000\n"
-    "  --seed N      of weights and arms; default 1\n"
-    "  --svg FILE    writes the movement of an arm of each kind as a moving picture\n";
-
 static options parse_options(int argc, char **argv)
 {
     options o = { 1, 24, 8000, 8, 50, NULL };
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(argv[i], "--arms")) o.arms = (int)option_whole(argc, argv, i++, 1, MOST_ARMS);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i++, 0.01, 1000);
-        else if (!strcmp(argv[i], "--budget")) o.budget = option_number(argc, argv, i++, 1, 1e6);
-        else if (!strcmp(argv[i], "--steps")) o.steps = (int)option_whole(argc, argv, i++, 0, 1e6);
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, 1e9);
-        else if (!strcmp(argv[i], "--svg") && i + 1 < argc) o.svg = argv[++i];
-        else { fputs(usage, stderr); exit(1); }
-    }
+    const option table[] = {
+        option_of_whole("--arms", &o.arms, 1, MOST_ARMS, "moved at the same time"),
+        option_of_number("--seconds", &o.seconds, 0.01, 1000, "of simulated time"),
+        option_of_number("--budget", &o.budget, 1, 1e6, "microseconds a tick for the network where it runs in slices"),
+        option_of_whole("--steps", &o.steps, 0, 1000000, "of training"),
+        option_of_seed("--seed", &o.seed, "of weights and arms"),
+        option_of_text("--svg", &o.svg, "FILE", "writes the movement of an arm of each kind as a moving picture"),
+    };
+    options_read(argc, argv, "Learns the inverse dynamics of arms of any number of links, and moves arms by it.", table,
+                 OPTION_COUNT(table));
     return o;
 }
 

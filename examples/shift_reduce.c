@@ -396,36 +396,21 @@ static int run(const options *o, const task *d, const char *data_name)
     return identical;
 }
 
-static const char usage[] =
-    "usage: shift_reduce [--data DIR] [--seed N] [--epochs N] [--limit N] [--hidden N] [--tracking N]\n"
-    "                    [--chain 0|1] [--seconds S]\n"
-    "Trains a stack machine that every sample drives by its own transitions.\n"
-    "  --data DIR    reads DIR/sst/{train,test}.txt; default: generated expressions\n"
-    "  --seed N      of weights, order and generated expressions; default 1\n"
-    "  --epochs N    default 3\n"
-    "  --limit N     use N training samples; default 30000 expressions, or all trees\n"
-    "  --hidden N    width of stack entries; default 64\n"
-    "  --tracking N  width of the tracking LSTM; default 16\n"
-    "  --chain 1     expressions as chains: shift and reduce in turn, whatever the nesting; default 0\n"
-    "  --seconds S   to measure each speed for, at least; default 1\n"
-    "Seconds are processor time.\n";
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 3, 0, 64, 16, 0, 1 };
-    for (int i = 1; i < argc; i += 2) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(name, "--data") && *value) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, 9e15);
-        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
-        else if (!strcmp(name, "--limit")) o.limit = (int)option_whole(argc, argv, i, 1, 1e7);
-        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
-        else if (!strcmp(name, "--tracking")) o.tracking = (int)option_whole(argc, argv, i, 1, 4096);
-        else if (!strcmp(name, "--chain")) o.chain = (int)option_whole(argc, argv, i, 0, 1);
-        else if (!strcmp(name, "--seconds")) o.seconds = option_number(argc, argv, i, 0, 1000);
-        else { fputs(usage, stderr); exit(1); }
-    }
+    const option table[] = {
+        option_of_text("--data", &o.data, "DIR", "reads DIR/sst/{train,test}.txt; else expressions are made up"),
+        option_of_seed("--seed", &o.seed, "of weights, order and expressions"),
+        option_of_whole("--epochs", &o.epochs, 1, 1000, "of training"),
+        option_of_whole("--limit", &o.limit, 1, 10000000, "training samples; else 30000 expressions, or all trees"),
+        option_of_whole("--hidden", &o.hidden, 1, 4096, "width of stack entries"),
+        option_of_whole("--tracking", &o.tracking, 1, 4096, "width of the tracking LSTM"),
+        option_of_whole("--chain", &o.chain, 0, 1, "1: shift and reduce in turn, whatever the nesting"),
+        option_of_number("--seconds", &o.seconds, 0, 1000, "of the processor, to measure each speed for at least"),
+    };
+    options_read(argc, argv, "Trains a stack machine that every sample drives by its own transitions.", table,
+                 OPTION_COUNT(table));
     return o;
 }
 

@@ -655,34 +655,21 @@ static int run(const options *o)
     return !identical;
 }
 
-static const char usage[] =
-    "usage: speech [--utterances N] [--tests N] [--epochs N] [--hidden N] [--seed N] [--seconds S] [--svg FILE]\n"
-    "              [--check]\n"
-    "Learns to hear symbols in utterances that do not tell where they are.\n"
-    "  --utterances N  to learn from; default 2000\n"
-    "  --tests N       others, to be heard; default 500\n"
-    "  --epochs N      default 12\n"
-    "  --hidden N      width of the recurrence, in each direction; default 48\n"
-    "  --seed N        of weights, order and utterances; default 1\n"
-    "  --seconds S     time hearing for so long, both ways; default 1\n"
-    "  --svg FILE      writes a picture of the longest of them: what was said, and what was heard when\n"
-    "  --check         compares the loss and its gradient with sums over all alignments, and does nothing else\n";
-
 static options parse_options(int argc, char **argv)
 {
     options o = { 1, 2000, 500, 12, 48, 0, 1, NULL };
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(argv[i], "--check")) o.check = 1;
-        else if (!strcmp(argv[i], "--svg") && i + 1 < argc) o.svg = argv[++i];
-        else if (!strcmp(argv[i], "--utterances")) o.utterances = (int)option_whole(argc, argv, i++, 1, 1e6);
-        else if (!strcmp(argv[i], "--tests")) o.tests = (int)option_whole(argc, argv, i++, 1, 1e5);
-        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)option_whole(argc, argv, i++, 1, 10000);
-        else if (!strcmp(argv[i], "--hidden")) o.hidden = (int)option_whole(argc, argv, i++, 1, 4096);
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, INT_MAX);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i++, 0, 1e6);
-        else { fputs(usage, stderr); exit(1); }
-    }
+    const option table[] = {
+        option_of_whole("--utterances", &o.utterances, 1, 1000000, "to learn from"),
+        option_of_whole("--tests", &o.tests, 1, 100000, "others, to be heard"),
+        option_of_whole("--epochs", &o.epochs, 1, 10000, "of training"),
+        option_of_whole("--hidden", &o.hidden, 1, 4096, "width of the recurrence, in each direction"),
+        option_of_seed("--seed", &o.seed, "of weights, order and utterances"),
+        option_of_number("--seconds", &o.seconds, 0, 1e6, "to time hearing for, both ways"),
+        option_of_text("--svg", &o.svg, "FILE", "writes a picture of the longest: what was said, and what was heard when"),
+        option_of_flag("--check", &o.check, "compares the loss and its gradient with sums over all alignments, and ends"),
+    };
+    options_read(argc, argv, "Learns to hear symbols in utterances that do not tell where they are.", table,
+                 OPTION_COUNT(table));
     return o;
 }
 

@@ -1056,36 +1056,22 @@ static int soak(fold_model *m, const net *n, const options *o, const int *alloca
 
 /* ---- command line ---------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: swarm [--agents N] [--frames N] [--steps N] [--seed N] [--load FILE] [--save FILE] [--isa NAME]\n"
-    "             [--svg FILE] [--soak SECONDS]\n"
-    "Agents learn to fly as a flock, and fly by their network.\n"
-    "  --agents N      in flight, 2 to 1000; default 300\n"
-    "  --frames N      of the flight, a sixtieth of a second each; default 3600\n"
-    "  --steps N       of training; default 600\n"
-    "  --seed N        of weights and swarms; default 1\n"
-    "  --load FILE     has the network that --save wrote, and learns nothing\n"
-    "  --save FILE     writes the network\n"
-    "  --isa NAME      of the kernels: avx512, avx2, neon, portable; default: the best there is\n"
-    "  --svg FILE      writes the end of the flight as a moving picture\n"
-    "  --soak SECONDS  flies swarms of changing sizes for so long instead, without training\n";
-
 static options parse_options(int argc, char **argv)
 {
     options o = { 1, 300, 3600, 600, 0, NULL, NULL, NULL, NULL };
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(argv[i], "--agents")) o.agents = (int)option_whole(argc, argv, i++, 2, MOST_AGENTS);
-        else if (!strcmp(argv[i], "--frames")) o.frames = (int)option_whole(argc, argv, i++, 1, 1e6);
-        else if (!strcmp(argv[i], "--steps")) o.steps = (int)option_whole(argc, argv, i++, 0, 1e6);
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i++, 0, 1e9);
-        else if (!strcmp(argv[i], "--soak")) o.soak = option_number(argc, argv, i++, 0, 1e6);
-        else if (!strcmp(argv[i], "--svg") && i + 1 < argc) o.svg = argv[++i];
-        else if (!strcmp(argv[i], "--load") && i + 1 < argc) o.load = argv[++i];
-        else if (!strcmp(argv[i], "--save") && i + 1 < argc) o.save = argv[++i];
-        else if (!strcmp(argv[i], "--isa") && i + 1 < argc) o.isa = argv[++i];
-        else { fputs(usage, stderr); exit(1); }
-    }
+    const option table[] = {
+        option_of_whole("--agents", &o.agents, 2, MOST_AGENTS, "in flight"),
+        option_of_whole("--frames", &o.frames, 1, 1000000, "of the flight, a sixtieth of a second each"),
+        option_of_whole("--steps", &o.steps, 0, 1000000, "of training"),
+        option_of_seed("--seed", &o.seed, "of weights and swarms"),
+        option_of_text("--load", &o.load, "FILE", "takes the network that --save wrote, and learns nothing"),
+        option_of_text("--save", &o.save, "FILE", "writes the network"),
+        option_of_text("--isa", &o.isa, "NAME", "of the kernels: avx512, avx2, neon, portable"),
+        option_of_text("--svg", &o.svg, "FILE", "writes the end of the flight as a moving picture"),
+        option_of_number("--soak", &o.soak, 0, 1e6, "seconds to fly swarms of changing sizes instead, without training"),
+    };
+    options_read(argc, argv, "Agents learn to fly as a flock, and fly by their network.", table,
+                 OPTION_COUNT(table));
     return o;
 }
 

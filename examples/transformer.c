@@ -492,34 +492,21 @@ static int run(trainer *t, const char *data_name)
     return identical;
 }
 
-static const char usage[] =
-    "usage: transformer [--data DIR] [--seed N] [--epochs N] [--limit N] [--width N] [--heads N] [--blocks N]\n"
-    "                   [--seconds S]\n"
-    "Trains a transformer encoder on sentences of uneven lengths, without padding.\n"
-    "  --data DIR   reads DIR/sst/{train,dev,test}.txt; default $FOLD_DATA, and without it generated sentences\n"
-    "  --seed N     of weights, order, dropout and generated sentences; default 1\n"
-    "  --epochs N   default 12\n"
-    "  --limit N    use only N training sentences\n"
-    "  --width N    of a word's vector, 4 N within feed-forward layers; default 64\n"
-    "  --heads N    of attention, a divisor of the width; default 4\n"
-    "  --blocks N   of attention and feed-forward layer, 1 to 8; default 2\n"
-    "  --seconds S  time the test sentences for so long; default 2\n";
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 12, 0, 64, 4, 2, 2 };
-    for (int i = 1; i < argc; i += 2) {
-        if (!strcmp(argv[i], "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(argv[i], "--data") && i + 1 < argc) o.data = argv[i + 1];
-        else if (!strcmp(argv[i], "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
-        else if (!strcmp(argv[i], "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
-        else if (!strcmp(argv[i], "--limit")) o.limit = (int)option_whole(argc, argv, i, 1, 1e6);
-        else if (!strcmp(argv[i], "--width")) o.width = (int)option_whole(argc, argv, i, 1, 4096);
-        else if (!strcmp(argv[i], "--heads")) o.heads = (int)option_whole(argc, argv, i, 1, 4096);
-        else if (!strcmp(argv[i], "--blocks")) o.blocks = (int)option_whole(argc, argv, i, 1, MOST_BLOCKS);
-        else if (!strcmp(argv[i], "--seconds")) o.seconds = option_number(argc, argv, i, 0, 1e6);
-        else { fputs(usage, stderr); exit(1); }
-    }
+    const option table[] = {
+        option_of_text("--data", &o.data, "DIR", "reads DIR/sst/{train,dev,test}.txt; else $FOLD_DATA, else sentences are made up"),
+        option_of_seed("--seed", &o.seed, "of weights, order, dropout and sentences"),
+        option_of_whole("--epochs", &o.epochs, 1, 1000, "of training"),
+        option_of_whole("--limit", &o.limit, 1, 1000000, "uses so many training sentences only"),
+        option_of_whole("--width", &o.width, 1, 4096, "of a word's vector; feed-forward layers are 4 times as wide"),
+        option_of_whole("--heads", &o.heads, 1, 4096, "of attention, a divisor of the width"),
+        option_of_whole("--blocks", &o.blocks, 1, MOST_BLOCKS, "of attention and feed-forward layer"),
+        option_of_number("--seconds", &o.seconds, 0, 1e6, "to time the test sentences for"),
+    };
+    options_read(argc, argv, "Trains a transformer encoder on sentences of uneven lengths, without padding.", table,
+                 OPTION_COUNT(table));
     if (o.width % o.heads) fail("--heads must divide --width", "");
     return o;
 }

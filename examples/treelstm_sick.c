@@ -742,33 +742,20 @@ static int run(const options *o, const dataset *d, const char *data_name)
 
 /* ---- command line ------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: treelstm_sick [--data DIR] [--seed N] [--seeds N] [--epochs N] [--limit N] [--hidden N] [--seconds S]\n"
-    "Trains a child-sum tree-LSTM on SICK relatedness.\n"
-    "  --data DIR   reads DIR/sick; default $FOLD_DATA, and without it generated pairs\n"
-    "  --seed N     of weights, order and generated pairs; default 1\n"
-    "  --seeds N    trains N seeds from --seed on and prints their mean; default 1\n"
-    "  --epochs N   default 10\n"
-    "  --limit N    use the first N pairs of each set only\n"
-    "  --hidden N   width of the states; default 150\n"
-    "  --seconds S  of measuring each way of running; default 1\n"
-    "All times are processor time.\n";
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 1, 10, 0, 150, 1 };
-    for (int i = 1; i < argc; i += 2) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(name, "--data") && *value) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
-        else if (!strcmp(name, "--seeds")) o.seeds = (int)option_whole(argc, argv, i, 1, 1000);
-        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
-        else if (!strcmp(name, "--limit")) o.limit = (int)option_whole(argc, argv, i, 1, INT_MAX);
-        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
-        else if (!strcmp(name, "--seconds")) o.seconds = option_number(argc, argv, i, 0.01, 1000);
-        else { fputs(usage, stderr); exit(1); }
-    }
+    const option table[] = {
+        option_of_text("--data", &o.data, "DIR", "reads DIR/sick; else $FOLD_DATA, else pairs are made up"),
+        option_of_seed("--seed", &o.seed, "of weights, order and pairs"),
+        option_of_whole("--seeds", &o.seeds, 1, 1000, "trains so many seeds from --seed on, and prints their mean"),
+        option_of_whole("--epochs", &o.epochs, 1, 1000, "of training"),
+        option_of_whole("--limit", &o.limit, 1, INT_MAX, "uses the first N pairs of each set only"),
+        option_of_whole("--hidden", &o.hidden, 1, 4096, "width of the states"),
+        option_of_number("--seconds", &o.seconds, 0.01, 1000, "to measure each way of running for"),
+    };
+    options_read(argc, argv, "Trains a child-sum tree-LSTM on SICK relatedness. Seconds are processor time.", table,
+                 OPTION_COUNT(table));
     return o;
 }
 

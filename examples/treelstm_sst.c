@@ -396,29 +396,18 @@ static void train(trainer *t, const char *data_name)
 
 /* ---- command line ------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: treelstm_sst [--data DIR] [--seed N] [--epochs N] [--limit N] [--hidden N]\n"
-    "Trains a constituency tree-LSTM on the Stanford Sentiment Treebank.\n"
-    "  --data DIR   reads DIR/sst/{train,dev,test}.txt; default $FOLD_DATA, and without it generated trees\n"
-    "  --seed N     of weights, order, dropout and generated trees; default 1\n"
-    "  --epochs N   default 8\n"
-    "  --limit N    use the first N training trees only\n"
-    "  --hidden N   width of word vectors and states; default 150\n"
-    "Seconds are processor time.\n";
-
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 8, 0, 150 };
-    for (int i = 1; i < argc; i += 2) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
-        if (!strcmp(name, "--data") && *value) o.data = value;
-        else if (!strcmp(name, "--seed")) o.seed = (uint64_t)option_whole(argc, argv, i, 0, INT_MAX);
-        else if (!strcmp(name, "--epochs")) o.epochs = (int)option_whole(argc, argv, i, 1, 1000);
-        else if (!strcmp(name, "--limit")) o.limit = (int)option_whole(argc, argv, i, 1, INT_MAX);
-        else if (!strcmp(name, "--hidden")) o.hidden = (int)option_whole(argc, argv, i, 1, 4096);
-        else { fputs(usage, stderr); exit(1); }
-    }
+    const option table[] = {
+        option_of_text("--data", &o.data, "DIR", "reads DIR/sst/{train,dev,test}.txt; else $FOLD_DATA, else trees are made up"),
+        option_of_seed("--seed", &o.seed, "of weights, order, dropout and trees"),
+        option_of_whole("--epochs", &o.epochs, 1, 1000, "of training"),
+        option_of_whole("--limit", &o.limit, 1, INT_MAX, "uses the first N training trees only"),
+        option_of_whole("--hidden", &o.hidden, 1, 4096, "width of word vectors and states"),
+    };
+    options_read(argc, argv, "Trains a constituency tree-LSTM on the Stanford Sentiment Treebank. Seconds are processor time.", table,
+                 OPTION_COUNT(table));
     return o;
 }
 
