@@ -11518,7 +11518,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 /* Tells what an error of memory says of the block. */
 static const char *fold__when_full(const fold_model *m)
 {
-    return m->heap.block ? ": the model's block is full" : "";
+    return m->heap.block ? ": the model's block is full (fold_model_measure)" : "";
 }
 static void fold__release(fold_model *m, void *memory, size_t size)
 {
@@ -13064,6 +13064,7 @@ static size_t fold__block_bytes(const fold_ctx *f)
     return bytes;
 }
 
+#define FOLD__MEASURED ": a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)"
 /* whole: nothing more than what was asked for is needed. */
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
@@ -13072,11 +13073,9 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
                    "out of memory: the allocator gave none; this recording takes %s%.0f bytes",
                    whole ? "" : "more than ", (double)fold__block_bytes(f));
     else
-        fold__fail(
-            f, FOLD_NO_MEMORY, "out of memory: the block has %.0f bytes, this recording needs %.0f%s",
-            (double)f->arena.memory.block_size, (double)fold__block_bytes(f),
-            whole ? ""
-                  : " or more: a context with an allocator tells how many (fold_ctx_stats, block_bytes)");
+        fold__fail(f, FOLD_NO_MEMORY,
+                   "out of memory: the block has %.0f bytes, this recording needs %.0f%s" FOLD__MEASURED,
+                   (double)f->arena.memory.block_size, (double)fold__block_bytes(f), whole ? "" : " or more");
     return 0;
 }
 
@@ -14473,7 +14472,7 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
     const size_t least = fold__to_align(memory->block) + fold__ctx_bytes();
     if (memory->block_size < least)
         fold__wrong_setting(why,
-                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f bytes",
+                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f bytes" FOLD__MEASURED,
                             (double)memory->block_size, (double)least);
 }
 
@@ -25036,36 +25035,32 @@ static int fold__only_measures(fold_ctx *f, const char *who)
     return f->measures;
 }
 
-/* Whether what was computed is of one run; if not, tells so. */
-static int fold__of_one_run(fold_ctx *f, const char *who)
+static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
-    if (fold__is_torn(f))
-        fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
-    return !fold__is_torn(f);
+    return fold__refuse(f, FOLD_BAD_STATE, "%s: node %u (%s) %s", who, (unsigned)x.id,
+                        fold__node_name(f, f->source[x.id]), why);
+}
+
+/* What a run makes is not there: it was not finished, there was none, or it had no reason to keep that. */
+static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
+{
+    if (f->run->begun || fold__is_torn(f))
+        return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
+    if (!f->old_nodes)
+        return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing was run yet", who);
+    return fold__refuse_node(f, x, who, why);
 }
 
 /* Whether values can be read; if not, tells why. */
-static int fold__has_values(fold_ctx *f, fold_node x, fold__operand *operand)
+static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
-    if (!fold__valuable(f, x, "value", operand))
+    if (!fold__valuable(f, x, who, operand) || fold__only_measures(f, who))
         return 0;
-    const uint32_t kind = f->kind[operand->source] & FOLD__KIND_MASK;
-    if (fold__only_measures(f, "value"))
-        return 0;
-    if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !fold__of_one_run(f, "value"))
-        return 0;
-    if ((kind == FOLD__OP || kind == FOLD__EXTRA) && !(f->kind[operand->source] & FOLD__DONE)) {
-        if (f->run->begun)
-            fold__refuse(f, FOLD_BAD_STATE, "value: the begun run is not finished: see fold_run_more");
-        else
-            fold__refuse(f, FOLD_BAD_STATE,
-                     "value: node %u (%s) was not kept: make it a root, or fold_keep it before the run",
-                     (unsigned)x.id, fold__node_name(f, operand->source));
-        return 0;
-    }
-    if (kind == FOLD__ELEMS)
-        return fold__refuse(f, FOLD_BAD_STATE, "value: node %u stands for all elements of a list",
-                            (unsigned)x.id);
+    const uint8_t kind = f->kind[operand->source];
+    if (fold__makes_value(kind) && (fold__is_torn(f) || !(kind & FOLD__DONE)))
+        return fold__not_made(f, x, who, "was not kept: make it a root, or fold_keep it before the run");
+    if ((kind & FOLD__KIND_MASK) == FOLD__ELEMS)
+        return fold__refuse_node(f, x, who, "stands for all elements of a list");
     f->values_shown = 1;
     return 1;
 }
@@ -25094,14 +25089,11 @@ static void fold__give_outputs(fold_ctx *f, int again)
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__has_values(f, x, &operand))
+    if (!fold__has_values(f, x, "value", &operand))
         return NULL;
-    if (fold__is_scattered(f, &operand)) {
-        fold__refuse(f, FOLD_BAD_STATE,
-                     "value: the rows of node %u (%s) do not lie end to end: fold_read copies them",
-                     (unsigned)x.id, fold__node_name(f, operand.source));
+    if (fold__is_scattered(f, &operand) &&
+        !fold__refuse_node(f, x, "value", "is a list whose rows do not lie end to end: fold_read copies them"))
         return NULL;
-    }
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
         return fold__no_values; /* of no rows: any address will do */
     return fold__row_to_read(f, &operand, 0);
@@ -25111,25 +25103,20 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__valuable(f, x, "grad", &operand) || fold__only_measures(f, "grad") ||
-        !fold__of_one_run(f, "grad"))
+    const char *why = "has no gradient: name it to fold_keep_grad before fold_backward";
+    if (!fold__valuable(f, x, "grad", &operand) || fold__only_measures(f, "grad"))
         return NULL;
-    for (uint32_t at = 0; at < f->n_kept_grads; at++) {
+    for (uint32_t at = 0; at < f->n_kept_grads && !fold__is_torn(f); at++) {
         const fold__kept_grad *kept = &f->kept_grads[at];
-        if (kept->node == operand.source && kept->filled) {
-            f->values_shown = 1;
-            if (!fold__is_list_operand(f, &operand) ||
-                f->shapes[operand.shape].size == fold__row_size(f, operand.source))
-                return fold__at_place(f, kept->place) + operand.offset;
-            fold__refuse(f, FOLD_BAD_STATE,
-                         "grad: node %u is a window of a list's rows: ask for the gradient of the list",
-                         (unsigned)x.id);
-            return NULL;
-        }
+        if (kept->node != operand.source || !kept->filled)
+            continue;
+        f->values_shown = 1;
+        if (!fold__is_list_operand(f, &operand) ||
+            f->shapes[operand.shape].size == fold__row_size(f, operand.source))
+            return fold__at_place(f, kept->place) + operand.offset;
+        why = "is a window of a list's rows: ask for the gradient of the list";
     }
-    fold__refuse(f, FOLD_BAD_STATE,
-                 "grad: node %u (%s) has no gradient: name it to fold_keep_grad before fold_backward",
-                 (unsigned)x.id, fold__node_name(f, operand.source));
+    fold__not_made(f, x, "grad", why);
     return NULL;
 }
 #endif /* FOLD_INFERENCE */
@@ -25137,12 +25124,10 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 FOLD_API float fold_scalar(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__valuable(f, x, "scalar", &operand))
+    if (!fold__has_values(f, x, "scalar", &operand) ||
+        (fold__is_list_operand(f, &operand) && !fold__refuse_node(f, x, "scalar", "is a list")))
         return (float)NAN;
-    if (fold__is_list_operand(f, &operand))
-        return fold__refuse(f, FOLD_BAD_SHAPE, "scalar: node %u is a list", (unsigned)x.id), (float)NAN;
-    const float *value = fold_value(f, x);
-    return value ? value[0] : (float)NAN;
+    return *fold__row_to_read(f, &operand, 0);
 }
 
 FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x)
@@ -25164,7 +25149,7 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float
         fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a pointer is NULL");
     for (int i = 0; i < count && !f->read_error.status; i++) {
         fold__operand operand;
-        if (!fold__has_values(f, x[i], &operand))
+        if (!fold__has_values(f, x[i], "read", &operand))
             break;
         const size_t floats = f->shapes[operand.shape].size;
         if (i && floats != size) {

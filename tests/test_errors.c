@@ -80,7 +80,7 @@ static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
 static void in_a_traced_body(void)
 {
     static const char *const says[MISTAKES] = { "run: ",   "backward: ",        "value: ",           "scalar: ",
-                                                "value: ", "grad: ",            "fold_ctx_reset: ", "fold_dropout_seed: ",
+                                                "read: ",  "grad: ",            "fold_ctx_reset: ", "fold_dropout_seed: ",
                                                 "keep: ",  "keep_grad: ",
                                                 "'inner'", "" };
     mistakes_when_eager = 0;
@@ -164,6 +164,47 @@ static void in_an_eager_list_body(void)
 
 /* -- mistaken reads -------------------------------------------------------------------------- */
 
+/* A message has this text and no other. */
+static void expect_message(fold_ctx *f, const char *text)
+{
+    CHECK_SAYS(!strcmp(fold_ctx_message(f), text), "\"%s\" is not \"%s\"", fold_ctx_message(f), text);
+}
+
+/* What is read too early is not said to be left out. */
+static void reads_before_a_run(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = context(m, 1, 0), *eager = context(m, 1, 1);
+    float two[2];
+    for (int turn = 0; turn < 2; turn++) {
+        const fold_node x = input2(f, 1, 2), inside = fold_tanh(f, x), y = fold_sum(f, inside, FOLD_ALL);
+        CHECK(fold_value(f, x) && !fold_value(f, y));
+        expect_message(f, "value: nothing was run yet");
+        CHECK(isnan(fold_scalar(f, y)));
+        expect_message(f, "scalar: nothing was run yet");
+        CHECK(!fold_grad(f, x));
+        expect_message(f, "grad: nothing was run yet");
+        CHECK_INT(fold_read(f, &y, 1, two), FOLD_BAD_STATE);
+        expect_message(f, "read: nothing was run yet");
+        CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+        CHECK(!isnan(fold_scalar(f, y)) && isnan(fold_scalar(f, inside)));
+        expect_message(f, "scalar: node 2 (tanh) was not kept: make it a root, or fold_keep it before the run");
+        CHECK(!fold_grad(f, x));
+        expect_message(f, "grad: node 1 (input) has no gradient: name it to fold_keep_grad before fold_backward");
+        fold_ctx_reset(f); /* and all is as it was */
+    }
+    const fold_node x = input2(eager, 1, 2), y = fold_sum(eager, x, FOLD_ALL);
+    CHECK_NEAR(fold_scalar(eager, y), 3, 0);
+    CHECK(!fold_grad(eager, x));
+    expect_message(eager, "grad: nothing was run yet");
+    const fold_node rows = fold_list_input(f, two, 2, fold_shape1(1));
+    CHECK(isnan(fold_scalar(f, rows)));
+    expect_message(f, "scalar: node 1 (input) is a list");
+    fold_ctx_free(f);
+    fold_ctx_free(eager);
+    fold_model_free(m);
+}
+
 static void mistaken_reads(void)
 {
     for (int eager = 0; eager < 2; eager++) {
@@ -189,7 +230,7 @@ static void mistaken_reads(void)
             case 1:
                 if (eager) continue;
                 CHECK_INT(fold_read(f, &inside, 1, two), FOLD_BAD_STATE);
-                says = "was not kept";
+                says = "read: node 2 (scale) was not kept";
                 break;
             case 2: CHECK(!fold_grad(f, y)); says = "fold_keep_grad before fold_backward"; break;
             case 3: CHECK(!fold_value(f, old)); says = "from before the last fold_ctx_reset"; break;
@@ -273,12 +314,12 @@ static void wrong_settings(void)
         case 4:
             d.memory.block = (void *)((uintptr_t)block / 64 * 64 + 65); /* 63 bytes before a multiple of 64 */
             d.memory.block_size = 100;
-            says = "memory.block_size is 100, a context alone takes ";
+            says = " bytes: a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)";
             break;
         case 5:
             d.memory.block = (void *)((uintptr_t)block / 64 * 64 + 64);
             d.memory.block_size = 100;
-            says = "memory.block_size is 100, a context alone takes ";
+            says = " bytes: a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)";
             break;
         default: d.threads = 4; d.parallel_for = in_order; /* nothing is wrong */
         }
@@ -1382,6 +1423,7 @@ int main(int argc, char **argv)
     check_run("in a traced body", in_a_traced_body);
     check_run("in an eager body", in_an_eager_body);
     check_run("in an eager body with a list", in_an_eager_list_body);
+    check_run("reads before a run", reads_before_a_run);
     check_run("mistaken reads", mistaken_reads);
     check_run("mistaken reads keep an error", reads_keep_errors);
     check_run("wrong settings", wrong_settings);

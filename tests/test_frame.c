@@ -968,7 +968,7 @@ static void half_done(void)
         CHECK_TEXT(fold_ctx_message(f), "grad: the begun run is not finished");
         CHECK(fold_value(f, in) == x);
         CHECK_INT(fold_read(f, ends, CHAINS, got), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "value: the begun run is not finished: see fold_run_more");
+        CHECK_TEXT(fold_ctx_message(f), "read: the begun run is not finished: see fold_run_more");
         if (end == RESET) {
             fold_ctx_reset(f);
             const fold_node anew = fold_tanh(f, fold_input(f, x, H));
@@ -1552,7 +1552,7 @@ static void model_in_a_block(void)
         m = fold_model_new(&d);
         memset(got, 0, sizeof got);
         CHECK_INT(build(m, &size, got), less ? FOLD_NO_MEMORY : FOLD_OK);
-        if (less) CHECK_TEXT(fold_model_message(m), "the model's block is full");
+        if (less) CHECK_TEXT(fold_model_message(m), "the model's block is full (fold_model_measure)");
         else CHECK_BITS(got, want, FLOATS_OF_IT);
         fold_model_free(m);
         free(block);

@@ -647,6 +647,7 @@ static void told_what_is_needed(void)
             snprintf(text, sizeof text, "the block has %zu bytes", given);
             CHECK_TEXT(fold_ctx_message(f), text);
             CHECK_TEXT(fold_ctx_message(f), "out of memory");
+            CHECK_TEXT(fold_ctx_message(f), ": a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)");
             if (!strstr(fold_ctx_message(f), "or more")) {
                 CHECK_SAYS(told == size, "%s: %zu bytes, of exactly %zu", ways[way].name, told, size);
                 exact++;
