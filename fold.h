@@ -1054,11 +1054,11 @@ FOLD_API fold_node fold_call_each(fold_ctx *f, fold_cell cell, const fold_node *
 
 /* ==== 12 layers ========================================================================== */
 /* Layers are plain structs of handles over the ops above: _new adds their parameters to the model, _apply
-   records them. Parameters are named "name." and the names below. Names in upper case are weights, with
-   FOLD_FOR_LINEAR, Glorot's initial values and a row for every input. Others, in lower case, are biases,
-   initially zero unless said otherwise. A weight that reads x and h has the rows of x first. Its columns are
-   gates of `hidden` columns each, in the order told; a bias has the same columns. A whole name has at most
-   127 bytes; a longer one is an error of the model. */
+   records them. Begin with fold_dense_new. Parameters are named "name." and the names below. Names in upper
+   case are weights, with FOLD_FOR_LINEAR, Glorot's initial values and a row for every input. Others, in lower
+   case, are biases, initially zero unless said otherwise. A weight that reads x and h has the rows of x
+   first. Its columns are gates of `hidden` columns each, in the order told; a bias has the same columns. A
+   whole name has at most 127 bytes; a longer one is an error of the model. */
 
 typedef enum fold_activation {
     FOLD_ACT_LINEAR, /* x itself */
@@ -1114,11 +1114,11 @@ FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int 
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
                                         fold_node v, int causal);
 
-/* A transformer's layer (Vaswani et al. 2017): with A(x) attention of x to itself and D(x) = outer(inner(x))
+/* A transformer's layer (Vaswani et al. 2017) has attention of x to itself, A(x), and D(x) = outer(inner(x)):
        y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
        y = x + A(attention_norm(x)), z = y + D(dense_norm(y))        (Xiong et al. 2020)
-   x is a list of `width` values a row, and so is z. Its parts have the names of the members. It is recorded
-   as two calls of cells and attention between them, whatever the length of x. */
+   x is a list of `width` values a row, and so is z. Parameters are named like the members. It is recorded as
+   two calls of cells and attention between them, whatever the length of x. */
 typedef struct fold_transformer_desc {
     int width, heads;           /* width is a multiple of heads */
     int inner;                  /* how many values lie between inner and outer; 0: 4 width */
@@ -1204,9 +1204,9 @@ FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int samp
 FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s,
                                        const fold_state *begin, fold_node *out, fold_state *last);
 
-/* A stack has 1 to FOLD_MAX_LAYERS layers of recurrent cells. Each reads the outputs of the one below: of
-   both directions h of both, [2 hidden], first of the one that reads forwards. `make` makes the cells, with
-   the parameters above, named 0, 1, …, in reverse 0.reverse, …: with fold_lstm_new 0.W, 0.b, 0.reverse.W, ….
+/* A stack has 1 to FOLD_MAX_LAYERS layers of recurrent cells. Each reads the outputs of the one below; in
+   both directions h of both, [2 hidden], forwards first. `make` makes the cells, with the parameters above,
+   named 0, 1, …, in reverse 0.reverse, …: with fold_lstm_new 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_rnn_stack_apply(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1216,8 +1216,8 @@ typedef struct fold_rnn_stack {
 } fold_rnn_stack;
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional);
-/* x, n, out as in fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin, last:
-   layers * directions states in the order of `cell`; NULL: zeros, not wanted. */
+/* Unrolls a stack like fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin and last
+   have layers * directions states in the order of `cell`; NULL: zeros, or not wanted. */
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
 
@@ -1242,7 +1242,7 @@ FOLD_API fold_unroll_desc fold_unroll_desc_default(void); /* all zero */
 FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc); /* unrolls such a step */
 
 /* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which see their input alone, and
-   inner nodes, which see `arity` children in order, 1 to 8. Gates i, o and f are through sigmoid, u through
+   inner nodes, which see `arity` children in order, 1 to 8. Gates i, o and f go through sigmoid, u through
    tanh. With the sum over the children of an inner node
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
@@ -9392,9 +9392,9 @@ static void fold__mean_lines(const fold__kernels *kernels, const fold__axis *axi
                                   NULL);
 }
 
-/* Tells what an op over an axis sees at once: the lines of one outer index. Losses go over all of a value. out
-   and dout are one line, or as many as in. In backward din is there, the gradient of `input`, and of in and
-   out what the op asks for. */
+/* Tells what an op over an axis sees at once: the lines of one outer index. Losses go over all of a value.
+   out and dout are one line, or as many as in. In backward din is there, the gradient of `input`, and of in
+   and out what the op asks for. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
