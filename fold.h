@@ -1366,8 +1366,8 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void);
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif
 
-/* fold_predict is its twin for inference. Batch by batch it resets the context, lets `record` record samples,
-   runs them, and hands the outputs, which may be lists, to `take` in the order of samples. */
+/* fold_predict is the twin of fold_fit for inference. Batch by batch it resets the context, lets `record`
+   record samples, runs them, and hands the outputs, which may be lists, to `take` in the order of samples. */
 typedef struct fold_predict_desc {
     fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
     int samples;             /* may be 0 */
@@ -1991,7 +1991,7 @@ FOLD_API int fold_finite(const float *values, int n);
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
                      "no-inline-functions") /* the latter: a third less to compile, as fast */
-#ifndef __OPTIMIZE_SIZE__ /* What these passes find here is not worth an eighth of the time to compile. */
+#ifndef __OPTIMIZE_SIZE__ /* These passes find too little here for an eighth of the time to compile. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
 #pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* kernels have these */
@@ -3085,7 +3085,7 @@ typedef struct fold__reducer {
     /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Of `count` rows from the first-th on, from a column on: products[r] = left . row r;
+    /* Take `count` rows from the first-th on, from a column on: products[r] = left . row r;
        row r = factor[r] times `from`. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
@@ -3738,8 +3738,8 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Of few columns of dY, from `from` on: the transpose of dW, block by block, has wide rows. A block takes no
-   more scratch than a packed operand. */
+/* Takes few columns of dY, from `from` on: the transpose of dW, block by block, has wide rows. A block takes
+   no more scratch than a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int apart)
@@ -4404,7 +4404,7 @@ static int fold__byte_groups(int columns) { return (columns - 1) / FOLD__BYTE_GR
 /* Bytes from group to group: an odd number of lines, so that groups side by side lie in other sets of a
    cache. */
 static size_t fold__byte_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__BYTE_LINE; }
-/* Of a weight in bytes, with its scales, which lie behind its groups. */
+/* Counts a weight in bytes with its scales, which lie behind its groups. */
 static size_t fold__byte_size(int inner, int columns)
 {
     return (size_t)fold__byte_groups(columns) * (fold__byte_stride(inner) + FOLD__BYTE_GROUP * sizeof(float));
@@ -4645,7 +4645,7 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
     return worst;
 }
 
-/* Of tables that no product reads. */
+/* Serves tables that no product reads. */
 static const fold__byte_kernels fold__byte_lines = { "lines",      NULL, fold__byte_pack, 1,    1, 0, 0,
                                                      { { NULL } }, NULL, NULL,            NULL };
 
@@ -6473,7 +6473,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_4(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 4) FOLD__ROWS_4(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 
-/* Of `vectors` vectors VECTORS are whole, all or all but the last. */
+/* VECTORS of `vectors` vectors are whole, all or all but the last. */
 #define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                               \
     FOLD__TARGET static void FOLD__ISA(name)(const fold__span *at)                                       \
     {                                                                                                    \
@@ -8264,7 +8264,7 @@ typedef struct fold__param_data {
     const void *place;   /* in the image that it is read from in place; NULL: it has values of its own */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
     size_t bytes, bytes_t; /* in the model's bytes or halves: the weight and its transpose; FOLD__NO_PACK: as
-                              floats. Of bytes that are read in an image, how far behind them scales lie */
+                              floats. In an image they tell how far behind bytes scales lie */
     uint32_t touched; /* rows in the touched list */
     unsigned uses; /* those asked for, and FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
@@ -8286,7 +8286,7 @@ enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell reads its values by fold_us
 /* Bytes that products read, those of tables alone, halves. */
 enum fold__form { FOLD__IN_BYTES, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FORMS };
 
-/* Of a weight, or of its transpose, that lies as these kernels have it. */
+/* Counts a weight, or its transpose, that lies as these kernels have it. */
 static size_t fold__form_size(const fold__byte_kernels *kernels, int inner, int columns)
 {
     return kernels->halves     ? fold__half_size(inner, columns)
@@ -8302,7 +8302,7 @@ static const float *fold__floats_in_place(const fold__param_data *param)
 {
     return param->stored ? NULL : (const float *)param->place;
 }
-/* Of a value in its products. */
+/* Counts the bits of a value in its products. */
 static int fold__param_bits(const fold__param_data *param)
 {
     return !fold__is_quantized(param) ? 32 : param->form == FOLD__IN_HALVES ? 16 : 8;
@@ -9058,7 +9058,7 @@ enum {
     FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES
 }; /* of a weight gradient's block, no column left alone */
 
-/* Of products of at most so many rows; for training, of any number. */
+/* Measures products of at most so many rows; for training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *const *forms,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -11201,7 +11201,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
 }
 
-/* Of an angle within an eighth of a turn either side of 0. */
+/* Takes an angle within an eighth of a turn either side of 0. */
 FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
     FOLD__NO_CONTRACT
@@ -11389,7 +11389,7 @@ struct fold_model {
     fold__heap heap; /* of a caller's block */
     fold__error error;
     const fold__kernels *kernels;
-    /* Of a quantized model: others do without, and linkers too. */
+    /* Only a quantized model has these: others do without, and linkers too. */
     const fold__byte_kernels *forms[FOLD__BYTE_FORMS];
     uint64_t seed;
     uint32_t salt;            /* of its handles */
@@ -11727,7 +11727,7 @@ static void fold__initialise(const fold_model *m, float *values, const fold_para
 
 /* The packs of a weight: as it is, and its transpose. */
 enum { FOLD__PACK_DIRECT = 1, FOLD__PACK_TRANSPOSED = 2, FOLD__PACK_BOTH = 3 };
-/* Those that the forward passes of its uses read. */
+/* Names the packs that the forward passes of its uses read. */
 static int fold__forward_packs(unsigned uses)
 {
     return ((uses & (FOLD_FOR_LINEAR | FOLD_FOR_CONV)) ? FOLD__PACK_DIRECT : 0) |
@@ -11883,7 +11883,7 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
 
 FOLD__ZEROS_BY_DEFAULT(fold_param_desc)
 
-/* Of the parameter that is about to be the model's next. */
+/* Fills the parameter that is about to be the model's next. */
 static void fold__first_values(fold_model *m, const fold__param_data *param, const fold_param_desc *desc)
 {
     const fold__fp saved = fold__fp_enter();
@@ -12741,8 +12741,8 @@ typedef struct fold__shape_entry {
     uint32_t size;
     uint32_t next; /* 1 + that of the shape before it in its bucket; 0: it is the last */
 } fold__shape_entry;
-/* Of a signature in a group: one that feeds it, by its place in the group, and a mask of the inputs that it
-   feeds. */
+/* Tells a signature in a group that feeds another, by its place in the group, and a mask of the inputs that
+   it feeds. */
 typedef struct fold__feeder {
     uint64_t slots;
     uint32_t sig;
@@ -14911,8 +14911,8 @@ static int fold__is_concat(const fold_ctx *f, uint32_t id)
     return (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. Of a list
-   that has nodes beside lists the parts are windows: fold__read_whole could not make lists of the nodes. */
+/* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. The parts
+   of a list that has nodes beside lists are windows: fold__read_whole could not make lists of the nodes. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -17624,8 +17624,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->counts.scratch;
 }
 
-/* Sets all pointers of the context and its run to where the arrays lie. Those that are carved out of one are
-   right as long as nothing more was recorded since they were carved (fold__node_arrays). */
+/* Sets all pointers of the context and its run to where the arrays lie. Pointers carved out of one are right
+   as long as nothing more was recorded since they were carved (fold__node_arrays). */
 static FOLD__NOINLINE void fold__renew(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18184,9 +18184,9 @@ static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
     return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
 }
 
-/* Finds how the gradient of every value that needs one is put together. What reads one row of a list is added
-   up with others, which may read that row too. But each row of an eager cell's copy of a whole list is read
-   by the copy of one element alone. */
+/* Finds how the gradient of every value that needs one is put together. An edge that reads one row of a list
+   is added up with others, which may read that row too. But each row of an eager cell's copy of a whole list
+   is read by the copy of one element alone. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19533,7 +19533,7 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, 
     return count;
 }
 
-/* Of 16 signatures, the longest chain of their own calls among a call and its ancestors. A longer one counts
+/* Holds, for 16 signatures, the longest chain of their own calls among a call and its ancestors. A longer one counts
    as FOLD__LONGEST_CHAIN. */
 enum { FOLD__LONGEST_CHAIN = 0x7fff };
 typedef struct fold__chains {
@@ -21059,8 +21059,8 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->rows_at = 0;
 }
 
-/* Takes a batch, or some of its rows. What successive batches of a signature's stage have in common is looked
-   up once. */
+/* Takes a batch, or some of its rows. It looks up once what successive batches of a signature's stage have in
+   common. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -23358,8 +23358,7 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* How many floats of the recording's data roots and kept values take. Those of earlier runs have their
- * places. */
+/* How many floats of the recording's data roots and kept values take. Earlier runs' have their places. */
 static size_t fold__result_floats(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -24732,7 +24731,7 @@ static void fold__keep_turns(fold_ctx *f)
     f->lacking = lacking; /* it goes without */
 }
 
-/* Runs the plan again. What a forward run reserved is there. */
+/* Runs the plan again. It finds what a forward run reserved. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25041,7 +25040,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* What a run makes is not there: it was not finished, there was none, or it had no reason to keep that. */
+/* It tells why a run's value is not there: it was not finished, there was none, or it had no reason to keep that. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->begun || fold__is_torn(f))
@@ -25930,8 +25929,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[id].projection = made;
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
-/* A model with lookup tables has a projection of every layer's cell, whichever of both was made first. Those
-   for a table that a body makes wait until it is traced. */
+/* A model with lookup tables has a projection of every layer's cell, whichever of both was made first.
+   Projections for a table that a body makes wait until it is traced. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -26993,7 +26992,7 @@ static fold__maker fold__maker_of(const fold_ctx *f, uint32_t id)
     return maker;
 }
 
-/* Of an operand of all calls of a batch: up to three different makers, the fourth stands for more. */
+/* Holds, for an operand of all calls of a batch, up to three different makers; the fourth stands for more. */
 typedef struct fold__makers {
     fold__maker seen[4];
     int count;
@@ -27757,7 +27756,7 @@ FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write,
 /* -- a model --------------------------------------------------------------------------------- */
 
 
-/* Of its values, or of those bytes that stand for them. */
+/* Counts its values, or the bytes that stand for them. */
 static size_t fold__param_bytes(const fold_model *m, const fold__param_data *param)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -27950,8 +27949,8 @@ static int fold__can_save(fold_model *m, const fold_save_desc *desc)
     return !m->error.status;
 }
 
-/* How a tensor holds a part of a parameter. What takes more bytes comes first in a file, so that all lie at
-   multiples of their size. */
+/* How a tensor holds a part of a parameter. A form that takes more bytes comes first in a file, so that all
+   lie at multiples of their size. */
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_HALVES, FOLD__AS_BYTES, FOLD__FORMS };
 
 /* State that is zero because it was never needed is left out. */
