@@ -13476,18 +13476,25 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
+/* Whether a cell is that of a recurrent layer or of a child-sum's, whose inputs are x, h and c. */
+static int fold__is_layer(const fold__cell_data *cell) { return cell->products || cell->is_projected; }
+
 /* Whether an input or list component of a call has the shape its cell was made with. */
 static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
 {
     if (fold__shape_same(shape, &cell->shape[i]))
         return 1;
-    const fold_shape both[2] = { cell->shape[i], *shape };
-    char what[80];
-    fold__format(what, sizeof what,
-                 i < cell->program.n_in ? "input %d must have the first of these shapes"
-                                     : "component %d of its list must have the first of these shapes",
-                 i < cell->program.n_in ? i : i - cell->program.n_in);
-    return fold__fail_shapes(f, cell->name, what, both, 2);
+    const int component = i - cell->program.n_in;
+    char name[40], has[64], wanted[64];
+    if (fold__is_layer(cell))
+        fold__format(name, sizeof name, component < 0 ? "%c" : "%c of its children",
+                     "xhc"[component < 0 ? i : component + 1]);
+    else
+        fold__format(name, sizeof name, component < 0 ? "input %d" : "component %d of its list",
+                     component < 0 ? i : component);
+    fold__shape_text(has, sizeof has, 0, shape);
+    fold__shape_text(wanted, sizeof wanted, 0, &cell->shape[i]);
+    return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s has %s, wanted %s", cell->name, name, has, wanted);
 }
 
 /* Infers the output shapes of an op, checks them and makes its program. All its shapes are put where the
@@ -16898,7 +16905,7 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
                           cell->program.n_in, n_in);
     if (n_in && !in)
         return fold__missing(f, cell->name);
-    for (int input = 0; input < n_in && (cell->products || cell->is_projected); input++) /* a layer's */
+    for (int input = 0; input < n_in && fold__is_layer(cell); input++)
         if (!in[input].id && !fold__broken(f))
             return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d (%c) is the null node", cell->name, input,
                               "xhc"[input]);

@@ -901,9 +901,11 @@ static void remember_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
     out[0] = fold_add(f, in[0], fold_list_sum(f, in[1]));
 }
 
-/* The call that is given a null node names itself and the operand, and nothing later hides it. */
+/* The call that is given a null node, or another shape than a cell was made with, names itself and the operand, and
+   nothing later hides it. */
 static void forgotten_operands(void)
 {
+    enum { SHAPES = 16 };
     for (int eager = 0; eager < 2; eager++) {
         fold_model *m = fold_model_new(NULL);
         const fold_recurrent lstm = fold_lstm_new(m, "l2", 2, 2), gru = fold_gru_new(m, "g", 2, 2);
@@ -919,6 +921,8 @@ static void forgotten_operands(void)
             const fold_node rows = fold_list_input(f, (const float[4]){ 1, 2, 3, 4 }, 2, fold_shape1(2));
             const fold_node some[4] = { x, x, null, x };
             const fold_state no_c = { x, null }, no_h = { null, x }, child[2] = { { x, x }, { x, null } };
+            const fold_node wide = fold_input(f, (const float[3]){ 1, 2, 3 }, 3);
+            const fold_state wide_h = { wide, x }, wide_c = { x, wide };
             fold_node y = null;
             const char *says = NULL;
 #define FORGETS(call, message) y = call, says = message; break
@@ -939,14 +943,23 @@ static void forgotten_operands(void)
             case 13: FORGETS(fold_stack(f, some, 4), "stack: input 2 is the null node");
             case 14: FORGETS(fold_list_join(f, some, 4), "list_join: input 2 is the null node");
             case 15: FORGETS(fold_list_take(f, null, NULL, 0), "list_take: its input is the null node");
+            case SHAPES: FORGETS(fold_recurrent_apply(f, &gru, x, wide_h).h, "g: h has [3], wanted [2]");
+            case SHAPES + 1: FORGETS(fold_recurrent_apply(f, &lstm, x, wide_c).h, "l2: c has [3], wanted [2]");
+            case SHAPES + 2: FORGETS(fold_recurrent_apply(f, &lstm, wide, no_c).h, "l2: input 2 (c) is the null node");
+            case SHAPES + 3: FORGETS(fold_recurrent_apply(f, &gru, wide, wide_c).h, "g: x has [3], wanted [2]");
+            case SHAPES + 4: FORGETS(fold_child_sum_apply(f, &tree, wide, NULL, 0).h, "tree: x has [3], wanted [2]");
+            case SHAPES + 5: FORGETS(fold_child_sum_apply(f, &tree, x, &wide_h, 1).h, "tree: h of its children has [3], wanted [2]");
+            case SHAPES + 6: FORGETS(fold_child_sum_apply(f, &tree, x, &wide_c, 1).h, "tree: c of its children has [3], wanted [2]");
+            case SHAPES + 7: FORGETS(fold_call_list(f, cell, &wide, 1, some, 2), "sum: input 0 has [3], wanted [2]");
+            case SHAPES + 8: FORGETS(fold_call_list(f, cell, &x, 1, &wide, 1), "sum: component 0 of its list has [3], wanted [2]");
             default: break;
             }
             if (!says) break;
             CHECK(fold_node_is_null(y));
-            CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
+            CHECK_INT(fold_ctx_status(f), strstr(says, "wanted") ? FOLD_BAD_SHAPE : FOLD_BAD_ARGUMENT);
             if (strcmp(fold_ctx_message(f), says)) CHECK_SAYS(0, "\"%s\", wanted \"%s\"", fold_ctx_message(f), says);
             CHECK(fold_node_is_null(fold_mul(f, x, null))); /* the first error stays */
-            CHECK(fold_run(f, &x, 1) == FOLD_BAD_ARGUMENT && !strcmp(fold_ctx_message(f), says));
+            CHECK(fold_run(f, &x, 1) == fold_ctx_status(f) && !strcmp(fold_ctx_message(f), says));
         }
         fold_ctx_free(f);
         fold_model_free(m);
@@ -1043,7 +1056,7 @@ static void add_body(fold_ctx *f, const fold_node *in, fold_node *out, const voi
 static void calls_like_others(void)
 {
     enum { SAME, SHAPE, NOTHING_AT_ALL, STALE, OTHERS, COUNT, PARAM, LIST, CASES };
-    static const char *const says[CASES] = { "", "input 1 must have", "add: input 1 is the null node", "the node is from", "the node is from",
+    static const char *const says[CASES] = { "", "add: input 1 has [3], wanted [2]", "add: input 1 is the null node", "the node is from", "the node is from",
                                              "takes 2 inputs, got 1", "", "" };
     fold_model *m = fold_model_new(NULL);
     fold_cell_desc d = cell_desc("add", add_body);

@@ -501,7 +501,7 @@ static void test_unroll_errors(void)
     x[0] = fold_input(f, b.ntc, WIDTH + 1);
     s = fold_unroll(f, &b.lstm, x, 1, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h) && fold_node_is_null(out[0]),
-           "lstm: input 0 must have the first of these shapes (inputs [7], [8])");
+           "lstm: x has [8], wanted [7]");
     s = fold_recurrent_zeros(f, &b.gru);
     s = fold_unroll(f, &b.lstm, x, 0, 0, &s, NULL);
     expect(&b, fold_node_is_null(s.h), "unroll: a state of this cell is h and c, neither null");
@@ -533,7 +533,7 @@ static void test_batch_errors(void)
     s = b.batch[0];
     s.width = WIDTH - 1;
     CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_SHAPE);
-    expect(&b, fold_node_is_null(last[0].h), "lstm: input 0 must have the first of these shapes (inputs [7], [6])");
+    expect(&b, fold_node_is_null(last[0].h), "lstm: x has [6], wanted [7]");
     s.width = 0;
     CHECK_INT(fold_sequences_input(f, &s, 0, x), 0);
     expect(&b, 1, "sequences: 6 samples of 40 steps of 0 values, layout 0");
@@ -596,7 +596,7 @@ static void test_stack_errors(void)
     x[0] = x[1] = fold_input(b.f, b.ntc, WIDTH - 1);
     CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, 2, NULL, out, last) == FOLD_BAD_SHAPE);
     expect(&b, fold_node_is_null(out[1]) && fold_node_is_null(last[5].h),
-           "stack.0: input 0 must have the first of these shapes (inputs [7], [6])");
+           "stack.0: x has [6], wanted [7]");
     CHECK(fold_rnn_stack_apply(b.f, &none, x, 2, NULL, out, last) == FOLD_BAD_ARGUMENT);
     expect(&b, fold_node_is_null(out[0]), "rnn_stack: it is NULL");
     CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, -2, NULL, out, last) == FOLD_BAD_ARGUMENT);
