@@ -612,12 +612,12 @@ typedef struct fold_conv_desc {
     int dilation;  /* leads from one tap to the next; 0: 1 */
     int depthwise; /* every channel has a filter of its own: W is [height x width x 1 x channels] */
 } fold_conv_desc;
-/* Records a convolution over a grid, or over a line; desc NULL: all zero. */
+/* Records a convolution over a grid (2d) or a line (1d); desc NULL: all zero. */
 FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
-/* Gives the largest value, or the mean, of windows of `size` values along each axis but the channels',
+/* Gives the largest value (max) or the mean of windows of `size` values along each axis but the channels',
    channel by channel. stride 0: size. Padding, less than size, is not counted. The gradient of a largest
    value goes to the first that is, or the first NaN. For a whole axis: fold_mean, fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -631,14 +631,14 @@ FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, 
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
 /* Give the smaller, or the larger: b where they are equal, NaN where one is. The gradient goes to the one
    that is taken, at NaN to both. */
-FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b);
+FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* takes the smaller */
+FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* takes the larger */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
 FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term);    /* x + term */
 FOLD_API fold_node fold_neg(fold_ctx *f, fold_node x);                  /* -x */
 FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);                  /* e^x */
 FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);                  /* log x, to the base e */
-FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* the square root */
+FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x); /* takes the square root */
 FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);               /* x^2 */
 FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* |x|; gradient 0 at 0 */
 FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);              /* 1 / (1 + e^-x) */
@@ -648,13 +648,13 @@ FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x 
 /* Computes x P(x), P being the normal distribution, (1 + erf(x / sqrt 2)) / 2. fold_gelu_tanh approximates it
    by tanh (Hendrycks and Gimpel 2016), and is 0 at -infinity. */
 FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x); /* approximates fold_gelu by tanh */
 FOLD_API fold_node fold_silu(fold_ctx *f, fold_node x);                 /* x sigmoid(x), also called swish */
 FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha);     /* x > 0 ? x : alpha (e^x - 1) */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
 /* Take radians, |x| <= 262144; NaN beyond. */
-FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);
+FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x); /* sin x */
+FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x); /* cos x */
 /* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0,
    1 or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
@@ -672,11 +672,11 @@ FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^
    Longer sums are made of blocks that are joined by pairs. A block has 512 values that lie side by side (16
    interleaved sums of 32), or 32 rows, nodes or list elements. The order, and with it the bits, depends on
    the number of values alone. */
-FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* gives the sum */
-FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* gives the mean */
-FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* gives the largest */
-FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* gives the smallest */
-FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis); /* mean (x - mean)^2: by n, not n - 1 */
+FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* sums an axis */
+FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* gives the mean of an axis */
+FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* gives the largest along an axis */
+FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* gives the smallest along an axis */
+FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* gives the sum of (x - mean)^2 / n */
 FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* gives log sum e^x */
 FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* multiplies, one after the other */
 /* Sums the values up to and with this one along an axis, one after the other; the shape is that of x. */
@@ -703,24 +703,24 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
 /* Reduce n >= 1 nodes of one shape. All counts batch together, without padding. If there may be none, zeros
    stand for them and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
-FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* gives their sum */
-FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* gives their mean */
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gives the largest, as fold_amax */
+FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sums n nodes */
+FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* gives the mean of n nodes */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gives the largest of n, as fold_amax */
 /* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads],
    each of which weighs one of as many equal parts of the values. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
-FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b, axis 0 */
+FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
 /* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n windows, [1] in a vector. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
-FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts); /* goes back */
 /* Takes a part of an axis: a window of axis 0, a copy of another. A start below 0 counts from the end. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* gives n windows of axis 0 */
-FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape);  /* gives a window */
-FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* gives a copy */
+FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* gives a window of that shape */
+FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* takes an element, [1]; -1: the last */
 /* Takes condition > 0 ? a : b, element by element, of equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
@@ -752,7 +752,7 @@ FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node me
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* -- Advanced -- */
-/* Compute fold_linear_n of x and h in two steps, to the same bits:
+/* Computes fold_linear_n of x and h in two steps, to the same bits:
        start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
    start [outputs] can be used many times, or alone where there is no h. */
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
@@ -827,9 +827,9 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
    - A backward that is given up may have added to some gradients of parameters: call fold_grads_clear. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root);
+FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* begins a backward so */
 #endif
-FOLD_API fold_status fold_replay_begin(fold_ctx *f);
+FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* begins a replay so */
 /* Goes on with a begun run for about `ns` nanoseconds (0: until it is finished), on this thread alone. *more
    tells whether something is left. The results have the bits of a run in one go.
    It stops before a batch that is expected to take longer than is left, by what batches took before.
@@ -858,8 +858,8 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* returns a gradient kept by fold_keep_grad */
 #endif
-FOLD_API float fold_scalar(fold_ctx *f, fold_node x);  /* returns its first value */
-FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* returns its shape, of a row of a list */
+FOLD_API float fold_scalar(fold_ctx *f, fold_node x); /* returns the first value of a node */
+FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* returns the shape, in a list of a row */
 /* Copies n nodes of one size to values as a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
 
@@ -906,10 +906,10 @@ FOLD_API fold_sgd fold_sgd_default(void);          /* returns the defaults, and 
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* returns the defaults, and rate 0.05 */
 FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* returns the defaults, and rate 0.001 */
 FOLD_API fold_adam fold_adam_default(void);        /* returns the defaults, and rate 0.001 */
-FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o); /* makes a step of SGD */
+FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o);         /* makes a step of SGD */
 FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /* makes a step of Adagrad */
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* makes a step of RMSprop */
-FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* makes a step of Adam, or AdamW */
+FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);       /* makes a step of Adam, or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients so that their global norm is at most `limit` (gradient clipping, Pascanu et al. 2013).
    Returns the norm before. If it is not finite nothing is scaled: fold_grads_clear instead of a step. */
@@ -982,9 +982,9 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 
 /* Reduce the rows of a list or, in a body, the elements of the cell's list, to one value. No rows give zeros;
    the maximum of none is an error. */
-FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* gives their sum */
-FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* gives their mean */
-FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the largest */
+FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* sums the rows */
+FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* gives the mean of the rows */
+FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the largest of the rows */
 /* Sums rows of value weighted by softmax of score, [1], or [heads], which weigh one of as many equal parts
    each. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
@@ -1074,7 +1074,7 @@ typedef enum fold_activation {
 typedef struct fold_dense { fold_param W, b; fold_activation activation; } fold_dense;
 FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                    fold_activation activation);
-FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x);
+FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x); /* records it */
 
 /* An MLP is 1 to FOLD_MAX_LAYERS dense layers one after another. sizes has layers + 1 numbers: the inputs,
    and the outputs of every layer. `hidden` comes after all layers but the last, which is linear. Layer i has
@@ -1083,14 +1083,14 @@ FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_n
 typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int layers,
                                fold_activation hidden);
-FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x);
+FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x); /* records it */
 
 /* A convolution computes activation(fold_conv1d or fold_conv2d of x). W is a filter, of a shape that
    fold_filter_new takes; b has a value for each of its outputs, the last axis. desc NULL: all zero. */
 typedef struct fold_conv { fold_param W, b; fold_conv_desc desc; fold_activation activation; } fold_conv;
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation);
-FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
+FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x); /* records it */
 
 /* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, but for RMS norm, a
    bias [width]. epsilon 0: 1e-5. */
@@ -1102,9 +1102,9 @@ typedef enum fold_norm_kind {
 typedef struct fold_norm { fold_param gain, bias; fold_norm_kind kind; float epsilon; } fold_norm;
 FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fold_norm_kind kind,
                                  float epsilon);
-FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x);
+FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x); /* records it */
 
-/* Attention with many heads between dense layers (Vaswani et al. 2017) computes
+/* Attention has many heads between dense layers (Vaswani et al. 2017):
        joined(fold_list_attention(query(q), key(k), value(v)));
    q, k and v are lists, one and the same for attention to itself; q may be a node. _new makes all four layers
    from `width` to `width` values, a multiple of `heads`, named like the members. For other widths fill the
@@ -1112,7 +1112,7 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
 typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
-                                        fold_node v, int causal);
+                                        fold_node v, int causal); /* records it */
 
 /* A transformer's layer (Vaswani et al. 2017) has attention of x to itself, A(x), and D(x) = outer(inner(x)):
        y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
@@ -1142,7 +1142,7 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
 /* Makes the two cells of a layer whose other members you have set, with parts that come from elsewhere. */
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer);
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
-                                          int causal);
+                                          int causal); /* records it */
 /* Records it for the next row, or rows, of a sequence, causal, with attention by fold_attention_step. The
    cache has the layer's heads and its width. */
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
@@ -1170,8 +1170,8 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
    W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* Records a step from a state; that before a sequence is fold_recurrent_zeros. */
-FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r);
+FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* gives the first state */
+/* Records a step from a state. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
 /* Unrolls one sample's sequence of n >= 0 inputs. The output h of x[t] goes to out[t] (out NULL: not wanted;
@@ -1253,7 +1253,7 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
                                            int arity);
 FOLD_API fold_state fold_tree_lstm_apply_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x);
 FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *t,
-                                               const fold_state *children);
+                                               const fold_state *children); /* records an inner node */
 
 /* A child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8) has an input x at every node, and any
    number of children. Gates i, o through sigmoid and u through tanh are the columns of [x s] W + b, where s
@@ -1366,8 +1366,6 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void);
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif
 
-/* fold_predict is the twin of fold_fit for inference. Batch by batch it resets the context, lets `record`
-   record samples, runs them, and hands the outputs, which may be lists, to `take` in the order of samples. */
 typedef struct fold_predict_desc {
     fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
     int samples;             /* may be 0 */
@@ -1377,8 +1375,10 @@ typedef struct fold_predict_desc {
     int batch;               /* 0: 32 */
 } fold_predict_desc;
 FOLD_API fold_predict_desc fold_predict_desc_default(void);
-/* Runs all samples, and returns the context's status, whose message says what is wrong. It takes 8 bytes for
-   each sample of a batch from the model's allocator. Outputs taken before an error stay good. */
+/* Runs all samples for inference, the twin of fold_fit. Batch by batch it resets the context, lets `record`
+   record samples, runs them, and hands the outputs, which may be lists, to `take` in the order of samples. It
+   takes 8 bytes for each sample of a batch from the model's allocator, until it returns. It returns the
+   context's status, whose message says what is wrong. Outputs taken before an error stay good. */
 FOLD_API fold_status fold_predict(const fold_predict_desc *desc);
 
 /* These tell how good n results are. They return NaN without results or an array. */
