@@ -17264,23 +17264,30 @@ typedef struct fold__buffer {
     uint8_t elem;          /* it has a row for each list element, else one for each call */
     uint8_t place;         /* FOLD__SLAB… */
 } fold__buffer;
-/* A signature in a run. Its first members are of the calls that run, the others follow from its analysis. */
+/* Tells what follows for a signature's program when these inputs get gradients. */
+typedef struct fold__analysis {
+    uint32_t next; /* the next analysis of the same signature, + 1 */
+    uint32_t first_info;
+    uint32_t row_floats;    /* of values and gradients that outlive a batch, for a call, */
+    uint32_t elem_floats;   /* and for a list element */
+    uint32_t arrays;        /* of pointers to rows that a batch takes at most */
+    uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
+    size_t op_floats;       /* scratch of an op, at most, of those that fold__grows_with_rows leaves */
+    uint64_t slot_grad;     /* mask of inputs that get a gradient in some call */
+    uint64_t slot_back;     /* mask of inputs that backward reads */
+    uint64_t slot_late;     /* mask of inputs that weight gradients read at the end */
+} fold__analysis;
+/* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
     uint32_t levels; /* the longest chain of its own calls in the group being cut */
-    uint32_t sig, first_info;
+    uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
     uint32_t first_in_group, n_groups; /* in how many groups it is, and where they begin in `in_group` */
     uint32_t first, first_elem; /* its first call that bears on the root, and the first with a list element */
     uint32_t calls;             /* how many run */
-    uint32_t row_floats;        /* of values and gradients that outlive a batch, for a call, */
-    uint32_t elem_floats;       /* and for a list element */
-    uint32_t arrays;            /* of pointers to rows that a batch takes at most */
-    size_t op_floats;           /* scratch of an op, at most, of those that fold__grows_with_rows leaves */
     size_t elems;               /* list elements of the calls that run */
-    uint8_t grad, partly;       /* some call needs a gradient; some does not */
-    uint64_t slot_grad;         /* mask of inputs that get a gradient in some call */
-    uint64_t slot_back;         /* mask of inputs that backward reads */
-    uint64_t slot_late;         /* mask of inputs that weight gradients read at the end */
+    uint8_t partly;             /* some call needs no gradient */
+    fold__analysis found;
 } fold__run_sig;
 /* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
    those). An operand has only part, its size, and grad. */
@@ -17296,15 +17303,6 @@ typedef struct fold__value_info {
     uint8_t brief;      /* where it lives if it does not outlive its batch: PER_TILE or PER_BATCH */
     int8_t out;         /* which output it is; -1: none */
 } fold__value_info;
-/* Tells what is known of a signature's program in runs where these inputs get gradients. */
-typedef struct fold__analysis {
-    uint32_t next; /* the next analysis of the same signature, + 1 */
-    uint32_t first_info;
-    uint32_t row_floats, elem_floats, arrays; /* these and those below: see fold__run_sig */
-    size_t op_floats;
-    uint64_t slot_grad, slot_back, slot_late;
-    uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
-} fold__analysis;
 /* Tells what is known of a signature since parameters were added or frozen. */
 typedef struct fold__known {
     uint32_t run, run_sig; /* the run that met it last, and its number there */
@@ -18307,15 +18305,15 @@ static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const
                           const fold__ref *ref)
 {
     switch (ref->kind) {
-    case FOLD__FROM_VALUE: return f->run->info[run_sig->first_info + ref->index].grad;
+    case FOLD__FROM_VALUE: return f->run->info[run_sig->found.first_info + ref->index].grad;
     case FOLD__FROM_PARAM: return fold__trainable(f->model, &fold__params(f->model)[ref->index]);
-    default: return (int)(run_sig->slot_grad >> fold__ref_slot(program, ref) & 1);
+    default: return (int)(run_sig->found.slot_grad >> fold__ref_slot(program, ref) & 1);
     }
 }
 static fold__value_info *fold__info_of_ref(const fold_ctx *f, const fold__run_sig *run_sig,
                                            const fold__program *program, uint32_t ref)
 {
-    return f->run->info + run_sig->first_info +
+    return f->run->info + run_sig->found.first_info +
            (uint32_t)(program->n_values + program->n_in + program->n_list) + ref;
 }
 /* Whether an operand gets a gradient from its op in this run. */
@@ -18334,7 +18332,7 @@ static int fold__param_trains(const fold_ctx *f, uint32_t id)
 static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                              const fold__body_op *op)
 {
-    fold__value_info *info = f->run->info + run_sig->first_info;
+    fold__value_info *info = f->run->info + run_sig->found.first_info;
     const fold__op_row *op_row = fold__op_of(f->model, op->op);
     const int late = fold__param_trains(f, op->param[0]);
     const int reads_in = !op->param[0] && (op_row->needs & FOLD_NEEDS_IN);
@@ -18348,9 +18346,9 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         }
         if (ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST)
             continue;
-        run_sig->slot_back |= 1ull << fold__ref_slot(program, ref);
+        run_sig->found.slot_back |= 1ull << fold__ref_slot(program, ref);
         if (late)
-            run_sig->slot_late |= 1ull << fold__ref_slot(program, ref);
+            run_sig->found.slot_late |= 1ull << fold__ref_slot(program, ref);
     }
     for (int output = 0; output < op->n_out && (op_row->needs & FOLD_NEEDS_OUT); output++)
         info[op->first_value + (uint32_t)output].back = 1;
@@ -18431,11 +18429,10 @@ static int fold__grows_with_rows(const fold_ctx *f, const fold__body_op *op)
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__run_sig *run_sig,
                                   const fold__program *program, size_t rows)
 {
-    size_t floats = run_sig->op_floats;
+    size_t floats = run_sig->found.op_floats;
     for (int op_index = 0; op_index < program->n_ops; op_index++)
         if (fold__grows_with_rows(f, &program->op[op_index]))
-            floats =
-                fold__max_size(floats, fold__product_scratch(f, program, &program->op[op_index], rows));
+            floats = fold__max_size(floats, fold__product_scratch(f, program, &program->op[op_index], rows));
     return floats;
 }
 
@@ -18444,15 +18441,15 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__run_sig *run_si
 static void fold__measure_scratch(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program)
 {
     uint32_t arrays = 0;
-    run_sig->op_floats = 0;
+    run_sig->found.op_floats = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
         const uint32_t of_op = 2u * ((uint32_t)program->op[op_index].n_in + program->op[op_index].n_out) + 1;
         if (!fold__grows_with_rows(f, &program->op[op_index]))
-            run_sig->op_floats =
-                fold__max_size(run_sig->op_floats, fold__op_scratch(f, program, &program->op[op_index]));
+            run_sig->found.op_floats = fold__max_size(run_sig->found.op_floats,
+                                                      fold__op_scratch(f, program, &program->op[op_index]));
         arrays = of_op > arrays ? of_op : arrays;
     }
-    run_sig->arrays =
+    run_sig->found.arrays =
         arrays + 2u * (uint32_t)(program->n_in + program->n_list) + (uint32_t)program->n_out + 1;
 }
 
@@ -18460,10 +18457,10 @@ static void fold__measure_scratch(const fold_ctx *f, fold__run_sig *run_sig, con
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_info *info)
 {
-    run_sig->row_floats = run_sig->elem_floats = 0;
+    run_sig->found.row_floats = run_sig->found.elem_floats = 0;
     for (int value = 0; value < program->n_values; value++) {
         const int grads = info[value].grad ? (info[value].out >= 0) + info[value].grad_late : 0;
-        *(program->value[value].elem ? &run_sig->elem_floats : &run_sig->row_floats) +=
+        *(program->value[value].elem ? &run_sig->found.elem_floats : &run_sig->found.row_floats) +=
             program->value[value].size * (uint32_t)(fold__outlives(&info[value]) + grads);
     }
 }
@@ -18532,7 +18529,7 @@ static int fold__for_elements(const fold__program *program, const fold__value_in
 /* Notes the size of every operand and whether it gets a gradient. */
 static void fold__mark_wanted(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program)
 {
-    const fold__value_info *info = f->run->info + run_sig->first_info;
+    const fold__value_info *info = f->run->info + run_sig->found.first_info;
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
         const fold__body_op *op = &program->op[op_index];
         for (int operand = 0; operand < op->n_in; operand++) {
@@ -18570,7 +18567,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
         }
     }
     for (int output = 0; output < program->n_out; output++) /* it may be kept where nothing passes it on */
-        info[program->out[output].index].grad |= run_sig->grad;
+        info[program->out[output].index].grad |= run_sig->found.grad;
 }
 
 static void fold__note_info_part(fold__value_info *info, uint32_t offset, uint32_t length)
@@ -18615,9 +18612,9 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
 {
     const fold__sig *sig = &f->sigs[run_sig->sig];
     const fold__program program = fold__program_of(f, sig);
-    fold__value_info *info = f->run->info + run_sig->first_info, *inputs = info + program.n_values;
+    fold__value_info *info = f->run->info + run_sig->found.first_info, *inputs = info + program.n_values;
     memset(info, 0, fold__n_info_of(&program) * sizeof *info);
-    run_sig->slot_back = run_sig->slot_late = 0;
+    run_sig->found.slot_back = run_sig->found.slot_late = 0;
     fold__mark_standing(&program, info);
     fold__mark_places(f, &program, info);
     fold__mark_gradients(f, run_sig, &program, info);
@@ -18747,21 +18744,12 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
     fold__run *run = f->run;
     fold__run_sig *run_sig = &run->run_sig[index];
     const uint32_t *first = &run->known[run_sig->sig].analyses;
-    const fold__analysis *analysis = NULL;
-    for (uint32_t at = *first; at && !analysis; at = run->analysis[at - 1].next) {
-        analysis = &run->analysis[at - 1];
-        if (analysis->slot_grad != run_sig->slot_grad || analysis->grad != run_sig->grad ||
+    for (uint32_t at = *first; at; at = run->analysis[at - 1].next) {
+        const fold__analysis *analysis = &run->analysis[at - 1];
+        if (analysis->slot_grad != run_sig->found.slot_grad || analysis->grad != run_sig->found.grad ||
             analysis->backward != fold__goes_back(run))
-            analysis = NULL;
-    }
-    if (analysis) {
-        run_sig->first_info = analysis->first_info;
-        run_sig->row_floats = analysis->row_floats;
-        run_sig->elem_floats = analysis->elem_floats;
-        run_sig->arrays = analysis->arrays;
-        run_sig->op_floats = analysis->op_floats;
-        run_sig->slot_back = analysis->slot_back;
-        run_sig->slot_late = analysis->slot_late;
+            continue;
+        run_sig->found = *analysis;
         return 1;
     }
     const fold__program program = fold__program_of(f, &f->sigs[run_sig->sig]);
@@ -18770,21 +18758,12 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
         !fold__need(f, FOLD__ARRAY_INFO, run->n_info + n_info, sizeof(fold__value_info)))
         return 0;
     run_sig = &run->run_sig[index];
-    run_sig->first_info = run->n_info;
+    run_sig->found.next = run->known[run_sig->sig].analyses;
+    run_sig->found.backward = (uint8_t)fold__goes_back(run);
+    run_sig->found.first_info = run->n_info;
     run->n_info += n_info;
     fold__analyse_signature(f, run_sig);
-    const fold__analysis made = { run->known[run_sig->sig].analyses,
-                                  run_sig->first_info,
-                                  run_sig->row_floats,
-                                  run_sig->elem_floats,
-                                  run_sig->arrays,
-                                  run_sig->op_floats,
-                                  run_sig->slot_grad,
-                                  run_sig->slot_back,
-                                  run_sig->slot_late,
-                                  (uint8_t)fold__goes_back(run),
-                                  run_sig->grad };
-    run->analysis[run->n_analyses++] = made;
+    run->analysis[run->n_analyses++] = run_sig->found;
     run->known[run_sig->sig].analyses = run->n_analyses;
     return 1;
 }
@@ -18796,12 +18775,12 @@ static int fold__analyse_signatures(fold_ctx *f)
     for (uint32_t call = 0; call < run->counts.calls && fold__goes_back(run); call++) {
         const fold__slots slots = fold__slots_of(f, run->calls[call]);
         fold__run_sig *run_sig = fold__run_sig_of(f, run->calls[call]);
-        run_sig->grad |= run->grad[run->calls[call]];
+        run_sig->found.grad |= run->grad[run->calls[call]];
         run_sig->partly |= !run->grad[run->calls[call]];
         for (int slot = 0; slot < fold__n_slots(&slots); slot++)
             for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
-                 edge < end && !(run_sig->slot_grad >> slot & 1); edge++)
-                run_sig->slot_grad |= (uint64_t)run->grad[f->edge_source[edge]] << slot;
+                 edge < end && !(run_sig->found.slot_grad >> slot & 1); edge++)
+                run_sig->found.slot_grad |= (uint64_t)run->grad[f->edge_source[edge]] << slot;
     }
     for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
         if (!fold__know_analysis(f, sig))
@@ -18866,9 +18845,9 @@ static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to
     size_t floats = 0;
     for (uint32_t call = from; call < to; call++) {
         const fold__run_sig *run_sig = fold__run_sig_of(f, run->calls[call]);
-        floats += run_sig->row_floats;
-        if (run_sig->elem_floats)
-            floats += (size_t)run_sig->elem_floats * fold__elements_of(f, run->calls[call]);
+        floats += run_sig->found.row_floats;
+        if (run_sig->found.elem_floats)
+            floats += (size_t)run_sig->found.elem_floats * fold__elements_of(f, run->calls[call]);
     }
     return floats * sizeof(float);
 }
@@ -18914,8 +18893,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
 {
     const fold__program program = fold__program_in_run(f, run_sig);
     const size_t weights = fold__weight_floats(f, &program);
-    return (double)calls * (double)(weights + f->run->run_sig[run_sig].row_floats) +
-           (double)elems * (double)(weights + f->run->run_sig[run_sig].elem_floats);
+    return (double)calls * (double)(weights + f->run->run_sig[run_sig].found.row_floats) +
+           (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
 /* Tells what is worth handing to other threads, in multiplications: on one they take some 20 microseconds,
@@ -19018,7 +18997,8 @@ static size_t fold__all_bytes(const fold_ctx *f)
     size_t floats = 0;
     for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++) {
         const fold__run_sig *run_sig = &f->run->run_sig[sig];
-        floats += (size_t)run_sig->calls * run_sig->row_floats + run_sig->elems * run_sig->elem_floats;
+        floats +=
+            (size_t)run_sig->calls * run_sig->found.row_floats + run_sig->elems * run_sig->found.elem_floats;
     }
     return floats * sizeof(float);
 }
@@ -19633,7 +19613,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 /* Whether an op runs in the prologue: it depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
-    return !(f->run->info[f->run->run_sig[group_sig->run_sig].first_info + op->first_value].deps &
+    return !(f->run->info[f->run->run_sig[group_sig->run_sig].found.first_info + op->first_value].deps &
              group_sig->recurrent);
 }
 
@@ -19641,7 +19621,7 @@ static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
-    const fold__value_info *info = f->run->info + f->run->run_sig[group_sig->run_sig].first_info;
+    const fold__value_info *info = f->run->info + f->run->run_sig[group_sig->run_sig].found.first_info;
     int count = 0;
     if (op->op != FOLD__OP_linear || op->attr[FOLD__LINEAR_STARTS])
         return 0;
@@ -20108,7 +20088,7 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
-    const fold__value_info *info = run->info + run_sig->first_info;
+    const fold__value_info *info = run->info + run_sig->found.first_info;
     const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]); /* then sums over elements outlive a part */
     memset(buffer, 0, group_sig->n_buffers * sizeof *buffer);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
@@ -20193,7 +20173,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     fold__run *run = f->run;
     const uint32_t first = group_sig->first_batch, last = group_sig->last_batch;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
-    const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].first_info;
+    const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].found.first_info;
     const uint32_t end = 2 * times->count;
     const uint32_t back_begin = fold__time_backward(times, last);
     const uint32_t back_end = fold__time_backward(times, first);
@@ -20230,9 +20210,9 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
             fold__group_sig *maker = &run->group_sig[group->first_sig + feeder->sig];
             if (maker->last_read == FOLD__NONE || maker->last_read < reader->last_batch)
                 maker->last_read = reader->last_batch;
-            if ((run_sig->slot_back & feeder->slots) && reader->first_batch < maker->first_back)
+            if ((run_sig->found.slot_back & feeder->slots) && reader->first_batch < maker->first_back)
                 maker->first_back = reader->first_batch;
-            maker->read_late |= (run_sig->slot_late & feeder->slots) != 0;
+            maker->read_late |= (run_sig->found.slot_late & feeder->slots) != 0;
         }
     }
 }
@@ -20456,12 +20436,12 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     fold__run *run = f->run;
     const size_t rows = group_sig->part, elems = group_sig->max_elems;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
-    const size_t pointers = fold__size(run_sig->arrays, rows + elems + 1, 16 * (size_t)run_sig->arrays) *
-                            sizeof(float *) / sizeof(float);
+    const size_t pointers =
+        fold__size(run_sig->found.arrays, rows + elems + 1, 16 * (size_t)run_sig->found.arrays) *
+        sizeof(float *) / sizeof(float);
     size_t whole = 0;
     for (uint32_t nth = 0; nth < group_sig->calls && fold__is_whole(&f->sigs[run_sig->sig]); nth++)
-        whole = fold__max_size(whole,
-                               fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
+        whole = fold__max_size(whole, fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t late =
         fold__size(3, (size_t)group_sig->calls + group_sig->elems + 16, 0) * sizeof(float *) / sizeof(float);
     const size_t of_op = fold__batch_scratch(f, run_sig, program, fold__max_size(rows, elems));
@@ -20893,7 +20873,7 @@ static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const
 static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__turn *turn)
 {
-    const fold__value_info *info = f->run->info + worker->run_sig->first_info + op->first_value;
+    const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + op->first_value;
     turn->backward = turn->forward && fold__goes_back(f->run) && info->grad;
     if (!turn->backward)
         return;
@@ -20920,7 +20900,7 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
 /* Tells where the gradient of a value lies. */
 static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint32_t value, fold__spot *spot)
 {
-    const fold__value_info *info = f->run->info + worker->run_sig->first_info + value;
+    const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + value;
     if (fold__grad_is_outer(info))
         fold__outside_spot(spot, &worker->outer[info->out]);
     else
@@ -20982,7 +20962,7 @@ static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, 
 /* Plans what the batch's stage does with each op. */
 static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
 {
-    const fold__value_info *info = f->run->info + worker->run_sig->first_info;
+    const fold__value_info *info = f->run->info + worker->run_sig->found.first_info;
     for (int op_index = 0, first = 0; op_index < worker->program.n_ops; op_index++) {
         const fold__body_op *op = &worker->program.op[op_index];
         fold__turn *turn = &worker->turn[op_index];
@@ -21000,8 +20980,7 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         turn->is_list = (op_row->flags & FOLD__LIST) != 0;
         turn->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
         const int has_data = op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA);
-        turn->gathers =
-            (op_row->flags & FOLD__RANDOM) || (has_data && !worker->program.is_cell) ? op : NULL;
+        turn->gathers = (op_row->flags & FOLD__RANDOM) || (has_data && !worker->program.is_cell) ? op : NULL;
         fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at,
                       &turn->prepared);
         turn->forward = (uint8_t)fold__stage_part(f, worker, op, turn);
@@ -21565,7 +21544,7 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__spot *grad,
                                size_t count)
 {
-    const fold__value_info *info = f->run->info + worker->run_sig->first_info + value;
+    const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + value;
     const uint32_t size = worker->program.value[value].size;
     fold_rows to, part;
     fold__spot_rows(worker, grad, count, &to);
@@ -21707,7 +21686,7 @@ static void fold__begin_input(fold_ctx *f, fold__worker *worker, int slot, const
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__value_info *info = run->info + worker->run_sig->first_info;
+    const fold__value_info *info = run->info + worker->run_sig->found.first_info;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
     const uint32_t begun = fold__begun(worker);
     for (int output = 0; output < worker->program.n_out; output++) {
@@ -21717,7 +21696,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     }
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
         worker->dest[slot] = fold__no_rows;
-        if (!(worker->run_sig->slot_grad >> slot & 1) || !(sig->differentiable >> slot & 1))
+        if (!(worker->run_sig->found.slot_grad >> slot & 1) || !(sig->differentiable >> slot & 1))
             continue;
         const int mode = info[worker->program.n_values + slot].mode;
         fold__begin_input(f, worker, slot, group);
@@ -21740,7 +21719,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 /* Completes the contributions to inputs that several ops of the program read, in trace order. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
-    const fold__value_info *inputs = f->run->info + worker->run_sig->first_info + worker->program.n_values;
+    const fold__value_info *inputs =
+        f->run->info + worker->run_sig->found.first_info + worker->program.n_values;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
         const int in_prologue =
@@ -21760,7 +21740,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
 {
     for (int output = 0; output < worker->program.n_out; output++)
-        if (f->run->info[worker->run_sig->first_info + worker->program.out[output].index].grad)
+        if (f->run->info[worker->run_sig->found.first_info + worker->program.out[output].index].grad)
             return 1;
     return 0;
 }
@@ -21829,6 +21809,22 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
    and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
+static fold__use fold__use_of(uint32_t run_sig, uint32_t op, uint32_t ref, uint32_t kind, uint32_t target,
+                              size_t size)
+{
+    fold__use use;
+    memset(&use, 0, sizeof use);
+    use.run_sig = run_sig;
+    use.op = op;
+    use.ref = ref;
+    use.kind = kind;
+    use.target = target;
+    use.size = size;
+    use.sum = FOLD__SUM_APART;
+    use.total = FOLD__NO_TOTAL;
+    return use;
+}
+
 /* Puts a use into the list of uses: of a trained parameter, or of a shared node that needs a gradient. The
    list is in the order of their first recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
@@ -21852,8 +21848,7 @@ static int fold__add_param_use(fold_ctx *f, uint32_t run_sig, uint32_t op, uint3
                                uint32_t param, int elem)
 {
     const fold__param_data *data = &fold__params(f->model)[param];
-    fold__use use = { run_sig,         op, ref,        kind, param,          0, 0, 0,
-                      FOLD__SUM_APART, 0,  data->size, 0,    FOLD__NO_TOTAL, 0, 0 };
+    fold__use use = fold__use_of(run_sig, op, ref, kind, param, data->size);
     if (!fold__trainable(f->model, data))
         return 1;
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -21889,8 +21884,9 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
                                      fold__is_of_rows(&sig)))
                 return 0;
         } else {
-            const fold__use use = { run_sig, 0, operand, FOLD__USE_SLOT, source, 0, 1, 0, FOLD__SUM_APART, 0,
-                                    fold__value_size(f, source), 0, FOLD__NO_TOTAL, 0, 0 };
+            fold__use use =
+                fold__use_of(run_sig, 0, operand, FOLD__USE_SLOT, source, fold__value_size(f, source));
+            use.is_node = 1;
             if (!fold__add_use(f, use, 0))
                 return 0;
         }
@@ -21898,7 +21894,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     for (uint32_t op_index = 0; op_index < (uint32_t)program.n_ops; op_index++) {
         program = fold__program_of(f, &sig); /* arrays may have moved */
         const fold__body_op op = program.op[op_index];
-        if (!run->info[run->run_sig[run_sig].first_info + op.first_value].grad)
+        if (!run->info[run->run_sig[run_sig].found.first_info + op.first_value].grad)
             continue;
         for (uint32_t operand_index = 0; op.param[0] && operand_index < (uint32_t)fold__segments(&op);
              operand_index++)
@@ -22085,15 +22081,15 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     const fold__ref own = { FOLD__FROM_VALUE, op->first_value, 0 };
     const uint32_t nth_ref = op->first_ref + (uint32_t)operand;
     const fold__ref *ref = operand < 0 || operand >= op->n_in ? &own : &program->ref[nth_ref];
-    const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].first_info;
+    const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].found.first_info;
     const int outer =
         operand < 0 && fold__grad_is_outer(&info[op->first_value]) ? info[op->first_value].out : -1;
     const fold__buffer *buffer =
         ref->kind == FOLD__FROM_VALUE
-            ? &run->buffer[group_sig->first_buffer +
-                           (operand < 0            ? fold__buffer_grad(program, ref->index)
-                            : operand >= op->n_in ? fold__buffer_part(program, nth_ref - op->n_in)
-                                                  : fold__buffer_value(ref->index))]
+            ? &run->buffer[group_sig->first_buffer + (operand < 0 ? fold__buffer_grad(program, ref->index)
+                                                      : operand >= op->n_in
+                                                          ? fold__buffer_part(program, nth_ref - op->n_in)
+                                                          : fold__buffer_value(ref->index))]
             : NULL;
     const int for_elements = fold__for_elements(program, info, op);
     const size_t offset = (size_t)ref->offset + column;
