@@ -638,7 +638,7 @@ FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term);    /* x + t
 FOLD_API fold_node fold_neg(fold_ctx *f, fold_node x);                  /* -x */
 FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);                  /* e^x */
 FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);                  /* log x, to the base e */
-FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x); /* takes the square root */
+FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* takes the square root */
 FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);               /* x^2 */
 FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* |x|; gradient 0 at 0 */
 FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);              /* 1 / (1 + e^-x) */
@@ -653,8 +653,8 @@ FOLD_API fold_node fold_silu(fold_ctx *f, fold_node x);                 /* x sig
 FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha);     /* x > 0 ? x : alpha (e^x - 1) */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
 /* Take radians, |x| <= 262144; NaN beyond. */
-FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x); /* sin x */
-FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x); /* cos x */
+FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
+FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
 /* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0,
    1 or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
@@ -705,7 +705,7 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
    stand for them and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sums n nodes */
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* gives the mean of n nodes */
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gives the largest of n, as fold_amax */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gives the largest, as fold_amax */
 /* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads],
    each of which weighs one of as many equal parts of the values. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
@@ -719,7 +719,7 @@ FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts); /
 /* Takes a part of an axis: a window of axis 0, a copy of another. A start below 0 counts from the end. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* gives n windows of axis 0 */
-FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* gives a window of that shape */
+FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* gives a window */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* takes an element, [1]; -1: the last */
 /* Takes condition > 0 ? a : b, element by element, of equal shapes. */
@@ -906,10 +906,10 @@ FOLD_API fold_sgd fold_sgd_default(void);          /* returns the defaults, and 
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* returns the defaults, and rate 0.05 */
 FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* returns the defaults, and rate 0.001 */
 FOLD_API fold_adam fold_adam_default(void);        /* returns the defaults, and rate 0.001 */
-FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o);         /* makes a step of SGD */
+FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o); /* makes a step of SGD */
 FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /* makes a step of Adagrad */
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* makes a step of RMSprop */
-FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o);       /* makes a step of Adam, or AdamW */
+FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* makes a step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients so that their global norm is at most `limit` (gradient clipping, Pascanu et al. 2013).
    Returns the norm before. If it is not finite nothing is scaled: fold_grads_clear instead of a step. */
@@ -13064,7 +13064,8 @@ static size_t fold__block_bytes(const fold_ctx *f)
     return bytes;
 }
 
-#define FOLD__MEASURED ": a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)"
+#define FOLD__MEASURED \
+    ": a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)"
 /* whole: nothing more than what was asked for is needed. */
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
@@ -14479,7 +14480,8 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
     const size_t least = fold__to_align(memory->block) + fold__ctx_bytes();
     if (memory->block_size < least)
         fold__wrong_setting(why,
-                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f bytes" FOLD__MEASURED,
+                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f bytes"
+                            FOLD__MEASURED,
                             (double)memory->block_size, (double)least);
 }
 
@@ -19520,8 +19522,8 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, 
     return count;
 }
 
-/* Holds, for 16 signatures, the longest chain of their own calls among a call and its ancestors. A longer one counts
-   as FOLD__LONGEST_CHAIN. */
+/* Holds, for 16 signatures, the longest chain of their own calls among a call and its ancestors. A longer one
+   counts as FOLD__LONGEST_CHAIN. */
 enum { FOLD__LONGEST_CHAIN = 0x7fff };
 typedef struct fold__chains {
     int16_t of[16];
@@ -25043,7 +25045,8 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* It tells why a run's value is not there: it was not finished, there was none, or it had no reason to keep that. */
+/* It tells why a run's value is not there: it was not finished, there was none, or it had no reason to keep
+   that. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->begun || fold__is_torn(f))
@@ -25094,7 +25097,8 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
     if (!fold__has_values(f, x, "value", &operand))
         return NULL;
     if (fold__is_scattered(f, &operand) &&
-        !fold__refuse_node(f, x, "value", "is a list whose rows do not lie end to end: fold_read copies them"))
+        !fold__refuse_node(f, x, "value",
+                              "is a list whose rows do not lie end to end: fold_read copies them"))
         return NULL;
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
         return fold__no_values; /* of no rows: any address will do */
