@@ -2505,8 +2505,8 @@ static size_t fold__alignment(size_t capacity)
 
 static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t need)
 {
-    const size_t capacity = fold__round_up(
-        array->brief ? need + need / 8 : fold__max_size(need, array->capacity * 2), FOLD__ALIGN);
+    const size_t wanted = array->brief ? need + need / 8 : fold__max_size(need, array->capacity * 2);
+    const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
     if (array->data && array->brief) { /* freed first: the peak is one of them */
         arena->memory.free(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
@@ -2608,8 +2608,7 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes; what it held stays. 0 when there is no memory, with nothing changed.
- */
+/* Makes array `which` hold `need` bytes; what it held stays. 0, with nothing changed: there is no memory. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which];
@@ -2747,7 +2746,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
    row's bits depend neither on the rows beside it nor on the instruction set. The part written against vector
    macros is the next room; it is compiled once per instruction set by including this file again. */
 
-#if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) && \
+#if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
     !defined(FOLD_ONLY_PORTABLE)
 #define FOLD__X86 1
@@ -2863,8 +2862,8 @@ enum {
     FOLD__TILE_WIDTH = 128,                      /* columns of the widest tile */
     FOLD__PANEL_KEYS = 64,                          /* of attention's keys that lie side by side */
     FOLD__WEIGHED_ROWS = 4,                         /* of attention, at most; a block has room for them */
-    FOLD__QUERY_BLOCK = 48,                         /* rows of attention whose scores are held, */
-    FOLD__QUERY_LEAST = 12,                         /* fewer where there are many keys, but */
+    FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
+    FOLD__QUERY_LEAST = 12,                         /* the fewest, where there are many keys */
     FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
     FOLD__SIGHT_SCORES = 1 << 11,                   /* by index, of a head: that stay in L1 */
     FOLD__SIGHT_HEADS = 2,                          /* by index, side by side */
@@ -3580,8 +3579,9 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
         at.n_seg =
             product->n_seg - segment < FOLD__TILE_SEGMENTS ? product->n_seg - segment : FOLD__TILE_SEGMENTS;
         for (chained = 0; chained < at.n_seg; chained++) {
-            at.seg[chained].inputs = (const float *const *)fold__row_pointers(
-                &product->seg[segment + chained].input, row, rows, made + (2 + chained) * rows);
+            const fold_rows *input = &product->seg[segment + chained].input;
+            float *const *pointers = fold__row_pointers(input, row, rows, made + (2 + chained) * rows);
+            at.seg[chained].inputs = (const float *const *)pointers;
             at.seg[chained].weights = product->seg[segment + chained].weights;
             at.seg[chained].inner = product->seg[segment + chained].inner;
             at.scattered |= product->seg[segment + chained].input.rows != NULL;
@@ -3762,8 +3762,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* The same as a product with packed operands: blocks of rows are its K-segments, X transposed and dY packed.
- */
+/* The same as a product of packed operands: blocks of rows are its K-segments, X transposed and dY packed. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -3884,8 +3883,7 @@ static int fold__attention_block(const fold__attention_call *call, int left)
 }
 
 /* Tells where things lie in the scratch of a head, and what every function below asks for. Panels hold
-   FOLD__PANEL_KEYS keys, one beside the other; what is left of the last one's vectors repeats its last key.
- */
+   FOLD__PANEL_KEYS keys, one beside the other; the rest of the last one's vectors repeats its last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
@@ -4232,7 +4230,6 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
 /* -- by index: heads two by two */
 
 /* Sums of the rows of a block over those that they see, and of all keys over those that see them. */
-
 static void fold__sight_sums(const fold__attention_head *at, int heads, size_t next, const float *weights,
                              const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                              const float *factor)
@@ -5249,9 +5246,7 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__W 16
 #define FOLD__V __m512
 #define FOLD__M __mmask16
-#define FOLD__ALL                                                                                          \
-    ((__mmask16)0xffff) /* maskz forms where gcc 12's header warns about the plain ones; same instructions \
-                         */
+#define FOLD__ALL ((__mmask16)0xffff) /* for maskz forms: gcc 12's header warns about the plain ones */
 #define FOLD__MASK __mmask16
 #define FOLD__TAIL(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
 #define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
@@ -5424,15 +5419,15 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
         _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(_mm_movehl_ps(av, av)), _mm_cvtps_pd(_mm_movehl_ps(bv, bv))),
                    _mm_cvtps_pd(_mm_movehl_ps(cv, cv)));
     const __m128 sums = _mm_movelh_ps(_mm_cvtpd_ps(lo), _mm_cvtpd_ps(hi));
-    const __m128i low = _mm_castps_si128(
-        _mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0x88)); /* the doubles' low halves */
+    /* The doubles' low halves. */
+    const __m128i low = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0x88));
     const __m128i high = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0xdd));
     const __m128i halfway =
         _mm_cmpeq_epi32(_mm_and_si128(low, _mm_set1_epi32(0x1fffffff)), _mm_set1_epi32(0x10000000));
     const __m128i zero =
         _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* exact, or below every float */
-    const __m128i tiny = _mm_castps_si128(
-        _mm_cmple_ps(_mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff))), _mm_set1_ps(0x1p-126f)));
+    const __m128 sizes = _mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff)));
+    const __m128i tiny = _mm_castps_si128(_mm_cmple_ps(sizes, _mm_set1_ps(0x1p-126f)));
     if (_mm_movemask_epi8(_mm_or_si128(halfway, _mm_andnot_si128(zero, tiny))))
         return fold__f4_fma_exact(a, b, c);
     return (fold__f4)sums;
@@ -6726,7 +6721,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 #define FOLD__FEW_MANY 2, 2
 #else
 /* ROWS rows of dY, COLUMNS vectors of each, stay in registers while rows of dW pass. */
-#define FOLD__GRAD_ROW(row, COLUMNS)                                    \
+#define FOLD__GRAD_ROW(row, COLUMNS)                                      \
     const float *input##row = fold__at(input, pass->start + row) + first, \
                 *grads##row = fold__at(dy, pass->start + row) + from;
 #define FOLD__GRAD_DY(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__GRAD_DY_AT, row)
@@ -7874,7 +7869,7 @@ FOLD__BYTE_TILES(4)
 FOLD__BYTE_TILES(3)
 FOLD__BYTE_TILES(6)
 #define FOLD__BYTE_TALLEST 6
-#define FOLD__BYTE_ALL                                                                            \
+#define FOLD__BYTE_ALL                                                                                  \
     { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }, { FOLD__BYTE_NAMES(3) }, { FOLD__BYTE_NAMES(4) }, \
         { NULL }, { FOLD__BYTE_NAMES(6) }
 #elif FOLD__SIMD_PASS == 128
@@ -7924,7 +7919,7 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
 #define FOLD__BYTE_ALL { fold__byte_tile__portable }
 #endif
 
-#define FOLD__BYTE_TABLE(name)                                                        \
+#define FOLD__BYTE_TABLE(name)                                                                          \
     { name, fold__byte_product, fold__byte_pack, FOLD__BYTE_SIZE, FOLD__BYTE_AS_SAVED, FOLD__BYTE_FLIP, \
       FOLD__BYTE_TALLEST, { FOLD__BYTE_ALL }, FOLD__ISA(byte_largest), FOLD__ISA(byte_round), NULL }
 static const fold__byte_kernels FOLD__ISA(byte_table) = FOLD__BYTE_TABLE(FOLD__ISA_NAME);
@@ -9317,9 +9312,11 @@ static const char *fold__infer_matmul(const fold_shape *in, int count, const int
 static void fold__dot_forward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__in_size(call, 0);
-    for (int row = 0; row < call->rows; row++)
-        fold__row(&call->out[0], row)[0] = fold__reducer_of(fold__engine_of(call)->kernels)->dot(
-            fold__row(&call->in[0], row), fold__row(&call->in[1], row), count);
+    const fold__reducer *reducer = fold__reducer_of(fold__engine_of(call)->kernels);
+    for (int row = 0; row < call->rows; row++) {
+        const float *const one = fold__row(&call->in[0], row), *const other = fold__row(&call->in[1], row);
+        fold__row(&call->out[0], row)[0] = reducer->dot(one, other, count);
+    }
 }
 static void fold__dot_backward(const fold_op_call *call)
 {
@@ -9489,8 +9486,7 @@ static void fold__mean_forward(const fold_op_call *call)
 }
 static void fold__mean_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 1); }
 
-/* Tells where in a line the first NaN is, else the first largest (sign 1), or the first smallest (sign -1).
-   */
+/* Tells where in a line the first NaN is, else the first largest (sign 1) or the first smallest (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
@@ -9860,11 +9856,11 @@ static void fold__max_n_forward(const fold_op_call *call)
 }
 static void fold__max_n_backward(const fold_op_call *call)
 {
+    const fold__reducer *reducer = fold__reducer_of(fold__engine_of(call)->kernels);
     for (int row = 0; row < call->rows; row++) {
         const int first = call->list[row], elements = call->list[row + 1] - first;
-        fold__reducer_of(fold__engine_of(call)->kernels)->first_largest(
-            fold__row(&call->dout[0], row), fold__row(&call->out[0], row), &call->in[0], &call->din[0], first,
-            elements, (size_t)fold__out_size(call));
+        reducer->first_largest(fold__row(&call->dout[0], row), fold__row(&call->out[0], row), &call->in[0],
+                               &call->din[0], first, elements, (size_t)fold__out_size(call));
     }
 }
 /* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
@@ -10845,8 +10841,6 @@ static void fold__mean_pool_backward(const fold_op_call *call)
     }
 }
 
-/* -- the table ------------------------------------------------------------------------------- */
-
 /* -- over whole lists ------------------------------------------------------------------------ */
 
 /* Rows by index. */
@@ -11097,7 +11091,7 @@ typedef struct fold__code {
     uint32_t op;
     fold__op_run *forward, *backward;
 } fold__code;
-#define FOLD__CODE(name, form, inputs, attrs, attr, flags, needs, infer)                              \
+#define FOLD__CODE(name, form, inputs, attrs, attr, flags, needs, infer)                   \
     static const fold__code fold__code_##name = { FOLD__OP_##name, fold__##name##_forward, \
                                                   FOLD__FOR_TRAINING(fold__##name##_backward) };
 FOLD__OPS(FOLD__CODE)
@@ -12799,8 +12793,8 @@ enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
     FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* so many a context in a block keeps over a reset */
-    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often; */
-    FOLD__PART_ROWS = 4,   /* of scalar kernels, which read them for each row, a batch begins too often */
+    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
+    FOLD__PART_ROWS = 4,   /* with fewer, scalar kernels, which read them for each row, begin too often */
     FOLD__MOST_ROWS = 64
 };
 
@@ -13059,8 +13053,8 @@ static size_t fold__block_bytes(const fold_ctx *f)
                           sizeof(fold__shape_entry);
     size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->lacking;
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
-        bytes += fold__round_up(
-            fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0), FOLD__ALIGN);
+        bytes += fold__round_up(fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0),
+                                FOLD__ALIGN);
     return bytes;
 }
 
@@ -13242,8 +13236,8 @@ typedef struct fold__list {
 /* How an op or cell takes lists, and what it makes of them. */
 enum {
     FOLD__ROW_BY_ROW = 1, /* it takes them row by row, as the components of a list, and gives lists */
-    FOLD__WHOLE_IN = 2,   /* it takes them whole, as fixed inputs, */
-    FOLD__WHOLE_OUT = 4,  /* and what it then gives are lists, too */
+    FOLD__WHOLE_IN = 2,   /* it takes them whole, as fixed inputs */
+    FOLD__WHOLE_OUT = 4,  /* what it gives are lists, too, where it takes them whole */
     FOLD__ROW_DATA = 8    /* each row has data of its own, and `data` says where: see fold__row_data */
 };
 
@@ -15179,7 +15173,7 @@ static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__code *code,
 #define FOLD__POOL(name, op, rank)                                                              \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding) \
     {                                                                                           \
-        return fold__pool_of(f, x, &fold__code_##op, #name, rank, size, stride, padding);          \
+        return fold__pool_of(f, x, &fold__code_##op, #name, rank, size, stride, padding);       \
     }
 FOLD__POOL(max_pool2d, max_pool, 2)
 FOLD__POOL(max_pool1d, max_pool, 1)
@@ -15196,30 +15190,30 @@ static fold_node fold__with_number(fold_ctx *f, const fold__code *code, fold_nod
 /* An axis below 0 counts from the end. */
 static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
 /* The public calls of ops by their form in FOLD__OPS. */
-#define FOLD__CALL_unary(name)                               \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x) \
-    {                                                        \
+#define FOLD__CALL_unary(name)                                  \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
+    {                                                           \
         return fold__op(f, &fold__code_##name, &x, 1, NULL, 0); \
     }
 #define FOLD__CALL_binary(name)                                           \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node a, fold_node b) \
     {                                                                     \
         const fold_node in[2] = { a, b };                                 \
-        return fold__op(f, &fold__code_##name, in, 2, NULL, 0);              \
+        return fold__op(f, &fold__code_##name, in, 2, NULL, 0);           \
     }
 #define FOLD__CALL_number(name)                                            \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number) \
     {                                                                      \
         return fold__with_number(f, &fold__code_##name, x, number);        \
     }
-#define FOLD__CALL_axis(name)                                                           \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int axis)                         \
-    {                                                                                          \
-        fold__operand operand;                                                                 \
-        if (!fold__operand_of(f, x, #name, &operand))                                          \
-            return fold__null;                                                                 \
-        const int32_t attr[1] = { fold__axis_of(fold__operand_shape(f, &operand), axis) };     \
-        return fold__op(f, &fold__code_##name, &x, 1, attr, 0);                                   \
+#define FOLD__CALL_axis(name)                                                              \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int axis)                     \
+    {                                                                                      \
+        fold__operand operand;                                                             \
+        if (!fold__operand_of(f, x, #name, &operand))                                      \
+            return fold__null;                                                             \
+        const int32_t attr[1] = { fold__axis_of(fold__operand_shape(f, &operand), axis) }; \
+        return fold__op(f, &fold__code_##name, &x, 1, attr, 0);                            \
     }
 #define FOLD__CALL_other(name)
 #define FOLD__CALL(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__CALL_##form(name)
@@ -15586,11 +15580,10 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
         if (!fold__operand_of(f, nodes[at * step], who, &operand))
             return 0;
         if (fold__is_list_operand(f, &operand))
-            return fold__fail(
-                f, FOLD_BAD_SHAPE,
-                "%s: it takes nodes, and element %d is a list: see fold_list_join, fold_list_sum and "
-                "fold_call_each",
-                who, (int)at);
+            return fold__fail(f, FOLD_BAD_SHAPE,
+                              "%s: it takes nodes, and element %d is a list: see fold_list_join, "
+                              "fold_list_sum and fold_call_each",
+                              who, (int)at);
         if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source))
             return 0;
         if (*shape == FOLD__NONE)
@@ -16074,9 +16067,9 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
     fold__operand operand[3];
     if (!fold__attention_operands(f, "list_attention", in, heads, operand))
         return fold__null;
-    return fold__record_whole(
-        f, &fold__code_list_attention, operand, 3, attr,
-        fold__is_list_operand(f, &operand[0]) ? (int)f->length[operand[0].source] : -1, 0);
+    return fold__record_whole(f, &fold__code_list_attention, operand, 3, attr,
+                              fold__is_list_operand(f, &operand[0]) ? (int)f->length[operand[0].source] : -1,
+                              0);
 }
 
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -16117,10 +16110,10 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
     }
     if (rows[0] == rows[1] && rows[0] == rows[2])
         return 1;
-    return fold__fail(
-        f, FOLD_BAD_SHAPE,
-        "%s: q, k and v must be nodes, or lists of one length: they have %d, %d and %d rows (-1: a node)",
-        who, rows[0], rows[1], rows[2]);
+    return fold__fail(f, FOLD_BAD_SHAPE,
+                      "%s: q, k and v must be nodes, or lists of one length: they have %d, %d and %d rows "
+                      "(-1: a node)",
+                      who, rows[0], rows[1], rows[2]);
 }
 /* Tells what a recorded step appends. */
 static fold__appended *fold__step_at(const fold_ctx *f, uint32_t place)
@@ -16463,9 +16456,10 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
                           : f->frame.tracing ? 1
                                                : f->frame.elements;
     if (!whole && !fold__stands_for_elements(f, operand))
-        return fold__fail(
-            f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
-            "%s: it takes a list or, in the body of a cell with a list, values of the list's elements", who);
+        return fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
+                          "%s: it takes a list or, in the body of a cell with a list, "
+                          "values of the list's elements",
+                          who);
     if (component && rows != list->elements)
         return fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows",
                           who, (unsigned)list->elements, (unsigned)rows);
@@ -16833,9 +16827,8 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
         const uint32_t shape = fold__intern_shape(tracer, given);
         if (shape == FOLD__NONE || !fold__room(tracer, 1, 0))
             break;
-        in[input] = fold__handle(
-            tracer, fold__append(tracer, (uint8_t)(FOLD__INPUT | (input < desc->n_in ? 0 : FOLD__ELEM)), 0, 0,
-                                 0, shape, (uint64_t)input));
+        const uint8_t kind = (uint8_t)(FOLD__INPUT | (input < desc->n_in ? 0 : FOLD__ELEM));
+        in[input] = fold__handle(tracer, fold__append(tracer, kind, 0, 0, 0, shape, (uint64_t)input));
     }
     if (!fold__broken(tracer))
         desc->body(tracer, in, result, desc->user);
@@ -17450,9 +17443,9 @@ typedef struct fold__identity {
    the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
    phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__HEAD */                                   \
+    ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__HEAD */                                     \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                  \
-    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */            \
+    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */              \
     ALL(uint32_t, slot, nodes)         /* of a call: its row in its signature's buffers */               \
     SAME(uint32_t, leaf_group, slot)   /* before: the group that reads a leaf */                         \
     SAME(uint32_t, gathered_at, slot)  /* before: of a value, the index in `gathered` of its call */     \
@@ -17609,7 +17602,7 @@ static void fold__carve_nodes(fold_ctx *f, fold__carver *carver)
     const size_t calls = (size_t)f->n_calls + 2;
 #define FOLD__CARVE(type, pointer, count) run->pointer = (type *)fold__carve(carver, count, sizeof(type));
 #define FOLD__CARVE_IN_TRAINING(type, pointer, count) \
-    if (fold__goes_back(run))                                \
+    if (fold__goes_back(run))                         \
     FOLD__CARVE(type, pointer, count)
 #define FOLD__CARVE_SAME(type, pointer, other) run->pointer = run->other;
     FOLD__RUN_NODE_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
@@ -18402,8 +18395,7 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
         return 0;
     const fold__program program = fold__program_of(f, sig);
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
-    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, forward and backward
-    */
+    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, both ways */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
     const int32_t *attr = program.op->attr;
     const int step = program.op->op == FOLD__OP_attention_step;
@@ -19686,8 +19678,7 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 /* -- policies over mixed signatures ---------------------------------------------------------- */
 
 /* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
-   not run.
- */
+   not run. */
 typedef struct fold__ready {
     uint32_t head, tail, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
@@ -19696,8 +19687,7 @@ typedef struct fold__ready {
     uint64_t depths;            /* the sum of the depths of those */
     int changed;                /* since signatures were compared */
 } fold__ready;
-/* Holds all that the policies need of a gathered call: calls become ready in any order, so it lies together.
-   */
+/* Holds all that policies need of a gathered call: calls become ready in any order, so it lies together. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* signatures count from the first of those gathered */
     uint32_t count;        /* where it is counted among pending calls */
@@ -20081,8 +20071,6 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->elem = (uint8_t)elem;
     buffer->place = (uint8_t)place;
 }
-
-/* The planner's work area: two words for each of a group's signatures, and one for each of its buffers. */
 
 /* Decides where the buffers of a signature live. */
 static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
@@ -20509,8 +20497,8 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
         buffer->last = 0;
         if (!buffer->place)
             continue;
-        buffer->floats = fold__round_up(
-            fold__size(buffer->size, buffer->elem ? group_sig->elems : group_sig->calls, 0), 16);
+        const uint32_t count = buffer->elem ? group_sig->elems : group_sig->calls;
+        buffer->floats = fold__round_up(fold__size(buffer->size, count, 0), 16);
         run->counts.without_reuse += buffer->floats;
     }
     fold__live_own(f, group_sig, &program, times);
@@ -20565,10 +20553,9 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* The functions below write rows where they are used, member by member: to copy a struct just written would
-   have to wait for its stores. */
-
-/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. */
+/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. This
+   and what follows write rows where they are used, member by member: a copy of a struct that was just written
+   would wait for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21168,8 +21155,7 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Tells what stays of a batch from replay to replay: its inputs' rows, behind which lists and pointers lie.
-   */
+/* Tells what stays of a batch from replay to replay: its inputs' rows, and behind them lists and pointers. */
 typedef struct fold__kept_rows {
     uint32_t *list;
     fold_rows in[1]; /* of each input and list */
@@ -22280,8 +22266,7 @@ static void fold__commit_uses(fold_ctx *f)
 
 /* -- lookup tables --------------------------------------------------------------------------- */
 
-/* Adds the gradient of a lookup to the sums of its rows of the table; the first lookup of a row begins one.
-   */
+/* Adds the gradient of a lookup to the sums of its rows of the table; a row's first lookup begins one. */
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -22417,8 +22402,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* The call's inputs as the body sees them: copies of what was given, and markers for the list's components.
- */
+/* The call's inputs as the body sees them: copies of what was given, markers for the list's components. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               const fold__list *list, fold_node *body_in)
 {
@@ -24329,9 +24313,10 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
             return 0;
     }
     if (fold__is_eager(f) && f->any_done && f->done_version != f->model->version)
-        return fold__fail(
-            f, FOLD_BAD_STATE,
-            "%s: parameters changed since this eager context computed: fold_ctx_reset and record again", who);
+        return fold__fail(f, FOLD_BAD_STATE,
+                          "%s: parameters changed since this eager context computed: fold_ctx_reset and "
+                          "record again",
+                          who);
     return 1;
 }
 
@@ -25003,11 +24988,10 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
-        fold__fail(
-            f, FOLD_BAD_CELL,
-            "%s: there are no values while fold_cell_new traces a body; it may read them when it runs in "
-            "an eager context",
-            who);
+        fold__fail(f, FOLD_BAD_CELL,
+                   "%s: there are no values while fold_cell_new traces a body; it may read them "
+                   "when it runs in an eager context",
+                   who);
     return fold__readable(f, x, who, operand);
 }
 
@@ -26479,11 +26463,12 @@ static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *ou
     const fold__gates *gates = (const fold__gates *)user;
     const fold_node *child = in + (gates->projected ? 2 : 1);
     fold_node gate[3]; /* i o u */
-    fold__gates_of(
-        f, fold__gate_product(f, gates, in[0], fold_list_sum(f, child[0]), gates->weight, gates->bias),
-        gates->hidden, 3, gate);
-    const fold_node forget = fold_sigmoid(
-        f, fold__gate_product(f, gates, child[-1], child[0], gates->recurrent, gates->recurrent_bias));
+    const fold_node sum = fold_list_sum(f, child[0]);
+    const fold_node product = fold__gate_product(f, gates, in[0], sum, gates->weight, gates->bias);
+    fold__gates_of(f, product, gates->hidden, 3, gate);
+    const fold_node kept =
+        fold__gate_product(f, gates, child[-1], child[0], gates->recurrent, gates->recurrent_bias);
+    const fold_node forget = fold_sigmoid(f, kept);
     fold__lstm_out(f, gate[0], gate[1], gate[2], fold_list_sum(f, fold_mul(f, forget, child[1])), out);
 }
 
@@ -27577,11 +27562,11 @@ static void fold__svg_columns(fold__text *text, const fold__view *view, int heig
         const int middle = seen->left + FOLD__NODE_W / 2;
         if (seen->prologue)
             continue;
-        fold__put(
-            text,
-            "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"hsl(%d,60%%,95%%)\"/>\n",
-            seen->left - 8, FOLD__TOP - 20, FOLD__NODE_W + 16, height,
-            fold__hue(view->sig_at[seen->sig] - 1));
+        fold__put(text,
+                  "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" "
+                  "fill=\"hsl(%d,60%%,95%%)\"/>\n",
+                  seen->left - 8, FOLD__TOP - 20, FOLD__NODE_W + 16, height,
+                  fold__hue(view->sig_at[seen->sig] - 1));
         fold__put(text,
                   "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\"><tspan font-weight=\"bold\">%lu</tspan>",
                   middle, FOLD__TOP - 50, ++step);
@@ -27852,8 +27837,7 @@ enum {
     FOLD__LEAST_TENSOR = 48         /* bytes of a tensor's entry in the header, at least */
 };
 
-/* The format's types, those that can be read first. Others, and those of less than a byte, have no size here.
- */
+/* The format's types, first those that can be read. Others, and those of less than a byte, have no size. */
 static const struct fold__dtype {
     char name[8];
     int bytes;
@@ -28080,10 +28064,10 @@ static int fold__write_tensor(fold_writer *write, void *user, const fold_model *
     const int transposed = param->bytes == FOLD__NO_PACK;
     if (form == FOLD__AS_BYTES || form == FOLD__AS_HALVES)
         return fold__write_bytes(write, user, m, param);
-    if (form == FOLD__AS_SCALES)
-        return fold__write_floats(
-            write, user, fold__bytes_of(m, param, transposed).scales,
-            (size_t)(transposed ? fold__matrix_rows(param) : fold__matrix_columns(param)));
+    if (form == FOLD__AS_SCALES) {
+        const int scales = transposed ? fold__matrix_rows(param) : fold__matrix_columns(param);
+        return fold__write_floats(write, user, fold__bytes_of(m, param, transposed).scales, (size_t)scales);
+    }
     const float *floats = part ? fold__part(m, part) + param->at : fold__param_values(m, param);
     return fold__write_floats(write, user, floats, param->size);
 }
@@ -29262,11 +29246,11 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
                                name, there, here);
     }
     if (tensor->dtype == FOLD__DTYPE_I8)
-        return file->model->take_bytes
-                   ? file->model->take_bytes(file, tensor, param)
-                   : fold__load_fail(
-                         file, FOLD_BAD_STATE,
-                         "read in place: %s is of type I8; call fold_model_quantize before it is made", name);
+        return file->model->take_bytes ? file->model->take_bytes(file, tensor, param)
+                                       : fold__load_fail(file, FOLD_BAD_STATE,
+                                                         "read in place: %s is of type I8; call "
+                                                         "fold_model_quantize before it is made",
+                                                         name);
     if (tensor->dtype)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
                                "read in place: %s is of type %s; F32 and I8 can be read, others loaded", name,

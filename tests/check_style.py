@@ -8,8 +8,10 @@ names what is not there. --list names what is beyond, --list public what of it s
 
 import argparse
 import collections
+import difflib
 import os
 import re
+import subprocess
 import sys
 
 WANTED = {"columns": 110, "lines": 60, "letters": 10.0}
@@ -35,6 +37,8 @@ FORMS = "am are is was were been began begun came chosen done drawn fed fell fou
     "kept knew known laid lain lay led left lost made meant met paid ran read said sat saw seen sent stood stuck taken " \
     "thought told took went won't written wrote may might should would does did didn't don't doesn't isn't aren't".split()
 
+GAPS, FORMAT = 600, 120  # blank lines that are missing, and places that clang-format would write in other ways
+CLANG_FORMAT = "clang-format"  # of version 14: others format in other ways
 HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fold.h")
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 NUMBER = re.compile(r"(?<![A-Za-z_0-9])\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*")
@@ -114,6 +118,137 @@ def functions(lines, first):
         yield end - start + 1, name.group(1) if name else declared, start + 1
 
 
+def in_directives(lines):
+    """The numbers of the lines that belong to a directive of the preprocessor."""
+    found, goes_on = set(), False
+    for at, line in enumerate(lines):
+        if goes_on or line.startswith("#"):
+            found.add(at)
+            goes_on = line.endswith("\\")
+    return found
+
+
+def is_one_line(line):
+    """Whether a function stands on the line, the whole of it."""
+    return bool(re.match(r"[A-Za-z].*\) \{.*\}$", line))
+
+
+def missing_gaps(lines, first):
+    """The numbers of the lines behind functions where a blank line is missing; functions of one line may stand together."""
+    directive = in_directives(lines)
+    for at in range(first, len(lines) - 1):
+        if at not in directive and (lines[at] == "}" or is_one_line(lines[at])):
+            alike = is_one_line(lines[at]) and is_one_line(lines[at + 1])
+            if lines[at + 1] and not lines[at + 1].startswith("#") and not alike:
+                yield at + 1
+
+
+def straightened(lines, first):
+    """(number of a line, how it should be) where a directive's backslashes do not stand in one column."""
+    at = first
+    while at < len(lines):
+        end = at
+        while lines[at].startswith("#") and lines[end].endswith("\\"):
+            end += 1
+        if len(set(map(len, lines[at:end]))) > 1:
+            bare = [line[:-1].rstrip() for line in lines[at:end]]
+            for number, line in enumerate(bare, at):
+                yield number, line.ljust(max(map(len, bare)) + 1) + "\\"
+        at = max(end, at + 1)
+
+
+def layout_problems(lines, first):
+    """(number of a line, what is wrong there): a banner or a comment over nothing, a call broken behind its name, a sentence
+    that goes on at the next enumerator."""
+    banner, directive, enumerators = re.compile(r"/\* (--|==)"), in_directives(lines), False
+    for at in range(first, len(lines) - 2):
+        line, behind = lines[at], next((line for line in lines[at + 1:] if line), "")
+        if re.match(r"/\* -- ", line):
+            if banner.match(behind) or behind.startswith("#endif"):
+                yield at, "a banner stands over nothing"
+        elif line.endswith("*/") and not lines[at + 1] and not banner.match(line) and at not in directive:
+            start = at
+            while start > first and not lines[start].startswith("/*") and re.match(r" |$", lines[start]):
+                start -= 1
+            before = next((line for line in reversed(lines[first:start]) if line), "")
+            if lines[start].startswith("/*") and not banner.match(lines[start]) and not before.startswith("#") \
+                    and not before.endswith(("= */", "- */")) and "MAP OF" not in "".join(lines[start:start + 2]):
+                yield start, "a comment stands over nothing"
+        if re.match(r" *\*/$", line) and not lines[at - 1].endswith("=="):
+            yield at, "a comment ends on a line of its own"
+        if re.search(r"\w\($", line) and not re.search(r"FOLD__[A-Z_0-9]+\($", line):
+            yield at, "a call is broken behind its name"
+        enumerators = line.lstrip().startswith("enum") and line.endswith("{") or enumerators and not line.startswith("}")
+        said = re.match(r"    \w+(?: = .*)?,? +/\* (.*)", line)
+        if enumerators and said:
+            ending = said.group(1).endswith(" */") and re.search(r"([,;:]|\b(and|but|or|of|the|that))$", said.group(1)[:-3])
+            if ending or re.match("(and|but|or|then) ", said.group(1)):
+                yield at, "a sentence goes on at another enumerator"
+
+
+def formatted(lines, first):
+    """(begin, end, lines) of what clang-format would write instead of the lines from begin to end. Definitions of macros are
+    passed over, and macros that take statements or are called; so are comments, which it moves to columns far away. Room by
+    room, since it takes ten times as long for the whole."""
+    starts = [at for at in range(first, len(lines)) if lines[at].startswith("/* ==== room")] + [len(lines)]
+    for start, end in zip(starts, starts[1:]):
+        room = lines[start:end]
+        while not room[-1]:
+            room.pop()
+        new = subprocess.run([CLANG_FORMAT, "--style=file", "--assume-filename=" + HEADER], text=True, check=True,
+                             input="\n".join(room) + "\n", stdout=subprocess.PIPE).stdout.split("\n")[:-1]
+        passed, new_passed = in_directives(room) | in_macro_uses(room), in_directives(new) | in_macro_uses(new)
+        for kind, a, b, c, d in difflib.SequenceMatcher(None, room, new, autojunk=False).get_opcodes():
+            if kind != "equal" and not passed & set(range(a, b)) and not new_passed & set(range(c, d)) \
+                    and without_comments(room[a:b]) != without_comments(new[c:d]):
+                yield start + a, start + b, new[c:d]
+
+
+def in_macro_uses(lines):
+    """The numbers of the lines of macros that take statements, or whose result is called."""
+    found, text = set(), "\n".join(lines)
+    for match in re.finditer(r"\bFOLD__[A-Z_0-9]+(?=\()", text):
+        depth, statements, ends = 0, False, []
+        for at in range(match.end(), len(text)):
+            depth += (text[at] == "(") - (text[at] == ")")
+            statements |= text[at] == ";" and depth > 0
+            if not depth and text[at] == ")":
+                ends.append(at)
+            elif not depth and not text[at].isspace():
+                break
+        if ends and (statements or len(ends) > 1):
+            found |= set(range(text.count("\n", 0, match.start()), text.count("\n", 0, ends[-1]) + 1))
+    return found
+
+
+def without_comments(lines):
+    """The code of lines whose first and last may lie within a comment."""
+    text = re.sub(r"/\*.*?(\*/|\Z)", "", re.sub(r"\A((?!/\*).)*?\*/", "", "\n".join(lines), flags=re.S), flags=re.S)
+    return [line.rstrip() for line in text.split("\n") if line.strip()]
+
+
+def is_clang_format_14():
+    try:
+        said = subprocess.run([CLANG_FORMAT, "--version"], text=True, stdout=subprocess.PIPE).stdout
+    except OSError:
+        return False
+    return " version 14." in said
+
+
+def fix(lines, first):
+    """Makes the lines what they should be, as far as a program can tell."""
+    for _ in range(4):  # a change may bring another one
+        changes = list(formatted(lines, first)) if is_clang_format_14() else []
+        for start, end, new in reversed(changes):
+            lines[start:end] = new
+        if not changes:
+            break
+    for at, line in straightened(lines, first):
+        lines[at] = line
+    for at in reversed(list(missing_gaps(lines, first))):
+        lines.insert(at, "")
+
+
 def map_problems(text):
     """What the map behind FOLD_IMPLEMENTATION says that the code does not: its rooms are the banners in their order, and
     every private name in it is in the code."""
@@ -137,12 +272,19 @@ def main():
     options.add_argument("--letters", type=float, default=LIMITS["letters"], help="percent of the words")
     options.add_argument("--list", nargs="?", const="all", choices=["all", "public"], help="every line, function and "
                          "sentence beyond what is wanted")
+    options.add_argument("--fix", action="store_true", help="before all else write what a program can: blank lines between "
+                         "functions, backslashes, and what clang-format does")
     limit = options.parse_args()
 
     with open(HEADER, encoding="utf-8") as file:
         text = file.read()
     lines = text.split("\n")
     begin = next(at for at, line in enumerate(lines) if line.startswith("#if defined(FOLD_IMPLEMENTATION)"))
+    if limit.fix:
+        fix(lines, begin)
+        text = "\n".join(lines)
+        with open(HEADER, "w", encoding="utf-8") as file:
+            file.write(text)
     measured = sorted(functions(lines, begin), reverse=True)
     words = WORD.findall(code_of("\n".join(lines[begin:])))
     letters = collections.Counter(word for word in words if len(word) == 1)
@@ -179,17 +321,35 @@ def main():
         for kind, at, words in found if limit.list == part else []:
             print("fold.h:%d: %s: %s" % (at, kind, words))
 
+    gaps, other = list(missing_gaps(lines, begin)), []
+    figures["missing blank lines"], allowed["missing blank lines"] = len(gaps), GAPS
+    for at in gaps if limit.list == "all" else []:
+        print("fold.h:%d: no blank line between functions" % (at + 1))
+    if is_clang_format_14():
+        other = list(formatted(lines, begin))
+        figures["clang-format"], allowed["clang-format"] = len(other), FORMAT
+    else:
+        print("SKIPPED: clang-format (there is none of version 14)")
+    print("layout: %d blank lines are missing, clang-format would write %d places in other ways (at most %d, %d)"
+          % (len(gaps), len(other), GAPS, FORMAT))
+    for start, end, new in other if limit.list == "all" else []:
+        print("fold.h:%d: clang-format would write\n%s" % (start + 1, "\n".join(new)))
+
     failed = 0
     for name, figure in figures.items():
         most = allowed[name]
         if figure > most:
             failed += 1
             print("too much: %s %.1f, at most %.1f" % (name, figure, most))
-    problems = map_problems(text)
+    problems = map_problems(text) + ["fold.h:%d: %s: %s" % (at + 1, what, lines[at].strip()[:60])
+                                     for at, what in layout_problems(lines, begin)]
+    problems += ["fold.h:%d: its backslash stands beside the others" % (at + 1)
+                 for at, line in straightened(lines, begin) if line != lines[at]]
     for problem in problems:
         print(problem)
     failed += bool(problems)
-    print("%d passed, %d failed" % (len(figures) + 1 - failed, failed))
+    skipped = ", 1 skipped" if "clang-format" not in figures else ""
+    print("%d passed, %d failed%s" % (len(figures) + 1 - failed, failed, skipped))
     return failed != 0
 
 
