@@ -793,11 +793,11 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Lets a node read its index from your memory: in the next fold_run, each fold_backward and fold_replay. An
    eager context does so only in fold_replay, since it has used the recorded index. x is what fold_lookup,
-   fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave. `index` has an int for each of its
-   rows, or one for all where all rows of a list were given the same.
-   Errors: a context with dedupe, which makes equal lookups one node. An index out of range is an error of the
-   run, which does nothing and loses nothing; the context goes on. */
-FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index);
+   fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave. `index` has n ints: one for each of
+   its rows, or one for all where all rows of a list were given the same.
+   Errors: another n; a context with dedupe, which makes equal lookups one node. An index out of range is an
+   error of the run, which does nothing and loses nothing; the context goes on. */
+FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Keeps x, and copies it to `values` as fold_read does, at the end of each run that computes it.
    fold_input_ref may read the same memory: so a state goes from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
@@ -993,14 +993,15 @@ FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_nod
    follow by fold_norm of FOLD_NORM_FIXED. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
-/* Reduce rows by target (scatter): they give n rows, the j-th over the rows k with to[k] = j, in the order of
-   k. No rows give zeros, for the maximum too. `to` has an entry in [0, n) for every row of x, and is copied.
-   So edges of a graph send their values to nodes. */
-FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int n);
-FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int n);
-FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int n);
+/* Reduce edges to rows (scatter): x has a row for each edge, and edge e goes to row to[e] of the `rows` rows
+   of the result. A row takes its edges in their order. Without any it is zeros, for the maximum too. `to` is
+   copied.
+   Errors: another number of edges than x has rows; a to[e] that is not in [0, rows). */
+FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
+FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
+FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
-                                             int n);
+                                             int edges, int rows);
 
 /* Computes multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al.
    2017). Head h takes the h-th of `heads` equal parts of every row; scores of queries and keys are divided by
@@ -1008,12 +1009,12 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
    and nothing of the others reaches it. If q is a single node, so is the result. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
-/* Computes attention along n edges, such as agents and their neighbours: row to[e] of q sees row from[e] of k
-   and v, for each edge e in order. An edge that occurs twice counts twice. A row has the bits that
-   fold_list_attention gives its query and the rows that it sees. Rows of k and v sum their gradients in the
-   order of the queries. from and to are copied. */
+/* Computes attention along edges, such as agents and their neighbours: row to[e] of q sees row from[e] of k
+   and v, for each edge e in order. The result has the rows of q. An edge that occurs twice counts twice. A
+   row has the bits that fold_list_attention gives its query and the rows that it sees. Rows of k and v sum
+   their gradients in the order of the queries. from and to are copied. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
-                                          const int *from, const int *to, int n);
+                                          const int *from, const int *to, int edges);
 
 /* Holds the keys and values of a sequence that grows (a KV cache), as when a language model writes: one for
    each attention and sequence. The struct and its memory are yours. They stay where they are as long as a run
@@ -1043,10 +1044,11 @@ FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
    - After a change of parameters begin with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 
-/* Take an index for every row, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of [1]. */
-FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index);
-FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label);
-FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label);
+/* Take an index for each of n rows, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of [1].
+   n must be the length of the list. */
+FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int n);
+FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int n);
+FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label, int n);
 
 /* Records a call of a cell with a list: its components are the rows of whole lists of one length. */
 FOLD_API fold_node fold_call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
@@ -15705,6 +15707,12 @@ FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int cou
     return fold__append_list(f, FOLD__REF, &row, count, (uint64_t)(uintptr_t)values);
 }
 
+/* Whether something is given for each row. */
+static int fold__each_row_has(fold_ctx *f, const char *who, int count, const char *what, int rows)
+{
+    return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d %s for %d row%s", who, count, what, rows,
+                                       rows == 1 ? "" : "s");
+}
 /* Whether so many indices are given and in [0, end). */
 static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int count, int end)
 {
@@ -15996,7 +16004,7 @@ static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, i
 }
 
 static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *who, const fold_node *x,
-                               uint32_t n_in, const int *to, int count)
+                               uint32_t n_in, const int *to, int edges, int count)
 {
     fold__operand operand[2];
     if (!fold__inputs_of(f, x, (int)n_in, who, operand))
@@ -16009,30 +16017,31 @@ static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *
         return fold__fail_node(f, FOLD_BAD_SHAPE,
                                "%s: lists must have one length, and these have %u and %u rows", who,
                                (unsigned)rows, (unsigned)last);
-    if (!fold__count_ok(f, count, who) || !fold__indices_ok(f, who, to, (int)rows, count))
+    if (!fold__each_row_has(f, who, edges, "edges", (int)rows) || !fold__count_ok(f, count, who) ||
+        !fold__indices_ok(f, who, to, edges, count))
         return fold__null;
-    const uint32_t place = fold__place_segments(f, to, (int)rows, count);
+    const uint32_t place = fold__place_segments(f, to, edges, count);
     if (place == FOLD__NONE)
         return fold__null;
     return fold__record_whole(f, code, operand, n_in, NULL, count, place);
 }
-FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int count)
+FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
 {
-    return fold__list_to(f, &fold__code_sum_n, "list_sum_to", &x, 1, to, count);
+    return fold__list_to(f, &fold__code_sum_n, "list_sum_to", &x, 1, to, edges, rows);
 }
-FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int count)
+FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
 {
-    return fold__list_to(f, &fold__code_mean_n, "list_mean_to", &x, 1, to, count);
+    return fold__list_to(f, &fold__code_mean_n, "list_mean_to", &x, 1, to, edges, rows);
 }
-FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int count)
+FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
 {
-    return fold__list_to(f, &fold__code_max_n, "list_max_to", &x, 1, to, count);
+    return fold__list_to(f, &fold__code_max_n, "list_max_to", &x, 1, to, edges, rows);
 }
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
-                                       int count)
+                                             int edges, int rows)
 {
     const fold_node both[2] = { score, value };
-    return fold__list_to(f, &fold__code_softmax_mean_n, "list_softmax_mean_to", both, 2, to, count);
+    return fold__list_to(f, &fold__code_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
 /* Queries, keys and values of an attention, and whether its heads divide them. q may be a single node. */
@@ -16073,23 +16082,23 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
 }
 
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
-                                          const int *from, const int *to, int count)
+                                          const int *from, const int *to, int edges)
 {
     static const char *const who = "list_attention_to";
     const int32_t attr[2] = { heads, FOLD__SEES_BY_INDEX };
     const fold_node in[3] = { q, k, v };
     fold__operand operand[3];
     if (!fold__inputs_of(f, in, 3, who, operand) || !fold__list_operand_of(f, q, who, &operand[0]) ||
-        !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, count, who))
+        !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, edges, who))
         return fold__null;
     const int queries = (int)f->length[operand[0].source], keys = (int)f->length[operand[1].source];
-    if ((uint64_t)count + (uint64_t)FOLD__LANES * (uint64_t)queries > INT_MAX)
+    if ((uint64_t)edges + (uint64_t)FOLD__LANES * (uint64_t)queries > INT_MAX)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: %d pairs of %d rows are more than an attention can have", who, count,
+                               "%s: %d edges to %d rows are more than an attention can have", who, edges,
                                queries);
-    if (!fold__indices_ok(f, who, from, count, keys) || !fold__indices_ok(f, who, to, count, queries))
+    if (!fold__indices_ok(f, who, from, edges, keys) || !fold__indices_ok(f, who, to, edges, queries))
         return fold__null;
-    const uint32_t place = fold__place_sight(f, from, to, count, queries, keys);
+    const uint32_t place = fold__place_sight(f, from, to, edges, queries, keys);
     if (place == FOLD__NONE)
         return fold__null;
     return fold__record_whole(f, &fold__code_list_attention, operand, 3, attr, queries, place);
@@ -16192,14 +16201,15 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
 
 /* An op with an index into its input for every row. */
 static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const char *who, fold_node x,
-                                    const int *index)
+                                    const int *index, const char *what, int count)
 {
     fold__operand operand;
     fold__request request;
     if (!fold__list_operand_of(f, x, who, &operand))
         return fold__null;
     const int rows = (int)f->length[operand.source];
-    if (!fold__indices_ok(f, who, index, rows, (int)f->shapes[operand.shape].size))
+    if (!fold__each_row_has(f, who, count, what, rows) ||
+        !fold__indices_ok(f, who, index, rows, (int)f->shapes[operand.shape].size))
         return fold__null;
     const uint32_t place = fold__place_data(f, 2 * (size_t)rows);
     if (place == FOLD__NONE)
@@ -16216,17 +16226,18 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const c
     request.form = FOLD__ROW_DATA;
     return fold__record(f, &request);
 }
-FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index)
+FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int count)
 {
-    return fold__list_indexed(f, &fold__code_pick, "list_pick", x, index);
+    return fold__list_indexed(f, &fold__code_pick, "list_pick", x, index, "indices", count);
 }
-FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label)
+FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int count)
 {
-    return fold__list_indexed(f, &fold__code_softmax_xent, "list_softmax_xent", logits, label);
+    return fold__list_indexed(f, &fold__code_softmax_xent, "list_softmax_xent", logits, label, "labels",
+                              count);
 }
-FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label)
+FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label, int count)
 {
-    return fold__list_indexed(f, &fold__code_hinge, "list_hinge", scores, label);
+    return fold__list_indexed(f, &fold__code_hinge, "list_hinge", scores, label, "labels", count);
 }
 
 /* -- user ops -------------------------------------------------------------------------------- */
@@ -24924,19 +24935,22 @@ static int fold__index_end(const fold_ctx *f, uint32_t id)
     return indexed ? (int)fold__input_floats(f, sig, 0) : 0;
 }
 
-FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index)
+FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int count)
 {
     fold__operand operand;
     if (!fold__operand_of(f, x, "index_ref", &operand) || fold__in_body(f, "index_ref"))
         return;
     const fold__index_ref ref = { index, operand.source, fold__index_end(f, operand.source) };
-    if (!index)
+    if (count && !index)
         fold__missing(f, "index_ref");
     else if (fold__merges(f))
         fold__fail(f, FOLD_BAD_STATE, "index_ref: not with dedupe, which makes equal lookups one node");
     else if (!ref.end || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: node %u (%s) has no index", (unsigned)x.id,
                    fold__node_name(f, x.id));
+    else if (count != (int)fold__n_indices(f, operand.source))
+        fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which has %d", count,
+                   (unsigned)x.id, fold__node_name(f, x.id), (int)fold__n_indices(f, operand.source));
     else if (fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
         f->index_refs[f->n_index_refs++] = ref;
 }

@@ -634,7 +634,7 @@ static void frame_record(fold_ctx *f, const net *n, const recording *r, const sa
     fold_split(f, fold_dense_apply(f, &n->dense[0], now.h), 3, part);
     const fold_node around = fold_list_attention_to(f, part[0], part[1], part[2], FRAME_HEADS, from, to, x->count);
     const fold_node y = fold_dense_apply(f, &n->classes, fold_concat2(f, now.h, around));
-    push(out, training ? fold_list_mean(f, fold_list_softmax_xent(f, y, label)) : y);
+    push(out, training ? fold_list_mean(f, fold_list_softmax_xent(f, y, label, agents)) : y);
     if (!training) push(out, now.h); /* for the next frame */
 }
 
@@ -682,7 +682,7 @@ static void graph_record(fold_ctx *f, const net *n, const recording *r, const sa
     const int *kind = r->index + x->first, *from = kind + x->count, *to = from + x->root[1];
     fold_node h = fold_list_lookup(f, n->words, kind, x->count);
     for (int i = 0; i < GRAPH_ROUNDS; i++) {
-        const fold_node around = fold_list_sum_to(f, fold_list_take(f, h, from, x->root[1]), to, x->count);
+        const fold_node around = fold_list_sum_to(f, fold_list_take(f, h, from, x->root[1]), to, x->root[1], x->count);
         h = fold_mlp_apply(f, &n->rounds[i], fold_add(f, h, around));
     }
     const fold_node y = fold_dense_apply(f, &n->classes, fold_list_sum(f, h));

@@ -186,7 +186,7 @@ fold_node loss_of(fold_ctx *f, const net &n, const episode &e)
     };
     const fold_node x = fold_list_input_ref(f, e.seen.data(), e.steps(), fold_shape1(senses));
     const fold_node logits = fold_mlp_apply(f, &n.policy, x);
-    const fold_node now = fold_list_pick(f, fold_log_softmax(f, logits), e.action.data());
+    const fold_node now = fold_list_pick(f, fold_log_softmax(f, logits), e.action.data(), e.steps());
     const fold_node ratio = fold_exp(f, fold_sub(f, now, column(e.log_chance)));
     const fold_node advantage = column(e.advantage);
     const fold_node bold = fold_mul(f, ratio, advantage);

@@ -278,14 +278,14 @@ static fold_node pass_messages(fold_ctx *f, const net *n, const layer *r, const 
     const int *from = d->from + g->first_bond, *to = d->to + g->first_bond, *bond = d->bond + g->first_bond;
     const fold_node before = h;
     if (!n->attention) {
-        const fold_node around = fold_list_sum_to(f, fold_list_take(f, h, from, g->bonds), to, g->atoms);
+        const fold_node around = fold_list_sum_to(f, fold_list_take(f, h, from, g->bonds), to, g->bonds, g->atoms);
         h = fold_mlp_apply(f, &r->update, fold_add(f, h, around));
     } else {
         const fold_node z = fold_linear(f, h, r->W, FOLD_NULL_PARAM);
         const fold_node source = fold_list_take(f, z, from, g->bonds), target = fold_list_take(f, z, to, g->bonds);
         const fold_node part[3] = { source, target, fold_list_lookup(f, n->bonds, bond, g->bonds) };
         const fold_node score = fold_leaky_relu(f, fold_linear_n(f, part, 3, r->score, FOLD_NULL_PARAM), 0.2f);
-        h = fold_add(f, z, fold_list_softmax_mean_to(f, score, source, to, g->atoms));
+        h = fold_add(f, z, fold_list_softmax_mean_to(f, score, source, to, g->bonds, g->atoms));
     }
     return fold_add(f, before, fold_relu(f, fold_layer_norm(f, h, r->gain, r->bias, 0)));
 }

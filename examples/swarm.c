@@ -427,7 +427,7 @@ static void record(fold_ctx *f, const net *n, const view *v, fold_state *state, 
     const fold_node pair[2] = { fold_list_input_ref(f, v->pair, v->pairs, fold_shape1(PAIR)),
                                 fold_list_take(f, fold_out(f, asked, 3), v->to, v->pairs) };
     const fold_node watched = fold_call(f, n->watch, pair, 2);
-    const fold_node seen = fold_list_softmax_mean_to(f, fold_out(f, watched, 0), fold_out(f, watched, 1), v->to, v->n);
+    const fold_node seen = fold_list_softmax_mean_to(f, fold_out(f, watched, 0), fold_out(f, watched, 1), v->to, v->pairs, v->n);
     const fold_node known[3] = { senses, seen, heard };
     *state = fold_recurrent_apply(f, &n->memory, fold_concat(f, known, 3, 0), *state);
     const fold_node all[3] = { senses, seen, state->h };

@@ -776,7 +776,7 @@ static void refer(fold_ctx *f, fold_node x, memory *r, int at, const int *index,
         r->limit[at + i] = limit;
     }
     if (r->n_index < at + n) r->n_index = at + n;
-    if (r->refs) fold_index_ref(f, x, r->index + at);
+    if (r->refs) fold_index_ref(f, x, r->index + at, n);
 }
 )
 CODE(change,

@@ -6,8 +6,8 @@
 /* name; the largest |x| it is given, 0: positive values; factor and term of the bound of its result */
 #define UNARY(X)                                                                                             \
     X(neg, 9, 1, 0) X(exp, 2, 0, 7.5f) X(log, 0, 0, 1.5f) X(sqrt, 0, 0, 1.2f) X(square, 2, 2, 0)             \
-    X(abs, 9, 1, 0) X(sigmoid, 9, 0, 1) X(tanh, 99, 0, 1) X(relu, 9, 1, 0) X(gelu_tanh, 9, 1, 0)                  \
-    X(softplus, 9, 1, 0.7f) X(softmax, 9, 0, 1) X(log_softmax, 9, 2, 5) X(stop_gradient, 9, 1, 0)  \
+    X(abs, 9, 1, 0) X(sigmoid, 9, 0, 1) X(tanh, 99, 0, 1) X(relu, 9, 1, 0) X(gelu_tanh, 9, 1, 0)             \
+    X(softplus, 9, 1, 0.7f) X(softmax, 9, 0, 1) X(log_softmax, 9, 2, 5) X(stop_gradient, 9, 1, 0)            \
     X(gelu, 9, 1, 0) X(silu, 9, 1, 0) X(sin, 99, 0, 1) X(cos, 99, 0, 1) X(floor, 99, 1, 1)
 #define BINARY(X) X(add) X(sub) X(mul) X(div) X(minimum) X(maximum)
 #define REDUCE(X) X(sum) X(mean) X(amax) X(amin) X(variance) X(logsumexp) X(prod)
@@ -90,18 +90,18 @@
     X(list_input_ref, out[0] = fold_list_input_ref(f, place(r, at_data, data, floats), rows, shape))         \
     X(list_lookup, out[0] = fold_list_lookup(f, W, index, rows);                                             \
       refer(f, out[0], r, at_index, index, rows, rows_in(f, W)))                                             \
-    X(list, out[0] = fold_list_join(f, in, count))                                                              \
+    X(list, out[0] = fold_list_join(f, in, count))                                                           \
     X(list_join, out[0] = fold_list_join(f, in, count))                                                      \
     X(list_at, out[0] = fold_list_at(f, in[0], i0))                                                          \
     X(list_take, out[0] = fold_list_take(f, in[0], index, rows))                                             \
     X(list_sum, out[0] = fold_list_sum(f, in[0]))                                                            \
     X(list_mean, out[0] = fold_list_mean(f, in[0]))                                                          \
     X(list_max, out[0] = fold_list_max(f, in[0]))                                                            \
-    X(list_softmax_mean, out[0] = fold_list_softmax_mean(f, in[0], in[1]))                                               \
-    X(list_sum_to, out[0] = fold_list_sum_to(f, in[0], index, rows))                                         \
-    X(list_mean_to, out[0] = fold_list_mean_to(f, in[0], index, rows))                                       \
-    X(list_max_to, out[0] = fold_list_max_to(f, in[0], index, rows))                                         \
-    X(list_softmax_mean_to, out[0] = fold_list_softmax_mean_to(f, in[0], in[1], index, rows))                            \
+    X(list_softmax_mean, out[0] = fold_list_softmax_mean(f, in[0], in[1]))                                   \
+    X(list_sum_to, out[0] = fold_list_sum_to(f, in[0], index, indices, rows))                                \
+    X(list_mean_to, out[0] = fold_list_mean_to(f, in[0], index, indices, rows))                              \
+    X(list_max_to, out[0] = fold_list_max_to(f, in[0], index, indices, rows))                                \
+    X(list_softmax_mean_to, out[0] = fold_list_softmax_mean_to(f, in[0], in[1], index, indices, rows))       \
     X(list_standardize, out[0] = fold_list_standardize(f, in[0], x))                                         \
     X(attention_apply, out[0] = fold_attention_apply(f, &n->attention, in[0], in[1], in[1], i0))             \
     X(transformer_apply, out[0] = fold_transformer_apply(f, &n->block[i0], in[0], i1))                       \
@@ -111,11 +111,11 @@
     X(list_attention, out[0] = fold_list_attention(f, in[0], in[1], in[2], i0, i1))                          \
     X(list_attention_to,                                                                                     \
       out[0] = fold_list_attention_to(f, in[0], in[1], in[2], i0, index, index + i1, i1))                    \
-    X(list_pick, out[0] = fold_list_pick(f, in[0], index);                                                   \
+    X(list_pick, out[0] = fold_list_pick(f, in[0], index, rows);                                             \
       refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
-    X(list_softmax_xent, out[0] = fold_list_softmax_xent(f, in[0], index);                                   \
+    X(list_softmax_xent, out[0] = fold_list_softmax_xent(f, in[0], index, rows);                             \
       refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
-    X(list_hinge, out[0] = fold_list_hinge(f, in[0], index);                                                 \
+    X(list_hinge, out[0] = fold_list_hinge(f, in[0], index, rows);                                           \
       refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
     X(output_ref, fold_output_ref(f, in[0], r->data + i0))                                                   \
     X(call_each, call_each(f, cell, in, fixed, out, outs))

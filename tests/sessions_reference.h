@@ -42,7 +42,7 @@
     X(split, parts_reference(t, in[0], shape, out, outs))                                                    \
     X(call, cell_references[i0](t, n, d, in, out))                                                           \
     X(call_list, call_list_reference(t, n, d, i0, in, count, out))                                           \
-    X(call_each, cell_references[i0](t, n, d, in, out))                                                     \
+    X(call_each, cell_references[i0](t, n, d, in, out))                                                      \
     X(dense_apply, out[0] = ref_dense(t, dense_names[i0], in[0], i0))                                        \
     X(mlp_apply, out[0] = ref_mlp(t, "mlp", in[0], 2, REF_ACT_TANH))                                         \
     X(recurrent_start, put_reference(ref_zeros(t, hidden), out, outs))                                       \
@@ -61,7 +61,7 @@
     X(list_sum_to, out[0] = ref_sum_to(t, REF_list_sum, in, 1, index, rows))                                 \
     X(list_mean_to, out[0] = ref_sum_to(t, REF_list_mean, in, 1, index, rows))                               \
     X(list_max_to, out[0] = ref_sum_to(t, REF_list_max, in, 1, index, rows))                                 \
-    X(list_softmax_mean_to, out[0] = ref_sum_to(t, REF_list_softmax_mean, in, 2, index, rows))                           \
+    X(list_softmax_mean_to, out[0] = ref_sum_to(t, REF_list_softmax_mean, in, 2, index, rows))               \
     X(list_attention, out[0] = ref_attention(t, in, i0, i1, NULL, 0))                                        \
     X(attention_step, out[0] = ref_attention(t, in, 1 + i0 % 2, 1, NULL, 0)) /* caches are empty */          \
     X(list_attention_to, out[0] = ref_attention(t, in, i0, 0, index, i1))                                    \

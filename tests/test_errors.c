@@ -555,7 +555,7 @@ typedef struct given {
     X(NODE, fold_gaussian_entropy, (f, node)) \
     X(VOID, fold_keep, (f, node)) \
     X(VOID, fold_keep_grad, (f, node)) \
-    X(VOID, fold_index_ref, (f, node, g->ints)) \
+    X(VOID, fold_index_ref, (f, node, g->ints, g->n)) \
     X(VOID, fold_output_ref, (f, node, g->floats)) \
     X(STATUS, fold_replay, (f)) \
     X(STATUS, fold_run_begin, (f, g->nodes, g->n)) \
@@ -597,18 +597,18 @@ typedef struct given {
     X(NODE, fold_list_at, (f, node, g->n)) \
     X(VOID, fold_list_length, (f, node)) \
     X(NODE, fold_list_take, (f, node, g->ints, g->n)) \
-    X(NODE, fold_list_sum_to, (f, node, g->ints, g->n)) \
-    X(NODE, fold_list_mean_to, (f, node, g->ints, g->n)) \
-    X(NODE, fold_list_max_to, (f, node, g->ints, g->n)) \
-    X(NODE, fold_list_softmax_mean_to, (f, node, node, g->ints, g->n)) \
+    X(NODE, fold_list_sum_to, (f, node, g->ints, g->n, g->n)) \
+    X(NODE, fold_list_mean_to, (f, node, g->ints, g->n, g->n)) \
+    X(NODE, fold_list_max_to, (f, node, g->ints, g->n, g->n)) \
+    X(NODE, fold_list_softmax_mean_to, (f, node, node, g->ints, g->n, g->n)) \
     X(NODE, fold_list_attention, (f, node, node, node, g->n, g->n)) \
     X(NODE, fold_list_attention_to, (f, node, node, node, g->n, g->ints, g->ints, g->n)) \
     X(NUMBER, fold_cache_bytes, (ZERO(fold_cache))) \
     X(STATUS, fold_cache_keep, (g->cache, g->n)) \
     X(NODE, fold_attention_step, (f, g->cache, node, node, node)) \
-    X(NODE, fold_list_pick, (f, node, g->ints)) \
-    X(NODE, fold_list_softmax_xent, (f, node, g->ints)) \
-    X(NODE, fold_list_hinge, (f, node, g->ints)) \
+    X(NODE, fold_list_pick, (f, node, g->ints, g->n)) \
+    X(NODE, fold_list_softmax_xent, (f, node, g->ints, g->n)) \
+    X(NODE, fold_list_hinge, (f, node, g->ints, g->n)) \
     X(NODE, fold_call_each, (f, cell, g->nodes, g->n, g->nodes)) \
     X(VOID, fold_dense_new, (m, g->name, g->n, g->n, FOLD_ACT_RELU)) \
     X(NODE, fold_dense_apply, (f, ZERO(fold_dense), node)) \
@@ -1263,10 +1263,10 @@ static void mistakes_with_values(void)
     x[0] = fold_list_input(f, values, 3, fold_shape1(1));
     x[1] = fold_list_input(f, values, 2, fold_shape1(2));
     CTX_SAYS(fold_list_softmax_mean(f, x[0], x[1]), FOLD_BAD_SHAPE, "lists must have one length, and these have 3 and 2 rows");
-    CTX_SAYS(fold_list_softmax_mean_to(f, x[0], x[1], (const int *)(const void *)values, 1), FOLD_BAD_HANDLE, "list_softmax_mean_to");
+    CTX_SAYS(fold_list_softmax_mean_to(f, x[0], x[1], (const int *)(const void *)values, 1, 1), FOLD_BAD_HANDLE, "list_softmax_mean_to");
     x[0] = fold_list_input(f, values, 3, fold_shape1(1));
     x[1] = fold_list_input(f, values, 2, fold_shape1(2));
-    CTX_SAYS(fold_list_softmax_mean_to(f, x[0], x[1], (const int *)(const void *)values, 1), FOLD_BAD_SHAPE,
+    CTX_SAYS(fold_list_softmax_mean_to(f, x[0], x[1], (const int *)(const void *)values, 1, 1), FOLD_BAD_SHAPE,
              "list_softmax_mean_to: lists must have one length, and these have 3 and 2 rows");
     x[0] = x[1] = fold_input_shaped(f, values, fold_shape2(2, 2));
     CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear: several inputs must be vectors");
@@ -1289,9 +1289,9 @@ static void mistakes_with_values(void)
     CHECK_INT(fold_shared(f, fold_use(f, b)).id, fold_use(f, b).id);
     x[0] = input2(f, 1, 2);
     x[1] = input2(f, 1, 2);
-    CTX_SAYS(fold_index_ref(f, x[0], (const int *)(const void *)values), FOLD_BAD_ARGUMENT, "index_ref");
+    CTX_SAYS(fold_index_ref(f, x[0], (const int *)(const void *)values, 1), FOLD_BAD_ARGUMENT, "index_ref");
     x[0] = fold_use(f, b);
-    CTX_SAYS(fold_index_ref(f, x[0], (const int *)(const void *)values), FOLD_BAD_ARGUMENT, "index_ref");
+    CTX_SAYS(fold_index_ref(f, x[0], (const int *)(const void *)values, 1), FOLD_BAD_ARGUMENT, "index_ref");
     CTX_SAYS(fold_dense_apply(f, NULL, null), FOLD_BAD_ARGUMENT, "dense: the layer is NULL");
     fold_ctx_free(f);
     fold_model_free(m);

@@ -243,18 +243,18 @@ static fold_node of_lists(fold_ctx *f, const world *w)
     x[3] = fold_use(f, w->b);
     const fold_node all = fold_list_join(f, x, 4), taken = fold_list_take(f, all, three, STEPS);
     const fold_node dense = fold_tanh(f, fold_linear(f, taken, w->W, w->b));
-    const fold_node sent = fold_list_sum_to(f, dense, three, STEPS), mean = fold_list_mean_to(f, sent, three, 2 + 1);
-    const fold_node most = fold_list_max_to(f, mean, three, STEPS), score = fold_dot(f, most, dense);
-    x[0] = fold_list_softmax_mean_to(f, score, dense, three, STEPS);
+    const fold_node sent = fold_list_sum_to(f, dense, three, STEPS, STEPS), mean = fold_list_mean_to(f, sent, three, STEPS, 2 + 1);
+    const fold_node most = fold_list_max_to(f, mean, three, STEPS, STEPS), score = fold_dot(f, most, dense);
+    x[0] = fold_list_softmax_mean_to(f, score, dense, three, STEPS, STEPS);
     x[1] = fold_list_attention(f, x[0], dense, x[2], 2, 1);
     x[2] = fold_list_attention_to(f, x[1], dense, most, 2, three, three, STEPS);
     x[3] = fold_list_standardize(f, x[2], 0.1f);
-    const fold_node picked = fold_list_pick(f, x[3], three), loss = fold_list_softmax_xent(f, x[2], three);
+    const fold_node picked = fold_list_pick(f, x[3], three, STEPS), loss = fold_list_softmax_xent(f, x[2], three, STEPS);
     x[0] = fold_list_sum(f, fold_add(f, picked, loss));
     x[1] = fold_sum(f, fold_list_softmax_mean(f, score, dense), FOLD_ALL);
     x[2] = fold_sum(f, fold_add(f, fold_list_max(f, dense), fold_list_mean(f, all)), FOLD_ALL);
     x[3] = fold_sum(f, fold_list_at(f, all, 2), FOLD_ALL);
-    return fold_add(f, fold_sum_n(f, x, 4), fold_list_mean(f, fold_list_hinge(f, dense, three)));
+    return fold_add(f, fold_sum_n(f, x, 4), fold_list_mean(f, fold_list_hinge(f, dense, three, STEPS)));
 }
 static fold_node of_nothing(fold_ctx *f, const world *w) /* lists and sums of no rows */
 {
@@ -263,7 +263,7 @@ static fold_node of_nothing(fold_ctx *f, const world *w) /* lists and sums of no
     const fold_node seen = fold_list_attention(f, no_words, none, none, 2, 0);
     x[0] = fold_list_softmax_mean(f, none, none);
     x[1] = fold_list_sum(f, fold_linear(f, fold_add(f, none, seen), w->W, w->b));
-    const fold_node sent = fold_list_sum_to(f, none, NULL, 2), taken = fold_list_take(f, none, NULL, 0);
+    const fold_node sent = fold_list_sum_to(f, none, NULL, 0, 2), taken = fold_list_take(f, none, NULL, 0);
     return fold_add(f, fold_sum(f, fold_sum_n(f, x, 2), FOLD_ALL),
                     fold_sum(f, fold_add(f, fold_list_mean(f, sent), fold_list_mean(f, taken)), FOLD_ALL));
 }
@@ -569,7 +569,7 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     case 14: return fold_call_each(f, w->listing, two, 1, &list);
     case 15: return fold_call(f, w->cell, (two[0] = list, two), 2);
     case 16: return fold_list_take(f, list, three, STEPS);
-    case 17: return fold_list_sum_to(f, list, three, STEPS);
+    case 17: return fold_list_sum_to(f, list, three, STEPS, STEPS);
     case 18: return fold_list_attention_to(f, list, list, list, 2, three, three, STEPS);
     case 19: return fold_list_input(f, numbers, 3, fold_shape1(5));
     case 20: return fold_list_input_ref(f, numbers, 3, fold_shape1(6));
@@ -580,7 +580,7 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     case 25: return fold_op_apply_whole(f, w->rows, &list, 1, NULL, 0, STEPS);
     case 26: return fold_linear_n(f, two, 2, w->V, w->b);
     case 27: return fold_list_standardize(f, list, 0.1f);
-    case 28: return fold_list_pick(f, list, three);
+    case 28: return fold_list_pick(f, list, three, STEPS);
     case 29: return fold_recurrent_apply(f, &w->lstm, x, fold_recurrent_zeros(f, &w->lstm)).h;
     case 30:
         state = fold_tree_lstm_apply_leaf(f, &w->tree, x);

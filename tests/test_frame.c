@@ -53,9 +53,9 @@ typedef struct frame {
     fold_node state[SAMPLES], scores[SAMPLES], picked[SAMPLES], list, loss;
 } frame;
 
-static fold_node indexed(fold_ctx *f, fold_node x, const int *index, int refs)
+static fold_node indexed(fold_ctx *f, fold_node x, const int *index, int n, int refs)
 {
-    if (refs) fold_index_ref(f, x, index);
+    if (refs) fold_index_ref(f, x, index, n);
     return x;
 }
 static void record(fold_ctx *f, const net *n, world *w, frame *r, int refs, float dropout)
@@ -64,28 +64,28 @@ static void record(fold_ctx *f, const net *n, world *w, frame *r, int refs, floa
     int count = 0;
     for (int i = 0; i < SAMPLES; i++) {
         const int *word = &w->word[i], *label = &w->label[i];
-        const fold_node x = indexed(f, fold_lookup(f, n->words, *word), word, refs);
+        const fold_node x = indexed(f, fold_lookup(f, n->words, *word), word, 1, refs);
         const fold_state before = { fold_input_ref(f, w->memory[i], fold_shape1(H)), FOLD_NULL_NODE };
         const fold_node in = fold_add(f, x, fold_input_ref(f, w->sensors[i], fold_shape1(H)));
         r->state[i] = fold_recurrent_apply(f, &n->cell, fold_dropout(f, in, dropout), before).h;
         r->scores[i] = fold_linear(f, r->state[i], n->V, n->a);
-        r->picked[i] = indexed(f, fold_pick(f, r->scores[i], *label), label, refs);
-        losses[count++] = indexed(f, fold_softmax_xent(f, r->scores[i], *label), label, refs);
-        losses[count++] = indexed(f, fold_hinge(f, r->scores[i], *label), label, refs);
+        r->picked[i] = indexed(f, fold_pick(f, r->scores[i], *label), label, 1, refs);
+        losses[count++] = indexed(f, fold_softmax_xent(f, r->scores[i], *label), label, 1, refs);
+        losses[count++] = indexed(f, fold_hinge(f, r->scores[i], *label), label, 1, refs);
         fold_keep(f, r->scores[i]);
         fold_keep(f, r->picked[i]);
         fold_keep(f, r->state[i]);
         fold_keep_grad(f, r->state[i]);
         if (refs) fold_output_ref(f, r->state[i], w->memory[i]);
     }
-    const fold_node rows = indexed(f, fold_list_lookup(f, n->words, w->rows, ROWS), w->rows, refs);
+    const fold_node rows = indexed(f, fold_list_lookup(f, n->words, w->rows, ROWS), w->rows, ROWS, refs);
     const fold_node points = fold_list_input_ref(f, w->points[0], ROWS, fold_shape1(H));
     const fold_node x = fold_tanh(f, fold_dropout(f, fold_add(f, rows, points), dropout));
     r->list = fold_linear(f, x, n->V, n->a);
     fold_keep(f, r->list);
-    losses[count++] = fold_list_sum(f, indexed(f, fold_list_softmax_xent(f, r->list, w->labels), w->labels, refs));
-    losses[count++] = fold_list_sum(f, indexed(f, fold_list_pick(f, r->list, w->labels), w->labels, refs));
-    losses[count++] = fold_list_sum(f, indexed(f, fold_list_hinge(f, r->list, w->labels), w->labels, refs));
+    losses[count++] = fold_list_sum(f, indexed(f, fold_list_softmax_xent(f, r->list, w->labels, ROWS), w->labels, ROWS, refs));
+    losses[count++] = fold_list_sum(f, indexed(f, fold_list_pick(f, r->list, w->labels, ROWS), w->labels, ROWS, refs));
+    losses[count++] = fold_list_sum(f, indexed(f, fold_list_hinge(f, r->list, w->labels, ROWS), w->labels, ROWS, refs));
     r->loss = fold_sum_n(f, losses, count);
 }
 
@@ -244,7 +244,7 @@ static void lists_read_whole(void)
         int label = 3;
         for (int i = 0; i < ROWS * H; i++) rows[i] = (float)(i % 5);
         const fold_node in = fold_list_input_ref(f, rows, ROWS, fold_shape1(H)), x = fold_square(f, in);
-        const fold_node part = indexed(f, fold_pick(f, fold_list_take(f, x, taken, 2), label), &label, 1);
+        const fold_node part = indexed(f, fold_pick(f, fold_list_take(f, x, taken, 2), label), &label, 1, 1);
         const fold_node beside = fold_scale(f, fold_input(f, rows, H), 2); /* indices must not be written to others */
         fold_keep_grad(f, in);
         fold_keep(f, part);
@@ -377,7 +377,7 @@ static void refusals_lose_nothing(void)
             fold_ctx *f = context(&n, 1, way);
             float x[H] = { 1, 2 };
             int row = 1, more = 1;
-            const fold_node word = indexed(f, fold_lookup(f, n.words, row), &row, 1);
+            const fold_node word = indexed(f, fold_lookup(f, n.words, row), &row, 1, 1);
             const fold_node y = fold_mul(f, word, fold_input_ref(f, x, fold_shape1(H)));
             const fold_node loss = fold_sum(f, y, FOLD_ALL);
             fold_keep(f, y);
@@ -457,7 +457,7 @@ static void refused(void)
         CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
         CHECK_TEXT(fold_ctx_message(f), "replay: nothing was run since the reset");
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
-        const fold_node word = indexed(f, fold_lookup(f, n.words, row), &row, 1);
+        const fold_node word = indexed(f, fold_lookup(f, n.words, row), &row, 1, 1);
         const fold_node y = fold_mul(f, word, fold_input_ref(f, x, fold_shape1(H)));
         CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
         CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
@@ -484,18 +484,32 @@ static void refused(void)
         CHECK_TEXT(fold_ctx_message(f), "frozen");
         fold_ctx_reset(f);
         CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
-        fold_index_ref(f, fold_square(f, fold_input(f, x, H)), &row);
+        fold_index_ref(f, fold_square(f, fold_input(f, x, H)), &row, 1);
         CHECK_TEXT(fold_ctx_message(f), "(square) has no index");
         CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
         fold_ctx_reset(f);
-        fold_index_ref(f, fold_lookup(f, n.words, 1), NULL);
+        fold_index_ref(f, fold_lookup(f, n.words, 1), &row, 2);
+        CHECK_TEXT(fold_ctx_message(f), "index_ref: 2 indices for node 1 (lookup), which has 1");
+        fold_ctx_reset(f);
+        const fold_node two = fold_list_input(f, x, 2, fold_shape1(2));
+        const int both[2] = { 1, 0 };
+        fold_index_ref(f, fold_pick(f, two, 1), &row, 1); /* one index of all rows */
+        fold_index_ref(f, fold_list_pick(f, two, both, 2), both, 2);
+        CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        fold_index_ref(f, fold_list_pick(f, two, both, 2), both, 1);
+        CHECK_TEXT(fold_ctx_message(f), "index_ref: 1 indices for node");
+        CHECK_TEXT(fold_ctx_message(f), "(pick), which has 2");
+        fold_ctx_reset(f);
+        fold_index_ref(f, fold_list_lookup(f, n.words, NULL, 0), NULL, 0);
+        CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        fold_index_ref(f, fold_lookup(f, n.words, 1), NULL, 1);
         CHECK_TEXT(fold_ctx_message(f), "index_ref");
         fold_ctx_reset(f);
         fold_output_ref(f, fold_lookup(f, n.words, 1), NULL);
         CHECK_TEXT(fold_ctx_message(f), "output_ref");
         fold_ctx_reset(f);
         row = WORDS;
-        const fold_node late = indexed(f, fold_lookup(f, n.words, 1), &row, 1);
+        const fold_node late = indexed(f, fold_lookup(f, n.words, 1), &row, 1, 1);
         CHECK_INT(fold_run(f, &late, 1), way == EAGER ? FOLD_OK : FOLD_BAD_ARGUMENT);
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
         row = 2;
@@ -505,13 +519,13 @@ static void refused(void)
         d.eager = way == EAGER;
         d.dedupe = 1;
         f = fold_ctx_new(n.m, &d);
-        fold_index_ref(f, fold_lookup(f, n.words, 1), &row);
+        fold_index_ref(f, fold_lookup(f, n.words, 1), &row, 1);
         CHECK_TEXT(fold_ctx_message(f), "index_ref: not with dedupe");
         fold_ctx_free(f);
         fold_model_free(n.m);
     }
     CHECK_INT(fold_replay(NULL), FOLD_BAD_ARGUMENT);
-    fold_index_ref(NULL, FOLD_NULL_NODE, NULL);
+    fold_index_ref(NULL, FOLD_NULL_NODE, NULL, 0);
     fold_output_ref(NULL, FOLD_NULL_NODE, NULL);
 }
 
@@ -1311,7 +1325,7 @@ static void kept_grads_between(void)
         fold_ctx *f = small_context(&n, eager);
         const float one[1] = { 1 };
         int row = WORDS;
-        const fold_node x = indexed(f, fold_lookup(f, n.words, 1), &row, 1);
+        const fold_node x = indexed(f, fold_lookup(f, n.words, 1), &row, 1, 1);
         const fold_node loss = fold_sum(f, x, FOLD_ALL), alone = fold_square(f, fold_input(f, one, 1));
         fold_keep_grad(f, x);
         if (!eager) CHECK_INT(fold_backward(f, loss), FOLD_BAD_ARGUMENT);

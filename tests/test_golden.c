@@ -341,10 +341,10 @@ static int send_rows(fold_ctx *f, const list_net *n, fold_node x, fold_node y, i
     }
     const fold_node grid = fold_reshape(f, fold_list_standardize(f, y, 1e-3f), fold_shape2(LIST_WIDTH / 3, 3));
     const fold_node seen = fold_relu(f, fold_conv1d(f, grid, n->filter, none, &same));
-    part[count++] = fold_list_sum_to(f, seen, to, GOALS);
-    part[count++] = fold_list_mean_to(f, x, to, GOALS);
-    part[count++] = fold_list_max_to(f, y, to, GOALS);
-    part[count++] = fold_list_softmax_mean_to(f, fold_linear(f, y, n->scores, none), x, to, GOALS);
+    part[count++] = fold_list_sum_to(f, seen, to, rows, GOALS);
+    part[count++] = fold_list_mean_to(f, x, to, rows, GOALS);
+    part[count++] = fold_list_max_to(f, y, to, rows, GOALS);
+    part[count++] = fold_list_softmax_mean_to(f, fold_linear(f, y, n->scores, none), x, to, rows, GOALS);
     part[count++] = fold_list_attention_to(f, x, y, y, 2, from, at, 2 * rows);
     part[count++] = fold_list_take(f, y, to, rows < GOALS ? 0 : rows);
     return count;
@@ -370,9 +370,9 @@ static fold_node list_loss(fold_ctx *f, const void *layers, int at)
         if (fold_list_length(f, part[i]) >= 0) part[i] = fold_list_sum(f, part[i]);
     }
     const fold_node out = fold_linear(f, joined, n->outs, n->bias);
-    part[count++] = fold_list_mean(f, fold_list_softmax_xent(f, out, label));
-    part[count++] = fold_list_sum(f, fold_list_pick(f, out, label));
-    part[count++] = fold_list_sum(f, fold_list_hinge(f, out, label));
+    part[count++] = fold_list_mean(f, fold_list_softmax_xent(f, out, label, rows));
+    part[count++] = fold_list_sum(f, fold_list_pick(f, out, label, rows));
+    part[count++] = fold_list_sum(f, fold_list_hinge(f, out, label, rows));
     return fold_sum_n(f, part, count);
 }
 

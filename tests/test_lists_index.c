@@ -53,12 +53,12 @@ static fold_node sums_to(play *p)
     const fold_node heads = fold_slice(f, fold_mul(f, x, some_node(p)), 0, 2, 3);
     some_indices(p, to, n, 4);
     for (int i = 0; i < 2; i++) {
-        y[6 * i] = see(p, fold_list_sum_to(f, x, to, 6));
-        y[6 * i + 1] = see(p, fold_list_mean_to(f, x, to, 6));
-        y[6 * i + 2] = see(p, fold_list_max_to(f, x, to, 6));
-        y[6 * i + 3] = see(p, fold_list_softmax_mean_to(f, score, x, to, 6));
-        y[6 * i + 4] = fold_list_sum_to(f, fold_slice(f, x, 0, 2, 3), to, 6);
-        y[6 * i + 5] = see(p, fold_list_softmax_mean_to(f, heads, x, to, 6)); /* a score for each head */
+        y[6 * i] = see(p, fold_list_sum_to(f, x, to, n, 6));
+        y[6 * i + 1] = see(p, fold_list_mean_to(f, x, to, n, 6));
+        y[6 * i + 2] = see(p, fold_list_max_to(f, x, to, n, 6));
+        y[6 * i + 3] = see(p, fold_list_softmax_mean_to(f, score, x, to, n, 6));
+        y[6 * i + 4] = fold_list_sum_to(f, fold_slice(f, x, 0, 2, 3), to, n, 6);
+        y[6 * i + 5] = see(p, fold_list_softmax_mean_to(f, heads, x, to, n, 6)); /* a score for each head */
         for (int k = 0; k < n; k++) to[k] = 5; /* then all to one */
     }
     return totals(p, y, 12);
@@ -153,11 +153,11 @@ static fold_node graph_layers(play *p)
         from[i] = random_below(&p->random, nodes);
         to[i] = random_below(&p->random, nodes);
     }
-    h = fold_mlp_apply(f, &n->mlp, fold_add(f, h, fold_list_sum_to(f, fold_list_take(f, h, from, edges), to, nodes)));
+    h = fold_mlp_apply(f, &n->mlp, fold_add(f, h, fold_list_sum_to(f, fold_list_take(f, h, from, edges), to, edges, nodes)));
     const fold_node z = see(p, fold_linear(f, h, n->W, n->none)), source = fold_list_take(f, z, from, edges);
     const fold_node ends[2] = { source, fold_list_take(f, z, to, edges) };
     const fold_node score = fold_leaky_relu(f, fold_sum(f, fold_linear_n(f, ends, 2, n->U, n->none), 0), 0.2f);
-    h = see(p, fold_list_softmax_mean_to(f, score, source, to, nodes));
+    h = see(p, fold_list_softmax_mean_to(f, score, source, to, edges, nodes));
     return total(p, h);
 }
 
@@ -168,7 +168,7 @@ static fold_node labels(play *p)
     const fold_node x = see(p, fold_tanh(f, some_list(p, p->size))), logits = fold_linear(f, x, p->n->V, p->n->none);
     some_indices(p, index, p->size, WIDTH);
     some_indices(p, label, p->size, CLASSES);
-    const fold_node y[3] = { see(p, fold_list_pick(f, x, index)), see(p, fold_list_softmax_xent(f, logits, label)), x };
+    const fold_node y[3] = { see(p, fold_list_pick(f, x, index, p->size)), see(p, fold_list_softmax_xent(f, logits, label, p->size)), x };
     return totals(p, y, 3);
 }
 
@@ -245,14 +245,14 @@ static fold_node record_indexed(fold_ctx *f, const problem *p, const fold_node *
 {
     switch (p->op) {
     case TAKE: return fold_list_take(f, in[0], p->index, p->indices);
-    case SUM_TO: return fold_list_sum_to(f, in[0], p->index, p->to);
-    case MEAN_TO: return fold_list_mean_to(f, in[0], p->index, p->to);
-    case MAX_TO: return fold_list_max_to(f, in[0], p->index, p->to);
-    case SOFTMAX_MEAN_TO: return fold_list_softmax_mean_to(f, in[0], in[1], p->index, p->to);
+    case SUM_TO: return fold_list_sum_to(f, in[0], p->index, p->indices, p->to);
+    case MEAN_TO: return fold_list_mean_to(f, in[0], p->index, p->indices, p->to);
+    case MAX_TO: return fold_list_max_to(f, in[0], p->index, p->indices, p->to);
+    case SOFTMAX_MEAN_TO: return fold_list_softmax_mean_to(f, in[0], in[1], p->index, p->indices, p->to);
     case ATTENTION: return fold_list_attention(f, in[0], in[1], in[2], p->heads, p->causal);
     case ATTENTION_TO: return fold_list_attention_to(f, in[0], in[1], in[2], p->heads, p->from, p->index, p->indices);
-    case PICK: return fold_list_pick(f, in[0], p->index);
-    default: return fold_list_softmax_xent(f, in[0], p->index);
+    case PICK: return fold_list_pick(f, in[0], p->index, p->indices);
+    default: return fold_list_softmax_xent(f, in[0], p->index, p->indices);
     }
 }
 
@@ -489,8 +489,8 @@ static void run_goals(fold_ctx *f, int op, int listed, float *to)
         fold_keep_grad(f, s[k]);
     }
     fold_node all = { 0, 0 };
-    if (listed) all = op == 0 ? fold_list_sum_to(f, x[0], goal, GOALS) : op == 1 ? fold_list_mean_to(f, x[0], goal, GOALS)
-                      : op == 2 ? fold_list_max_to(f, x[0], goal, GOALS) : fold_list_softmax_mean_to(f, s[0], x[0], goal, GOALS);
+    if (listed) all = op == 0 ? fold_list_sum_to(f, x[0], goal, NODES, GOALS) : op == 1 ? fold_list_mean_to(f, x[0], goal, NODES, GOALS)
+                      : op == 2 ? fold_list_max_to(f, x[0], goal, NODES, GOALS) : fold_list_softmax_mean_to(f, s[0], x[0], goal, NODES, GOALS);
     for (int j = 0; j < GOALS; j++) {
         int n = 0;
         for (int k = 0; k < NODES && !listed; k++) {
@@ -655,7 +655,7 @@ static void plans_of_indices(void)
             random_fill(&r, x[k], 7 * WIDTH, -1, 1);
             fold_ctx_reset(f[k]);
             const fold_node in = fold_list_input(f[k], x[k], 7, vector), taken = fold_list_take(f[k], in, index, run[i].n);
-            const fold_node sum = fold_list_sum_to(f[k], taken, to, 4), picked = fold_list_pick(f[k], taken, to);
+            const fold_node sum = fold_list_sum_to(f[k], taken, to, run[i].n, 4), picked = fold_list_pick(f[k], taken, to, run[i].n);
             fold_keep_grad(f[k], in);
             const fold_node parts[2] = { fold_list_sum(f[k], fold_dot(f[k], sum, sum)), fold_list_sum(f[k], picked) };
             CHECK_SAYS(!fold_backward(f[k], fold_sum_n(f[k], parts, 2)), "%s", fold_ctx_message(f[k]));

@@ -100,11 +100,11 @@ static fold_node record_lists(fold_ctx *f, const net *n, int i)
     fold_node part[2];
     const fold_node x = fold_list_lookup(f, n->embed, word_of, rows);
     part[0] = fold_list_attention(f, x, x, fold_tanh(f, x), 2, i % 2);
-    part[1] = fold_list_sum_to(f, fold_list_take(f, x, to, rows), to, rows);
+    part[1] = fold_list_sum_to(f, fold_list_take(f, x, to, rows), to, rows, rows);
     const fold_node seen = fold_list_attention_to(f, part[0], x, x, 2, to, to, rows);
-    const fold_node most = fold_list_max_to(f, seen, to, rows), mean = fold_list_mean_to(f, part[1], to, rows);
+    const fold_node most = fold_list_max_to(f, seen, to, rows, rows), mean = fold_list_mean_to(f, part[1], to, rows, rows);
     const fold_node all = fold_list_join(f, part, 2), out = fold_linear(f, all, n->V, fold_param_find(n->m, ""));
-    const fold_node loss = fold_list_sum(f, fold_list_softmax_xent(f, out, label));
+    const fold_node loss = fold_list_sum(f, fold_list_softmax_xent(f, out, label, 2 * rows));
     return fold_add(f, loss, fold_list_mean(f, fold_dot(f, most, mean)));
 }
 
@@ -352,7 +352,7 @@ static void kept_costs(void)
             fold_ctx_reset(f);
             for (int i = 0; i < 64; i++) {
                 const fold_node x = fold_lookup(f, table, 0);
-                if (turn == 2) fold_index_ref(f, x, &index[i]);
+                if (turn == 2) fold_index_ref(f, x, &index[i], 1);
                 y[i] = fold_exp(f, fold_sin(f, fold_cos(f, x)));
                 fold_keep(f, y[i]);
             }

@@ -412,7 +412,7 @@ RECORD(max_of_two, fold_max_n(f, &c->node[0][0], 2))
 static fold_node record_list_max_to(fold_ctx *f, const op_case *c)
 {
     static const int to[6] = { 0, 1, 0, 1, 0, 1 };
-    const fold_node most = fold_list_max_to(f, split_list(f, X(0), 6), to, 2);
+    const fold_node most = fold_list_max_to(f, split_list(f, X(0), 6), to, 6, 2);
     return fold_concat2(f, fold_list_at(f, most, 0), fold_list_at(f, most, 1));
 }
 

@@ -575,8 +575,8 @@ static fold_node shelf_record(fold_ctx *f, const shelf *s, int sample, const int
     const int rows[4] = { sample, 3, WORDS - 1 - sample, 3 };
     const fold_node word = fold_lookup(f, s->words, sample), list = fold_list_lookup(f, s->words, rows, 1 + sample % 4);
     const fold_node map = fold_lookup(f, s->maps, sample % MAPS), other = fold_lookup(f, s->words, 0);
-    if (index) fold_index_ref(f, other, index);
-    if (index) fold_index_ref(f, list, index);
+    if (index) fold_index_ref(f, other, index, 1);
+    if (index) fold_index_ref(f, list, index, 1 + sample % 4);
     const fold_node each = fold_linear(f, list, s->W, FOLD_NULL_PARAM);
     const fold_node part[7] = { word, other, fold_lookup(f, s->tied, sample), fold_reshape(f, map, fold_shape1(32)),
                                 fold_list_sum(f, each), fold_slice(f, fold_list_at(f, list, sample % 4 / 2), 0, 5, 2),

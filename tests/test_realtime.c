@@ -245,10 +245,10 @@ static fold_node record_lists(fold_ctx *f, const net *n, world *w, int rows, int
     const fold_node taken = fold_list_take(f, x, w->from, rows);
     const fold_node seen_by = fold_list_attention_to(f, taken, x, x, 2, w->from, w->to, rows);
     fold_node both[2];
-    both[0] = fold_list_max_to(f, seen_by, w->to, rows);
-    both[1] = fold_sum(f, fold_list_sum(f, fold_list_sum_to(f, taken, w->to, rows)), FOLD_ALL);
+    both[0] = fold_list_max_to(f, seen_by, w->to, rows, rows);
+    both[1] = fold_sum(f, fold_list_sum(f, fold_list_sum_to(f, taken, w->to, rows, rows)), FOLD_ALL);
     const fold_node scores = fold_linear(f, fold_list_attention(f, both[0], x, x, 1, 0), n->V, n->v);
-    const fold_node losses = training ? fold_list_softmax_xent(f, scores, w->label) : fold_list_pick(f, scores, w->label);
+    const fold_node losses = training ? fold_list_softmax_xent(f, scores, w->label, rows) : fold_list_pick(f, scores, w->label, rows);
     return fold_add(f, fold_list_sum(f, losses), both[1]);
 }
 
@@ -260,7 +260,7 @@ static fold_node record_agent(fold_ctx *f, const net *n, world *w, int i, int fr
     fold_node x = fold_op_apply(f, n->half, &sensed, 1, NULL, 0), near;
     fold_state child[2];
     fold_dropout_seed(f, (uint64_t)i);
-    if (!ways[way].dedupe) fold_index_ref(f, word, &w->word[i]);
+    if (!ways[way].dedupe) fold_index_ref(f, word, &w->word[i], 1);
     x = fold_dropout(f, fold_add(f, x, word), 0.25f);
     child[0] = fold_tree_lstm_apply_leaf(f, &n->tree, x);
     child[1] = fold_tree_lstm_apply_leaf(f, &n->tree, word);

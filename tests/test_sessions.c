@@ -1599,6 +1599,8 @@ static void follow_rows(graph *g, int list)
             set_rows(g, g->values[t->out0].list, rows);
         if (t->op == OP_list_at && in->rows > 0 && t->i[0] >= in->rows)
             t->i[0] = in->rows - 1;
+        if (t->op == OP_list_sum_to || t->op == OP_list_mean_to || t->op == OP_list_max_to || t->op == OP_list_softmax_mean_to)
+            t->n_indices = in->rows;
         for (int i = 0; i < t->n_indices && t->op == OP_list_take && in->rows > 0; i++)
             g->indices[t->at_index + i] %= in->rows;
         for (int i = 0; i < t->n_indices && t->op == OP_list_attention_to; i++) {
