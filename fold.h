@@ -2828,14 +2828,14 @@ FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
 }
-/* A row from the one before it. */
+/* Finds a row from the one before it. */
 FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_t row)
 {
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
-static const fold_rows fold__no_others[4] = { { NULL, 0,
-                                                NULL } }; /* what a map of one row does not move on by */
-/* The rows from `row` on. */
+/* Stands for the other rows when a map has one row alone. */
+static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
+/* Gives the rows from `row` on. */
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
     fold_rows output = *input;
@@ -3129,7 +3129,7 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
     return layout;
 }
 
-/* The first vector of a panel. */
+/* Returns the first vector of a panel. */
 static int fold__layout_start(const fold__layout *layout, int panel)
 {
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
@@ -3493,7 +3493,7 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Tiles of `height` rows, panel after panel. */
+/* Runs tiles of `height` rows, panel after panel. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__span *at, int height, float *buffer)
 {
@@ -3841,7 +3841,7 @@ static int fold__attention_blind(const fold__attention_call *call)
     return call->causal && call->queries > call->keys ? call->queries - call->keys : 0;
 }
 
-/* Floats of the scores of some rows by index. */
+/* Counts the floats of the scores of some rows by index. */
 static size_t fold__sight_floats(const fold__sight *sight, int row, int rows)
 {
     size_t floats = 0;
@@ -3903,7 +3903,7 @@ static size_t fold__attention_stride(const fold__attention_call *call)
     return fold__round_up((size_t)call->keys, FOLD__LANES) + 2 * FOLD__LANES;
 }
 
-/* Floats of scores, and in backward of slopes. */
+/* Counts the floats of scores, and in backward of slopes. */
 static size_t fold__attention_held(const fold__attention_call *call, int backward)
 {
     return call->sight ? fold__sight_held(call, backward) : FOLD__QUERY_BLOCK * fold__attention_stride(call);
@@ -3967,7 +3967,7 @@ static void fold__attention_append(float *panels, const fold_rows *keys, int fir
     }
 }
 
-/* A head's columns of all keys or values as panels. */
+/* Packs a head's columns of all keys or values as panels. */
 static void fold__attention_pack(const fold__attender *attender, float *panel, const fold_rows *input,
                                  int keys, ptrdiff_t col, int width)
 {
@@ -4520,7 +4520,7 @@ static void fold__byte_read(const fold__byte_block *block)
     }
 }
 
-/* The tiles of some groups. */
+/* Runs the tiles of some groups. */
 static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int wide)
 {
     int line, height;
@@ -4799,7 +4799,7 @@ static void fold__half_product(const fold__byte_kernels *kernels, const fold__by
     }
 }
 
-/* The nearest bfloat16 of a finite float, of two the even one; beyond the largest, the largest. */
+/* Takes the nearest bfloat16 of a finite float, of two the even one; beyond the largest, the largest. */
 static uint32_t fold__half_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -6161,7 +6161,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *from)
     return lanes;
 }
 
-/* The first n floats, then zeros. */
+/* Loads the first n floats, then zeros. */
 #if FOLD__W <= 4
 FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int count)
 {
@@ -7330,7 +7330,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 #define FOLD__SIGHT_PRODUCTS fold__sight_products__avx2 /* eight keys at a time */
 #else
 #define FOLD__SIGHT_PRODUCTS FOLD__ISA(sight_products)
-/* Products of a row with eight others, or twice eight side by side, each a chain over some columns. */
+/* Multiplies a row with eight others, or twice eight side by side, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -8294,7 +8294,7 @@ static int fold__is_quantized(const fold__param_data *param)
 {
     return param->bytes != FOLD__NO_PACK || param->bytes_t != FOLD__NO_PACK;
 }
-/* Its floats in an image, or NULL. */
+/* Points to its floats in an image, or NULL. */
 static const float *fold__floats_in_place(const fold__param_data *param)
 {
     return param->stored ? NULL : (const float *)param->place;
@@ -9721,7 +9721,8 @@ static void fold__layer_norm_forward(const fold_op_call *call)
         }
 }
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
-/* The gradient of x for one line, from the standardised values and the output's gradient times the gain. */
+/* Gives the gradient of x for one line, from the standardised values and the output's gradient times the
+   gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
@@ -10608,7 +10609,7 @@ static void fold__copy_patches(const fold__filter *filter, const fold__runs *run
     }
 }
 
-/* The product of the patches of some positions, from `init` on. */
+/* Multiplies the patches of some positions, from `init` on. */
 static void fold__conv_block(const fold_op_call *call, const fold__filter *filter, const fold__padded *padded,
                              const fold__filter_scratch *scratch, int first, int count, fold_rows init,
                              fold_rows output)
@@ -11649,7 +11650,7 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
+/* Makes orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     FOLD__NO_CONTRACT
@@ -11679,7 +11680,7 @@ static void fold__orthogonalise(float *values, size_t rows, size_t columns, floa
         values[i] *= gain;
 }
 
-/* Random initial values, of one of the kinds from FOLD_INIT_UNIFORM on. */
+/* Draws initial values, of one of the kinds from FOLD_INIT_UNIFORM on. */
 FOLD__NOINLINE static void fold__draw_values(const fold_model *m, float *values, const fold_param_desc *desc,
                                              uint64_t stream)
 {
@@ -12653,7 +12654,7 @@ static int fold__segments(const fold__body_op *op)
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
 }
 
-/* The shape of an op's first output, among the shapes of its program. */
+/* Finds the shape of an op's first output among the shapes of its program. */
 static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__body_op *op)
 {
     return &shape[op->first_shape + op->n_in];
@@ -12972,7 +12973,7 @@ FOLD__INLINE uint32_t fold__edge_rows(const fold_ctx *f, uint32_t edge)
     return fold__edge_is_list(f, edge) ? f->length[f->edge_source[edge]] : 1;
 }
 
-/* The kind of a node, without its flags. */
+/* Returns the kind of a node, without its flags. */
 FOLD__INLINE uint32_t fold__kind_of(const fold_ctx *f, uint32_t id) { return f->kind[id] & FOLD__KIND_MASK; }
 
 static size_t fold__ctx_bytes(void);
@@ -13323,8 +13324,8 @@ static uint32_t fold__slot_of(const fold__sig *sig, uint32_t position)
     return sig->lists >> position & 1 ? sig->n_in + before : position - before;
 }
 
-/* Room in the context's pools for the program of a new signature: so many ops, operands, shapes and values,
-   and its outputs. */
+/* Makes room in the context's pools for the program of a new signature: so many ops, operands, shapes and
+   values, and its outputs. */
 static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, uint32_t n_refs, uint32_t n_shapes,
                                int n_values)
 {
@@ -13826,7 +13827,7 @@ static void fold__move_sigs(fold_ctx *f)
     f->arrays[FOLD__ARRAY_SIGS].need = (f->n_sigs + 1) * sizeof *sigs;
 }
 
-/* The least size of a hash table at most half full. */
+/* Returns the least size of a hash table at most half full. */
 static uint32_t fold__table_for(uint32_t least, uint32_t entries)
 {
     while (least < 2 * entries)
@@ -16199,7 +16200,7 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
     return found;
 }
 
-/* An op with an index into its input for every row. */
+/* Records an op with an index into its input for every row. */
 static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const char *who, fold_node x,
                                     const int *index, const char *what, int count)
 {
@@ -17262,7 +17263,7 @@ typedef struct fold__group_sig {
     size_t free_at;    /* and then pointers to rows */
     size_t early_at;   /* kept turns of its prologue; see fold__keep_turns */
 } fold__group_sig;
-/* A buffer of a signature in a group: rows of one value, gradient or contribution. */
+/* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
     uint32_t size;         /* floats of a row */
@@ -20610,7 +20611,7 @@ static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uin
     }
 }
 
-/* A spot of rows from outside. */
+/* Makes a spot of rows from outside. */
 static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
 {
     spot->from = from;
@@ -23410,7 +23411,7 @@ static uint32_t fold__place_links(fold_ctx *f)
     return linked;
 }
 
-/* The first group of samples, */
+/* Finds the first group of samples, */
 static uint32_t fold__samples_from(const fold__run *run) { return run->counts.head ? 1 : 0; }
 /* and the one behind the last. */
 static uint32_t fold__samples_to(const fold__run *run)
@@ -25756,7 +25757,7 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
     return fold_add(f, scaled, fold_use(f, norm->bias));
 }
 
-/* Attention of `width` values to rows of `keys` and `values` values. */
+/* Makes attention of `width` values to rows of `keys` and `values` values. */
 static fold_attention fold__attention_new(fold_model *m, const char *name, int width, int keys, int values,
                                           int heads)
 {
@@ -25973,7 +25974,7 @@ static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, f
     out[0] = fold_mul(f, out_gate, fold_tanh(f, out[1]));
 }
 
-/* A layer's product of its input and its state. */
+/* Records a layer's product of its input and its state. */
 static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_node input, fold_node state,
                                     fold_param weight, fold_param bias)
 {
@@ -26174,7 +26175,7 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const 
     return fold__broken(f) ? none : state;
 }
 
-/* The length of a sample, or -1 with an error. */
+/* Returns the length of a sample, or -1 with an error. */
 static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, int sample)
 {
     if (fold__broken(f))
@@ -28990,7 +28991,7 @@ static float fold__scale_at(const fold__tensor *tensor, size_t at)
     return fold__float_at(tensor->scales->data + 4 * (size_t)which);
 }
 
-/* Values of a tensor, from one of them on. */
+/* Reads values of a tensor, from one of them on. */
 FOLD__NOINLINE static void fold__read_values(float *out, const fold__tensor *tensor, size_t from,
                                              size_t count)
 {
@@ -29543,7 +29544,7 @@ FOLD_API fold_status fold_torch_close(fold_torch *t)
 
 /* -- taking tensors -------------------------------------------------------------------------- */
 
-/* The tensor of a part of a module, or NULL. */
+/* Finds the tensor of a part of a module, or NULL. */
 static fold__tensor *fold__torch_find(const fold_torch *torch, const char *name, const char *part)
 {
     const char *const joined[3] = { name, *name ? "." : "", part };
