@@ -59,6 +59,19 @@ struct release {
 using model = std::unique_ptr<fold_model, release>;
 using context = std::unique_ptr<fold_ctx, release>;
 
+/* ---- the network ---------------------------------------------------------------------------------- */
+
+struct net {
+    fold_mlp policy, value;
+
+    net(fold_model *m, int hidden)
+    {
+        const int choose[] = { senses, hidden, hidden, pushes }, judge[] = { senses, hidden, hidden, 1 };
+        policy = fold_mlp_new(m, "policy", choose, 3, FOLD_ACT_TANH);
+        value = fold_mlp_new(m, "value", judge, 3, FOLD_ACT_TANH);
+    }
+};
+
 /* ---- the cart and its pole ----------------------------------------------------------------------- */
 
 struct cart {
@@ -90,17 +103,6 @@ struct cart {
 };
 
 /* ---- the controller ------------------------------------------------------------------------------ */
-
-struct net {
-    fold_mlp policy, value;
-
-    net(fold_model *m, int hidden)
-    {
-        const int choose[] = { senses, hidden, hidden, pushes }, judge[] = { senses, hidden, hidden, 1 };
-        policy = fold_mlp_new(m, "policy", choose, 3, FOLD_ACT_TANH);
-        value = fold_mlp_new(m, "value", judge, 3, FOLD_ACT_TANH);
-    }
-};
 
 /* What happened, step by step, and what training makes of it. */
 struct episode {

@@ -90,7 +90,7 @@ static uint64_t nanoseconds(void *user)
     return (uint64_t)(seconds() * 1e9);
 }
 
-/* ---- lines -------------------------------------------------------------------------------- */
+/* ---- the network -------------------------------------------------------------------------- */
 
 /* Lines of characters; symbol 0 stands before a line and for its end. */
 typedef struct corpus {
@@ -99,13 +99,76 @@ typedef struct corpus {
     int symbol[256], n_symbols, n_cut;          /* of a byte: its symbol; lines that were cut */
     int *train, *test, n_train, n_test;
 } corpus;
-
 static int steps_of(const corpus *c, int line) { return (int)(c->first[line + 1] - c->first[line]) + 1; }
+
 /* What step `t` of a line reads; the next one's is what it must predict. */
 static int symbol_at(const corpus *c, int line, int t)
 {
     return t > 0 && t < steps_of(c, line) ? c->symbol[c->text[c->first[line] + (size_t)t - 1]] : 0;
 }
+
+/* What the network of a padded batch depends on: so many lines of so many steps. steps 0: each as long as it is. */
+typedef struct key { int steps, lines; } key;
+
+typedef struct net { fold_model *m; fold_param characters; fold_rnn_stack lstm; fold_dense out; } net;
+
+static net new_net(const corpus *c, int hidden, uint64_t seed, int inference)
+{
+    fold_model_desc d = fold_model_desc_default();
+    net n;
+    d.seed = seed;
+    d.inference = inference;
+    n.m = fold_model_new(&d);
+    if (!n.m) fail("out of memory", "");
+    n.characters = fold_table_new(n.m, "characters", c->n_symbols, WIDTH);
+    n.lstm = fold_rnn_stack_new(n.m, "lstm", fold_lstm_new, WIDTH, hidden, LAYERS, 0);
+    n.out = fold_dense_new(n.m, "out", hidden, c->n_symbols, FOLD_ACT_LINEAR);
+    if (fold_model_status(n.m)) fail("", fold_model_message(n.m));
+    return n;
+}
+
+static fold_ctx *new_context(const net *n, int training)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = training;
+    d.plan_cache_bytes = PLAN_BYTES;
+    d.clock = nanoseconds;
+    fold_ctx *f = fold_ctx_new(n->m, &d);
+    if (!f) fail("out of memory", "");
+    return f;
+}
+
+/* The loss of a line's own steps, summed. steps > 0: unrolled to so many, with a mask. */
+static fold_node record_line(fold_ctx *f, const net *n, const corpus *c, int line, int steps)
+{
+    fold_node x[MAX_STEPS], loss[MAX_STEPS];
+    const int own = steps_of(c, line), all = steps ? steps : own;
+    int at = 0;
+    do x[at] = fold_lookup(f, n->characters, symbol_at(c, line, at)); while (++at < all);
+    fold_rnn_stack_apply(f, &n->lstm, x, all, NULL, x, NULL);
+    for (int t = 0; t < all; t++) {
+        loss[t] = fold_softmax_xent(f, fold_dense_apply(f, &n->out, x[t]), symbol_at(c, line, t + 1));
+        if (steps) loss[t] = fold_scale(f, loss[t], t < own ? 1.0f : 0.0f);
+    }
+    return fold_sum_n(f, loss, all);
+}
+
+/* The network of a key, over these lines; adds to the gradients. Returns the lines' own steps. */
+static int add_gradients(fold_ctx *f, const net *n, const corpus *c, key k, const int *line)
+{
+    fold_node loss[MAX_BATCH];
+    int own = 0;
+    fold_ctx_reset(f);
+    for (int i = 0; i < k.lines; i++) {
+        loss[i] = record_line(f, n, c, line[i], k.steps);
+        own += steps_of(c, line[i]);
+    }
+    const fold_node mean = fold_scale(f, fold_sum_n(f, loss, k.lines), 1 / (float)own);
+    if (fold_backward(f, mean)) fail("", fold_ctx_message(f));
+    return own;
+}
+
+/* ---- lines -------------------------------------------------------------------------------- */
 
 /* Adds a line, of which only the first MAX_STEPS - 1 bytes are taken. Empty ones are none. */
 static void add_line(corpus *c, const char *text, size_t length)
@@ -211,9 +274,6 @@ static void free_corpus(corpus *c)
 enum { PADDED, BUCKETED, DYNAMIC, WAYS };
 static const char *const way_names[WAYS] = { "padded", "bucketed", "dynamic" };
 
-/* What the network of a padded batch depends on: so many lines of so many steps. steps 0: each as long as it is. */
-typedef struct key { int steps, lines; } key;
-
 /* An epoch: batch after batch of lines. */
 typedef struct epoch { int *line, n_batches; key *batch; } epoch;
 
@@ -298,66 +358,6 @@ static void free_epoch(epoch *e)
 {
     free(e->line);
     free(e->batch);
-}
-
-/* ---- the network -------------------------------------------------------------------------- */
-
-typedef struct net { fold_model *m; fold_param characters; fold_rnn_stack lstm; fold_dense out; } net;
-
-static net new_net(const corpus *c, int hidden, uint64_t seed, int inference)
-{
-    fold_model_desc d = fold_model_desc_default();
-    net n;
-    d.seed = seed;
-    d.inference = inference;
-    n.m = fold_model_new(&d);
-    if (!n.m) fail("out of memory", "");
-    n.characters = fold_table_new(n.m, "characters", c->n_symbols, WIDTH);
-    n.lstm = fold_rnn_stack_new(n.m, "lstm", fold_lstm_new, WIDTH, hidden, LAYERS, 0);
-    n.out = fold_dense_new(n.m, "out", hidden, c->n_symbols, FOLD_ACT_LINEAR);
-    if (fold_model_status(n.m)) fail("", fold_model_message(n.m));
-    return n;
-}
-
-static fold_ctx *new_context(const net *n, int training)
-{
-    fold_ctx_desc d = fold_ctx_desc_default();
-    d.training = training;
-    d.plan_cache_bytes = PLAN_BYTES;
-    d.clock = nanoseconds;
-    fold_ctx *f = fold_ctx_new(n->m, &d);
-    if (!f) fail("out of memory", "");
-    return f;
-}
-
-/* The loss of a line's own steps, summed. steps > 0: unrolled to so many, with a mask. */
-static fold_node record_line(fold_ctx *f, const net *n, const corpus *c, int line, int steps)
-{
-    fold_node x[MAX_STEPS], loss[MAX_STEPS];
-    const int own = steps_of(c, line), all = steps ? steps : own;
-    int at = 0;
-    do x[at] = fold_lookup(f, n->characters, symbol_at(c, line, at)); while (++at < all);
-    fold_rnn_stack_apply(f, &n->lstm, x, all, NULL, x, NULL);
-    for (int t = 0; t < all; t++) {
-        loss[t] = fold_softmax_xent(f, fold_dense_apply(f, &n->out, x[t]), symbol_at(c, line, t + 1));
-        if (steps) loss[t] = fold_scale(f, loss[t], t < own ? 1.0f : 0.0f);
-    }
-    return fold_sum_n(f, loss, all);
-}
-
-/* The network of a key, over these lines; adds to the gradients. Returns the lines' own steps. */
-static int add_gradients(fold_ctx *f, const net *n, const corpus *c, key k, const int *line)
-{
-    fold_node loss[MAX_BATCH];
-    int own = 0;
-    fold_ctx_reset(f);
-    for (int i = 0; i < k.lines; i++) {
-        loss[i] = record_line(f, n, c, line[i], k.steps);
-        own += steps_of(c, line[i]);
-    }
-    const fold_node mean = fold_scale(f, fold_sum_n(f, loss, k.lines), 1 / (float)own);
-    if (fold_backward(f, mean)) fail("", fold_ctx_message(f));
-    return own;
 }
 
 /* ---- training ----------------------------------------------------------------------------- */

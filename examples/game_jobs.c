@@ -46,6 +46,41 @@ static void *take(size_t count, size_t size)
     return bytes;
 }
 
+/* ---- the network ----------------------------------------------------------------------------- */
+
+enum { STEPS = 4, CHUNK = 256, ROBOTS = 200, BALLS = 3000, CELL = 3, SEEN = 12, SENSES = 4, BALL = 6 };
+typedef struct view { float senses[ROBOTS][SENSES], ball[ROBOTS][SEEN][BALL], wanted[ROBOTS][2]; int robots, seen[ROBOTS]; } view;
+
+enum { INNER = 48, WIDTH = 96, SAID = 32 };
+typedef struct net { fold_mlp ball, out; fold_dense joined, said; } net;
+
+static net new_net(fold_model *m)
+{
+    static const int ball[] = { BALL, INNER, INNER }, out[] = { WIDTH + SAID, WIDTH, 2 };
+    net n;
+    n.ball = fold_mlp_new(m, "ball", ball, 2, FOLD_ACT_TANH);
+    n.joined = fold_dense_new(m, "joined", SENSES + INNER, WIDTH, FOLD_ACT_TANH);
+    n.said = fold_dense_new(m, "said", WIDTH, SAID, FOLD_ACT_TANH);
+    n.out = fold_mlp_new(m, "out", out, 2, FOLD_ACT_TANH);
+    if (fold_model_status(m)) fail(fold_model_message(m));
+    return n;
+}
+
+/* Records what all robots of a world decide. */
+static void record(fold_ctx *f, const net *n, const view *v, fold_node *decided)
+{
+    fold_node inner[ROBOTS], said[ROBOTS];
+    for (int i = 0; i < v->robots; i++) {
+        const fold_node balls = fold_list_input_ref(f, v->ball[i][0], v->seen[i], fold_shape1(BALL));
+        const fold_node seen = fold_list_sum(f, fold_tanh(f, fold_mlp_apply(f, &n->ball, balls)));
+        const fold_node senses = fold_input_ref(f, v->senses[i], fold_shape1(SENSES));
+        inner[i] = fold_dense_apply(f, &n->joined, fold_concat2(f, senses, seen));
+        said[i] = fold_dense_apply(f, &n->said, inner[i]);
+    }
+    const fold_node heard = fold_mean_n(f, said, v->robots);
+    for (int i = 0; i < v->robots; i++) decided[i] = fold_mlp_apply(f, &n->out, fold_concat2(f, inner[i], heard));
+}
+
 /* ---- a job system ---------------------------------------------------------------------------- */
 
 enum { MOST_THREADS = 16, QUEUE = 1024, LOOKS = 200 }; /* jobs that may wait on a thread; looks for one before it sleeps */
@@ -256,7 +291,6 @@ static fold_ctx *new_context(fold_model *m, int training, counters *c)
 
 /* ---- physics --------------------------------------------------------------------------------- */
 
-enum { STEPS = 4, CHUNK = 256, ROBOTS = 200, BALLS = 3000, CELL = 3, SEEN = 12, SENSES = 4, BALL = 6 };
 static const float step_seconds = 1.0f / 60 / STEPS, radius = 0.35f, stiffness = 2000, pace = 4, sight = 3, push_most = 30;
 
 typedef struct body { float x, y, vx, vy; } body;
@@ -397,7 +431,6 @@ static void make_frame(world *w)
 
 /* ---- what robots see, and what they should do ------------------------------------------------ */
 
-typedef struct view { float senses[ROBOTS][SENSES], ball[ROBOTS][SEEN][BALL], wanted[ROBOTS][2]; int robots, seen[ROBOTS]; } view;
 typedef struct looking { world *w; view *v; float middle_x, middle_y; } looking;
 
 /* A ball as a robot sees it: where it is, where and when it will be nearest, and how near it is now. */
@@ -475,38 +508,6 @@ static void look(world *w, view *v)
         l.middle_y += w->now[i].y / (float)w->robots;
     }
     parallel_for((w->robots + CHUNK / 4 - 1) / (CHUNK / 4), look_chunk, &l, w->jobs);
-}
-
-/* ---- the network ----------------------------------------------------------------------------- */
-
-enum { INNER = 48, WIDTH = 96, SAID = 32 };
-typedef struct net { fold_mlp ball, out; fold_dense joined, said; } net;
-
-static net new_net(fold_model *m)
-{
-    static const int ball[] = { BALL, INNER, INNER }, out[] = { WIDTH + SAID, WIDTH, 2 };
-    net n;
-    n.ball = fold_mlp_new(m, "ball", ball, 2, FOLD_ACT_TANH);
-    n.joined = fold_dense_new(m, "joined", SENSES + INNER, WIDTH, FOLD_ACT_TANH);
-    n.said = fold_dense_new(m, "said", WIDTH, SAID, FOLD_ACT_TANH);
-    n.out = fold_mlp_new(m, "out", out, 2, FOLD_ACT_TANH);
-    if (fold_model_status(m)) fail(fold_model_message(m));
-    return n;
-}
-
-/* Records what all robots of a world decide. */
-static void record(fold_ctx *f, const net *n, const view *v, fold_node *decided)
-{
-    fold_node inner[ROBOTS], said[ROBOTS];
-    for (int i = 0; i < v->robots; i++) {
-        const fold_node balls = fold_list_input_ref(f, v->ball[i][0], v->seen[i], fold_shape1(BALL));
-        const fold_node seen = fold_list_sum(f, fold_tanh(f, fold_mlp_apply(f, &n->ball, balls)));
-        const fold_node senses = fold_input_ref(f, v->senses[i], fold_shape1(SENSES));
-        inner[i] = fold_dense_apply(f, &n->joined, fold_concat2(f, senses, seen));
-        said[i] = fold_dense_apply(f, &n->said, inner[i]);
-    }
-    const fold_node heard = fold_mean_n(f, said, v->robots);
-    for (int i = 0; i < v->robots; i++) decided[i] = fold_mlp_apply(f, &n->out, fold_concat2(f, inner[i], heard));
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */

@@ -68,6 +68,60 @@ static uint64_t random_bits(uint64_t *state) { return mix(*state += 0x9e3779b97f
 static double random_unit(uint64_t *state) { return (double)(random_bits(state) >> 11) * 0x1p-53; }
 static int random_below(uint64_t *state, int n) { return (int)(random_unit(state) * n); }
 
+/* ---- the network ---- */
+
+/* in: the operator's vector; each argument's distribution. out: the list's distribution; its logits. */
+static void list_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    fold_node arguments = fold_list_sum(f, in[1]);
+    out[1] = fold_mlp_apply(f, &n->mlp, fold_concat2(f, in[0], arguments));
+    out[0] = fold_softmax(f, out[1]);
+}
+
+static void net_new(fold_model *m, net *n)
+{
+    const int sizes[] = { OPERATOR_WIDTH + DIGITS, HIDDEN, HIDDEN, DIGITS };
+    fold_cell_desc cell;
+    n->operators = fold_table_new(m, "operators", OPERATORS, OPERATOR_WIDTH);
+    n->mlp = fold_mlp_new(m, "list", sizes, 3, FOLD_ACT_RELU);
+    memset(&cell, 0, sizeof cell);
+    cell.name = "list";
+    cell.body = list_body;
+    cell.user = n;
+    cell.n_in = 1;
+    cell.in[0] = fold_shape1(OPERATOR_WIDTH);
+    cell.n_list = 1;
+    cell.list[0] = fold_shape1(DIGITS);
+    cell.n_out = 2;
+    n->list = fold_cell_new(m, &cell);
+}
+
+/* Records the expression at *at, which moves behind it. A digit's distribution serves as its logits too. */
+static value record(fold_ctx *f, const net *n, const unsigned char **at)
+{
+    value v;
+    int token = *(*at)++;
+    if (token < DIGITS) {
+        v.digit = v.logits = fold_input_ref(f, one_hot[token], fold_shape1(DIGITS));
+        return v;
+    }
+    fold_node op = fold_lookup(f, n->operators, token - OP_MIN), arguments[MAX_ARGS];
+    size_t count = 0;
+    while (**at != END) arguments[count++] = record(f, n, at).digit;
+    ++*at;
+    fold_node call = fold_call_list(f, n->list, &op, 1, arguments, (int)count);
+    v.digit = fold_out(f, call, 0);
+    v.logits = fold_out(f, call, 1);
+    return v;
+}
+
+static fold_node record_logits(fold_ctx *f, const net *n, const data_set *d, const sample *s)
+{
+    const unsigned char *at = d->tokens + s->start;
+    return record(f, n, &at).logits;
+}
+
 /* ---- the task ---- */
 
 static void push_token(data_set *d, int token)
@@ -154,60 +208,6 @@ static void generate(data_set *d, int count, uint64_t *state)
     free(set);
 }
 
-/* ---- the network ---- */
-
-/* in: the operator's vector; each argument's distribution. out: the list's distribution; its logits. */
-static void list_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const net *n = (const net *)user;
-    fold_node arguments = fold_list_sum(f, in[1]);
-    out[1] = fold_mlp_apply(f, &n->mlp, fold_concat2(f, in[0], arguments));
-    out[0] = fold_softmax(f, out[1]);
-}
-
-static void net_new(fold_model *m, net *n)
-{
-    const int sizes[] = { OPERATOR_WIDTH + DIGITS, HIDDEN, HIDDEN, DIGITS };
-    fold_cell_desc cell;
-    n->operators = fold_table_new(m, "operators", OPERATORS, OPERATOR_WIDTH);
-    n->mlp = fold_mlp_new(m, "list", sizes, 3, FOLD_ACT_RELU);
-    memset(&cell, 0, sizeof cell);
-    cell.name = "list";
-    cell.body = list_body;
-    cell.user = n;
-    cell.n_in = 1;
-    cell.in[0] = fold_shape1(OPERATOR_WIDTH);
-    cell.n_list = 1;
-    cell.list[0] = fold_shape1(DIGITS);
-    cell.n_out = 2;
-    n->list = fold_cell_new(m, &cell);
-}
-
-/* Records the expression at *at, which moves behind it. A digit's distribution serves as its logits too. */
-static value record(fold_ctx *f, const net *n, const unsigned char **at)
-{
-    value v;
-    int token = *(*at)++;
-    if (token < DIGITS) {
-        v.digit = v.logits = fold_input_ref(f, one_hot[token], fold_shape1(DIGITS));
-        return v;
-    }
-    fold_node op = fold_lookup(f, n->operators, token - OP_MIN), arguments[MAX_ARGS];
-    size_t count = 0;
-    while (**at != END) arguments[count++] = record(f, n, at).digit;
-    ++*at;
-    fold_node call = fold_call_list(f, n->list, &op, 1, arguments, (int)count);
-    v.digit = fold_out(f, call, 0);
-    v.logits = fold_out(f, call, 1);
-    return v;
-}
-
-static fold_node record_logits(fold_ctx *f, const net *n, const data_set *d, const sample *s)
-{
-    const unsigned char *at = d->tokens + s->start;
-    return record(f, n, &at).logits;
-}
-
 /* ---- training and testing ---- */
 
 /* The logits of `count` samples from `first` on, `batch` of them in each run. */
@@ -225,19 +225,11 @@ static void predict(fold_ctx *f, const net *n, const data_set *d, int first, int
     }
 }
 
-static int best(const float *logits)
-{
-    int digit = 0;
-    for (int k = 1; k < DIGITS; k++)
-        if (logits[k] > logits[digit]) digit = k;
-    return digit;
-}
-
 static double accuracy(const data_set *d, int first, int count, const float *logits)
 {
     int right = 0;
     for (int i = 0; i < count; i++)
-        right += best(logits + (size_t)i * DIGITS) == d->samples[first + i].answer;
+        right += fold_argmax(logits + (size_t)i * DIGITS, DIGITS) == d->samples[first + i].answer;
     return (double)right / count;
 }
 
@@ -348,7 +340,7 @@ static void show_samples(const data_set *d, const options *o, const float *logit
         const sample *s = &d->samples[o->train + DEV + i];
         if (s->length < 8 || s->length > 24) continue;
         for (size_t k = 0; k < s->length; k++) printf("%s ", text[d->tokens[s->start + k]]);
-        printf("= %d, network: %d\n", s->answer, best(logits + (size_t)i * DIGITS));
+        printf("= %d, network: %d\n", s->answer, fold_argmax(logits + (size_t)i * DIGITS, DIGITS));
         shown++;
     }
 }

@@ -39,6 +39,14 @@ static void fail(const char *what, const char *detail)
 }
 
 static double seconds_since(clock_t start) { return (double)(clock() - start) / CLOCKS_PER_SEC; }
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+/* ---- the network, for one image ------------------------------------------------------------ */
+
+static fold_node classify(fold_ctx *f, const fold_mlp *net, const float *image)
+{
+    return fold_mlp_apply(f, net, fold_input_ref(f, image, fold_shape1(PIXELS)));
+}
 
 /* ---- data ---------------------------------------------------------------------------------- */
 
@@ -118,23 +126,6 @@ static const char *load_data(const options *o, sets *d)
     return from;
 }
 
-/* ---- the network, for one image ------------------------------------------------------------ */
-
-static fold_node classify(fold_ctx *f, const fold_mlp *net, const float *image)
-{
-    return fold_mlp_apply(f, net, fold_input_ref(f, image, fold_shape1(PIXELS)));
-}
-
-static int best(const float *logits)
-{
-    int digit = 0;
-    for (int k = 1; k < CLASSES; k++)
-        if (logits[k] > logits[digit]) digit = k;
-    return digit;
-}
-
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
 /* ---- forward alone ------------------------------------------------------------------------- */
 
 /* Logits of the first n images, `batch` of them together. */
@@ -155,7 +146,7 @@ static double accuracy(fold_ctx *f, const fold_mlp *net, const data_set *s)
     float *logits = (float *)malloc(s->count * CLASSES * sizeof *logits);
     if (!logits) fail("out of memory", "");
     predict(f, net, s, s->count, TEST_BATCH, logits);
-    for (size_t i = 0; i < s->count; i++) right += best(logits + i * CLASSES) == data_ints(s, 1, i, NULL)[0];
+    for (size_t i = 0; i < s->count; i++) right += fold_argmax(logits + i * CLASSES, CLASSES) == data_ints(s, 1, i, NULL)[0];
     free(logits);
     return 100 * (double)right / (double)s->count;
 }
@@ -225,7 +216,7 @@ static size_t learn(learner *l)
     }
     if (fold_backward(f, fold_mean_n(f, losses, (int)l->it.size))) fail(fold_ctx_message(f), "");
     for (size_t i = 0; i < l->it.size; i++)
-        right += best(fold_value(f, logits[i])) == data_ints(s, 1, l->it.index[i], NULL)[0];
+        right += fold_argmax(fold_value(f, logits[i]), CLASSES) == data_ints(s, 1, l->it.index[i], NULL)[0];
     if (fold_adam_step(l->model, &l->adam)) fail(fold_model_message(l->model), "");
     return right;
 }

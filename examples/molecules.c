@@ -61,7 +61,7 @@ static void *take(size_t count, size_t size)
 
 static double seconds_since(clock_t start) { return (double)(clock() - start) / CLOCKS_PER_SEC; }
 
-/* ---- graphs -------------------------------------------------------------------------------- */
+/* ---- the network --------------------------------------------------------------------------- */
 
 /* Atoms and directed bonds of all graphs lie graph by graph; from and to count atoms from the graph's first. */
 typedef struct graph { int first_atom, atoms, first_bond, bonds, label; } graph;
@@ -71,6 +71,83 @@ typedef struct dataset {
     int *from, *to, *bond, bonds, bond_kinds;     /* of each bond its ends and its kind */
     int classes;
 } dataset;
+
+typedef struct layer {
+    fold_mlp update;                  /* GIN */
+    fold_param W, score;              /* attention */
+    fold_param gain, bias;            /* of layer norm after either */
+} layer;
+typedef struct net {
+    const dataset *data;
+    fold_param kinds, bonds;          /* tables */
+    layer round[MOST_ROUNDS];
+    int rounds, attention, width;
+    fold_param answer, answer_bias;
+} net;
+
+static net new_net(fold_model *m, const options *o, const dataset *d)
+{
+    const int sizes[] = { o->width, o->width, o->width };
+    char name[32];
+    net n;
+    memset(&n, 0, sizeof n);
+    n.data = d;
+    n.rounds = o->rounds;
+    n.attention = o->attention;
+    n.width = o->width;
+    n.kinds = fold_table_new(m, "kinds", d->kinds, o->width);
+    if (o->attention) n.bonds = fold_table_new(m, "bonds", d->bond_kinds, BOND_WIDTH);
+    for (int i = 0; i < n.rounds; i++) {
+        layer *r = &n.round[i];
+        snprintf(name, sizeof name, "%d.update", i);
+        if (!o->attention) r->update = fold_mlp_new(m, name, sizes, 2, FOLD_ACT_RELU);
+        else r->W = fold_weight_new(m, name, o->width, o->width);
+        snprintf(name, sizeof name, "%d.score", i);
+        if (o->attention) r->score = fold_weight_new(m, name, 2 * o->width + BOND_WIDTH, 1);
+        snprintf(name, sizeof name, "%d.gain", i);
+        r->gain = fold_gain_new(m, name, o->width);
+        snprintf(name, sizeof name, "%d.bias", i);
+        r->bias = fold_bias_new(m, name, o->width);
+    }
+    n.answer = fold_weight_new(m, "answer", 2 * (n.rounds + 1) * o->width, d->classes);
+    n.answer_bias = fold_bias_new(m, "answer_bias", d->classes);
+    return n;
+}
+
+/* One round of messages: h is the list of a graph's atoms. */
+static fold_node pass_messages(fold_ctx *f, const net *n, const layer *r, const graph *g, fold_node h)
+{
+    const dataset *d = n->data;
+    const int *from = d->from + g->first_bond, *to = d->to + g->first_bond, *bond = d->bond + g->first_bond;
+    const fold_node before = h;
+    if (!n->attention) {
+        const fold_node around = fold_list_sum_to(f, fold_list_take(f, h, from, g->bonds), to, g->bonds, g->atoms);
+        h = fold_mlp_apply(f, &r->update, fold_add(f, h, around));
+    } else {
+        const fold_node z = fold_linear(f, h, r->W, FOLD_NULL_PARAM);
+        const fold_node source = fold_list_take(f, z, from, g->bonds), target = fold_list_take(f, z, to, g->bonds);
+        const fold_node part[3] = { source, target, fold_list_lookup(f, n->bonds, bond, g->bonds) };
+        const fold_node score = fold_leaky_relu(f, fold_linear_n(f, part, 3, r->score, FOLD_NULL_PARAM), 0.2f);
+        h = fold_add(f, z, fold_list_softmax_mean_to(f, score, source, to, g->bonds, g->atoms));
+    }
+    return fold_add(f, before, fold_relu(f, fold_layer_norm(f, h, r->gain, r->bias, 0)));
+}
+
+/* Records a graph; returns its logits. */
+static fold_node record(fold_ctx *f, const net *n, const graph *g)
+{
+    fold_node h = fold_list_lookup(f, n->kinds, n->data->kind + g->first_atom, g->atoms), seen[2 * (MOST_ROUNDS + 1)];
+    int count = 0;
+    for (int i = 0;; i++) {
+        seen[count++] = fold_list_mean(f, h);
+        seen[count++] = fold_list_max(f, h);
+        if (i == n->rounds) break;
+        h = pass_messages(f, n, &n->round[i], g, h);
+    }
+    return fold_linear_n(f, seen, count, n->answer, n->answer_bias);
+}
+
+/* ---- graphs -------------------------------------------------------------------------------- */
 
 static void add_bonds(dataset *d, graph *g, int a, int b) /* both directions */
 {
@@ -227,83 +304,6 @@ static void free_data(dataset *d)
     free(d->bond);
 }
 
-/* ---- the network --------------------------------------------------------------------------- */
-
-typedef struct layer {
-    fold_mlp update;                  /* GIN */
-    fold_param W, score;              /* attention */
-    fold_param gain, bias;            /* of layer norm after either */
-} layer;
-typedef struct net {
-    const dataset *data;
-    fold_param kinds, bonds;          /* tables */
-    layer round[MOST_ROUNDS];
-    int rounds, attention, width;
-    fold_param answer, answer_bias;
-} net;
-
-static net new_net(fold_model *m, const options *o, const dataset *d)
-{
-    const int sizes[] = { o->width, o->width, o->width };
-    char name[32];
-    net n;
-    memset(&n, 0, sizeof n);
-    n.data = d;
-    n.rounds = o->rounds;
-    n.attention = o->attention;
-    n.width = o->width;
-    n.kinds = fold_table_new(m, "kinds", d->kinds, o->width);
-    if (o->attention) n.bonds = fold_table_new(m, "bonds", d->bond_kinds, BOND_WIDTH);
-    for (int i = 0; i < n.rounds; i++) {
-        layer *r = &n.round[i];
-        snprintf(name, sizeof name, "%d.update", i);
-        if (!o->attention) r->update = fold_mlp_new(m, name, sizes, 2, FOLD_ACT_RELU);
-        else r->W = fold_weight_new(m, name, o->width, o->width);
-        snprintf(name, sizeof name, "%d.score", i);
-        if (o->attention) r->score = fold_weight_new(m, name, 2 * o->width + BOND_WIDTH, 1);
-        snprintf(name, sizeof name, "%d.gain", i);
-        r->gain = fold_gain_new(m, name, o->width);
-        snprintf(name, sizeof name, "%d.bias", i);
-        r->bias = fold_bias_new(m, name, o->width);
-    }
-    n.answer = fold_weight_new(m, "answer", 2 * (n.rounds + 1) * o->width, d->classes);
-    n.answer_bias = fold_bias_new(m, "answer_bias", d->classes);
-    return n;
-}
-
-/* One round of messages: h is the list of a graph's atoms. */
-static fold_node pass_messages(fold_ctx *f, const net *n, const layer *r, const graph *g, fold_node h)
-{
-    const dataset *d = n->data;
-    const int *from = d->from + g->first_bond, *to = d->to + g->first_bond, *bond = d->bond + g->first_bond;
-    const fold_node before = h;
-    if (!n->attention) {
-        const fold_node around = fold_list_sum_to(f, fold_list_take(f, h, from, g->bonds), to, g->bonds, g->atoms);
-        h = fold_mlp_apply(f, &r->update, fold_add(f, h, around));
-    } else {
-        const fold_node z = fold_linear(f, h, r->W, FOLD_NULL_PARAM);
-        const fold_node source = fold_list_take(f, z, from, g->bonds), target = fold_list_take(f, z, to, g->bonds);
-        const fold_node part[3] = { source, target, fold_list_lookup(f, n->bonds, bond, g->bonds) };
-        const fold_node score = fold_leaky_relu(f, fold_linear_n(f, part, 3, r->score, FOLD_NULL_PARAM), 0.2f);
-        h = fold_add(f, z, fold_list_softmax_mean_to(f, score, source, to, g->bonds, g->atoms));
-    }
-    return fold_add(f, before, fold_relu(f, fold_layer_norm(f, h, r->gain, r->bias, 0)));
-}
-
-/* Records a graph; returns its logits. */
-static fold_node record(fold_ctx *f, const net *n, const graph *g)
-{
-    fold_node h = fold_list_lookup(f, n->kinds, n->data->kind + g->first_atom, g->atoms), seen[2 * (MOST_ROUNDS + 1)];
-    int count = 0;
-    for (int i = 0;; i++) {
-        seen[count++] = fold_list_mean(f, h);
-        seen[count++] = fold_list_max(f, h);
-        if (i == n->rounds) break;
-        h = pass_messages(f, n, &n->round[i], g, h);
-    }
-    return fold_linear_n(f, seen, count, n->answer, n->answer_bias);
-}
-
 /* ---- training and testing ------------------------------------------------------------------ */
 
 typedef struct trainer {
@@ -397,13 +397,8 @@ static double evaluate(trainer *t)
     predict(t, t->inference, BATCH, t->logits);
     predict(t, t->eager, 1, t->alone);
     t->identical &= !memcmp(t->logits, t->alone, (size_t)t->n_test * (size_t)classes * sizeof *t->logits);
-    for (int i = 0; i < t->n_test; i++) {
-        const float *logits = t->logits + i * classes;
-        int best = 0;
-        for (int k = 1; k < classes; k++)
-            if (logits[k] > logits[best]) best = k;
-        right += best == t->data->graphs[t->test[i]].label;
-    }
+    for (int i = 0; i < t->n_test; i++)
+        right += fold_argmax(t->logits + i * classes, classes) == t->data->graphs[t->test[i]].label;
     return t->n_test ? 100.0 * right / t->n_test : 0;
 }
 

@@ -59,11 +59,58 @@ static double wall_seconds(void) { return 1e-9 * (double)fold_clock_monotonic(NU
 
 static int random_below(uint64_t *state, int n) { return (int)data_random_below(state, (size_t)n); }
 
-/* ---- pairs -------------------------------------------------------------------------------- */
+/* ---- the network -------------------------------------------------------------------------- */
 
 typedef struct tree { int n, head[MAX_WORDS], word[MAX_WORDS]; } tree; /* head -1: the root */
 typedef struct pair { tree side[2]; float score; } pair;
 typedef struct corpus { pair *train, *held_out; int n_train, n_held_out, words; const char *name; } corpus;
+
+typedef struct net { fold_model *m; fold_param words; fold_child_sum tree; fold_dense head, classes; } net;
+
+static net new_net(const options *o, int words)
+{
+    fold_model_desc d = fold_model_desc_default();
+    net n;
+    d.seed = o->seed; /* all ranks start with the same values */
+    n.m = fold_model_new(&d);
+    if (!n.m) fail("out of memory", "");
+    n.words = fold_table_new(n.m, "words", words, o->width); /* the first: gradients of all others are one span behind it */
+    n.tree = fold_child_sum_new(n.m, "tree", o->width, o->hidden);
+    n.head = fold_dense_new(n.m, "head", 2 * o->hidden, HEAD, FOLD_ACT_SIGMOID);
+    n.classes = fold_dense_new(n.m, "classes", HEAD, CLASSES, FOLD_ACT_LINEAR);
+    if (fold_model_status(n.m)) fail("", fold_model_message(n.m));
+    return n;
+}
+
+static fold_state record_node(fold_ctx *f, const net *n, const tree *t, int i)
+{
+    fold_state children[MAX_WORDS];
+    int count = 0;
+    for (int k = 0; k < t->n; k++)
+        if (t->head[k] == i) children[count++] = record_node(f, n, t, k);
+    return fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, t->word[i]), children, count);
+}
+static fold_node record_tree(fold_ctx *f, const net *n, const tree *t)
+{
+    int root = 0;
+    while (t->head[root] >= 0) root++;
+    return record_node(f, n, t, root).h;
+}
+
+/* KL divergence from the distribution over the two classes next to the score whose mean is the score. */
+static fold_node record_loss(fold_ctx *f, const net *n, const pair *p)
+{
+    float target[CLASSES] = { 0 };
+    const int low = p->score < 5 ? (int)p->score : 4;
+    const fold_node l = record_tree(f, n, &p->side[0]), r = record_tree(f, n, &p->side[1]);
+    const fold_node features = fold_concat2(f, fold_mul(f, l, r), fold_abs(f, fold_sub(f, l, r)));
+    target[low] = p->score - (float)low;
+    target[low - 1] = 1 - target[low];
+    return fold_softmax_kl(f, fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features)),
+                           fold_input(f, target, CLASSES));
+}
+
+/* ---- pairs -------------------------------------------------------------------------------- */
 
 /* Words of the second tree are synonyms of the first's or, in a share drawn for the pair, others: the score falls from 5
    to 1 with the share of new meanings. */
@@ -191,53 +238,6 @@ static corpus load_corpus(const options *o)
     data_vocab_free(&words);
     data_vocab_free(&numbers);
     return c;
-}
-
-/* ---- the network -------------------------------------------------------------------------- */
-
-typedef struct net { fold_model *m; fold_param words; fold_child_sum tree; fold_dense head, classes; } net;
-
-static net new_net(const options *o, int words)
-{
-    fold_model_desc d = fold_model_desc_default();
-    net n;
-    d.seed = o->seed; /* all ranks start with the same values */
-    n.m = fold_model_new(&d);
-    if (!n.m) fail("out of memory", "");
-    n.words = fold_table_new(n.m, "words", words, o->width); /* the first: gradients of all others are one span behind it */
-    n.tree = fold_child_sum_new(n.m, "tree", o->width, o->hidden);
-    n.head = fold_dense_new(n.m, "head", 2 * o->hidden, HEAD, FOLD_ACT_SIGMOID);
-    n.classes = fold_dense_new(n.m, "classes", HEAD, CLASSES, FOLD_ACT_LINEAR);
-    if (fold_model_status(n.m)) fail("", fold_model_message(n.m));
-    return n;
-}
-
-static fold_state record_node(fold_ctx *f, const net *n, const tree *t, int i)
-{
-    fold_state children[MAX_WORDS];
-    int count = 0;
-    for (int k = 0; k < t->n; k++)
-        if (t->head[k] == i) children[count++] = record_node(f, n, t, k);
-    return fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, t->word[i]), children, count);
-}
-static fold_node record_tree(fold_ctx *f, const net *n, const tree *t)
-{
-    int root = 0;
-    while (t->head[root] >= 0) root++;
-    return record_node(f, n, t, root).h;
-}
-
-/* KL divergence from the distribution over the two classes next to the score whose mean is the score. */
-static fold_node record_loss(fold_ctx *f, const net *n, const pair *p)
-{
-    float target[CLASSES] = { 0 };
-    const int low = p->score < 5 ? (int)p->score : 4;
-    const fold_node l = record_tree(f, n, &p->side[0]), r = record_tree(f, n, &p->side[1]);
-    const fold_node features = fold_concat2(f, fold_mul(f, l, r), fold_abs(f, fold_sub(f, l, r)));
-    target[low] = p->score - (float)low;
-    target[low - 1] = 1 - target[low];
-    return fold_softmax_kl(f, fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features)),
-                           fold_input(f, target, CLASSES));
 }
 
 /* ---- the sum of gradients ----------------------------------------------------------------- */

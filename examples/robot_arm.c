@@ -62,6 +62,117 @@ static void *take(size_t count, size_t size)
 
 static double within(double x, double most) { return x < -most ? -most : x > most ? most : x; }
 
+/* ---- the network ----------------------------------------------------------------------------- */
+
+/* U (P x * tanh(Q x)) + c: products of pairs of values, of which one is bounded so that deep recursion stays so. */
+typedef struct product { fold_param P, p, Q, q, U, c; } product;
+typedef struct net {
+    product first, second, outward, inward, tool;
+    fold_cell sense, pass, gather, grip;
+    fold_dense torque;
+} net;
+
+static product new_product(fold_model *m, const char *name, int inputs)
+{
+    static const char *const suffix[] = { "P", "p", "Q", "q", "U", "c" };
+    fold_param made[6];
+    char full[32];
+    for (int i = 0; i < 6; i++) {
+        snprintf(full, sizeof full, "%s.%s", name, suffix[i]);
+        made[i] = i == 4 ? fold_weight_new(m, full, PRODUCTS, WIDTH) : i == 5 ? fold_bias_new(m, full, WIDTH) :
+                  i % 2 ? fold_bias_new(m, full, PRODUCTS) : fold_weight_new(m, full, inputs, PRODUCTS);
+    }
+    const product all = { made[0], made[1], made[2], made[3], made[4], made[5] };
+    return all;
+}
+
+static fold_node apply(fold_ctx *f, const product *p, const fold_node *x, int n)
+{
+    const fold_node a = fold_linear_n(f, x, n, p->P, p->p), b = fold_linear_n(f, x, n, p->Q, p->q);
+    return fold_linear(f, fold_mul(f, a, fold_tanh(f, b)), p->U, p->c);
+}
+
+/* From a link's sensor values, what matters of them. */
+static void sense_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_node parts[2] = { in[0], apply(f, &n->first, in, 1) };
+    out[0] = apply(f, &n->second, parts, 2);
+}
+/* From the motion of the joint and the link, the motion of the next joint. */
+static void pass_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = fold_add(f, in[0], apply(f, &((const net *)user)->outward, in, 2));
+}
+/* From the load beyond a link, the motion of its joint and the link: the load on the joint. */
+static void gather_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = fold_add(f, in[0], apply(f, &((const net *)user)->inward, in, 4));
+}
+/* From the tip's motion, the last link and the tool: the load of the tool. */
+static void grip_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = apply(f, &((const net *)user)->tool, in, 3);
+}
+
+static fold_cell new_cell(fold_model *m, const char *name, fold_cell_body *body, const net *n, const int *sizes,
+                          int n_in)
+{
+    fold_cell_desc desc = fold_cell_desc_default();
+    desc.name = name;
+    desc.body = body;
+    desc.user = n;
+    desc.n_in = n_in;
+    for (int i = 0; i < n_in; i++) desc.in[i] = fold_shape1(sizes[i]);
+    desc.n_out = 1;
+    return fold_cell_new(m, &desc);
+}
+
+/* n is read when the cells are called: it must outlive the model. */
+static void new_net(net *n, fold_model *m)
+{
+    const int link[] = { WIDTH, WIDTH, WIDTH, SENSES }, senses = SENSES, tool[] = { WIDTH, WIDTH, TOOL };
+    n->first = new_product(m, "first", SENSES);
+    n->second = new_product(m, "second", SENSES + WIDTH);
+    n->outward = new_product(m, "outward", 2 * WIDTH);
+    n->inward = new_product(m, "inward", 3 * WIDTH + SENSES);
+    n->tool = new_product(m, "tool", 2 * WIDTH + TOOL);
+    n->torque = fold_dense_new(m, "torque", WIDTH, 1, FOLD_ACT_LINEAR);
+    n->sense = new_cell(m, "sense", sense_body, n, &senses, 1);
+    n->pass = new_cell(m, "pass", pass_body, n, link, 2);
+    n->gather = new_cell(m, "gather", gather_body, n, link, 4);
+    n->grip = new_cell(m, "grip", grip_body, n, tool, 3);
+}
+
+/* What the network reads of an arm, and where its torques go. */
+typedef struct wires {
+    int links, has_tool;
+    float senses[MOST][SENSES], tool[TOOL], torque[MOST]; /* in units */
+} wires;
+
+/* Records a link and all beyond it, out to the tip and back; returns the load on the link's joint. torque[i] becomes that
+   of joint i. */
+static fold_node record(fold_ctx *f, const net *n, const wires *x, int link, fold_node motion, fold_node before,
+                        fold_node *torque)
+{
+    if (link == x->links) {
+        const fold_node in[3] = { motion, before, fold_input_ref(f, x->tool, fold_shape1(TOOL)) };
+        return x->has_tool ? fold_out(f, fold_call(f, n->grip, in, 3), 0) : fold_zeros(f, fold_shape1(WIDTH));
+    }
+    const fold_node sensed = fold_input_ref(f, x->senses[link], fold_shape1(SENSES));
+    const fold_node known = fold_out(f, fold_call(f, n->sense, &sensed, 1), 0), out[2] = { motion, known };
+    const fold_node next = fold_out(f, fold_call(f, n->pass, out, 2), 0);
+    const fold_node back[4] = { record(f, n, x, link + 1, next, known, torque), motion, known, sensed };
+    const fold_node load = fold_out(f, fold_call(f, n->gather, back, 4), 0);
+    torque[link] = fold_dense_apply(f, &n->torque, load);
+    return load;
+}
+static void record_arm(fold_ctx *f, const net *n, const wires *x, fold_node *torque)
+{
+    const fold_node still = fold_zeros(f, fold_shape1(WIDTH));
+    record(f, n, x, 0, still, still, torque);
+}
+
 /* ---- mechanics ------------------------------------------------------------------------------- */
 
 /* Links are rods. A tool is a weight, some way beyond the tip. Joint i is to follow middle + swing sin(pace t + phase). */
@@ -212,94 +323,6 @@ static void places(const arm *a, const double *angle, double (*place)[2])
     }
 }
 
-/* ---- the network ----------------------------------------------------------------------------- */
-
-/* U (P x * tanh(Q x)) + c: products of pairs of values, of which one is bounded so that deep recursion stays so. */
-typedef struct product { fold_param P, p, Q, q, U, c; } product;
-typedef struct net {
-    product first, second, outward, inward, tool;
-    fold_cell sense, pass, gather, grip;
-    fold_dense torque;
-} net;
-
-static product new_product(fold_model *m, const char *name, int inputs)
-{
-    static const char *const suffix[] = { "P", "p", "Q", "q", "U", "c" };
-    fold_param made[6];
-    char full[32];
-    for (int i = 0; i < 6; i++) {
-        snprintf(full, sizeof full, "%s.%s", name, suffix[i]);
-        made[i] = i == 4 ? fold_weight_new(m, full, PRODUCTS, WIDTH) : i == 5 ? fold_bias_new(m, full, WIDTH) :
-                  i % 2 ? fold_bias_new(m, full, PRODUCTS) : fold_weight_new(m, full, inputs, PRODUCTS);
-    }
-    const product all = { made[0], made[1], made[2], made[3], made[4], made[5] };
-    return all;
-}
-
-static fold_node apply(fold_ctx *f, const product *p, const fold_node *x, int n)
-{
-    const fold_node a = fold_linear_n(f, x, n, p->P, p->p), b = fold_linear_n(f, x, n, p->Q, p->q);
-    return fold_linear(f, fold_mul(f, a, fold_tanh(f, b)), p->U, p->c);
-}
-
-/* From a link's sensor values, what matters of them. */
-static void sense_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const net *n = (const net *)user;
-    const fold_node parts[2] = { in[0], apply(f, &n->first, in, 1) };
-    out[0] = apply(f, &n->second, parts, 2);
-}
-/* From the motion of the joint and the link, the motion of the next joint. */
-static void pass_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    out[0] = fold_add(f, in[0], apply(f, &((const net *)user)->outward, in, 2));
-}
-/* From the load beyond a link, the motion of its joint and the link: the load on the joint. */
-static void gather_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    out[0] = fold_add(f, in[0], apply(f, &((const net *)user)->inward, in, 4));
-}
-/* From the tip's motion, the last link and the tool: the load of the tool. */
-static void grip_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    out[0] = apply(f, &((const net *)user)->tool, in, 3);
-}
-
-static fold_cell new_cell(fold_model *m, const char *name, fold_cell_body *body, const net *n, const int *sizes,
-                          int n_in)
-{
-    fold_cell_desc desc = fold_cell_desc_default();
-    desc.name = name;
-    desc.body = body;
-    desc.user = n;
-    desc.n_in = n_in;
-    for (int i = 0; i < n_in; i++) desc.in[i] = fold_shape1(sizes[i]);
-    desc.n_out = 1;
-    return fold_cell_new(m, &desc);
-}
-
-/* n is read when the cells are called: it must outlive the model. */
-static void new_net(net *n, fold_model *m)
-{
-    const int link[] = { WIDTH, WIDTH, WIDTH, SENSES }, senses = SENSES, tool[] = { WIDTH, WIDTH, TOOL };
-    n->first = new_product(m, "first", SENSES);
-    n->second = new_product(m, "second", SENSES + WIDTH);
-    n->outward = new_product(m, "outward", 2 * WIDTH);
-    n->inward = new_product(m, "inward", 3 * WIDTH + SENSES);
-    n->tool = new_product(m, "tool", 2 * WIDTH + TOOL);
-    n->torque = fold_dense_new(m, "torque", WIDTH, 1, FOLD_ACT_LINEAR);
-    n->sense = new_cell(m, "sense", sense_body, n, &senses, 1);
-    n->pass = new_cell(m, "pass", pass_body, n, link, 2);
-    n->gather = new_cell(m, "gather", gather_body, n, link, 4);
-    n->grip = new_cell(m, "grip", grip_body, n, tool, 3);
-}
-
-/* What the network reads of an arm, and where its torques go. */
-typedef struct wires {
-    int links, has_tool;
-    float senses[MOST][SENSES], tool[TOOL], torque[MOST]; /* in units */
-} wires;
-
 static void read_sensors(wires *x, const arm *a, const double *wanted)
 {
     double angle = 0, omega = 0, alpha = 0;
@@ -321,29 +344,6 @@ static void read_sensors(wires *x, const arm *a, const double *wanted)
         s[6] = (float)a->mass[i];
         s[7] = (float)(wanted[i] / 20);
     }
-}
-
-/* Records a link and all beyond it, out to the tip and back; returns the load on the link's joint. torque[i] becomes that
-   of joint i. */
-static fold_node record(fold_ctx *f, const net *n, const wires *x, int link, fold_node motion, fold_node before,
-                        fold_node *torque)
-{
-    if (link == x->links) {
-        const fold_node in[3] = { motion, before, fold_input_ref(f, x->tool, fold_shape1(TOOL)) };
-        return x->has_tool ? fold_out(f, fold_call(f, n->grip, in, 3), 0) : fold_zeros(f, fold_shape1(WIDTH));
-    }
-    const fold_node sensed = fold_input_ref(f, x->senses[link], fold_shape1(SENSES));
-    const fold_node known = fold_out(f, fold_call(f, n->sense, &sensed, 1), 0), out[2] = { motion, known };
-    const fold_node next = fold_out(f, fold_call(f, n->pass, out, 2), 0);
-    const fold_node back[4] = { record(f, n, x, link + 1, next, known, torque), motion, known, sensed };
-    const fold_node load = fold_out(f, fold_call(f, n->gather, back, 4), 0);
-    torque[link] = fold_dense_apply(f, &n->torque, load);
-    return load;
-}
-static void record_arm(fold_ctx *f, const net *n, const wires *x, fold_node *torque)
-{
-    const fold_node still = fold_zeros(f, fold_shape1(WIDTH));
-    record(f, n, x, 0, still, still, torque);
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */

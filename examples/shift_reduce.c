@@ -59,96 +59,6 @@ static void fail(const char *what, const char *detail)
 static double seconds_since(clock_t start) { return (double)(clock() - start) / CLOCKS_PER_SEC; }
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-/* ---- data ---------------------------------------------------------------------------------- */
-
-static int add_node(data_trees *t, const int *children, int word, int label)
-{
-    const int node = data_tree_node(t, children, children ? 2 : 0, word, label);
-    if (node < 0) fail("out of memory", "");
-    return node;
-}
-
-/* An expression of so many operators as ((operator a) b); its root, and its value. */
-static int generate_expression(uint64_t *random, data_trees *t, int operators, int *value)
-{
-    int a = 0, b = 0, pair[2];
-    if (!operators) {
-        *value = (int)data_random_below(random, MODULUS);
-        return add_node(t, NULL, OPERATORS + *value, NO_ANSWER);
-    }
-    const int op = (int)data_random_below(random, OPERATORS), left = (int)data_random_below(random, (size_t)operators);
-    pair[0] = add_node(t, NULL, op, NO_ANSWER);
-    pair[1] = generate_expression(random, t, left, &a);
-    pair[0] = add_node(t, pair, -1, NO_ANSWER);
-    pair[1] = generate_expression(random, t, operators - 1 - left, &b);
-    *value = op == 0 ? (a < b ? a : b) : op == 1 ? (a > b ? a : b) : (op == 2 ? a + b : a - b + MODULUS) % MODULUS;
-    return add_node(t, pair, -1, NO_ANSWER);
-}
-
-/* Exchanges the last tree for one of the same words that knows nothing of the nesting: shift and reduce in turn. */
-static int make_chain(data_trees *t, size_t first)
-{
-    int words[2 * MAX_OPERATORS + 1] = { 0 }, n = 0, pair[2];
-    for (size_t i = first; i < t->n_nodes; i++)
-        if (t->nodes[i].child < 0) words[n++] = t->nodes[i].word;
-    t->n_nodes = first;
-    pair[0] = add_node(t, NULL, words[0], NO_ANSWER);
-    for (int i = 1; i < n; i++) {
-        pair[1] = add_node(t, NULL, words[i], NO_ANSWER);
-        pair[0] = add_node(t, pair, -1, NO_ANSWER);
-    }
-    return pair[0];
-}
-
-static void generate(data_set *s, data_trees *t, uint64_t *random, size_t count, int least, int chain, data_error *e)
-{
-    int32_t *tree = (int32_t *)malloc(2 * count * sizeof *tree);
-    if (!tree) fail("out of memory", "");
-    for (size_t i = 0; i < count; i++) {
-        const int operators = least + (int)data_random_below(random, (size_t)(MAX_OPERATORS - least + 1));
-        int value = 0;
-        tree[2 * i] = (int32_t)t->n_nodes;
-        tree[2 * i + 1] = generate_expression(random, t, operators, &value);
-        if (chain) tree[2 * i + 1] = make_chain(t, (size_t)tree[2 * i]);
-        t->nodes[tree[2 * i + 1]].label = value;
-    }
-    data_add_trees(s, t, tree, count, e);
-}
-
-static const char *load_data(const options *o, task *d)
-{
-    static const char *const words[OPERATORS + MODULUS] = { "min", "max", "+", "-", "0", "1", "2", "3" };
-    const data_ptb known = { { 1, UNKNOWN, 1, 0 }, MAX_CLASSES, 2, (size_t)o->limit };
-    const data_ptb fresh = { { 0, UNKNOWN, 1, 0 }, MAX_CLASSES, 2, 0 };
-    char path[1024];
-    uint64_t random = o->seed;
-    data_error e;
-    memset(&e, 0, sizeof e);
-    d->classes = o->data ? MAX_CLASSES : MODULUS;
-    if (o->data && o->chain) fail("--chain is for generated expressions", "");
-    if (o->data) {
-        data_vocab_add(&d->words, " ", 1); /* UNKNOWN; no word of a file holds a space */
-        data_path(path, sizeof path, o->data, "sst/train.txt");
-        data_load_trees(&d->train, &d->trees, &known, &d->words, path, &e);
-        data_path(path, sizeof path, o->data, "sst/test.txt");
-        data_load_trees(&d->test, &d->trees, &fresh, &d->words, path, &e);
-    } else {
-        for (int i = 0; i < OPERATORS + MODULUS; i++) data_vocab_add(&d->words, words[i], strlen(words[i]));
-        generate(&d->train, &d->trees, &random, o->limit ? (size_t)o->limit : 30000, 1, o->chain, &e);
-        generate(&d->test, &d->trees, &random, 2000, TEST_OPERATORS, o->chain, &e);
-    }
-    if (e.text[0]) fail(e.text, "");
-    return o->data ? "sst" : "generated";
-}
-
-static void free_data(task *d)
-{
-    data_set_free(&d->train);
-    data_set_free(&d->test);
-    data_trees_free(&d->trees);
-    data_vocab_free(&d->words);
-}
-
 /* ---- the network --------------------------------------------------------------------------- */
 
 typedef struct net {
@@ -273,6 +183,96 @@ static fold_node run_machine(fold_ctx *f, machine *k, const net *n, const data_n
     return fold_dense_apply(f, &n->answer, k->stack[0].h);
 }
 
+/* ---- data ---------------------------------------------------------------------------------- */
+
+static int add_node(data_trees *t, const int *children, int word, int label)
+{
+    const int node = data_tree_node(t, children, children ? 2 : 0, word, label);
+    if (node < 0) fail("out of memory", "");
+    return node;
+}
+
+/* An expression of so many operators as ((operator a) b); its root, and its value. */
+static int generate_expression(uint64_t *random, data_trees *t, int operators, int *value)
+{
+    int a = 0, b = 0, pair[2];
+    if (!operators) {
+        *value = (int)data_random_below(random, MODULUS);
+        return add_node(t, NULL, OPERATORS + *value, NO_ANSWER);
+    }
+    const int op = (int)data_random_below(random, OPERATORS), left = (int)data_random_below(random, (size_t)operators);
+    pair[0] = add_node(t, NULL, op, NO_ANSWER);
+    pair[1] = generate_expression(random, t, left, &a);
+    pair[0] = add_node(t, pair, -1, NO_ANSWER);
+    pair[1] = generate_expression(random, t, operators - 1 - left, &b);
+    *value = op == 0 ? (a < b ? a : b) : op == 1 ? (a > b ? a : b) : (op == 2 ? a + b : a - b + MODULUS) % MODULUS;
+    return add_node(t, pair, -1, NO_ANSWER);
+}
+
+/* Exchanges the last tree for one of the same words that knows nothing of the nesting: shift and reduce in turn. */
+static int make_chain(data_trees *t, size_t first)
+{
+    int words[2 * MAX_OPERATORS + 1] = { 0 }, n = 0, pair[2];
+    for (size_t i = first; i < t->n_nodes; i++)
+        if (t->nodes[i].child < 0) words[n++] = t->nodes[i].word;
+    t->n_nodes = first;
+    pair[0] = add_node(t, NULL, words[0], NO_ANSWER);
+    for (int i = 1; i < n; i++) {
+        pair[1] = add_node(t, NULL, words[i], NO_ANSWER);
+        pair[0] = add_node(t, pair, -1, NO_ANSWER);
+    }
+    return pair[0];
+}
+
+static void generate(data_set *s, data_trees *t, uint64_t *random, size_t count, int least, int chain, data_error *e)
+{
+    int32_t *tree = (int32_t *)malloc(2 * count * sizeof *tree);
+    if (!tree) fail("out of memory", "");
+    for (size_t i = 0; i < count; i++) {
+        const int operators = least + (int)data_random_below(random, (size_t)(MAX_OPERATORS - least + 1));
+        int value = 0;
+        tree[2 * i] = (int32_t)t->n_nodes;
+        tree[2 * i + 1] = generate_expression(random, t, operators, &value);
+        if (chain) tree[2 * i + 1] = make_chain(t, (size_t)tree[2 * i]);
+        t->nodes[tree[2 * i + 1]].label = value;
+    }
+    data_add_trees(s, t, tree, count, e);
+}
+
+static const char *load_data(const options *o, task *d)
+{
+    static const char *const words[OPERATORS + MODULUS] = { "min", "max", "+", "-", "0", "1", "2", "3" };
+    const data_ptb known = { { 1, UNKNOWN, 1, 0 }, MAX_CLASSES, 2, (size_t)o->limit };
+    const data_ptb fresh = { { 0, UNKNOWN, 1, 0 }, MAX_CLASSES, 2, 0 };
+    char path[1024];
+    uint64_t random = o->seed;
+    data_error e;
+    memset(&e, 0, sizeof e);
+    d->classes = o->data ? MAX_CLASSES : MODULUS;
+    if (o->data && o->chain) fail("--chain is for generated expressions", "");
+    if (o->data) {
+        data_vocab_add(&d->words, " ", 1); /* UNKNOWN; no word of a file holds a space */
+        data_path(path, sizeof path, o->data, "sst/train.txt");
+        data_load_trees(&d->train, &d->trees, &known, &d->words, path, &e);
+        data_path(path, sizeof path, o->data, "sst/test.txt");
+        data_load_trees(&d->test, &d->trees, &fresh, &d->words, path, &e);
+    } else {
+        for (int i = 0; i < OPERATORS + MODULUS; i++) data_vocab_add(&d->words, words[i], strlen(words[i]));
+        generate(&d->train, &d->trees, &random, o->limit ? (size_t)o->limit : 30000, 1, o->chain, &e);
+        generate(&d->test, &d->trees, &random, 2000, TEST_OPERATORS, o->chain, &e);
+    }
+    if (e.text[0]) fail(e.text, "");
+    return o->data ? "sst" : "generated";
+}
+
+static void free_data(task *d)
+{
+    data_set_free(&d->train);
+    data_set_free(&d->test);
+    data_trees_free(&d->trees);
+    data_vocab_free(&d->words);
+}
+
 /* ---- training and testing ------------------------------------------------------------------ */
 
 static double train_step(fold_ctx *f, machine *k, const net *n, const task *d, const data_iter *it,
@@ -344,12 +344,8 @@ static double speed(fold_ctx *f, machine *k, const net *n, const task *d, size_t
 static double accuracy(const task *d, const float *logits)
 {
     size_t right = 0;
-    for (size_t i = 0; i < d->test.count; i++, logits += d->classes) {
-        int best = 0;
-        for (int c = 1; c < d->classes; c++)
-            if (logits[c] > logits[best]) best = c;
-        right += best == data_ints(&d->test, 1, i, NULL)[0];
-    }
+    for (size_t i = 0; i < d->test.count; i++, logits += d->classes)
+        right += fold_argmax(logits, d->classes) == data_ints(&d->test, 1, i, NULL)[0];
     return 100 * (double)right / (double)d->test.count;
 }
 

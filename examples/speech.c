@@ -64,7 +64,7 @@ static void *take(size_t count, size_t size)
 
 static double seconds_since(clock_t start) { return (double)(clock() - start) / CLOCKS_PER_SEC; }
 
-/* ---- utterances ---------------------------------------------------------------------------- */
+/* ---- the network --------------------------------------------------------------------------- */
 
 typedef struct spoken { int class_of[MOST], count; } spoken;       /* symbols in their order */
 typedef struct utterance {
@@ -73,8 +73,72 @@ typedef struct utterance {
     int frames;
     float *values;                     /* [frames x BANDS] */
 } utterance;
-
 static int steps_of(const utterance *u) { return (u->frames - 1) / STRIDE + 1; }
+
+typedef struct recognizer {
+    fold_model *model;
+    fold_ctx *training, *inference;
+    fold_conv ear;
+    fold_rnn_stack memory;
+    fold_dense answer;
+    fold_op ctc;
+    const utterance *all;              /* that it now learns or hears */
+    fold_adam adam;
+    int epochs;
+    float *logits;                     /* what it hears, utterance after utterance, step by step */
+    int *first;                        /* where those of an utterance begin */
+} recognizer;
+
+static fold_op new_ctc(fold_model *m); /* the loss: an op of the program's own */
+
+static recognizer new_recognizer(const options *o, int eager)
+{
+    const fold_conv_desc halving = { STRIDE, TAPS / 2, 0, 0 };
+    fold_model_desc model = fold_model_desc_default();
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    recognizer r;
+    memset(&r, 0, sizeof r);
+    model.seed = o->seed;
+    r.model = fold_model_new(&model);
+    r.ear = fold_conv_new(r.model, "ear", fold_shape3(TAPS, BANDS, CHANNELS), &halving, FOLD_ACT_RELU);
+    r.memory = fold_rnn_stack_new(r.model, "memory", fold_gru_new, CHANNELS, o->hidden, 1, 1);
+    r.answer = fold_dense_new(r.model, "answer", 2 * o->hidden, CLASSES, FOLD_ACT_LINEAR);
+    r.ctc = new_ctc(r.model);
+    if (fold_model_status(r.model)) fail(fold_model_message(r.model), "");
+    desc.eager = eager;
+    r.inference = fold_ctx_new(r.model, &desc);
+    desc.training = 1;
+    r.training = fold_ctx_new(r.model, &desc);
+    if (!r.inference || !r.training) fail("out of memory", "");
+    r.adam = fold_adam_default();
+    r.logits = (float *)take((size_t)o->tests * MOST_STEPS * CLASSES, sizeof *r.logits);
+    r.first = (int *)take((size_t)o->tests + 1, sizeof *r.first);
+    return r;
+}
+
+static void free_recognizer(recognizer *r)
+{
+    fold_ctx_free(r->training);
+    fold_ctx_free(r->inference);
+    fold_model_free(r->model);
+    free(r->logits);
+    free(r->first);
+}
+
+/* Records an utterance; returns the list of its steps' logits. */
+static fold_node record(fold_ctx *f, int sample, void *user)
+{
+    const recognizer *r = (const recognizer *)user;
+    const utterance *u = &r->all[sample];
+    const int steps = steps_of(u);
+    const fold_node sound = fold_input_ref(f, u->values, fold_shape2(u->frames, BANDS));
+    fold_node step[MOST_STEPS];
+    fold_unstack(f, fold_conv_apply(f, &r->ear, sound), steps, step);
+    fold_rnn_stack_apply(f, &r->memory, step, steps, NULL, step, NULL);
+    return fold_dense_apply(f, &r->answer, fold_list_join(f, step, steps));
+}
+
+/* ---- utterances ---------------------------------------------------------------------------- */
 
 /* Adds a tone between two bands, `part` of the way from the one to the other, to a frame. */
 static void add_tone(float *frame, float from, float to, float part, float loudness)
@@ -270,69 +334,6 @@ static fold_op new_ctc(fold_model *m)
 static fold_node ctc(fold_ctx *f, fold_op op, fold_node logits, const spoken *said)
 {
     return fold_op_apply_whole(f, op, &logits, 1, NULL, (uint64_t)(uintptr_t)said, -1);
-}
-
-/* ---- the network --------------------------------------------------------------------------- */
-
-typedef struct recognizer {
-    fold_model *model;
-    fold_ctx *training, *inference;
-    fold_conv ear;
-    fold_rnn_stack memory;
-    fold_dense answer;
-    fold_op ctc;
-    const utterance *all;              /* that it now learns or hears */
-    fold_adam adam;
-    int epochs;
-    float *logits;                     /* what it hears, utterance after utterance, step by step */
-    int *first;                        /* where those of an utterance begin */
-} recognizer;
-
-static recognizer new_recognizer(const options *o, int eager)
-{
-    const fold_conv_desc halving = { STRIDE, TAPS / 2, 0, 0 };
-    fold_model_desc model = fold_model_desc_default();
-    fold_ctx_desc desc = fold_ctx_desc_default();
-    recognizer r;
-    memset(&r, 0, sizeof r);
-    model.seed = o->seed;
-    r.model = fold_model_new(&model);
-    r.ear = fold_conv_new(r.model, "ear", fold_shape3(TAPS, BANDS, CHANNELS), &halving, FOLD_ACT_RELU);
-    r.memory = fold_rnn_stack_new(r.model, "memory", fold_gru_new, CHANNELS, o->hidden, 1, 1);
-    r.answer = fold_dense_new(r.model, "answer", 2 * o->hidden, CLASSES, FOLD_ACT_LINEAR);
-    r.ctc = new_ctc(r.model);
-    if (fold_model_status(r.model)) fail(fold_model_message(r.model), "");
-    desc.eager = eager;
-    r.inference = fold_ctx_new(r.model, &desc);
-    desc.training = 1;
-    r.training = fold_ctx_new(r.model, &desc);
-    if (!r.inference || !r.training) fail("out of memory", "");
-    r.adam = fold_adam_default();
-    r.logits = (float *)take((size_t)o->tests * MOST_STEPS * CLASSES, sizeof *r.logits);
-    r.first = (int *)take((size_t)o->tests + 1, sizeof *r.first);
-    return r;
-}
-
-static void free_recognizer(recognizer *r)
-{
-    fold_ctx_free(r->training);
-    fold_ctx_free(r->inference);
-    fold_model_free(r->model);
-    free(r->logits);
-    free(r->first);
-}
-
-/* Records an utterance; returns the list of its steps' logits. */
-static fold_node record(fold_ctx *f, int sample, void *user)
-{
-    const recognizer *r = (const recognizer *)user;
-    const utterance *u = &r->all[sample];
-    const int steps = steps_of(u);
-    const fold_node sound = fold_input_ref(f, u->values, fold_shape2(u->frames, BANDS));
-    fold_node step[MOST_STEPS];
-    fold_unstack(f, fold_conv_apply(f, &r->ear, sound), steps, step);
-    fold_rnn_stack_apply(f, &r->memory, step, steps, NULL, step, NULL);
-    return fold_dense_apply(f, &r->answer, fold_list_join(f, step, steps));
 }
 
 /* ---- training and testing ------------------------------------------------------------------ */

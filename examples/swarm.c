@@ -90,6 +90,109 @@ static uint64_t hash_of(const fold_model *m)
 
 static float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
+/* ---- the network ----------------------------------------------------------------------------- */
+
+/* What agents sense in a frame, and what the rules would do. Pair k: agent to[k] sees agent from[k]. */
+typedef struct view {
+    int n, pairs;
+    float *senses, *pair, *wanted;
+    int *from, *to;
+} view;
+
+typedef struct net {
+    fold_dense ask;           /* of an agent's state, in listen */
+    fold_dense notice, weigh; /* of a pair, in watch */
+    fold_cell listen, watch;  /* once for each agent, once for each pair */
+    fold_recurrent memory;    /* the agent's next state, of what it senses, sees and hears */
+    fold_mlp act;
+} net;
+
+/* From an agent's state: what it asks its neighbours, what it answers, what it tells, and its mood. */
+static void listen_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_node all = fold_dense_apply(f, &n->ask, in[0]);
+    for (int i = 0; i < 3; i++) out[i] = fold_slice(f, all, 0, i * HEARD, HEARD);
+    out[3] = fold_slice(f, all, 0, 3 * HEARD, MOOD);
+}
+
+/* From what an agent sees of a neighbour, and its mood: how much that matters, and what it is. */
+static void watch_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_node noticed = fold_dense_apply(f, &n->notice, fold_concat2(f, in[0], in[1]));
+    const fold_node all = fold_dense_apply(f, &n->weigh, noticed);
+    out[0] = fold_slice(f, all, 0, 0, HEADS);
+    out[1] = fold_slice(f, all, 0, HEADS, SEEN);
+}
+
+/* n is read when the cells are called: it must outlive the model. */
+static void new_net(net *n, fold_model *m)
+{
+    const int sizes[] = { SENSES + SEEN + STATE, INNER, ACTION };
+    fold_cell_desc listen = fold_cell_desc_default(), watch = fold_cell_desc_default();
+    n->ask = fold_dense_new(m, "ask", STATE, 3 * HEARD + MOOD, FOLD_ACT_LINEAR);
+    n->notice = fold_dense_new(m, "notice", PAIR + MOOD, INNER, FOLD_ACT_RELU);
+    n->weigh = fold_dense_new(m, "weigh", INNER, HEADS + SEEN, FOLD_ACT_LINEAR);
+    n->memory = fold_gru_new(m, "memory", SENSES + SEEN + HEARD, STATE);
+    n->act = fold_mlp_new(m, "act", sizes, 2, FOLD_ACT_TANH);
+    listen.name = "listen";
+    listen.body = listen_body;
+    listen.user = n;
+    listen.n_in = 1;
+    listen.in[0] = fold_shape1(STATE);
+    listen.n_out = 4;
+    n->listen = fold_cell_new(m, &listen);
+    watch.name = "watch";
+    watch.body = watch_body;
+    watch.user = n;
+    watch.n_in = 2;
+    watch.in[0] = fold_shape1(PAIR);
+    watch.in[1] = fold_shape1(MOOD);
+    watch.n_out = 2;
+    n->watch = fold_cell_new(m, &watch);
+}
+
+/* Records a frame of a swarm: the action of every agent, and its next state. */
+static void record(fold_ctx *f, const net *n, const view *v, fold_state *state, fold_node *action)
+{
+    const fold_node senses = fold_list_input_ref(f, v->senses, v->n, fold_shape1(SENSES));
+    const fold_node asked = fold_call(f, n->listen, &state->h, 1);
+    const fold_node heard = fold_list_attention_to(f, fold_out(f, asked, 0), fold_out(f, asked, 1), fold_out(f, asked, 2),
+                                                   2, v->from, v->to, v->pairs);
+    const fold_node pair[2] = { fold_list_input_ref(f, v->pair, v->pairs, fold_shape1(PAIR)),
+                                fold_list_take(f, fold_out(f, asked, 3), v->to, v->pairs) };
+    const fold_node watched = fold_call(f, n->watch, pair, 2);
+    const fold_node seen = fold_list_softmax_mean_to(f, fold_out(f, watched, 0), fold_out(f, watched, 1), v->to, v->pairs, v->n);
+    const fold_node known[3] = { senses, seen, heard };
+    *state = fold_recurrent_apply(f, &n->memory, fold_concat(f, known, 3, 0), *state);
+    const fold_node all[3] = { senses, seen, state->h };
+    *action = fold_mlp_apply(f, &n->act, fold_concat(f, all, 3, 0));
+}
+
+/* Records a frame of some swarms, which writes their next states in place of those it begins with; actions are roots. */
+static void record_frame(fold_ctx *f, const net *n, const view *const *v, int swarms, float *const *state,
+                         fold_node *actions)
+{
+    fold_ctx_reset(f);
+    for (int i = 0; i < swarms; i++) {
+        fold_state now = { fold_list_input_ref(f, state[i], v[i]->n, fold_shape1(STATE)), FOLD_NULL_NODE };
+        record(f, n, v[i], &now, &actions[i]);
+        fold_output_ref(f, now.h, state[i]);
+    }
+}
+
+/* Runs a frame of some swarms. */
+static void think(fold_ctx *f, const net *n, const view *const *v, int swarms, float *const *state,
+                  float *const *action)
+{
+    fold_node actions[CLASS];
+    record_frame(f, n, v, swarms, state, actions);
+    fold_run(f, actions, swarms);
+    for (int i = 0; i < swarms; i++) fold_read(f, &actions[i], 1, action[i]);
+    if (fold_ctx_status(f)) fail(fold_ctx_message(f));
+}
+
 /* ---- the world ------------------------------------------------------------------------------- */
 
 typedef struct agent { float x, y, vx, vy, alarm; } agent;
@@ -98,13 +201,6 @@ typedef struct world {
     agent *agents, hawk;
     fold_random chance;
 } world;
-
-/* What agents sense in a frame, and what the rules would do. Pair k: agent to[k] sees agent from[k]. */
-typedef struct view {
-    int n, pairs;
-    float *senses, *pair, *wanted;
-    int *from, *to;
-} view;
 
 static world new_world(int most)
 {
@@ -359,102 +455,6 @@ static void move(world *w, const view *v, const float *action)
 {
     move_agents(w, v, action);
     move_hawk(w);
-}
-
-/* ---- the network ----------------------------------------------------------------------------- */
-
-typedef struct net {
-    fold_dense ask;           /* of an agent's state, in listen */
-    fold_dense notice, weigh; /* of a pair, in watch */
-    fold_cell listen, watch;  /* once for each agent, once for each pair */
-    fold_recurrent memory;    /* the agent's next state, of what it senses, sees and hears */
-    fold_mlp act;
-} net;
-
-/* From an agent's state: what it asks its neighbours, what it answers, what it tells, and its mood. */
-static void listen_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const net *n = (const net *)user;
-    const fold_node all = fold_dense_apply(f, &n->ask, in[0]);
-    for (int i = 0; i < 3; i++) out[i] = fold_slice(f, all, 0, i * HEARD, HEARD);
-    out[3] = fold_slice(f, all, 0, 3 * HEARD, MOOD);
-}
-
-/* From what an agent sees of a neighbour, and its mood: how much that matters, and what it is. */
-static void watch_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const net *n = (const net *)user;
-    const fold_node noticed = fold_dense_apply(f, &n->notice, fold_concat2(f, in[0], in[1]));
-    const fold_node all = fold_dense_apply(f, &n->weigh, noticed);
-    out[0] = fold_slice(f, all, 0, 0, HEADS);
-    out[1] = fold_slice(f, all, 0, HEADS, SEEN);
-}
-
-/* n is read when the cells are called: it must outlive the model. */
-static void new_net(net *n, fold_model *m)
-{
-    const int sizes[] = { SENSES + SEEN + STATE, INNER, ACTION };
-    fold_cell_desc listen = fold_cell_desc_default(), watch = fold_cell_desc_default();
-    n->ask = fold_dense_new(m, "ask", STATE, 3 * HEARD + MOOD, FOLD_ACT_LINEAR);
-    n->notice = fold_dense_new(m, "notice", PAIR + MOOD, INNER, FOLD_ACT_RELU);
-    n->weigh = fold_dense_new(m, "weigh", INNER, HEADS + SEEN, FOLD_ACT_LINEAR);
-    n->memory = fold_gru_new(m, "memory", SENSES + SEEN + HEARD, STATE);
-    n->act = fold_mlp_new(m, "act", sizes, 2, FOLD_ACT_TANH);
-    listen.name = "listen";
-    listen.body = listen_body;
-    listen.user = n;
-    listen.n_in = 1;
-    listen.in[0] = fold_shape1(STATE);
-    listen.n_out = 4;
-    n->listen = fold_cell_new(m, &listen);
-    watch.name = "watch";
-    watch.body = watch_body;
-    watch.user = n;
-    watch.n_in = 2;
-    watch.in[0] = fold_shape1(PAIR);
-    watch.in[1] = fold_shape1(MOOD);
-    watch.n_out = 2;
-    n->watch = fold_cell_new(m, &watch);
-}
-
-/* Records a frame of a swarm: the action of every agent, and its next state. */
-static void record(fold_ctx *f, const net *n, const view *v, fold_state *state, fold_node *action)
-{
-    const fold_node senses = fold_list_input_ref(f, v->senses, v->n, fold_shape1(SENSES));
-    const fold_node asked = fold_call(f, n->listen, &state->h, 1);
-    const fold_node heard = fold_list_attention_to(f, fold_out(f, asked, 0), fold_out(f, asked, 1), fold_out(f, asked, 2),
-                                                   2, v->from, v->to, v->pairs);
-    const fold_node pair[2] = { fold_list_input_ref(f, v->pair, v->pairs, fold_shape1(PAIR)),
-                                fold_list_take(f, fold_out(f, asked, 3), v->to, v->pairs) };
-    const fold_node watched = fold_call(f, n->watch, pair, 2);
-    const fold_node seen = fold_list_softmax_mean_to(f, fold_out(f, watched, 0), fold_out(f, watched, 1), v->to, v->pairs, v->n);
-    const fold_node known[3] = { senses, seen, heard };
-    *state = fold_recurrent_apply(f, &n->memory, fold_concat(f, known, 3, 0), *state);
-    const fold_node all[3] = { senses, seen, state->h };
-    *action = fold_mlp_apply(f, &n->act, fold_concat(f, all, 3, 0));
-}
-
-/* Records a frame of some swarms, which writes their next states in place of those it begins with; actions are roots. */
-static void record_frame(fold_ctx *f, const net *n, const view *const *v, int swarms, float *const *state,
-                         fold_node *actions)
-{
-    fold_ctx_reset(f);
-    for (int i = 0; i < swarms; i++) {
-        fold_state now = { fold_list_input_ref(f, state[i], v[i]->n, fold_shape1(STATE)), FOLD_NULL_NODE };
-        record(f, n, v[i], &now, &actions[i]);
-        fold_output_ref(f, now.h, state[i]);
-    }
-}
-
-/* Runs a frame of some swarms. */
-static void think(fold_ctx *f, const net *n, const view *const *v, int swarms, float *const *state,
-                  float *const *action)
-{
-    fold_node actions[CLASS];
-    record_frame(f, n, v, swarms, state, actions);
-    fold_run(f, actions, swarms);
-    for (int i = 0; i < swarms; i++) fold_read(f, &actions[i], 1, action[i]);
-    if (fold_ctx_status(f)) fail(fold_ctx_message(f));
 }
 
 /* ---- learning -------------------------------------------------------------------------------- */

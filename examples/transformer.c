@@ -57,11 +57,61 @@ static void fail(const char *what, const char *detail)
 
 static double seconds_since(clock_t start) { return (double)(clock() - start) / CLOCKS_PER_SEC; }
 
-/* ---- sentences ----------------------------------------------------------------------------- */
+/* ---- the network --------------------------------------------------------------------------- */
 
 typedef struct sentence { const int *words; int length, label; } sentence;
 typedef struct corpus { sentence *sentences; int count; int *words; size_t n_words; } corpus;
 typedef struct dataset { corpus train, dev, test; int classes, words, longest; } dataset;
+
+typedef struct net {
+    fold_param words, positions;
+    fold_transformer block[MOST_BLOCKS];
+    int blocks;
+    fold_norm last;
+    fold_dense label;
+    int *order;                          /* 0, 1, …: the positions of the words of the longest sentence */
+} net;
+
+static fold_transformer new_block(fold_model *m, int number, int width, int heads)
+{
+    fold_transformer_desc block = fold_transformer_desc_default();
+    char name[16];
+    snprintf(name, sizeof name, "%d", number);
+    block.width = width;
+    block.heads = heads;
+    block.activation = FOLD_ACT_GELU_TANH;
+    block.norm_first = 1;
+    block.dropout = dropout_rate;
+    return fold_transformer_new(m, name, &block);
+}
+
+static net new_net(fold_model *m, const options *o, const dataset *d)
+{
+    net n;
+    memset(&n, 0, sizeof n);
+    n.words = fold_table_new(m, "words", d->words, o->width);
+    n.positions = fold_table_new(m, "positions", d->longest, o->width);
+    n.blocks = o->blocks;
+    for (int i = 0; i < n.blocks; i++) n.block[i] = new_block(m, i, o->width, o->heads);
+    n.last = fold_norm_new(m, "last", o->width, FOLD_NORM_LAYER, 0);
+    n.label = fold_dense_new(m, "label", o->width, d->classes, FOLD_ACT_LINEAR);
+    n.order = (int *)malloc((size_t)d->longest * sizeof *n.order);
+    if (!n.order) fail("out of memory", "");
+    for (int i = 0; i < d->longest; i++) n.order[i] = i;
+    return n;
+}
+
+/* Records a sentence; returns its logits. */
+static fold_node record(fold_ctx *f, const net *n, const int *words, int length)
+{
+    const fold_node word = fold_list_lookup(f, n->words, words, length);
+    fold_node x = fold_add(f, word, fold_list_lookup(f, n->positions, n->order, length));
+    x = fold_dropout(f, x, dropout_rate);
+    for (int i = 0; i < n->blocks; i++) x = fold_transformer_apply(f, &n->block[i], x, 0);
+    return fold_dense_apply(f, &n->label, fold_list_mean(f, fold_norm_apply(f, &n->last, x)));
+}
+
+/* ---- sentences ----------------------------------------------------------------------------- */
 
 static corpus new_corpus(size_t sentences, size_t words)
 {
@@ -163,56 +213,6 @@ static void free_corpus(corpus *c)
     free(c->words);
 }
 
-/* ---- the network --------------------------------------------------------------------------- */
-
-typedef struct net {
-    fold_param words, positions;
-    fold_transformer block[MOST_BLOCKS];
-    int blocks;
-    fold_norm last;
-    fold_dense label;
-    int *order;                          /* 0, 1, …: the positions of the words of the longest sentence */
-} net;
-
-static fold_transformer new_block(fold_model *m, int number, int width, int heads)
-{
-    fold_transformer_desc block = fold_transformer_desc_default();
-    char name[16];
-    snprintf(name, sizeof name, "%d", number);
-    block.width = width;
-    block.heads = heads;
-    block.activation = FOLD_ACT_GELU_TANH;
-    block.norm_first = 1;
-    block.dropout = dropout_rate;
-    return fold_transformer_new(m, name, &block);
-}
-
-static net new_net(fold_model *m, const options *o, const dataset *d)
-{
-    net n;
-    memset(&n, 0, sizeof n);
-    n.words = fold_table_new(m, "words", d->words, o->width);
-    n.positions = fold_table_new(m, "positions", d->longest, o->width);
-    n.blocks = o->blocks;
-    for (int i = 0; i < n.blocks; i++) n.block[i] = new_block(m, i, o->width, o->heads);
-    n.last = fold_norm_new(m, "last", o->width, FOLD_NORM_LAYER, 0);
-    n.label = fold_dense_new(m, "label", o->width, d->classes, FOLD_ACT_LINEAR);
-    n.order = (int *)malloc((size_t)d->longest * sizeof *n.order);
-    if (!n.order) fail("out of memory", "");
-    for (int i = 0; i < d->longest; i++) n.order[i] = i;
-    return n;
-}
-
-/* Records a sentence; returns its logits. */
-static fold_node record(fold_ctx *f, const net *n, const int *words, int length)
-{
-    const fold_node word = fold_list_lookup(f, n->words, words, length);
-    fold_node x = fold_add(f, word, fold_list_lookup(f, n->positions, n->order, length));
-    x = fold_dropout(f, x, dropout_rate);
-    for (int i = 0; i < n->blocks; i++) x = fold_transformer_apply(f, &n->block[i], x, 0);
-    return fold_dense_apply(f, &n->label, fold_list_mean(f, fold_norm_apply(f, &n->last, x)));
-}
-
 /* ---- training and testing ------------------------------------------------------------------ */
 
 typedef struct trainer {
@@ -263,13 +263,8 @@ static double evaluate(trainer *t, const corpus *c)
     const int classes = t->data->classes;
     int right = 0;
     predict(t, t->inference, c, BATCH, 0, t->logits);
-    for (int i = 0; i < c->count; i++) {
-        const float *logits = t->logits + i * classes;
-        int best = 0;
-        for (int k = 1; k < classes; k++)
-            if (logits[k] > logits[best]) best = k;
-        right += best == c->sentences[i].label;
-    }
+    for (int i = 0; i < c->count; i++)
+        right += fold_argmax(t->logits + i * classes, classes) == c->sentences[i].label;
     return 100.0 * right / c->count;
 }
 

@@ -44,7 +44,15 @@ static const float learning_rate = 0.05f, weight_decay = 1e-4f, epsilon = 1e-10f
 
 typedef struct options { const char *data; uint64_t seed; int seeds, epochs, limit, hidden; double seconds; } options;
 
-/* ---- trees -------------------------------------------------------------------------------- */
+static void fail(const char *what, const char *detail)
+{
+    fprintf(stderr, "treelstm_sick: %s%s\n", what, detail);
+    exit(1);
+}
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+/* ---- the network -------------------------------------------------------------------------- */
 
 typedef struct node { int word, child, sibling; } node; /* first child and next sibling; -1: none */
 typedef struct pair { int root[2]; float score; } pair;
@@ -54,13 +62,95 @@ typedef struct corpus {
 } corpus;
 typedef struct dataset { float *vectors; int n_words; corpus train, dev, test; } dataset;
 
-static void fail(const char *what, const char *detail)
+typedef struct net { fold_param words; fold_child_sum tree; fold_dense head, classes; } net;
+
+/* Starts all weight matrices uniform in +-1 / sqrt(inputs); biases stay as the layers made them. */
+static void start_weights(fold_model *m, uint64_t seed)
 {
-    fprintf(stderr, "treelstm_sick: %s%s\n", what, detail);
-    exit(1);
+    for (int i = 0; i < fold_param_count(m); i++) {
+        const fold_param p = fold_param_at(m, i);
+        const fold_shape shape = fold_param_shape(m, p);
+        const int is_weight = shape.rank == 2 && strcmp(fold_param_name(m, p), "words") != 0;
+        float *w = is_weight ? fold_values_write_begin(m, p) : NULL;
+        const float bound = 1 / sqrtf((float)shape.dim[0]);
+        for (int k = 0; w && k < shape.dim[0] * shape.dim[1]; k++) w[k] = bound * (2 * data_random_unit(&seed) - 1);
+        if (w) fold_values_write_end(m, p);
+    }
 }
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+static net new_net(fold_model *m, const dataset *d, int hidden)
+{
+    net n;
+    fold_param_desc words;
+    memset(&words, 0, sizeof words);
+    words.name = "words";
+    words.shape = fold_shape2(d->n_words, WIDTH);
+    words.values = d->vectors;
+    words.uses = FOLD_FOR_LOOKUP;
+    words.frozen = 1;
+    n.words = fold_param_new(m, &words);
+    n.tree = fold_child_sum_new(m, "tree", WIDTH, hidden);
+    n.head = fold_dense_new(m, "head", 2 * hidden, HEAD, FOLD_ACT_SIGMOID);
+    n.classes = fold_dense_new(m, "classes", HEAD, CLASSES, FOLD_ACT_LINEAR);
+    return n;
+}
+
+/* The state of the phrase under word `i`. */
+static fold_state record_tree(fold_ctx *f, const net *n, const corpus *c, int i)
+{
+    fold_state children[MAX_CHILDREN];
+    size_t count = 0;
+    for (int k = c->nodes[i].child; k >= 0; k = c->nodes[k].sibling) children[count++] = record_tree(f, n, c, k);
+    return fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, c->nodes[i].word), children, (int)count);
+}
+
+/* The classes' logits. */
+static fold_node record_pair(fold_ctx *f, const net *n, const corpus *c, const pair *p)
+{
+    const fold_node l = record_tree(f, n, c, p->root[0]).h, r = record_tree(f, n, c, p->root[1]).h;
+    const fold_node features = fold_concat2(f, fold_mul(f, l, r), fold_abs(f, fold_sub(f, l, r)));
+    return fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features));
+}
+
+/* KL divergence from the distribution over the two classes next to the score whose mean is the score. */
+static fold_node record_loss(fold_ctx *f, const net *n, const corpus *c, const pair *p)
+{
+    float target[CLASSES] = { 0 };
+    const int low = p->score < 5 ? (int)p->score : 4;
+    target[low] = p->score - (float)low;
+    target[low - 1] = 1 - target[low];
+    return fold_softmax_kl(f, record_pair(f, n, c, p), fold_input(f, target, CLASSES));
+}
+
+/* Adds the gradients of the mean loss over pairs order[0 .. count), so many recorded together. */
+static void add_gradients(fold_ctx *f, const net *n, const corpus *c, const size_t *order, size_t count,
+                          size_t together)
+{
+    fold_node losses[CHUNK];
+    for (size_t at = 0; at < count; at += together) {
+        const size_t size = smaller(count - at, together);
+        fold_ctx_reset(f);
+        for (size_t i = 0; i < size; i++) losses[i] = record_loss(f, n, c, &c->pairs[order[at + i]]);
+        const fold_node loss = fold_scale(f, fold_sum_n(f, losses, (int)size), 1.0f / (float)count);
+        if (fold_backward(f, loss)) fail(fold_ctx_message(f), "");
+    }
+}
+
+/* The classes' probabilities for pairs first .. first + count, so many run together. */
+static void predict(fold_ctx *f, const net *n, const corpus *c, size_t first, size_t count, size_t together,
+                    float (*p)[CLASSES])
+{
+    fold_node roots[CHUNK];
+    for (size_t at = 0; at < count; at += together) {
+        const size_t size = smaller(count - at, together);
+        fold_ctx_reset(f);
+        for (size_t i = 0; i < size; i++)
+            roots[i] = fold_softmax(f, record_pair(f, n, c, &c->pairs[first + at + i]));
+        if (fold_run(f, roots, (int)size) || fold_read(f, roots, (int)size, p[at])) fail(fold_ctx_message(f), "");
+    }
+}
+
+/* ---- trees -------------------------------------------------------------------------------- */
 
 static void *allocate(size_t n, size_t size)
 {
@@ -329,96 +419,6 @@ static void free_data(dataset *d)
     corpus *const sets[3] = { &d->train, &d->dev, &d->test };
     for (int i = 0; i < 3; i++) { free(sets[i]->nodes); free(sets[i]->pairs); }
     free(d->vectors);
-}
-
-/* ---- the network -------------------------------------------------------------------------- */
-
-typedef struct net { fold_param words; fold_child_sum tree; fold_dense head, classes; } net;
-
-/* Starts all weight matrices uniform in +-1 / sqrt(inputs); biases stay as the layers made them. */
-static void start_weights(fold_model *m, uint64_t seed)
-{
-    for (int i = 0; i < fold_param_count(m); i++) {
-        const fold_param p = fold_param_at(m, i);
-        const fold_shape shape = fold_param_shape(m, p);
-        const int is_weight = shape.rank == 2 && strcmp(fold_param_name(m, p), "words") != 0;
-        float *w = is_weight ? fold_values_write_begin(m, p) : NULL;
-        const float bound = 1 / sqrtf((float)shape.dim[0]);
-        for (int k = 0; w && k < shape.dim[0] * shape.dim[1]; k++) w[k] = bound * (2 * data_random_unit(&seed) - 1);
-        if (w) fold_values_write_end(m, p);
-    }
-}
-
-static net new_net(fold_model *m, const dataset *d, int hidden)
-{
-    net n;
-    fold_param_desc words;
-    memset(&words, 0, sizeof words);
-    words.name = "words";
-    words.shape = fold_shape2(d->n_words, WIDTH);
-    words.values = d->vectors;
-    words.uses = FOLD_FOR_LOOKUP;
-    words.frozen = 1;
-    n.words = fold_param_new(m, &words);
-    n.tree = fold_child_sum_new(m, "tree", WIDTH, hidden);
-    n.head = fold_dense_new(m, "head", 2 * hidden, HEAD, FOLD_ACT_SIGMOID);
-    n.classes = fold_dense_new(m, "classes", HEAD, CLASSES, FOLD_ACT_LINEAR);
-    return n;
-}
-
-/* The state of the phrase under word `i`. */
-static fold_state record_tree(fold_ctx *f, const net *n, const corpus *c, int i)
-{
-    fold_state children[MAX_CHILDREN];
-    size_t count = 0;
-    for (int k = c->nodes[i].child; k >= 0; k = c->nodes[k].sibling) children[count++] = record_tree(f, n, c, k);
-    return fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, c->nodes[i].word), children, (int)count);
-}
-
-/* The classes' logits. */
-static fold_node record_pair(fold_ctx *f, const net *n, const corpus *c, const pair *p)
-{
-    const fold_node l = record_tree(f, n, c, p->root[0]).h, r = record_tree(f, n, c, p->root[1]).h;
-    const fold_node features = fold_concat2(f, fold_mul(f, l, r), fold_abs(f, fold_sub(f, l, r)));
-    return fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features));
-}
-
-/* KL divergence from the distribution over the two classes next to the score whose mean is the score. */
-static fold_node record_loss(fold_ctx *f, const net *n, const corpus *c, const pair *p)
-{
-    float target[CLASSES] = { 0 };
-    const int low = p->score < 5 ? (int)p->score : 4;
-    target[low] = p->score - (float)low;
-    target[low - 1] = 1 - target[low];
-    return fold_softmax_kl(f, record_pair(f, n, c, p), fold_input(f, target, CLASSES));
-}
-
-/* Adds the gradients of the mean loss over pairs order[0 .. count), so many recorded together. */
-static void add_gradients(fold_ctx *f, const net *n, const corpus *c, const size_t *order, size_t count,
-                          size_t together)
-{
-    fold_node losses[CHUNK];
-    for (size_t at = 0; at < count; at += together) {
-        const size_t size = smaller(count - at, together);
-        fold_ctx_reset(f);
-        for (size_t i = 0; i < size; i++) losses[i] = record_loss(f, n, c, &c->pairs[order[at + i]]);
-        const fold_node loss = fold_scale(f, fold_sum_n(f, losses, (int)size), 1.0f / (float)count);
-        if (fold_backward(f, loss)) fail(fold_ctx_message(f), "");
-    }
-}
-
-/* The classes' probabilities for pairs first .. first + count, so many run together. */
-static void predict(fold_ctx *f, const net *n, const corpus *c, size_t first, size_t count, size_t together,
-                    float (*p)[CLASSES])
-{
-    fold_node roots[CHUNK];
-    for (size_t at = 0; at < count; at += together) {
-        const size_t size = smaller(count - at, together);
-        fold_ctx_reset(f);
-        for (size_t i = 0; i < size; i++)
-            roots[i] = fold_softmax(f, record_pair(f, n, c, &c->pairs[first + at + i]));
-        if (fold_run(f, roots, (int)size) || fold_read(f, roots, (int)size, p[at])) fail(fold_ctx_message(f), "");
-    }
 }
 
 /* ---- judging ------------------------------------------------------------------------------ */

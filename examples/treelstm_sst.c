@@ -39,14 +39,6 @@ static const int hidden_singletons = 30;    /* per cent of the words seen once t
 
 typedef struct options { const char *data; uint64_t seed; int epochs, limit, hidden; } options;
 
-/* ---- trees --------------------------------------------------------------------------------- */
-
-typedef struct dataset {
-    data_vocab words;
-    data_trees trees;              /* of all sets */
-    data_set train, dev, test;     /* fields: 0 first node and root, 1 the root's class */
-} dataset;
-
 static void fail(const char *what, const char *detail)
 {
     fprintf(stderr, "treelstm_sst: %s%s\n", what, detail);
@@ -63,94 +55,15 @@ static void *grow(void *items, size_t *cap, size_t n, size_t size)
     return items;
 }
 
-/* ---- generated trees ---------------------------------------------------------------------- */
-
 static int random_below(uint64_t *state, int n) { return (int)data_random_below(state, (size_t)n); }
 
-static int add_node(dataset *d, const int *children, int word, int label)
-{
-    const int node = data_tree_node(&d->trees, children, children ? 2 : 0, word, label);
-    if (node < 0) fail("out of memory", "");
-    return node;
-}
-
-/* A leaf, one of 40 words of a kind. */
-static int generate_word(uint64_t *random, dataset *d, const char *kind, int score)
-{
-    char text[32];
-    const int length = snprintf(text, sizeof text, "%s%d", kind, random_below(random, 40));
-    return add_node(d, NULL, data_vocab_add(&d->words, text, (size_t)length), score + NEUTRAL);
-}
-
-/* A phrase of `size` words whose score, -2 to 2, follows from its parts: "not" turns the sign, "very"
-   doubles, and else the parts add up. */
-static int generate_phrase(uint64_t *random, dataset *d, int size)
-{
-    static const char *const kinds[CLASSES] = { "awful", "dull", "plain", "nice", "superb" };
-    const int score = random_below(random, CLASSES) - NEUTRAL, form = random_below(random, 5);
-    if (size < 2) return generate_word(random, d, kinds[score + NEUTRAL], score);
-    const int split = form < 2 ? 1 : 1 + random_below(random, size - 1);
-    int part[2];
-    part[0] = form < 2 ? generate_word(random, d, form ? "very" : "not", 0) : generate_phrase(random, d, split);
-    part[1] = generate_phrase(random, d, size - split);
-    const int a = d->trees.nodes[part[0]].label - NEUTRAL, b = d->trees.nodes[part[1]].label - NEUTRAL;
-    const int sum = form == 0 ? -b : form == 1 ? 2 * b : a + b;
-    return add_node(d, part, -1, NEUTRAL + (sum > 2 ? 2 : sum < -2 ? -2 : sum));
-}
-
-static void generate_trees(uint64_t *random, int n, dataset *d, data_set *s, data_error *e)
-{
-    int32_t *tree = (int32_t *)malloc(2 * (size_t)n * sizeof *tree);
-    if (!tree) fail("out of memory", "");
-    for (int i = 0; i < n; i++) {
-        tree[2 * i] = (int32_t)d->trees.n_nodes;
-        tree[2 * i + 1] = generate_phrase(random, d, 1 + random_below(random, 16));
-    }
-    data_add_trees(s, &d->trees, tree, (size_t)n, e);
-}
-
-static void read_trees(const char *dir, const char *name, int limit, int add_words, dataset *d, data_set *s,
-                       data_error *e)
-{
-    const data_ptb desc = { { add_words, UNKNOWN, 1, 0 }, CLASSES, 2, (size_t)limit };
-    char path[1024];
-    data_path(path, sizeof path, dir, name);
-    data_load_trees(s, &d->trees, &desc, &d->words, path, e);
-}
-
-/* Fills d and returns where it came from. A folder asked for must be there; FOLD_DATA may lack this one. */
-static const char *load_data(const options *o, dataset *d)
-{
-    const char *dir = o->data ? o->data : getenv("FOLD_DATA"), *from = "sst";
-    char path[1024];
-    uint64_t random = o->seed;
-    data_error e;
-    memset(&e, 0, sizeof e);
-    data_vocab_add(&d->words, " ", 1); /* UNKNOWN; no word of a file holds a space */
-    if (o->data || (dir && *dir && data_path(path, sizeof path, dir, "sst/train.txt"))) {
-        read_trees(dir, "sst/train.txt", o->limit, 1, d, &d->train, &e);
-        read_trees(dir, "sst/dev.txt", 0, 0, d, &d->dev, &e);
-        read_trees(dir, "sst/test.txt", 0, 0, d, &d->test, &e);
-    } else {
-        from = "generated";
-        generate_trees(&random, o->limit ? o->limit : 2000, d, &d->train, &e);
-        generate_trees(&random, 300, d, &d->dev, &e);
-        generate_trees(&random, 600, d, &d->test, &e);
-    }
-    if (e.text[0]) fail(e.text, "");
-    return from;
-}
-
-static void free_data(dataset *d)
-{
-    data_set_free(&d->train);
-    data_set_free(&d->dev);
-    data_set_free(&d->test);
-    data_trees_free(&d->trees);
-    data_vocab_free(&d->words);
-}
-
 /* ---- the network -------------------------------------------------------------------------- */
+
+typedef struct dataset {
+    data_vocab words;
+    data_trees trees;              /* of all sets */
+    data_set train, dev, test;     /* fields: 0 first node and root, 1 the root's class */
+} dataset;
 
 typedef struct net {
     fold_param words;
@@ -243,6 +156,93 @@ static accuracy evaluate(fold_ctx *f, const net *n, const data_set *s)
     accuracy a = { 100 * (double)right5 / (double)s->count, 0 };
     if (polar) a.two = 100 * (double)right2 / (double)polar;
     return a;
+}
+
+/* ---- trees --------------------------------------------------------------------------------- */
+
+/* ---- generated trees ---------------------------------------------------------------------- */
+
+static int add_node(dataset *d, const int *children, int word, int label)
+{
+    const int node = data_tree_node(&d->trees, children, children ? 2 : 0, word, label);
+    if (node < 0) fail("out of memory", "");
+    return node;
+}
+
+/* A leaf, one of 40 words of a kind. */
+static int generate_word(uint64_t *random, dataset *d, const char *kind, int score)
+{
+    char text[32];
+    const int length = snprintf(text, sizeof text, "%s%d", kind, random_below(random, 40));
+    return add_node(d, NULL, data_vocab_add(&d->words, text, (size_t)length), score + NEUTRAL);
+}
+
+/* A phrase of `size` words whose score, -2 to 2, follows from its parts: "not" turns the sign, "very"
+   doubles, and else the parts add up. */
+static int generate_phrase(uint64_t *random, dataset *d, int size)
+{
+    static const char *const kinds[CLASSES] = { "awful", "dull", "plain", "nice", "superb" };
+    const int score = random_below(random, CLASSES) - NEUTRAL, form = random_below(random, 5);
+    if (size < 2) return generate_word(random, d, kinds[score + NEUTRAL], score);
+    const int split = form < 2 ? 1 : 1 + random_below(random, size - 1);
+    int part[2];
+    part[0] = form < 2 ? generate_word(random, d, form ? "very" : "not", 0) : generate_phrase(random, d, split);
+    part[1] = generate_phrase(random, d, size - split);
+    const int a = d->trees.nodes[part[0]].label - NEUTRAL, b = d->trees.nodes[part[1]].label - NEUTRAL;
+    const int sum = form == 0 ? -b : form == 1 ? 2 * b : a + b;
+    return add_node(d, part, -1, NEUTRAL + (sum > 2 ? 2 : sum < -2 ? -2 : sum));
+}
+
+static void generate_trees(uint64_t *random, int n, dataset *d, data_set *s, data_error *e)
+{
+    int32_t *tree = (int32_t *)malloc(2 * (size_t)n * sizeof *tree);
+    if (!tree) fail("out of memory", "");
+    for (int i = 0; i < n; i++) {
+        tree[2 * i] = (int32_t)d->trees.n_nodes;
+        tree[2 * i + 1] = generate_phrase(random, d, 1 + random_below(random, 16));
+    }
+    data_add_trees(s, &d->trees, tree, (size_t)n, e);
+}
+
+static void read_trees(const char *dir, const char *name, int limit, int add_words, dataset *d, data_set *s,
+                       data_error *e)
+{
+    const data_ptb desc = { { add_words, UNKNOWN, 1, 0 }, CLASSES, 2, (size_t)limit };
+    char path[1024];
+    data_path(path, sizeof path, dir, name);
+    data_load_trees(s, &d->trees, &desc, &d->words, path, e);
+}
+
+/* Fills d and returns where it came from. A folder asked for must be there; FOLD_DATA may lack this one. */
+static const char *load_data(const options *o, dataset *d)
+{
+    const char *dir = o->data ? o->data : getenv("FOLD_DATA"), *from = "sst";
+    char path[1024];
+    uint64_t random = o->seed;
+    data_error e;
+    memset(&e, 0, sizeof e);
+    data_vocab_add(&d->words, " ", 1); /* UNKNOWN; no word of a file holds a space */
+    if (o->data || (dir && *dir && data_path(path, sizeof path, dir, "sst/train.txt"))) {
+        read_trees(dir, "sst/train.txt", o->limit, 1, d, &d->train, &e);
+        read_trees(dir, "sst/dev.txt", 0, 0, d, &d->dev, &e);
+        read_trees(dir, "sst/test.txt", 0, 0, d, &d->test, &e);
+    } else {
+        from = "generated";
+        generate_trees(&random, o->limit ? o->limit : 2000, d, &d->train, &e);
+        generate_trees(&random, 300, d, &d->dev, &e);
+        generate_trees(&random, 600, d, &d->test, &e);
+    }
+    if (e.text[0]) fail(e.text, "");
+    return from;
+}
+
+static void free_data(dataset *d)
+{
+    data_set_free(&d->train);
+    data_set_free(&d->dev);
+    data_set_free(&d->test);
+    data_trees_free(&d->trees);
+    data_vocab_free(&d->words);
 }
 
 /* ---- training ----------------------------------------------------------------------------- */
