@@ -194,7 +194,7 @@ static options parse(int argc, char **argv)
     options o = { .schedule = RATIO, .compare = -1, .threads = 1, .seed = 1, .seconds = 1, .s = { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
-        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
+        if (!strcmp(name, "-h") || !strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
         if (!strcmp(name, "--json")) { o.json = 1; continue; }
         if (++i == argc) { fputs(usage, stderr); exit(1); }
         const char *value = argv[i];

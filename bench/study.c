@@ -552,7 +552,7 @@ static settings parse(int argc, char **argv)
     if (o.data && !*o.data) o.data = NULL;
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *value = argv[i + 1];
-        if (!strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
+        if (!strcmp(name, "-h") || !strcmp(name, "--help")) { fputs(usage, stdout); exit(0); }
         if (!value) { fputs(usage, stderr); exit(1); }
         i++;
         if (!strcmp(name, "--data")) o.data = value;

@@ -51,6 +51,11 @@ BIRDS = COPY + """
 return copy.getImageData(0, 0, width, height).data.filter((value, i) => i % 4 === 3 && value > 128).length;
 """
 POINTER = {"x": 1255, "y": 25} # a corner to which the hawk does not fly by itself
+TOUCHED = {"x": 1240, "y": 600}
+GROUND = """
+return ["header", "form"].every(name =>
+    getComputedStyle(document.querySelector(name)).backgroundColor.split(",")[3].replace(")", "") > 0.8);
+"""
 HAWK = COPY + "return String(copy.getImageData(%(x)d, %(y)d, 1, 1).data) === '233,201,164,255';"
 
 
@@ -99,6 +104,10 @@ def look_at(browser, page, wanted, screenshot):
         file.write(base64.b64decode(browser.call("/screenshot", "GET")))
     browser.call("/actions", actions=[{"type": "pointer", "id": "mouse", "actions": [dict(POINTER, type="pointerMove")]}])
     yield "the hawk flies to the pointer", browser.wait(HAWK % POINTER, 10)
+    touch = [dict(TOUCHED, type="pointerMove"), {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
+    browser.call("/actions", actions=[{"type": "pointer", "id": "finger", "parameters": {"pointerType": "touch"}, "actions": touch}])
+    yield "and to where the page is touched", browser.wait(HAWK % TOUCHED, 10)
+    yield "text lies on a ground of its own", browser.run(GROUND)
     for eager, name in enumerate(("batched", "eager")):
         ended = browser.run(FLY, eager, kind="async")
         yield "%s: the flight ends with %s, natively with %s" % (name, ended, wanted), ended == wanted
