@@ -2,9 +2,9 @@
 
      cc -O2 -o agents examples/agents.c -lm && ./agents
 
-   All agents are one list; who sees whom is two arrays of numbers, which change in every frame. The program runs 1,000
-   frames that are recorded anew, and then 1,000 in which neighbours stay, so that the recording is replayed. The model
-   and the context lie in static arrays, so nothing is allocated; `./agents --sizes` tells how large they must be. */
+   All agents are one list, and who sees whom is two arrays of numbers. In 1,000 frames these change, so each is recorded
+   anew; in 1,000 more they stay, and the recording is replayed. The model and the context lie in static arrays, so that
+   nothing is allocated: `./agents --sizes` tells how large they must be. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <stdio.h>

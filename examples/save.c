@@ -3,8 +3,8 @@
      cc -O2 -o save examples/save.c -lm && ./save
 
    Rock, paper, scissors against a player with habits. Before a round the network reads the eight before it and guesses
-   what the player will do; after it, the network learns from rounds of the past. One file holds it all: the weights,
-   the optimiser's state, and as `config` what the game itself must know. */
+   the player's move; afterwards it learns from rounds of the past. One file holds it all: the weights, the optimiser's
+   state, and as `config` what the game itself must know. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <inttypes.h>
@@ -113,19 +113,15 @@ static int load(game *g, const char *path)
 int main(int argc, char **argv)
 {
     if (argc > 1) return puts("usage: save (it has no options)"), strcmp(argv[1], "-h") != 0;
-    static game whole, stopped, loaded;
-    begin(&whole);
-    begin(&stopped);
-    begin(&loaded);
-    if (play(&whole, ROUNDS) || play(&stopped, SAVED_AT) || save(&stopped, "game.safetensors")) return 1;
-    if (load(&loaded, "game.safetensors") || play(&loaded, ROUNDS)) return 1;
-    int count;
-    const float *a = fold_model_values(whole.m, &count), *b = fold_model_values(loaded.m, NULL);
-    int same = !memcmp(a, b, (size_t)count * sizeof *a) && !strcmp(whole.played, loaded.played);
-    printf("RESULT save won_before=%d of=%d won_after=%d of=%d same=%d\n", stopped.won, SAVED_AT,
-           loaded.won - stopped.won, ROUNDS - SAVED_AT, same);
-    fold_model_free(whole.m);
-    fold_model_free(stopped.m);
-    fold_model_free(loaded.m);
+    enum { WHOLE, STOPPED, LOADED, GAMES };
+    static game g[GAMES];
+    for (int i = 0; i < GAMES; i++) begin(&g[i]);
+    if (play(&g[WHOLE], ROUNDS) || play(&g[STOPPED], SAVED_AT) || save(&g[STOPPED], "game.safetensors")) return 1;
+    if (load(&g[LOADED], "game.safetensors") || play(&g[LOADED], ROUNDS)) return 1;
+    int count, won = g[STOPPED].won, later = g[LOADED].won - won;
+    const float *a = fold_model_values(g[WHOLE].m, &count), *b = fold_model_values(g[LOADED].m, NULL);
+    int same = !memcmp(a, b, (size_t)count * sizeof *a) && !strcmp(g[WHOLE].played, g[LOADED].played);
+    printf("RESULT save won_before=%d of=%d won_after=%d of=%d same=%d\n", won, SAVED_AT, later, ROUNDS - SAVED_AT, same);
+    for (int i = 0; i < GAMES; i++) fold_model_free(g[i].m);
     return !same;
 }
