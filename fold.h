@@ -993,7 +993,7 @@ FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_nod
    follow by fold_norm of FOLD_NORM_FIXED. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
-/* Reduce edges to rows (scatter): x has a row for each edge, and edge e goes to row to[e] of the `rows` rows
+/* Reduces edges to rows (scatter): x has a row for each edge, and edge e goes to row to[e] of the `rows` rows
    of the result. A row takes its edges in their order. Without any it is zeros, for the maximum too. `to` is
    copied.
    Errors: another number of edges than x has rows; a to[e] that is not in [0, rows). */
@@ -1018,8 +1018,7 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
 
 /* Holds the keys and values of a sequence that grows (a KV cache), as when a language model writes: one for
    each attention and sequence. The struct and its memory are yours. They stay where they are as long as a run
-   may need them, and are copied together (the memory by memcpy). Set members up to value_width, others to 0.
-   */
+   may need them, and are copied together (the memory too). Set members up to value_width, others to 0. */
 typedef struct fold_cache {
     float *memory;          /* has fold_cache_bytes; fastest at a multiple of 64 bytes */
     int capacity;           /* the most rows that it can hold */
@@ -1044,7 +1043,7 @@ FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
    - After a change of parameters begin with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 
-/* Take an index for each of n rows, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of [1].
+/* Takes an index for each of n rows, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of [1].
    n must be the length of the list. */
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int n);
 FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int n);
@@ -1669,7 +1668,6 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last r
 /* Holds n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one
    row is shared by all. Neither given: absent. */
 typedef struct fold_rows { float *base; ptrdiff_t stride; float *const *rows; } fold_rows;
-FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL */
 
 typedef struct fold_op_call {
     int rows;
@@ -1718,6 +1716,9 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
 /* Records an op of yours. in: n_in nodes (list ops: elements of desc.n_in components, n_in in all). */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
+/* -- Advanced -- */
+
+FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL */
 /* Records an op of yours with is_whole, for losses over sequences, attention of your own and the like. Its
    outputs are lists of `rows` rows, or nodes if rows is -1. forward and backward are called once for every
    call recorded: out and dout have `rows` rows, in[i] and din[i] lengths[i] rows, all of which backward
