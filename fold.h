@@ -28783,6 +28783,53 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
     return NULL;
 }
 
+/* Counts the letters to change between two names, behind what both begin with and before what both end with.
+   There are none where one is the other with modules before it. */
+static size_t fold__name_distance(const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
+    for (; n && m && a[n - 1] == b[m - 1]; n--)
+        m--;
+    if ((!n && m && b[m - 1] == '.') || (!m && n && a[n - 1] == '.'))
+        return 0;
+    for (; n && m && *a == *b; n--, m--, a++)
+        b++;
+    if (n >= FOLD__SHORT || m >= FOLD__SHORT)
+        return fold__max_size(n, m);
+    for (size_t j = 0; j <= m; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t before = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            const size_t changed = before + (a[i - 1] != b[j - 1]);
+            before = row[j];
+            row[j] = fold__min_size(changed, fold__min_size(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[m];
+}
+
+/* Says that a tensor is not in the file or image, and which of those that are nothing else's has the nearest
+   name. */
+static int fold__missing_tensor(fold__file *file, const char *who, const char *const joined[3],
+                                const char *where)
+{
+    char full[192], shown[FOLD__SHORT], nearest[FOLD__SHORT + 16] = "";
+    size_t least = SIZE_MAX;
+    fold__format(full, sizeof full, "%s%s%s", joined[0], joined[1], joined[2]);
+    for (uint32_t i = 0; i < file->count && !file->error->status; i++) {
+        const fold__tensor *tensor = &file->tensor[i];
+        const size_t distance =
+            tensor->taken || tensor->param ? least : fold__name_distance(full, tensor->name);
+        if (distance < least)
+            fold__format(nearest, sizeof nearest, "; nearest: '%s'", fold__shorten(shown, tensor->name));
+        least = fold__min_size(least, distance);
+    }
+    return fold__load_fail(file, FOLD_BAD_ARGUMENT, "%s: '%s' is not in the %s%s", who,
+                           fold__shorten(shown, full), where, nearest);
+}
+
 /* Finds the scales of a tensor of bytes. */
 static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold__param_data *param,
                               const char *name)
@@ -28830,8 +28877,9 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
     if (!tensor) {
         if (file->desc.allow_missing || (part && !fold__trainable(file->model, param)))
             return 1;
-        return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s%s is not in the file",
-                               part ? "the optimiser's state of " : "", name);
+        return part ? fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                                      "load: the optimiser's state of %s is not in the file", name)
+                    : fold__missing_tensor(file, "load", joined, "file");
     }
     if (tensor->dtype >= FOLD__DTYPES_READ && (part || tensor->dtype != FOLD__DTYPE_I8))
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
@@ -29253,7 +29301,7 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
     fold__shorten(name, param->name);
     fold__tensor *tensor = fold__open_image(file) ? fold__find_tensor(file, joined) : NULL;
     if (!tensor)
-        return fold__load_fail(file, FOLD_BAD_ARGUMENT, "read in place: %s is not in the image", name);
+        return fold__missing_tensor(file, "read in place", joined, "image");
     if (!fold__shape_same(&tensor->shape, &param->shape)) {
         if (tensor->shape.rank <= FOLD_MAX_RANK)
             fold__shape_text(there, sizeof there, 0, &tensor->shape);
@@ -29560,27 +29608,6 @@ static int fold__torch_ready(fold_torch *torch, const char *name)
     return torch && name && !torch->file.model->error.status;
 }
 
-/* Whether a name is another with modules before it. */
-static int fold__torch_ends(const char *name, const char *other)
-{
-    const size_t size = strlen(name), end = strlen(other);
-    return size > end && name[size - end - 1] == '.' && fold__same_text(name + size - end, other);
-}
-/* Says that a tensor is missing, and which of the file has the same name but for the modules before it. */
-static void fold__torch_missing(fold_torch *torch, const char *full)
-{
-    char shown[FOLD__SHORT], other[FOLD__SHORT];
-    const char *like = NULL;
-    for (uint32_t i = 0; i < torch->file.count && !like; i++) {
-        const char *there = torch->file.tensor[torch->file.order[i]].name;
-        if (fold__torch_ends(there, full) || fold__torch_ends(full, there))
-            like = there;
-    }
-    fold__load_fail(&torch->file, FOLD_BAD_ARGUMENT, "torch: '%s' is not in the file%s%s%s",
-                    fold__shorten(shown, full), like ? ", but '" : "", like ? fold__shorten(other, like) : "",
-                    like ? "' is" : "");
-}
-
 /* "[? x 3]" of a wanted shape, in which 0 is any length. */
 static void fold__wanted_text(char text[64], const fold_shape *wanted)
 {
@@ -29622,12 +29649,10 @@ static const fold__tensor *fold__torch_take(fold_torch *torch, const char *name,
 {
     if (!fold__torch_ready(torch, name))
         return NULL;
-    fold__tensor *tensor = fold__torch_find(torch, name, part);
-    char full[192];
-    if (!tensor && must) {
-        fold__format(full, sizeof full, "%s%s%s", name, *name ? "." : "", part);
-        fold__torch_missing(torch, full);
-    }
+    const char *const joined[3] = { name, *name ? "." : "", part };
+    fold__tensor *tensor = fold__find_tensor(&torch->file, joined);
+    if (!tensor && must)
+        fold__missing_tensor(&torch->file, "torch", joined, "file");
     if (!tensor || !fold__torch_fits(torch, tensor, &wanted))
         return NULL;
     tensor->taken = 1;

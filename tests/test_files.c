@@ -354,7 +354,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { GOOD, 27, FOLD_IO, "ends too early" },
     { GOOD, 29, FOLD_IO, "more than its data" },
     { "", 0, FOLD_IO, "expected {" },
-    { "{}", 0, FOLD_BAD_ARGUMENT, "W is not in the file" },
+    { "{}", 0, FOLD_BAD_ARGUMENT, "'W' is not in the file" },
     { "{", 0, FOLD_IO, "expected a string (byte 1 " },
     { "{,}", 0, FOLD_IO, "expected a string" },
     { "[]", 0, FOLD_IO, "expected {" },
@@ -379,7 +379,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "overflows" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2147483648,2147483648],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "do not fit" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],\"data_offsets\":[0,0]}}", 0, FOLD_IO, "out of range" },
-    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[8999999999999999976,9000000000000000000]}}", 24, FOLD_BAD_ARGUMENT, "b is not in" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[8999999999999999976,9000000000000000000]}}", 24, FOLD_BAD_ARGUMENT, "'b' is not in" },
     { "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]}}", 28, FOLD_OK, NULL },
     { "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
     { "{\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[24,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
@@ -397,7 +397,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { "{\"W\":{\"dtype\":\"I32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT,
       "W is of type I32; F32, F16, BF16, F64 and I8 are read" },
     { "{\"W\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "type another" },
-    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "b is not in" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "'b' is not in" },
     { "{\"c\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[0,0]}," GOOD, 28, FOLD_IO, "expected a string" },
     { "{\"\\ud83d\\ude00\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
       "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '\xf0\x9f\x98\x80'" },
@@ -647,7 +647,7 @@ static void settings(void)
     b_want = number_at(&b, 8 + strlen(PREFIXED) + 24);
     CHECK_BITS(fold_param_value(m, fold_param_find(m, "b")), &b_want, 1);
     d.prefix = "dec.";
-    loads(m, &b, &d, FOLD_BAD_ARGUMENT, "W is not in the file");
+    loads(m, &b, &d, FOLD_BAD_ARGUMENT, "load: 'dec.W' is not in the file; nearest: 'W'");
     d = fold_load_desc_default();
     d.allow_missing = 1;
     loads(m, file_of(&b, ONLY_B, 604), &d, FOLD_BAD_ARGUMENT, "the model has no 'other'");
@@ -658,7 +658,7 @@ static void settings(void)
     CHECK_BITS(fold_param_value(m, fold_param_find(m, "b")), &b_want, 1);
     CHECK_BITS(fold_param_value(m, fold_param_find(m, "W")), &W0, 1);
     d.allow_missing = 0;
-    loads(m, &b, &d, FOLD_BAD_ARGUMENT, "W is not in the file");
+    loads(m, &b, &d, FOLD_BAD_ARGUMENT, "'W' is not in the file");
 
     d = fold_load_desc_default(); /* config: there, absent, too long; before there are parameters */
     d.config = config;
@@ -694,7 +694,7 @@ static void counts(void)
     d.loaded = &loaded;
     loads(m, file_of(&b, GOOD, 28), &d, FOLD_OK, NULL);
     CHECK_INT(loaded, 2);
-    loads(m, file_of(&b, ONLY_B, 604), &d, FOLD_BAD_ARGUMENT, "W is not in the file");
+    loads(m, file_of(&b, ONLY_B, 604), &d, FOLD_BAD_ARGUMENT, "'W' is not in the file");
     CHECK_INT(loaded, 0);
     d.allow_missing = d.allow_unknown = 1;
     loads(m, &b, &d, FOLD_OK, NULL);
@@ -2381,7 +2381,7 @@ static void in_place_bytes_errors(void)
         { 2, 5, 16, 0, 160, SCALES("[16]", "0", "64") WEIGHT("[6,16]", "64", "160"), FOLD_BAD_SHAPE,
           "read in place: W is [6 x 16] in the image, [5 x 16] in the model" },
         { 2, 16, 6, 0, 88, SCALES("[6]", "0", "24") "\"X\":{\"dtype\":\"I8\",\"shape\":[64],\"data_offsets\":[24,88]}}", FOLD_BAD_ARGUMENT,
-          "read in place: W is not in the image" },
+          "read in place: 'W' is not in the image" },
         { 2, 16, 6, 0, 120, SCALES("[6]", "0", "24") WEIGHT("[16,6]", "24", "120"), FOLD_BAD_ARGUMENT,
           "read in place: W is of type I8, which fold_model_quantize would not make of it" },
         { 2, 16, 16, FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T, 320, SCALES("[16]", "0", "64") WEIGHT("[16,16]", "64", "320"), FOLD_BAD_ARGUMENT,
@@ -2510,7 +2510,7 @@ static void in_place_errors(void)
     memmove(file.bytes, file.bytes + 1, file.n);
     CHECK_INT(fold_model_read_in_place(m, file.bytes, file.n), FOLD_OK);
     fold_weight_new(m, "U", 4, 4);
-    in_place_error(m, FOLD_BAD_ARGUMENT, "U is not in the image");
+    in_place_error(m, FOLD_BAD_ARGUMENT, "read in place: 'U' is not in the image; nearest: 'W'");
     fold_weight_new(m, "W", 4, 5);
     in_place_error(m, FOLD_BAD_SHAPE, "W is [4 x 4] in the image, [4 x 5] in the model");
     fold_bias_new(m, "half", 4);
@@ -2595,11 +2595,11 @@ static void in_place_names(void)
             CHECK_BITS(fold_param_value(other, there), fold_param_value(m, mine), 3);
     }
     fold_bias_new(other, "liquids", 3);
-    in_place_error(other, FOLD_BAD_ARGUMENT, "liquids is not in the image");
+    in_place_error(other, FOLD_BAD_ARGUMENT, "'liquids' is not in the image");
     file_of(&file, "{}", 0);
     CHECK_INT(fold_model_read_in_place(other, file.bytes, file.n), FOLD_OK); /* another image, of nothing */
     fold_bias_new(other, names[0], 3);
-    in_place_error(other, FOLD_BAD_ARGUMENT, "costarring is not in the image");
+    in_place_error(other, FOLD_BAD_ARGUMENT, "'costarring' is not in the image");
     fold_model_free(other);
     other = inference_model(NULL); /* bytes and their scales, of a name that ends as those of scales do */
     fold_weight_new(other, "V.scale", 64, 32);

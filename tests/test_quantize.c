@@ -905,7 +905,7 @@ static void hostile_files(void)
         { SCALE("F32", "[1,1,1,1,16]", "64") "," BYTES("[2,16]", "64", "96"), 1, 1, 96, FOLD_BAD_SHAPE, "load: W.scale is of more than 4 axes in the file" },
         { SCALE("F16", "[16]", "32") "," BYTES("[2,16]", "32", "64"), 1, 1, 64, FOLD_BAD_ARGUMENT, "load: W.scale is of type F16; scales are F32" },
         { "{" BYTES("[2,16]", "0", "32"), 1, 1, 32, FOLD_BAD_ARGUMENT, "load: W is of type I8, but its scales, 'W.scale', are not in the file" },
-        { SCALE("F32", "[16]", "64") "}", 1, 1, 64, FOLD_BAD_ARGUMENT, "load: W is not in the file" },
+        { SCALE("F32", "[16]", "64") "}", 1, 1, 64, FOLD_BAD_ARGUMENT, "load: 'W' is not in the file" },
         { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,16],\"data_offsets\":[0,128]}}", (float)NAN, 1, 96, FOLD_IO, "load: the file ends too early" },
     };
     static block b, before, after;
