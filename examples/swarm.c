@@ -705,7 +705,7 @@ static fold_ctx *new_eager(fold_model *m)
 /* ---- the picture ----------------------------------------------------------------------------- */
 
 enum { KEYS = 72, KEY_FRAMES = 10, LEVELS = 3, PER_UNIT = 10 };
-typedef struct mark { short x, y, angle, level; } mark;
+typedef struct mark { short x, y, level; } mark;
 typedef struct picture { int keys, agents; mark *marks, hawk[KEYS]; } picture; /* marks[agent * KEYS + key] */
 
 /* Shapes of SVG paths, flying to the right; a unit is 1 / PER_UNIT of the world's. */
@@ -713,15 +713,11 @@ static const char agent_shape[] = "M7,0L-5,4-2,0-5-4z";
 static const char hawk_shape[] = "M22,0C18,5 13,5 10,5C9,18-2,33-19,40C-12,27-13,18-9,6C-14,5-19,6-27,9L-25,0-27-9"
                                  "C-19-6-14-5-9-6C-13-18-12-27-19-40C-2-33 9-18 10-5C13-5 18-5 22,0z";
 
-static mark mark_of(const agent *a, float alarm, const mark *before)
+static mark mark_of(const agent *a, float alarm)
 {
     mark m;
-    int angle = (int)lrintf(57.29578f * atan2f(a->vy, a->vx));
-    while (before && angle - before->angle > 180) angle -= 360; /* turns go the short way */
-    while (before && angle - before->angle < -180) angle += 360;
     m.x = (short)lrintf(PER_UNIT * a->x);
     m.y = (short)lrintf(PER_UNIT * a->y);
-    m.angle = (short)angle;
     m.level = (short)(alarm < 0.3f ? 0 : alarm < 0.65f ? 1 : 2);
     return m;
 }
@@ -729,28 +725,25 @@ static mark mark_of(const agent *a, float alarm, const mark *before)
 static void add_key(picture *p, const world *w, const float *action)
 {
     const int key = p->keys++;
-    for (int i = 0; i < w->n; i++) {
-        mark *m = &p->marks[i * KEYS + key];
-        *m = mark_of(&w->agents[i], unit_alarm * action[i * ACTION + 2], key ? m - 1 : NULL);
-    }
-    p->hawk[key] = mark_of(&w->hawk, 0, key ? &p->hawk[key - 1] : NULL);
+    for (int i = 0; i < w->n; i++)
+        p->marks[i * KEYS + key] = mark_of(&w->agents[i], unit_alarm * action[i * ACTION + 2]);
+    p->hawk[key] = mark_of(&w->hawk, 0);
 }
 
-/* The movement of one mark through all keys. */
+/* The movement of one mark through all keys, in steps, which take fewer digits than places. It looks where it flies. */
 static void draw_moves(FILE *file, const mark *m, int keys, double seconds)
 {
-    fprintf(file, "<animateTransform attributeName=\"transform\" type=\"translate\" dur=\"%.1fs\" "
-                  "repeatCount=\"indefinite\" values=\"", seconds);
-    for (int k = 0; k < keys; k++) fprintf(file, "%d,%d%s", m[k].x, m[k].y, k + 1 < keys ? ";" : "\"/>");
-    fprintf(file, "<animateTransform attributeName=\"transform\" type=\"rotate\" additive=\"sum\" dur=\"%.1fs\" "
-                  "repeatCount=\"indefinite\" values=\"", seconds);
-    for (int k = 0; k < keys; k++) fprintf(file, "%d%s", m[k].angle, k + 1 < keys ? ";" : "\"/>");
+    fprintf(file, "<animateMotion dur=\"%.1fs\" repeatCount=\"indefinite\" calcMode=\"linear\" rotate=\"auto\" path=\"M0,0l", seconds);
+    for (int k = 1; k < keys; k++) fprintf(file, "%d,%d%s", m[k].x - m[k - 1].x, m[k].y - m[k - 1].y, k + 1 < keys ? " " : "\"/>");
 }
 
 /* The colour, told where it changes. */
 static void draw_colours(FILE *file, const mark *m, int keys, double seconds)
 {
     static const char *const colour[LEVELS] = { "#8fd3ff", "#ffd98a", "#ff7a5c" };
+    int same = 1;
+    for (int k = 0; k < keys; k++) same &= m[k].level == 0; /* which is the colour of all */
+    if (same) return;
     for (int list = 0; list < 2; list++) {
         const char *between = "";
         if (list) fputs("\" keyTimes=\"", file);
@@ -782,15 +775,14 @@ static void draw(const char *path, const picture *p)
     fputs("<g fill=\"#8fd3ff\">\n", file);
     for (int i = 0; i < p->agents; i++) {
         const mark *m = p->marks + (size_t)i * KEYS;
-        fprintf(file, "<use href=\"#a\" transform=\"translate(%d,%d) rotate(%d)\">", m->x, m->y, m->angle);
+        fprintf(file, "<g transform=\"translate(%d,%d)\"><use href=\"#a\">", m->x, m->y);
         draw_moves(file, m, p->keys, seconds);
         draw_colours(file, m, p->keys, seconds);
-        fputs("</use>\n", file);
+        fputs("</use></g>\n", file);
     }
-    fprintf(file, "</g>\n<use href=\"#hawk\" transform=\"translate(%d,%d) rotate(%d)\">", p->hawk->x, p->hawk->y,
-            p->hawk->angle);
+    fprintf(file, "</g>\n<g transform=\"translate(%d,%d)\"><use href=\"#hawk\">", p->hawk->x, p->hawk->y);
     draw_moves(file, p->hawk, p->keys, seconds);
-    fprintf(file, "</use>\n<rect x=\"-20\" y=\"-20\" width=\"%d\" height=\"%d\" fill=\"#0b1030\" opacity=\"0\"><animate "
+    fprintf(file, "</use></g>\n<rect x=\"-20\" y=\"-20\" width=\"%d\" height=\"%d\" fill=\"#0b1030\" opacity=\"0\"><animate "
                   "attributeName=\"opacity\" dur=\"%.1fs\" repeatCount=\"indefinite\" values=\"1;0;0;1\" "
                   "keyTimes=\"0;.04;.96;1\"/></rect>\n", w + 40, h + 60, seconds);
     fprintf(file, "<text x=\"%d\" y=\"%d\" fill=\"#cfe3f5\" font-size=\"15\" text-anchor=\"middle\">%d agents, each with a "
