@@ -56,7 +56,7 @@
                 fold_ctx_desc.measure tell how large it must be. (3, 4, 5)
      Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5); or give each
                 thread a context of its own.
-     If it is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (15)
+     When something is wrong, read fold_ctx_message; fold_ctx_print shows what was batched. (15)
 
    DOES NOT
      - run on GPUs, compute in anything but float32, or differentiate twice;
@@ -484,8 +484,8 @@ typedef struct fold_ctx_desc {
     int dedupe;             /* makes identical calls one node; recurrent and child-sum cells multiply a
                                looked-up word once for all its occurrences. It pays when samples have much in
                                common and cells are wide. It costs some 15 ns a node, splits batches, and
-                               structure then depends on data: measure both. Gradients are summed in another
-                               order than without, to the same bits in all contexts with it */
+                               structure then depends on data: measure with and without. Gradients are summed
+                               in another order than without, to the same bits in all contexts with it */
     int measure;            /* computes nothing, but plans and takes memory. Use it to find the size of a
                                static array: record the worst case and run it, then fold_stats.block_bytes is
                                that size. If parameters change between runs, change them here too. Asking for
@@ -793,8 +793,8 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Lets a node read its index from your memory: in the next fold_run, each fold_backward and fold_replay. An
    eager context does so only in fold_replay, since it has used the recorded index. x is what fold_lookup,
-   fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave. `index` has n ints: one for each of
-   its rows, or one for all where all rows of a list were given the same.
+   fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave. `index` has n ints: one for each
+   of its rows, or one for all where all rows of a list were given the same.
    Errors: another n; a context with dedupe, which makes equal lookups one node. An index out of range is an
    error of the run, which does nothing and loses nothing; the context goes on. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
@@ -809,7 +809,8 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    - Values get the bits of a new recording, in which dropout draws on, without fold_dropout_seed.
    - Gradients of kept nodes are those of this run; it adds to those of parameters, as always.
    - After a change of parameters, a batched context's next run computes what is wanted and this one did not.
-   - It allocates nothing, and values lie where they lay, but for the first replay of the largest recording.
+   - It allocates nothing, and values lie where they lay, but for the first replay of a recording larger than
+     any before.
    Errors: FOLD_BAD_STATE, and nothing is lost, when
    - nothing was run since fold_ctx_reset, or the last run did not end;
    - something was recorded since it, or newly named to be kept, or a parameter added, frozen or thawed;
@@ -1043,8 +1044,8 @@ FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
    - After a change of parameters begin with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 
-/* Takes an index for each of n rows, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of [1].
-   n must be the length of the list. */
+/* Takes an index for each of n rows, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of
+   [1]. n must be the length of the list. */
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int n);
 FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label, int n);
@@ -1716,8 +1717,8 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
 /* Records an op of yours. in: n_in nodes (list ops: elements of desc.n_in components, n_in in all). */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
-/* -- Advanced -- */
 
+/* -- Advanced -- */
 FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL */
 /* Records an op of yours with is_whole, for losses over sequences, attention of your own and the like. Its
    outputs are lists of `rows` rows, or nodes if rows is -1. forward and backward are called once for every
