@@ -104,10 +104,12 @@ frame: bench/bench
 bench-study: bench/study
 	@mkdir -p build
 	sh bench/study-results >build/STUDY.md && mv build/STUDY.md bench/STUDY.md
+	sh bench/figures write
 
 # The examples at full settings (FOLD_DATA names the folder of real data): bench/PROGRAMS.md.
 bench-programs: examples
 	sh bench/programs >build/PROGRAMS.md && mv build/PROGRAMS.md bench/PROGRAMS.md
+	sh bench/figures write
 
 # Beside PyTorch, in alternation on the same machine, an hour for all. PEERS: options, such as --workload gru --batch 32
 bench-peers: bench/bench
@@ -117,6 +119,7 @@ bench-peers: bench/bench
 bench-results: bench/bench
 	@mkdir -p build
 	sh bench/results >build/RESULTS.md && mv build/RESULTS.md bench/RESULTS.md
+	sh bench/figures write
 
 # Training on 2, 3 and 4 ranks, to the parameters of one process with as many shards, whichever way gradients of words travel.
 # MPI_SICK: options of the program.
