@@ -89,7 +89,7 @@ typedef struct recognizer {
     int *first;                        /* where those of an utterance begin */
 } recognizer;
 
-static fold_op new_ctc(fold_model *m); /* the loss: an op of the program's own */
+static fold_op new_ctc(fold_model *m); /* the loss, an op of the program's own: below */
 
 static recognizer new_recognizer(const options *o, int eager)
 {
@@ -136,69 +136,6 @@ static fold_node record(fold_ctx *f, int sample, void *user)
     fold_unstack(f, fold_conv_apply(f, &r->ear, sound), steps, step);
     fold_rnn_stack_apply(f, &r->memory, step, steps, NULL, step, NULL);
     return fold_dense_apply(f, &r->answer, fold_list_join(f, step, steps));
-}
-
-/* ---- utterances ---------------------------------------------------------------------------- */
-
-/* Adds a tone between two bands, `part` of the way from the one to the other, to a frame. */
-static void add_tone(float *frame, float from, float to, float part, float loudness)
-{
-    const float at = from + (to - from) * part;
-    for (int band = 0; band < BANDS; band++) {
-        const float away = (float)band - at;
-        frame[band] += loudness * expf(-away * away);
-    }
-}
-
-/* Symbols 0 to 4 have a high tone that rises, 5 to 9 one that falls. Each five differ in the low tone, which their last
-   has not. */
-static void say(utterance *u, int symbol, int length, float pitch, float loudness)
-{
-    static const float low[SYMBOLS / 2 - 1][2] = { { 1, 1 }, { 4, 4 }, { 1, 4 }, { 4, 1 } };
-    static const float high[2][2] = { { 7, 10 }, { 10, 7 } };
-    const float *glide = high[symbol / (SYMBOLS / 2)];
-    const int kind = symbol % (SYMBOLS / 2), n = u->said.count++;
-    u->said.class_of[n] = symbol + 1;
-    u->begin[n] = u->frames;
-    for (int i = 0; i < length; i++) {
-        float *frame = u->values + u->frames++ * BANDS;
-        const float part = (float)i / (float)(length - 1);
-        add_tone(frame, glide[0] + pitch, glide[1] + pitch, part, loudness);
-        if (kind < SYMBOLS / 2 - 1) add_tone(frame, low[kind][0] + pitch, low[kind][1] + pitch, part, loudness);
-    }
-    u->end[n] = u->frames;
-}
-
-static utterance new_utterance(uint64_t seed, int number)
-{
-    fold_random r = fold_random_new(seed, (uint64_t)number);
-    const int count = FEWEST + fold_random_below(&r, MOST - FEWEST + 1);
-    const float pitch = fold_random_uniform(&r) - 0.5f;
-    utterance u;
-    memset(&u, 0, sizeof u);
-    u.values = (float *)take(MOST_FRAMES * BANDS, sizeof *u.values);
-    u.frames = fold_random_below(&r, LONGEST_SILENCE + 1);
-    for (int i = 0; i < count; i++) {
-        const int symbol = fold_random_below(&r, SYMBOLS);
-        const int length = SHORTEST + fold_random_below(&r, LONGEST - SHORTEST + 1);
-        say(&u, symbol, length, pitch, 0.4f + 0.8f * fold_random_uniform(&r));
-        u.frames += fold_random_below(&r, LONGEST_SILENCE + 1);
-    }
-    for (int i = 0; i < u.frames * BANDS; i++) u.values[i] += 0.25f * fold_random_normal(&r);
-    return u;
-}
-
-static utterance *new_utterances(uint64_t seed, int first, int count)
-{
-    utterance *all = (utterance *)take((size_t)count, sizeof *all);
-    for (int i = 0; i < count; i++) all[i] = new_utterance(seed, first + i);
-    return all;
-}
-
-static void free_utterances(utterance *all, int count)
-{
-    for (int i = 0; i < count; i++) free(all[i].values);
-    free(all);
 }
 
 /* ---- the loss ------------------------------------------------------------------------------ */
@@ -334,6 +271,69 @@ static fold_op new_ctc(fold_model *m)
 static fold_node ctc(fold_ctx *f, fold_op op, fold_node logits, const spoken *said)
 {
     return fold_op_apply_whole(f, op, &logits, 1, NULL, (uint64_t)(uintptr_t)said, -1);
+}
+
+/* ---- utterances ---------------------------------------------------------------------------- */
+
+/* Adds a tone between two bands, `part` of the way from the one to the other, to a frame. */
+static void add_tone(float *frame, float from, float to, float part, float loudness)
+{
+    const float at = from + (to - from) * part;
+    for (int band = 0; band < BANDS; band++) {
+        const float away = (float)band - at;
+        frame[band] += loudness * expf(-away * away);
+    }
+}
+
+/* Symbols 0 to 4 have a high tone that rises, 5 to 9 one that falls. Each five differ in the low tone, which their last
+   has not. */
+static void say(utterance *u, int symbol, int length, float pitch, float loudness)
+{
+    static const float low[SYMBOLS / 2 - 1][2] = { { 1, 1 }, { 4, 4 }, { 1, 4 }, { 4, 1 } };
+    static const float high[2][2] = { { 7, 10 }, { 10, 7 } };
+    const float *glide = high[symbol / (SYMBOLS / 2)];
+    const int kind = symbol % (SYMBOLS / 2), n = u->said.count++;
+    u->said.class_of[n] = symbol + 1;
+    u->begin[n] = u->frames;
+    for (int i = 0; i < length; i++) {
+        float *frame = u->values + u->frames++ * BANDS;
+        const float part = (float)i / (float)(length - 1);
+        add_tone(frame, glide[0] + pitch, glide[1] + pitch, part, loudness);
+        if (kind < SYMBOLS / 2 - 1) add_tone(frame, low[kind][0] + pitch, low[kind][1] + pitch, part, loudness);
+    }
+    u->end[n] = u->frames;
+}
+
+static utterance new_utterance(uint64_t seed, int number)
+{
+    fold_random r = fold_random_new(seed, (uint64_t)number);
+    const int count = FEWEST + fold_random_below(&r, MOST - FEWEST + 1);
+    const float pitch = fold_random_uniform(&r) - 0.5f;
+    utterance u;
+    memset(&u, 0, sizeof u);
+    u.values = (float *)take(MOST_FRAMES * BANDS, sizeof *u.values);
+    u.frames = fold_random_below(&r, LONGEST_SILENCE + 1);
+    for (int i = 0; i < count; i++) {
+        const int symbol = fold_random_below(&r, SYMBOLS);
+        const int length = SHORTEST + fold_random_below(&r, LONGEST - SHORTEST + 1);
+        say(&u, symbol, length, pitch, 0.4f + 0.8f * fold_random_uniform(&r));
+        u.frames += fold_random_below(&r, LONGEST_SILENCE + 1);
+    }
+    for (int i = 0; i < u.frames * BANDS; i++) u.values[i] += 0.25f * fold_random_normal(&r);
+    return u;
+}
+
+static utterance *new_utterances(uint64_t seed, int first, int count)
+{
+    utterance *all = (utterance *)take((size_t)count, sizeof *all);
+    for (int i = 0; i < count; i++) all[i] = new_utterance(seed, first + i);
+    return all;
+}
+
+static void free_utterances(utterance *all, int count)
+{
+    for (int i = 0; i < count; i++) free(all[i].values);
+    free(all);
 }
 
 /* ---- training and testing ------------------------------------------------------------------ */

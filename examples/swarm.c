@@ -193,22 +193,9 @@ static void think(fold_ctx *f, const net *n, const view *const *v, int swarms, f
     if (fold_ctx_status(f)) fail(fold_ctx_message(f));
 }
 
-/* ---- the world ------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-typedef struct agent { float x, y, vx, vy, alarm; } agent;
-typedef struct world {
-    int n, prey, hunted;      /* agents; the one that the hawk is after, -1: none; since how many frames */
-    agent *agents, hawk;
-    fold_random chance;
-} world;
-
-static world new_world(int most)
-{
-    world w;
-    memset(&w, 0, sizeof w);
-    w.agents = (agent *)take((size_t)most, sizeof *w.agents);
-    return w;
-}
+static unsigned char block[BLOCK + 64];
 
 static view new_view(int most)
 {
@@ -229,6 +216,109 @@ static void free_view(view *v)
     free(v->pair);
     free(v->from);
     free(v->to);
+}
+
+/* An allocator that counts in *user. */
+static void *count_alloc(size_t size, size_t align, void *user)
+{
+    unsigned char *bytes = (unsigned char *)malloc(size + align + sizeof(void *)), *at;
+    if (!bytes) return NULL;
+    ++*(int *)user;
+    at = bytes + sizeof(void *);
+    at += (align - (uintptr_t)at % align) % align;
+    memcpy(at - sizeof(void *), &bytes, sizeof(void *));
+    return at;
+}
+static void count_free(void *ptr, size_t size, void *user)
+{
+    void *bytes;
+    (void)size, (void)user;
+    memcpy(&bytes, (unsigned char *)ptr - sizeof(void *), sizeof(void *));
+    free(bytes);
+}
+
+/* A model with the network, which counts what it and its contexts ask for. */
+static fold_model *new_model(net *n, uint64_t seed, const char *isa, int *allocations)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.seed = seed;
+    desc.isa = isa;
+    desc.memory.alloc = count_alloc;
+    desc.memory.free = count_free;
+    desc.memory.user = allocations;
+    fold_model *m = fold_model_new(&desc);
+    if (!m) fail("out of memory");
+    new_net(n, m);
+    if (fold_model_status(m)) fail(fold_model_message(m));
+    return m;
+}
+
+/* The bytes that the largest frame needs: so many swarms of so many agents, all of which have as many neighbours as they
+   can see. */
+static size_t largest_frame(fold_model *m, const net *n, int swarms, int agents)
+{
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_node actions[CLASS];
+    float *states = (float *)take((size_t)agents * STATE, sizeof *states), *state[CLASS];
+    view v = new_view(agents);
+    const view *views[CLASS];
+    v.n = agents;
+    v.pairs = agents * MOST_SEEN;
+    for (int k = 0; k < v.pairs; k++) v.to[k] = k / MOST_SEEN;
+    for (int i = 0; i < swarms; i++) {
+        views[i] = &v;
+        state[i] = states;
+    }
+    desc.measure = 1;
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    record_frame(f, n, views, swarms, state, actions);
+    if (fold_run(f, actions, swarms)) fail(fold_ctx_message(f));
+    const size_t bytes = fold_ctx_stats(f).block_bytes;
+    fold_ctx_free(f);
+    free_view(&v);
+    free(states);
+    return bytes;
+}
+
+/* A context that lives in the first bytes of the block. */
+static fold_ctx *new_pilot(fold_model *m, size_t bytes)
+{
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    if (bytes > BLOCK) fail("the block is too small for so many agents");
+    desc.memory.block = block + (64 - (uintptr_t)block % 64) % 64;
+    desc.memory.block_size = bytes;
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    if (!f || fold_ctx_status(f)) fail(f ? fold_ctx_message(f) : "out of memory");
+    return f;
+}
+static fold_ctx *new_eager(fold_model *m)
+{
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    static int uncounted;
+    desc.eager = 1;
+    desc.memory.alloc = count_alloc;
+    desc.memory.free = count_free;
+    desc.memory.user = &uncounted;
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    if (!f) fail("out of memory");
+    return f;
+}
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+typedef struct agent { float x, y, vx, vy, alarm; } agent;
+typedef struct world {
+    int n, prey, hunted;      /* agents; the one that the hawk is after, -1: none; since how many frames */
+    agent *agents, hawk;
+    fold_random chance;
+} world;
+
+static world new_world(int most)
+{
+    world w;
+    memset(&w, 0, sizeof w);
+    w.agents = (agent *)take((size_t)most, sizeof *w.agents);
+    return w;
 }
 
 /* Some clusters, each of which flies in a direction of its own. */
@@ -611,95 +701,6 @@ static void learn(fold_model *m, const net *n, const options *o)
     }
     if (isatty(2)) fputc('\n', stderr);
     free_school(s);
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static unsigned char block[BLOCK + 64];
-/* An allocator that counts in *user. */
-static void *count_alloc(size_t size, size_t align, void *user)
-{
-    unsigned char *bytes = (unsigned char *)malloc(size + align + sizeof(void *)), *at;
-    if (!bytes) return NULL;
-    ++*(int *)user;
-    at = bytes + sizeof(void *);
-    at += (align - (uintptr_t)at % align) % align;
-    memcpy(at - sizeof(void *), &bytes, sizeof(void *));
-    return at;
-}
-static void count_free(void *ptr, size_t size, void *user)
-{
-    void *bytes;
-    (void)size, (void)user;
-    memcpy(&bytes, (unsigned char *)ptr - sizeof(void *), sizeof(void *));
-    free(bytes);
-}
-
-/* A model with the network, which counts what it and its contexts ask for. */
-static fold_model *new_model(net *n, uint64_t seed, const char *isa, int *allocations)
-{
-    fold_model_desc desc = fold_model_desc_default();
-    desc.seed = seed;
-    desc.isa = isa;
-    desc.memory.alloc = count_alloc;
-    desc.memory.free = count_free;
-    desc.memory.user = allocations;
-    fold_model *m = fold_model_new(&desc);
-    if (!m) fail("out of memory");
-    new_net(n, m);
-    if (fold_model_status(m)) fail(fold_model_message(m));
-    return m;
-}
-
-/* The bytes that the largest frame needs: so many swarms of so many agents, all of which have as many neighbours as they
-   can see. */
-static size_t largest_frame(fold_model *m, const net *n, int swarms, int agents)
-{
-    fold_ctx_desc desc = fold_ctx_desc_default();
-    fold_node actions[CLASS];
-    float *states = (float *)take((size_t)agents * STATE, sizeof *states), *state[CLASS];
-    view v = new_view(agents);
-    const view *views[CLASS];
-    v.n = agents;
-    v.pairs = agents * MOST_SEEN;
-    for (int k = 0; k < v.pairs; k++) v.to[k] = k / MOST_SEEN;
-    for (int i = 0; i < swarms; i++) {
-        views[i] = &v;
-        state[i] = states;
-    }
-    desc.measure = 1;
-    fold_ctx *f = fold_ctx_new(m, &desc);
-    record_frame(f, n, views, swarms, state, actions);
-    if (fold_run(f, actions, swarms)) fail(fold_ctx_message(f));
-    const size_t bytes = fold_ctx_stats(f).block_bytes;
-    fold_ctx_free(f);
-    free_view(&v);
-    free(states);
-    return bytes;
-}
-
-/* A context that lives in the first bytes of the block. */
-static fold_ctx *new_pilot(fold_model *m, size_t bytes)
-{
-    fold_ctx_desc desc = fold_ctx_desc_default();
-    if (bytes > BLOCK) fail("the block is too small for so many agents");
-    desc.memory.block = block + (64 - (uintptr_t)block % 64) % 64;
-    desc.memory.block_size = bytes;
-    fold_ctx *f = fold_ctx_new(m, &desc);
-    if (!f || fold_ctx_status(f)) fail(f ? fold_ctx_message(f) : "out of memory");
-    return f;
-}
-static fold_ctx *new_eager(fold_model *m)
-{
-    fold_ctx_desc desc = fold_ctx_desc_default();
-    static int uncounted;
-    desc.eager = 1;
-    desc.memory.alloc = count_alloc;
-    desc.memory.free = count_free;
-    desc.memory.user = &uncounted;
-    fold_ctx *f = fold_ctx_new(m, &desc);
-    if (!f) fail("out of memory");
-    return f;
 }
 
 /* ---- the picture ----------------------------------------------------------------------------- */
