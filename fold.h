@@ -1837,7 +1837,15 @@ FOLD_API int fold_finite(const float *values, int n);
                                                fold__sight_forward and fold__sight_backward
      an array of a context is declared         FOLD__ARRAYS
      arrays move, and pointers follow them     fold__ask, fold__renew
+     memory runs out                           fold__need, fold__reserve_run; told by fold__out_of_memory
      errors get their text                     fold__fail, fold__model_fail; written by fold__fail_v
+     a convolution is computed                 fold__conv_forward and fold__conv_backward; borders: fold__pad
+     samples are padded to one length          nowhere: rows of all lengths lie end to end
+     weights are packed                        fold__pack_part; after they were written: fold__refresh_packs
+     threads get their work                    fold__on_threads, called by fold__run_samples
+     a layer is made                           room layers; PyTorch's: room networks of PyTorch
+     a kernel set is chosen, or added          fold__kernels_for; what it must have: fold__kernels
+     files are written and read                fold__write_file, fold__load_file
 
    Letters   f is always the context, m the model, i an index in a loop of a few lines. Everything else has a
              name. In kernels the letters are those of the formula beside them.
