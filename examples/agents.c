@@ -2,9 +2,9 @@
 
      cc -O2 -o agents examples/agents.c -lm && ./agents
 
-   All agents are one list, and who sees whom is two arrays of numbers. In 1,000 frames these change, so each is recorded
-   anew; in 1,000 more they stay, and the recording is replayed. The model and the context lie in static arrays, so that
-   nothing is allocated: `./agents --sizes` tells how large they must be. */
+   All agents are one list, and who sees whom is two arrays of numbers. In 1,000 frames these change, so each is
+   recorded anew; in 1,000 more they stay, and the recording is replayed. The model and the context lie in static
+   arrays, so that nothing is allocated: `./agents --sizes` tells how large they must be. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <stdio.h>
@@ -35,7 +35,7 @@ static fold_model *new_model(network *n, void *block, size_t size)
     return m; /* trained weights come in by fold_model_load */
 }
 
-/* A frame of all agents, recorded and run. What is given by reference is read and written when it runs. */
+/* A frame of all agents, recorded and run. Arrays given by reference are read and written when it runs. */
 static fold_status run(fold_ctx *f, const network *n, world *w)
 {
     fold_ctx_reset(f);

@@ -3,16 +3,15 @@
      c++ -std=c++20 -O2 -fno-exceptions -fno-rtti -o cartpole examples/cartpole.cpp && ./cartpole --svg cartpole.svg
 
    A cart on a track is pushed left or right 50 times a second, and the pole on it must not fall (Barto, Sutton and
-   Anderson 1983). An episode ends when the pole leans by 12 degrees or the cart is 2.4 m away, or after 500 steps.
-   At first a pole stands for about 20.
+   Anderson 1983). An episode ends when the pole leans by 12 degrees or the cart is 2.4 m away, or after 500 steps. At
+   first a pole stands for about 20.
 
    The controller is trained by proximal policy optimisation (Schulman et al. 2017) with advantages as in Schulman et
-   al. (2016). Many episodes run at once: at each step those whose poles still stand are recorded, one by one, and
-   run as one batch. Then an episode is a list as long as it lasted, 8 steps or 500: lists of all lengths are trained
-   in the same batches, and nothing is padded. Each episode draws from a generator of its own, by its number, so the
-   result is the same in every run. After each update the controller is tried without chance on 100 other episodes,
-   and training ends when all their poles stand for 500 steps. The last line tells how long those of 100 new ones
-   stand. */
+   al. (2016). Many episodes run at once: at each step those whose poles still stand are recorded, one by one, and run
+   as one batch. Then an episode is a list as long as it lasted, 8 steps or 500: lists of all lengths are trained in the
+   same batches, and nothing is padded. Each episode draws from a generator of its own, by its number, so the result is
+   the same in every run. After each update the controller is tried without chance on 100 other episodes, and training
+   ends when all their poles stand for 500 steps. The last line tells how long those of 100 new ones stand. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -51,7 +50,7 @@ struct options {
     std::exit(1);
 }
 
-/* What fold.h makes is freed with what holds it. */
+/* Things of fold.h are freed with what holds them. */
 struct release {
     void operator()(fold_model *m) const { fold_model_free(m); }
     void operator()(fold_ctx *f) const { fold_ctx_free(f); }
@@ -104,7 +103,7 @@ struct cart {
 
 /* ---- the controller ------------------------------------------------------------------------------ */
 
-/* What happened, step by step, and what training makes of it. */
+/* Holds what happened, step by step, and what training makes of it. */
 struct episode {
     fold_random chance;
     cart now;

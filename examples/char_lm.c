@@ -1,21 +1,21 @@
-/* char_lm: a language model of characters, two LSTMs one above the other, trained on lines of uneven length in three
-   ways, side by side: padded, bucketed, and as long as they are.
+/* char_lm: a language model of characters learns from lines of uneven length: padded, in buckets, and as they are.
 
      cc -O2 -o char_lm examples/char_lm.c -lm
      ./char_lm --data FILE
 
-   Reads the lines of any text; without --data it generates sentences. A line of n characters is n + 1 steps: each
-   predicts the next character, the last the line's end. The ways have equal models, data, optimiser and lines a batch:
-     padded     every line of a batch is unrolled to the longest of that batch;
-     bucketed   a batch holds lines of one bucket, all unrolled to the bucket's length. Buckets end at the lengths
-                given, or wherever enough lines have come together, and take turns at random, in proportion to the
-                lines they still have. A batch's key is the pair (steps, lines): the network of a key is always the
-                same, so it is scheduled once, and its plan is replayed from then on (fold_ctx_desc.plan_cache_bytes);
-     dynamic    every line is as long as it is: there is no padding.
-   Padding repeats the line's end, and its loss is multiplied by a mask of 0 (that of the line's own steps by 1). The
-   batch's loss is the sum over the lines' own steps by their number, in all three ways. So the ways must agree: the
-   program checks that each held-out line has the same loss to the bit in all of them, one batch the same gradients,
-   and that padded and dynamic training, which see the same batches, end with the same weights. */
+   The program reads the lines of any text; without --data it makes sentences up. The model is two LSTMs, one above the
+   other. A line of n characters is n + 1 steps: each predicts the next character, the last one the line's end. Models,
+   data, optimiser and lines a batch are the same in all three ways:
+     padded     Every line of a batch is unrolled to the longest of that batch.
+     bucketed   A batch holds lines of one bucket, and all are unrolled to the bucket's length. Buckets end at the
+                lengths given, or wherever enough lines have come together. They take turns at random, in proportion to
+                the lines that they still have. Batches of equal steps and lines have the same network. It is scheduled
+                once, and its plan is replayed from then on (fold_ctx_desc.plan_cache_bytes).
+     dynamic    Every line is as long as it is: there is no padding.
+   Padding repeats the line's end, and a mask of 0 takes its loss away. In all three ways the loss of a batch is the
+   mean over the lines' own steps, so the ways must agree. The program checks that each held-out line has the same loss
+   to the bit in all of them, and one batch the same gradients. Padded and dynamic training see the same batches and
+   must end with the same weights. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -101,13 +101,13 @@ typedef struct corpus {
 } corpus;
 static int steps_of(const corpus *c, int line) { return (int)(c->first[line + 1] - c->first[line]) + 1; }
 
-/* What step `t` of a line reads; the next one's is what it must predict. */
+/* Returns the symbol that step `t` of a line reads. It must predict that of the next step. */
 static int symbol_at(const corpus *c, int line, int t)
 {
     return t > 0 && t < steps_of(c, line) ? c->symbol[c->text[c->first[line] + (size_t)t - 1]] : 0;
 }
 
-/* What the network of a padded batch depends on: so many lines of so many steps. steps 0: each as long as it is. */
+/* The network of a padded batch depends on so many lines of so many steps. steps 0: each is as long as it is. */
 typedef struct key { int steps, lines; } key;
 
 typedef struct net { fold_model *m; fold_param characters; fold_rnn_stack lstm; fold_dense out; } net;
@@ -395,7 +395,7 @@ static void train_epoch(trainer *w, const corpus *c, const epoch *e, const char 
     if (isatty(2)) fputs("\r\033[K", stderr);
 }
 
-/* What a way unrolls a held-out line to; 0: its own steps. */
+/* Returns to how many steps a way unrolls a held-out line; 0: to its own. */
 static int unrolled_steps(const corpus *c, const buckets *b, int way, int line)
 {
     if (way == DYNAMIC) return 0;

@@ -4,7 +4,7 @@
                           #include "data.h"
 
    A set is a table: `count` examples, each with a value of every field, data or label. Loaders fill it, iterators walk
-   it in batches. All of it in memory, which the set owns unless it was the caller's.
+   it in batches. All of it lies in memory, which the set owns unless it was the caller's.
 
        data_set digits = { 0 };
        data_error e = { 0 };
@@ -19,8 +19,8 @@
                    learn(data_floats(&digits, 0, it.index[i]), data_ints(&digits, 1, it.index[i], NULL)[0]);
 
    Errors are values: functions that can fail take a data_error, zero at first, and return 0 when all is well. The first
-   error sticks: whatever is given it afterwards fails at once. What was in the set before stays. Files are not trusted:
-   sizes are checked before memory is taken, nothing recurses. No globals; C99 and C++17. */
+   error sticks: whatever is given it afterwards fails at once. A set keeps what it held before. Files are not trusted:
+   sizes are checked before memory is taken, and nothing recurses. There are no globals. It is C99 and C++17. */
 
 #ifndef DATA_H
 #define DATA_H
@@ -46,7 +46,7 @@ float data_random_unit(uint64_t *state);              /* [0, 1) */
 
 typedef enum data_type { DATA_FLOAT, DATA_INT } data_type;
 
-/* What a set provides: dim[0..rank) is the shape of one example, rank 1 to 3. Rank 1 and dim[0] 0: lengths vary. */
+/* A set provides fields: dim[0..rank) is the shape of one example, rank 1 to 3. Rank 1 and dim[0] 0: lengths vary. */
 typedef struct data_field {
     const char *name;     /* not copied */
     int label;            /* 1: an answer, 0: data */
@@ -121,8 +121,8 @@ int data_path(char *path, size_t size, const char *dir, const char *name);
 /* One field in MNIST's format: bytes, the first axis the examples. Labels stay integers, data becomes 0 to 1. */
 int data_load_idx(data_set *s, const char *name, int label, const char *path, data_error *e);
 
-/* Numbers in columns. `fields` gives name, label, type and shape of each, and takes as many columns as its shape has
-   values, in order; a field without a name is columns to skip. Cells may be quoted; empty lines are left out. */
+/* Describes numbers in columns. `fields` gives name, label, type and shape of each. In order, a field takes as many
+   columns as its shape has values; a field without a name skips them. Cells may be quoted; empty lines are left out. */
 typedef struct data_csv { char separator; int header; const data_field *fields; int n_fields; } data_csv;
 int data_load_csv(data_set *s, const data_csv *desc, const char *path, data_error *e);
 
@@ -139,8 +139,8 @@ typedef struct data_trees {
 } data_trees;
 /* Appends a node whose children are there. Its index, -1 when there is no memory. */
 int data_tree_node(data_trees *t, const int *children, int n, int word, int label);
-/* Adds fields to the set: "tree" [2], the first node and the root of each tree; label "label", that of the root. `tree`
-   [count x 2] comes from malloc and is the set's from now on, even if this fails. */
+/* Adds two fields to the set: "tree" [2], the first node and the root of each tree, and the label "label" of the root.
+   `tree` [count x 2] comes from malloc and is the set's from now on, even if this fails. */
 int data_add_trees(data_set *s, data_trees *t, int32_t *tree, size_t count, data_error *e);
 void data_trees_free(data_trees *t);
 
@@ -266,7 +266,7 @@ void data_set_free(data_set *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Where the values of an example begin; NULL when there are none of that kind. */
+/* Returns where the values of an example begin; NULL when there are none of that kind. */
 static const void *data__values(const data_set *s, int field, size_t example, data_type type, size_t *length)
 {
     if (field < 0 || field >= s->n_fields || example >= s->count || s->field[field].type != type) return NULL;

@@ -2,16 +2,17 @@
 
      cc -O2 -o export examples/export.c -lm && ./export model.safetensors --name my_weights --out my_weights.h
 
-   The array holds the file as it is, its bytes four by four in words, which every compiler aligns as floats have to be;
-   with gcc and clang at a cache line. It is for little-endian machines. A program hands it to fold_model_read_in_place:
+   The array holds the file as it is. Its bytes stand four by four in words, since every compiler aligns words as floats
+   have to be; gcc and clang begin it at a cache line. It is for little-endian machines. Hand it to
+   fold_model_read_in_place:
 
      #include "my_weights.h"
      fold_model_read_in_place(m, my_weights, my_weights_bytes);
 
-   What the file holds is told in the array's comment. Without a file the policy of examples/policy.h is trained first,
-   --steps batches long: where its last observation is 1, it is to remember ten others, and to act as they were until
-   the next such moment. That is what examples/firmware.c reads. With --bytes its weights are quantized, a quarter as
-   large; a program that reads such a file calls fold_model_quantize before it makes layers. */
+   The array's comment tells what the file holds. Without a file the program first trains the policy that
+   examples/firmware.c reads, that of examples/policy.h, for --steps batches. When its last observation is 1, the policy
+   is to remember ten others, and to act as they were until the next such moment. With --bytes its weights become bytes,
+   a quarter as large; a program that reads such a file calls fold_model_quantize before it makes layers. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "policy.h"

@@ -2,7 +2,7 @@
 
      cc -O2 -I. -o firmware examples/firmware.c -lm && ./firmware
 
-   So compiled its weights are made up. Weights that were trained are an array in flash, which the network reads in place.
+   Compiled like this it makes its weights up. Trained weights are an array in flash, which the network reads in place.
    Train them, or take yours, and compile the firmware with them:
 
      cc -O2 -o export examples/export.c -lm && ./export --out policy_weights.h
@@ -133,7 +133,7 @@ static int replay(void) { return fold_replay(firmware.f) == FOLD_OK; }
 static const float *actions(void) { return fold_value(firmware.f, firmware.action); }
 
 #ifdef BARE
-/* Where a machine's registers would be. */
+/* They stand for a machine's registers. */
 static volatile float sensor[OBSERVED], motor[ACTIONS];
 static void sensors(void)
 {
@@ -158,7 +158,8 @@ int main(void)
 
 enum { STEPS = 100 };
 
-/* What the processor counts: a RISC-V its instructions, a Cortex-M its clock, down from 2^24. Elsewhere it stands still. */
+/* Reads the processor's counter: a RISC-V counts instructions, a Cortex-M its clock, down from 2^24. Elsewhere
+   it stands still. */
 static unsigned clock_now(void)
 {
 #ifdef __ARM_ARCH_7EM__

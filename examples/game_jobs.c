@@ -3,24 +3,25 @@
      cc -O2 -o game_jobs examples/game_jobs.c -lm -lpthread && ./game_jobs
 
    Balls roll over a field, and bounce. Robots are to keep out of their way and to stay together. A robot sees the balls
-   near it; where the others are it hears: each says something, and all hear the mean of what is said. The network
-   imitates a rule that knows where all robots are. It learns while the next frames of its lessons are simulated, and
-   in the game it decides while physics makes the next frame: two jobs of one pool. Both are made of smaller jobs:
-   physics moves 256 bodies at a time, and fold.h hands parts of its work to the same pool by fold_ctx_desc.parallel_for.
+   near it, and it hears the other robots: each says something, and all hear the mean of it. The network imitates a rule
+   that knows where all robots are. It learns while the next frames of its lessons are simulated, and in the game it
+   decides while physics makes the next frame. These are two jobs of one pool, and both are made of smaller jobs:
+   physics moves 256 bodies at a time, and fold.h hands parts of its work to the same pool by
+   fold_ctx_desc.parallel_for.
 
-   What is worth it. In learning whole groups of lessons run at the same time. In the game all robots hear each other,
-   so there is one group: its large batches are shared out, a part of the rows for each thread, and small ones stay on
-   the thread that runs the network, since waking another would take longer. Nobody has to say which are which; the
-   counters tell, by fold_ctx_desc.zone.
+   Work is shared out where that is worth it. In learning whole groups of lessons run at the same time. In the game all
+   robots hear each other, so there is one group. Its large batches are shared out, a part of the rows for each thread;
+   small ones stay on the thread that runs the network, since waking another would take longer. fold.h decides which are
+   which, and the program counts them by fold_ctx_desc.zone.
 
-   The pool has a thread for each processor that is wanted, and a queue for each thread: its own jobs it takes from the
-   back, the newest, and when there are none it steals the oldest of another. Who waits for jobs in the middle of
-   another job runs only those it waits for, so that a decision does not wait for a frame of physics.
+   The pool has a thread for each processor that is wanted, and a queue for each thread. A thread takes the newest of
+   its own jobs, and when there are none it steals the oldest of another thread. A thread that waits in the middle of a
+   job runs only the jobs that it waits for, so that a decision does not wait for a frame of physics.
 
-   The game is played on 1, 2 and 4 threads, and everything, each ball, must come out with the same bits. That
-   holds because each job writes to places of its own, whoever runs it, and because fold.h gives the same bits on any
-   number of threads. A hit is a ball that begins to touch a robot; for comparison the game is played
-   by the rule itself, and by robots that do nothing. Times are of whole frames, and mean little on a busy machine. */
+   The game is played on 1, 2 and 4 threads, and each ball must end with the same bits. They are the same because each
+   job writes to places of its own, on whatever thread it runs, and because fold.h gives the same bits on any number of
+   threads. A hit is a ball that begins to touch a robot. For comparison the rule itself plays the game, and robots that
+   do nothing. Times are of whole frames, and mean little on a busy machine. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -259,7 +260,7 @@ static void run_part(int i, void *user)
     h->task(i, h->user);
     w->in_network--;
 }
-/* What fold_ctx_desc.parallel_for is: the pool, and a count. */
+/* The callback fold_ctx_desc.parallel_for: hands the tasks to the pool, and counts. */
 static void hand_over(int n, fold_task *task, void *user, void *of_counters)
 {
     counters *c = (counters *)of_counters;
@@ -469,7 +470,7 @@ static void see_balls(const world *w, view *v, int i)
     }
 }
 
-/* What the rule does: away from where balls will be nearest, and to the middle of the robots. */
+/* The rule pushes away from where balls will be nearest, and to the middle of the robots. */
 static void apply_rule(const looking *l, int i)
 {
     const body *b = &l->w->now[i];

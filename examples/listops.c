@@ -2,15 +2,15 @@
 
        cc -O2 -o listops examples/listops.c -lm && ./listops
 
-   ListOps (Nangia and Bowman 2018) asks for the value of expressions like [MAX 2 9 [MIN 4 7 ] 0 ], with the
-   operators MAX, MIN, MED (median) and SM (sum modulo 10). The expressions are generated here from the
-   published distribution. The network follows the nesting by plain recursion, one expression at a time;
-   fold.h runs the lists of all expressions of a batch together, whatever their depths and lengths.
+   ListOps (Nangia and Bowman 2018) asks for the value of expressions like [MAX 2 9 [MIN 4 7 ] 0 ]. The operators are
+   MAX, MIN, MED (median) and SM (sum modulo 10). The expressions are generated here from the published distribution.
+   The network follows the nesting by plain recursion, one expression at a time; fold.h runs the lists of all
+   expressions of a batch together, whatever their depths and lengths.
 
-   The network: the value of anything, digit or list, is a probability distribution over the ten digits. A
-   list's is computed from its operator and the sum of its arguments' distributions (Zaheer et al. 2017: no
-   operator cares about the order). It learns from the answers of whole expressions only. In the paper a
-   tree-LSTM that is given the nesting reaches 98.7 % on test expressions. */
+   The network: the value of anything, digit or list, is a probability distribution over the ten digits. A list's is
+   computed from its operator and the sum of its arguments' distributions (Zaheer et al. 2017: no operator cares about
+   the order). It learns from the answers of whole expressions only. In the paper a tree-LSTM that is given the nesting
+   reaches 98.7 % on test expressions. */
 
 #define _POSIX_C_SOURCE 200809L /* clock_gettime, isatty */
 #define FOLD_IMPLEMENTATION
@@ -267,8 +267,8 @@ static double train_step(fold_ctx *f, const net *n, const data_set *d, const sam
     return (double)fold_scalar(f, mean);
 }
 
-/* Steps alone decide what is learned: a seed gives the same network, bit for bit, wherever there is time for
-   all of them. `seconds` only end it early, and it says so. Three quarters of the steps prefer short
+/* Steps alone decide what is learned. So a seed gives the same network, bit for bit, wherever there is time for
+   all steps. `seconds` only end it early, and it says so. Three quarters of the steps prefer short
    expressions: they are learned from soonest, and cost least. Returns the seconds it took. */
 static double train(fold_ctx *f, fold_ctx *dev, const net *n, const data_set *d, const options *o,
                     uint64_t *state)

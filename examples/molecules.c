@@ -3,23 +3,24 @@
      cc -O2 -o molecules examples/molecules.c -lm && ./molecules && ./molecules --attention
      ./molecules --data DIR/MUTAG
 
-   Three rounds of messages, then a class from the means and the largest values over all atoms, before the first round
-   and after each. In a round every atom adds to what it holds what two layers make of it and of the sum of what its
-   neighbours hold (GIN, Xu et al. 2019), or with --attention of the neighbours' mean, weighted by scores of both ends
-   and of the kind of bond (GAT, Velickovic et al. 2018). A round is a handful of nodes however large the graph is.
+   The network makes three rounds of messages. Then it tells a class, from the means and the largest values over all
+   atoms, before the first round and after each. In a round every atom sums up the values of its neighbours, and two
+   layers turn that and its own values into what it adds to them (GIN, Xu et al. 2019). With --attention it takes the
+   neighbours' mean instead, weighted by scores of both ends and of the kind of bond (GAT, Velickovic et al. 2018). A
+   round is a handful of nodes however large the graph is.
 
    Without data it makes rings of 14 to 40 atoms. All atoms are alike but two marked ones, and the class says if these
-   are at most 6 bonds apart. After k rounds what an atom knows comes from no more than k bonds away, so of marked
-   atoms more than 2 k bonds apart no atom has seen both, and the ring looks the same wherever they are. Half of the
-   rings are of each class, and the distances 1 to 6 are equally frequent. So one round can tell 67 % right, two
-   rounds 83 %, three all: try --rounds 2.
+   are at most 6 bonds apart. After k rounds an atom knows nothing from more than k bonds away. So if the marked atoms
+   are more than 2 k bonds apart, no atom has seen both, and the ring looks the same wherever they are. Half of the
+   rings are of each class, and the distances 1 to 6 are equally frequent. So one round can tell 67 % right, two rounds
+   83 %, three all: try --rounds 2.
 
    With data it reads the text files of the TU collection (Morris et al. 2020): DIR/DS_A.txt, DS_graph_indicator.txt,
    DS_graph_labels.txt and, where they are, DS_node_labels.txt and DS_edge_labels.txt; DS is DIR's own last name.
 
-   The accuracy is that of cross-validation: the graphs, shuffled class by class, are dealt to 10 folds, and each fold
-   is tested by a network that was trained on all others, from new weights, for a fixed number of epochs. Told are the
-   mean of the folds and their deviation. Every graph must have the bits in a batch that it has alone in an eager
+   The accuracy is that of cross-validation. The graphs are shuffled class by class and dealt to 10 folds. Each fold is
+   tested by a network that was trained on all others, from new weights, for a fixed number of epochs. The program tells
+   the mean of the folds and their deviation. Every graph must have the bits in a batch that it has alone in an eager
    context. Seconds are processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -4,20 +4,20 @@
      mpicc -O2 -DUSE_MPI -o mpi_sick examples/mpi_sick.c -lm -lpthread      ranks: mpirun -np 2 ./mpi_sick
      make mpi                                                       both, compared for 2, 3 and 4 ranks
 
-   Scores how much two sentences have in common, by the model of treelstm_sick: a child-sum tree-LSTM (Tai, Socher and
-   Manning 2015) and a head on l * r and |l - r|; here word vectors are learned too, so that gradients of lookups are
-   exchanged as well. --data DIR (or FOLD_DATA) reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev}/{a,b}.{toks,
-   parents} and sim.txt: a line is a sentence's words, the number of each word's head (0: it is the root), and a score
-   from 1 to 5. Without data, pairs are generated. Every batch is dealt out to the ranks, pair by pair, so that each
-   gets as many words. Each rank records and runs its shard; then gradients are summed, and each rank takes the same
-   optimiser step.
+   The model scores how much two sentences have in common. It is that of treelstm_sick: a child-sum tree-LSTM (Tai,
+   Socher and Manning 2015) with a head on l * r and |l - r|. Here word vectors are learned too, so that gradients of
+   lookups are exchanged as well. --data DIR (or FOLD_DATA) reads SICK (Marelli et al. 2014) as
+   DIR/sick/{train,dev}/{a,b}.{toks,parents} and sim.txt. A line is a sentence's words, the number of each word's head
+   (0: it is the root), and a score from 1 to 5. Without data the program makes pairs up. It deals every batch out to
+   the ranks, pair by pair, so that each gets as many words. Each rank records and runs its shard; then gradients are
+   summed, and each rank takes the same optimiser step.
 
-   Adding floats in another order changes their sum, and MPI_Allreduce may choose any order: with two ranks a + b is
-   b + a, with more the bits would depend on it. So each rank gets one slice of all ranks' spans, adds it in rank order,
-   and hands its sum to all: no more traffic than an all-reduce. Of the table of words only those rows travel that a
-   shard has looked up, each with its number, where that is less than the table; every rank adds them in rank order
-   too. One process with --shards N runs the shards one after another; fold_backward adds to the gradients, which is
-   the same order. The hash of the trained parameters tells. bench/NOTES.md has what limits more ranks. */
+   Adding floats in another order changes their sum, and MPI_Allreduce may choose any order. With two ranks a + b is b +
+   a; with more the bits would depend on the order. So each rank gets one slice of all ranks' spans, adds it in rank
+   order, and hands its sum to all, which is no more traffic than an all-reduce. The table of words travels as the rows
+   that a shard has looked up, each with its number, where these are less than the table. Every rank adds them in rank
+   order, too. One process with --shards N runs the shards one after another; fold_backward adds to the gradients, which
+   is the same order. The hash of the trained parameters tells. bench/NOTES.md has what limits more ranks. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -112,8 +112,8 @@ static fold_node record_loss(fold_ctx *f, const net *n, const pair *p)
 
 /* ---- pairs -------------------------------------------------------------------------------- */
 
-/* Words of the second tree are synonyms of the first's or, in a share drawn for the pair, others: the score falls from 5
-   to 1 with the share of new meanings. */
+/* The second tree has synonyms of the first's words and, in a share that is drawn for the pair, other words. The score
+   falls from 5 to 1 with the share of new meanings. */
 static void generate_pair(uint64_t *random, pair *p)
 {
     int changed = 0;
@@ -242,7 +242,7 @@ static corpus load_corpus(const options *o)
 
 /* ---- the sum of gradients ----------------------------------------------------------------- */
 
-/* What exchanging gradients took, of all steps: seconds until the last rank was there, seconds from then on, bytes that
+/* Sums over all steps of exchanging gradients: seconds until the last rank was there, seconds from then on, bytes that
    came from other ranks, and steps in which rows travelled. At best: the shortest step and the shortest exchange, which
    a busy machine disturbs least. */
 typedef struct traffic { double waited, took, bytes, best_step, best_exchange; int steps, by_rows; } traffic;
@@ -300,7 +300,7 @@ static void sum_rows(const net *n, const ranks *r, const int *own, int *counts, 
     x->traffic->by_rows++;
 }
 
-/* Of the table: as rows where fewer bytes come to each rank so. All ranks decide the same. */
+/* Sums the table's gradient, as rows where fewer bytes come to each rank so. All ranks decide the same. */
 static void sum_table(const net *n, const ranks *r, exchange *x)
 {
     const fold_shape shape = fold_param_shape(n->m, n->words);

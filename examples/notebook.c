@@ -5,8 +5,8 @@
 
    1.1: powers of two, each a chain of calls. 1.2: calls with two results. Both are written once and run twice, batched
    and eager. Then a model for inference only, and immediate and deferred computing mixed: values that one context
-   computes at once decide what another records. At last a value that all rows of a batch share, and equal calls that are
-   made one. Every value is checked; the first wrong one ends it with status 1. */
+   computes at once decide what another records. At last a value that all rows of a batch share, and equal calls that
+   are made one. Every value is checked; the first wrong one ends it with status 1. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -148,8 +148,8 @@ static void run_inference(void)
 /* ---- immediate and deferred ---- */
 
 /* An eager context computes at once: its values are there after every call, to branch on. `array` is read in place.
-   What it finds out, how often each number must be doubled to reach 100, decides what the batched context records; what
-   that computes goes back. */
+   It finds out how often each number must be doubled to reach 100, and that decides what the batched context records.
+   The batched values go back. */
 static void run_mixed(fold_ctx *now, fold_ctx *later, const net *n)
 {
     static const float array[3] = { 3, 5, 40 }, reached[3] = { 192, 160, 160 };

@@ -7,8 +7,8 @@
                                 option_of_text("--svg", &svg, "FILE", "writes the end as a picture") };
        options_read(argc, argv, "Agents learn to fly.", table, OPTION_COUNT(table));
 
-   -h and --help list the table. What is no option, or no such number, ends the program with a message that names it.
-   Bench and tests read single numbers by option_number and option_whole. */
+   -h and --help list the table. A wrong option or number ends the program with a message that names it. Bench and tests
+   read single numbers by option_number and option_whole. */
 
 #ifndef OPTIONS_H
 #define OPTIONS_H

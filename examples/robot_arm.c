@@ -4,22 +4,22 @@
 
    Which torques give a planar arm the acceleration that is wanted? Newton and Euler's recursion tells (Luh, Walker and
    Paul 1980): motion is passed on from the base to the tip, forces come back from the tip to the base. The network is
-   the same recursion, in ordinary C, with learned cells in place of mechanics: it is trained on random arms of all
-   numbers of links, in all positions, each a structure of its own, and then moves arms that it has not seen. Its
-   cells are made of products of linear layers, as mechanics is.
+   the same recursion, in ordinary C, with learned cells in place of mechanics. It is trained on random arms of all
+   numbers of links, in all positions, each a structure of its own. Then it moves arms that it has not seen. Its cells
+   are made of products of linear layers, as mechanics is.
 
-   In control, each joint is to follow a path: the acceleration wanted is that of the path and what takes back the
-   error, and the network makes torques of it, for all arms in one run. Arms grip tools and let them go, which changes
-   what is recorded; until then the recording is replayed with new sensor values (fold_replay). Time is simulated, in
-   ticks of a millisecond. All is done twice: with a whole run in each tick, which gives the same result every time,
-   and in slices: a tick has but --budget microseconds for the network (fold_run_more), and torques stay until a run is
-   finished. Then tip errors depend on how fast the machine is. A miss is a tick whose slice took longer than the tick
-   lasts, for which a loaded machine is enough; jitter is the deviation of what slices take. Some ticks are run again by
-   an eager context, whose bits must be the same; the ratio is that of the fastest of these ticks.
+   In control each joint is to follow a path. It wants the acceleration of the path, and one that takes back the error;
+   the network makes torques of both, for all arms in one run. Arms grip tools and let them go, which changes what is
+   recorded; until then the recording is replayed with new sensor values (fold_replay). Time is simulated, in ticks of a
+   millisecond. All is done twice. First there is a whole run in each tick, which gives the same result every time. Then
+   a run goes in slices: a tick has but --budget microseconds for the network (fold_run_more), and torques stay until a
+   run is finished. Here tip errors depend on how fast the machine is. A miss is a tick whose slice took longer than the
+   tick lasts, for which a loaded machine is enough; jitter is the deviation of what slices take. Some ticks are run
+   again by an eager context, whose bits must be the same; the ratio is that of the fastest of these ticks.
 
    For comparison the same arms are moved by the recursion of mechanics itself, and by feedback alone, with the inertia
-   that each joint has when the arm is stretched out. Tip errors are root mean squares in millimetres, of
-   arms as long as a metre or two; errors of torque are relative to what holds the stretched arm against gravity. */
+   that each joint has when the arm is stretched out. Tip errors are root mean squares in millimetres, of arms as long
+   as a metre or two; errors of torque are relative to what holds the stretched arm against gravity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -144,7 +144,7 @@ static void new_net(net *n, fold_model *m)
     n->grip = new_cell(m, "grip", grip_body, n, tool, 3);
 }
 
-/* What the network reads of an arm, and where its torques go. */
+/* The network reads this of an arm, and writes its torques here. */
 typedef struct wires {
     int links, has_tool;
     float senses[MOST][SENSES], tool[TOOL], torque[MOST]; /* in units */
@@ -271,7 +271,7 @@ static void move(arm *a, const double *torque)
     }
 }
 
-/* Where the path is at a time; second NULL: that is not wanted. */
+/* Tells where the path is at a time; second NULL: that is not wanted. */
 static void path_at(const arm *a, double time, double *angle, double *speed, double *second)
 {
     for (int i = 0; i < a->links; i++) {
@@ -293,7 +293,7 @@ static void wanted_at(const arm *a, double time, double *wanted)
     }
 }
 
-/* Of joint i, of the arm stretched out: the torque that holds it, and the inertia. */
+/* Tells the torque that holds joint i of the arm stretched out, and the inertia. */
 static void stretched(const arm *a, int i, double *hold, double *inertia)
 {
     double reach = 0;
@@ -464,7 +464,7 @@ static void draw_point(FILE *file, const picture *p, int kind, const double *pla
     fprintf(file, "%.1f,%.1f%s", PANEL / 2 + scale * place[0], 0.7 * PANEL - scale * place[1], after);
 }
 
-/* What it is that a key of a moving line shows: the arm, or the tool from the tip on. */
+/* Draws what a key of a moving line shows: the arm, or the tool from the tip on. */
 static void draw_line(FILE *file, const picture *p, int kind, int at, int is_tool, const char *after)
 {
     const key *pose = &p->poses[kind][at];
@@ -528,7 +528,7 @@ static void draw(const char *path, const picture *p)
 
 /* ---- control --------------------------------------------------------------------------------- */
 
-/* What makes the torques, for all arms. wires stay as they are while a run lasts. */
+/* Makes the torques of all arms. wires stay as they are while a run lasts. */
 typedef struct brain {
     const net *n;
     fold_ctx *f, *eager;

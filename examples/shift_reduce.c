@@ -2,15 +2,15 @@
 
      cc -O2 -o shift_reduce examples/shift_reduce.c -lm && ./shift_reduce
 
-   A sample is a list of words, the buffer, and a list of transitions. Shift moves the next word to the stack; reduce
-   replaces the two topmost entries by their composition, a binary tree-LSTM's (Tai et al. 2015) that also sees a
-   tracking LSTM, which reads the top of the buffer and the two topmost entries before every transition. The machine
-   below is a plain loop over one sample's transitions. All samples of a batch run together, although each has its own
-   next transition.
+   A sample is a list of words, the buffer, and a list of transitions. Shift moves the next word to the stack. Reduce
+   replaces the two topmost entries by their composition, which is that of a binary tree-LSTM (Tai et al. 2015). A
+   tracking LSTM reads the top of the buffer and the two topmost entries before every transition, and the composition
+   sees its state. The machine below is a plain loop over one sample's transitions. All samples of a batch run together,
+   although each has its own next transition.
 
-   The task: nested expressions in Polish notation, as in - max 2 3 + 1 1, with numbers modulo 4 and operators min, max,
-   + and -, which are words like the numbers. Only whole expressions have answers; to get them right the machine must
-   find out what the operators do. Trained on expressions of 1 to 8 operators, it is tested on new ones of 4 to 8. With
+   The task is nested expressions in Polish notation, as - max 2 3 + 1 1. Numbers count modulo 4, and the operators min,
+   max, + and - are words like the numbers. Only whole expressions have answers; to get them right the machine must find
+   out what the operators do. Trained on expressions of 1 to 8 operators, it is tested on new ones of 4 to 8. With
    --chain 1 the transitions do not follow the nesting, and it learns far less from the same words.
 
    With --data DIR it reads sentences and their trees, DIR/sst/{train,test}.txt (Socher et al. 2013), instead: their

@@ -4,20 +4,21 @@
      ./speech --check
 
    An utterance is 2 to 8 of ten symbols, as frames of 12 frequency bands. A symbol is one or two tones, which stay or
-   glide, of any loudness and length, with or without silence before the next, amid noise and shifted by the speaker's
-   pitch. The program makes them up. It tells the network which symbols were said, in which order, and never where.
+   glide, of any loudness and length. Silence may come before the next. There is noise, and the speaker's pitch shifts
+   all tones. The program makes utterances up. It tells the network which symbols were said, in which order, and never
+   where.
 
-   The network is written for one utterance: a convolution over time, of stride 2, so that a step is two frames; a GRU
-   in both directions over the steps; and from each step the logits of the ten symbols and of a blank, which means
-   nothing new. An alignment gives each step a symbol or the blank; it says what is left when repeats are merged and
-   then blanks are dropped. The loss is -log of the probability of all alignments together that say the right symbols:
-   connectionist temporal classification (Graves et al. 2006). It is an op of the program's own over a whole list, the
-   logits of an utterance, and knows the symbols by its data. --check holds it against sums over all alignments, one by
-   one, and its gradient against difference quotients of those, in double precision.
+   The network is written for one utterance. A convolution over time has stride 2, so that a step is two frames; a GRU
+   reads the steps in both directions. Each step gives the logits of the ten symbols and of a blank, which means nothing
+   new. An alignment gives each step a symbol or the blank; it says what is left when repeats are merged and then blanks
+   are dropped. The loss is -log of the probability of all alignments together that say the right symbols: connectionist
+   temporal classification (Graves et al. 2006). It is an op of the program's own over a whole list, the logits of an
+   utterance, and knows the symbols by its data. --check compares the loss with sums over all alignments, one by one,
+   and its gradient with difference quotients of those, in double precision.
 
-   Heard are the likeliest symbols of the steps, merged. The error rate is that of symbols: how many must be put in,
-   left out or changed, divided by how many were said. Utterances alone, in an eager context, must have the same logits
-   as in batches, and training on them the same weights. Seconds are processor time. */
+   It hears the likeliest symbols of the steps, merged. The error rate is that of symbols: how many must be put in, left
+   out or changed, divided by how many were said. Utterances alone, in an eager context, must have the same logits as in
+   batches, and training on them the same weights. Seconds are processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -140,10 +141,10 @@ static fold_node record(fold_ctx *f, int sample, void *user)
 
 /* ---- the loss ------------------------------------------------------------------------------ */
 
-/* What alignments go through: a state is a symbol that was said or a blank before, between or behind them. So there are
-   2 count + 1, the odd ones being symbols. An alignment is a path that begins in one of the first two and ends in one
-   of the last two, and at each step stays, goes on by one state, or by two from a symbol to another one. All values are
-   logarithms of probabilities. */
+/* Alignments go through states: a state is a symbol that was said or a blank before, between or behind them. So there
+   are 2 count + 1, the odd ones being symbols. An alignment is a path that begins in one of the first two and ends in
+   one of the last two. At each step it stays, goes on by one state, or by two from a symbol to another one. All values
+   are logarithms of probabilities. */
 enum { MOST_STATES = 2 * MOST + 1 };
 typedef struct lattice {
     const spoken *said;

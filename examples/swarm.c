@@ -3,16 +3,16 @@
      cc -O2 -o swarm examples/swarm.c -lm && ./swarm --svg swarm.svg
 
    Hand-written rules fly the flock first (Reynolds 1987): keep apart, fly as your neighbours do, stay with them, stay
-   inside, flee from the hawk. An agent that sees the hawk is alarmed and flies faster; so is, a little less, who has
-   an alarmed neighbour, and an alarm takes a second to fade. The network imitates what the rules do. It is not told
-   who is alarmed: it has to hear it from its neighbours' states, and to remember. At first the rules fly while it
-   learns, later it flies itself and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
+   inside, flee from the hawk. An agent that sees the hawk is alarmed and flies faster; so is, a little less, who has an
+   alarmed neighbour, and an alarm takes a second to fade. The network imitates what the rules do. It is not told who is
+   alarmed: it has to hear it from its neighbours' states, and to remember. At first the rules fly while it learns,
+   later it flies itself and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
 
-   Every agent has a state of its own, a GRU's, and looks at up to 12 neighbours within its sight, by two kinds of
-   attention: over where they are (fold_list_softmax_mean_to, a score and a value for each pair) and over their states
-   (fold_list_attention_to). All agents are one list and all pairs another, so a frame is two dozen nodes for any
-   number of agents, and it is run in a fixed block of memory that never grows; how large that must be is measured ahead,
-   by a frame in which all see 12 neighbours. Everything an agent senses is told in its own directions: ahead and to
+   Every agent has a state of its own, a GRU's, and looks at up to 12 neighbours within its sight. It does so by two
+   kinds of attention: over where they are (fold_list_softmax_mean_to, a score and a value for each pair) and over their
+   states (fold_list_attention_to). All agents are one list and all pairs another, so a frame is two dozen nodes for any
+   number of agents. It runs in a fixed block of memory that never grows. A frame in which all see 12 neighbours
+   measures ahead how large the block must be. Everything an agent senses is told in its own directions: ahead and to
    its left.
 
    Errors are the mean square of what differs from the rules' acceleration, divided by the mean square of that. Some
@@ -20,8 +20,8 @@
    reading a frame; looking for neighbours and moving are not in them. Those of the eager context, and the ratio, are of
    the fastest of the frames that both ran.
 
-   --soak SECONDS flies swarms whose sizes and number change from frame to frame, together with other recordings of
-   ever new shapes, for so long: no memory may be added, and sampled frames must have the bits of an eager context.
+   --soak SECONDS flies swarms for so long, whose sizes and number change from frame to frame, together with other
+   recordings of ever new shapes. No memory may be added, and sampled frames must have the bits of an eager context.
 
    `make web` puts the swarm into a page, build/swarm.html, with a network that --save wrote: see web/page.c. */
 #define FOLD_IMPLEMENTATION
@@ -92,7 +92,7 @@ static float clamp(float x, float low, float high) { return x < low ? low : x > 
 
 /* ---- the network ----------------------------------------------------------------------------- */
 
-/* What agents sense in a frame, and what the rules would do. Pair k: agent to[k] sees agent from[k]. */
+/* A frame as agents sense it, and what the rules would do. Pair k: agent to[k] sees agent from[k]. */
 typedef struct view {
     int n, pairs;
     float *senses, *pair, *wanted;
@@ -421,7 +421,7 @@ static int nearest(const grid *g, const world *w, int i, int *seen)
     return count;
 }
 
-/* What the hawk is to an agent: the direction away from it, and how near it is in [0, 1]. */
+/* Tells the direction away from the hawk, and returns how near it is to the agent, in [0, 1]. */
 static float fear(const world *w, const agent *a, float *away_x, float *away_y)
 {
     const float dx = a->x - w->hawk.x, dy = a->y - w->hawk.y, distance = sqrtf(dx * dx + dy * dy) + 1e-6f;
@@ -430,7 +430,7 @@ static float fear(const world *w, const agent *a, float *away_x, float *away_y)
     return clamp(1 - distance / hawk_sight, 0, 1);
 }
 
-/* What the rules do: an acceleration in the agent's directions, and its alarm after this frame. */
+/* The rules want an acceleration in the agent's directions, and an alarm after this frame. */
 static void rules(const world *w, int i, const int *seen, int count, float *wanted)
 {
     const agent *a = &w->agents[i];
@@ -549,7 +549,7 @@ static void move(world *w, const view *v, const float *action)
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-/* What differs from the rules, summed over agents and frames. */
+/* Differences from the rules, summed over agents and frames. */
 typedef struct errors { double of_push, push, of_alarm, count; } errors;
 
 static void add_errors(errors *e, const view *v, const float *action)

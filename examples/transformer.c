@@ -3,20 +3,20 @@
      cc -O2 -o transformer examples/transformer.c -lm && ./transformer
      ./transformer --data DIR
 
-   A sentence is a list of words and runs as one: word and position vectors, two blocks of attention and feed-forward
-   layers that are normed first (fold_transformer), the mean over the words, a class. A block is recorded as a cell,
-   attention, and a cell, however long the sentence is.
+   A sentence is a list of words and runs as one. Word and position vectors go through two blocks of attention and
+   feed-forward layers that are normed first (fold_transformer); the mean over the words gives a class. A block is
+   recorded as a cell, attention, and a cell, however long the sentence is.
 
    Without data it makes sentences of 4 to 48 words. Three of them are names, each there once, and the class is the
    order of the three, one of six. Every bag of words occurs as often with each order, so whoever does not see where
-   words stand is right in one of six cases. With data it reads the Stanford Sentiment Treebank (Socher et al. 2013)
-   as DIR/sst/{train,dev,test}.txt: the words of each sentence and its class, one of five; phrases are not used.
+   words stand is right in one of six cases. With data it reads the Stanford Sentiment Treebank (Socher et al. 2013) as
+   DIR/sst/{train,dev,test}.txt: the words of each sentence and its class, one of five; phrases are not used.
 
    The epoch that is best on the dev sentences is kept and tested. Then three things are measured, in batches of 64:
-   - Sentences a second as they are, and padded: the same weights, but each sentence is as long as the longest of its
-     batch, and what fills it up is computed like any other word, attention included. No mask is applied, which would
-     come on top, so the answers of the padded form are good for nothing but its time.
-   - What part of a training step's time attention takes, forward and backward: from the trace of the batches
+   - Sentences a second as they are, and padded. The padded form has the same weights, but each sentence is as long as
+     the longest of its batch, and padding is computed like any other word, attention included. No mask is applied,
+     which would come on top, so the answers of the padded form are good for nothing but its time.
+   - The part of a training step's time that attention takes, forward and backward. It comes from the trace of batches
      (fold_ctx_print_trace), which tells the time of each batch and of scheduling.
    - Whether a sentence has the same bits in a batch as alone in an eager context.
    Seconds are processor time. */
@@ -337,7 +337,7 @@ static int collect(const void *bytes, size_t size, void *user)
     return 0;
 }
 
-/* What part of the traced time of the last run attention took. An event is a line of the trace. */
+/* Returns the part of the traced time of the last run that attention took. An event is a line of the trace. */
 static double attention_part(const fold_ctx *f)
 {
     text trace = { NULL, 0, 0 };

@@ -1,20 +1,21 @@
-/* treelstm_sick: how much two sentences have to do with each other, by a child-sum tree-LSTM over their
-   dependency trees (Tai, Socher and Manning 2015), and how fast that runs batched and one pair at a time.
+/* treelstm_sick: a child-sum tree-LSTM (Tai, Socher and Manning 2015) over dependency trees tells how much two
+   sentences have to do with each other; it is timed batched and one pair at a time.
 
      cc -O2 -o treelstm_sick examples/treelstm_sick.c -lm
      ./treelstm_sick --data DIR --seeds 5
 
-   Reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev,test}/{a,b}.{toks,parents} and sim.txt: a line is a
+   Reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev,test}/{a,b}.{toks,parents} and sim.txt. A line is a
    sentence's words, the number of each word's head (0: it is the root), and a score from 1 to 5. The vectors of
    DIR/sick/glove840b300d.sick.words (Pennington et al. 2014) lie in glove840b300d.sick.f32le, row by row, little
    endian. Without data it generates pairs of trees whose score tells how many words changed their meaning.
 
-   As published: word vectors frozen, state 150, a head of 50 sigmoid units on l * r and |l - r|, five classes,
-   KL divergence from the two classes around the score, Adagrad at 0.05 on the mean loss of 25 pairs, L2 of 1e-4
-   on all weights, 10 epochs. Weights start uniform within 1 / sqrt(inputs), as Torch's did. Not as published:
-   forget gates start with a bias of 1, and evaluation uses the running average of the weights (Polyak and
-   Juditsky 1992). The epoch with the best Pearson correlation on the dev pairs is taken; the test pairs are
-   looked at once, at the end. MSE is that of the expected score. */
+   The settings are those of the paper. Word vectors are frozen, and a state has 150 values. The head has 50 sigmoid
+   units on l * r and |l - r|, and five classes. The loss is the KL divergence from the two classes around the score.
+   Adagrad takes steps of 0.05 on the mean loss of 25 pairs, with an L2 of 1e-4 on all weights, for 10 epochs. Weights
+   start uniform within 1 / sqrt(inputs), as Torch's did. Two things differ: forget gates start with a bias of 1, and
+   evaluation uses the running average of the weights (Polyak and Juditsky 1992). The epoch with the best Pearson
+   correlation on the dev pairs is taken; the test pairs are looked at once, at the end. MSE is that of the expected
+   score. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -352,8 +353,8 @@ static void read_pairs(const char *dir, const char *set, int limit, const data_v
 
 enum { MEANINGS = 40, SYNONYMS = 5 };
 
-/* A tree of 5 to 15 words, each below a random earlier one, and the same tree with words exchanged for synonyms
-   or, in a share drawn for the pair, for others: the score falls from 5 to 1 with the share of new meanings. */
+/* Makes up a tree of 5 to 15 words, each below a random earlier one. The second tree has synonyms of its words and,
+   in a share that is drawn for the pair, other words. The score falls from 5 to 1 with the share of new meanings. */
 static void generate_pair(uint64_t *random, corpus *c)
 {
     int head[15], word[2][15], changed = 0;

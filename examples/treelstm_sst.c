@@ -4,14 +4,14 @@
      cc -O2 -o treelstm_sst examples/treelstm_sst.c -lm
      ./treelstm_sst --data DIR
 
-   Reads the Stanford Sentiment Treebank (Socher et al. 2013) as DIR/sst/{train,dev,test}.txt: one binary tree
-   a line, as in (3 (2 a) (3 (4 great) (2 film))), with a class from 0, very negative, to 4, very positive, at
-   every node. Without data it generates small trees of the same kind.
+   Reads the Stanford Sentiment Treebank (Socher et al. 2013) as DIR/sst/{train,dev,test}.txt. A line is a binary tree,
+   as (3 (2 a) (3 (4 great) (2 film))). Every node has a class from 0, very negative, to 4, very positive. Without data
+   it generates small trees of the same kind.
 
-   Every node is trained, roots are judged: among five classes, and among two, where sentences of class 2
-   are left out. The two-class answer comes from the same model: p(3) + p(4) against p(0) + p(1). Evaluation
-   uses the running average of the weights (Polyak and Juditsky 1992). The epoch with the largest sum of the
-   two accuracies on the dev trees is taken; the test trees are looked at once, at the end. */
+   Every node is trained, roots are judged: among five classes, and among two, where sentences of class 2 are left out.
+   The two-class answer comes from the same model: p(3) + p(4) against p(0) + p(1). Evaluation uses the running average
+   of the weights (Polyak and Juditsky 1992). The epoch with the largest sum of the two accuracies on the dev trees is
+   taken; the test trees are looked at once, at the end. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -72,7 +72,7 @@ typedef struct net {
     const dataset *data;
     fold_state *stack;             /* of phrases, while a tree is recorded */
 } net;
-/* What recording needs in training only. */
+/* Recording needs this in training only. */
 typedef struct lesson {
     fold_node *losses; size_t n_losses, cap_losses;
     uint64_t random;
