@@ -5242,6 +5242,7 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #if FOLD__SIMD_PASS == 512
 
 #define FOLD__ISA(name) fold__##name##__avx512
+#define FOLD__ISA_8(name) fold__##name##__avx2
 #define FOLD__ISA_NAME "avx512"
 #define FOLD__SET 2
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -5558,6 +5559,9 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__ISHL(bits, shift) FOLD__MM_ALL(slli_epi32, bits, shift)
 #define FOLD__ISHR(bits, shift) FOLD__MM_ALL(srli_epi32, bits, shift)
 #endif
+#endif
+#ifndef FOLD__ISA_8 /* the same where vectors of eight serve AVX-512 better, or as well */
+#define FOLD__ISA_8 FOLD__ISA
 #endif
 #ifndef FOLD__VMAX /* NEON's own give NaN where either is, and the larger zero */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
@@ -6540,16 +6544,10 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 FOLD__SHORT_TILE(1)
 FOLD__SHORT_TILE(2)
 FOLD__SHORT_TILE(3)
-#define FOLD__SHORT_TILES                                                               \
-    {                                                                                   \
-        NULL, fold__tile_6_by_1_and_short__avx512, fold__tile_6_by_2_and_short__avx512, \
-            fold__tile_6_by_3_and_short__avx512                                         \
-    }
+#define FOLD__SHORT_AT(VECTORS) fold__tile_6_by_##VECTORS##_and_short__avx512
+#define FOLD__SHORT_TILES NULL, FOLD__SHORT_AT(1), FOLD__SHORT_AT(2), FOLD__SHORT_AT(3)
 #else
-#define FOLD__SHORT_TILES      \
-    {                          \
-        NULL, NULL, NULL, NULL \
-    }
+#define FOLD__SHORT_TILES NULL
 #endif
 
 /* ---- packing ---- */
@@ -6709,11 +6707,6 @@ static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int coun
             largest[element] = lanes[lane] > largest[element] ? lanes[lane] : largest[element];
     }
 }
-#define FOLD__ADD_LANES FOLD__ISA(add_lanes)
-#define FOLD__JOIN_LARGEST FOLD__ISA(join_largest)
-#else
-#define FOLD__ADD_LANES fold__add_lanes__avx2
-#define FOLD__JOIN_LARGEST fold__join_largest__avx2
 #endif
 
 /* ---- weight gradients without packing ---- */
@@ -6730,7 +6723,6 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
             FOLD__ISA(map_axpy)
     (dw, fold__at(dy, row) + from, NULL, dw, fold__at(input, row)[line], (size_t)columns, 1, NULL);
 }
-#define FOLD__FEW_MANY 2, 2
 #else
 /* ROWS rows of dY, COLUMNS vectors of each, stay in registers while rows of dW pass. */
 #define FOLD__GRAD_ROW(row, COLUMNS)                                      \
@@ -6849,7 +6841,6 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
         pass.from_apart = pass.to_apart;
     }
 }
-#define FOLD__FEW_MANY 6, INT_MAX
 #endif
 
 /* ---- attention: weights from scores ---- */
@@ -7013,26 +7004,19 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float
     }
 }
 
-#if FOLD__SIMD_PASS == 512
-#define FOLD__INVERT fold__weigh_invert__avx2 /* its vectors are those of the sums just stored */
-#else
+#if FOLD__SIMD_PASS != 512 /* AVX2's vectors are those of the sums just stored */
 FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 {
     int at;
     for (at = 0; at < count; at += FOLD__W)
         FOLD__VSTORE(values + at, FOLD__VDIV(FOLD__VSET(1.0f), FOLD__VLOAD(values + at)));
 }
-#define FOLD__INVERT FOLD__ISA(weigh_invert)
 #endif
 
 /* ---- attention: tiles of chains ---- */
 
 /* The last vector of a row may be a part of one, of the right side too. */
-#if FOLD__W > 4
-#define FOLD__STRIDED_PART(column) (column + 1 == vectors)
-#else
-#define FOLD__STRIDED_PART(column) (column + 1 == vectors && last < FOLD__W)
-#endif
+#define FOLD__STRIDED_PART(column) (column + 1 == vectors && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__STRIDED_LOAD(from, column)                                         \
     (FOLD__STRIDED_PART(column) ? FOLD__VLOAD_M((from) + column * FOLD__W, tail) \
                                 : FOLD__VLOAD((from) + column * FOLD__W))
@@ -7109,14 +7093,6 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
     }
 #define FOLD__STRIDED_AT(ROWS, VECTORS) FOLD__ISA(strided_##ROWS##_by_##VECTORS)
 
-#define FOLD__WEIGHER                                                                                     \
-    {                                                                                                     \
-        FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights), \
-            FOLD__ISA(weigh_slopes), FOLD__JOIN_LARGEST, FOLD__INVERT, FOLD__ISA(weigh_fill_uneven),      \
-            FOLD__ISA(weigh_largest_uneven), FOLD__ISA(weigh_exps_uneven),                                \
-            FOLD__ISA(weigh_weights_uneven), FOLD__ISA(weigh_slopes_uneven)                               \
-    }
-
 /* ---- shares of a sum of exps ---- */
 
 FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
@@ -7141,10 +7117,7 @@ FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int cou
 
 /* ---- rows one by one ---- */
 
-#if FOLD__SIMD_PASS == 512
-#define FOLD__DOTS fold__dots__avx2
-#else
-#define FOLD__DOTS FOLD__ISA(dots)
+#if FOLD__SIMD_PASS != 512
 /* Lanes of eight at a time, so that they are joined together. */
 FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
                                          ptrdiff_t col, size_t width, float *products)
@@ -7167,7 +7140,7 @@ FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *row
                                            FOLD__ISA(lanes_load_n)(right + whole, rest), sum);
             FOLD__ISA(lanes_store)(lanes + row * FOLD__LANES, &sum);
         }
-        FOLD__ADD_LANES(sums, lanes, 8);
+        FOLD__ISA_8(add_lanes)(sums, lanes, 8);
         memcpy(products + done, sums, (size_t)rows_now * sizeof *sums);
     }
 }
@@ -7336,10 +7309,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
     }
 }
 
-#if FOLD__SIMD_PASS == 512
-#define FOLD__SIGHT_PRODUCTS fold__sight_products__avx2 /* eight keys at a time */
-#else
-#define FOLD__SIGHT_PRODUCTS FOLD__ISA(sight_products)
+#if FOLD__SIMD_PASS != 512
 /* Multiplies a row with eight others, or twice eight side by side, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
@@ -7587,20 +7557,25 @@ static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
                                               FOLD__VPP,
                                               FOLD__TILE_LIMITS,
                                               { FOLD__TILES(FOLD__NAME_TILES, FOLD__AT) },
-                                              FOLD__SHORT_TILES,
+                                              { FOLD__SHORT_TILES },
                                               FOLD__NARROW_COLUMNS,
                                               { FOLD__NARROW_TILES(FOLD__NAME_TILES, FOLD__NARROW_AT) },
-                                              FOLD__ADD_LANES,
-                                              FOLD__FEW_MANY,
+                                              FOLD__ISA_8(add_lanes),
+                                              FOLD__SIMD_PASS == 1 ? 2 : 6,
+                                              FOLD__SIMD_PASS == 1 ? 2 : INT_MAX,
                                               FOLD__FOR_TRAINING(FOLD__ISA(grad)),
                                               { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
 
-static const fold__attender FOLD__ISA(attender) = { &FOLD__ISA(tiles),
-                                                    FOLD__WEIGHER,
-                                                    { FOLD__STRIDED_TILES(FOLD__NAME_TILES,
-                                                                          FOLD__STRIDED_AT) },
-                                                    FOLD__ISA(gather),
-                                                    FOLD__SIGHT_PRODUCTS };
+static const fold__attender FOLD__ISA(attender) = {
+    &FOLD__ISA(tiles),
+    { FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights),
+      FOLD__ISA(weigh_slopes), FOLD__ISA_8(join_largest), FOLD__ISA_8(weigh_invert),
+      FOLD__ISA(weigh_fill_uneven), FOLD__ISA(weigh_largest_uneven), FOLD__ISA(weigh_exps_uneven),
+      FOLD__ISA(weigh_weights_uneven), FOLD__ISA(weigh_slopes_uneven) },
+    { FOLD__STRIDED_TILES(FOLD__NAME_TILES, FOLD__STRIDED_AT) },
+    FOLD__ISA(gather),
+    FOLD__ISA_8(sight_products)
+};
 
 /* ---- products of bytes ---- */
 
@@ -8104,7 +8079,7 @@ static const fold__reducer FOLD__ISA(reducer) = { FOLD__ISA(sum),
                                                   FOLD__ISA(exp_sum),
                                                   FOLD__ISA(exp_chain),
                                                   FOLD__ISA(divide),
-                                                  FOLD__DOTS,
+                                                  FOLD__ISA_8(dots),
                                                   FOLD__ISA(scale_rows),
                                                   FOLD__ISA(gather),
                                                   FOLD__ISA(take_rows),
@@ -8157,6 +8132,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__HALF_COLS
 #undef FOLD__HALF_VECTORS
 #undef FOLD__ISA
+#undef FOLD__ISA_8
 #undef FOLD__ISA_NAME
 #undef FOLD__SET
 #undef FOLD__TARGET
@@ -8209,12 +8185,9 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__MAP_DEFINE
 #undef FOLD__VPP
 #undef FOLD__KEEP
-#undef FOLD__ADD_LANES
-#undef FOLD__FEW_MANY
 #undef FOLD__APART
 #undef FOLD__LIGHT
 #undef FOLD__TRANSPOSE_8
-#undef FOLD__STRIDED_PART
 #undef FOLD__WEIGH_ALL
 #undef FOLD__TILE_LIMITS
 #undef FOLD__SHORT_TILES
@@ -8222,10 +8195,6 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__TILES
 #undef FOLD__NARROW_TILES
 #undef FOLD__STRIDED_TILES
-#undef FOLD__JOIN_LARGEST
-#undef FOLD__INVERT
-#undef FOLD__SIGHT_PRODUCTS
-#undef FOLD__DOTS
 
 #endif /* FOLD__SIMD_PASS */
 
