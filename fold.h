@@ -849,10 +849,11 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
    guesses the others by their work. Returns 0 without a clock or a run, and in eager contexts. */
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
-/* Returns the values of a root or a kept node; an input has them before any run. The pointer holds until the
-   next call that records, runs, prints or names what is to be kept or copied. That call may be a fold_input
-   that copies from it, but not after fold_ctx_reset: fold_read copies out what the next recording needs.
-   When it is not there it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a status). Then
+/* Returns the values of a root or a kept node; inputs, and all shapes, can be read before any run. The
+   pointer holds until the next call that records, runs, prints or names what is to be kept or copied. That
+   call may be a fold_input that copies from it, but not after fold_ctx_reset: fold_read copies out what the
+   next recording needs.
+   When there is none it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a status). Then
    fold_ctx_message says why until the next read or run; the context has no error. In a cell's body there are
    values when an eager context runs it, but none while fold_cell_new traces it: asking is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
