@@ -5240,17 +5240,19 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
    VSTORE_M touch the first n <= W floats only, for a mask TAIL(n), and load zeros for the rest. VMIN and VMAX
    are a<b?a:b and a>b?a:b. */
 
+#if defined(_MSC_VER) && !defined(__clang__)
+#define FOLD__FOR(features)
+#else
+#define FOLD__FOR(features) __attribute__((target(features)))
+#endif
+
 #if FOLD__SIMD_PASS == 512
 
 #define FOLD__ISA(name) fold__##name##__avx512
 #define FOLD__ISA_8(name) fold__##name##__avx2
 #define FOLD__ISA_NAME "avx512"
 #define FOLD__SET 2
-#if defined(_MSC_VER) && !defined(__clang__)
-#define FOLD__TARGET
-#else
-#define FOLD__TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma")))
-#endif
+#define FOLD__TARGET FOLD__FOR("avx512f,avx512dq,avx512vl,avx512bw,fma")
 #define FOLD__MM(name) _mm512_##name
 #define FOLD__MM_ALL(name, ...) _mm512_maskz_##name(FOLD__ALL, __VA_ARGS__)
 #define FOLD__MM_BITS(name) _mm512_##name##_si512
@@ -5282,11 +5284,7 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__ISA(name) fold__##name##__avx2
 #define FOLD__ISA_NAME "avx2"
 #define FOLD__SET 1
-#if defined(_MSC_VER) && !defined(__clang__)
-#define FOLD__TARGET
-#else
-#define FOLD__TARGET __attribute__((target("avx2,fma")))
-#endif
+#define FOLD__TARGET FOLD__FOR("avx2,fma")
 #define FOLD__MM(name) _mm256_##name
 #define FOLD__MM_ALL(name, ...) _mm256_##name(__VA_ARGS__)
 #define FOLD__MM_BITS(name) _mm256_##name##_si256
@@ -5350,8 +5348,6 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 #define FOLD__VSETI(bits) vdupq_n_s32(bits)
 #define FOLD__VLOAD(from) vld1q_f32(from)
 #define FOLD__VSTORE(to, value) vst1q_f32(to, value)
-#define FOLD__MASK size_t
-#define FOLD__TAIL(count) ((size_t)(count))
 #define FOLD__VLOAD_M(from, mask) fold__f4_load_n__neon(from, mask)
 #define FOLD__VSTORE_M(to, value, mask, count) fold__f4_store_n__neon(to, value, (size_t)(count))
 #define FOLD__VSQRT(value) vsqrtq_f32(value)
@@ -5468,8 +5464,6 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VSET(value) fold__f4_set(value)
 #define FOLD__VLOAD(from) fold__f4_load(from)
 #define FOLD__VSTORE(to, value) fold__f4_store(to, value)
-#define FOLD__MASK size_t
-#define FOLD__TAIL(count) ((size_t)(count))
 #define FOLD__VLOAD_M(from, mask) fold__f4_load_n(from, mask)
 #define FOLD__VSTORE_M(to, value, mask, count) fold__f4_store_n(to, value, (size_t)(count))
 #define FOLD__VSQRT(value) fold__f4_sqrt(value)
@@ -5503,8 +5497,6 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__VSET(value) (value)
 #define FOLD__VLOAD(from) (*(from))
 #define FOLD__VSTORE(to, value) (*(to) = (value))
-#define FOLD__MASK size_t
-#define FOLD__TAIL(count) ((size_t)(count))
 #define FOLD__VLOAD_M(from, mask) ((mask) ? *(from) : 0.0f)
 #define FOLD__VSTORE_M(to, value, mask, count) \
     do {                                       \
@@ -5560,6 +5552,10 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__ISHL(bits, shift) FOLD__MM_ALL(slli_epi32, bits, shift)
 #define FOLD__ISHR(bits, shift) FOLD__MM_ALL(srli_epi32, bits, shift)
 #endif
+#endif
+#ifndef FOLD__MASK
+#define FOLD__MASK size_t
+#define FOLD__TAIL(count) ((size_t)(count))
 #endif
 #ifndef FOLD__ISA_8 /* the same where vectors of eight serve AVX-512 better, or as well */
 #define FOLD__ISA_8 FOLD__ISA
@@ -7434,7 +7430,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 
 /* For each height, whether there is a tile of 1 to 8 vectors; of narrow tiles, of 1 to 8 columns. Before
    them, in the order of fold__tiles: the narrowest, the tallest, and how many panels those of each height
-   reach. */
+   reach. The tallest heights without any are left out. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__TILE_LIMITS 1, 6, { 2, 2, 1, 1, 1, 1 }
 #define FOLD__NARROW_COLUMNS 5
@@ -7448,8 +7444,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 #define FOLD__NARROW_TILES(ROW, tile)    \
     ROW(tile, 1, 1, 1, 1, 1, 1, 0, 0, 0) \
     ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 3, 1, 1, 1, 1, 1, 0, 0, 0) \
-    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0)
+    ROW(tile, 3, 1, 1, 1, 1, 1, 0, 0, 0)
 #elif FOLD__SIMD_PASS == 256
 #define FOLD__TILE_LIMITS 1, 6, { 4, 2, 2, 1, 1, 1 }
 #define FOLD__NARROW_COLUMNS 5
@@ -7480,26 +7475,17 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 1, 0, 1, 0, 1, 0, 0, 0, 1) \
     ROW(tile, 2, 0, 1, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 0, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
+    ROW(tile, 4, 0, 1, 0, 0, 0, 0, 0, 0)
 #else
 #define FOLD__TILE_LIMITS 8, 2, { 1, 1, 1, 1, 1, 1 }
 #define FOLD__TILES(ROW, tile)           \
     ROW(tile, 1, 0, 0, 0, 0, 0, 0, 0, 1) \
-    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 1) \
-    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
+    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 1)
 #endif
 #if FOLD__W <= 4
 #define FOLD__NARROW_COLUMNS 2
 #define FOLD__NARROW_TILES(ROW, tile)    \
-    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0)
+    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0)
 #endif
 #if FOLD__SIMD_PASS == 512
 #define FOLD__STRIDED_TILES(ROW, tile)   \
@@ -7522,17 +7508,11 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
     ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0) \
     ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
+    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0)
 #else
 #define FOLD__STRIDED_TILES(ROW, tile)   \
     ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 6, 0, 0, 0, 0, 0, 0, 0, 0)
+    ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0)
 #endif
 
 #define FOLD__MAKE_0(tile, rows, width)
@@ -7828,11 +7808,7 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
     }
 #define FOLD__BYTE_AT(ROWS, VECTORS) FOLD__ISA(byte_tile_##ROWS##_by_##VECTORS)
 #if FOLD__SIMD_PASS == 512
-#if defined(_MSC_VER) && !defined(__clang__)
-#define FOLD__BYTE_TARGET
-#else
-#define FOLD__BYTE_TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")))
-#endif
+#define FOLD__BYTE_TARGET FOLD__FOR("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")
 #define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 1) FOLD__BYTE_TILE(ROWS, 2) FOLD__BYTE_TILE(ROWS, 4)
 #define FOLD__BYTE_NAMES(ROWS) FOLD__BYTE_AT(ROWS, 1), FOLD__BYTE_AT(ROWS, 2), NULL, FOLD__BYTE_AT(ROWS, 4)
 #define FOLD__BYTE_FLIP 0x80
