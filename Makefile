@@ -8,7 +8,7 @@ CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples web test accuracy test-all sanitize coverage soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples web test accuracy test-all sanitize check-style coverage soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -70,6 +70,10 @@ test-all:
 # The tests again under AddressSanitizer and UndefinedBehaviorSanitizer, in a build whose arrays move at every request.
 sanitize:
 	@CC="$(CC)" CXX="$(CXX)" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover -DFOLD__MOVE_ARRAYS=1" sh tests/run
+
+# How fold.h is written. `python3 tests/check_style.py --fix` writes what a program can, --list names what is left.
+check-style:
+	python3 tests/check_style.py
 
 # What of fold.h the tests run, by gcc and gcov, in some minutes.
 coverage:

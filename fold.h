@@ -3733,10 +3733,8 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
                                        : 1,
               tall = (inner - 1) / down + 1;
     const int blocks = down * ((columns - 1) / wide + 1), across = blocks / down;
-    const int fit = FOLD__PASSING / (inner < columns ? inner : columns),
-              most = apart                   ? rows
-                     : fit > FOLD__ROW_BLOCK ? fit
-                                             : FOLD__ROW_BLOCK;
+    const int fit = FOLD__PASSING / (inner < columns ? inner : columns);
+    const int most = apart ? rows : fit > FOLD__ROW_BLOCK ? fit : FOLD__ROW_BLOCK;
     int row, block;
     for (row = 0; row < rows; row += most) {
         const fold_rows xr = fold__rows_from(input, row), dyr = fold__rows_from(dy, row);
@@ -7393,9 +7391,13 @@ FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int
                 keys[at] = base + seen[first + at] * stride;
             for (; at < whole; at++)
                 keys[at] = keys[have - 1];
-            for (head = 0; head < heads; head++)
-                (whole > 8 ? FOLD__ISA(sixteen_products) : FOLD__ISA(eight_products))(
-                    from, keys, head * width, (head + 1) * width, scores + (size_t)head * next);
+            for (head = 0; head < heads; head++) {
+                float *to = scores + (size_t)head * next;
+                if (whole > 8)
+                    FOLD__ISA(sixteen_products)(from, keys, head * width, (head + 1) * width, to);
+                else
+                    FOLD__ISA(eight_products)(from, keys, head * width, (head + 1) * width, to);
+            }
         }
     }
 }
@@ -10687,24 +10689,33 @@ static void fold__conv_forward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (int row = 0; row < call->rows; row++)
-        (call->attr[FOLD__FILTER_OUT] ? fold__dense_forward : fold__depthwise_forward)(
-            call, &filter, fold__row(&call->in[0], row), fold__row(&call->out[0], row));
+        if (call->attr[FOLD__FILTER_OUT])
+            fold__dense_forward(call, &filter, fold__row(&call->in[0], row), fold__row(&call->out[0], row));
+        else
+            fold__depthwise_forward(call, &filter, fold__row(&call->in[0], row),
+                                    fold__row(&call->out[0], row));
 }
+
 static void fold__conv_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (int row = 0; row < call->rows && !fold__absent(&call->din[0]); row++)
-        (call->attr[FOLD__FILTER_OUT] ? fold__dense_dx : fold__depthwise_dx)(
-            call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
+        if (call->attr[FOLD__FILTER_OUT])
+            fold__dense_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
+        else
+            fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
+
 /* acc continues as a chain over the positions of the rows in order; dy begins at the first of the columns. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__share share, float *acc)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
-    for (size_t row = 0; row < rows; row++)
-        (call->attr[FOLD__FILTER_OUT] ? fold__dense_weight_grad : fold__depthwise_weight_grad)(
-            call, &filter, fold__row(input, (int)row), fold__row(dy, (int)row), share, acc);
+    for (int row = 0; (size_t)row < rows; row++)
+        if (call->attr[FOLD__FILTER_OUT])
+            fold__dense_weight_grad(call, &filter, fold__row(input, row), fold__row(dy, row), share, acc);
+        else
+            fold__depthwise_weight_grad(call, &filter, fold__row(input, row), fold__row(dy, row), share, acc);
 }
 
 /* -- pools */
@@ -11546,9 +11557,10 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
         return FOLD_BAD_ARGUMENT;
     if (m->error.status || !size)
         return m->error.status;
+    const size_t touched = size->marks / sizeof(uint32_t);
     const size_t bytes[FOLD__M_COUNT] = { size->params, size->values, size->grads, size->packs, 0,
-                                          size->state, size->state2, size->marks,
-                                          size->marks / sizeof(uint32_t), size->cells, size->ops };
+                                          size->state,  size->state2, size->marks, touched,     size->cells,
+                                          size->ops };
     for (int which = 0; which < FOLD__M_COUNT; which++) {
         const size_t had = m->arrays[which].need;
         if (!fold__arena_need(&m->arena, which, bytes[which]))
@@ -16715,8 +16727,8 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
         return fold__tracing_failed(m, desc->name);
     memset(tracer->planning, 0, scratch);
     uint32_t *value_of = (uint32_t *)(void *)tracer->planning;
-    fold__trace trace = { tracer, cell, out, value_of, (fold_shape *)(void *)(value_of + nodes),
-                          (uint8_t *)(value_of + nodes) + shapes };
+    uint8_t *behind = (uint8_t *)(value_of + nodes);
+    fold__trace trace = { tracer, cell, out, value_of, (fold_shape *)(void *)behind, behind + shapes };
     cell->body = desc->body;
     cell->user = desc->user;
     cell->program.n_in = desc->n_in;
