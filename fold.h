@@ -810,7 +810,7 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    - Gradients of kept nodes are those of this run; it adds to those of parameters, as always.
    - After a change of parameters, a batched context's next run computes what is wanted and this one did not.
    - It allocates nothing, and values lie where they lay, but for the first replay of a recording larger than
-     any before.
+     any before. In a block without room for that, replays take longer.
    Errors: FOLD_BAD_STATE, and nothing is lost, when
    - nothing was run since fold_ctx_reset, or the last run did not end;
    - something was recorded since it, or newly named to be kept, or a parameter added, frozen or thawed;
@@ -940,7 +940,7 @@ typedef struct fold_cell_desc {
 } fold_cell_desc;
 FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
 FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* traces the body of a cell */
-/* Records a call; fold_out gives its outputs. */
+/* Records a call: the node stands for its output 0, and fold_out gives the others. */
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
 /* Records a call with a list: `count` elements of n_list nodes each, element by element. count may be 0. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
