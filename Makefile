@@ -28,7 +28,7 @@ build/policy_weights.h: build/export
 build/firmware: examples/firmware.c examples/policy.h build/policy_weights.h fold.h
 	$(CC) $(CFLAGS) -Ibuild -DWEIGHTS -o $@ $< -lm
 
-build/%: examples/%.cpp fold.h
+build/%: examples/%.cpp examples/options.h fold.h
 	@mkdir -p build
 	@if $(CXX) --version >/dev/null 2>&1; then set -x; $(CXX) -std=c++20 $(CFLAGS) -fno-exceptions -fno-rtti -o $@ $<; \
 	else echo "SKIPPED: $@ (no C++ compiler $(CXX))"; fi
