@@ -1525,7 +1525,8 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 typedef struct fold_torch fold_torch;
 #ifndef FOLD_NO_STDIO
 /* Opens a file. Until fold_torch_close it takes about the file's size from the model's allocator, and while
-   it reads half as much again. Returns NULL, and the model has an error, when the file cannot be read. */
+   it reads half as much again. When the file cannot be read, the model has an error, calls give null handles
+   and fold_torch_close returns that error. Returns NULL when even the handle has no memory. */
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
 #endif
 /* Opens a file that lies in memory, which must stay until fold_torch_close. */
@@ -29489,13 +29490,12 @@ static int fold__torch_fetch(fold__file *file)
     return 1;
 }
 
+/* What cannot be read is a file of no tensors, of a model with an error. */
 static fold_torch *fold__torch_open(fold_model *m, fold_reader *read, void *user, const void *bytes,
                                     size_t size)
 {
-    if (m->image) {
+    if (m->image)
         fold__model_fail(m, FOLD_BAD_STATE, "load: parameters of the model are read in place, in an image");
-        return NULL;
-    }
     fold_torch *torch = (fold_torch *)m->arena.memory.alloc(sizeof *torch, FOLD__ALIGN, m->arena.memory.user);
     if (!torch) {
         fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");
@@ -29504,27 +29504,26 @@ static fold_torch *fold__torch_open(fold_model *m, fold_reader *read, void *user
     fold__file *file = &torch->file;
     *file = fold__file_to_load(m, read, user, bytes, size, NULL);
     file->arena.array = file->arrays;
-    if (fold__load_header(file) && (!read || fold__torch_fetch(file)) && fold__load_data(file)) {
+    if (!m->error.status && fold__load_header(file) && (!read || fold__torch_fetch(file)) &&
+        fold__load_data(file))
         fold__sort(file->order, file->count, fold__by_name, file->tensor);
-        return torch;
-    }
-    fold__torch_free(torch);
-    return NULL;
+    else
+        file->count = 0;
+    return torch;
 }
 FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size)
 {
     if (m && !bytes)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no bytes");
-    return m && !m->error.status ? fold__torch_open(m, NULL, NULL, bytes, size) : NULL;
+    return m ? fold__torch_open(m, NULL, NULL, bytes, size) : NULL;
 }
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path)
 {
     FILE *stream = m ? fold__open_to_load(m, path) : NULL;
-    if (!stream)
-        return NULL;
-    fold_torch *torch = fold__torch_open(m, fold__from_file, stream, NULL, 0);
-    fclose(stream);
+    fold_torch *torch = m ? fold__torch_open(m, fold__from_file, stream, NULL, 0) : NULL;
+    if (stream)
+        fclose(stream);
     return torch;
 }
 #endif

@@ -662,8 +662,8 @@ typedef struct given {
     X(STATUS, fold_model_print_file_memory, (m, NULL, 0, g->write, NULL)) \
     X(STATUS, fold_model_print_file, (m, NULL, g->write, NULL)) \
     X(NUMBER, fold_model_steps, (m)) \
-    X(POINTER, fold_torch_open, (m, NULL)) \
-    X(POINTER, fold_torch_open_memory, (m, g->zeros, 0)) \
+    X(TORCH, fold_torch_open, (m, NULL)) \
+    X(TORCH, fold_torch_open_memory, (m, g->zeros, 0)) \
     X(STATUS, fold_torch_close, (NULL)) \
     X(VOID, fold_torch_skip, (NULL, g->name)) \
     X(HANDLE, fold_torch_param, (NULL, g->name, 0)) \
@@ -730,6 +730,7 @@ static void gave_null(const char *name, int is_null)
 #define AS_TEXT(name, call) CHECK_SAYS(none == 2 || (call) != NULL, "%s gave no text", #name)
 #define AS_VOID(name, call) (void)(call)
 #define AS_MODEL(name, call) fold_model_free(call)
+#define AS_TORCH(name, call) gave_status(#name, fold_torch_close(call))
 #define AS_CONTEXT(name, call) fold_ctx_free(call)
 
 #define PUBLIC_NAME(kind, name, arguments) #name,

@@ -2526,7 +2526,7 @@ static void in_place_errors(void)
     desc.allow_missing = desc.allow_unknown = 1;
     fold_model_load_memory(m, file.bytes, file.n, &desc);
     in_place_error(m, FOLD_BAD_STATE, "W is read in place");
-    CHECK(!fold_torch_open_memory(m, file.bytes, file.n));
+    CHECK_INT(fold_torch_close(fold_torch_open_memory(m, file.bytes, file.n)), FOLD_BAD_STATE);
     in_place_error(m, FOLD_BAD_STATE, "read in place");
     fold_model_print(m, to_block, empty_block(&said));
     said.bytes[said.n] = 0;
