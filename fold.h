@@ -15427,27 +15427,27 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__window(f, &operand, offset, &out, 0);
 }
 
+/* Begins to take parts of x: all are null nodes until then. 0: nothing can be taken. */
+static int fold__begin_parts(fold_ctx *f, const char *who, fold_node x, int count, fold_node *parts,
+                             fold__operand *operand)
+{
+    if (!parts)
+        return fold__missing(f, who);
+    if (count < 1)
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count);
+    for (int i = 0; i < count; i++)
+        parts[i] = fold__null;
+    return fold__operand_of(f, x, who, operand);
+}
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int count, fold_node *parts)
 {
     fold__operand operand;
-    if (!parts) {
-        fold__missing(f, "split");
-        return;
-    }
-    if (count < 1) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "split: into at least 1 part, got %d", count);
-        return;
-    }
-    for (int i = 0; i < count; i++)
-        parts[i] = fold__null;
-    if (!fold__operand_of(f, x, "split", &operand))
+    if (!fold__begin_parts(f, "split", x, count, parts, &operand))
         return;
     const fold_shape shape = *fold__operand_shape(f, &operand);
-    if (shape.dim[0] % count) {
+    if (shape.dim[0] % count)
         fold__fail_shapes(f, "split", "the first axis does not divide evenly", &shape, 1);
-        return;
-    }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && !fold__broken(f); i++)
         parts[i] = fold_slice(f, x, 0, i * (shape.dim[0] / count), shape.dim[0] / count);
 }
 
@@ -15479,30 +15479,18 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int count, fold_node *parts)
 {
     fold__operand operand;
-    if (!parts) {
-        fold__missing(f, "unstack");
-        return;
-    }
-    if (count < 1) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "unstack: into at least 1 part, got %d", count);
-        return;
-    }
-    for (int i = 0; i < count; i++)
-        parts[i] = fold__null;
-    if (!fold__operand_of(f, x, "unstack", &operand))
+    if (!fold__begin_parts(f, "unstack", x, count, parts, &operand))
         return;
     const fold_shape shape = *fold__operand_shape(f, &operand);
-    if (shape.dim[0] != count) {
+    if (shape.dim[0] != count)
         fold__fail_shapes(f, "unstack", "the first axis has another size than the parts asked for", &shape,
                           1);
-        return;
-    }
     fold_shape one = fold_shape1(1);
     for (int axis = 1; axis < shape.rank; axis++) {
         one.dim[axis - 1] = shape.dim[axis];
         one.rank = axis;
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && !fold__broken(f); i++)
         parts[i] = fold__window(f, &operand, (uint32_t)(i * fold__shape_size(&one)), &one, 0);
 }
 
@@ -25796,16 +25784,22 @@ static fold_norm fold__transformer_norm(fold_model *m, const char *name, const c
     const fold__name full = fold__join(m, name, part);
     return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
 }
+static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body, const void *user,
+                             size_t user_size, int n_out)
+{
+    memset(desc, 0, sizeof *desc);
+    desc->name = name;
+    desc->body = body;
+    desc->user = user;
+    desc->user_size = user_size;
+    desc->n_out = n_out;
+}
 static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_cell_body *body,
                                         const fold_transformer *layer, int n_in, int n_out)
 {
-    fold_cell_desc desc = fold_cell_desc_default();
-    desc.name = name;
-    desc.body = body;
-    desc.user = layer;
-    desc.user_size = sizeof *layer;
+    fold_cell_desc desc;
+    fold__layer_desc(&desc, name, body, layer, sizeof *layer, n_out);
     desc.n_in = n_in;
-    desc.n_out = n_out;
     desc.in[0] = desc.in[1] = fold_shape1(fold_param_shape(m, layer->attention.query.W).dim[0]);
     return fold_cell_new(m, &desc);
 }
@@ -25871,17 +25865,6 @@ typedef struct fold__gates {
     int projected; /* the body is given the first input's products with weight (and recurrent) */
 } fold__gates;
 
-static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body,
-                             const fold__gates *gates, int n_out)
-{
-    memset(desc, 0, sizeof *desc);
-    desc->name = name;
-    desc->body = body;
-    desc->user = gates;
-    desc->user_size = sizeof *gates;
-    desc->n_out = n_out;
-}
-
 /* Makes a layer's cell once more, given its first input's products instead of that input: what contexts that
    merge identical calls record for a looked-up word. */
 static void fold__project_cell(fold_model *m, uint32_t id)
@@ -25891,7 +25874,7 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     const fold_param weight[2] = { gates.weight, gates.recurrent };
     fold_cell_desc desc;
     gates.projected = 1;
-    fold__layer_desc(&desc, cell.name, cell.body, &gates, cell.program.n_out);
+    fold__layer_desc(&desc, cell.name, cell.body, &gates, sizeof gates, cell.program.n_out);
     for (int product = 0; product < cell.products; product++)
         desc.in[product] = fold_shape1(fold__matrix_columns(fold__param_of(m, weight[product])));
     memcpy(desc.in + cell.products, cell.shape + 1, (size_t)(cell.program.n_in - 1) * sizeof *desc.in);
@@ -25999,21 +25982,6 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
     out[0] = fold_add(f, candidate, fold_mul(f, update, fold_sub(f, in[1], candidate)));
 }
 
-static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_cell_body *body,
-                                          const fold__gates *gates, int inputs, int has_c)
-{
-    fold_recurrent layer;
-    fold_cell_desc desc;
-    fold__layer_desc(&desc, name, body, gates, has_c ? 2 : 1);
-    desc.n_in = has_c ? 3 : 2;
-    desc.in[0] = fold_shape1(inputs);
-    desc.in[1] = desc.in[2] = fold_shape1(gates->hidden);
-    layer.cell = fold__layer_cell(m, &desc, 1);
-    layer.hidden = gates->hidden;
-    layer.has_c = has_c;
-    return layer;
-}
-
 /* Sets values [from, to) of a new bias, unless it lies in an image, which has its values. */
 static void fold__set_bias(fold_model *m, fold_param bias, int from, int to, float value)
 {
@@ -26035,35 +26003,42 @@ static fold__gates fold__gates_new(fold_model *m, const char *name, int inputs, 
     return gates;
 }
 
+/* Makes a layer of some gates. The products of its input and of its state are one, or `apart`. */
+static fold_recurrent fold__recurrent_new(fold_model *m, const char *kind, const char *name, int inputs,
+                                          int hidden, fold_cell_body *body, int n_gates, int has_c, int apart)
+{
+    fold_recurrent layer;
+    fold_cell_desc desc;
+    memset(&layer, 0, sizeof layer);
+    if (!fold__layer_ok(m, kind, name, inputs, hidden))
+        return layer;
+    fold__gates gates = fold__gates_new(m, name, apart ? inputs : inputs + hidden, hidden, n_gates);
+    if (apart) {
+        gates.recurrent = fold__named_weight(m, name, "U", hidden, n_gates * hidden);
+        gates.recurrent_bias = fold__named_bias(m, name, "c", n_gates * hidden);
+    }
+    if (has_c) /* its forget gate begins open */
+        fold__set_bias(m, gates.bias, hidden, 2 * hidden, 1);
+    fold__layer_desc(&desc, name, body, &gates, sizeof gates, has_c ? 2 : 1);
+    desc.n_in = has_c ? 3 : 2;
+    desc.in[0] = fold_shape1(inputs);
+    desc.in[1] = desc.in[2] = fold_shape1(hidden);
+    layer.cell = fold__layer_cell(m, &desc, 1);
+    layer.hidden = hidden;
+    layer.has_c = has_c;
+    return layer;
+}
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    fold_recurrent none;
-    memset(&none, 0, sizeof none);
-    if (!fold__layer_ok(m, "rnn", name, inputs, hidden))
-        return none;
-    fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 1);
-    return fold__recurrent_new(m, name, fold__rnn_body, &gates, inputs, 0);
+    return fold__recurrent_new(m, "rnn", name, inputs, hidden, fold__rnn_body, 1, 0, 0);
 }
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    fold_recurrent none;
-    memset(&none, 0, sizeof none);
-    if (!fold__layer_ok(m, "lstm", name, inputs, hidden))
-        return none;
-    fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 4);
-    fold__set_bias(m, gates.bias, hidden, 2 * hidden, 1);
-    return fold__recurrent_new(m, name, fold__lstm_body, &gates, inputs, 1);
+    return fold__recurrent_new(m, "lstm", name, inputs, hidden, fold__lstm_body, 4, 1, 0);
 }
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    fold_recurrent none;
-    memset(&none, 0, sizeof none);
-    if (!fold__layer_ok(m, "gru", name, inputs, hidden))
-        return none;
-    fold__gates gates = fold__gates_new(m, name, inputs, hidden, 3);
-    gates.recurrent = fold__named_weight(m, name, "U", hidden, 3 * hidden);
-    gates.recurrent_bias = fold__named_bias(m, name, "c", 3 * hidden);
-    return fold__recurrent_new(m, name, fold__gru_body, &gates, inputs, 0);
+    return fold__recurrent_new(m, "gru", name, inputs, hidden, fold__gru_body, 3, 0, 1);
 }
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *layer)
 {
@@ -26394,14 +26369,14 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     const fold__name leaf_name = fold__join(m, name, "leaf"), inner_name = fold__join(m, name, "inner");
     const fold__gates leaf = fold__gates_new(m, leaf_name.text, inputs, hidden, 3);
     fold_cell_desc desc;
-    fold__layer_desc(&desc, leaf_name.text, fold__tree_leaf_body, &leaf, 2);
+    fold__layer_desc(&desc, leaf_name.text, fold__tree_leaf_body, &leaf, sizeof leaf, 2);
     desc.n_in = 1;
     desc.in[0] = fold_shape1(inputs);
     layer.leaf = fold_cell_new(m, &desc);
     fold__gates inner = fold__gates_new(m, inner_name.text, arity * hidden, hidden, 3 + arity);
     inner.arity = arity;
     fold__set_bias(m, inner.bias, 2 * hidden, (2 + arity) * hidden, 1);
-    fold__layer_desc(&desc, inner_name.text, fold__tree_inner_body, &inner, 2);
+    fold__layer_desc(&desc, inner_name.text, fold__tree_inner_body, &inner, sizeof inner, 2);
     desc.n_in = 2 * arity;
     for (int i = 0; i < desc.n_in; i++)
         desc.in[i] = fold_shape1(hidden);
@@ -26460,7 +26435,8 @@ static fold_cell fold__child_sum_cell(fold_model *m, const char *name, const fol
                                       int leaf)
 {
     fold_cell_desc desc;
-    fold__layer_desc(&desc, name, leaf ? fold__child_sum_leaf_body : fold__child_sum_body, gates, 2);
+    fold__layer_desc(&desc, name, leaf ? fold__child_sum_leaf_body : fold__child_sum_body, gates,
+                     sizeof *gates, 2);
     desc.n_in = 1;
     desc.in[0] = fold_shape1(inputs);
     desc.list[0] = desc.list[1] = fold_shape1(gates->hidden);
