@@ -12,7 +12,6 @@
 
 enum { AGENTS = 50, SENSES = 4, STATE = 16, ACTION = 2, HEADS = 2, MOST_SEEN = 10, FRAMES = 1000 };
 enum { MODEL_BYTES = 80 << 10, CONTEXT_BYTES = 224 << 10, LARGE = 4 << 20 };
-
 typedef struct network { fold_dense ask, answer, tell, act; fold_recurrent memory; } network;
 typedef struct world {
     float senses[AGENTS][SENSES]; /* place and speed: x, y, vx, vy */

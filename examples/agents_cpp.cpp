@@ -14,12 +14,9 @@
 constexpr int agents = 50, senses = 4, state_size = 16, actions = 2, heads = 2, most_seen = 10, frames = 1000;
 constexpr size_t model_bytes = 80 << 10, context_bytes = 224 << 10, large = 4 << 20;
 
-struct freed {
-    void operator()(fold_model *m) const { fold_model_free(m); }
-    void operator()(fold_ctx *f) const { fold_ctx_free(f); }
-};
-using model_ptr = std::unique_ptr<fold_model, freed>;
-using context_ptr = std::unique_ptr<fold_ctx, freed>;
+template <auto free_it> struct freed { template <class thing> void operator()(thing *it) const { free_it(it); } };
+using model_ptr = std::unique_ptr<fold_model, freed<fold_model_free>>;
+using context_ptr = std::unique_ptr<fold_ctx, freed<fold_ctx_free>>;
 
 struct world {
     float senses[agents][::senses]; /* place and speed: x, y, vx, vy */

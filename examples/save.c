@@ -22,11 +22,7 @@ typedef struct game {
     char played[ROUNDS + 1]; /* a digit a round: 3 times the player's move, plus the game's */
 } game;
 
-static int told(fold_status status, const char *message) /* whether there is an error */
-{
-    if (status) fprintf(stderr, "save: %s\n", message);
-    return status != FOLD_OK;
-}
+static int failed(const char *message) { return fprintf(stderr, "save: %s\n", message), 1; }
 
 static void begin(game *g) /* always the same parameters, under the same names */
 {
@@ -59,8 +55,7 @@ static fold_status learn(fold_ctx *f, game *g) /* a step on some rounds of the p
     return status ? status : fold_adam_step(g->m, &adam);
 }
 
-/* Mostly what would have won against the game's last move: 1 wins over 0, 2 over 1, 0 over 2. */
-static int player(game *g)
+static int player(game *g) /* mostly plays what would have won the last round: 1 wins over 0, 2 over 1, 0 over 2 */
 {
     int any = fold_random_below(&g->chance, 3), habit = g->round ? (g->played[g->round - 1] - '0' + 1) % 3 : any;
     return fold_random_below(&g->chance, 5) ? habit : any;
@@ -75,14 +70,13 @@ static int play(game *g, int rounds) /* goes on until so many have been played *
     while (!status && g->round < rounds) {
         fold_ctx_reset(f);
         fold_node logits = record(f, g, g->round);
-        status = fold_run(f, &logits, 1);
-        if (status) break;
+        if ((status = fold_run(f, &logits, 1))) break;
         int mine = (fold_argmax(fold_value(f, logits), 3) + 1) % 3, yours = player(g);
         g->won += mine == (yours + 1) % 3;
         g->played[g->round++] = (char)('0' + 3 * yours + mine);
         status = learn(f, g);
     }
-    int wrong = told(status, fold_ctx_message(f));
+    int wrong = status && failed(fold_ctx_message(f));
     fold_ctx_free(f);
     return wrong;
 }
@@ -94,7 +88,7 @@ static int save(game *g, const char *path)
     fold_save_desc desc = fold_save_desc_default();
     desc.state = 1; /* the optimiser's, too */
     desc.config = text;
-    return told(fold_model_save(g->m, path, &desc), fold_model_message(g->m));
+    return fold_model_save(g->m, path, &desc) && failed(fold_model_message(g->m));
 }
 
 static int load(game *g, const char *path)
@@ -104,10 +98,10 @@ static int load(game *g, const char *path)
     desc.state = 1;
     desc.config = text;
     desc.config_size = TEXT;
-    if (told(fold_model_load(g->m, path, &desc), fold_model_message(g->m))) return 1;
+    if (fold_model_load(g->m, path, &desc)) return failed(fold_model_message(g->m));
     int read = sscanf(text, "%d %" SCNu64 " %" SCNu64 " %600s", &g->won, &g->chance.key, &g->chance.draw, g->played);
     g->round = (int)strlen(g->played);
-    return told(read == 4 ? FOLD_OK : FOLD_IO, "the file is no game's");
+    return read != 4 && failed("the file is no game's");
 }
 
 int main(int argc, char **argv)

@@ -13,7 +13,6 @@
 
 enum { LONGEST = 40, INPUTS = 256, TRAINED = 2000, TESTED = 200 }; /* the most vectors, and values */
 typedef struct network { fold_rnn_stack lstm; fold_dense head; int inputs, classes; } network;
-
 static int failed(const char *message) { return fprintf(stderr, "torch: %s\n", message), 1; }
 
 static int write_file(const char *path) /* a new Net(): uniform within 1 / sqrt(16) */
@@ -74,8 +73,7 @@ static double train(fold_model *m, network *n) /* returns the loss of the last e
 {
     fold_ctx_desc training = fold_ctx_desc_default();
     training.training = 1;
-    fold_adam adam = fold_adam_default();
-    adam.rate = 0.01f;
+    fold_adam adam = { 0.01f, 0, 0, 0, 0, 0 }; /* the rate; zeros are defaults */
     fold_fit_desc fit = fold_fit_desc_default(); /* 10 epochs in batches of 32 */
     fold_fit_report report;
     fit.ctx = fold_ctx_new(m, &training);
@@ -112,7 +110,6 @@ int main(int argc, char **argv)
     if ((argc == 1 && write_file(path)) || read_file(m, &n, path)) return 1;
     double before = examine(m, &n), last = train(m, &n), after = examine(m, &n);
     if (before < 0 || last < 0 || after < 0) return 1;
-
     /* The same layers, made anew, take what was saved. */
     const fold_rnn_stack *s = &n.lstm;
     fold_rnn_stack_new(again, "lstm", fold_lstm_new, n.inputs, s->cell[0].hidden, s->layers, s->directions == 2);
