@@ -1027,7 +1027,7 @@ typedef struct fold_cache {
     int heads;              /* they divide both widths */
     int width, value_width; /* a row of keys and of values has these. value_width 0: as width */
     int length;             /* rows that it holds. To be read */
-    uint32_t recorded;      /* private: the recording whose step has not run */
+    struct { uint32_t recorded; } own; /* not to be touched: the recording whose step has not run */
 } fold_cache;
 /* Returns the bytes of memory that a cache needs; 0 if its sizes are none. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
@@ -1053,7 +1053,7 @@ FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *lab
 
 /* Records a call of a cell with a list: its components are the rows of whole lists of one length. */
 FOLD_API fold_node fold_call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
-                                   const fold_node *lists);
+                                  const fold_node *lists);
 
 /* ==== 12 layers ========================================================================== */
 /* Layers are plain structs of handles over the ops above: _new adds their parameters to the model, _apply
@@ -1137,7 +1137,7 @@ typedef struct fold_transformer {
     fold_dense inner, outer;
     int norm_first;
     float dropout;
-    fold_cell before, after;    /* attention */
+    struct { fold_cell before, after; } own; /* not to be touched: what runs before and after attention */
 } fold_transformer;
 FOLD_API fold_transformer_desc fold_transformer_desc_default(void); /* all zero */
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
@@ -10935,7 +10935,7 @@ FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length)
     if (!cache || length < 0 || length > cache->length)
         return FOLD_BAD_ARGUMENT;
     cache->length = length;
-    cache->recorded = 0;
+    cache->own.recorded = 0;
     return FOLD_OK;
 }
 
@@ -16091,7 +16091,7 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t place)
    is gone may have had the same salts. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
-    uint32_t at = cache->recorded == f->salt ? f->waiting_step : FOLD__NONE;
+    uint32_t at = cache->own.recorded == f->salt ? f->waiting_step : FOLD__NONE;
     while (at != FOLD__NONE && fold__step_at(f, at)->cache != cache)
         at = fold__step_at(f, at)->waiting;
     return at != FOLD__NONE;
@@ -16152,7 +16152,7 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
         fold__record_whole(f, &fold__code_attention_step, operand, 3, attr, list ? (int)rows : -1, place);
     if (!fold_node_is_null(found) && !f->measures) {
         f->waiting_step = place;
-        cache->recorded = f->salt;
+        cache->own.recorded = f->salt;
     }
     return found;
 }
@@ -17103,7 +17103,7 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
 }
 
 FOLD_API fold_node fold_call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
-                                   const fold_node *lists)
+                                  const fold_node *lists)
 {
     fold__operand operands[FOLD_MAX_CELL_IN], components[FOLD_MAX_LIST];
     fold__list list;
@@ -24346,7 +24346,7 @@ static int fold__steps_fit(fold_ctx *f)
 {
     for (uint32_t at = f->waiting_step; at != FOLD__NONE; at = fold__step_at(f, at)->waiting) {
         const fold__appended *step = fold__step_at(f, at);
-        if (fold__ran(f, step->node) && step->cache->recorded != f->salt && !fold__is_eager(f))
+        if (fold__ran(f, step->node) && step->cache->own.recorded != f->salt && !fold__is_eager(f))
             fold__fail(f, FOLD_BAD_STATE,
                        "attention_step: node %u was given up, by fold_cache_keep or for another recording",
                        (unsigned)step->node);
@@ -24363,9 +24363,9 @@ static void fold__commit_steps(fold_ctx *f)
             waiting = &step->waiting;
             continue;
         }
-        if (step->cache->recorded == f->salt) {
+        if (step->cache->own.recorded == f->salt) {
             step->cache->length = step->end;
-            step->cache->recorded = 0;
+            step->cache->own.recorded = 0;
         }
         *waiting = step->waiting;
     }
@@ -25811,8 +25811,8 @@ FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, 
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer: the layer is NULL");
     if (m->error.status)
         return m->error.status;
-    layer->before = fold__transformer_cell(m, name, fold__before_attention, layer, 1, 3);
-    layer->after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
+    layer->own.before = fold__transformer_cell(m, name, fold__before_attention, layer, 1, 3);
+    layer->own.after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
     return m->error.status;
 }
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
@@ -25841,20 +25841,20 @@ FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *l
 {
     if (!fold__layer_there(f, layer, "transformer"))
         return fold__null;
-    const fold_node call = fold_call(f, layer->before, &x, 1);
+    const fold_node call = fold_call(f, layer->own.before, &x, 1);
     const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
     const fold_node in[2] = { x, fold_list_attention(f, query, key, value, layer->attention.heads, causal) };
-    return fold_call(f, layer->after, in, 2);
+    return fold_call(f, layer->own.after, in, 2);
 }
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x)
 {
     if (!fold__layer_there(f, layer, "transformer_step"))
         return fold__null;
-    const fold_node call = fold_call(f, layer->before, &x, 1);
+    const fold_node call = fold_call(f, layer->own.before, &x, 1);
     const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
     const fold_node in[2] = { x, fold_attention_step(f, cache, query, key, value) };
-    return fold_call(f, layer->after, in, 2);
+    return fold_call(f, layer->own.after, in, 2);
 }
 
 /* Tells what the body of a layer's cell needs. It is copied into the model. */

@@ -675,7 +675,7 @@ typedef struct given {
     X(NUMBER, fold_torch_lstm, (NULL, g->name).layers) \
     X(NUMBER, fold_torch_gru, (NULL, g->name).layers) \
     X(HANDLE, fold_torch_attention, (NULL, g->name, g->n).query.W) \
-    X(HANDLE, fold_torch_transformer, (NULL, g->name, ZERO(fold_transformer_desc)).before) \
+    X(HANDLE, fold_torch_transformer, (NULL, g->name, ZERO(fold_transformer_desc)).inner.W) \
     X(STATUS, fold_ctx_print, (f, g->write, NULL)) \
     X(STATUS, fold_ctx_print_splits, (f, g->write, NULL)) \
     X(STATUS, fold_ctx_print_dot, (f, g->write, NULL)) \
@@ -763,7 +763,7 @@ static void null_everywhere(void)
         for (size_t i = 0; i < sizeof counts / sizeof *counts - (size_t)(way >> 1); i++) {
             given g = { NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
             fold_random random = { 0, 0 };
-            fold_cache cache = { NULL, 0, 0, 0, 0, 0, 0 };
+            fold_cache cache = { NULL, 0, 0, 0, 0, 0, { 0 } };
             none = !(way & 1);
             g.n = counts[i];
             if (!none) {
@@ -1331,7 +1331,7 @@ static void mistakes_in_layers(void)
     fold_unroll_desc d = fold_unroll_desc_default();
     fold_node x[2], begin[FOLD_MAX_STATES];
     float memory[256];
-    fold_cache cache = { memory, 4, 1, 2, 0, 0, 0 };
+    fold_cache cache = { memory, 4, 1, 2, 0, 0, { 0 } };
     memset(begin, 0, sizeof begin);
     CHECK(dense.W.id && tree.inner.id);
     CTX_SAYS(fold_tree_lstm_apply_inner(f, &tree, NULL), FOLD_BAD_ARGUMENT, "tree_lstm");

@@ -237,7 +237,7 @@ static void mistaken_caches(void)
     static mistakes x;
     static float memory[64 * WIDTH + 3 * WIDTH];
     const setting plain = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, 0, 0 };
-    fold_cache cache = { memory, 3, 2, WIDTH, 0, 0, 0 }, empty = cache, odd = cache, wide = cache;
+    fold_cache cache = { memory, 3, 2, WIDTH, 0, 0, { 0 } }, empty = cache, odd = cache, wide = cache;
     empty.memory = NULL;
     odd.heads = 4;
     wide.width = WIDTH + 2;

@@ -795,7 +795,7 @@ static void step_again(void)
     check_random r = { 9 };
     fold_model *m = fold_model_new(NULL);
     fold_ctx *f = fold_ctx_new(m, NULL);
-    fold_cache cache = { memory, 3, STEP_HEADS, STEP_WIDTH, 0, 0, 0 };
+    fold_cache cache = { memory, 3, STEP_HEADS, STEP_WIDTH, 0, 0, { 0 } };
     random_fill(&r, x[0], 2 * STEP_WIDTH, -1, 1);
     const fold_node in = fold_input_ref(f, x[0], fold_shape1(STEP_WIDTH)), y = fold_attention_step(f, &cache, in, in, in);
     CHECK(!fold_run(f, &y, 1));
@@ -827,7 +827,7 @@ static void given_up(void)
     const fold_param table = fold_table_new(m, "t", 5, STEP_WIDTH);
     for (int way = 0; way < 4; way++) {
         fold_ctx_desc d = fold_ctx_desc_default();
-        fold_cache cache[AGENTS + 1] = { { NULL, FRAMES, STEP_HEADS, STEP_WIDTH, 0, 0, 0 } };
+        fold_cache cache[AGENTS + 1] = { { NULL, FRAMES, STEP_HEADS, STEP_WIDTH, 0, 0, { 0 } } };
         d.eager = way / 2;
         for (int i = AGENTS; i >= 0; i--) {
             cache[i] = cache[0];
@@ -865,7 +865,7 @@ static void one_step(void)
     for (int eager = 0; eager < 2; eager++) {
         fold_ctx_desc d = fold_ctx_desc_default();
         d.eager = eager;
-        fold_cache cache = { memory, 9, STEP_HEADS, STEP_WIDTH, 0, 0, 0 };
+        fold_cache cache = { memory, 9, STEP_HEADS, STEP_WIDTH, 0, 0, { 0 } };
         fold_ctx *f = fold_ctx_new(m, &d), *other = fold_ctx_new(m, &d);
         fold_node in = fold_input(f, x, STEP_WIDTH), y = fold_attention_step(f, &cache, in, in, in), z;
         CHECK(fold_node_is_null(fold_attention_step(f, &cache, in, in, in)));
@@ -912,7 +912,7 @@ static void layer_steps(void)
     desc.heads = 2;
     const fold_transformer layer = fold_transformer_new(m, "layer", &desc);
     fold_ctx *f = fold_ctx_new(m, NULL);
-    fold_cache cache = { memory, LENGTH, 2, OF_LAYER, 0, 0, 0 };
+    fold_cache cache = { memory, LENGTH, 2, OF_LAYER, 0, 0, { 0 } };
     random_fill(&r, x, LENGTH * OF_LAYER, -1, 1);
     fold_node y = fold_transformer_apply(f, &layer, fold_list_input(f, x, LENGTH, fold_shape1(OF_LAYER)), 1);
     CHECK_SAYS(!fold_run(f, &y, 1) && !fold_read(f, &y, 1, want), "%s", fold_ctx_message(f));
