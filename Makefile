@@ -8,7 +8,7 @@ CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples web test accuracy test-all sanitize check-style coverage soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples web test accuracy test-all sanitize check-style renew coverage soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -74,6 +74,10 @@ sanitize:
 # How fold.h is written. `python3 tests/check_style.py --fix` writes what a program can, --list names what is left.
 check-style:
 	python3 tests/check_style.py
+
+# Writes the golden numbers, examples/CALLS.md and the picture of README.md anew, after a change of fold.h that is meant.
+renew:
+	@CC="$(CC)" sh tests/renew
 
 # What of fold.h the tests run, by gcc and gcov, in some minutes.
 coverage:

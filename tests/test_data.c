@@ -1,6 +1,5 @@
-/* cc -O2 -o test_data tests/test_data.c -lm
-
-   Tests of examples/data.h: what it reads, and what it says of files that are wrong. */
+/* test_data.c - examples/data.h: what it reads, and what it says of files that are wrong.
+       cc -O2 -o test_data tests/test_data.c -lm */
 #define DATA_IMPLEMENTATION
 #include "../examples/data.h"
 #include "check.h"

@@ -1,7 +1,6 @@
-/* cc -O2 -o test_engine tests/test_engine.c -lm
-
-   The engine from outside: schedules and their lower bound, groups, running and reading, merged calls, and
-   what a user is told about each mistake. */
+/* test_engine.c - the engine from outside: schedules and their lower bound, groups, running and reading, merged calls, and
+   what a user is told about each mistake.
+       cc -O2 -o test_engine tests/test_engine.c -lm */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

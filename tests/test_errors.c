@@ -1,7 +1,6 @@
-/* cc -O2 -o test_errors tests/test_errors.c -lm
-
-   Mistakes: calls in a cell's body that have no place there, mistaken reads, nothing to do, NULL and null
-   handles at every public call. What a call says is tested with what it does. */
+/* test_errors.c - mistakes: calls in a cell's body that have no place there, mistaken reads, nothing to do, NULL and null
+   handles at every public call. What a call says is tested with what it does.
+       cc -O2 -o test_errors tests/test_errors.c -lm */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -1,7 +1,6 @@
-/* cc -O2 -o test_files tests/test_files.c -lm
-
-   Models in safetensors files, fold_fit and fold_predict. Writes build/files_*.safetensors for tests/check_safetensors.py and reads those
-   that it writes, build/python_*.safetensors, when they are there. */
+/* test_files.c - models in safetensors files, fold_fit and fold_predict. Writes build/files_*.safetensors for tests/check_safetensors.py and reads those
+   that it writes, build/python_*.safetensors, when they are there.
+       cc -O2 -o test_files tests/test_files.c -lm */
 
 #if defined(__unix__) || defined(__APPLE__)
 #define WATCHED_DISK 1 /* fold.h's calls that make a file last go through functions of this test */

@@ -1,7 +1,6 @@
-/* cc -O2 -o test_frame tests/test_frame.c -lm
-
-   What programs with a frame or a control step do: record once and run the same again with other data. What a
-   replay gives is held against recordings made anew, in bits. */
+/* test_frame.c - programs with a frame or a control step: record once and run the same again with other data. What a
+   replay gives is held against recordings made anew, in bits.
+       cc -O2 -o test_frame tests/test_frame.c -lm */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -1,7 +1,6 @@
-/* cc -O2 -o test_include tests/test_include.c tests/test_include_other.c -lm
-
-   The header in several files of one program: declarations before and after the implementation, any number of
-   times. Also built as C++ and, with FOLD_STATIC in the other file, as two private copies of the library. */
+/* test_include.c - the header in several files of one program: declarations before and after the implementation, any number of
+   times. Also built as C++ and, with FOLD_STATIC in the other file, as two private copies of the library.
+       cc -O2 -o test_include tests/test_include.c tests/test_include_other.c -lm */
 
 #include "../fold.h"
 #include "../fold.h"

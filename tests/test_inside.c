@@ -1,7 +1,6 @@
-/* cc -O2 -o test_inside tests/test_inside.c -lm
-
-   What fold.h tells about itself: texts compared with what they must be, pictures by their parts. Writes
-   build/inside.svg, .dot and .json, of names that need quoting, for other programs to read. */
+/* test_inside.c - what fold.h tells about itself: texts compared with what they must be, pictures by their parts. Writes
+   build/inside.svg, .dot and .json, of names that need quoting, for other programs to read.
+       cc -O2 -o test_inside tests/test_inside.c -lm */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

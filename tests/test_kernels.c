@@ -1,4 +1,4 @@
-/* Tests of the kernels room: every instruction set against plain loops (bit for bit where the contract says so), maps against
+/* test_kernels.c - the kernels room: every instruction set against plain loops (bit for bit where the contract says so), maps against
    reference.h, a table of errors in ulp, and a small timing.
    cc -O2 tests/test_kernels.c -o test_kernels -lm && ./test_kernels [quick|short|full|time [set]|WORD]
    WORD runs the tests that have it in their names. */

@@ -1,8 +1,7 @@
-/* cc -O2 -o test_memory tests/test_memory.c -lm -lpthread
-
-   The memory contract: no allocation after warm-up, contexts in one block of exactly the measured size, every
+/* test_memory.c - the memory contract: no allocation after warm-up, contexts in one block of exactly the measured size, every
    allocation failing in turn, a million nodes on a small stack, alignment. -DOWN_MALLOC=0 leaves malloc alone
-   (for valgrind). */
+   (for valgrind).
+       cc -O2 -o test_memory tests/test_memory.c -lm -lpthread */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -1,9 +1,8 @@
-/* cc -O2 -o test_realtime tests/test_realtime.c -lm -lpthread
-
-   No surprise in real time: once frames as large were seen, a frame allocates nothing, takes no lock, makes no system call,
+/* test_realtime.c - no surprise in real time: once frames as large were seen, a frame allocates nothing, takes no lock, makes no system call,
    and nothing grows, in recording, running, replaying, slices of time, reading and optimisers' steps. Each way of running
    is a process of its own, in which the kernel stops what calls it. With a pool of threads there are its lock and its two
-   conditions, `wake` and `done`, and of system calls futex, on these alone. Other locks do not even compile. */
+   conditions, `wake` and `done`, and of system calls futex, on these alone. Other locks do not even compile.
+       cc -O2 -o test_realtime tests/test_realtime.c -lm -lpthread */
 
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,8 +1,7 @@
-/* cc -O2 -o test_reference tests/test_reference.c -lm
-
-   The oracle of the other tests: gradients of reference.h against difference quotients of its own values, on
+/* test_reference.c - the oracle of the other tests: gradients of reference.h against difference quotients of its own values, on
    the shapes of the table of ops; what it says of NaN, as PyTorch does; and the accuracy that it allows
-   against the table in fold.h's section on contracts. */
+   against the table in fold.h's section on contracts.
+       cc -O2 -o test_reference tests/test_reference.c -lm */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

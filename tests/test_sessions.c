@@ -1,6 +1,4 @@
-/* cc -O2 -o test_sessions tests/test_sessions.c -lm
-
-   Property test of the numerics contract: batching never changes a result. A session is a list of steps made
+/* test_sessions.c - the numerics contract: batching never changes a result. A session is a list of steps made
    from a seed: recordings on several contexts of one model, of any settings; runs of some roots, several
    backwards, reads in between; steps of optimisers, freezing, saving and loading. It is executed twice, the
    second time with contexts that are eager, and all values, gradients and parameters must have the same bits.
@@ -13,7 +11,8 @@
    --fork runs each session in a process of its own, so that those that crash are shrunk, too. --file: the
    programs go to files PREFIX<seed>.c, and sessions go on after a failure. Fewer than 1000 sessions need not
    use every op a hundred times. --reference: how many sessions' recordings are held to the reference;
-   --accuracy prints the worst error of each op, of what is allowed. */
+   --accuracy prints the worst error of each op, of what is allowed.
+       cc -O2 -o test_sessions tests/test_sessions.c -lm */
 
 #define FOLD__SHARED_WORK 500 /* small batches, too */
 #define FOLD_IMPLEMENTATION
