@@ -766,10 +766,11 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
    and fold_keep_grad are errors: make an output of what is wanted. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Runs what the n roots need; n may be 0. More may be recorded afterwards and run again: this costs what is
-   new, as long as it reads of before only roots, kept nodes and inputs. Anything else is computed again from
-   those, and the run looks at all nodes from there on (fold_stats.seen_nodes). When all is there, it does
-   nothing. After a change of parameters a batched context computes anew what it needs; reset an eager one. */
+/* Runs what the n roots and kept nodes need; n may be 0. More may be recorded afterwards and run again: this
+   costs what is new, as long as it reads of before only roots, kept nodes and inputs. Anything else is
+   computed again from those, and the run looks at all nodes from there on (fold_stats.seen_nodes). When all
+   is there, it does nothing. After a change of parameters a batched context computes anew what it needs;
+   reset an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 /* Keeps the gradient of x for fold_grad, after fold_backward. Does nothing in inference contexts. A
@@ -1111,7 +1112,7 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
        joined(fold_list_attention(query(q), key(k), value(v)));
    q, k and v are lists, one and the same for attention to itself; q may be a node. _new makes all four layers
    from `width` to `width` values, a multiple of `heads`, named like the members. For other widths fill the
-   struct with dense layers of your own. */
+   struct with dense layers of your own. For neighbours, apply the members around fold_list_attention_to. */
 typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
@@ -1220,7 +1221,8 @@ typedef struct fold_rnn_stack {
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional);
 /* Unrolls a stack like fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin and last
-   have layers * directions states in the order of `cell`; NULL: zeros, or not wanted. */
+   have layers * directions states in the order of `cell`; NULL: zeros, or not wanted. In PyTorch out[t] is
+   output[t], and last[i].h and c are h_n[i] and c_n[i]. */
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
 
@@ -1555,7 +1557,8 @@ FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_c
    go into gain and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. */
 FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
 /* Reads nn.RNN (of tanh), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without
-   proj_size. Their …Cell is read as a stack of one layer, whose cell[0] is a fold_recurrent. */
+   proj_size. Their …Cell is read as a stack of one layer, whose cell[0] is a fold_recurrent. The rows of the
+   parameter NAME.0.W tell the inputs: they are those of x and, but in a GRU, of h. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
