@@ -299,7 +299,7 @@ FOLD_API fold_model_desc fold_model_desc_default(void);
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns its first error, or FOLD_OK */
-FOLD_API const char *fold_model_message(const fold_model *m); /* returns its message; "" when fine */
+FOLD_API const char *fold_model_message(const fold_model *m); /* returns the error's message, or "" */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the error */
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
@@ -556,7 +556,7 @@ FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
 /* Returns the first error since the last reset, of the context or else of its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of that error, or says why the last read gave nothing (see fold_value). */
+/* Returns the message of the first error, or says why the last read gave nothing (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 
 /* ==== 6 inputs =========================================================================== */
@@ -1087,14 +1087,14 @@ FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_n
 typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int layers,
                                fold_activation hidden);
-FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x); /* records it */
+FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x); /* records its layers */
 
 /* A convolution computes activation(fold_conv1d or fold_conv2d of x). W is a filter, of a shape that
    fold_filter_new takes; b has a value for each of its outputs, the last axis. desc NULL: all zero. */
 typedef struct fold_conv { fold_param W, b; fold_conv_desc desc; fold_activation activation; } fold_conv;
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation);
-FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x); /* records it */
+FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x); /* records the layer */
 
 /* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, but for RMS norm, a
    bias [width]. epsilon 0: 1e-5. */
@@ -1106,7 +1106,7 @@ typedef enum fold_norm_kind {
 typedef struct fold_norm { fold_param gain, bias; fold_norm_kind kind; float epsilon; } fold_norm;
 FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fold_norm_kind kind,
                                  float epsilon);
-FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x); /* records it */
+FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x); /* records the layer */
 
 /* Attention has many heads between dense layers (Vaswani et al. 2017):
        joined(fold_list_attention(query(q), key(k), value(v)));
@@ -1526,7 +1526,7 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
    The message names it, its shape and the shape wanted; the call gives null handles. */
 typedef struct fold_torch fold_torch;
 #ifndef FOLD_NO_STDIO
-/* Opens a file. Until fold_torch_close it takes about the file's size from the model's allocator, and while
+/* Opens a safetensors file. Until fold_torch_close it takes about its size from the model's allocator, and while
    it reads half as much again. When the file cannot be read, the model has an error, calls give null handles
    and fold_torch_close returns that error. Returns NULL when even the handle has no memory. */
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
