@@ -1526,9 +1526,9 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
    The message names it, its shape and the shape wanted; the call gives null handles. */
 typedef struct fold_torch fold_torch;
 #ifndef FOLD_NO_STDIO
-/* Opens a safetensors file. Until fold_torch_close it takes about its size from the model's allocator, and while
-   it reads half as much again. When the file cannot be read, the model has an error, calls give null handles
-   and fold_torch_close returns that error. Returns NULL when even the handle has no memory. */
+/* Opens a safetensors file. Until fold_torch_close it takes about its size from the model's allocator, and
+   while it reads half as much again. When the file cannot be read, the model has an error, calls give null
+   handles and fold_torch_close returns that error. Returns NULL when even the handle has no memory. */
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
 #endif
 /* Opens a file that lies in memory, which must stay until fold_torch_close. */
