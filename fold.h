@@ -5319,7 +5319,6 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__ISA_NAME "neon"
 #define FOLD__SET 1
 #define FOLD__TARGET
-#define FOLD__W 4
 #define FOLD__V float32x4_t
 #define FOLD__I uint32x4_t
 #define FOLD__M uint32x4_t
@@ -5345,21 +5344,15 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
     if (count > 3)
         to[3] = vgetq_lane_f32(value, 3);
 }
-#define FOLD__VZERO() vdupq_n_f32(0.0f)
 #define FOLD__VSET(value) vdupq_n_f32(value)
-#define FOLD__VSETI(bits) vdupq_n_s32(bits)
+#define FOLD__ISET(bits) ((FOLD__I)vdupq_n_s32((int)(bits)))
 #define FOLD__VLOAD(from) vld1q_f32(from)
 #define FOLD__VSTORE(to, value) vst1q_f32(to, value)
 #define FOLD__VLOAD_M(from, mask) fold__f4_load_n__neon(from, mask)
 #define FOLD__VSTORE_M(to, value, mask, count) fold__f4_store_n__neon(to, value, (size_t)(count))
 #define FOLD__VSQRT(value) vsqrtq_f32(value)
 #define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
-#define FOLD__VLT(a, b) vcltq_f32(a, b)
-#define FOLD__VLE(a, b) vcleq_f32(a, b)
-#define FOLD__VEQ(a, b) vceqq_f32(a, b)
 #define FOLD__VSEL(mask, a, b) vbslq_f32(mask, a, b)
-#define FOLD__IFLOATS(bits) vreinterpretq_f32_u32(bits)
-#define FOLD__PARTS(F) F(0) F(1) F(2) F(3)
 
 #else /* portable: four lanes of a GNU compiler's generic vectors, or one float */
 
@@ -5459,7 +5452,6 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
     return a * b + c;
 #endif
 }
-#define FOLD__W 4
 #define FOLD__V fold__f4
 #define FOLD__I fold__u4
 #define FOLD__M fold__u4
@@ -5470,14 +5462,8 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VSTORE_M(to, value, mask, count) fold__f4_store_n(to, value, (size_t)(count))
 #define FOLD__VSQRT(value) fold__f4_sqrt(value)
 #define FOLD__VFMA(a, b, c) fold__f4_fma(a, b, c)
-#define FOLD__VLT(a, b) ((fold__u4)((a) < (b)))
-#define FOLD__VLE(a, b) ((fold__u4)((a) <= (b)))
-#define FOLD__VEQ(a, b) ((fold__u4)((a) == (b)))
 #define FOLD__VSEL(mask, a, b) fold__f4_sel(mask, a, b)
-#define FOLD__VBITS(value) ((fold__u4)(value))
-#define FOLD__IFLOATS(bits) ((fold__f4)(bits))
 #define FOLD__ISET(bits) fold__u4_set(bits)
-#define FOLD__PARTS(F) F(0) F(1) F(2) F(3)
 
 #else
 FOLD__INLINE uint32_t fold__f1_bits(float value)
@@ -5521,10 +5507,8 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__PARTS(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
 #endif
 
-#define FOLD__VZERO() FOLD__VSET(0.0f)
 #endif
 #if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ in the width alone */
-#define FOLD__VZERO() FOLD__MM(setzero_ps)()
 #define FOLD__VSET(value) FOLD__MM(set1_ps)(value)
 #define FOLD__VSQRT(value) FOLD__MM_ALL(sqrt_ps, value)
 #define FOLD__VFMA(a, b, c) FOLD__MM(fmadd_ps)(a, b, c)
@@ -5532,10 +5516,9 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__VMAX(a, b) FOLD__MM_ALL(max_ps, a, b)
 #if FOLD__GNU_VECTORS
 #define FOLD__I FOLD__GNU(u)
-#define FOLD__VSETI(bits) FOLD__MM(set1_epi32)(bits)
+#define FOLD__ISET(bits) ((FOLD__I)FOLD__MM(set1_epi32)((int)(bits)))
 #define FOLD__VLOAD(from) ((FOLD__V) * (const FOLD__GNU(f) *)(const void *)(from))
 #define FOLD__VSTORE(to, value) (*(FOLD__GNU(f) *)(void *)(to) = (FOLD__GNU(f))(value))
-#define FOLD__IFLOATS(bits) ((FOLD__V)(bits))
 #else
 #define FOLD__I FOLD__MM_I
 #define FOLD__VLOAD(from) FOLD__MM(loadu_ps)(from)
@@ -5554,6 +5537,13 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__ISHL(bits, shift) FOLD__MM_ALL(slli_epi32, bits, shift)
 #define FOLD__ISHR(bits, shift) FOLD__MM_ALL(srli_epi32, bits, shift)
 #endif
+#endif
+#ifndef FOLD__W
+#define FOLD__W 4
+#define FOLD__VLT(a, b) ((FOLD__M)((a) < (b)))
+#define FOLD__VLE(a, b) ((FOLD__M)((a) <= (b)))
+#define FOLD__VEQ(a, b) ((FOLD__M)((a) == (b)))
+#define FOLD__PARTS(F) F(0) F(1) F(2) F(3)
 #endif
 #ifndef FOLD__MASK
 #define FOLD__MASK size_t
@@ -5581,10 +5571,11 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__ISHL(bits, shift) ((bits) << (shift))
 #define FOLD__ISHR(bits, shift) ((bits) >> (shift))
 #endif
-#if FOLD__SIMD_PASS > 1 && FOLD__GNU_VECTORS
+#if FOLD__GNU_VECTORS
 #define FOLD__VBITS(value) ((FOLD__I)(value))
-#define FOLD__ISET(bits) ((FOLD__I)FOLD__VSETI((int)(bits)))
+#define FOLD__IFLOATS(bits) ((FOLD__V)(bits))
 #endif
+#define FOLD__VZERO() FOLD__VSET(0.0f)
 
 #define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
 #define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
@@ -8128,7 +8119,6 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__MM_FLOATS
 #undef FOLD__MM_I
 #undef FOLD__GNU
-#undef FOLD__VZERO
 #undef FOLD__VSET
 #undef FOLD__MASK
 #undef FOLD__TAIL
@@ -8143,7 +8133,6 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__VEQ
 #undef FOLD__VSEL
 #undef FOLD__I
-#undef FOLD__VSETI
 #undef FOLD__VLOAD
 #undef FOLD__VSTORE
 #undef FOLD__IFLOATS
