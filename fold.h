@@ -15071,7 +15071,7 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
                   : filter->shape.dim[rank] != channels)
         return fold__fail_shapes(f, who,
                                  depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
-                                           : "the filter needs inputs as x has channels",
+                                           : "the filter needs inputs as x has channels: there are no groups but depthwise",
                                  both, 2);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs))
         return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], as %s has outputs", who, bias->name,
@@ -29593,6 +29593,15 @@ static const fold__tensor *fold__torch_take(fold_torch *torch, const char *name,
     return tensor;
 }
 
+/* Tells of a module that there is nothing like it here, before its shapes are called wrong. */
+static void fold__torch_refuse(fold_torch *torch, const char *name, const char *has, int count,
+                               const char *unit)
+{
+    char shown[FOLD__SHORT];
+    fold__load_fail(&torch->file, FOLD_BAD_SHAPE, "torch: '%s' has %s %d%s, which fold.h does not support",
+                    fold__shorten(shown, name), has, count, unit);
+}
+
 /* A weight and its bias, which may be missing. A module has them under a name of its own. */
 typedef struct fold__torch_pair {
     const fold__tensor *weight, *bias;
@@ -29719,6 +29728,8 @@ FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_c
     const fold__tensor *there = fold__torch_ready(t, name) ? fold__torch_find(t, name, "weight") : NULL;
     const int on_lines = there && there->shape.rank == 3, inputs = desc && desc->depthwise ? 1 : 0;
     const fold_shape wanted = { on_lines ? 3 : 4, { 0, inputs, 0, 0 } };
+    if (inputs && there && there->shape.rank == wanted.rank && there->shape.dim[1] > 1)
+        fold__torch_refuse(t, name, "groups of", there->shape.dim[1], " channels");
     const fold__torch_pair pair = fold__torch_take_pair(t, name, "", wanted);
     if (!fold__torch_ready(t, name))
         return layer;
@@ -29786,6 +29797,9 @@ FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_ki
     memset(&norm, 0, sizeof norm);
     if (kind == FOLD_NORM_FIXED)
         return fold__torch_batch_norm(t, name, epsilon);
+    const fold__tensor *there = fold__torch_ready(t, name) ? fold__torch_find(t, name, "weight") : NULL;
+    if (there && there->shape.rank > 1)
+        fold__torch_refuse(t, name, "a normalized_shape of", there->shape.rank, " axes");
     const fold__torch_pair pair = fold__torch_take_pair(t, name, "", fold_shape1(0));
     if (!fold__torch_ready(t, name))
         return norm;
@@ -29888,6 +29902,9 @@ static fold__torch_sizes fold__torch_look(fold_torch *torch, const char *name)
     int layers = 0;
     while (layers <= FOLD_MAX_LAYERS && fold__torch_find(torch, name, part))
         fold__format(part, sizeof part, "weight_ih_l%d", ++layers);
+    const fold__tensor *projection = fold__torch_find(torch, name, "weight_hr_l0");
+    if (projection)
+        fold__torch_refuse(torch, name, "a proj_size of", projection->shape.dim[0], "");
     sizes.is_cell = !layers && fold__torch_find(torch, name, "weight_ih");
     sizes.directions = fold__torch_find(torch, name, "weight_ih_l0_reverse") ? 2 : 1;
     const fold_shape any = fold_shape2(0, 0);

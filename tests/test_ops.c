@@ -1200,7 +1200,7 @@ static void test_bad_windows(void)
     BAD(fold_conv1d(f, n.k234, n.line_filter, none, NULL), BAD_SHAPE, "conv1d: takes [length x channels]", "[2 x 3 x 4]");
     BAD(fold_conv2d(f, n.k234, n.line_filter, none, NULL), BAD_SHAPE, "conv2d: the filter must be [height", "[2 x 4 x 3]");
     BAD(fold_conv1d(f, n.m34, n.grid_filter, none, NULL), BAD_SHAPE, "conv1d: the filter must be [length", "[2 x 2 x 4 x 3]");
-    BAD(fold_conv1d(f, n.m23, n.line_filter, none, NULL), BAD_SHAPE, "conv1d: the filter needs inputs", "[2 x 3], [2 x 4 x 3]");
+    BAD(fold_conv1d(f, n.m23, n.line_filter, none, NULL), BAD_SHAPE, "conv1d: the filter needs inputs as x has channels: there are no groups but depthwise", "[2 x 3], [2 x 4 x 3]");
     BAD(fold_conv1d(f, n.m34, n.line_filter, none, &apart), BAD_SHAPE, "depthwise filter needs 1 input", "[3 x 4], [2 x 4 x 3]");
     BAD(fold_conv1d(f, n.m34, n.line_filter, n.theirs, NULL), BAD_HANDLE, "conv1d", "parameter");
     BAD(fold_conv1d(f, n.m34, n.line_filter, n.W, NULL), BAD_SHAPE, "bias W must be [3]", "filter");
