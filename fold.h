@@ -823,6 +823,7 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
    whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
    - Inputs given by reference, and parameters, must stay as they are until the run has ended.
    - To run, record, name what is to be kept, print or reset in this context gives the rest up.
+   - Another context of the model may run between the slices.
    - There is nothing new to read until the run has ended. A backward, a replay, and a run after a change of
      parameters write over values that are there. From their first slice on nothing computed can be read until
      a run has ended: this one, a replay of it, or another, which computes anew what it needs.
@@ -876,7 +877,8 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    touches rows whose lookup the root's gradient reaches, be it zero there. It does not reach past
    fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on from all
    its outputs, zeros from those not used, to the inputs they depend on. A table that is a weight of what
-   gradients reach is touched in all rows. */
+   gradients reach is touched in all rows. Adam differs there from torch.optim.SparseAdam, which adds epsilon
+   before it corrects the bias of the squares, has no decay, and counts the steps of each parameter apart. */
 
 /* Zero means the default in all settings, and a rate alone is a good choice. `rate` has no default: 0 is a
    step of no length, which trains nothing, as at the end of a schedule. Momentum and decay are off by
@@ -1178,8 +1180,9 @@ FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); 
 /* Records a step from a state. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
-/* Unrolls one sample's sequence of n >= 0 inputs. The output h of x[t] goes to out[t] (out NULL: not wanted;
-   out may be x). It returns the final state; without steps it is the beginning. begin NULL: zeros.
+/* Unrolls one sample's sequence of n >= 0 inputs. The output h of x[t] goes to out[t]; out may be x. It
+   returns the final state; without steps it is the beginning.
+   begin NULL: the first state is zeros. out NULL: only the final state is wanted.
    reverse: it goes from x[n - 1] to x[0], so that out[t] has seen x[t] to x[n - 1]. Each sample is as long as
    it is: steps of all samples batch, with no padding. After an error the state is null.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
@@ -1557,8 +1560,9 @@ FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_c
    go into gain and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. */
 FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
 /* Reads nn.RNN (of tanh), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without
-   proj_size. Their …Cell is read as a stack of one layer, whose cell[0] is a fold_recurrent. The rows of the
-   parameter NAME.0.W tell the inputs: they are those of x and, but in a GRU, of h. */
+   proj_size. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU keeps both. Their …Cell is
+   read as a stack of one layer, whose cell[0] is a fold_recurrent. The rows of the parameter NAME.0.W tell
+   the inputs: they are those of x and, but in a GRU, of h. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
