@@ -7,6 +7,7 @@
    a join is one call of a cell, and every root has a loss; the root of it all is the mean of the four. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include <stdio.h>
 
 enum { HIDDEN = 8, CLASSES = 2, TREES = 4 };
@@ -53,7 +54,9 @@ static net new_net(fold_model *m)
 
 int main(int argc, char **argv)
 {
-    (void)argv;
+    int text = 0;
+    const option table[] = { option_of_flag("--text", &text, "prints the batches as text instead") };
+    options_read(argc, argv, "Draws four small trees and the batches they run in, as SVG.", table, 1);
     fold_model *m = fold_model_new(NULL);
     const net n = new_net(m);
     fold_ctx *f = fold_ctx_new(m, NULL);
@@ -67,7 +70,7 @@ int main(int argc, char **argv)
     fold_status status = fold_run(f, &mean, 1);
     if (status)
         fprintf(stderr, "%s\n", fold_ctx_message(f));
-    else if (argc > 1)
+    else if (text)
         status = fold_ctx_print(f, fold_to_file, stdout) ? FOLD_IO : fold_ctx_print_splits(f, fold_to_file, stdout);
     else
         status = fold_ctx_print_svg(f, fold_to_file, stdout);
