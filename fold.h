@@ -95,7 +95,7 @@
                              fold_fit and saving; their calls are not declared. All ops stay, so a program
                              that trains can share the code that records. Models are for inference, and a
                              context of training is an error
-     FOLD_NO_TEXT *          leaves out all that prints (fold_ctx_print and the like); messages stay
+     FOLD_NO_TEXT *          leaves out all that prints or shows (section 15); messages stay
      FOLD_PLAIN_CONTEXTS     leaves out eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads of
                              fold_ctx_desc: setting one is an error
      FOLD_ONLY_PORTABLE      leaves the portable kernels alone. Their products of bytes are plain loops, on
@@ -503,9 +503,9 @@ typedef struct fold_ctx_desc {
     uint64_t (*clock)(void *user); /* returns nanoseconds from any origin, such as fold_clock_monotonic: lets
                                       fold_ctx_stats tell times. NULL: it tells none */
     void *clock_user;
-    size_t trace_bytes;     /* keeps events for fold_ctx_print_trace: 32 bytes a batch, forward and backward.
+    size_t trace_bytes;     /* keeps times for fold_ctx_visit_times: 32 bytes a batch, forward and backward.
                                Needs a clock, which is called from every thread. 0: none */
-    uint64_t trace_over_ns; /* lets fold_ctx_print_trace show the last run that took longer than this,
+    uint64_t trace_over_ns; /* lets fold_ctx_visit_times show the last run that took longer than this,
                                planning included, whatever ran after it. Takes half of trace_bytes. 0: the
                                last */
     void (*zone)(int begin, const char *name, int calls, void *user); /* is called when planning and each
@@ -1582,7 +1582,7 @@ FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name
    They work in a context with an error too (fold_ctx_print ends with its message), and leave its status
    alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. They take about 40 bytes a
    node, which stay with the context, or in a block until they return. Like calls that record they may move
-   values that fold_value points to. While they call your writer, the context has an error, FOLD_BAD_STATE:
+   values that fold_value points to. While they call you, the context has an error, FOLD_BAD_STATE:
    nothing can be recorded, run, read or printed, and fold_ctx_reset does nothing. */
 
 /* Prints text: step by step the calls that share a batch, how many, and their operands with shapes. */
@@ -1590,19 +1590,58 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
 /* Prints text: why calls of one op are not one batch. Either something tells them apart, or calls of one kind
    depend on each other, were cut apart with their samples, or were split by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
-/* A graph for Graphviz's dot: a cluster for every batch, coloured by signature. */
-FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user);
-/* An SVG picture, which needs nothing else: a column for every batch, coloured by signature, and a legend. It
-   has at most 64 rows: of more samples the first are drawn, and the calls of all others counted. */
-FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user);
-/* JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the
-   reset, or the last slow one (fold_ctx_desc.trace_over_ns), planned, and each batch of it ran, forward and
-   backward, with its calls and group; tid is the thread, in microseconds since the run began. Events beyond
-   fold_ctx_desc.trace_bytes are counted as "dropped" in otherData; without trace_bytes or clock, and of eager
-   contexts, there are none. Takes no memory and moves nothing. FOLD_OK or FOLD_IO. */
-FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user);
 /* Prints text: the parameters of a model, their shapes, sizes and uses, and cells. It takes no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
+
+/* fold_ctx_visit shows a plan to a program of yours, such as an exporter or a profiler. examples/draw.h draws
+   pictures and time lines by it. It hands over, one by one,
+   - FOLD_SEEN_RUN: the run as a whole,
+   - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads, and what an earlier run made,
+   - FOLD_SEEN_CALL: each call exactly once, batch by batch in the order in which they run.
+   A call comes behind those that it reads. An exporter that wants no cells records in an eager context: there
+   the ops of a cell's body are calls too. Members that do not belong to what is shown are 0 or NULL. */
+enum { FOLD_SEEN_RUN, FOLD_SEEN_LEAF, FOLD_SEEN_CALL, FOLD_SEEN_TIME };
+typedef struct fold_seen {
+    int what;                 /* is one of FOLD_SEEN_… */
+    const char *name;         /* names the op or cell, and a leaf's parameter. A leaf without one is "input",
+                                 "input_ref" or the call that made it. A run has its schedule, or "eager", or
+                                 NULL: none was planned */
+    int is_cell;              /* tells whether it calls a cell */
+    const char *cell;         /* names the cell in whose body an op was recorded, in an eager context */
+    fold_param param[2];      /* hold an op's W and b, or a leaf's parameter */
+    int n_attr, float_attr;   /* count attributes, and tell whether they are floats or whole numbers */
+    double attr[4];
+    const char *attr_name[4]; /* names each, such as "axis"; "": of an op of yours; NULL: an inner one */
+    int n_in, n_list, n_out;  /* count inputs, components of a list's elements, outputs */
+    uint32_t shared;          /* has bit i if all calls of the batch read one value as input i */
+    fold_shape in[2 * FOLD_MAX_IN]; /* have the shapes of inputs, then of components */
+    fold_shape out[FOLD_MAX_OUT];
+    int kind;                 /* counts from 0: calls of one kind can share a batch */
+    fold_node node;           /* is the first output; the ids of all others follow it */
+    const uint32_t *operand;  /* has the ids of nodes that it reads: an input's, then all of each component */
+    const uint32_t *offset;   /* leads so many floats into each. The highest bit says that a list is read
+                                 whole, from there on in each of its rows */
+    int n_operands;
+    int rows;                 /* counts the rows of a list that it gives; -1: it gives a node */
+    int row;                  /* is the row that a leaf looks up, or -1 */
+    uint64_t data;            /* is what calls of a batch differ in, such as a label or a factor's bits */
+    int sample;               /* counts from 0; -1: samples share it, it joins them, or nothing was planned */
+    int batch, group;         /* count from 0, batches and prologues alike. A leaf has its first reader's. A
+                                 run has how many there are */
+    int calls, lower_bound;   /* count calls of the batch, or run; the bound is that of fold_stats */
+    uint64_t start_ns, end_ns; /* count from the start of the run; a run has what planning took as its end */
+    int thread, backward, prologue; /* tell where and for what a batch ran, in FOLD_SEEN_TIME */
+    int dropped;              /* counts times of the thread that found no room in fold_ctx_desc.trace_bytes */
+} fold_seen;
+/* Sees one thing, which holds until it returns, and names longer. Returns nonzero to stop. */
+typedef int fold_visitor(const fold_seen *seen, void *user);
+/* Visits what fold_ctx_print prints, on the same conditions. Returns FOLD_IO when the visitor stops. */
+FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
+/* Visits the times of the last run since the reset, or of the last slow one (fold_ctx_desc.trace_over_ns). It
+   hands over FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for every batch, direction and thread that ran it, with
+   what all calls of the batch have. Without trace_bytes or clock, and in eager contexts, there are none.
+   Takes no memory and moves nothing. Returns FOLD_OK, or FOLD_IO when the visitor stops. */
+FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
 typedef struct fold_stats {
@@ -1896,7 +1935,7 @@ FOLD_API int fold_finite(const float *values, int n);
      optimisers                            SGD, Adagrad, RMSprop, Adam; clipping
      layers                                dense, recurrent and transformer layers, tree-LSTMs
      text                                  writing text in pieces
-     looking inside                        printing plans, graphs, pictures, time lines
+     looking inside                        printing plans, and showing them to visitors
      files                                 safetensors, both ways
      networks of PyTorch                   their tensors made layers
      training                              fold_fit, fold_predict, rates, how good results are
@@ -12754,7 +12793,8 @@ typedef struct fold__frame {
 enum { FOLD__EVENT_FORWARD, FOLD__EVENT_BACKWARD, FOLD__EVENT_PROLOGUE = 2 };
 typedef struct fold__event {
     uint64_t start, end;
-    uint32_t sig, calls, group, kind;
+    uint32_t sig, calls, group;
+    uint32_t batch : 30, kind : 2;
 } fold__event;
 
 enum {
@@ -23592,7 +23632,7 @@ static uint64_t fold__now(const fold_ctx *f) { return fold__has_clock(f) ? f->cl
 
 /* Notes the batch that a worker has just run. */
 static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, const fold__group *group,
-                                            uint32_t kind, uint64_t start)
+                                            uint32_t batch, uint32_t kind, uint64_t start)
 {
     const fold__run *run = f->run;
     if (kind == FOLD__EVENT_BACKWARD && !fold__gives_grad(f, worker))
@@ -23605,7 +23645,8 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
     event->sig = worker->run_sig->sig;
     event->calls = worker->batch.count;
     event->group = (uint32_t)(group - run->group);
-    event->kind = kind | (worker->batch.stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE);
+    event->batch = batch & 0x3fffffffu;
+    event->kind = (kind | (worker->batch.stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE)) & 3u;
 }
 
 /* A count as an int; what is larger than one reads INT_MAX. */
@@ -23631,7 +23672,7 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
     else
         fold__forward_batch(f, worker);
     if (fold__traces(f))
-        fold__note_event(f, worker, group, (uint32_t)kind, start);
+        fold__note_event(f, worker, group, batch, (uint32_t)kind, start);
     if (fold__has_zone(f))
         f->zone(0, fold__batch_name(f, worker), fold__count(worker->batch.count), f->zone_user);
     if (fold__has_clock(f) && f->run->timing)
@@ -26536,24 +26577,19 @@ static void fold__sort(uint32_t *items, uint32_t count,
 }
 
 #if !defined(FOLD_NO_TEXT) || !defined(FOLD_INFERENCE) /* something is written */
-enum {
-    FOLD__QUOTE_NONE,
-    FOLD__QUOTE_JSON,
-    FOLD__QUOTE_XML
-}; /* how names are written: JSON's way is dot's too */
 typedef struct fold__text {
     fold_writer *write;
     void *user;
-    int quote, stopped;
+    int quoted, stopped; /* names are escaped as JSON wants it */
     size_t count;
     char buffer[200];
 } fold__text;
 
-static void fold__text_start(fold__text *text, fold_writer *write, void *user, int quote)
+static void fold__text_start(fold__text *text, fold_writer *write, void *user, int quoted)
 {
     text->write = write;
     text->user = user;
-    text->quote = quote;
+    text->quoted = quoted;
     text->stopped = !write;
     text->count = 0;
 }
@@ -26600,14 +26636,12 @@ static void fold__put_name(fold__text *text, const char *from, int characters)
         const int count = fold__utf8(from);
         const char character = count == 1 ? *from : 0;
         if (!count || (count == 1 && ((unsigned char)character < 32 || character == 127))) {
-            if (count && text->quote == FOLD__QUOTE_JSON)
+            if (count && text->quoted)
                 fold__put(text, "\\u%04x", (unsigned)character);
             else
                 fold__put_bytes(text, "?", 1);
-        } else if (text->quote == FOLD__QUOTE_XML && character && strchr("<>&\"", character)) {
-            fold__put(text, "&#%d;", character);
         } else {
-            if (text->quote == FOLD__QUOTE_JSON && (character == '"' || character == '\\'))
+            if (text->quoted && (character == '"' || character == '\\'))
                 fold__put_bytes(text, "\\", 1);
             fold__put_bytes(text, from, (size_t)count);
         }
@@ -26628,8 +26662,8 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 
 #ifndef FOLD_NO_TEXT
 /* ==== room: looking inside ==================================================================
-   Owns: texts and pictures of a recording and of the plan of its last run, traces of times, and the summary
-   of a model. Sees a plan only through the view made here. Calls: text, recording, signatures, what a run
+   Owns: texts of a recording and of the plan of its last run, what visitors see of it, and the summary of a
+   model. Sees a plan only through the view made here. Calls: text, recording, signatures, what a run
    knows. Changes nothing that runs read. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
@@ -26655,7 +26689,6 @@ typedef struct fold__seen_batch {
     uint32_t elems; /* in the lists of all its calls */
     uint32_t group;
     int prologue; /* it is the part of a cell that runs first for all calls */
-    int left;     /* where its column begins in a picture */
 } fold__seen_batch;
 typedef struct fold__seen_sig {
     uint32_t sig;
@@ -26670,15 +26703,15 @@ typedef struct fold__view {
     fold_ctx *ctx;
     fold__error error; /* of the context */
     int planned;       /* the last run's batches; else the recording's, by depth */
-    uint32_t n_batches, n_calls, n_sigs, n_groups;
+    uint32_t n_batches, n_calls, n_sigs, n_groups, bound;
     fold__seen_batch *batch;
     const uint32_t *call; /* batch by batch */
     uint32_t *at; /* of a call: 1 + its batch; of what a call reads and is none of them: the first such batch,
                      and LEAF; else 0 */
     uint32_t *sig_at;        /* of a signature: 1 + its place in sig */
     fold__seen_sig *sig;     /* as they come */
-    uint32_t *work, *sorted; /* of the size of the recording */
-    int32_t *top, *low;      /* of nodes, in a picture */
+    uint32_t *work;          /* of the size of the recording */
+    uint32_t *sample;        /* of nodes: 1 + theirs, or 0 */
 } fold__view;
 #define FOLD__LEAF 0x80000000u
 
@@ -26690,9 +26723,7 @@ static void fold__carve_view(fold__view *view, fold__carver *carver)
                                                   sizeof *view->batch);
     view->at = (uint32_t *)fold__carve(carver, nodes, sizeof *view->at);
     view->work = (uint32_t *)fold__carve(carver, nodes, sizeof *view->work);
-    view->sorted = (uint32_t *)fold__carve(carver, nodes, sizeof *view->sorted);
-    view->top = (int32_t *)fold__carve(carver, nodes, sizeof *view->top);
-    view->low = (int32_t *)fold__carve(carver, nodes, sizeof *view->low);
+    view->sample = (uint32_t *)fold__carve(carver, nodes, sizeof *view->sample);
     view->sig_at = (uint32_t *)fold__carve(carver, sigs, sizeof *view->sig_at);
     view->sig = (fold__seen_sig *)fold__carve(carver, sigs, sizeof *view->sig);
 }
@@ -26794,6 +26825,7 @@ static void fold__index_view(fold__view *view)
     for (uint32_t group = 0; view->planned && group < f->run->counts.group_sigs; group++) {
         const fold__group_sig *group_sig = &f->run->group_sig[group];
         view->sig[view->sig_at[f->run->run_sig[group_sig->run_sig].sig] - 1].chain += group_sig->chain;
+        view->bound += group_sig->chain;
     }
 }
 
@@ -26810,8 +26842,8 @@ static fold_status fold__view_make(fold_ctx *f, fold__view *view)
     view->ctx = f;
     view->error = f->error;
     f->error.tell = NULL;
-    view->planned =
-        run->shown_salt == f->salt && run->shown.nodes == f->n_nodes && run->shown.edges == f->n_edges;
+    view->planned = !fold__is_eager(f) && run->shown_salt == f->salt &&
+                    run->shown.nodes == f->n_nodes && run->shown.edges == f->n_edges;
     fold__carve_view(view, &carver);
     f->pinned++;
     const int fits = fold__need(f, FOLD__ARRAY_LOOK, carver.at, 1);
@@ -26831,13 +26863,12 @@ static fold_status fold__view_make(fold_ctx *f, fold__view *view)
         fold__view_by_depth(view);
     fold__index_view(view);
     fold__clear_error(&f->error);
-    return fold__fail(f, FOLD_BAD_STATE, "print: its writer must not use this context"), FOLD_OK;
+    return fold__fail(f, FOLD_BAD_STATE, "print, visit: what they call must not use this context"), FOLD_OK;
 }
 
-/* Ends a text; what the view took of a caller's block is free again. */
-static fold_status fold__view_end(fold__view *view, fold__text *text)
+/* Ends a look; what the view took of a caller's block is free again. */
+static fold_status fold__view_end(fold__view *view, fold_status status)
 {
-    const fold_status status = fold__text_end(text);
     view->ctx->arrays[FOLD__ARRAY_LOOK].need = 0;
     view->ctx->error = view->error;
     return status;
@@ -27044,11 +27075,9 @@ static const char *fold__schedule_name(const fold_ctx *f)
 /* "27 calls in 6 batches, …" */
 static void fold__put_head(fold__text *text, const fold__view *view)
 {
-    uint32_t prologues = 0, bound = 0;
+    uint32_t prologues = 0;
     for (uint32_t batch = 0; batch < view->n_batches; batch++)
         prologues += view->batch[batch].prologue != 0;
-    for (uint32_t sig = 0; sig < view->n_sigs; sig++)
-        bound += view->sig[sig].chain;
     fold__put_count(text, view->n_calls, "call");
     fold__put_bytes(text, " in ", 4);
     fold__put_count(text, view->n_batches - prologues, "batch");
@@ -27061,7 +27090,7 @@ static void fold__put_head(fold__text *text, const fold__view *view)
     if (view->n_groups > 1)
         fold__put_count(text, view->n_groups, "group");
     if (view->planned)
-        fold__put(text, ", lower bound %lu, schedule %s", (unsigned long)bound,
+        fold__put(text, ", lower bound %lu, schedule %s", (unsigned long)view->bound,
                   fold__schedule_name(view->ctx));
     else
         fold__put(text, fold__is_eager(view->ctx) ? " by depth; the context is eager"
@@ -27111,7 +27140,7 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
     const fold_status made = fold__view_make(f, &view);
     if (made)
         return made;
-    fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
+    fold__text_start(&text, write, user, 0);
     fold__put_head(&text, &view);
     fold__put_bytes(&text, "\n", 1);
     fold__put_leaves(&text, &view);
@@ -27131,7 +27160,7 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
         fold__put_name(&text, error->text, FOLD__WHOLE);
         fold__put_bytes(&text, "\n", 1);
     }
-    return fold__view_end(&view, &text);
+    return fold__view_end(&view, fold__text_end(&text));
 }
 
 /* -- why not one batch ----------------------------------------------------------------------- */
@@ -27284,7 +27313,7 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
     const fold_status made = fold__view_make(f, &view);
     if (made)
         return made;
-    fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
+    fold__text_start(&text, write, user, 0);
     fold__put_head(&text, &view);
     fold__put_bytes(&text, "\n", 1);
     for (uint32_t sig = 0; sig < view.n_sigs && !text.stopped; sig++) {
@@ -27301,404 +27330,171 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
     for (uint32_t sig = 0; sig < view.n_sigs && !text.stopped; sig++)
         if (view.sig[sig].batches > 1)
             fold__put_batch_splits(&text, &view, &view.sig[sig]);
-    return fold__view_end(&view, &text);
+    return fold__view_end(&view, fold__text_end(&text));
 }
 
-/* -- pictures -------------------------------------------------------------------------------- */
+/* -- for other programs ---------------------------------------------------------------------- */
 
-/* Signatures get hues a golden angle apart. */
-static int fold__hue(uint32_t index) { return (int)((index * 137u + 210u) % 360u); }
-
-/* "embed 7", "W", "input 3", of a value that an earlier run made "compose 12". */
-static void fold__put_leaf(fold__text *text, const fold_ctx *f, uint32_t id, int characters)
+/* Tells what a call of this signature is. */
+static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen)
 {
-    const uint32_t kind = fold__kind_of(f, id);
-    fold__put_name(text, fold__maker_of(f, id).name, characters);
-    if (kind == FOLD__LOOKUP && fold__is_list(f, id))
-        fold__put(text, ", %lu rows", (unsigned long)fold__rows_of(f, id));
-    else if (kind != FOLD__PARAM)
-        fold__put(text, " %lu", (unsigned long)(kind == FOLD__LOOKUP ? fold__node_table_row(f, id) : id));
+    const fold__sig *signature = &f->sigs[sig];
+    memset(seen, 0, sizeof *seen);
+    seen->row = -1;
+    seen->name = fold__request_name(f, signature->op);
+    seen->is_cell = signature->is_cell;
+    seen->n_in = signature->n_in;
+    seen->n_list = signature->n_list;
+    seen->n_out = signature->n_out;
+    seen->shared = signature->shared;
+    for (int input = 0; input < signature->n_in + signature->n_list; input++)
+        seen->in[input] = *fold__sig_in_shape(f, signature, input);
+    for (int output = 0; output < signature->n_out; output++)
+        seen->out[output] = f->shapes[signature->out_shape[output]].shape;
+    if (signature->is_cell)
+        return;
+    const fold__body_op *op = fold__program_of(f, signature).op;
+    const int is_own = signature->op >= FOLD__OP_COUNT;
+    for (int i = 0; i < 2; i++)
+        seen->param[i] = fold_param_at(f->model, (int)op->param[i] - 1);
+    seen->n_attr = fold__op_of(f->model, signature->op)->n_attr;
+    seen->float_attr = fold__attr_is_float(signature->op);
+    for (int i = 0; i < seen->n_attr; i++) {
+        seen->attr_name[i] = is_own ? "" : fold__attr_name(signature->op, i);
+        seen->attr[i] = seen->float_attr ? (double)fold__attr_float(op->attr[i]) : (double)op->attr[i];
+    }
+    if (signature->tag_cell)
+        seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Whether one of the operands before it is the same node: pictures show one edge for both. */
-static int fold__drawn_before(const fold_ctx *f, uint32_t id, uint32_t edge)
+/* Numbers samples from 1 on. One begins with a call that reads no earlier sample's, as all calls behind it.
+   What samples share, or what only joins them, is of none. */
+static void fold__number_samples(fold__view *view)
 {
-    enum { BACK = 16 };
-    const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-    for (uint32_t i = edge; i > f->first_edge[id] && edge - i < BACK; i--)
-        if (fold__call_of(f, f->edge_source[i - 1]) == from)
-            return 1;
-    return 0;
+    enum { READ = 1, INSIDE, FIRST }; /* a sample's call reads it; it is a sample's; it begins one */
+    const fold_ctx *f = view->ctx;
+    uint32_t lowest = FOLD__NONE, sample = 0;
+    for (uint32_t id = view->planned ? f->n_nodes : 0; id; id--) {
+        if (!fold__is_shown(view, id) || (f->run->state[id] & FOLD__HEAD) ||
+            (!view->sample[id] && fold__is_tail(f, id)))
+            continue;
+        for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
+            const uint32_t from = fold__call_of(f, f->edge_source[edge]);
+            view->sample[from] = READ;
+            if (from < lowest && fold__is_shown(view, from) && !(f->run->state[from] & FOLD__HEAD))
+                lowest = from;
+        }
+        view->sample[id] = lowest >= id ? FIRST : INSIDE;
+    }
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        sample += view->sample[id] == FIRST;
+        view->sample[id] = view->sample[id] >= INSIDE ? sample : 0;
+    }
 }
 
-FOLD_API fold_status fold_ctx_print_dot(fold_ctx *f, fold_writer *write, void *user)
+/* Tells of a node what differs between calls of a batch. */
+static void fold__see_node(const fold__view *view, uint32_t id, fold_seen *seen)
+{
+    const fold_ctx *f = view->ctx;
+    const uint32_t first = f->first_edge[id];
+    seen->node = fold__handle(f, id);
+    seen->operand = f->edge_source + first;
+    seen->offset = f->edge_offset + first;
+    seen->n_operands = (int)(f->first_edge[id + 1] - first);
+    seen->rows = fold__is_list(f, id) ? (int)f->length[id] : -1;
+    seen->data = f->node_data[id];
+    seen->batch = (int)fold__column(view, id);
+    seen->group = (int)view->batch[seen->batch].group;
+    seen->sample = (int)view->sample[id] - 1;
+}
+
+static void fold__see_leaf(const fold__view *view, uint32_t id, fold_seen *seen)
+{
+    const fold_ctx *f = view->ctx;
+    uint32_t param;
+    memset(seen, 0, sizeof *seen);
+    seen->n_out = 1;
+    seen->out[0] = f->shapes[f->shape[id]].shape;
+    if (fold__is_op(f, id))
+        fold__see_signature(f, f->sig[id], seen);
+    fold__see_node(view, id, seen);
+    seen->what = FOLD_SEEN_LEAF;
+    seen->name = fold__maker_of(f, id).name;
+    if (fold__leaf_param(f, id, &param))
+        seen->param[0] = fold_param_at(f->model, (int)param);
+    seen->row = -1;
+    if (fold__kind_of(f, id) == FOLD__LOOKUP)
+        seen->row = seen->rows < 0 ? (int)fold__node_table_row(f, id) : 0;
+}
+
+FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user)
 {
     fold__view view;
-    fold__text text;
-    unsigned long step = 0;
+    fold_seen seen;
     const fold_status made = fold__view_make(f, &view);
     if (made)
         return made;
-    fold__text_start(&text, write, user, FOLD__QUOTE_JSON);
-    fold__put(&text, "digraph fold {\n  rankdir=LR; fontname=\"sans-serif\"; label=\"");
-    fold__put_head(&text, &view);
-    fold__put(&text,
-              "\";\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=10];\n");
-    for (uint32_t batch = 0; batch < view.n_batches && !text.stopped; batch++) {
-        const fold__seen_batch *seen = &view.batch[batch];
-        const int hue = fold__hue(view.sig_at[seen->sig] - 1) * 1000 / 360;
-        if (seen->prologue)
-            continue;
-        fold__put(&text, "  subgraph cluster_%lu {\n    color=gray; label=\"%lu: ", batch + 1ul, ++step);
-        fold__put_signature(&text, f, seen->sig);
-        fold__put(&text, " x %lu\";\n    node [fillcolor=\"0.%03d 0.45 0.95\"];\n",
-                  (unsigned long)seen->count, hue);
-        for (uint32_t i = 0; i < seen->count; i++) {
-            fold__put(&text, "    n%lu [label=\"", (unsigned long)view.call[seen->first + i]);
-            fold__put_name(&text, fold__request_name(f, f->sigs[seen->sig].op), 16);
-            fold__put(&text, " %lu\"];\n", (unsigned long)view.call[seen->first + i]);
-        }
-        fold__put(&text, "  }\n");
-    }
-    for (uint32_t id = 1; id <= f->n_nodes && !text.stopped; id++) {
+    fold__number_samples(&view);
+    memset(&seen, 0, sizeof seen);
+    seen.name = view.planned ? fold__schedule_name(f) : fold__is_eager(f) ? "eager" : NULL;
+    seen.calls = (int)view.n_calls;
+    seen.batch = (int)view.n_batches;
+    seen.group = (int)view.n_groups;
+    seen.lower_bound = (int)view.bound;
+    int stopped = !visit || visit(&seen, user);
+    for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
         if (!fold__is_leaf(&view, id))
             continue;
-        fold__put(&text, "  n%lu [fillcolor=white, label=\"", (unsigned long)id);
-        fold__put_leaf(&text, f, id, FOLD__WHOLE);
-        fold__put(&text, "\"];\n");
+        fold__see_leaf(&view, id, &seen);
+        stopped = visit(&seen, user);
     }
-    for (uint32_t id = 1; id <= f->n_nodes && !text.stopped; id++)
-        for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1] && fold__is_shown(&view, id);
-             edge++)
-            if (!fold__drawn_before(f, id, edge))
-                fold__put(&text, "  n%lu -> n%lu;\n", (unsigned long)fold__call_of(f, f->edge_source[edge]),
-                          (unsigned long)id);
-    fold__put(&text, "}\n");
-    return fold__view_end(&view, &text);
-}
-
-/* Sizes in a picture: a lane holds one node; leaves are drawn in the space before the column of their first
-   reader. Calls that would take more lanes than there are are counted, not drawn. */
-enum {
-    FOLD__MOST_LANES = 64,
-    FOLD__LANE = 24,
-    FOLD__NODE_W = 38,
-    FOLD__NODE_H = 16,
-    FOLD__LEAF_W = 66,
-    FOLD__SPACE = 40,
-    FOLD__TOP = 100,
-    FOLD__LEFT = 16,
-    FOLD__HIDDEN = INT32_MIN /* the height of a node that is not drawn */
-};
-
-static int fold__is_drawn(const fold__view *view, uint32_t id)
-{
-    return view->at[id] && view->top[id] != FOLD__HIDDEN;
-}
-static uint32_t fold__count_hidden(const fold__view *view, const fold__seen_batch *batch)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < batch->count; i++)
-        count += !fold__is_drawn(view, view->call[batch->first + i]);
-    return count;
-}
-
-static int fold__higher(const void *view, uint32_t one, uint32_t other)
-{
-    const fold__view *shown = (const fold__view *)view;
-    return shown->top[one] != shown->top[other] ? shown->top[one] < shown->top[other] : one < other;
-}
-
-/* Moves `count` nodes of a column apart, as little as need be: halfway between the nearest places that fit
-   downwards and upwards. */
-static void fold__part_column(fold__view *view, uint32_t *ids, uint32_t count)
-{
-    fold__sort(ids, count, fold__higher, view);
-    for (uint32_t i = 0; i < count; i++) {
-        view->low[i] = view->top[ids[i]];
-        if (i && view->low[i] < view->low[i - 1] + FOLD__LANE)
-            view->low[i] = view->low[i - 1] + FOLD__LANE;
-    }
-    for (uint32_t i = count; i-- > 1;)
-        if (view->top[ids[i - 1]] > view->top[ids[i]] - FOLD__LANE)
-            view->top[ids[i - 1]] = view->top[ids[i]] - FOLD__LANE;
-    for (uint32_t i = 0; i < count; i++)
-        view->top[ids[i]] = (view->top[ids[i]] + view->low[i]) / 2;
-}
-
-/* Whether a call has a lane: one that reads nothing has one already, another needs operands that are drawn.
-   Then it lies at their mean height. */
-static int fold__place_call(fold__view *view, uint32_t id, int needs_all)
-{
-    const fold_ctx *f = view->ctx;
-    const uint32_t first = f->first_edge[id], end = f->first_edge[id + 1];
-    int64_t heights = 0, drawn = 0;
-    if (first == end)
-        return fold__is_drawn(view, id);
-    view->top[id] = FOLD__HIDDEN;
-    for (uint32_t edge = first; edge < end; edge++) {
-        const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-        if (!fold__is_drawn(view, from))
-            continue;
-        heights += view->top[from];
-        drawn++;
-    }
-    if (!drawn || (needs_all && drawn < (int64_t)(end - first)))
-        return 0;
-    view->top[id] = (int32_t)(heights / drawn);
-    return 1;
-}
-
-/* Finds the calls of a column that are drawn: those all of whose operands are, so that samples are whole. If
-   there is none, as for what joins all samples, it finds those that read anything drawn. */
-static void fold__lay_out_column(fold__view *view, const fold__seen_batch *batch)
-{
-    uint32_t count = 0;
-    for (int needs_all = 1; needs_all >= 0 && !count; needs_all--)
-        for (uint32_t i = 0; i < batch->count; i++) {
-            const uint32_t id = view->call[batch->first + i];
-            if (count < FOLD__MOST_LANES && fold__place_call(view, id, needs_all))
-                view->sorted[count++] = id;
-            else
-                view->top[id] = FOLD__HIDDEN;
+    for (uint32_t batch = 0; batch < view.n_batches && !stopped; batch++) {
+        const fold__seen_batch *from = &view.batch[batch];
+        fold__see_signature(f, from->sig, &seen);
+        seen.what = FOLD_SEEN_CALL;
+        seen.kind = (int)view.sig_at[from->sig] - 1;
+        seen.calls = (int)from->count;
+        for (uint32_t i = 0; i < from->count && !from->prologue && !stopped; i++) {
+            fold__see_node(&view, view.call[from->first + i], &seen);
+            stopped = visit(&seen, user);
         }
-    fold__part_column(view, view->sorted, count);
-}
-
-/* Leaves, and calls that read nothing, take a lane each as they were recorded, as long as there are lanes;
-   the columns follow from left to right. Returns the height of it all. */
-static int32_t fold__lay_out(fold__view *view)
-{
-    const fold_ctx *f = view->ctx;
-    int32_t lanes = 0, top = 0, bottom = 0;
-    for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if (fold__is_leaf(view, id) ||
-            (fold__is_shown(view, id) && f->first_edge[id] == f->first_edge[id + 1]))
-            view->top[id] = lanes < FOLD__MOST_LANES ? FOLD__LANE * lanes++ : FOLD__HIDDEN;
-    for (uint32_t batch = 0; batch < view->n_batches; batch++)
-        if (!view->batch[batch].prologue)
-            fold__lay_out_column(view, &view->batch[batch]);
-    for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        if (!fold__is_drawn(view, id))
-            continue;
-        if (view->top[id] < top)
-            top = view->top[id];
-        if (view->top[id] > bottom)
-            bottom = view->top[id];
     }
-    for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if (fold__is_drawn(view, id))
-            view->top[id] += FOLD__TOP - top;
-    return bottom - top + FOLD__LANE;
+    return fold__view_end(&view, stopped ? FOLD_IO : FOLD_OK);
 }
 
-/* Gives each column its place; returns the width of it all. */
-static int fold__place_columns(fold__view *view)
+FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user)
 {
-    int left = FOLD__LEFT;
-    for (uint32_t id = 1; id <= view->ctx->n_nodes; id++)
-        if (fold__is_leaf(view, id) && fold__is_drawn(view, id))
-            view->batch[fold__column(view, id)].left = FOLD__LEAF_W;
-    for (uint32_t batch = 0; batch < view->n_batches; batch++) {
-        if (view->batch[batch].prologue)
-            continue;
-        left += view->batch[batch].left + FOLD__SPACE;
-        view->batch[batch].left = left;
-        left += FOLD__NODE_W;
-    }
-    return left + FOLD__SPACE;
-}
-
-static void fold__svg_columns(fold__text *text, const fold__view *view, int height)
-{
-    const fold_ctx *f = view->ctx;
-    unsigned long step = 0, group = 0;
-    for (uint32_t batch = 0; batch < view->n_batches; batch++) {
-        const fold__seen_batch *seen = &view->batch[batch];
-        const int middle = seen->left + FOLD__NODE_W / 2;
-        if (seen->prologue)
-            continue;
-        fold__put(text,
-                  "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" "
-                  "fill=\"hsl(%d,60%%,95%%)\"/>\n",
-                  seen->left - 8, FOLD__TOP - 20, FOLD__NODE_W + 16, height,
-                  fold__hue(view->sig_at[seen->sig] - 1));
-        fold__put(text,
-                  "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\"><tspan font-weight=\"bold\">%lu</tspan>",
-                  middle, FOLD__TOP - 50, ++step);
-        fold__put(text, "<tspan x=\"%d\" dy=\"13\" font-size=\"10\">", middle);
-        fold__put_name(text, fold__request_name(f, f->sigs[seen->sig].op), 12);
-        fold__put(text, "</tspan><tspan x=\"%d\" dy=\"12\" font-size=\"10\">&#215;%lu</tspan></text>\n",
-                  middle, (unsigned long)seen->count);
-        if (fold__count_hidden(view, seen))
-            fold__put(text, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-size=\"10\">+%lu</text>\n",
-                      middle, FOLD__TOP - 26 + height, (unsigned long)fold__count_hidden(view, seen));
-        if (view->n_groups > 1 && seen->group + 1ul != group)
-            fold__put(text, "<text x=\"%d\" y=\"%d\" fill=\"gray\">group %lu</text>\n", seen->left - 8,
-                      FOLD__TOP - 66, group = seen->group + 1ul);
-    }
-}
-
-static void fold__svg_edges(fold__text *text, const fold__view *view)
-{
-    const fold_ctx *f = view->ctx;
-    fold__put(text, "<g fill=\"none\" stroke=\"#667\" stroke-opacity=\"0.6\">\n");
-    for (uint32_t id = 1; id <= f->n_nodes && !text->stopped; id++)
-        for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1] && fold__is_shown(view, id);
-             edge++) {
-            const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-            const int left = view->batch[fold__column(view, from)].left +
-                             (fold__is_leaf(view, from) ? -FOLD__SPACE / 2 : FOLD__NODE_W);
-            const int to = view->batch[fold__column(view, id)].left;
-            const int bend = (to - left) / 2;
-            if (fold__drawn_before(f, id, edge) || !fold__is_drawn(view, id) || !fold__is_drawn(view, from))
-                continue;
-            fold__put(text, "<path d=\"M%d %dC%d %d %d %d %d %d\"/>\n", left, (int)view->top[from],
-                      left + bend, (int)view->top[from], to - bend, (int)view->top[id], to,
-                      (int)view->top[id]);
-        }
-    fold__put(text, "</g>\n");
-}
-
-static void fold__svg_nodes(fold__text *text, const fold__view *view)
-{
-    const fold_ctx *f = view->ctx;
-    for (uint32_t id = 1; id <= f->n_nodes && !text->stopped; id++) {
-        if (!fold__is_drawn(view, id))
-            continue;
-        const fold__seen_batch *batch = &view->batch[fold__column(view, id)];
-        const int leaf = fold__is_leaf(view, id);
-        const int width = leaf ? FOLD__LEAF_W : FOLD__NODE_W;
-        const int left = batch->left - (leaf ? FOLD__SPACE / 2 + FOLD__LEAF_W : 0);
-        fold__put(text, "<g><title>");
-        if (leaf)
-            fold__put_leaf(text, f, id, FOLD__WHOLE);
-        else
-            fold__put_signature(text, f, batch->sig);
-        fold__put(text, ", node %lu</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\" ",
-                  (unsigned long)id, left, (int)view->top[id] - FOLD__NODE_H / 2, width, FOLD__NODE_H);
-        if (leaf)
-            fold__put(text, "fill=\"white\" stroke=\"#aab\"/>");
-        else
-            fold__put(text, "fill=\"hsl(%d,60%%,75%%)\" stroke=\"hsl(%d,50%%,45%%)\"/>",
-                      fold__hue(view->sig_at[batch->sig] - 1), fold__hue(view->sig_at[batch->sig] - 1));
-        fold__put(text, "<text x=\"%d\" y=\"%d\" font-size=\"9\" text-anchor=\"middle\">", left + width / 2,
-                  (int)view->top[id] + 3);
-        if (leaf)
-            fold__put_leaf(text, f, id, 8);
-        else
-            fold__put(text, "%lu", (unsigned long)id);
-        fold__put(text, "</text></g>\n");
-    }
-}
-
-static void fold__svg_legend(fold__text *text, const fold__view *view, int top)
-{
-    for (uint32_t sig = 0; sig < view->n_sigs && !text->stopped; sig++, top += 18) {
-        fold__put(text,
-                  "<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"12\" rx=\"3\" "
-                  "fill=\"hsl(%d,60%%,75%%)\"/><text x=\"%d\" y=\"%d\">",
-                  FOLD__LEFT, top - 10, fold__hue(sig), FOLD__LEFT + 22, top);
-        fold__put_signature(text, view->ctx, view->sig[sig].sig);
-        fold__put(text, ": ");
-        fold__put_shapes(text, view->ctx, view->sig[sig].sig);
-        fold__put(text, "; ");
-        fold__put_count(text, view->sig[sig].calls, "call");
-        fold__put(text, " in ");
-        fold__put_count(text, view->sig[sig].batches, "batch");
-        fold__put(text, "</text>\n");
-    }
-}
-
-FOLD_API fold_status fold_ctx_print_svg(fold_ctx *f, fold_writer *write, void *user)
-{
-    fold__view view;
-    fold__text text;
-    const fold_status made = fold__view_make(f, &view);
-    if (made)
-        return made;
-    fold__text_start(&text, write, user, FOLD__QUOTE_XML);
-    uint32_t hidden = 0;
-    int lanes = fold__lay_out(&view);
-    for (uint32_t id = 1; id <= f->n_nodes; id++)
-        hidden += view.at[id] && view.top[id] == FOLD__HIDDEN;
-    lanes += hidden ? FOLD__LANE : 0; /* where what is not drawn is counted */
-    const int columns = fold__place_columns(&view);
-    const int width = columns < 560 ? 560 : columns;
-    const int height = FOLD__TOP + lanes + 18 * (int)view.n_sigs + 24;
-    fold__put(&text,
-              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" ",
-              width, height, width, height);
-    fold__put(&text,
-              "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" "
-              "fill=\"white\"/>\n<text x=\"%d\" y=\"16\">",
-              FOLD__LEFT);
-    fold__put_head(&text, &view);
-    if (hidden)
-        fold__put(&text, "; drawn are the first samples, + counts all other calls");
-    fold__put(&text, "</text>\n");
-    fold__svg_columns(&text, &view, lanes + 8);
-    fold__svg_edges(&text, &view);
-    fold__svg_nodes(&text, &view);
-    fold__svg_legend(&text, &view, FOLD__TOP + lanes + 20);
-    fold__put(&text, "</svg>\n");
-    return fold__view_end(&view, &text);
-}
-
-/* -- times ----------------------------------------------------------------------------------- */
-
-/* Nanoseconds as microseconds: no locale's comma. */
-static void fold__put_time(fold__text *text, const char *key, uint64_t ns)
-{
-    fold__put(text, ",\"%s\":%.0f.%03u", key, (double)(ns / 1000), (unsigned)(ns % 1000));
-}
-
-static void fold__put_event(fold__text *text, const fold_ctx *f, const fold__event *event, uint64_t began,
-                            int lane)
-{
-    fold__put(text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"cat\":\"%s%s\",\"name\":\"", lane,
-              event->kind & FOLD__EVENT_BACKWARD ? "backward" : "forward",
-              event->kind & FOLD__EVENT_PROLOGUE ? ",prologue" : "");
-    fold__put_signature(text, f, event->sig);
-    fold__put(text, "\"");
-    fold__put_time(text, "ts", event->start - began);
-    fold__put_time(text, "dur", event->end - event->start);
-    fold__put(text, ",\"args\":{\"calls\":%lu,\"group\":%lu,\"shapes\":\"", (unsigned long)event->calls,
-              (unsigned long)event->group + 1);
-    fold__put_shapes(text, f, event->sig);
-    fold__put(text, "\"}}");
-}
-
-FOLD_API fold_status fold_ctx_print_trace(const fold_ctx *f, fold_writer *write, void *user)
-{
-    if (!f)
-        return FOLD_BAD_ARGUMENT;
+    if (!f || !visit)
+        return f ? FOLD_IO : FOLD_BAD_ARGUMENT;
     const fold__worker *worker = f->run->worker;
-    const int slow = f->trace_over_ns != 0;
-    const fold__event *event = f->trace + (slow ? f->trace_events * (size_t)fold__threads_of(f) : 0);
-    fold__text text;
-    size_t dropped = 0;
-    const int ran = f->trace_events && (slow ? worker->slow_events > 0 : f->run->shown_salt == f->salt);
-    fold__text_start(&text, write, user, FOLD__QUOTE_JSON);
-    fold__put(&text,
-              "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":"
-              "\"fold\"}}");
-    if (ran) {
-        fold__put(&text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":0,\"cat\":\"plan\",\"name\":\"plan\",\"ts\":0");
-        fold__put_time(&text, "dur", slow ? f->slow_plan_ns : f->stats.schedule_ns);
-        fold__put(&text, "}");
-    }
-    for (int thread = 0; thread < fold__threads_of(f) && ran; thread++) {
+    const int slow = f->trace_over_ns != 0, threads = fold__threads_of(f);
+    const fold__event *event = f->trace + (slow ? f->trace_events * (size_t)threads : 0);
+    const uint64_t began = slow ? f->slow_began : f->run->began;
+    fold_seen seen;
+    if (!f->trace_events || (slow ? !worker->slow_events : f->run->shown_salt != f->salt))
+        return FOLD_OK;
+    memset(&seen, 0, sizeof seen);
+    seen.end_ns = slow ? f->slow_plan_ns : f->stats.schedule_ns;
+    int stopped = visit(&seen, user);
+    for (int thread = 0; thread < threads; thread++, event += f->trace_events) {
         const size_t events = slow ? worker[thread].slow_events : worker[thread].events;
-        const size_t count = fold__min_size(events, f->trace_events);
-        for (size_t at = 0; at < count && !text.stopped; at++)
-            fold__put_event(&text, f, &event[(size_t)thread * f->trace_events + at],
-                            slow ? f->slow_began : f->run->began, thread);
-        dropped += events - count;
+        const size_t kept = fold__min_size(events, f->trace_events);
+        for (size_t at = 0; at < kept && !stopped; at++) {
+            fold__see_signature(f, event[at].sig, &seen);
+            seen.what = FOLD_SEEN_TIME;
+            seen.calls = (int)event[at].calls;
+            seen.group = (int)event[at].group;
+            seen.batch = (int)event[at].batch;
+            seen.thread = thread;
+            seen.dropped = fold__count(events - kept);
+            seen.backward = (event[at].kind & FOLD__EVENT_BACKWARD) != 0;
+            seen.prologue = (event[at].kind & FOLD__EVENT_PROLOGUE) != 0;
+            seen.start_ns = event[at].start - began;
+            seen.end_ns = event[at].end - began;
+            stopped = visit(&seen, user);
+        }
     }
-    fold__put(&text, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%lu}}\n",
-              (unsigned long)dropped);
-    return fold__text_end(&text);
+    return stopped ? FOLD_IO : FOLD_OK;
 }
 
 /* -- a model --------------------------------------------------------------------------------- */
@@ -27748,7 +27544,7 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
     size_t widest = 10, values = 0, trained = 0;
     for (uint32_t index = 0; index < m->n_params; index++)
         widest = fold__max_size(widest, fold__min_size(strlen(fold__params(m)[index].name), 40));
-    fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
+    fold__text_start(&text, write, user, 0);
     fold__put(&text, "parameters");
     fold__put_spaces(&text, 10, widest);
     fold__put(&text, "  shape                   values         bytes\n");
@@ -28038,7 +27834,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     unsigned char head[8];
     if (!fold__can_save(m, &options) || !fold__states_ready(m, parts - 1))
         return m->error.status;
-    fold__text_start(&text, fold__count_bytes, &length, FOLD__QUOTE_JSON);
+    fold__text_start(&text, fold__count_bytes, &length, 1);
     fold__put_header(&text, m, &options);
     fold__text_end(&text);
     const size_t padded = fold__round_up(length, 8);
@@ -28048,7 +27844,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
         return m->error.status;
     for (int byte = 0; byte < 8; byte++)
         head[byte] = (unsigned char)((uint64_t)padded >> 8 * byte);
-    fold__text_start(&text, write, user, FOLD__QUOTE_JSON);
+    fold__text_start(&text, write, user, 1);
     fold__put_bytes(&text, (const char *)head, sizeof head);
     fold__put_header(&text, m, &options);
     fold__put_spaces(&text, length, padded);
@@ -29348,7 +29144,7 @@ static fold_status fold__print_file(fold__file *file, const char *problem, fold_
     fold__error error = { FOLD_OK, "", NULL, NULL };
     file->error = &error;
     file->arena.array = file->arrays;
-    fold__text_start(&text, write, user, FOLD__QUOTE_NONE);
+    fold__text_start(&text, write, user, 0);
     if (*problem)
         fold__put(&text, "%s\n", problem);
     else if (fold__load_header(file))

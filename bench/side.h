@@ -155,22 +155,13 @@ static uint64_t hash_roots(const side *a, uint64_t h)
     return h;
 }
 
-/* Adds the events of a part of a trace, which has one a line. */
-static int add_share(const void *bytes, size_t size, void *user)
+/* Adds the time of planning, or of a batch. */
+static int add_share(const fold_seen *seen, void *user)
 {
     side *a = (side *)user;
-    static char line[4096];
-    static size_t length;
-    for (size_t i = 0; i < size; i++) {
-        const char c = ((const char *)bytes)[i];
-        if (c != '\n' && length + 1 < sizeof line) { line[length++] = c; continue; }
-        line[length] = 0;
-        const char *time = strstr(line, "\"dur\":"), *name = strstr(line, "\"name\":\"");
-        const double microseconds = time ? atof(time + 6) : 0;
-        a->traced += microseconds;
-        if (name && !strncmp(name + 8, a->share_of, strlen(a->share_of))) a->share += microseconds;
-        length = 0;
-    }
+    const double microseconds = 1e-3 * (double)(seen->end_ns - seen->start_ns);
+    a->traced += microseconds;
+    if (!strncmp(seen->what == FOLD_SEEN_RUN ? "plan" : seen->name, a->share_of, strlen(a->share_of))) a->share += microseconds;
     return 0;
 }
 
@@ -266,7 +257,7 @@ static double run_batch(side *a, const bench *b, int which, int timed, uint64_t 
     t[WHOLE] = t[RECORD] + t[SCHEDULE] + t[RUN] + t[OPTIMISE];
     times *of = &a->of[which];
     if (timed) {
-        if (a->share_of) fold_ctx_print_trace(a->ctx, add_share, a);
+        if (a->share_of) fold_ctx_visit_times(a->ctx, add_share, a);
         for (int k = 0; k < N_STAGES; k++) of->stage[k][of->n % MAX_REPEATS] = t[k];
         of->n++;
         a->timed++;

@@ -7,6 +7,8 @@
    a join is one call of a cell, and every root has a loss; the root of it all is the mean of the four. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define DRAW_IMPLEMENTATION
+#include "draw.h"
 #include "options.h"
 #include <stdio.h>
 
@@ -73,7 +75,7 @@ int main(int argc, char **argv)
     else if (text)
         status = fold_ctx_print(f, fold_to_file, stdout) ? FOLD_IO : fold_ctx_print_splits(f, fold_to_file, stdout);
     else
-        status = fold_ctx_print_svg(f, fold_to_file, stdout);
+        status = draw_svg(f, fold_to_file, stdout);
     fold_ctx_free(f);
     fold_model_free(m);
     return status != FOLD_OK;

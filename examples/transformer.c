@@ -17,7 +17,7 @@
      the longest of its batch, and padding is computed like any other word, attention included. No mask is applied,
      which would come on top, so the answers of the padded form are good for nothing but its time.
    - The part of a training step's time that attention takes, forward and backward. It comes from the trace of batches
-     (fold_ctx_print_trace), which tells the time of each batch and of scheduling.
+     (fold_ctx_visit_times), which tells the time of each batch and of scheduling.
    - Whether a sentence has the same bits in a batch as alone in an eager context.
    Seconds are processor time: all of it takes about thirty. */
 #define FOLD_IMPLEMENTATION
@@ -321,37 +321,24 @@ static fold_fit_report train(trainer *t)
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
-typedef struct text { char *bytes; size_t size, room; } text;
+typedef struct share { double all, attention; } share;
 
-static int collect(const void *bytes, size_t size, void *user)
+/* Adds the time of planning, or of a batch. */
+static int add_time(const fold_seen *seen, void *user)
 {
-    text *all = (text *)user;
-    if (all->size + size + 1 > all->room) {
-        all->room = 2 * (all->size + size + 1);
-        all->bytes = (char *)realloc(all->bytes, all->room);
-        if (!all->bytes) fail("out of memory", "");
-    }
-    memcpy(all->bytes + all->size, bytes, size);
-    all->size += size;
-    all->bytes[all->size] = 0;
+    share *s = (share *)user;
+    const double nanoseconds = (double)(seen->end_ns - seen->start_ns);
+    s->all += nanoseconds;
+    if (seen->what == FOLD_SEEN_TIME && !strncmp(seen->name, "list_attention", 14)) s->attention += nanoseconds;
     return 0;
 }
 
-/* Returns the part of the traced time of the last run that attention took. An event is a line of the trace. */
+/* What part of the traced time of the last run attention took. */
 static double attention_part(const fold_ctx *f)
 {
-    text trace = { NULL, 0, 0 };
-    double all = 0, attention = 0;
-    if (fold_ctx_print_trace(f, collect, &trace)) fail("no trace", "");
-    for (char *line = strtok(trace.bytes, "\n"); line; line = strtok(NULL, "\n")) {
-        const char *time = strstr(line, "\"dur\":");
-        if (!time) continue;
-        const double microseconds = strtod(time + 6, NULL);
-        all += microseconds;
-        if (strstr(line, "\"name\":\"list_attention")) attention += microseconds;
-    }
-    free(trace.bytes);
-    return all > 0 ? attention / all : 0;
+    share s = { 0, 0 };
+    if (fold_ctx_visit_times(f, add_time, &s)) fail("no trace", "");
+    return s.all > 0 ? s.attention / s.all : 0;
 }
 
 /* Attention's share of the time of training steps, of which the first only warms up; in per cent. */

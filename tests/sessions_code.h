@@ -1072,6 +1072,12 @@ static int count_bytes(const void *bytes, size_t n, void *user) {
     return 0;
 }
 )
+CODE(count_seen,
+static int count_seen(const fold_seen *seen, void *user) {
+    *(size_t *)user += seen->name ? strlen(seen->name) : 0;
+    return 0;
+}
+)
 /* by: memory; in pieces; a file by its path, as well. */
 CODE(save,
 static void save(fold_model *m, int at, int with_state, int by) {
@@ -1158,9 +1164,8 @@ static void print_all(fold_ctx *f) {
     size_t n = 0;
     printed(f, fold_ctx_print(f, count_bytes, &n));
     printed(f, fold_ctx_print_splits(f, count_bytes, &n));
-    printed(f, fold_ctx_print_dot(f, count_bytes, &n));
-    printed(f, fold_ctx_print_svg(f, count_bytes, &n));
-    printed(f, fold_ctx_print_trace(f, count_bytes, &n));
+    printed(f, fold_ctx_visit(f, count_seen, &n));
+    printed(f, fold_ctx_visit_times(f, count_seen, &n));
     printed(f, fold_model_print(fold_ctx_model(f), count_bytes, &n));
 }
 )

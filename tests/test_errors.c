@@ -295,6 +295,13 @@ static int to_nowhere(const void *bytes, size_t size, void *user)
     return 0;
 }
 
+static int seen_nothing(const fold_seen *call, void *user)
+{
+    (void)call;
+    (void)user;
+    return 0;
+}
+
 /* A context of wrong settings says so, does nothing else, and no reset makes it forget that. */
 static void wrong_settings(void)
 {
@@ -333,7 +340,8 @@ static void wrong_settings(void)
             CHECK_INT(fold_run(f, &x, 1), FOLD_BAD_ARGUMENT);
             CHECK_INT(fold_backward(f, x), FOLD_BAD_ARGUMENT);
             CHECK_INT(fold_ctx_print(f, to_nowhere, NULL), FOLD_OK);
-            CHECK_INT(fold_ctx_print_trace(f, to_nowhere, NULL), FOLD_OK);
+            CHECK_INT(fold_ctx_visit(f, seen_nothing, NULL), FOLD_OK);
+            CHECK_INT(fold_ctx_visit_times(f, seen_nothing, NULL), FOLD_OK);
             CHECK_INT(fold_ctx_stats(f).nodes, 0);
             CHECK(fold_ctx_model(f) == m);
             CHECK_TEXT(fold_ctx_message(f), says);
@@ -677,9 +685,8 @@ typedef struct given {
     X(HANDLE, fold_torch_transformer, (NULL, g->name, ZERO(fold_transformer_desc)).inner.W) \
     X(STATUS, fold_ctx_print, (f, g->write, NULL)) \
     X(STATUS, fold_ctx_print_splits, (f, g->write, NULL)) \
-    X(STATUS, fold_ctx_print_dot, (f, g->write, NULL)) \
-    X(STATUS, fold_ctx_print_svg, (f, g->write, NULL)) \
-    X(STATUS, fold_ctx_print_trace, (f, g->write, NULL)) \
+    X(STATUS, fold_ctx_visit, (f, NULL, NULL)) \
+    X(STATUS, fold_ctx_visit_times, (f, NULL, NULL)) \
     X(STATUS, fold_model_print, (m, g->write, NULL)) \
     X(VOID, fold_ctx_stats, (f)) \
     X(VOID, fold_row, (ZERO(fold_rows), g->n)) \

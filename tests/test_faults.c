@@ -4,6 +4,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define DRAW_IMPLEMENTATION
+#include "../examples/draw.h"
 #include "check.h"
 
 enum { H = 4, WORDS = 9, STEPS = 3, MAX_GRADS = 1 << 13 };
@@ -441,8 +443,8 @@ static void execute(fold_ctx *f, const world *w, int way, int which, result *got
     if (got->status) return;
     fold_ctx_print(f, write_nowhere, &written);
     fold_ctx_print_splits(f, write_nowhere, &written);
-    fold_ctx_print_dot(f, write_nowhere, &written);
-    fold_ctx_print_svg(f, write_nowhere, &written);
+    draw_dot(f, write_nowhere, &written);
+    draw_svg(f, write_nowhere, &written);
 }
 
 static int skipped(int way, int which) { return ways[way].training && !recordings[which].trains; }

@@ -4,6 +4,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define DRAW_IMPLEMENTATION
+#include "../examples/draw.h"
 #include "check.h"
 #include <time.h>
 #include <stdlib.h>
@@ -44,6 +46,13 @@ static int count(const char *s, const char *part)
     return n;
 }
 #define CHECK_SAME_TEXT(got, want) check_that(!strcmp(got, want), __FILE__, __LINE__, "it says\n%s\nand should say\n%s", got, want)
+
+static uint64_t tick(void *user) { return *(uint64_t *)user += 1500; }
+static void one_by_one(int n, fold_task *task, void *user, void *pool)
+{
+    (void)pool;
+    for (int i = n; i-- > 0;) task(i, user);
+}
 
 /* -- three small trees ------------------------------------------------------------------------------ */
 
@@ -170,7 +179,7 @@ static void second_run(void)
     CHECK_INT(fold_run(f, &b, 1), FOLD_OK);
     CHECK_SAME_TEXT(said(f, fold_ctx_print),
                     "1 call in 1 batch, lower bound 1, schedule ratio\nleaves: 1 input\nstep 1: join = 1 x (join [4], join [4]) -> [4]\n");
-    CHECK_INT(count(said(f, fold_ctx_print_svg), "<path"), 1);
+    CHECK_INT(count(said(f, draw_svg), "<path"), 1);
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -197,7 +206,7 @@ static void groups_as_text(void)
     CHECK_INT(count(t, "step "), s.batches);
     CHECK_INT(count(t, "prologue: "), s.prologues);
     CHECK_TEXT(said(f, fold_ctx_print_splits), "linear(V): 3 calls in 3 batches: in 3 groups of samples\n");
-    CHECK_TEXT(said(f, fold_ctx_print_svg), "group 2");
+    CHECK_TEXT(said(f, draw_svg), "group 2");
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -348,14 +357,14 @@ static void pictures(void)
     const net n = make_net("join", "digit");
     fold_ctx *f = context(&n, 0, 0);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
-    const char *s = said(f, fold_ctx_print_svg);
+    const char *s = said(f, draw_svg);
     CHECK(well_formed(s));
     CHECK_INT(count(s, "<title>"), 13 + 9);
     CHECK_INT(count(s, "<path"), 12 + 3 + 3 + 3);
     CHECK_INT(count(s, "<tspan font-weight"), 5);
     CHECK_TEXT(s, "<title>digit 9, node ");
     CHECK_TEXT(s, ">linear(V): [4] -> [3]; 3 calls in 1 batch</text>");
-    s = said(f, fold_ctx_print_dot);
+    s = said(f, draw_dot);
     CHECK_INT(count(s, " -> "), 12 + 3 + 3 + 3);
     CHECK_INT(count(s, "subgraph cluster_"), 5);
     CHECK_INT(count(s, "[label="), 13);
@@ -372,25 +381,18 @@ static void strange_names(void)
     fold_ctx *f = context(&n, 0, 0);
     CHECK_INT(fold_model_status(n.m), FOLD_OK);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
-    CHECK(well_formed(said(f, fold_ctx_print_svg)));
+    CHECK(well_formed(said(f, draw_svg)));
     FILE *file = fopen("build/inside.svg", "wb");
-    if (CHECK(file)) { CHECK_INT(fold_ctx_print_svg(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+    if (CHECK(file)) { CHECK_INT(draw_svg(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
     file = fopen("build/inside.dot", "wb");
-    if (CHECK(file)) { CHECK_INT(fold_ctx_print_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+    if (CHECK(file)) { CHECK_INT(draw_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
     CHECK_TEXT(said(f, fold_ctx_print), "a\"b\\c<d>&'??\?\xc3\xa9 = 4 x (");
-    CHECK_TEXT(said(f, fold_ctx_print_dot), "a\\\"b\\\\c<d>&'\\u000a\\u0001?\xc3\xa9");
+    CHECK_TEXT(said(f, draw_dot), "a\\\"b\\\\c<d>&'\\u000a\\u0001?\xc3\xa9");
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
 
 /* -- times ------------------------------------------------------------------------------------------ */
-
-static uint64_t tick(void *user) { return *(uint64_t *)user += 1500; }
-static void one_by_one(int n, fold_task *task, void *user, void *pool)
-{
-    (void)pool;
-    for (int i = n; i-- > 0;) task(i, user);
-}
 
 /* Groups, two lanes and one; the second time with room for one event a lane, then without a clock. */
 static void traces(void)
@@ -409,7 +411,7 @@ static void traces(void)
         d.parallel_for = one_by_one;
         fold_ctx *f = fold_ctx_new(n.m, &d);
         text *t = empty();
-        CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(draw_trace(f, to_text, t), FOLD_OK);
         CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
         for (int run = 0; run < 2; run++) { /* events are those of the last */
             fold_ctx_reset(f);
@@ -419,7 +421,7 @@ static void traces(void)
         const int all = (int)(s.batches + s.prologues);
         char dropped[40];
         t = empty();
-        CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(draw_trace(f, to_text, t), FOLD_OK);
         const int forward = count(t->s, "\"cat\":\"forward"), backward = count(t->s, "\"cat\":\"backward");
         if (way / 2 == 2) CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
         else if (room) CHECK(forward == all && backward == all && count(t->s, "\"ph\":\"X\"") == 2 * all + 1);
@@ -429,12 +431,12 @@ static void traces(void)
         if (room && way % 2) { CHECK(s.groups > 2); CHECK_TEXT(t->s, "\"tid\":1"); CHECK_TEXT(t->s, "\"group\":2"); }
         if (room && !(way % 2)) CHECK_TEXT(t->s, "\"dur\":1.500,\"args\":{\"calls\":4,\"group\":1,\"shapes\":\"[4], [4] -> [4]\"}}");
         FILE *file = room ? fopen(way ? "build/inside1.json" : "build/inside0.json", "wb") : NULL;
-        if (file) { CHECK_INT(fold_ctx_print_trace(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+        if (file) { CHECK_INT(draw_trace(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
         t->limit = t->n = 20;
-        CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_IO);
+        CHECK_INT(draw_trace(f, to_text, t), FOLD_IO);
         fold_ctx_reset(f);
         t = empty();
-        CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(draw_trace(f, to_text, t), FOLD_OK);
         CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
         fold_ctx_free(f);
     }
@@ -535,7 +537,7 @@ static void large_picture(void)
             const fold_node mean = fold_mean_n(f, loss, SAMPLES);
             CHECK_INT(fold_run(f, &mean, 1), FOLD_OK);
             const int batches = (int)fold_ctx_stats(f).batches;
-            const char *s = said(f, fold_ctx_print_svg);
+            const char *s = said(f, draw_svg);
             CHECK(well_formed(s));
             const long height = number_after(s, " height=\"");
             CHECK_SAYS(height > 1000 && height < 2000, "the picture is %ld pixels high", height);
@@ -588,8 +590,8 @@ static void summary(void)
 
 /* -- trouble ---------------------------------------------------------------------------------------- */
 
-static printer *const printers[] = { fold_ctx_print, fold_ctx_print_splits, fold_ctx_print_dot, fold_ctx_print_svg };
-enum { PRINTERS = sizeof printers / sizeof *printers };
+static printer *const printers[] = { fold_ctx_print, fold_ctx_print_splits, draw_dot, draw_svg, draw_trace };
+enum { PRINTERS = sizeof printers / sizeof *printers, WHILE_LOOKING = 2 }; /* the first call their writer while they look */
 
 static void stopped_writers(void)
 {
@@ -612,7 +614,7 @@ static void stopped_writers(void)
 }
 
 /* A writer that uses the context: each of its calls is refused, with a message, and the text is as it was. */
-typedef struct busy { text *t; fold_ctx *f; fold_node root; printer *print; int calls; } busy;
+typedef struct busy { text *t; fold_ctx *f; fold_node root; printer *print; const net *n; int calls; } busy;
 static int to_busy(const void *bytes, size_t n, void *user)
 {
     busy *b = (busy *)user;
@@ -624,7 +626,7 @@ static int to_busy(const void *bytes, size_t n, void *user)
     CHECK_INT(fold_backward(b->f, b->root), FOLD_BAD_STATE);
     CHECK_INT(fold_replay(b->f), FOLD_BAD_STATE);
     CHECK_INT(b->print(b->f, to_text, b->t), FOLD_BAD_STATE);
-    CHECK_TEXT(fold_ctx_message(b->f), "print: its writer must not use this context");
+    CHECK_TEXT(fold_ctx_message(b->f), "print, visit: what they call must not use this context");
     b->calls++;
     return to_text(bytes, n, b->t);
 }
@@ -637,15 +639,261 @@ static void busy_writers(void)
         const fold_node root = record(f, &n);
         if (broken) fold_lookup(f, n.digit, -1);
         else CHECK_INT(fold_backward(f, root), FOLD_OK);
-        for (int i = 0; i < PRINTERS; i++) {
+        for (int i = 0; i < WHILE_LOOKING; i++) {
             strcpy(want, said(f, printers[i]));
-            busy b = { empty(), f, root, printers[i], 0 };
+            busy b = { empty(), f, root, printers[i], &n, 0 };
             CHECK_INT(printers[i](f, to_busy, &b), FOLD_OK);
             CHECK(b.calls > 0);
             CHECK_SAME_TEXT(b.t->s, want);
             CHECK_INT(fold_ctx_status(f), broken ? FOLD_BAD_ARGUMENT : FOLD_OK);
         }
         CHECK_INT(fold_backward(f, root), broken ? FOLD_BAD_ARGUMENT : FOLD_OK);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
+/* What is drawn was copied before, so its writer may use the context. */
+static int to_user(const void *bytes, size_t n, void *user)
+{
+    busy *b = (busy *)user;
+    fold_ctx_reset(b->f);
+    CHECK_INT(fold_backward(b->f, record(b->f, b->n)), FOLD_OK);
+    return to_text(bytes, n, b->t);
+}
+static void writers_of_pictures(void)
+{
+    static char want[TEXT];
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    for (int i = WHILE_LOOKING; i < PRINTERS - 1; i++) {
+        CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+        strcpy(want, said(f, printers[i]));
+        busy b = { empty(), f, { 0, 0 }, printers[i], &n, 0 };
+        CHECK_INT(printers[i](f, to_user, &b), FOLD_OK);
+        CHECK_SAME_TEXT(b.t->s, want);
+        CHECK_INT(printers[i](NULL, to_text, empty()), FOLD_BAD_ARGUMENT);
+    }
+    CHECK_INT(draw_trace(NULL, to_text, empty()), FOLD_BAD_ARGUMENT);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* -- visitors ---------------------------------------------------------------------------------------- */
+
+enum { NODES = 2000 };
+typedef struct visit {
+    fold_ctx *f;
+    int what[4], calls, steps, batch, group, in_batch, expected, broken, limit;
+    int seen[NODES]; /* of a node's id: 1, or -1 that of a leaf */
+    int sample[NODES], batch_of[NODES], samples;
+    fold_seen run;
+} visit;
+
+/* Every leaf comes before every call, every call once, batch by batch, behind those that it reads. */
+static int check_seen(const fold_seen *s, void *user)
+{
+    visit *v = (visit *)user;
+    v->what[s->what]++;
+    if (s->what == FOLD_SEEN_RUN) v->run = *s;
+    if (s->what == FOLD_SEEN_RUN) return CHECK(v->what[FOLD_SEEN_RUN] == 1 && !v->calls && !v->what[FOLD_SEEN_LEAF]) - 1;
+    const int id = (int)s->node.id;
+    if (!CHECK(id > 0 && id + s->n_out <= NODES)) return 1;
+    for (int i = 0; i < s->n_out; i++) {
+        CHECK_SAYS(!v->seen[id + i], "node %d is seen again", id + i);
+        v->seen[id + i] = s->what == FOLD_SEEN_LEAF ? -1 : 1;
+    }
+    v->batch_of[id] = s->batch;
+    if (s->what == FOLD_SEEN_LEAF) return CHECK(!v->calls) - 1;
+    v->calls++;
+    if (s->batch != v->batch) { /* a batch begins: the one before had as many calls as it said */
+        CHECK(s->batch > v->batch && s->group >= v->group);
+        CHECK_INT(v->in_batch, v->expected);
+        v->in_batch = 0;
+        v->steps++;
+    }
+    v->batch = s->batch;
+    v->group = s->group;
+    v->expected = s->calls;
+    v->in_batch++;
+    const int list = s->n_operands - s->n_in;
+    CHECK(list == 0 || (s->n_list && list % s->n_list == 0));
+    for (int i = 0; i < s->n_operands; i++) {
+        const int from = (int)s->operand[i];
+        CHECK_SAYS(from > 0 && from < id && v->seen[from], "node %d reads %d, which was not seen yet", id, from);
+        CHECK(v->seen[from] < 0 || s->batch > v->batch_of[from]);
+    }
+    v->sample[id] = s->sample;
+    if (s->sample >= v->samples) v->samples = s->sample + 1;
+    return v->limit && v->calls == v->limit;
+}
+static visit visited(fold_ctx *f, fold_status status, int limit)
+{
+    visit v;
+    memset(&v, 0, sizeof v);
+    v.f = f;
+    v.batch = -1;
+    v.limit = limit;
+    CHECK_INT(fold_ctx_visit(f, check_seen, &v), status);
+    if (!status) CHECK_INT(v.in_batch, v.expected);
+    return v;
+}
+
+static void visits(void)
+{
+    const net n = make_net("join", "digit");
+    for (int way = 0; way < 24; way++) {
+        const int eager = way == 23, lists = way & 1;
+        static const float values[H] = { 0.5f, -1, 2, 0.25f };
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = eager;
+        d.group_bytes = way & 2 ? 1 : SIZE_MAX;
+        d.dedupe = (way & 4) && !eager;
+        d.schedule = (fold_schedule)(eager ? 0 : way / 8);
+        d.plan_cache_bytes = eager ? 0 : 1 << 16;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        for (int run = 0; run < 4; run++) { /* the last by a kept plan */
+            fold_ctx_reset(f);
+            fold_node root = record(f, &n);
+            if (lists) root = fold_add(f, root, fold_sum(f, fold_list_sum(f, fold_tanh(f, fold_list_input(f, values, 2, fold_shape1(2)))), FOLD_ALL));
+            visit v = visited(f, FOLD_OK, 0);
+            CHECK(eager ? v.run.name && !strcmp(v.run.name, "eager") : !v.run.name);
+            CHECK_INT(v.samples, 0);
+            CHECK_INT(fold_backward(f, root), FOLD_OK);
+            v = visited(f, FOLD_OK, 0);
+            const fold_stats s = fold_ctx_stats(f);
+            CHECK_INT(v.calls, v.run.calls);
+            CHECK(v.calls > 12 && v.what[FOLD_SEEN_LEAF] > 0);
+            if (!eager) {
+                CHECK_INT(v.calls, s.run_nodes);
+                CHECK_INT(v.steps, s.batches);
+                CHECK_INT(v.run.batch, s.batches + s.prologues);
+                CHECK_INT(v.run.group, s.groups);
+                CHECK_INT(v.run.lower_bound, s.lower_bound);
+                CHECK_INT(v.samples, 3 + lists);
+                CHECK_INT(v.sample[root.id], -1);
+            }
+            visited(f, FOLD_IO, 5); /* which stops */
+            CHECK_INT(fold_ctx_visit(f, NULL, NULL), FOLD_IO);
+            CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        }
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
+/* What a call is: its op's name, attributes, parameters, shapes, operands and data. */
+static int describe(const fold_seen *s, void *user)
+{
+    char *at = (char *)user + strlen((char *)user);
+    if (s->what == FOLD_SEEN_RUN) return 0;
+    at += sprintf(at, "%d %s", (int)s->node.id, s->name);
+    if (s->cell) at += sprintf(at, " in %s", s->cell);
+    for (int i = 0; i < 2 && !fold_param_is_null(s->param[i]); i++) at += sprintf(at, " p%d", (int)s->param[i].id);
+    for (int i = 0; i < s->n_attr && s->attr_name[i]; i++) at += sprintf(at, s->attr[i] == FOLD_ALL ? " %s=all" : " %s=%g", s->attr_name[i], s->attr[i]);
+    for (int i = 0; i < s->n_in + s->n_list; i++) at += sprintf(at, "%s%d", i ? "," : " [", s->in[i].dim[0]);
+    at += sprintf(at, "%s->[%d]", s->n_in + s->n_list ? "]" : "", s->out[0].dim[0]);
+    for (int i = 0; i < s->n_operands; i++)
+        at += sprintf(at, " %d%s%d", (int)s->operand[i], s->offset[i] >> 31 ? "*" : "+", (int)(s->offset[i] & 0x7fffffff));
+    if (s->rows >= 0) at += sprintf(at, " rows %d", s->rows);
+    if (s->row >= 0) at += sprintf(at, " row %d", s->row);
+    if (s->what == FOLD_SEEN_CALL && s->data) at += sprintf(at, " data %x", (unsigned)s->data);
+    strcpy(at, "\n");
+    return 0;
+}
+static void described(void)
+{
+    static const float values[H] = { 0.5f, -1, 2, 0.25f };
+    static char told[TEXT];
+    const net n = make_net("join", "digit");
+    const fold_param none = { 0, 0 };
+    fold_ctx *f = context(&n, 0, 0);
+    fold_node x = fold_input(f, values, H), in[2] = { x, fold_lookup(f, n.digit, 7) };
+    const fold_node y = fold_call(f, n.join, in, 2), rows = fold_list_input(f, values, 2, fold_shape1(2));
+    fold_node out[4];
+    out[0] = fold_sum(f, fold_leaky_relu(f, fold_add(f, y, fold_use(f, n.b)), 0.5f), FOLD_ALL);
+    out[1] = fold_softmax_xent(f, fold_linear(f, fold_scale(f, y, 2), n.V, none), 2);
+    out[2] = fold_sum(f, fold_list_sum(f, fold_tanh(f, rows)), 0);
+    out[3] = fold_squared_error(f, fold_slice(f, x, 0, 1, 2), fold_slice(f, x, 0, 2, 2));
+    CHECK_INT(fold_run(f, out, 4), FOLD_OK);
+    told[0] = 0;
+    CHECK_INT(fold_ctx_visit(f, describe, told), FOLD_OK);
+    CHECK_SAME_TEXT(told, "1 input->[4]\n"
+                          "2 digit p1->[4] row 7\n"
+                          "4 input->[2] rows 2\n"
+                          "5 b p3->[4]\n"
+                          "3 join [4,4]->[4] 1+0 2+0\n"
+                          "6 add [4,4]->[4] 3+0 5+0\n"
+                          "7 leaky slope=0.5 [4]->[4] 6+0\n"
+                          "8 sum axis=all [4]->[1] 7+0\n"
+                          "9 scale [4]->[4] 3+0 data 40000000\n"
+                          "10 linear p4 [4]->[3] 9+0\n"
+                          "11 softmax_xent [3]->[1] 10+0 data 2\n"
+                          "12 tanh [2]->[2] 4*0 rows 2\n"
+                          "13 sum_n [2]->[2] 12*0\n"
+                          "14 sum axis=0 [2]->[1] 13+0\n"
+                          "17 squared_error [2,2]->[1] 1+1 1+2\n");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Times lead to the calls of their batch: its number, kind of call and group are the same. */
+typedef struct timed { int n[2], prologues, planned, dropped; const char *name[64]; int calls[64], group[64]; } timed;
+static int note_call(const fold_seen *s, void *user)
+{
+    timed *t = (timed *)user;
+    if (s->what != FOLD_SEEN_CALL || !CHECK(s->batch < 64)) return 0;
+    t->name[s->batch] = s->name;
+    t->calls[s->batch] = s->calls;
+    t->group[s->batch] = s->group;
+    return 0;
+}
+static int note_time(const fold_seen *s, void *user)
+{
+    timed *t = (timed *)user;
+    if (s->what == FOLD_SEEN_RUN) { t->planned++; return CHECK(s->end_ns > 0 && !s->start_ns && !t->n[0]) - 1; }
+    CHECK_INT(s->what, FOLD_SEEN_TIME);
+    CHECK(s->end_ns > s->start_ns && s->thread >= 0 && s->thread < 2);
+    t->n[s->backward]++;
+    t->prologues += s->prologue;
+    t->dropped = s->dropped;
+    if (s->prologue) return CHECK(!t->name[s->batch]) - 1;
+    CHECK_INT(s->calls, t->calls[s->batch]);
+    CHECK_INT(s->group, t->group[s->batch]);
+    return CHECK(s->batch < 64 && t->name[s->batch] == s->name && s->out[0].rank == 1) - 1;
+}
+static int stop_at_once(const fold_seen *s, void *user) { (void)s; (void)user; return 1; }
+static void times(void)
+{
+    const net n = make_net("join", "digit");
+    for (int way = 0; way < 4; way++) {
+        uint64_t now = UINT64_C(1) << 60;
+        timed t;
+        fold_ctx_desc d = fold_ctx_desc_default();
+        memset(&t, 0, sizeof t);
+        d.training = 1;
+        d.group_bytes = way & 1 ? 1 : SIZE_MAX;
+        d.trace_bytes = way & 2 ? 1 << 16 : 64;
+        d.clock = tick;
+        d.clock_user = &now;
+        d.threads = 1 + (way & 1);
+        d.parallel_for = one_by_one;
+        fold_ctx *f = fold_ctx_new(n.m, &d);
+        CHECK_INT(fold_ctx_visit_times(f, note_time, &t), FOLD_OK);
+        CHECK_INT(t.planned, 0);
+        CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+        CHECK_INT(fold_ctx_visit(f, note_call, &t), FOLD_OK);
+        CHECK_INT(fold_ctx_visit_times(f, note_time, &t), FOLD_OK);
+        const fold_stats s = fold_ctx_stats(f);
+        const int all = (int)(s.batches + s.prologues);
+        CHECK_INT(t.planned, 1);
+        if (way & 2) CHECK(t.n[0] == all && t.n[1] == all && t.prologues == 2 * s.prologues && !t.dropped);
+        else CHECK(t.n[0] + t.n[1] == 2 && t.dropped > 0);
+        CHECK_INT(fold_ctx_visit_times(f, stop_at_once, NULL), FOLD_IO);
+        CHECK_INT(fold_ctx_visit_times(f, NULL, NULL), FOLD_IO);
+        CHECK_INT(fold_ctx_visit_times(NULL, note_time, &t), FOLD_BAD_ARGUMENT);
+        CHECK_INT(fold_ctx_visit(NULL, note_call, &t), FOLD_BAD_ARGUMENT);
         fold_ctx_free(f);
     }
     fold_model_free(n.m);
@@ -664,7 +912,7 @@ static void broken_recording(void)
                     "step 1: join = 1 x (digit [4], digit [4]) -> [4]\n"
                     "error: linear: input has 4 values, W is [8 x 4]\n");
     CHECK_INT(fold_ctx_status(f), FOLD_BAD_SHAPE);
-    CHECK(well_formed(said(f, fold_ctx_print_svg)));
+    CHECK(well_formed(said(f, draw_svg)));
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -690,7 +938,7 @@ static void in_a_block(void)
         for (int i = 0; i < 3 && CHECK(f); i++) {
             fold_ctx_reset(f);
             const fold_node root = record(f, &n);
-            if (i) fold_ctx_print_svg(f, to_text, empty());
+            if (i) draw_svg(f, to_text, empty());
             CHECK_INT(fold_backward(f, root), FOLD_OK);
             text *t = empty();
             const fold_status status = i ? fold_ctx_print(f, to_text, t) : FOLD_OK;
@@ -725,7 +973,7 @@ static void a_long_chain(void)
         for (int i = 0; i < PRINTERS; i++) {
             size_t bytes = 0;
             CHECK_INT(printers[i](f, to_size, &bytes), FOLD_OK);
-            CHECK(i == 1 || bytes > (size_t)N * 30);
+            CHECK(i == 1 || printers[i] == draw_trace || bytes > (size_t)N * 30);
         }
         CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
     }
@@ -825,8 +1073,8 @@ static void columns_of_pictures(void)
     const fold_node root = fold_sum(f, fold_sum_n(f, all, 8), FOLD_ALL);
     CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
     CHECK_TEXT(said(f, fold_ctx_print), "prologue: lstm");
-    CHECK_INT(count(said(f, fold_ctx_print_dot), "lstm"), 8); /* four columns, and a call in each */
-    CHECK(count(said(f, fold_ctx_print_svg), "<rect") > 8);
+    CHECK_INT(count(said(f, draw_dot), "lstm"), 8); /* four columns, and a call in each */
+    CHECK(count(said(f, draw_svg), "<rect") > 8);
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -849,7 +1097,7 @@ static void trace_without_gradient(void)
     const fold_node loss = fold_sum(f, fold_linear(f, fold_add(f, fold_exp(f, fixed), x), n.V, none), FOLD_ALL);
     CHECK_INT(fold_backward(f, loss), FOLD_OK);
     text *t = empty();
-    CHECK_INT(fold_ctx_print_trace(f, to_text, t), FOLD_OK);
+    CHECK_INT(draw_trace(f, to_text, t), FOLD_OK);
     CHECK_INT(count(t->s, "\"exp\"") + count(t->s, "\"exp "), 1);
     CHECK_INT(count(t->s, "\"tanh\"") + count(t->s, "\"tanh "), 1);
     CHECK_INT(count(t->s, "\"linear"), 2);
@@ -873,6 +1121,10 @@ int main(int argc, char **argv)
     check_run("summary of a model", summary);
     check_run("writers that stop", stopped_writers);
     check_run("writers that use the context", busy_writers);
+    check_run("writers of pictures", writers_of_pictures);
+    check_run("visits", visits);
+    check_run("what visitors see", described);
+    check_run("visits of times", times);
     check_run("a broken recording", broken_recording);
     check_run("looking in a block", in_a_block);
     check_run("a long chain", a_long_chain);
