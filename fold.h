@@ -369,6 +369,18 @@ FOLD_API const float *fold_model_values(const fold_model *m, int *count);
    written only between begin and end. The end refreshes the packed weights. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
+/* Fills a layer's parameters from arrays, which are copied. Each array goes to the parameter NAME.PART and is
+   row-major, in the shapes and the order that the comment of the layer's _new tells. name "": the parts are
+   whole names. Errors: a part that the layer has not, or a parameter that has no array or another number of
+   values, is an error of the model; then nothing changes.
+       fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
+       fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
+typedef struct fold_array {
+    const char *part;
+    const float *values;
+    int count; /* of the values */
+} fold_array;
+FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
 /* Copies all values from a model of the same parameters, made by the same calls. Use it for a network that is
    a fixed target for a while. Frozen parameters and buffers come too; gradients and the optimiser's state
    stay. Errors: the first parameter that differs is an error of m, which names it; then nothing changes. */
@@ -12106,6 +12118,55 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
     if (m)
         m->version++;
 }
+/* Tells the part of a parameter's name behind a layer's; NULL: it is none of the layer's. */
+static const char *fold__part_in(const char *name, const char *layer)
+{
+    const size_t size = strlen(layer);
+    if (!size)
+        return name;
+    return !strncmp(name, layer, size) && name[size] == '.' ? name + size + 1 : NULL;
+}
+
+/* Finds the array for a parameter; `fits` gets whether it may be copied there. */
+static const fold_array *fold__array_for(fold_model *m, fold_param param, const char *part,
+                                         const fold_array *arrays, int count)
+{
+    const fold__param_data *data = fold__param_of(m, param);
+    for (int i = 0; i < count; i++) {
+        if (!arrays[i].part || !arrays[i].values || !fold__same_text(arrays[i].part, part))
+            continue;
+        if (arrays[i].count != fold__shape_size(&data->shape))
+            fold__model_fail(m, FOLD_BAD_SHAPE, "fold_values_fill: '%s' has %d values, and %d are given",
+                             data->name, (int)fold__shape_size(&data->shape), arrays[i].count);
+        return fold_values_write_begin(m, param) ? &arrays[i] : NULL;
+    }
+    fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for '%s'", data->name);
+    return NULL;
+}
+
+FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int count)
+{
+    int found = 0;
+    if (m && (!name || !arrays || count < 1))
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: there is no name, or no array");
+    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) {
+        for (int index = 0; index < fold_param_count(m) && !m->error.status; index++) {
+            const fold_param param = fold_param_at(m, index);
+            const char *part = fold__part_in(fold_param_name(m, param), name);
+            const fold_array *array = part ? fold__array_for(m, param, part, arrays, count) : NULL;
+            found += array && !copying;
+            if (!array || !copying)
+                continue;
+            memcpy(fold_values_write_begin(m, param), array->values, (size_t)array->count * sizeof(float));
+            fold_values_write_end(m, param);
+        }
+        if (found < count)
+            fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: of %d arrays %d have no parameter in '%s'",
+                             count, count - found, name);
+    }
+    return fold_model_status(m);
+}
+
 /* Whether another model has the same parameters; if not, m gets the error. */
 static int fold__same_params(fold_model *m, const fold_model *from, const char *who)
 {
@@ -15115,7 +15176,8 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
                   : filter->shape.dim[rank] != channels)
         return fold__fail_shapes(f, who,
                                  depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
-                                           : "the filter needs inputs as x has channels: there are no groups but depthwise",
+                                           : "the filter needs inputs as x has channels: there are no groups but "
+                                             "depthwise",
                                  both, 2);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs))
         return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], as %s has outputs", who, bias->name,

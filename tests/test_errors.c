@@ -453,6 +453,7 @@ typedef struct given {
     X(NUMBER, fold_grads_rows, (m, param, g->n, g->ints)) \
     X(VOID, fold_grads_write_rows_end, (m, param, g->ints, g->n)) \
     X(STATUS, fold_values_copy, (m, m)) \
+    X(STATUS, fold_values_fill, (m, NULL, ZERO(fold_array), g->n)) \
     X(STATUS, fold_values_average, (m, NULL, 0.5f)) \
     X(VOID, fold_quantize_desc_default, ()) \
     X(STATUS, fold_model_quantize, (m, NULL)) \

@@ -1996,6 +1996,47 @@ static void test_values_of_another(void)
     }
 }
 
+/* Arrays fill a layer, and no other; what does not fit is named, and then nothing changes. */
+static void test_values_from_arrays(void)
+{
+    static const float W[6] = { 1, 2, 3, 4, 5, 6 }, b[3] = { 10, 20, 30 }, x[2] = { 1, -1 };
+    for (int inference = 0; inference < 2; inference++) {
+        fold_model_desc d = fold_model_desc_default();
+        d.inference = inference;
+        fold_model *m = fold_model_new(&d);
+        const fold_dense other = fold_dense_new(m, "dd", 2, 3, FOLD_ACT_LINEAR), layer = fold_dense_new(m, "d", 2, 3, FOLD_ACT_LINEAR);
+        fold_gru_new(m, "g", 2, 3);
+        const float *theirs = fold_param_value(m, other.W), untouched = theirs[0];
+        const fold_array none = { NULL, NULL, 0 };
+        const struct { const char *name; fold_array array[3]; int n; fold_status status; const char *says; } row[] = {
+            { "d", { { "W", W, 6 }, { "b", b, 2 }, none }, 2, FOLD_BAD_SHAPE, "fold_values_fill: 'd.b' has 3 values, and 2 are given" },
+            { "d", { { "W", W, 6 }, none, none }, 1, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for 'd.b'" },
+            { "d", { { "W", W, 6 }, { "b", NULL, 3 }, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for 'd.b'" },
+            { "d", { { "W", W, 6 }, { "b", b, 3 }, { "c", b, 3 } }, 3, FOLD_BAD_ARGUMENT, "fold_values_fill: of 3 arrays 1 have no parameter in 'd'" },
+            { "e", { { "W", W, 6 }, { "b", b, 3 }, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: of 2 arrays 2 have no parameter in 'e'" },
+            { "g", { { "W", W, 6 }, { "b", b, 3 }, none }, 2, FOLD_BAD_SHAPE, "fold_values_fill: 'g.W' has 18 values, and 6 are given" },
+            { "", { { "d.W", W, 6 }, { "d.b", b, 3 }, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for 'dd.W'" },
+            { NULL, { none, none, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: there is no name, or no array" },
+            { "d", { { "b", b, 3 }, { "W", W, 6 }, none }, 2, FOLD_OK, "" },
+        };
+        for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+            float before[6];
+            memcpy(before, fold_param_value(m, layer.W), sizeof before);
+            CHECK_INT(fold_values_fill(m, row[i].name, row[i].array, row[i].n), row[i].status);
+            CHECK_SAYS(!strcmp(fold_model_message(m), row[i].says), "row %d: \"%s\"", (int)i, fold_model_message(m));
+            CHECK_BITS(fold_param_value(m, layer.W), row[i].status ? before : W, 6);
+            fold_model_clear_error(m);
+        }
+        CHECK_BITS(fold_param_value(m, other.W), &untouched, 1);
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        const fold_node y = fold_dense_apply(f, &layer, fold_input(f, x, 2));
+        CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+        for (int i = 0; i < 3; i++) CHECK_NEAR(fold_value(f, y)[i], b[i] - 3, 0); /* with packs that are new too */
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* An inference model gets the values too. Models that differ are refused, and nothing changes. */
 static void test_values_of_a_stranger(void)
 {
@@ -2359,6 +2400,7 @@ int main(int argc, char **argv)
     check_run("layers that cannot be", test_layers_that_cannot_be);
     check_run("long names", test_long_names);
     check_run("values of another model", test_values_of_another);
+    check_run("values from arrays", test_values_from_arrays);
     check_run("values of a stranger", test_values_of_a_stranger);
     check_run("random numbers", test_random);
     check_run("random numbers apart from initial values", test_apart);

@@ -1951,6 +1951,7 @@ static void faults_are_shrunk(void)
 static const struct { const char *name, *why; } not_called[] = {
     { "fold_torch_open", "it is fold_torch_open_memory of a file" },
     { "fold_model_clear_error", "sessions have no errors" },
+    { "fold_values_fill", "it is fold_values_write_begin and _end" },
     { "fold_model_isa", "it names the kernels" },
     { "fold_to_file", "it writes to a FILE" },
     { "fold_clock_monotonic", "it asks the system" },
