@@ -1443,6 +1443,7 @@ FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
    - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
      removes if the file system has locks.
    - A folder, a pipe, a device or a link at `path` is never replaced: FOLD_IO.
+   - On Windows paths here and below are UTF-8. A path that is not is taken as one of the process's code page.
    - On systems that are neither POSIX nor Windows it is only sure that writing comes before renaming. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
@@ -2028,6 +2029,26 @@ FOLD_API int fold_finite(const float *values, int n);
 #include <fcntl.h>
 #include <io.h>
 #include <sys/stat.h>
+#include <wchar.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+struct _SECURITY_ATTRIBUTES; /* as <windows.h> has it all, which may be included too */
+union _LARGE_INTEGER; /* 64 bits */
+__declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
+__declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
+__declspec(dllimport) int __stdcall MoveFileExW(const wchar_t *from, const wchar_t *to, unsigned long flags);
+__declspec(dllimport) int __stdcall CloseHandle(void *handle);
+__declspec(dllimport) unsigned long __stdcall GetLastError(void);
+__declspec(dllimport) void __stdcall Sleep(unsigned long milliseconds);
+__declspec(dllimport) int __stdcall MultiByteToWideChar(unsigned from, unsigned long flags, const char *text,
+                                                        int bytes, wchar_t *to, int size);
+__declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned long access,
+                                                  unsigned long share, struct _SECURITY_ATTRIBUTES *,
+                                                  unsigned long how, unsigned long flags, void *like);
+#ifdef __cplusplus
+}
+#endif
 #elif defined(__unix__) || defined(__APPLE__) || defined(__HAIKU__) || defined(__wasi__)
 #define FOLD__DISK_POSIX
 #include <fcntl.h>
@@ -23659,15 +23680,6 @@ static void fold__enter_group(const fold_ctx *f, fold__worker *worker, const fol
 }
 
 #if defined(FOLD_HAS_CLOCK) && defined(_WIN32)
-#ifdef __cplusplus
-extern "C" {
-#endif
-union _LARGE_INTEGER; /* 64 bits: as <windows.h> has it, which may be included too */
-__declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
-__declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
-#ifdef __cplusplus
-}
-#endif
 FOLD_API uint64_t fold_clock_monotonic(void *user)
 {
     uint64_t count = 0, a_second = 1;
@@ -27697,6 +27709,27 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 }
 
 #ifndef FOLD_NO_STDIO
+#ifdef FOLD__DISK_WINDOWS
+/* A path is of UTF-8 or, where it is none, of the process's code page. One that is too long becomes empty. */
+enum { FOLD__WIDE = 260 };
+static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
+{
+    const unsigned utf8 = 65001, own = 0, fail_if_invalid = 8;
+    if (!MultiByteToWideChar(utf8, fail_if_invalid, path, -1, to, FOLD__WIDE) &&
+        !MultiByteToWideChar(own, 0, path, -1, to, FOLD__WIDE))
+        to[0] = 0;
+    return to;
+}
+
+static FILE *fold__open_file(const char *path, int to_write)
+{
+    wchar_t wide[FOLD__WIDE];
+    return _wfopen(fold__wide(path, wide), to_write ? L"wb" : L"rb");
+}
+#else
+static FILE *fold__open_file(const char *path, int to_write) { return fopen(path, to_write ? "wb" : "rb"); }
+#endif
+
 static const char *fold__path_problem(void)
 {
     return errno ? strerror(errno) : "it cannot be read or written";
@@ -27968,6 +28001,7 @@ static int fold__disk_lock(int file, const char *path)
            mine.st_dev == there.st_dev;
 }
 static void fold__disk_close(int file) { close(file); }
+static void fold__disk_remove(const char *path) { remove(path); }
 /* Between both calls another may think that the new file was left, and remove it. */
 static int fold__disk_create(const char *path)
 {
@@ -28011,26 +28045,13 @@ static int fold__disk_sync_folder(char *path)
     return failed;
 }
 #elif defined(FOLD__DISK_WINDOWS)
-#ifdef __cplusplus
-extern "C" {
-#endif
-struct _SECURITY_ATTRIBUTES; /* as <windows.h> has it, which may be included too */
-__declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
-__declspec(dllimport) int __stdcall CloseHandle(void *handle);
-__declspec(dllimport) unsigned long __stdcall GetLastError(void);
-__declspec(dllimport) void __stdcall Sleep(unsigned long milliseconds);
-__declspec(dllimport) void *__stdcall CreateFileA(const char *path, unsigned long access, unsigned long share,
-                                                  struct _SECURITY_ATTRIBUTES *, unsigned long how,
-                                                  unsigned long flags, void *like);
-#ifdef __cplusplus
-}
-#endif
 /* To open a file here tells what others may do with it meanwhile. The holder lets them do all; to remove a
    file it must be alone with it, which fails while it is held. */
 static int fold__disk_create(const char *path)
 {
     const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
-    void *handle = CreateFileA(path, writing, share_all, NULL, create_new, 0, NULL);
+    wchar_t wide[FOLD__WIDE];
+    void *handle = CreateFileW(fold__wide(path, wide), writing, share_all, NULL, create_new, 0, NULL);
     if (handle != (void *)(intptr_t)-1)
         return _open_osfhandle((intptr_t)handle, _O_BINARY);
     return GetLastError() == is_there ? FOLD__TAKEN : -1;
@@ -28039,7 +28060,8 @@ static void fold__disk_clear(const char *path)
 {
     const unsigned long deleting = 0x10000, share_nothing = 0, open_existing = 3;
     const unsigned long delete_on_close = 0x04000000, the_link_itself = 0x00200000;
-    void *handle = CreateFileA(path, deleting, share_nothing, NULL, open_existing,
+    wchar_t wide[FOLD__WIDE];
+    void *handle = CreateFileW(fold__wide(path, wide), deleting, share_nothing, NULL, open_existing,
                                delete_on_close | the_link_itself, NULL);
     if (handle != (void *)(intptr_t)-1)
         CloseHandle(handle);
@@ -28050,27 +28072,35 @@ static void fold__disk_close(int file) { _close(file); }
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
+    wchar_t old_name[FOLD__WIDE], name[FOLD__WIDE];
     errno = 0;
     for (int tries = 0; tries < 500; tries++, Sleep(2))
-        if (MoveFileExA(from, to, replace_existing | write_through))
+        if (MoveFileExW(fold__wide(from, old_name), fold__wide(to, name), replace_existing | write_through))
             return 0;
     return 1;
+}
+static void fold__disk_remove(const char *path)
+{
+    wchar_t wide[FOLD__WIDE];
+    _wremove(fold__wide(path, wide));
 }
 static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* moving waited for it */
 static int fold__disk_replaceable(const char *path)
 {
     struct _stat there;
-    return _stat(path, &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
+    wchar_t wide[FOLD__WIDE];
+    return _wstat(fold__wide(path, wide), &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
 }
 #else /* C alone: savers to one path take turns, and the system writes when it likes */
 static int fold__disk_create(const char *path)
 {
-    FILE *there = fopen(path, "rb");
+    FILE *there = fold__open_file(path, 0);
     return there ? (fclose(there), FOLD__TAKEN) : 0;
 }
 static void fold__disk_clear(const char *path) { (void)path; }
 static int fold__disk_sync(int file) { return (void)file, 0; }
 static void fold__disk_close(int file) { (void)file; }
+static void fold__disk_remove(const char *path) { remove(path); }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
 static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
@@ -28098,7 +28128,7 @@ static int fold__draft_new(fold_model *m, const char *path, char *draft, size_t 
 static void fold__draft_write(fold_model *m, const char *draft, int descriptor, const fold_save_desc *desc)
 {
     errno = 0;
-    FILE *file = fopen(draft, "wb");
+    FILE *file = fold__open_file(draft, 1);
     const fold_status status = file ? fold__write_file(m, fold_to_file, file, desc) : FOLD_IO;
     const int failed = status == FOLD_IO || (!status && (fflush(file) || fold__disk_sync(descriptor)));
     if ((file && fclose(file)) || failed)
@@ -28121,7 +28151,7 @@ static void fold__save_as(fold_model *m, const char *path, char *draft, size_t s
     if (!m->error.status && fold__disk_rename(draft, path))
         fold__path_fail(m, "save: renaming to", path);
     if (m->error.status)
-        remove(draft);
+        fold__disk_remove(draft);
     fold__disk_close(descriptor);
     if (!m->error.status && fold__disk_sync_folder(draft))
         fold__path_fail(m, "save: the folder of", path);
@@ -29242,7 +29272,7 @@ static FILE *fold__open_to_load(fold_model *m, const char *path)
     if (m->error.status)
         return NULL;
     errno = 0;
-    stream = fopen(path, "rb");
+    stream = fold__open_file(path, 0);
     if (!stream)
         fold__path_fail(m, "load", path);
     return stream;
@@ -29270,7 +29300,7 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
     if (!m || !path)
         return FOLD_BAD_ARGUMENT;
     errno = 0;
-    FILE *stream = fopen(path, "rb");
+    FILE *stream = fold__open_file(path, 0);
     if (!stream)
         fold__format(problem, sizeof problem, "load: '%.120s': %.60s", path, fold__path_problem());
     fold__file file = fold__file_of(m, fold__from_file, stream, NULL, 0);

@@ -2754,9 +2754,37 @@ static void many_parameters(void)
     }
 }
 
+/* A path of UTF-8 names the same file everywhere; on Windows that is for wide calls to say. One that is no UTF-8 is
+   of the code page there, and any bytes elsewhere. */
+static void names_beyond_ascii(void)
+{
+    static const char *const paths[] = { "build/files_gr\xc3\xbc\xc3\x9f.safetensors", "build/files_\xe9t\xe9.safetensors" };
+    for (int i = 0; i < 2; i++) {
+        fold_model *m = fold_model_new(NULL), *other = fold_model_new(NULL);
+        fold_param b = fold_bias_new(m, "b", 2), c = fold_bias_new(other, "b", 2);
+        const float values[] = { 3, -4 };
+        memcpy(fold_values_write_begin(m, b), values, sizeof values);
+        fold_values_write_end(m, b);
+        for (int again = 0; again < 2; again++) /* the second replaces the first */
+            CHECK_SAYS(!fold_model_save(m, paths[i], NULL), "%s", fold_model_message(m));
+        CHECK_SAYS(!fold_model_load(other, paths[i], NULL), "%s", fold_model_message(other));
+        CHECK_BITS(fold_param_value(other, c), values, 2);
+        CHECK_TEXT(listed(m, paths[i], FOLD_OK), "b");
+#ifdef _WIN32
+        static const wchar_t *const wide[] = { L"build/files_gr\u00fc\u00df.safetensors", L"build/files_\u00e9t\u00e9.safetensors" };
+        CHECK(!_wremove(wide[i]));
+#else
+        CHECK(!remove(paths[i]));
+#endif
+        fold_model_free(m);
+        fold_model_free(other);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
+    check_run("files: names beyond ASCII", names_beyond_ascii);
     check_run("files: text from formats", formats);
     check_run("files: training continues", continues);
     check_run("files: frozen after some steps", frozen_later);

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <wchar.h>
 #ifdef FOLD_USE_THREADS
 #include <pthread.h>
 #endif
