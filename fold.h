@@ -378,7 +378,7 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 typedef struct fold_array {
     const char *part;
     const float *values;
-    int count; /* of the values */
+    int count; /* how many values */
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
 /* Copies all values from a model of the same parameters, made by the same calls. Use it for a network that is
@@ -12182,7 +12182,8 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
             fold_values_write_end(m, param);
         }
         if (found < count)
-            fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: of %d arrays %d have no parameter in '%s'",
+            fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                             "fold_values_fill: of %d arrays %d have no parameter in '%s'",
                              count, count - found, name);
     }
     return fold_model_status(m);
@@ -15197,8 +15198,8 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
                   : filter->shape.dim[rank] != channels)
         return fold__fail_shapes(f, who,
                                  depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
-                                           : "the filter needs inputs as x has channels: there are no groups but "
-                                             "depthwise",
+                                           : "the filter needs inputs as x has channels: "
+                                             "there are no groups but depthwise",
                                  both, 2);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs))
         return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], as %s has outputs", who, bias->name,
