@@ -11485,6 +11485,13 @@ static int fold__model_fail(fold_model *m, fold_status status, const char *forma
     va_end(args);
     return 0;
 }
+/* Whether a call on a model cannot go on: there is no model, it has an error, or something was not given. */
+static int fold__lacks(fold_model *m, int given, const char *problem)
+{
+    if (m && !given)
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s", problem);
+    return !m || m->error.status;
+}
 
 /* Defines the function that gives a desc's defaults, where those are all zero. */
 #define FOLD__ZEROS_BY_DEFAULT(type)   \
@@ -25484,9 +25491,7 @@ static fold_status fold__step_model(fold_model *m, const fold__step *settings, i
 static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
 static int fold__settings_missing(fold_model *m, const void *settings)
 {
-    if (!settings)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "optimiser: its settings are NULL");
-    return !m || !settings;
+    return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL");
 }
 
 static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, float epsilon)
@@ -25917,12 +25922,8 @@ static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_ce
 }
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer)
 {
-    if (!m)
-        return FOLD_BAD_ARGUMENT;
-    if (!layer)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer: the layer is NULL");
-    if (m->error.status)
-        return m->error.status;
+    if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL"))
+        return fold_model_status(m);
     layer->own.before = fold__transformer_cell(m, name, fold__before_attention, layer, 1, 3);
     layer->own.after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
     return m->error.status;
@@ -27960,12 +27961,8 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc)
 {
-    if (!m)
-        return FOLD_BAD_ARGUMENT;
-    if (!write)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: no writer");
-    if (m->error.status)
-        return m->error.status;
+    if (fold__lacks(m, write != NULL, "save: no writer"))
+        return fold_model_status(m);
     if (fold__write_file(m, write, user, desc) == FOLD_IO)
         fold__model_fail(m, FOLD_IO, "save: the writer stopped");
     return m->error.status;
@@ -28160,12 +28157,8 @@ static void fold__save_as(fold_model *m, const char *path, char *draft, size_t s
 
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc)
 {
-    if (!m)
-        return FOLD_BAD_ARGUMENT;
-    if (!path)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: no path");
-    if (m->error.status)
-        return m->error.status;
+    if (fold__lacks(m, path != NULL, "save: no path"))
+        return fold_model_status(m);
     const size_t size = strlen(path) + sizeof ".99.tmp";
     char *draft = (char *)m->arena.memory.alloc(size, FOLD__ALIGN, m->arena.memory.user);
     if (draft)
