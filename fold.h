@@ -1032,6 +1032,12 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
    their gradients in the order of the queries. from and to are copied. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
+/* Give the probabilities that each query gives its keys (attention weights), for looking inside. The result
+   has the rows of q, each [heads keys]: value h n + i is what head h gives key i of n, 0 where it is not seen.
+   Each costs an attention whose values are as wide, and batches with attentions of as many keys. */
+FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal);
+FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
+                                                  const int *from, const int *to, int edges);
 
 /* Holds the keys and values of a sequence that grows (a KV cache), as when a language model writes: one for
    each attention and sequence. The struct and its memory are yours. They stay where they are as long as a run
@@ -16164,6 +16170,40 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
     return fold__record_whole(f, &fold__code_list_attention, operand, 3, attr,
                               fold__is_list_operand(f, &operand[0]) ? (int)f->length[operand[0].source] : -1,
                               0);
+}
+
+/* Records values with which an attention gives its weights: row i has a 1 at key i for every head. */
+static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
+{
+    static const char *const who = "list_attention_weights";
+    fold__operand operand;
+    if (!fold__list_operand_of(f, k, who, &operand))
+        return fold__null;
+    const int keys = (int)f->length[operand.source];
+    if (heads < 1 || keys < 1 || keys > INT_MAX / heads)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: there are %d heads and %d keys", who, heads, keys);
+    const fold_shape row = fold_shape1(heads * keys);
+    if (!fold__list_fits(f, who, &row, keys))
+        return fold__null;
+    const uint32_t place = fold__place_input(f, NULL, (size_t)row.dim[0] * (size_t)keys);
+    const fold_node values =
+        place == FOLD__NONE ? fold__null : fold__append_list(f, FOLD__INPUT, &row, keys, 0);
+    if (!values.id)
+        return fold__null;
+    f->place[values.id] = place;
+    for (size_t key = 0, n = (size_t)keys; key < n; key++)
+        for (size_t head = 0; head < (size_t)heads; head++)
+            fold__at_place(f, place)[(key * (size_t)heads + head) * n + key] = 1.0f;
+    return values;
+}
+FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal)
+{
+    return fold_list_attention(f, q, k, fold__values_for_weights(f, k, heads), heads, causal);
+}
+FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
+                                                  const int *from, const int *to, int edges)
+{
+    return fold_list_attention_to(f, q, k, fold__values_for_weights(f, k, heads), heads, from, to, edges);
 }
 
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,

@@ -610,6 +610,8 @@ typedef struct given {
     X(NODE, fold_list_max_to, (f, node, g->ints, g->n, g->n)) \
     X(NODE, fold_list_softmax_mean_to, (f, node, node, g->ints, g->n, g->n)) \
     X(NODE, fold_list_attention, (f, node, node, node, g->n, g->n)) \
+    X(NODE, fold_list_attention_weights, (f, node, node, g->n, 0)) \
+    X(NODE, fold_list_attention_weights_to, (f, node, node, g->n, g->ints, g->ints, g->n)) \
     X(NODE, fold_list_attention_to, (f, node, node, node, g->n, g->ints, g->ints, g->n)) \
     X(NUMBER, fold_cache_bytes, (ZERO(fold_cache))) \
     X(STATUS, fold_cache_keep, (g->cache, g->n)) \

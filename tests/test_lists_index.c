@@ -928,6 +928,55 @@ static void layer_steps(void)
     fold_model_free(m);
 }
 
+/* -- the weights of an attention ----------------------------------------------------------------------------------- */
+
+/* Against softmax of scores in double precision: of all keys, of earlier ones, for a single query, along edges of which
+   one occurs twice. A query that sees nothing gives nothing. */
+static void weights_of_attention(void)
+{
+    enum { QUERIES = 5, KEYS = 7, SIZE = 6, HEADS = 2, EDGES = 8, ALL_KEYS = 0, EARLIER, SINGLE, ALONG, WAYS };
+    static const int from[EDGES] = { 0, 6, 3, 3, 1, 2, 5, 4 }, to[EDGES] = { 0, 0, 1, 1, 1, 4, 4, 3 };
+    check_random r = { 26 };
+    float q[QUERIES * SIZE], k[KEYS * SIZE], got[QUERIES * HEADS * KEYS];
+    random_fill(&r, q, QUERIES * SIZE, -2, 2);
+    random_fill(&r, k, KEYS * SIZE, -2, 2);
+    fold_model *m = fold_model_new(NULL);
+    for (int way = 0; way < 2 * WAYS; way++) {
+        const int how = way % WAYS, queries = how == SINGLE ? 1 : QUERIES;
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = way >= WAYS;
+        d.eager = way == WAYS + 1;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node keys = fold_list_input(f, k, KEYS, fold_shape1(SIZE));
+        const fold_node x = how == SINGLE ? fold_input(f, q, SIZE) : fold_list_input(f, q, QUERIES, fold_shape1(SIZE));
+        const fold_node y = how == ALONG ? fold_list_attention_weights_to(f, x, keys, HEADS, from, to, EDGES)
+                                         : fold_list_attention_weights(f, x, keys, HEADS, how == EARLIER);
+        CHECK_SAYS(!fold_run(f, &y, 1) && !fold_read(f, &y, 1, got), "%s", fold_ctx_message(f));
+        CHECK_INT(fold_list_length(f, y), how == SINGLE ? -1 : QUERIES);
+        CHECK_INT(fold_node_shape(f, y).dim[0], HEADS * KEYS);
+        for (int row = 0; row < queries; row++)
+            for (int head = 0; head < HEADS; head++) {
+                double sum = 0, e[KEYS];
+                for (int key = 0; key < KEYS; key++) {
+                    double times = how == EARLIER ? key <= row + KEYS - QUERIES : how != ALONG, score = 0;
+                    for (int edge = 0; edge < EDGES && how == ALONG; edge++) times += from[edge] == key && to[edge] == row;
+                    for (int i = head * SIZE / HEADS; i < (head + 1) * SIZE / HEADS; i++)
+                        score += (double)q[row * SIZE + i] * (double)k[key * SIZE + i];
+                    sum += e[key] = times * exp(score / sqrt((double)SIZE / HEADS));
+                }
+                for (int key = 0; key < KEYS; key++)
+                    CHECK_NEAR(got[(row * HEADS + head) * KEYS + key], sum > 0 ? e[key] / sum : 0, 1e-6);
+            }
+        fold_ctx_reset(f);
+        const fold_node none = fold_list_input(f, k, 0, fold_shape1(SIZE)), some = fold_list_input(f, k, KEYS, fold_shape1(SIZE));
+        CHECK(fold_node_is_null(fold_list_attention_weights(f, some, how ? none : some, how ? HEADS : 0, 0)));
+        CHECK_SAYS(!strcmp(fold_ctx_message(f), how ? "list_attention_weights: there are 2 heads and 0 keys" : "list_attention_weights: there are 0 heads and 7 keys"),
+                   "%s", fold_ctx_message(f));
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -951,6 +1000,7 @@ int main(int argc, char **argv)
     check_run("lists by index: steps given up", given_up);
     check_run("lists by index: one step a run", one_step);
     check_run("lists by index: steps of a layer", layer_steps);
+    check_run("lists by index: weights of an attention", weights_of_attention);
     check_run("lists by index: plans", plans_of_indices);
     return check_finish();
 }

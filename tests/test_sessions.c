@@ -1951,6 +1951,8 @@ static void faults_are_shrunk(void)
 static const struct { const char *name, *why; } not_called[] = {
     { "fold_torch_open", "it is fold_torch_open_memory of a file" },
     { "fold_model_clear_error", "sessions have no errors" },
+    { "fold_list_attention_weights", "it is fold_list_attention of values that are ones and zeros" },
+    { "fold_list_attention_weights_to", "it is fold_list_attention_to of values that are ones and zeros" },
     { "fold_values_fill", "it is fold_values_write_begin and _end" },
     { "fold_model_isa", "it names the kernels" },
     { "fold_to_file", "it writes to a FILE" },
