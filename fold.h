@@ -127,7 +127,7 @@
                - fold_ctx_reset clears a context's error. A model's error stops its contexts too, until
                  fold_model_clear_error. Nothing trained is lost.
                - Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
-                 handle, NULL, or "no context" as the message.
+                 handle, NULL, or a message that there is none.
      Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself spread
                a run over several (fold_ctx_desc.threads), with the same bits for any number. Many contexts
                may read one model at once. A call that writes the model must be alone with it: optimisers,
@@ -455,7 +455,7 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
    2. Make it again, and call fold_model_reserve with these numbers before anything is added: each array is
       then asked for once, at this size.
    3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
-   The numbers depend on the kernel set, and can be constants of a program. */
+   A program may hold the numbers as constants: measure with the kernel set that it will use (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* packs are packed weights, state
                            and state2 the optimiser's, marks those of table rows. 0: there are none */
@@ -500,9 +500,9 @@ typedef struct fold_ctx_desc {
                                in another order than without, to the same bits in all contexts with it */
     int measure;            /* computes nothing, but plans and takes memory. Use it to find the size of a
                                static array: record the worst case and run it, then fold_stats.block_bytes is
-                               that size. If parameters change between runs, change them here too. Asking for
-                               values tells that there are none. A first slice of limited time does not finish
-                               a begun run. threads needs no parallel_for */
+                               that size. If parameters change between runs, change them here too. fold_value
+                               returns NULL. A replay takes more memory if there is room: measure without one
+                               for the smallest block. threads needs no parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* lets samples run together whose values take about this. A sample must be
                                recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), or more if
@@ -558,9 +558,10 @@ FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
-/* Makes a context for a model; desc NULL: for inference. Returns NULL when the allocator gives no memory, or
-   the model is NULL. When a setting is wrong, or a block too small to begin in, the context has an error that
-   no reset clears, whose message says which setting. Free it too: its memory is of the model's allocator. */
+/* Makes a context for a model; desc NULL: for inference. Returns NULL when the model is NULL, or its
+   allocator or block has no memory left. When a setting is wrong, or a block too small to begin in, the
+   context has an error that no reset clears, whose message says which setting. Free it too: its memory is
+   of the model's allocator. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
@@ -778,11 +779,11 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
    and fold_keep_grad are errors: make an output of what is wanted. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Runs what the n roots and kept nodes need; n may be 0. More may be recorded afterwards and run again: this
-   costs what is new, as long as it reads of before only roots, kept nodes and inputs. Anything else is
-   computed again from those, and the run looks at all nodes from there on (fold_stats.seen_nodes). When all
-   is there, it does nothing. After a change of parameters a batched context computes anew what it needs;
-   reset an eager one. */
+/* Runs what the n roots and kept nodes need, which fold_keep or fold_output_ref named; n may be 0.
+   More may be recorded afterwards and run again: this costs what is new, as long as it reads of before
+   only roots, kept nodes and inputs. Anything else is computed again from those, and the run looks at all
+   nodes from there on (fold_stats.seen_nodes). When all is there, it does nothing. After a change of
+   parameters a batched context computes anew what it needs; reset an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 /* Keeps the gradient of x for fold_grad, after fold_backward. Does nothing in inference contexts. A
@@ -817,13 +818,14 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Runs the last fold_run or fold_backward that had something to do once more, without recording or planning.
    Use it when the structure stays and only numbers change: a controller's step, a frame of the same agents.
    - It reads anew what fold_input_ref and fold_index_ref point to, and the parameters.
-   - All that was copied stays, and so do lengths, shapes, and what dedupe made one (never two inputs). Values
-     that it only reads, since an earlier run computed them, stay too; an eager context has all of those.
+   - All that was copied stays (edges of lists too: record anew when neighbours change), lengths, shapes,
+     and what dedupe made one (never two inputs). Values that it only reads, since an earlier run computed
+     them, stay too; an eager context has all of those.
    - Values get the bits of a new recording, in which dropout draws on, without fold_dropout_seed.
    - Gradients of kept nodes are those of this run; it adds to those of parameters, as always.
    - After a change of parameters, a batched context's next run computes what is wanted and this one did not.
-   - It allocates nothing, and values lie where they lay, but for the first replay of a recording larger than
-     any before. In a block without room for that, replays take longer.
+   - It allocates nothing, and values lie where they lay, but the first replay of a recording may allocate
+     once and move them. In a block without room for that, replays take longer.
    Errors: FOLD_BAD_STATE, and nothing is lost, when
    - nothing was run since fold_ctx_reset, or the last run did not end;
    - something was recorded since it, or newly named to be kept, or a parameter added, frozen or thawed;
@@ -11564,7 +11566,8 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 /* Tells what an error of memory says of the block. */
 static const char *fold__when_full(const fold_model *m)
 {
-    return m->heap.block ? ": the model's block is full (fold_model_measure)" : "";
+    return m->heap.block ? ": the model's block is full; in a larger one fold_model_measure tells its size"
+                         : "";
 }
 static void fold__release(fold_model *m, void *memory, size_t size)
 {
@@ -14708,7 +14711,7 @@ FOLD_API fold_status fold_ctx_status(const fold_ctx *f)
 FOLD_API const char *fold_ctx_message(const fold_ctx *f)
 {
     if (!f)
-        return "no context";
+        return "no context: fold_ctx_new returned NULL, as without a model or memory, or was not called";
     if (f->error.status)
         return f->error.text;
     return f->model->error.status ? f->model->error.text : f->read_error.text;

@@ -795,7 +795,7 @@ static void null_everywhere(void)
             fold_ctx_free(g.f);
             fold_model_free(g.m);
         }
-    CHECK_TEXT(fold_ctx_message(NULL), "no context");
+    CHECK_TEXT(fold_ctx_message(NULL), "no context: fold_ctx_new returned NULL");
     CHECK_TEXT(fold_model_message(NULL), "no model");
     CHECK_INT(fold_ctx_status(NULL), FOLD_BAD_ARGUMENT);
 }
