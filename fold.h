@@ -1035,7 +1035,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
 /* Give the probabilities that each query gives its keys (attention weights), for looking inside. The result
-   has the rows of q, each [heads keys]: value h n + i is what head h gives key i of n, 0 where it is not seen.
+   has the rows of q, each [heads keys]: value h n + i is what head h gives key i of n; an unseen key gets 0.
    Each costs an attention whose values are as wide, and batches with attentions of as many keys. */
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal);
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
