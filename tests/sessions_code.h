@@ -1252,5 +1252,5 @@ static void predict(fold_ctx *f, const net *n, int samples) {
     X(stub) X(loops) X(backwards) X(tick) X(rooms) X(is_eager) X(block_of) X(close_context) X(new_context)                                               \
     X(size_of_node) X(keep) X(keep_grads) X(finish) X(run) X(begin_only) X(backward) X(replay) X(look_one) X(look_values) X(look_grads) X(look_params) X(sgd)     \
     X(adagrad) X(rmsprop) X(adam) X(clear) X(freeze) X(scale_rates) X(clip) X(write_values) X(write_grads)           \
-    X(read_file) X(count_bytes) X(save) X(load) X(image) X(quantize) X(seal) X(measure) X(copy) X(write_rows)  \
+    X(read_file) X(count_bytes) X(count_seen) X(save) X(load) X(image) X(quantize) X(seal) X(measure) X(copy) X(write_rows)  \
     X(printed) X(print_all) X(by_torch) X(scores_of) X(word_loss) X(take_word) X(fit) X(predict)
