@@ -2177,6 +2177,19 @@ static size_t fold__round_up(size_t count, size_t to) { return (count + to - 1) 
 static size_t fold__max_size(size_t left, size_t right) { return left > right ? left : right; }
 FOLD__INLINE size_t fold__min_size(size_t left, size_t right) { return left < right ? left : right; }
 
+FOLD__INLINE uint32_t fold__bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+FOLD__INLINE float fold__float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 /* a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
@@ -4717,11 +4730,10 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
     for (column = 0; column < columns; column++) {
         const float *from = weights + (size_t)column * next;
         double lost = 0, whole = 0;
-        uint32_t largest = 0, bits;
+        uint32_t largest = 0;
         float factor;
         for (row = 0; row < inner; row++) {
-            memcpy(&bits, from + (size_t)row * step, sizeof bits);
-            bits &= 0x7fffffffu;
+            const uint32_t bits = fold__bits_of(from[(size_t)row * step]) & 0x7fffffffu;
             largest = bits > largest ? bits : largest;
         }
         if (largest >= 0x7f800000u)
@@ -4731,8 +4743,7 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
             const float value = from[(size_t)row * step], rounded = value * factor + 12582912.0f;
             const float number = rounded - 12582912.0f, back = number * scales[column];
             const double error = (double)value - (double)back;
-            *fold__byte_at(kernels, &weight, row, column) =
-                (uint8_t)((unsigned)(int)number ^ kernels->flip);
+            *fold__byte_at(kernels, &weight, row, column) = (uint8_t)((unsigned)(int)number ^ kernels->flip);
             lost += error * error;
             whole += (double)value * (double)value;
         }
@@ -4787,9 +4798,8 @@ static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int
 static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int row, int column)
 {
     const fold__half_group group = fold__half_group_of(weight, columns, column);
-    uint32_t word;
-    memcpy(&word, group.words + (size_t)(row / 2) * (size_t)group.width + (column - group.from), sizeof word);
-    return word >> 16 * (row % 2) & 0xffffu;
+    const float *word = group.words + (size_t)(row / 2) * (size_t)group.width + (column - group.from);
+    return fold__bits_of(*word) >> 16 * (row % 2) & 0xffffu;
 }
 /* A line of a table [rows x columns], which the weight holds, or its transpose. */
 static void fold__half_read(const fold__half_kernels *halves, const fold__byte_weight *weight, int rows,
@@ -4917,16 +4927,12 @@ static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
         double lost = 0, whole = 0;
         for (row = 0; row < inner; row++) {
             const float value = weights[(size_t)column * next + (size_t)row * step];
-            float *word = to + (size_t)(row / 2) * (size_t)group.width, back;
-            uint32_t bits, before;
-            memcpy(&bits, &value, sizeof bits);
+            float *word = to + (size_t)(row / 2) * (size_t)group.width;
+            const uint32_t bits = fold__bits_of(value);
             if ((bits & 0x7fffffffu) >= 0x7f800000u)
                 return NAN;
-            memcpy(&before, word, sizeof before);
-            before |= fold__half_of(bits) << 16 * (row % 2);
-            memcpy(word, &before, sizeof before);
-            bits = fold__half_of(bits) << 16;
-            memcpy(&back, &bits, sizeof back);
+            *word = fold__float_of(fold__bits_of(*word) | fold__half_of(bits) << 16 * (row % 2));
+            const float back = fold__float_of(fold__half_of(bits) << 16);
             lost += ((double)value - (double)back) * ((double)value - (double)back);
             whole += (double)value * (double)value;
         }
@@ -5550,18 +5556,6 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__ISET(bits) fold__u4_set(bits)
 
 #else
-FOLD__INLINE uint32_t fold__f1_bits(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-FOLD__INLINE float fold__f1_floats(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
 #define FOLD__W 1
 #define FOLD__V float
 #define FOLD__I uint32_t
@@ -5585,8 +5579,8 @@ FOLD__INLINE float fold__f1_floats(uint32_t bits)
 #define FOLD__VLE(a, b) ((a) <= (b))
 #define FOLD__VEQ(a, b) ((a) <= (b) && (b) <= (a))
 #define FOLD__VSEL(mask, a, b) ((mask) ? (a) : (b))
-#define FOLD__VBITS(value) fold__f1_bits(value)
-#define FOLD__IFLOATS(bits) fold__f1_floats(bits)
+#define FOLD__VBITS(value) fold__bits_of(value)
+#define FOLD__IFLOATS(bits) fold__float_of(bits)
 #define FOLD__ISET(bits) ((uint32_t)(bits))
 #define FOLD__PARTS(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
 #endif
@@ -8370,18 +8364,8 @@ typedef struct fold__op_row {
     uint16_t flags;
 } fold__op_row;
 
-static float fold__attr_float(int32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-static int32_t fold__float_attr(float value)
-{
-    int32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
+static float fold__attr_float(int32_t bits) { return fold__float_of((uint32_t)bits); }
+static int32_t fold__float_attr(float value) { return (int32_t)fold__bits_of(value); }
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
@@ -27913,8 +27897,7 @@ static int fold__write_floats(fold_writer *write, void *user, const float *value
     for (size_t at = 0, part; at < count; at += part) {
         part = fold__min_size(count - at, PIECE);
         for (size_t i = 0; i < part; i++) {
-            uint32_t bits;
-            memcpy(&bits, values + at + i, 4);
+            const uint32_t bits = fold__bits_of(values[at + i]);
             for (int byte = 0; byte < 4; byte++)
                 bytes[4 * i + (size_t)byte] = (unsigned char)(bits >> 8 * byte);
         }
@@ -28858,13 +28841,6 @@ static int fold__load_data(fold__file *file)
         }
     }
     return 1;
-}
-
-static float fold__float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
 }
 
 /* IEEE 754 binary16 */
