@@ -12238,11 +12238,9 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
     const fold_param all = { 0, 0 };
     if (!m || m == from || !fold__same_params(m, from, "fold_values_average"))
         return fold_model_status(m);
-    if (!(share >= 0 && share <= 1)) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_average: the share %g is not in [0, 1]",
-                         (double)share);
-        return FOLD_BAD_ARGUMENT;
-    }
+    if (!(share >= 0 && share <= 1))
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_average: the share %g is not in [0, 1]",
+                                (double)share), FOLD_BAD_ARGUMENT;
     const fold__fp saved = fold__fp_enter();
     fold__average(fold__values(m), fold__values(from), m->span, share);
     fold__fp_leave(saved);
@@ -16972,16 +16970,12 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     if (!m || !fold__can_add(m, "cell", desc ? desc->name : NULL))
         return none;
     const char *problem = fold__cell_problem(desc);
-    if (problem) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "cell '%s': %s", desc && desc->name ? desc->name : "",
-                         problem);
-        return none;
-    }
-    if (m->tracer && m->tracer->frame.tracing) {
-        fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another",
-                         desc->name);
-        return none;
-    }
+    if (problem)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "cell '%s': %s", desc && desc->name ? desc->name : "",
+                                problem), none;
+    if (m->tracer && m->tracer->frame.tracing)
+        return fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another",
+                                desc->name), none;
     if (!m->tracer) {
         fold_ctx_desc ctx_desc = fold_ctx_desc_default();
         ctx_desc.training = FOLD__TRAINING(1);
@@ -25775,11 +25769,9 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
 {
     fold_mlp mlp;
     memset(&mlp, 0, sizeof mlp);
-    if (!sizes || count < 1 || count > FOLD_MAX_LAYERS) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%.60s': takes 1 to %d layers", name ? name : "",
-                         FOLD_MAX_LAYERS);
-        return mlp;
-    }
+    if (!sizes || count < 1 || count > FOLD_MAX_LAYERS)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%.60s': takes 1 to %d layers", name ? name : "",
+                                FOLD_MAX_LAYERS), mlp;
     for (int i = 0; i < count; i++)
         if (!fold__layer_ok(m, "mlp", name, sizes[i], sizes[i + 1]))
             return mlp;
@@ -26327,12 +26319,10 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 {
     fold_rnn_stack stack;
     memset(&stack, 0, sizeof stack);
-    if (!make || layers < 1 || layers > FOLD_MAX_LAYERS) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "rnn_stack '%.60s': takes a maker of cells and 1 to %d layers, got %d",
-                         name ? name : "", FOLD_MAX_LAYERS, layers);
-        return stack;
-    }
+    if (!make || layers < 1 || layers > FOLD_MAX_LAYERS)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                                "rnn_stack '%.60s': takes a maker of cells and 1 to %d layers, got %d",
+                                name ? name : "", FOLD_MAX_LAYERS, layers), stack;
     if (!fold__layer_ok(m, "rnn_stack", name, inputs, hidden))
         return stack;
     stack.layers = layers;
@@ -26497,11 +26487,9 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
 {
     fold_tree_lstm layer;
     memset(&layer, 0, sizeof layer);
-    if (arity < 1 || arity > FOLD_MAX_CELL_IN / 2) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%.60s': arity is 1 to %d", name ? name : "",
-                         FOLD_MAX_CELL_IN / 2);
-        return layer;
-    }
+    if (arity < 1 || arity > FOLD_MAX_CELL_IN / 2)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%.60s': arity is 1 to %d", name ? name : "",
+                                FOLD_MAX_CELL_IN / 2), layer;
     if (!fold__layer_ok(m, "tree_lstm", name, inputs, hidden))
         return layer;
     layer.hidden = hidden;
@@ -29183,10 +29171,8 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
     const char *wrong = fold__is_little_endian() ? NULL : "bytes have another order here: load the file";
     if (fold__can_train(m))
         wrong = "the model can be trained: make it with `inference` in its desc";
-    if (wrong) {
-        fold__model_fail(m, FOLD_BAD_STATE, "read in place: %s", wrong);
-        return m->error.status;
-    }
+    if (wrong)
+        return fold__model_fail(m, FOLD_BAD_STATE, "read in place: %s", wrong), m->error.status;
     fold__file file = fold__file_to_load(m, NULL, NULL, image, size, NULL);
     if (fold__open_image(&file)) {
         m->image = image;
