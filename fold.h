@@ -26135,42 +26135,50 @@ static fold__gates fold__gates_new(fold_model *m, const char *name, int inputs, 
     return gates;
 }
 
-/* Makes a layer of some gates. The products of its input and of its state are one, or `apart`. */
-static fold_recurrent fold__recurrent_new(fold_model *m, const char *kind, const char *name, int inputs,
-                                          int hidden, fold_cell_body *body, int n_gates, int has_c, int apart)
+static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_cell_body *body,
+                                          const fold__gates *gates, int inputs, int has_c)
 {
     fold_recurrent layer;
     fold_cell_desc desc;
-    memset(&layer, 0, sizeof layer);
-    if (!fold__layer_ok(m, kind, name, inputs, hidden))
-        return layer;
-    fold__gates gates = fold__gates_new(m, name, apart ? inputs : inputs + hidden, hidden, n_gates);
-    if (apart) {
-        gates.recurrent = fold__named_weight(m, name, "U", hidden, n_gates * hidden);
-        gates.recurrent_bias = fold__named_bias(m, name, "c", n_gates * hidden);
-    }
-    if (has_c) /* its forget gate begins open */
-        fold__set_bias(m, gates.bias, hidden, 2 * hidden, 1);
-    fold__layer_desc(&desc, name, body, &gates, sizeof gates, has_c ? 2 : 1);
+    fold__layer_desc(&desc, name, body, gates, sizeof *gates, has_c ? 2 : 1);
     desc.n_in = has_c ? 3 : 2;
     desc.in[0] = fold_shape1(inputs);
-    desc.in[1] = desc.in[2] = fold_shape1(hidden);
+    desc.in[1] = desc.in[2] = fold_shape1(gates->hidden);
     layer.cell = fold__layer_cell(m, &desc, 1);
-    layer.hidden = hidden;
+    layer.hidden = gates->hidden;
     layer.has_c = has_c;
     return layer;
 }
+
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    return fold__recurrent_new(m, "rnn", name, inputs, hidden, fold__rnn_body, 1, 0, 0);
+    fold_recurrent none;
+    memset(&none, 0, sizeof none);
+    if (!fold__layer_ok(m, "rnn", name, inputs, hidden))
+        return none;
+    fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 1);
+    return fold__recurrent_new(m, name, fold__rnn_body, &gates, inputs, 0);
 }
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    return fold__recurrent_new(m, "lstm", name, inputs, hidden, fold__lstm_body, 4, 1, 0);
+    fold_recurrent none;
+    memset(&none, 0, sizeof none);
+    if (!fold__layer_ok(m, "lstm", name, inputs, hidden))
+        return none;
+    fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 4);
+    fold__set_bias(m, gates.bias, hidden, 2 * hidden, 1);
+    return fold__recurrent_new(m, name, fold__lstm_body, &gates, inputs, 1);
 }
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    return fold__recurrent_new(m, "gru", name, inputs, hidden, fold__gru_body, 3, 0, 1);
+    fold_recurrent none;
+    memset(&none, 0, sizeof none);
+    if (!fold__layer_ok(m, "gru", name, inputs, hidden))
+        return none;
+    fold__gates gates = fold__gates_new(m, name, inputs, hidden, 3);
+    gates.recurrent = fold__named_weight(m, name, "U", hidden, 3 * hidden);
+    gates.recurrent_bias = fold__named_bias(m, name, "c", 3 * hidden);
+    return fold__recurrent_new(m, name, fold__gru_body, &gates, inputs, 0);
 }
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *layer)
 {
