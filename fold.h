@@ -95,7 +95,8 @@
                              fold_fit and saving; their calls are not declared. All ops stay, so a program
                              that trains can share the code that records. Models are for inference, and a
                              context of training is an error
-     FOLD_NO_TEXT *          leaves out all that prints or shows (section 15); messages stay
+     FOLD_NO_TEXT *          leaves out all that prints or shows (section 15);
+                             messages stay, but for the nearest name of a missing tensor
      FOLD_PLAIN_CONTEXTS     leaves out eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads of
                              fold_ctx_desc: setting one is an error
      FOLD_ONLY_PORTABLE      leaves the portable kernels alone. Their products of bytes are plain loops, on
@@ -28627,6 +28628,7 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
     return NULL;
 }
 
+#ifndef FOLD_NO_TEXT
 /* Counts the letters to change between two names, behind what both begin with and before what both end with.
    There are none where one is the other with modules before it. */
 static size_t fold__name_distance(const char *a, const char *b)
@@ -28654,22 +28656,31 @@ static size_t fold__name_distance(const char *a, const char *b)
     return row[m];
 }
 
-/* Says that a tensor is not in the file or image, and which of those that are nothing else's has the nearest
-   name. */
+/* Says of the tensors that are nothing else's which has the nearest name. */
+static void fold__say_nearest(const fold__file *file, const char *name, char *text, size_t size)
+{
+    char shown[FOLD__SHORT];
+    size_t least = SIZE_MAX;
+    for (uint32_t i = 0; i < file->count && !file->error->status; i++) {
+        const fold__tensor *tensor = &file->tensor[i];
+        const size_t distance =
+            tensor->taken || tensor->param ? least : fold__name_distance(name, tensor->name);
+        if (distance < least)
+            fold__format(text, size, "; nearest: '%s'", fold__shorten(shown, tensor->name));
+        least = fold__min_size(least, distance);
+    }
+}
+#endif
+
+/* Says that a tensor is not in the file or image. */
 static int fold__missing_tensor(fold__file *file, const char *who, const char *const joined[3],
                                 const char *where)
 {
     char full[192], shown[FOLD__SHORT], nearest[FOLD__SHORT + 16] = "";
-    size_t least = SIZE_MAX;
     fold__format(full, sizeof full, "%s%s%s", joined[0], joined[1], joined[2]);
-    for (uint32_t i = 0; i < file->count && !file->error->status; i++) {
-        const fold__tensor *tensor = &file->tensor[i];
-        const size_t distance =
-            tensor->taken || tensor->param ? least : fold__name_distance(full, tensor->name);
-        if (distance < least)
-            fold__format(nearest, sizeof nearest, "; nearest: '%s'", fold__shorten(shown, tensor->name));
-        least = fold__min_size(least, distance);
-    }
+#ifndef FOLD_NO_TEXT
+    fold__say_nearest(file, full, nearest, sizeof nearest);
+#endif
     return fold__load_fail(file, FOLD_BAD_ARGUMENT, "%s: '%s' is not in the %s%s", who,
                            fold__shorten(shown, full), where, nearest);
 }
