@@ -1,4 +1,4 @@
-/* fold.h - dynamic batching of neural networks in one C file.                     version 0.1.0
+/* fold.h - dynamic batching of neural networks in one C file.                     version 0.2.0
 
    You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records it lazily,
    finds the operations of all samples that can run together, runs them as a few large batched kernels,
@@ -169,9 +169,9 @@
 #include <stdint.h>
 
 #define FOLD_VERSION_MAJOR 0
-#define FOLD_VERSION_MINOR 1
+#define FOLD_VERSION_MINOR 2
 #define FOLD_VERSION_PATCH 0
-#define FOLD_VERSION "0.1.0"
+#define FOLD_VERSION "0.2.0"
 
 #ifdef FOLD_API
 #ifdef FOLD_STATIC
@@ -2261,6 +2261,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     *number = quotient;
     return rest;
 }
+
 /* The digits of a number before `end`, and where they begin. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
@@ -2338,6 +2339,7 @@ static int fold__field_number(const char **format)
         number = 10 * number + (**format - '0');
     return number;
 }
+
 static fold__field fold__field_of(const char **format)
 {
     fold__field field = { 0, 0, 0, -1 };
@@ -2351,6 +2353,7 @@ static fold__field fold__field_of(const char **format)
     }
     return field;
 }
+
 static void fold__line_field(fold__line *line, fold__field field, const char *from, size_t length)
 {
     const int pad = (size_t)field.width > length ? field.width - (int)length : 0;
@@ -2409,6 +2412,7 @@ static int fold__format_v(char *text, size_t size, const char *format, va_list a
         text[line.length < size ? line.length : size - 1] = 0;
     return (int)line.length;
 }
+
 static int fold__format(char *text, size_t size, const char *format, ...) FOLD__PRINTF(3, 4);
 static int fold__format(char *text, size_t size, const char *format, ...)
 {
@@ -2444,8 +2448,10 @@ static void fold__clear_error(fold__error *error)
 
 FOLD_API const char *fold_status_text(fold_status status)
 {
-    static const char *const text[] = { "ok",       "bad argument",  "bad shape", "bad handle", "bad state",
-                                        "bad cell", "out of memory", "input or output failed" };
+    static const char *const text[] = {
+        "ok",        "bad argument", "bad shape",     "bad handle",
+        "bad state", "bad cell",     "out of memory", "input or output failed"
+    };
     FOLD__SAME_COUNT(text, FOLD_STATUS_COUNT);
     return (unsigned)status < FOLD_STATUS_COUNT ? text[status] : "unknown status";
 }
@@ -2488,6 +2494,7 @@ static void *fold__malloc(size_t size, size_t align, void *user)
     memcpy(bytes - sizeof(void *), &raw, sizeof(void *));
     return bytes;
 }
+
 static void fold__free(void *memory, size_t size, void *user)
 {
     void *raw;
@@ -2544,6 +2551,7 @@ static fold__hole *fold__cut_hole(fold__hole *hole, size_t bytes)
     hole->next = rest;
     return rest;
 }
+
 static void *fold__heap_take(size_t size, size_t align, void *user)
 {
     fold__heap *heap = (fold__heap *)user;
@@ -2574,6 +2582,7 @@ static void fold__join_holes(fold__hole *hole)
     hole->size += next->size;
     hole->next = next->next;
 }
+
 static void fold__heap_give(void *memory, size_t size, void *user)
 {
     fold__heap *heap = (fold__heap *)user;
@@ -2804,6 +2813,7 @@ static const char *fold__shape_problem(const fold_shape *shape)
         return "a shape needs rank 1 to 4 and dimensions of at least 1";
     return size > 1u << 30 ? "a shape is too large: a value has at most 1073741824 floats" : NULL;
 }
+
 static int fold__shape_ok(const fold_shape *shape) { return !fold__shape_problem(shape); }
 
 static int fold__shape_size(const fold_shape *shape)
@@ -2946,6 +2956,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
 {
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
+
 /* Stands for the other rows when a map has one row alone. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 /* Gives the rows from `row` on. */
@@ -3124,8 +3135,7 @@ typedef struct fold__attention_call {
 
 enum fold__map {
 #define FOLD__MAP_ENUM(name, expression) FOLD__MAP_##name,
-    FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM)
-        FOLD__MAP_COUNT
+    FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__MAP_COUNT
 };
 
 /* `count` elements of each of `rows` rows. out, in_a, in_b and in_c are the first rows of all[0..3]; `all`
@@ -3150,8 +3160,7 @@ typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, c
 
 enum fold__rule {
 #define FOLD__RULE_ENUM(name, states, body) FOLD__RULE_##name,
-    FOLD__RULES(FOLD__RULE_ENUM)
-        FOLD__RULE_COUNT
+    FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
 /* Tells what a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w
@@ -3287,6 +3296,7 @@ static size_t fold__tile_floats(size_t rows)
     const size_t block = fold__min_size(rows, FOLD__TILE_BLOCK * FOLD__TILE_ROWS);
     return fold__aside_floats(rows) + block * FOLD__TILE_ARRAYS * sizeof(float *) / sizeof(float);
 }
+
 /* Floats of scratch that product needs for these sizes, of at most so many rows. */
 static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, int inner, int count)
 {
@@ -3297,6 +3307,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
                (size_t)FOLD__CBLAS_BLOCK * ((size_t)inner + (size_t)count);
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
+
 /* The same for product and weight_grad, of any number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
@@ -3304,8 +3315,8 @@ static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int 
     if (FOLD__NO_PANELS(kernels->panel))
         return product;
     const fold__layout layout = fold__layout_of(kernels->panel, kernels->vector, count < 1 ? 1 : count);
-    return product + (size_t)FOLD__ROW_BLOCK *
-                         ((size_t)FOLD__K_BLOCK + (size_t)layout.panels * (size_t)layout.width);
+    return product +
+           (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)layout.panels * (size_t)layout.width);
 }
 
 /* dst[c*ld + r] = src[r][c] for four rows and cols columns. */
@@ -3530,6 +3541,7 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
         FOLD__PREFETCH(fold__at(dy, row) + from);
     }
 }
+
 /* Tells what the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
     int vector, panel; /* floats of a vector, vectors of a panel */
@@ -3863,8 +3875,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
         width = inner - line < WIDTH ? inner - line : WIDTH;
         for (column = 0; column < columns; column++)
             for (inner_row = 0; inner_row < width; inner_row++)
-                block[column * WIDTH + inner_row] =
-                    apart ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
+                block[column * WIDTH + inner_row] = apart ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
         tiles->grad(rows, dy, from, columns, input, line, width, block, WIDTH, NULL, 0);
         for (column = 0; column < columns; column++)
             for (inner_row = 0; inner_row < width; inner_row++) {
@@ -3960,6 +3971,7 @@ static size_t fold__sight_floats(const fold__sight *sight, int row, int rows)
         floats += (size_t)(sight->first[row + 1] - sight->first[row] + FOLD__LANES - 1) / FOLD__LANES;
     return floats * FOLD__LANES;
 }
+
 /* How many are held: those of all rows in backward, else of a block, which may be a long row. Twice that at
    most, so that a kept plan has room for many an index. */
 static size_t fold__sight_held(const fold__attention_call *call, int backward)
@@ -3971,6 +3983,7 @@ static size_t fold__sight_held(const fold__attention_call *call, int backward)
             held *= 2;
     return held;
 }
+
 static int fold__sight_block(const fold__attention_call *call, int row)
 {
     size_t floats = 0;
@@ -4363,6 +4376,7 @@ static void fold__sight_sums(const fold__attention_head *at, int heads, size_t n
     sums.from_col = sums.to_col = col;
     at->attender->gather(&sums);
 }
+
 static void fold__sight_spread(const fold__attention_head *at, int heads, size_t next, const float *weights,
                                const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4404,7 +4418,7 @@ static void fold__sight_forward(const fold__attender *attender, const fold__atte
     for (row = 0; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
         attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
-                      at->scores, next);
+                         at->scores, next);
         for (which = 0; which < heads; which++) {
             at[which].row = row;
             at[which].rows = rows;
@@ -4426,7 +4440,7 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
     for (row = 0; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
         attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
-                      at->scores, next);
+                         at->scores, next);
         attender->scores(call->sight, row, rows, &call->d_out, &call->value, at->v_col, call->value_width,
                          heads, at->slopes, next);
         for (which = 0; which < heads; which++) {
@@ -4524,6 +4538,7 @@ static size_t fold__saved_size(int inner, int columns)
 {
     return fold__round_up((size_t)inner * (size_t)columns, sizeof(float)) + (size_t)columns * sizeof(float);
 }
+
 static fold__byte_weight fold__byte_weight_at(const fold__byte_kernels *kernels, const uint8_t *bytes,
                                               int inner, int columns, int transposed)
 {
@@ -4547,6 +4562,7 @@ static size_t fold__byte_place(const fold__byte_kernels *kernels, int row, int c
     return (size_t)(row / 4) * FOLD__BYTE_LINE +
            (size_t)((part * FOLD__BYTE_GROUP + column) * together + row % together);
 }
+
 static uint8_t *fold__byte_at(const fold__byte_kernels *kernels, const fold__byte_weight *weight, int row,
                               int column)
 {
@@ -4556,6 +4572,7 @@ static uint8_t *fold__byte_at(const fold__byte_kernels *kernels, const fold__byt
     return bytes + (size_t)(column / FOLD__BYTE_GROUP) * weight->group +
            fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP);
 }
+
 /* The number that 8 bits are. */
 static int fold__byte_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
 /* Bytes of a row of x in scratch. */
@@ -4754,8 +4771,9 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
 }
 
 /* Serves tables that no product reads. */
-static const fold__byte_kernels fold__byte_lines = { "lines",      NULL, fold__byte_pack, 1,    1, 0, 0,
-                                                     { { NULL } }, NULL, NULL,            NULL };
+static const fold__byte_kernels fold__byte_lines = { "lines", NULL, fold__byte_pack, 1,    1,
+                                                     0,       0,    { { NULL } },    NULL, NULL,
+                                                     NULL };
 
 /* -- products of halves --
    A weight in halves has bfloat16 values, the upper halves of floats. Its products are those of the floats
@@ -4784,6 +4802,7 @@ static size_t fold__half_size(int inner, int columns) /* tiles read a bit beyond
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__HALF_GROUP * sizeof(float);
 }
+
 /* The group of a column. */
 static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int columns, int column)
 {
@@ -4795,6 +4814,7 @@ static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int
     group.words = (const float *)(const void *)weight->bytes + (weight->group + 1) / 2 * (size_t)group.from;
     return group;
 }
+
 /* The 16 bits of a value. */
 static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int row, int column)
 {
@@ -4802,6 +4822,7 @@ static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int 
     const float *word = group.words + (size_t)(row / 2) * (size_t)group.width + (column - group.from);
     return fold__bits_of(*word) >> 16 * (row % 2) & 0xffffu;
 }
+
 /* A line of a table [rows x columns], which the weight holds, or its transpose. */
 static void fold__half_read(const fold__half_kernels *halves, const fold__byte_weight *weight, int rows,
                             int columns, int transposed, int line, float *to)
@@ -4892,6 +4913,7 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
         }
     }
 }
+
 static void fold__half_product(const fold__byte_kernels *kernels, const fold__byte_weight *weight,
                                const fold__product *product, float *scratch)
 {
@@ -4913,6 +4935,7 @@ static uint32_t fold__half_of(uint32_t bits)
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
     return (half & 0x7fffu) == 0x7f80u ? half - 1 : half;
 }
+
 /* As fold__byte_pack. */
 static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
@@ -5125,6 +5148,7 @@ static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
         return 1;
     return (saved & 0xe6u) == 0xe6u && (extended & avx512) == avx512 ? 512 : 256;
 }
+
 static int fold__best_pass(void)
 {
     uint32_t most[4], basic[4] = { 0, 0, 0, 0 }, extended[4] = { 0, 0, 0, 0 };
@@ -5311,6 +5335,7 @@ static void fold__attend_forward(const fold__kernels *kernels, const fold__atten
         fold__sight_forward(attender, call, first,
                             last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
 }
+
 static void fold__attend_backward(const fold__kernels *kernels, const fold__attention_call *call, int first,
                                   int last, float *scratch)
 {
@@ -5424,6 +5449,7 @@ FOLD__NOINLINE static float32x4_t fold__f4_load_n__neon(const float *from, size_
         value = vsetq_lane_f32(from[2], value, 2);
     return count > 3 ? vsetq_lane_f32(from[3], value, 3) : value;
 }
+
 FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, size_t count)
 {
     if (count > 0)
@@ -5860,6 +5886,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
     r = FOLD__VMUL(FOLD__VFMA(down, p_rest, r), FOLD__VSET(0x1.62e43p-1f)); /* ln 2 */
     return FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
 }
+
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_sigmoid)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
@@ -5907,6 +5934,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
     p = FOLD__VFMA(p, v, FOLD__VSET(0x1.514e00p-2f));
     return FOLD__VMUL(p, u);
 }
+
 /* exp(-t^2 / 2): what t^2 loses in rounding is subtracted from the rest that exp_reduce leaves. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
 {
@@ -5917,6 +5945,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
     FOLD__V r = FOLD__ISA(exp_reduce)(FOLD__VMUL(square, half), &number);
     return FOLD__ISA(exp_made)(FOLD__VFMA(rest, half, r), number);
 }
+
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
@@ -5970,6 +5999,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
     q = FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
     return FOLD__VSEL(FOLD__VLT(zero, x), x, FOLD__VMUL(alpha, q));
 }
+
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V zero = FOLD__VZERO();
@@ -6039,6 +6069,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
+
 /* x^p; of x below 0 only where p is an integer, else NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
@@ -6049,6 +6080,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
     below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), below, FOLD__VSET(NAN));
     return FOLD__VSEL(FOLD__VLT(x, zero), below, power);
 }
+
 /* p x^(p - 1), 0 when p is 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 {
@@ -6767,6 +6799,7 @@ static void FOLD__ISA(add_lanes)(float *total, const float *lanes, int count)
         total[element] =
             total[element] + FOLD__ISA(lanes_sum)(FOLD__ISA(lanes_load)(lanes + element * FOLD__LANES));
 }
+
 static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int count)
 {
     int element, lane;
@@ -6886,6 +6919,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     default: FOLD__ISA(grad_6)(input, first, inner, dy, from, columns, pass); break;
     }
 }
+
 /* The sums of more than two passes stay in the block in between, where rows are side by side and begin with a
    cache line. The sums of two do if a line of dW would wait for the line before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
@@ -7044,6 +7078,7 @@ FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__
                             FOLD__VLOAD(to + index * FOLD__W), value));
     FOLD__PARTS(FOLD__PART_FILL_LANES)
 }
+
 FOLD__TARGET static void FOLD__ISA(weigh_fill_uneven)(const fold__weighing *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
@@ -7173,6 +7208,7 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
         sum = sum + values[at];
     return sum;
 }
+
 FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int count)
 {
     const FOLD__V by = FOLD__VSET(divisor);
@@ -7248,6 +7284,7 @@ FOLD__TARGET static void FOLD__ISA(take_rows)(const int *index, int rows, const 
         FOLD__EACH_VECTOR(FOLD__VSTORE_M(put + at, FOLD__VLOAD_M(taken + at, tail), tail, have);)
     }
 }
+
 FOLD__TARGET static void FOLD__ISA(add_rows)(const int *index, int rows, const fold_rows *from,
                                              const fold_rows *to, size_t width)
 {
@@ -7262,6 +7299,7 @@ FOLD__TARGET static void FOLD__ISA(add_rows)(const int *index, int rows, const f
             FOLD__VSTORE_M(sum + at, FOLD__VADD(before, FOLD__VLOAD_M(part + at, tail)), tail, have);)
     }
 }
+
 FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first,
                                                  int count, size_t width)
 {
@@ -7277,6 +7315,7 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
         }
         FOLD__VSTORE_M(largest + at, FOLD__VSEL(FOLD__VLE(nan, nan), most, nan), tail, have);)
 }
+
 FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float *largest,
                                                   const fold_rows *rows, const fold_rows *to,
                                                   ptrdiff_t first, int count, size_t width)
@@ -7397,6 +7436,7 @@ FOLD__TARGET static void FOLD__ISA(eight_products)(const float *query, const flo
         FOLD__COLUMN_TIMES_0(0, FOLD__ONE_COLUMN(src))
     FOLD__VSTORE(to, acc0);
 }
+
 FOLD__TARGET static void FOLD__ISA(sixteen_products)(const float *query, const float *const *src, int first,
                                                      int last, float *to)
 {
@@ -7436,6 +7476,7 @@ static void FOLD__ISA(eight_products)(const float *query, const float *const *sr
         }
     }
 }
+
 static void FOLD__ISA(sixteen_products)(const float *query, const float *const *src, int first, int last,
                                         float *to)
 {
@@ -7708,6 +7749,7 @@ FOLD__INLINE FOLD__I fold__int_max__portable(FOLD__I a, FOLD__I b)
     memcpy(&a, left, sizeof left);
     return a;
 }
+
 FOLD__INLINE uint32_t fold__int_most__portable(FOLD__I bits)
 {
     uint32_t lanes[FOLD__W], most = 0;
@@ -7941,6 +7983,7 @@ FOLD__NOINLINE static void fold__byte_sums__portable(const fold__byte_span *at, 
     sums[2] = sum_2;
     sums[3] = sum_3;
 }
+
 static void fold__byte_tile__portable(const fold__byte_span *at)
 {
     FOLD__NO_CONTRACT
@@ -7983,6 +8026,7 @@ FOLD__BYTE_TARGET FOLD__INLINE int32x4_t fold__dot_bytes__sdot(int32x4_t sum, in
     __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(weight), "w"(input));
     return sum;
 }
+
 FOLD__BYTE_TILES(1)
 FOLD__BYTE_TILES(2)
 FOLD__BYTE_TILES(4)
@@ -8121,24 +8165,16 @@ static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int i
 static const fold__half_kernels FOLD__ISA(halves) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
                                                       FOLD__ISA(product), fold__half_read };
 static const fold__byte_kernels FOLD__ISA(half_table) = {
-    FOLD__ISA_NAME, fold__half_product, fold__half_pack, 0,    0,
-    0,              0,                  { { NULL } },    NULL, NULL,
-    &FOLD__ISA(halves)
+    FOLD__ISA_NAME, fold__half_product, fold__half_pack, 0, 0, 0, 0, { { NULL } }, NULL,
+    NULL,           &FOLD__ISA(halves)
 };
 
-static const fold__reducer FOLD__ISA(reducer) = { FOLD__ISA(sum),
-                                                  FOLD__ISA(dot),
-                                                  FOLD__ISA(max),
-                                                  FOLD__ISA(exp_sum),
-                                                  FOLD__ISA(exp_chain),
-                                                  FOLD__ISA(divide),
-                                                  FOLD__ISA_8(dots),
-                                                  FOLD__ISA(scale_rows),
-                                                  FOLD__ISA(gather),
-                                                  FOLD__ISA(take_rows),
-                                                  FOLD__ISA(add_rows),
-                                                  FOLD__ISA(largest_rows),
-                                                  FOLD__ISA(first_largest) };
+static const fold__reducer FOLD__ISA(reducer) = {
+    FOLD__ISA(sum),          FOLD__ISA(dot),       FOLD__ISA(max),      FOLD__ISA(exp_sum),
+    FOLD__ISA(exp_chain),    FOLD__ISA(divide),    FOLD__ISA_8(dots),   FOLD__ISA(scale_rows),
+    FOLD__ISA(gather),       FOLD__ISA(take_rows), FOLD__ISA(add_rows), FOLD__ISA(largest_rows),
+    FOLD__ISA(first_largest)
+};
 
 static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
                                                 FOLD__SET,
@@ -8409,8 +8445,8 @@ static fold__spread fold__spread_to(const fold_shape *out, const fold_shape *con
 }
 
 /* The last group of a row's map, where an operand is a line or one value. */
-static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length,
-                                          const float *const in[3], unsigned repeats, float scalar)
+static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
+                                          unsigned repeats, float scalar)
 {
     float filled[3][64];
     const float *from[3];
@@ -8430,6 +8466,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
                 from[input] += part;
     }
 }
+
 /* One row of a map whose operands may repeat. If none does in the last group, that and the one before it
    are one call. */
 static void fold__map_spread(fold__map_fn map, float *out, const float *const in[3],
@@ -8442,8 +8479,9 @@ static void fold__map_spread(fold__map_fn map, float *out, const float *const in
         blocks *= spread->length[group];
     for (int block = 0; block < blocks; block++, out += rows * length) {
         const float *from[3];
-        fold_rows all[4] = { { out, length, NULL }, { out, length, NULL }, { out, length, NULL },
-                             { out, length, NULL } };
+        fold_rows all[4] = {
+            { out, length, NULL }, { out, length, NULL }, { out, length, NULL }, { out, length, NULL }
+        };
         for (int input = 0; input < 3; input++) {
             const int moves = two && !(spread->repeats[last - 1] >> input & 1);
             ptrdiff_t at = 0, step = (spread->repeats[last] >> input & 1 ? 1 : length) * (moves ? rows : 1);
@@ -8479,6 +8517,7 @@ FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, co
     map(fold__row(output, 0), fold__row(first, 0), fold__row(second, 0), fold__row(third, 0), scalar,
         (size_t)count, (size_t)call->rows, all);
 }
+
 static int fold__shapes_alike(const fold_shape *const shape[3], int size)
 {
     int alike = 1;
@@ -8486,6 +8525,7 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
         alike &= !shape[input] || fold__shape_size(shape[input]) == size;
     return alike;
 }
+
 /* The same of any shapes. Operands that are absent are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
@@ -8585,6 +8625,7 @@ static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, 
     sums.to = *to;
     fold__reducer_of(kernels)->gather(&sums);
 }
+
 static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                             size_t at, int first, int count)
 {
@@ -8600,6 +8641,7 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
     fold__sum_pairs(kernels, right, size, input, at, first + left, count - left);
     FOLD__MAP_OF(kernels, add)(total, total, right, NULL, 0, size, 1, NULL);
 }
+
 static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
                            int first, int count)
 {
@@ -8720,6 +8762,7 @@ static void fold__scalar_rows(const fold_op_call *call, fold__map_fn map, const 
         map(fold__row(output, row), fold__row(input, row), NULL, NULL,
             fold__data_float(call->data[row * call->data_step]), count, 1, NULL);
 }
+
 static void fold__scale_forward(const fold_op_call *call)
 {
     fold__scalar_rows(call, FOLD__MAP(call, scale), &call->out[0], &call->in[0]);
@@ -8775,6 +8818,7 @@ static void fold__select_forward(const fold_op_call *call)
             out[element] = condition[element] > 0 ? left[element] : right[element];
     }
 }
+
 static void fold__select_backward(const fold_op_call *call)
 {
     const int count = fold__out_size(call);
@@ -8789,6 +8833,7 @@ static void fold__select_backward(const fold_op_call *call)
         }
     }
 }
+
 static const char *fold__infer_equal(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)attr;
@@ -8816,6 +8861,7 @@ static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output
                               : from[element] * keep;
     }
 }
+
 static void fold__dropout_forward(const fold_op_call *call)
 {
     fold__dropout_rows(call, &call->out[0], &call->in[0]);
@@ -8853,6 +8899,7 @@ static int fold__has_stored_bytes(const fold__byte_kernels *kernels, const fold_
 {
     return param->stored && kernels->as_saved;
 }
+
 static fold__byte_weight fold__weight_of(const fold__byte_kernels *kernels, const uint8_t *bytes,
                                          const fold__param_data *param, int transposed)
 {
@@ -8876,6 +8923,7 @@ static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
+
 /* The first row of a weight in the pack that gradients of its inputs alone read, which has no columns for
    those before it. So many that sums of wide products stay those of wide ones. */
 static int fold__back_first(const fold__param_data *param)
@@ -8897,6 +8945,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     const float *place = fold__floats_in_place(param);
     return place ? place : engine->values + param->at;
 }
+
 /* Tells what chains start from: the bias, or nothing. It is never written through. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
@@ -8926,6 +8975,7 @@ static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, si
                       : fold__weight_pack(engine, transposed) + fold__pack_row(engine->kernels, columns, row);
     return seg;
 }
+
 /* The product of such segments: rows of the weight, or of its transpose, in floats or in bytes. */
 static void fold__weight_product(const fold__engine *engine, int transposed, fold__product *product,
                                  float *scratch)
@@ -8992,9 +9042,7 @@ static void fold__linear_forward(const fold_op_call *call)
     const int lines = fold__shape_lines(&call->in_shape[0]), count = call->attr[FOLD__LINEAR_OUT];
     const int has_start = call->attr[FOLD__LINEAR_STARTS], continues = engine->first_segment > 0;
     fold_rows output = call->out[0];
-    fold_rows init = continues   ? output
-                     : has_start ? call->in[call->n_in - 1]
-                                 : fold__bias_rows(engine);
+    fold_rows init = continues ? output : has_start ? call->in[call->n_in - 1] : fold__bias_rows(engine);
     if (lines == 1) {
         fold__linear_product(call, (size_t)call->rows, call->in, init, output);
         return;
@@ -9214,6 +9262,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
     kernels->product(&product, scratch + fold__round_up(fold__pack_floats(kernels, left.columns, columns),
                                                         FOLD__LANES));
 }
+
 /* to = left right of few rows, to the same bits. */
 static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                       float *to)
@@ -9225,6 +9274,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
             FOLD__MAP_OF(kernels, axpy)(to, right.values + (size_t)element * columns, NULL, to,
                                          left.values[row * left.columns + element], columns, 1, NULL);
 }
+
 /* to = leftᵀ right, as a product with the transpose of left. */
 static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
                                             fold__matrix right, float *to, float *scratch)
@@ -9261,6 +9311,7 @@ static fold__factors fold__factors_of(const fold_shape *in)
     factors.right.columns = in[1].rank == 1 ? 1 : fold__shape_last(&in[1]);
     return factors;
 }
+
 static size_t fold__matmul_scratch(const fold__kernels *kernels, const fold_shape *in)
 {
     const fold__factors factors = fold__factors_of(in);
@@ -9273,6 +9324,7 @@ static size_t fold__matmul_scratch(const fold__kernels *kernels, const fold_shap
                          fold__scratch_floats(kernels, rows, columns) + (size_t)rows * (size_t)inner;
     return fold__max_size(forward, fold__max_size(left, right)) + 2 * FOLD__LANES;
 }
+
 static void fold__matmul_forward(const fold_op_call *call)
 {
     fold__factors factors = fold__factors_of(call->in_shape);
@@ -9291,6 +9343,7 @@ static void fold__matmul_forward(const fold_op_call *call)
                 fold__matrix_product(kernels, factors.left, factors.right, 0, to, call->scratch);
         }
 }
+
 static void fold__matmul_backward(const fold_op_call *call)
 {
     fold__factors factors = fold__factors_of(call->in_shape);
@@ -9312,6 +9365,7 @@ static void fold__matmul_backward(const fold_op_call *call)
                                                 call->scratch);
         }
 }
+
 static const char *fold__infer_matmul(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
@@ -9340,6 +9394,7 @@ static void fold__dot_forward(const fold_op_call *call)
         fold__row(&call->out[0], row)[0] = reducer->dot(one, other, count);
     }
 }
+
 static void fold__dot_backward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__in_size(call, 0);
@@ -9349,6 +9404,7 @@ static void fold__dot_backward(const fold_op_call *call)
                           fold__row(&call->in[1 - input], row), NULL, NULL, fold__row(&call->dout[0], row)[0],
                           count);
 }
+
 static const char *fold__infer_to_scalar(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
@@ -9374,12 +9430,14 @@ static fold__axis fold__around(const fold_shape *shape, int axis)
         *(dim < axis ? &extent.outer : dim == axis ? &extent.length : &extent.inner) *= shape->dim[dim];
     return extent;
 }
+
 static const char *fold__infer_along(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     out[0] = in[0];
     return attr[0] < 0 || attr[0] >= in[0].rank ? "there is no such axis" : NULL;
 }
+
 static const char *fold__infer_axis(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
@@ -9395,6 +9453,7 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     out->dim[--out->rank] = 0;
     return NULL;
 }
+
 /* A value's lines of `inner` floats for one outer index, summed. */
 static void fold__sum_lines(const fold__kernels *kernels, const fold__axis *axis, float *out, float *in)
 {
@@ -9404,6 +9463,7 @@ static void fold__sum_lines(const fold__kernels *kernels, const fold__axis *axis
     else
         fold__sum_rows(kernels, out, (size_t)axis->inner, &lines, 0, axis->length);
 }
+
 static void fold__mean_lines(const fold__kernels *kernels, const fold__axis *axis, float *out, float *in)
 {
     fold__sum_lines(kernels, axis, out, in);
@@ -9427,6 +9487,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
     float *values = fold__row(rows, row);
     return values ? values + at : NULL;
 }
+
 /* Goes forward where `input` is -1. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
@@ -9450,12 +9511,14 @@ static void fold__each_lines(const fold_op_call *call, int axis, int input, fold
             over(&lines);
         }
 }
+
 static void fold__each_lines_back(const fold_op_call *call, int axis, fold__lines_fn *over)
 {
     for (int input = 0; input < call->n_in; input++)
         if (!fold__absent(&call->din[input]))
             fold__each_lines(call, axis, input, over);
 }
+
 /* Makes both passes of an op from what they do with the lines of one outer index. */
 #define FOLD__OVER_LINES(name, axis)                                  \
     static void fold__##name##_forward(const fold_op_call *call)      \
@@ -9478,6 +9541,7 @@ static void fold__mean_over(const fold__lines *lines)
 {
     fold__mean_lines(lines->kernels, &lines->axis, lines->out, lines->in);
 }
+
 static void fold__sum_axis_grad(const fold_op_call *call, int mean)
 {
     FOLD__NO_CONTRACT
@@ -9497,6 +9561,7 @@ static void fold__sum_axis_grad(const fold_op_call *call, int mean)
         }
     }
 }
+
 static void fold__sum_forward(const fold_op_call *call)
 {
     fold__each_lines(call, call->attr[0], -1, fold__sum_over);
@@ -9519,6 +9584,7 @@ static size_t fold__first_of(const fold__lines *lines, size_t column, float sign
             most = sign * lines->in[best = at];
     return best;
 }
+
 static void fold__extreme_lines(const fold__lines *lines, float sign)
 {
     for (size_t column = 0; column < (size_t)lines->axis.inner; column++)
@@ -9535,6 +9601,7 @@ static void fold__amax_lines(const fold__lines *lines) { fold__extreme_lines(lin
 static void fold__amax_lines_grad(const fold__lines *lines) { fold__extreme_lines_grad(lines, 1); }
 static void fold__amin_lines(const fold__lines *lines) { fold__extreme_lines(lines, -1); }
 static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_lines_grad(lines, -1); }
+
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
@@ -9552,6 +9619,7 @@ static void fold__lines_times(const fold__axis *axis, float *values, const float
         for (int column = 0; column < axis->inner; column++)
             *values++ *= factor[column];
 }
+
 static void fold__variance_lines(const fold__lines *lines)
 {
     const size_t size = (size_t)lines->axis.inner * (size_t)lines->axis.length;
@@ -9561,6 +9629,7 @@ static void fold__variance_lines(const fold__lines *lines)
     FOLD__MAP_OF(lines->kernels, square)(difference, difference, NULL, NULL, 0, size, 1, NULL);
     fold__mean_lines(lines->kernels, &lines->axis, lines->out, difference);
 }
+
 static void fold__variance_lines_grad(const fold__lines *lines)
 {
     const size_t inner = (size_t)lines->axis.inner;
@@ -9571,10 +9640,12 @@ static void fold__variance_lines_grad(const fold__lines *lines)
                                          inner, 1, NULL);
     fold__lines_times(&lines->axis, lines->din, means);
 }
+
 FOLD__OVER_AXIS(variance)
 
 /* The largest of a line is subtracted before exp and added after log; an infinite one stays where it is. */
 static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
+
 static void fold__logsumexp_lines(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
@@ -9589,6 +9660,7 @@ static void fold__logsumexp_lines(const fold__lines *lines)
     for (size_t column = 0; column < inner; column++)
         lines->out[column] = lines->out[column] + shift[column];
 }
+
 static void fold__logsumexp_lines_grad(const fold__lines *lines)
 {
     const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
@@ -9599,6 +9671,7 @@ static void fold__logsumexp_lines_grad(const fold__lines *lines)
     FOLD__MAP_OF(lines->kernels, exp)(lines->din, lines->din, NULL, NULL, 0, size, 1, NULL);
     fold__lines_times(&lines->axis, lines->din, lines->dout);
 }
+
 FOLD__OVER_AXIS(logsumexp)
 
 static void fold__prod_lines(const fold__lines *lines)
@@ -9609,6 +9682,7 @@ static void fold__prod_lines(const fold__lines *lines)
         for (size_t column = 0; column < inner; column++)
             lines->out[column] *= lines->in[at + column];
 }
+
 /* The product of all others, which a zero does not hide: of those before it times those behind. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
@@ -9628,6 +9702,7 @@ static void fold__prod_lines_grad(const fold__lines *lines)
             running[column] *= lines->in[at - inner + column];
         }
 }
+
 FOLD__OVER_AXIS(prod)
 
 static void fold__cumsum_lines(const fold__lines *lines)
@@ -9642,6 +9717,7 @@ static void fold__cumsum_lines_grad(const fold__lines *lines)
     for (size_t at = size; at-- > 0;)
         lines->din[at] = at + inner < size ? lines->din[at + inner] + lines->dout[at] : lines->dout[at];
 }
+
 FOLD__OVER_AXIS(cumsum)
 
 /* log of the sum of exp(x), by its largest and the sum of exp(x - largest) */
@@ -9652,6 +9728,7 @@ static float fold__log_sum(const fold__kernels *kernels, float largest, float su
     FOLD__MAP_OF(kernels, log)(&log_sum, &sum, NULL, NULL, 0, 1, 1, NULL);
     return largest + log_sum;
 }
+
 /* That of a row, and its softmax in y */
 static float fold__softmax_row(const fold__kernels *kernels, float *out, const float *in, size_t count)
 {
@@ -9661,6 +9738,7 @@ static float fold__softmax_row(const fold__kernels *kernels, float *out, const f
     FOLD__MAP_OF(kernels, scale)(out, out, NULL, NULL, 1.0f / sum, count, 1, NULL);
     return fold__log_sum(kernels, largest, sum);
 }
+
 /* The same without the softmax */
 static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, const float *in, size_t count)
 {
@@ -9686,6 +9764,7 @@ static void fold__log_softmax_lines(const fold__lines *lines)
     const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
     fold__map_row(FOLD__MAP_OF(lines->kernels, shift), lines->out, lines->in, NULL, NULL, -log_sum, count);
 }
+
 static void fold__log_softmax_lines_grad(const fold__lines *lines)
 {
     const size_t count = (size_t)lines->axis.length;
@@ -9694,6 +9773,7 @@ static void fold__log_softmax_lines_grad(const fold__lines *lines)
     fold__map_row(FOLD__MAP_OF(lines->kernels, axpy), lines->din, lines->scratch, NULL, lines->dout, -sum,
                   count);
 }
+
 FOLD__OVER_LAST(log_softmax)
 
 static const char *fold__infer_norm(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
@@ -9705,8 +9785,10 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
     out[0] = in[0];
     return NULL;
 }
+
 /* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
+
 /* target = (in - mean) / deviation, or in / root of mean square; returns 1 / what it divides by */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count)
 {
@@ -9724,6 +9806,7 @@ static float fold__standardise(const fold_op_call *call, float *target, const fl
     FOLD__MAP_OF(kernels, scale)(target, in, NULL, NULL, inverse, count, 1, NULL);
     return inverse;
 }
+
 static void fold__layer_norm_forward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__shape_last(&call->in_shape[0]),
@@ -9740,7 +9823,9 @@ static void fold__layer_norm_forward(const fold_op_call *call)
                 fold__map_row(FOLD__MAP(call, mul), out, out, gain, NULL, 0, count);
         }
 }
+
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
+
 /* Gives the gradient of x for one line, from the standardised values and the output's gradient times the
    gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
@@ -9755,6 +9840,7 @@ static void fold__norm_line_grad(const fold_op_call *call, float *din, const flo
     FOLD__MAP_OF(kernels, axpy)(din, target, NULL, work, -slope, count, 1, NULL);
     FOLD__MAP_OF(kernels, scale)(din, din, NULL, NULL, inverse, count, 1, NULL);
 }
+
 static void fold__layer_norm_backward(const fold_op_call *call)
 {
     const size_t count = (size_t)fold__shape_last(&call->in_shape[0]),
@@ -9785,6 +9871,7 @@ static void fold__layer_norm_backward(const fold_op_call *call)
         }
     }
 }
+
 static void fold__rms_norm_backward(const fold_op_call *call) { fold__layer_norm_backward(call); }
 
 /* -- over lists ------------------------------------------------------------------------------ */
@@ -9801,6 +9888,7 @@ static const char *fold__infer_attention(const fold_shape *in, int count, const 
     out[1] = fold_shape1(2 * attr[0]);
     return NULL;
 }
+
 static const char *fold__infer_attention_step(const fold_shape *in, int count, const int32_t *attr,
                                               fold_shape *out)
 {
@@ -9810,6 +9898,7 @@ static const char *fold__infer_attention_step(const fold_shape *in, int count, c
         out[0] = both[0];
     return problem;
 }
+
 static const char *fold__infer_softmax_mean(const fold_shape *in, int count, const int32_t *attr,
                                             fold_shape *out)
 {
@@ -9821,6 +9910,7 @@ static const char *fold__infer_softmax_mean(const fold_shape *in, int count, con
     out[0] = in[1];
     return NULL;
 }
+
 /* How many lists from the row-th on are short enough to be summed in one go. */
 static int fold__short_lists(const fold_op_call *call, int row)
 {
@@ -9829,6 +9919,7 @@ static int fold__short_lists(const fold_op_call *call, int row)
         end++;
     return end - row;
 }
+
 static void fold__list_total(const fold_op_call *call, int mean)
 {
     FOLD__NO_CONTRACT
@@ -9850,6 +9941,7 @@ static void fold__list_total(const fold_op_call *call, int mean)
             fold__map_row(FOLD__MAP(call, scale), out, out, NULL, NULL, 1.0f / (float)elements, count);
     }
 }
+
 static void fold__list_total_grad(const fold_op_call *call, int mean)
 {
     const size_t count = (size_t)fold__out_size(call);
@@ -9863,10 +9955,12 @@ static void fold__list_total_grad(const fold_op_call *call, int mean)
              (size_t)elements, all);
     }
 }
+
 static void fold__sum_n_forward(const fold_op_call *call) { fold__list_total(call, 0); }
 static void fold__sum_n_backward(const fold_op_call *call) { fold__list_total_grad(call, 0); }
 static void fold__mean_n_forward(const fold_op_call *call) { fold__list_total(call, 1); }
 static void fold__mean_n_backward(const fold_op_call *call) { fold__list_total_grad(call, 1); }
+
 static void fold__max_n_forward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++) {
@@ -9877,6 +9971,7 @@ static void fold__max_n_forward(const fold_op_call *call)
                                (size_t)fold__out_size(call));
     }
 }
+
 static void fold__max_n_backward(const fold_op_call *call)
 {
     const fold__reducer *reducer = fold__reducer_of(fold__engine_of(call)->kernels);
@@ -9886,6 +9981,7 @@ static void fold__max_n_backward(const fold_op_call *call)
                                &call->din[0], first, elements, (size_t)fold__out_size(call));
     }
 }
+
 /* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
    Shares of some elements are held at a time; in most rows that is all. */
 typedef struct fold__softmax_mean {
@@ -9904,6 +10000,7 @@ static size_t fold__softmax_mean_scratch(const fold_shape *shape)
     const int heads = fold__shape_size(&shape[0]);
     return 2 * (size_t)heads * (size_t)(1 + fold__softmax_mean_room(heads));
 }
+
 static fold__softmax_mean fold__softmax_mean_of(const fold_op_call *call)
 {
     fold__softmax_mean at;
@@ -9919,6 +10016,7 @@ static fold__softmax_mean fold__softmax_mean_of(const fold_op_call *call)
     at.slopes = at.shares + at.heads * at.room;
     return at;
 }
+
 /* The scores of as many elements as there is room for, from one on. */
 static void fold__softmax_mean_load(fold__softmax_mean *at, int from)
 {
@@ -9930,6 +10028,7 @@ static void fold__softmax_mean_load(fold__softmax_mean *at, int from)
             at->shares[head * at->room + element - from] = score[head];
     }
 }
+
 /* Their exps, summed up if `sum` is given. */
 static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
 {
@@ -9941,6 +10040,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
             sum[head] = total;
     }
 }
+
 /* Finds largest scores and sums of a row. If there is room for all its elements their exps are held then. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
@@ -9965,6 +10065,7 @@ static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
         fold__softmax_mean_exps(at, at->sum);
     }
 }
+
 /* The shares of the elements from one on. */
 static void fold__softmax_mean_shares(fold__softmax_mean *at, int from)
 {
@@ -9975,6 +10076,7 @@ static void fold__softmax_mean_shares(fold__softmax_mean *at, int from)
     for (int head = 0; head < at->heads; head++)
         fold__reducer_of(at->kernels)->divide(at->shares + head * at->room, at->sum[head], at->to - at->from);
 }
+
 static void fold__softmax_mean_n_forward(const fold_op_call *call)
 {
     fold__softmax_mean at = fold__softmax_mean_of(call);
@@ -10002,6 +10104,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
         }
     }
 }
+
 /* The gradients of the elements whose shares are held: of a score its share of what dout . value has more
    than on average. */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
@@ -10023,6 +10126,7 @@ static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *o
                 ->scale_rows(from, shares, &call->din[1], at->from, count, col, at->width);
     }
 }
+
 static void fold__softmax_mean_n_backward(const fold_op_call *call)
 {
     fold__softmax_mean at = fold__softmax_mean_of(call);
@@ -10052,6 +10156,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     }
     return NULL;
 }
+
 /* Copies part i of a concatenation in (or, for gradients, out of) the whole, for row r. */
 static void fold__concat_part(const fold_op_call *call, float *whole, float *part, int input,
                               int out_of_whole)
@@ -10070,6 +10175,7 @@ static void fold__concat_part(const fold_op_call *call, float *whole, float *par
                length * sizeof(float));
     }
 }
+
 static void fold__concat_forward(const fold_op_call *call)
 {
     for (int input = 0; input < call->n_in; input++)
@@ -10096,6 +10202,7 @@ static const char *fold__infer_slice(const fold_shape *in, int count, const int3
     out[0].dim[attr[0]] = attr[2];
     return NULL;
 }
+
 static void fold__slice_lines(const fold_op_call *call, float *whole, float *part, int into_whole)
 {
     const fold__axis axis = fold__around(&call->in_shape[0], call->attr[0]);
@@ -10108,6 +10215,7 @@ static void fold__slice_lines(const fold_op_call *call, float *whole, float *par
                length * sizeof(float));
     }
 }
+
 static void fold__slice_forward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -10132,6 +10240,7 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
     out[0].dim[attr[1]] = in[0].dim[attr[0]];
     return NULL;
 }
+
 /* to = from with two axes swapped; `shape` is from's */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, const float *from, float *to)
 {
@@ -10158,6 +10267,7 @@ static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, const 
         }
     }
 }
+
 static void fold__transpose_forward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -10220,6 +10330,7 @@ static void fold__softmax_xent_lines_grad(const fold__lines *lines)
     lines->din[fold__label_of(lines)] -= 1.0f;
     fold__loss_grad(lines);
 }
+
 FOLD__OVER_ALL(softmax_xent)
 static void fold__softmax_kl_lines(const fold__lines *lines)
 {
@@ -10234,6 +10345,7 @@ static void fold__softmax_kl_lines(const fold__lines *lines)
             loss += target[at] * (lines->scratch[at] - (lines->in[at] - log_sum));
     lines->out[0] = loss;
 }
+
 static void fold__softmax_kl_lines_grad(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
@@ -10244,6 +10356,7 @@ static void fold__softmax_kl_lines_grad(const fold__lines *lines)
     for (size_t at = 0; at < count; at++)
         lines->din[at] = (lines->din[at] * total - target[at]) * lines->dout[0];
 }
+
 FOLD__OVER_ALL(softmax_kl)
 static void fold__bce_lines(const fold__lines *lines)
 {
@@ -10253,6 +10366,7 @@ static void fold__bce_lines(const fold__lines *lines)
     lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) -
                     fold__reducer_of(lines->kernels)->dot(lines->in, fold__target_of(lines), count);
 }
+
 static void fold__difference(const fold__lines *lines, const float *from, float *to)
 {
     fold__map_row(FOLD__MAP_OF(lines->kernels, sub), to, from, fold__target_of(lines), NULL, 0,
@@ -10279,6 +10393,7 @@ static void fold__squared_error_lines_grad(const fold__lines *lines)
                   (size_t)lines->axis.length);
     fold__loss_grad(lines);
 }
+
 FOLD__OVER_ALL(squared_error)
 static void fold__huber_lines(const fold__lines *lines)
 {
@@ -10290,6 +10405,7 @@ static void fold__huber_lines(const fold__lines *lines)
     }
     lines->out[0] = fold__sum(lines->kernels, lines->scratch, (size_t)lines->axis.length);
 }
+
 static void fold__huber_lines_grad(const fold__lines *lines)
 {
     const float delta = fold__attr_float(lines->call->attr[0]);
@@ -10299,6 +10415,7 @@ static void fold__huber_lines_grad(const fold__lines *lines)
         din[at] = din[at] > delta ? delta : din[at] < -delta ? -delta : din[at];
     fold__loss_grad(lines);
 }
+
 FOLD__OVER_ALL(huber)
 static void fold__hinge_lines(const fold__lines *lines)
 {
@@ -10312,6 +10429,7 @@ static void fold__hinge_lines(const fold__lines *lines)
     }
     lines->out[0] = loss;
 }
+
 static void fold__hinge_lines_grad(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
@@ -10324,6 +10442,7 @@ static void fold__hinge_lines_grad(const fold__lines *lines)
     }
     lines->din[label] = -violations * lines->dout[0];
 }
+
 FOLD__OVER_ALL(hinge)
 
 /* -- windows that move over a grid or a line ------------------------------------------------- */
@@ -10352,10 +10471,12 @@ enum {
 enum { FOLD__FILTER_MOST = 32767 }; /* of each number */
 /* How many values a window makes of `size`, and what it reaches over. */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
+
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
 {
     return (size + 2 * padding - fold__window_reach(taps, filter->dilation)) / filter->stride + 1;
 }
+
 static fold__filter fold__filter_of(const fold_shape *in, const int32_t *attr)
 {
     const int grid = in->rank == 3;
@@ -10374,6 +10495,7 @@ static fold__filter fold__filter_of(const fold_shape *in, const int32_t *attr)
     filter.columns = fold__positions(&filter, filter.width, filter.left, filter.wide);
     return filter;
 }
+
 static const char *fold__infer_filter(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
@@ -10423,6 +10545,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
     map(out.base, in_a.base, in_b.base, in_c.base, scalar, (size_t)channels * (size_t)(dense ? count : 1),
         (size_t)(dense ? 1 : count), all);
 }
+
 /* Pixels of x from a tap on, and of y, or another array as wide, from a position of a line on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
@@ -10477,6 +10600,7 @@ static void fold__depthwise_forward(const fold_op_call *call, const fold__filter
         fold__over_taps(filter, FOLD__MAP_OF(kernels, addmul), weights, in, to.base, line, 0);
     }
 }
+
 static void fold__depthwise_dx(const fold_op_call *call, const fold__filter *filter, const float *dout,
                                float *din)
 {
@@ -10486,6 +10610,7 @@ static void fold__depthwise_dx(const fold_op_call *call, const fold__filter *fil
         fold__over_taps(filter, FOLD__MAP(call, addmul), fold__engine_values(engine, 0), din,
                         fold__tap_out(filter, dout, line, 0).base, line, 1);
 }
+
 static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__filter *filter, const float *in,
                                         const float *dout, fold__share share, float *sum)
 {
@@ -10526,6 +10651,7 @@ static size_t fold__padded_floats(const fold__filter *filter)
     const size_t width = (size_t)filter->width + 2 * (size_t)filter->left;
     return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
 }
+
 static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
@@ -10574,6 +10700,7 @@ static fold__filter_scratch fold__filter_scratch_of(const fold__filter *filter, 
     parts.product = parts.padded + fold__round_up(fold__padded_floats(filter), FOLD__LANES);
     return parts;
 }
+
 /* Tells what a convolution needs beside the scratch of its products. */
 static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
 {
@@ -10593,6 +10720,7 @@ static const float *fold__run_at(const fold__filter *filter, const fold__runs *r
     const int column = position % filter->columns * filter->stride + run % across * filter->dilation;
     return padded->values + (size_t)row * padded->pitch + (size_t)column * (size_t)filter->channels;
 }
+
 /* Rows of pointers to a run of each patch from a position on. */
 static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs *runs,
                                     const fold__padded *padded, int first, int count, int run,
@@ -10611,6 +10739,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     }
     return rows;
 }
+
 /* Copies patches one behind the other, run by run, FOLD__LANES floats of each: more than a run has, and what
    comes next is written over the rest. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
@@ -10660,6 +10789,7 @@ static void fold__conv_block(const fold_op_call *call, const fold__filter *filte
         product.init = output;
     }
 }
+
 static void fold__dense_forward(const fold_op_call *call, const fold__filter *filter, const float *in,
                                 float *out)
 {
@@ -10698,6 +10828,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
         }
     }
 }
+
 static void fold__dense_dx(const fold_op_call *call, const fold__filter *filter, const float *dout,
                            float *din)
 {
@@ -10726,6 +10857,7 @@ static void fold__dense_dx(const fold_op_call *call, const fold__filter *filter,
         fold__add_patches(call, filter, scratch.patches, first, product.rows, din);
     }
 }
+
 static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter *filter, const float *in,
                                     const float *dout, fold__share share, float *sum)
 {
@@ -10805,6 +10937,7 @@ static void fold__max_pool_line(const fold_op_call *call, const fold__filter *fi
         fold__map_pixels(FOLD__MAP(call, add), at.count, filter->channels, sum, sum, part, part, 0);
     }
 }
+
 static void fold__max_pool_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10821,6 +10954,7 @@ static int fold__taps_within(int start, int taps, int size)
     const int from = start < 0 ? 0 : start, to = start + taps < size ? start + taps : size;
     return to - from;
 }
+
 /* Divides the pixels of a line by what each window holds. */
 static void fold__divide_line(const fold_op_call *call, const fold__filter *filter, int line, fold_rows to,
                               fold_rows from)
@@ -10838,6 +10972,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
         from.base += (end - column) * from.stride;
     }
 }
+
 static void fold__pool_forward(const fold_op_call *call, fold__map_fn map, float first, int mean)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10850,6 +10985,7 @@ static void fold__pool_forward(const fold_op_call *call, fold__map_fn map, float
                 fold__divide_line(call, &filter, line, to, to);
         }
 }
+
 static void fold__max_pool_forward(const fold_op_call *call)
 {
     fold__pool_forward(call, FOLD__MAP(call, max), -(float)HUGE_VAL, 0);
@@ -10858,6 +10994,7 @@ static void fold__mean_pool_forward(const fold_op_call *call)
 {
     fold__pool_forward(call, FOLD__MAP(call, add), 0, 1);
 }
+
 static void fold__mean_pool_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10879,9 +11016,10 @@ static void fold__mean_pool_backward(const fold_op_call *call)
 static void fold__list_take_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
-    fold__reducer_of(engine->kernels)->take_rows(engine->index, call->rows, &call->in[0], &call->out[0],
-                               (size_t)fold__out_size(call));
+    fold__reducer_of(engine->kernels)
+        ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
+
 /* A contribution of few rows has each sum where its row is taken first; behind the index lies where. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
@@ -10912,6 +11050,7 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     attention.causal = attr[1] == FOLD__SEES_EARLIER;
     return attention;
 }
+
 /* Tells where the parts of an index of who sees whom lie: fold__place_sight. */
 static fold__sight fold__sight_of(const int *index, int queries, int keys)
 {
@@ -10924,6 +11063,7 @@ static fold__sight fold__sight_of(const int *index, int queries, int keys)
     sight.weight_at = sight.reader + pairs;
     return sight;
 }
+
 static fold__attention_call fold__attention_rows(const fold_op_call *call, fold__sight *sight)
 {
     fold__attention_call attention =
@@ -10940,12 +11080,14 @@ static fold__attention_call fold__attention_rows(const fold_op_call *call, fold_
         attention.norms = call->out[1];
     return attention;
 }
+
 static void fold__list_attention_forward(const fold_op_call *call)
 {
     fold__sight sight;
     const fold__attention_call attention = fold__attention_rows(call, &sight);
     fold__attend_forward(fold__engine_of(call)->kernels, &attention, 0, attention.heads, call->scratch);
 }
+
 static void fold__list_attention_backward(const fold_op_call *call)
 {
     fold__sight sight;
@@ -10983,6 +11125,7 @@ static size_t fold__cache_values_at(const fold_cache *cache)
     const size_t keys = fold__round_up((size_t)cache->capacity, FOLD__PANEL_KEYS);
     return fold__size(keys, (size_t)cache->width, 0);
 }
+
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache)
 {
     if (!cache || !fold__cache_ok(cache))
@@ -10991,6 +11134,7 @@ FOLD_API size_t fold_cache_bytes(const fold_cache *cache)
                                      fold__cache_values_at(cache));
     return floats > SIZE_MAX / 2 / sizeof(float) ? 0 : floats * sizeof(float);
 }
+
 FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length)
 {
     if (!cache || length < 0 || length > cache->length)
@@ -11008,6 +11152,7 @@ static fold__attention_call fold__cached_attention(const fold_shape *shape, cons
     attention.causal = 1;
     return attention;
 }
+
 static void fold__attention_step_forward(const fold_op_call *call)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
@@ -11015,8 +11160,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
     const fold_cache *cache = step->cache;
     const int rows = call->lengths[0], value_width = fold__cache_value_width(cache);
     float *values = cache->memory + fold__cache_values_at(cache);
-    fold__attention_call attention =
-        fold__cached_attention(call->in_shape, call->attr, rows, step->end);
+    fold__attention_call attention = fold__cached_attention(call->in_shape, call->attr, rows, step->end);
     fold__attention_append(cache->memory, &call->in[1], step->first, rows, cache->heads, attention.width);
     for (int row = 0; row < rows; row++)
         memcpy(values + (size_t)(step->first + row) * (size_t)value_width, fold__row(&call->in[2], row),
@@ -11106,8 +11250,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 
 enum {
 #define FOLD__ENUM(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__OP_##name,
-    FOLD__OPS(FOLD__ENUM)
-        FOLD__OP_COUNT
+    FOLD__OPS(FOLD__ENUM) FOLD__OP_COUNT
 };
 
 static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
@@ -11195,6 +11338,7 @@ FOLD_API int fold_random_below(fold_random *random, int n)
     const uint64_t bits = fold_random_bits(random);
     return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* 2^-33 from equal chances at most */
 }
+
 FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
 {
     for (int i = n; items && random && i > 1; i--) {
@@ -11276,6 +11420,7 @@ FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float
             values[i] += mean[i];
     }
 }
+
 FOLD_API void fold_random_gaussian(fold_random *random, const float *mean, const float *deviation, int n,
                                    float *values)
 {
@@ -11286,6 +11431,7 @@ FOLD_API void fold_random_gaussian(fold_random *random, const float *mean, const
     if (random)
         random->draw++;
 }
+
 FOLD_API float fold_random_normal(fold_random *random)
 {
     float value = 0;
@@ -11304,8 +11450,7 @@ FOLD__NOINLINE static int fold__gumbel_max(const fold_random *random, const floa
             return -1;
         if (logits[i] < -FLT_MAX)
             continue;
-        const double uniform =
-            ((double)(fold__random_element(random, i) >> 12) + 0.5) / 4503599627370496.0;
+        const double uniform = ((double)(fold__random_element(random, i) >> 12) + 0.5) / 4503599627370496.0;
         const double score = (double)logits[i] + 0.5 * fold__minus_2_log(0.5 * fold__minus_2_log(uniform));
         if (best >= 0 && score <= most)
             continue;
@@ -11314,6 +11459,7 @@ FOLD__NOINLINE static int fold__gumbel_max(const fold_random *random, const floa
     }
     return best;
 }
+
 FOLD_API int fold_random_softmax(fold_random *random, const float *logits, int n)
 {
     const fold__fp saved = fold__fp_enter();
@@ -11343,6 +11489,7 @@ FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float 
     }
     return chosen;
 }
+
 FOLD_API int fold_random_weighted(fold_random *random, const float *weights, int n)
 {
     const fold__fp saved = fold__fp_enter();
@@ -11359,6 +11506,7 @@ FOLD_API int fold_argmax(const float *values, int n)
     fold_top_k(values, n, 1, &best);
     return best;
 }
+
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
 {
     int found = 0;
@@ -11377,6 +11525,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
     }
     return found;
 }
+
 FOLD_API int fold_finite(const float *values, int n)
 {
     int at = 0;
@@ -11442,6 +11591,7 @@ struct fold_model {
 };
 
 static int fold__can_train(const fold_model *m) { return FOLD__TRAINING(!m->inference); }
+
 /* An op of the program's own. */
 typedef struct fold__user_op {
     fold__op_row row;
@@ -11451,6 +11601,7 @@ static fold__user_op *fold__user_ops(const fold_model *m)
 {
     return (fold__user_op *)(void *)m->arrays[FOLD__M_OPS].data;
 }
+
 static fold__param_data *fold__params(const fold_model *m)
 {
     return (fold__param_data *)(void *)m->arrays[FOLD__M_PARAMS].data;
@@ -11478,6 +11629,7 @@ static int fold__model_fail(fold_model *m, fold_status status, const char *forma
     va_end(args);
     return 0;
 }
+
 /* Whether a call on a model cannot go on: there is no model, it has an error, or something was not given. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
@@ -11571,6 +11723,7 @@ static void fold__release_name(fold_model *m, char *name)
     if (name)
         fold__release(m, name, strlen(name) + 1);
 }
+
 static void fold__cells_free(fold_model *m);
 
 FOLD_API void fold_model_free(fold_model *m)
@@ -11634,8 +11787,8 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
     for (int which = 0; which < FOLD__M_COUNT; which++) {
         const size_t had = m->arrays[which].need;
         if (!fold__arena_need(&m->arena, which, bytes[which]))
-            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes%s",
-                             (double)bytes[which], fold__when_full(m));
+            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes%s", (double)bytes[which],
+                             fold__when_full(m));
         m->arrays[which].need = had; /* what is held is told by fold_model_measure */
     }
     return m->error.status;
@@ -11661,6 +11814,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
         return NULL;
     return &fold__params(m)[param.id - 1];
 }
+
 /* The indices of all parameters if the handle is null, and of one or none if it is not. */
 typedef struct fold__range {
     uint32_t first, end;
@@ -11671,6 +11825,7 @@ static fold__range fold__range_of(const fold_model *m, fold_param param)
     const fold__range range = { one ? param.id - 1 : 0, one ? param.id : all ? m->n_params : 0 };
     return range;
 }
+
 static int fold__trainable(const fold_model *m, const fold__param_data *param)
 {
     return fold__can_train(m) && !param->frozen && !param->buffer;
@@ -11802,6 +11957,7 @@ static void fold__pack_part(fold_model *m, const fold__param_data *param, int wh
                          rows - before, 1, first * deep - before, count * deep);
     }
 }
+
 static void fold__refresh_rows(fold_model *m, const fold__param_data *param, int first, int count)
 {
     const int forward = fold__forward_packs(param->uses);
@@ -11942,6 +12098,7 @@ static uint32_t fold__hash_name(const char *name, size_t length)
         hash = (hash ^ (unsigned char)name[at]) * 0x01000193u;
     return hash;
 }
+
 /* Puts the model's next parameter where fold_param_find comes to when it finds no such name. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
@@ -12035,6 +12192,7 @@ static fold_param fold__param_simple(fold_model *m, const char *name, fold_shape
     desc.uses = uses;
     return fold_param_new(m, &desc);
 }
+
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs)
 {
     return fold__param_simple(m, name, fold_shape2(inputs, outputs), FOLD_INIT_GLOROT, 1, FOLD_FOR_LINEAR);
@@ -12058,6 +12216,7 @@ FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape 
 
 FOLD_API int fold_param_is_null(fold_param param) { return !param.id; }
 FOLD_API int fold_param_count(const fold_model *m) { return m ? (int)m->n_params : 0; }
+
 FOLD_API fold_param fold_param_at(const fold_model *m, int index)
 {
     fold_param param = { 0, 0 };
@@ -12067,6 +12226,7 @@ FOLD_API fold_param fold_param_at(const fold_model *m, int index)
     }
     return param;
 }
+
 /* The parameter whose name is so many characters, or NULL. */
 static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length)
 {
@@ -12080,6 +12240,7 @@ static fold__param_data *fold__find_name(const fold_model *m, const char *name, 
     }
     return NULL;
 }
+
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name)
 {
     const fold__param_data *param = m && name ? fold__find_name(m, name, strlen(name)) : NULL;
@@ -12096,6 +12257,7 @@ FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param param)
     fold_shape none = { 0, { 0, 0, 0, 0 } };
     return data ? data->shape : none;
 }
+
 FOLD_API void fold_param_freeze(fold_model *m, fold_param param, int frozen)
 {
     fold__param_data *data = fold__param_of(m, param);
@@ -12105,6 +12267,7 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param param, int frozen)
     } else
         fold__model_fail(m, FOLD_BAD_HANDLE, "fold_param_freeze: not a parameter of this model");
 }
+
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
@@ -12132,6 +12295,7 @@ FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
     const fold__param_data *data = fold__param_of(m, param);
     return data ? fold__values(m) + data->at : m && !param.id ? fold__values(m) : NULL;
 }
+
 FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
 {
     const fold__range range = fold__range_of(m, param);
@@ -12140,6 +12304,7 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
     if (m)
         m->version++;
 }
+
 /* Tells the part of a parameter's name behind a layer's; NULL: it is none of the layer's. */
 static const char *fold__part_in(const char *name, const char *layer)
 {
@@ -12184,8 +12349,8 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
         }
         if (found < count)
             fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                             "fold_values_fill: of %d arrays %d have no parameter in '%s'",
-                             count, count - found, name);
+                             "fold_values_fill: of %d arrays %d have no parameter in '%s'", count,
+                             count - found, name);
     }
     return fold_model_status(m);
 }
@@ -12217,6 +12382,7 @@ static int fold__same_params(fold_model *m, const fold_model *from, const char *
     }
     return !m->error.status;
 }
+
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from)
 {
     const fold_param all = { 0, 0 };
@@ -12234,6 +12400,7 @@ FOLD__NOINLINE static void fold__average(float *values, const float *from, size_
     for (size_t i = 0; i < count; i++)
         values[i] += share * (from[i] - values[i]);
 }
+
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share)
 {
     const fold_param all = { 0, 0 };
@@ -12241,7 +12408,8 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
         return fold_model_status(m);
     if (!(share >= 0 && share <= 1))
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_average: the share %g is not in [0, 1]",
-                                (double)share), FOLD_BAD_ARGUMENT;
+                                (double)share),
+               FOLD_BAD_ARGUMENT;
     const fold__fp saved = fold__fp_enter();
     fold__average(fold__values(m), fold__values(from), m->span, share);
     fold__fp_leave(saved);
@@ -12262,6 +12430,7 @@ FOLD_API const float *fold_model_grads(const fold_model *m, int *count)
         *count = !m || !fold__can_train(m) ? 0 : (int)m->span;
     return m && fold__can_train(m) ? fold__grads(m) : NULL;
 }
+
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay)
 {
     if (!m)
@@ -12392,8 +12561,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
         fold__model_fail(m, FOLD_NO_MEMORY, "fold_model_quantize: out of memory%s", fold__when_full(m));
     for (uint32_t index = 0; there && !wrong && index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
-        if (fold__is_newly_quantized(param, had) &&
-            !fold__make_bytes(m, param, fold__param_values(m, param)))
+        if (fold__is_newly_quantized(param, had) && !fold__make_bytes(m, param, fold__param_values(m, param)))
             wrong = param;
     }
     if (wrong)
@@ -12550,6 +12718,7 @@ static void fold__note_grad(fold_model *m, fold__param_data *param)
         if (grads[at] != 0)
             fold__touch_row(m, param, (uint32_t)(at / width));
 }
+
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param param)
 {
     const fold__range range = fold__range_of(m, param);
@@ -12569,6 +12738,7 @@ FOLD_API int fold_grads_rows(const fold_model *m, fold_param param, int most, in
         rows[touch] = (int)touched[touch];
     return (int)data->touched;
 }
+
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param param, const int *rows, int n)
 {
     fold__param_data *data = fold__param_of(m, param);
@@ -12678,8 +12848,7 @@ static int fold__states_ready(fold_model *m, int states)
 enum {
 #define FOLD__ARRAY_NAME(name, type, pointer) FOLD__ARRAY_##name,
     FOLD__ARRAYS(FOLD__ARRAY_NAME, FOLD__ARRAY_NAME, FOLD__ARRAY_NAME, FOLD__ARRAY_NAME, FOLD__ARRAY_NAME,
-                 FOLD__ARRAY_NAME)
-        FOLD__ARRAY_COUNT
+                 FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
 /* Tells what a node is: the low three bits of its kind, and flags beside them. It is one enum because C++20
@@ -12999,6 +13168,7 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->train
      fold__node_outputs. In the header of an eager call that merges: where the call's draws begin.
    - ELEMS: the length of the list. */
 FOLD__INLINE uint64_t fold__node_op_data(const fold_ctx *f, uint32_t id) { return f->node_data[id]; }
+
 FOLD__INLINE uint32_t fold__node_whole(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
 FOLD__INLINE uint32_t fold__node_call(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
 FOLD__INLINE uint32_t fold__node_ordinal(const fold_ctx *f, uint32_t id)
@@ -13075,6 +13245,7 @@ static int fold__fail(fold_ctx *f, fold_status status, const char *format, ...)
     va_end(args);
     return 0;
 }
+
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
 /* Settings that cost code. They are read through these functions alone, so that compilers leave out what no
@@ -13109,6 +13280,7 @@ static size_t fold__array_use(const fold_ctx *f, int which)
         use = fold__max_size(use, fold__max_size(f->n_edges, f->most_edges) * 4);
     return use;
 }
+
 static void fold__note_use(fold_ctx *f)
 {
     for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
@@ -13139,8 +13311,8 @@ static void fold__note_room(fold_ctx *f)
    those that a context in the block keeps from recordings before. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
-    const size_t shapes = (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) *
-                          sizeof(fold__shape_entry);
+    const size_t shapes =
+        (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) * sizeof(fold__shape_entry);
     size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->lacking;
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         bytes += fold__round_up(fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0),
@@ -13267,6 +13439,7 @@ static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *sh
     *bucket = count;
     return f->n_shapes++;
 }
+
 static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape *shape)
 {
     const uint32_t hash = (uint32_t)shape->dim[0] + 2 * (uint32_t)fold__shape_last(shape);
@@ -13276,6 +13449,7 @@ static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape 
             return index - 1;
     return fold__new_shape(f, shape, bucket);
 }
+
 static int fold__is_op(const fold_ctx *f, uint32_t id) { return fold__kind_of(f, id) == FOLD__OP; }
 static int fold__is_list(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__ELEM) != 0; }
 static uint32_t fold__rows_of(const fold_ctx *f, uint32_t id)
@@ -13288,6 +13462,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
 {
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
+
 /* Tells where the row of a table lies that a lookup shows. Bytes were read to the recording's data. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
@@ -13296,6 +13471,7 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
     return values ? (float *)(uintptr_t)values + fold__table_row(f, id, row) * width
                   : fold__at_place(f, f->place[id]) + row * width;
 }
+
 /* Does the same for what reads a list that was looked up, `offset` floats into it: all of its rows, this
    being the nth, or one, which the offset tells. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
@@ -13518,7 +13694,7 @@ static int fold__spread_program(fold_ctx *f, fold__sig *sig)
 }
 
 static int fold__fail_shapes(fold_ctx *f, const char *name, const char *what, const fold_shape *shape,
-                              int count)
+                             int count)
 {
     char text[160];
     size_t at = 0;
@@ -13799,6 +13975,7 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     f->pinned--;
     return sig;
 }
+
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *request)
 {
     const uint32_t sig = fold__sig_by_key(f, request);
@@ -13815,8 +13992,8 @@ FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param
 /* The signature of a request. Most are like one of the last: those are found without making a key. */
 FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *request)
 {
-    uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
-                                        request->n_in ? request->in[0].shape : 0);
+    uint32_t *recent =
+        fold__recent_sig(f, request->op, request->param[0], request->n_in ? request->in[0].shape : 0);
     if (!*recent || !fold__is_request(f, &f->sigs[*recent], request))
         *recent = fold__find_sig(f, request);
     return *recent;
@@ -14081,6 +14258,7 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
+
 FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
 {
     return fold__input_of(f, &node, -1, who, operand);
@@ -14207,6 +14385,7 @@ static FOLD__NOINLINE int fold__grow_twins(fold_ctx *f)
     fold__fill_twins(f, size);
     return 1;
 }
+
 static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
 {
     const uint32_t old = f->readers_size;
@@ -14470,11 +14649,11 @@ static void fold__reset(fold_ctx *f);
 /* Sets up the arrays of a new context; in a caller's block they follow its own `size` bytes. */
 static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 {
-    static const uint8_t lasting[] = { FOLD__ARRAY_SIGS,      FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,
-                                       FOLD__ARRAY_SHAPES,    FOLD__ARRAY_OPS,       FOLD__ARRAY_REFS,
-                                       FOLD__ARRAY_OP_SHAPES, FOLD__ARRAY_VALUES,    FOLD__ARRAY_TWINS,
-                                       FOLD__ARRAY_KNOWN,     FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
-                                       FOLD__ARRAY_PLANS,     FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,
+    static const uint8_t lasting[] = { FOLD__ARRAY_SIGS,       FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,
+                                       FOLD__ARRAY_SHAPES,     FOLD__ARRAY_OPS,       FOLD__ARRAY_REFS,
+                                       FOLD__ARRAY_OP_SHAPES,  FOLD__ARRAY_VALUES,    FOLD__ARRAY_TWINS,
+                                       FOLD__ARRAY_KNOWN,      FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
+                                       FOLD__ARRAY_PLANS,      FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,
                                        FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS };
     f->arena.memory = *memory;
     f->arena.array = f->arrays;
@@ -14510,10 +14689,10 @@ static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
     f->clock = settings->clock;
     f->clock_user = settings->clock_user;
     f->trace_over_ns = settings->trace_over_ns;
-    f->trace_events = settings->clock && !settings->eager
-                          ? settings->trace_bytes / sizeof(fold__event) / (size_t)f->threads /
-                                (f->trace_over_ns ? 2 : 1)
-                          : 0;
+    f->trace_events =
+        settings->clock && !settings->eager
+            ? settings->trace_bytes / sizeof(fold__event) / (size_t)f->threads / (f->trace_over_ns ? 2 : 1)
+            : 0;
     f->zone = settings->zone;
     f->zone_user = settings->zone_user;
 }
@@ -14564,8 +14743,8 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
     const size_t least = fold__to_align(memory->block) + fold__ctx_bytes();
     if (memory->block_size < least)
         fold__wrong_setting(why,
-                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f bytes"
-                            FOLD__MEASURED,
+                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f "
+                            "bytes" FOLD__MEASURED,
                             (double)memory->block_size, (double)least);
 }
 
@@ -14588,8 +14767,7 @@ static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fo
     if (!fold__grow_nodes(f, 0) ||
         !fold__need(f, FOLD__ARRAY_SHAPES, 2 * FOLD__KEPT_SHAPES, sizeof(fold__shape_entry)) ||
         !fold__reserve_workers(f) || !fold__reserve_plans(f, settings->plan_cache_bytes) ||
-        (f->trace_events &&
-         !fold__need(f, FOLD__ARRAY_TRACE, fold__trace_room(f), sizeof(fold__event)))) {
+        (f->trace_events && !fold__need(f, FOLD__ARRAY_TRACE, fold__trace_room(f), sizeof(fold__event)))) {
         if (memory.block)
             why->error = f->error;
         why->block_bytes = fold__block_bytes(f);
@@ -14691,6 +14869,7 @@ FOLD_API fold_status fold_ctx_status(const fold_ctx *f)
         return FOLD_BAD_ARGUMENT;
     return f->error.status ? f->error.status : f->model->error.status;
 }
+
 FOLD_API const char *fold_ctx_message(const fold_ctx *f)
 {
     if (!f)
@@ -14699,6 +14878,7 @@ FOLD_API const char *fold_ctx_message(const fold_ctx *f)
         return f->error.text;
     return f->model->error.status ? f->model->error.text : f->read_error.text;
 }
+
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 {
     if (!f || fold__in_body(f, "fold_dropout_seed"))
@@ -14785,6 +14965,7 @@ FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int count)
 }
 FOLD_API fold_node fold_constant(fold_ctx *f, float value) { return fold_input(f, &value, 1); }
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape) { return fold__input(f, NULL, &shape); }
+
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
 {
     const fold_node zeros = fold_zeros(f, fold_shape1(n));
@@ -14823,6 +15004,7 @@ static int fold__is_of_model(fold_ctx *f)
         fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model: reset the context after it");
     return f->quantized == f->model->quantized;
 }
+
 static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, const char *who)
 {
     if (fold__broken(f))
@@ -14869,6 +15051,7 @@ static void fold__read_table_row(const fold_ctx *f, uint32_t id, uint32_t row)
     fold__read_lines(f->model, fold__lookup_table(f, id), (size_t)fold__table_row(f, id, row) * width,
                      (int)width, fold__looked_up_row(f, id, row));
 }
+
 /* Reads the rows of tables in bytes again if the model was loaded anew, or they are others. */
 static void fold__renew_tables(fold_ctx *f)
 {
@@ -14882,6 +15065,7 @@ static void fold__renew_tables(fold_ctx *f)
     fold__fp_leave(saved);
     f->tables_version = f->model->version;
 }
+
 /* The lookup with this id, whose table may be one in bytes. */
 static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
 {
@@ -14916,9 +15100,9 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     const uint32_t id =
         fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
     const uint32_t twin = fold__merges(f) ? fold__find_twin(f, id) : 0;
-    return twin                                      ? fold__found_twin(f, id, twin)
+    return twin                                    ? fold__found_twin(f, id, twin)
            : FOLD__LIKELY(fold__has_floats(param)) ? fold__handle(f, id)
-                                                     : fold__looked_up(f, id);
+                                                   : fold__looked_up(f, id);
 }
 
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
@@ -15113,6 +15297,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     const uint32_t param[2] = { weight.id, bias.id };
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
+
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     return fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
@@ -15193,8 +15378,7 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
                                  rank == 1 ? "the filter must be [length x inputs x outputs]"
                                            : "the filter must be [height x width x inputs x outputs]",
                                  &filter->shape, 1);
-    if (depthwise ? filter->shape.dim[rank] != 1 || outputs != channels
-                  : filter->shape.dim[rank] != channels)
+    if (depthwise ? filter->shape.dim[rank] != 1 || outputs != channels : filter->shape.dim[rank] != channels)
         return fold__fail_shapes(f, who,
                                  depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
                                            : "the filter needs inputs as x has channels: "
@@ -15236,6 +15420,7 @@ static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_pa
     request.param[1] = bias.id;
     return fold__record(f, &request);
 }
+
 FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                                const fold_conv_desc *desc)
 {
@@ -15280,6 +15465,7 @@ static fold_node fold__with_number(fold_ctx *f, const fold__code *code, fold_nod
 }
 /* An axis below 0 counts from the end. */
 static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
+
 /* The public calls of ops by their form in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
@@ -15339,6 +15525,7 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
         fold__fail(f, FOLD_BAD_ARGUMENT, "clip: from %g to %g holds no value", (double)low, (double)high);
     return fold_at_most(f, fold_at_least(f, x, low), high);
 }
+
 /* Whether a parameter still is the zeros that it is made of when nobody says what. Inference models wait for
    a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
@@ -15350,6 +15537,7 @@ static int fold__is_forgotten(const fold_model *m, const fold__param_data *param
         at++;
     return at == param->size;
 }
+
 static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node, const fold_param *params,
                             int count, float epsilon)
 {
@@ -15370,6 +15558,7 @@ static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node,
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: epsilon must not be below 0, got %g", name, (double)epsilon);
     return fold__op(f, code, in, count + 1, attr, 0);
 }
+
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon)
 {
     const fold_param params[2] = { gain, bias };
@@ -15379,6 +15568,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
 {
     return fold__norm(f, &fold__code_rms_norm, x, &gain, 1, epsilon);
 }
+
 /* Gives what differs from the mean, divided by the deviation. */
 static fold_node fold__over_deviation(fold_ctx *f, fold_node centred, fold_node variance, float epsilon)
 {
@@ -15387,6 +15577,7 @@ static fold_node fold__over_deviation(fold_ctx *f, fold_node centred, fold_node 
     const fold_node square = fold_shift(f, variance, epsilon == 0 ? 1e-5f : epsilon);
     return fold_div(f, centred, fold_sqrt(f, square));
 }
+
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon)
 {
@@ -15397,6 +15588,7 @@ FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon
     const fold_node centred = fold_sub(f, x, fold_list_mean(f, x));
     return fold__over_deviation(f, centred, fold_list_mean(f, fold_square(f, centred)), epsilon);
 }
+
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b)
 {
     fold__operand operand;
@@ -15406,11 +15598,13 @@ FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis
     const int32_t attr[2] = { fold__axis_of(shape, axis_a), fold__axis_of(shape, axis_b) };
     return fold__op(f, &fold__code_transpose, &x, 1, attr, 0);
 }
+
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b)
 {
     const fold_node in[3] = { condition, a, b };
     return fold__op(f, &fold__code_select, in, 3, NULL, 0);
 }
+
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta)
 {
     const fold_node in[2] = { a, b };
@@ -15433,6 +15627,7 @@ static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node no
                                size);
     return fold__op(f, code, &node, 1, NULL, (uint64_t)(uint32_t)index);
 }
+
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index)
 {
     fold__operand operand;
@@ -15441,6 +15636,7 @@ FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index)
     const int size = (int)f->shapes[operand.shape].size;
     return fold__indexed(f, &fold__code_pick, x, index < 0 && index >= -size ? index + size : index);
 }
+
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label)
 {
     return fold__indexed(f, &fold__code_softmax_xent, logits, label);
@@ -15518,6 +15714,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
     request.attr[0] = fold__axis_of(fold__operand_shape(f, &operands[0]), axis);
     return fold__record(f, &request);
 }
+
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b)
 {
     const fold_node both[2] = { a, b };
@@ -15558,6 +15755,7 @@ static int fold__begin_parts(fold_ctx *f, const char *who, fold_node x, int coun
         parts[i] = fold__null;
     return fold__operand_of(f, x, who, operand);
 }
+
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int count, fold_node *parts)
 {
     fold__operand operand;
@@ -15708,6 +15906,7 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
     request.list = &list;
     return fold__record(f, &request);
 }
+
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int count)
 {
     return fold__list_op(f, &fold__code_sum_n, x, NULL, count);
@@ -15790,6 +15989,7 @@ static int fold__each_row_has(fold_ctx *f, const char *who, int count, const cha
     return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d %s for %d row%s", who, count, what, rows,
                                        rows == 1 ? "" : "s");
 }
+
 /* Whether so many indices are given and in [0, end). */
 static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int count, int end)
 {
@@ -15959,6 +16159,7 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const f
 
 /* Whether taken rows are so few that their sums are a contribution to them alone. */
 static int fold__are_few(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
+
 /* Places indices, and behind them where the row of each is taken first. A table of hashes tells that, for
    which the room of what is placed next is borrowed. */
 static uint32_t fold__place_few(fold_ctx *f, const int *index, int count)
@@ -16012,6 +16213,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
         end[target] = at;
     }
 }
+
 /* Whether an index is in order, as most are; if so, where the rows of each target begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
@@ -16023,6 +16225,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
         start[target++] = rows;
     return row == rows;
 }
+
 /* Turns an index round: the rows k in the order of to[k], and where those of each target begin. */
 static void fold__turn_index(const int *to, int rows, int count, int *order, int *start)
 {
@@ -16030,6 +16233,7 @@ static void fold__turn_index(const int *to, int rows, int count, int *order, int
     for (int row = rows; row-- > 0;) /* filled from their ends, they begin there in the end */
         order[--start[to[row]]] = row;
 }
+
 /* Places that, as fold__run_segments takes it: whether rows are in order, where those of each target begin,
    and their order. */
 static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
@@ -16102,6 +16306,7 @@ static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *
         return fold__null;
     return fold__record_whole(f, code, operand, n_in, NULL, count, place);
 }
+
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
 {
     return fold__list_to(f, &fold__code_sum_n, "list_sum_to", &x, 1, to, edges, rows);
@@ -16182,6 +16387,7 @@ static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
             fold__at_place(f, place)[(key * (size_t)heads + head) * n + key] = 1.0f;
     return values;
 }
+
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal)
 {
     return fold_list_attention(f, q, k, fold__values_for_weights(f, k, heads), heads, causal);
@@ -16235,11 +16441,13 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
                       "(-1: a node)",
                       who, rows[0], rows[1], rows[2]);
 }
+
 /* Tells what a recorded step appends. */
 static fold__appended *fold__step_at(const fold_ctx *f, uint32_t place)
 {
     return (fold__appended *)(void *)fold__at_place(f, place);
 }
+
 /* Whether a step of the cache waits for a run of this recording. Its note alone does not tell: a context that
    is gone may have had the same salts. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
@@ -16249,6 +16457,7 @@ static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
         at = fold__step_at(f, at)->waiting;
     return at != FOLD__NONE;
 }
+
 /* Whether a cache takes so many rows more, of these widths. */
 static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, uint32_t rows, int width,
                              int value_width)
@@ -16337,6 +16546,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const c
     request.form = FOLD__ROW_DATA;
     return fold__record(f, &request);
 }
+
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int count)
 {
     return fold__list_indexed(f, &fold__code_pick, "list_pick", x, index, "indices", count);
@@ -16574,9 +16784,7 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
                          fold__request *request, fold__list *list)
 {
     const int whole = fold__is_list_operand(f, operand);
-    const uint32_t rows = whole                ? f->length[operand->source]
-                          : f->frame.tracing ? 1
-                                               : f->frame.elements;
+    const uint32_t rows = whole ? f->length[operand->source] : f->frame.tracing ? 1 : f->frame.elements;
     if (!whole && !fold__stands_for_elements(f, operand))
         return fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
                           "%s: it takes a list or, in the body of a cell with a list, "
@@ -16619,6 +16827,7 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
     request.list = &list;
     return fold__record(f, &request);
 }
+
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node value)
 {
     return fold__list_reduce(f, &fold__code_sum_n, "list_sum", value, NULL);
@@ -16973,10 +17182,12 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     const char *problem = fold__cell_problem(desc);
     if (problem)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "cell '%s': %s", desc && desc->name ? desc->name : "",
-                                problem), none;
+                                problem),
+               none;
     if (m->tracer && m->tracer->frame.tracing)
         return fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another",
-                                desc->name), none;
+                                desc->name),
+               none;
     if (!m->tracer) {
         fold_ctx_desc ctx_desc = fold_ctx_desc_default();
         ctx_desc.training = FOLD__TRAINING(1);
@@ -17011,7 +17222,7 @@ static void fold__cells_free(fold_model *m)
 
 /* The fixed inputs of a call. */
 FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
-                              fold__operand *operand)
+                                    fold__operand *operand)
 {
     if (n_in != cell->program.n_in)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", cell->name,
@@ -17127,7 +17338,7 @@ FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell ce
 
 /* Records a call whose operands are checked. */
 FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold__operand *operands,
-                                   fold__request *request, const fold__list *list)
+                                         fold__request *request, const fold__list *list)
 {
     const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
     request->op = FOLD__CELL_OP | (cell.id - 1);
@@ -17173,8 +17384,8 @@ FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *call
     if (!recent)
         return fold__null;
     const fold__sig *sig = &f->sigs[recent];
-    const uint32_t differ = (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->n_list | sig->shared |
-                            sig->form | sig->tag_cell;
+    const uint32_t differ =
+        (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->n_list | sig->shared | sig->form | sig->tag_cell;
     if (differ || !fold__fits(f, sig->n_out, sig->n_in) || !fold__add_plain(f, sig, in))
         return fold__null;
     f->n_edges += sig->n_in;
@@ -17944,6 +18155,7 @@ static void fold__mark_found(fold_ctx *f)
         memset(f->run->state + found.first, FOLD__HEAD, (size_t)found.last - found.first + 1);
     }
 }
+
 static int fold__head_runs(const fold_ctx *f)
 {
     for (uint32_t id = f->run->counts.first_node; id <= f->n_nodes && f->n_found; id++)
@@ -17966,6 +18178,7 @@ FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
         slots.edges = (f->first_edge[id + 1] - slots.first_edge - slots.sig->n_in) / slots.sig->n_list;
     return slots;
 }
+
 /* How many elements a call's list has. */
 FOLD__INLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 {
@@ -17974,10 +18187,9 @@ FOLD__INLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 static int fold__n_slots(const fold__slots *slots) { return slots->sig->n_in + slots->sig->n_list; }
 static uint32_t fold__slot_first(const fold__slots *slots, int slot)
 {
-    return slots->first_edge +
-           (slot < slots->sig->n_in
-                ? (uint32_t)slot
-                : slots->sig->n_in + ((uint32_t)slot - slots->sig->n_in) * slots->edges);
+    return slots->first_edge + (slot < slots->sig->n_in
+                                    ? (uint32_t)slot
+                                    : slots->sig->n_in + ((uint32_t)slot - slots->sig->n_in) * slots->edges);
 }
 static uint32_t fold__slot_edges(const fold__slots *slots, int slot)
 {
@@ -18276,6 +18488,7 @@ static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, ui
     *part = piece;
     return FOLD__GRAD_SOME_PARTS;
 }
+
 /* How a gradient is put together, when all contributions are noted. */
 static uint8_t fold__settle_parts(uint8_t mode, uint32_t part, uint64_t cover, uint32_t size)
 {
@@ -18328,9 +18541,8 @@ static void fold__gradient_modes(fold_ctx *f)
                     run->mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
                     continue;
                 }
-                run->mode[source] =
-                    fold__note_part(run->mode[source], &run->part[source], &run->cover[source],
-                                    fold__edge_offset(f, edge), length);
+                run->mode[source] = fold__note_part(run->mode[source], &run->part[source],
+                                                    &run->cover[source], fold__edge_offset(f, edge), length);
             }
         }
     }
@@ -18350,6 +18562,7 @@ static int fold__takes_few(const fold_ctx *f, uint32_t id)
     return fold__node_sig(f, id)->op == FOLD__OP_list_take &&
            fold__are_few((int)f->length[id], f->length[f->edge_source[f->first_edge[id]]]);
 }
+
 /* The call that an edge is of. */
 static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
 {
@@ -18423,6 +18636,7 @@ static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const
     default: return (int)(run_sig->found.slot_grad >> fold__ref_slot(program, ref) & 1);
     }
 }
+
 static fold__value_info *fold__info_of_ref(const fold_ctx *f, const fold__run_sig *run_sig,
                                            const fold__program *program, uint32_t ref)
 {
@@ -18537,6 +18751,7 @@ static int fold__grows_with_rows(const fold_ctx *f, const fold__body_op *op)
 {
     return op->op == FOLD__OP_linear && !fold__goes_back(f->run);
 }
+
 /* Scratch floats that an op of a signature takes at most, in batches of at most so many rows. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__run_sig *run_sig,
                                   const fold__program *program, size_t rows)
@@ -18628,6 +18843,7 @@ static void fold__mark_standing(const fold__program *program, fold__value_info *
                 info[program->ref[op->first_ref + (uint32_t)operand].index].stands = 1;
     }
 }
+
 /* Whether only list elements need what an op makes. Calls with an empty list do without it. */
 static int fold__for_elements(const fold__program *program, const fold__value_info *info,
                               const fold__body_op *op)
@@ -19382,6 +19598,7 @@ static void fold__note_feeder(fold__reader *reader, uint32_t from, uint64_t slot
         reader->feeders[reader->n_feeders++].sig = from;
     reader->slots[from] |= slot;
 }
+
 /* Notes which signature makes a value that an input reads. Returns the longest chain of the reader's own
    calls that ends at the value. */
 FOLD__INLINE uint32_t fold__read_operand(fold__reader *reader, uint32_t source, uint64_t slot)
@@ -19507,8 +19724,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
 
 /* Numbers the group's signatures so that those of a component are neighbours, producers first. `place` has
    room for two numbers a signature. */
-static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_feeders,
-                                  uint32_t *place)
+static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_feeders, uint32_t *place)
 {
     fold__run *run = f->run;
     fold__group_sig *sigs = run->group_sig + group->first_sig;
@@ -19830,6 +20046,7 @@ static void fold__note_changed(fold__greedy *greedy, uint32_t sig)
         greedy->changed[greedy->n_changed++] = sig;
     greedy->queue[sig].changed = 1;
 }
+
 /* Puts a call into the queue of its signature. */
 static void fold__make_ready(fold__greedy *greedy, uint32_t call)
 {
@@ -19847,7 +20064,7 @@ static void fold__make_ready(fold__greedy *greedy, uint32_t call)
 static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *greedy, uint32_t source)
 {
     return f->run->maker[source] - greedy->first_sig < greedy->n_sigs ? f->run->gathered_at[source]
-                                                                             : FOLD__NONE;
+                                                                      : FOLD__NONE;
 }
 
 /* Points to the work area, which moves in a caller's block when the array of batches grows. */
@@ -20029,8 +20246,7 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         const uint32_t id = run->calls[call];
         uint32_t level = 0;
         for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
-            if (run->maker[f->edge_source[edge]] - group->first_sig <
-                    group->end_sig - group->first_sig &&
+            if (run->maker[f->edge_source[edge]] - group->first_sig < group->end_sig - group->first_sig &&
                 depth[f->edge_source[edge]] + 1 > level)
                 level = depth[f->edge_source[edge]] + 1;
         for (uint32_t output = 0, n_out = fold__group_sig_of(f, id)->n_out; output < n_out; output++)
@@ -20055,8 +20271,8 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         run->sorted_depth[sorted[at]] = depth[sorted[at]];
     for (uint32_t at = 0, level = 0; at < n_calls; at++) {
         const uint32_t id = run->gathered[at], sig = run->maker[id];
-        const int same = at > 0 && run->batch[run->counts.batches - 1].group_sig == sig &&
-                         level == run->sorted_depth[id];
+        const int same =
+            at > 0 && run->batch[run->counts.batches - 1].group_sig == sig && level == run->sorted_depth[id];
         level = run->sorted_depth[id];
         if (!same && !fold__add_batch(f, sig, 1))
             return 0;
@@ -20257,6 +20473,7 @@ static uint32_t fold__time_forward(const fold__times *times, uint32_t batch)
 {
     return batch - times->first_batch;
 }
+
 static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
 {
     return 2 * times->count - 1 - (batch - times->first_batch);
@@ -20370,6 +20587,7 @@ static size_t fold__places_bytes(size_t buffers, size_t times)
 {
     return (buffers + 1) * sizeof(fold__gap) + 2 * (buffers + times) * sizeof(uint32_t);
 }
+
 static fold__places fold__places_begin(void *memory, uint32_t n_buffers, uint32_t times)
 {
     fold__places places;
@@ -20384,6 +20602,7 @@ static fold__places fold__places_begin(void *memory, uint32_t n_buffers, uint32_
     memset(places.enter, 0xff, 2 * (size_t)times * sizeof(uint32_t)); /* NONE */
     return places;
 }
+
 static void fold__take_gap(fold__places *places, fold__buffer *buffer)
 {
     fold__gap *gap = places->gap;
@@ -20395,6 +20614,7 @@ static void fold__take_gap(fold__places *places, fold__buffer *buffer)
     if (!gap->floats)
         memmove(gap, gap + 1, (size_t)(places->gap + places->n_gaps-- - (gap + 1)) * sizeof *gap);
 }
+
 static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
 {
     uint32_t low = 0, high = places->n_gaps - 1; /* of the gap behind the buffer */
@@ -20425,6 +20645,7 @@ static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
         gap->floats = buffer->floats;
     }
 }
+
 /* Gives offsets to the slabs among the buffers, or to the brief ones, whose lifetimes lie in 0 to times - 1;
    returns the floats they take together. If backward runs, time goes from its end: much is in use until
    then, and lies without gaps if it is placed first. */
@@ -20778,6 +20999,7 @@ FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, 
         fold__other_rows(worker, spot, count, rows);
     }
 }
+
 static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t index, fold_rows *rows)
 {
     fold__spot spot;
@@ -20831,8 +21053,9 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
             while (worker->list[call + 1] <= at)
                 call++;
         const uint32_t id = worker->ids[op->elem ? call : at];
-        const uint64_t base = (f->sigs[f->sig[id]].form & FOLD__ROW_DATA) ? fold__row_data(f, id)[at -
-                                                           worker->list[call]] : fold__node_op_data(f, id);
+        const uint64_t base = (f->sigs[f->sig[id]].form & FOLD__ROW_DATA)
+                                  ? fold__row_data(f, id)[at - worker->list[call]]
+                                  : fold__node_op_data(f, id);
         data[i] = !random ? base
                           : fold__draw_key(base, worker->program.is_cell ? op->data : 0,
                                            op->elem ? at - worker->list[call] + 1 : 0);
@@ -20925,6 +21148,7 @@ static FOLD__NOINLINE void fold__call_each_row(fold__worker *worker, const fold_
     call->rows = rows;
     call->list = list;
 }
+
 FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
                                   void (*run)(const fold_op_call *))
 {
@@ -21107,6 +21331,7 @@ static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
     const uint32_t sig = run->run_sig[run->group_sig[batch->group_sig].run_sig].sig;
     return fold__has_clock(f) && run->begun && batch->elems && fold__is_by_rows(&f->sigs[sig]);
 }
+
 /* How many rows there are to cut. */
 static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
 {
@@ -21184,8 +21409,7 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
 {
     const uint32_t source = f->edge_source[edge];
     if (!f->value[source])
-        return fold__looked_up_part(f, source, fold__edge_offset(f, edge), fold__edge_is_list(f, edge),
-                                    row);
+        return fold__looked_up_part(f, source, fold__edge_offset(f, edge), fold__edge_is_list(f, edge), row);
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
@@ -21302,6 +21526,7 @@ static void fold__kept_inputs(fold_ctx *f, fold__worker *worker)
         memcpy(worker->in, kept->in, bytes);
     }
 }
+
 /* Makes a batch, or part of one, ready to run. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 {
@@ -21431,8 +21656,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
     const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
         fold__forward_whole(f, worker);
-    for (int op_index = 0; op_index < worker->program.n_ops && !whole;
-         op_index = worker->turn[op_index].end)
+    for (int op_index = 0; op_index < worker->program.n_ops && !whole; op_index = worker->turn[op_index].end)
         fold__forward_span(f, worker, op_index, worker->turn[op_index].end);
     for (int output = 0; output < worker->program.n_out && worker->batch.stage; output++)
         fold__note_output(f, worker, output);
@@ -21501,6 +21725,7 @@ static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__work
         return fold__grad_area(f, source, group) + (size_t)run->contribution_at[edge] * 16;
     return run->grad_row[source] + fold__edge_offset(f, edge);
 }
+
 /* From one row of a list to the next, how many floats on an edge's contribution goes. */
 static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
 {
@@ -21607,6 +21832,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
         kept->filled |= some.to == rows;
     }
 }
+
 /* -- a cell's values ------------------------------------------------------------------------- */
 
 static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint32_t size)
@@ -22106,6 +22332,7 @@ static int fold__find_earlier_uses(fold_ctx *f, fold__earlier_uses *earlier)
     memset(earlier->first, 0xff, 2 * n_params * sizeof(uint32_t)); /* NONE */
     return 1;
 }
+
 static void fold__add_earlier(fold__earlier_uses *earlier, uint32_t param, uint32_t which)
 {
     earlier->before[which] = earlier->last[param];
@@ -22113,6 +22340,7 @@ static void fold__add_earlier(fold__earlier_uses *earlier, uint32_t param, uint3
     if (earlier->first[param] == FOLD__NONE)
         earlier->first[param] = which;
 }
+
 /* Whether an earlier use of its parameter reaches into the floats of a use. */
 static int fold__is_reached(const fold__run *run, const fold__earlier_uses *earlier, const fold__use *use)
 {
@@ -22666,8 +22894,7 @@ static float *fold__eager_row(const fold_ctx *f, uint32_t edge, uint32_t row)
     const uint32_t source = f->edge_source[edge];
     float *first = fold__address(f, source);
     if (!first)
-        return fold__looked_up_part(f, source, fold__edge_offset(f, edge), fold__edge_is_list(f, edge),
-                                    row);
+        return fold__looked_up_part(f, source, fold__edge_offset(f, edge), fold__edge_is_list(f, edge), row);
     return first + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
@@ -22726,8 +22953,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
         call->data = &worker->draw;
     }
     for (uint32_t operand = 0; operand < op->n_in; operand++)
-        worker->op_in[operand] =
-            fold__eager_part(&worker->in[fold__slot_of(sig, operand)], by_rows, row);
+        worker->op_in[operand] = fold__eager_part(&worker->in[fold__slot_of(sig, operand)], by_rows, row);
     for (uint32_t output = 0; output < op->n_out; output++) {
         worker->op_out[output].base =
             fold__address(f, id + output) + (size_t)row * fold__row_size(f, id + output);
@@ -22746,6 +22972,7 @@ static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program
         widest = fold__max_size(widest, fold__operand_floats(program, program->op, operand));
     return fold__round_up(fold__op_scratch(f, program, program->op), 16) + fold__round_up(widest, 16);
 }
+
 static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
 {
     return 2 * (size_t)fold__elements_of(f, id) * fold__node_sig(f, id)->n_list +
@@ -23135,6 +23362,7 @@ static void fold__forget_plans(fold_ctx *f)
     memset(plans, 0, sizeof *plans);
     plans->end = fold__plans_head();
 }
+
 static int fold__reserve_plans(fold_ctx *f, size_t bytes)
 {
     if (fold__is_eager(f) || bytes < fold__plans_head())
@@ -23164,6 +23392,7 @@ static void fold__structure(const fold_ctx *f, fold__extent extents[FOLD__STRUCT
                                                       { f->found, f->n_found * sizeof(fold__found) } };
     memcpy(extents, all, sizeof all);
 }
+
 /* Whether a node is a leaf of a parameter, and of which. */
 static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
 {
@@ -23409,6 +23638,7 @@ static void fold__learn_unit(fold__work_unit *unit, double work, double ns)
     unit->ns += (ns / work - unit->ns) / (unit->known ? 16 : 1);
     unit->known = 1;
 }
+
 static double fold__unit_ns(const fold__work_unit *unit) { return unit->known ? unit->ns : FOLD__GUESSED_NS; }
 
 static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, double ns)
@@ -23454,6 +23684,7 @@ FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__DONE);
     f->value[id] = there ? fold__address(f, id) : f->run->trash;
 }
+
 /* Finds those of all nodes that the run looks at, and of those before them that they read. */
 static void fold__resolve_values(fold_ctx *f)
 {
@@ -23475,6 +23706,7 @@ static size_t fold__result_floats(const fold_ctx *f)
             floats += fold__round_up(fold__value_size(f, run->kept[i]), 16);
     return floats;
 }
+
 /* Gives them their places; there is room. A value that is computed again stays where it lay. */
 static void fold__place_results(fold_ctx *f)
 {
@@ -23824,9 +24056,8 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, const fold__group
     fold__enter_group(f, worker, group);
     for (uint32_t i = 0, n_batches = group->end_batch - group->first_batch; i < n_batches; i++) {
         shared.batch = kind == FOLD__EVENT_FORWARD ? group->first_batch + i : group->end_batch - 1 - i;
-        const int share =
-            alone && fold__threads_of(f) > 1 &&
-            fold__worth_sharing(fold__batch_work(f, &f->run->batch[shared.batch]));
+        const int share = alone && fold__threads_of(f) > 1 &&
+                          fold__worth_sharing(fold__batch_work(f, &f->run->batch[shared.batch]));
         if (share)
             fold__on_threads(f, fold__threads_of(f), fold__run_shared, &shared);
         else
@@ -23858,13 +24089,11 @@ static uint64_t fold__use_work(const fold_ctx *f, fold__use *use, uint32_t first
 {
     const fold__run *run = f->run;
     const fold_shape shape = fold__shape_of_use(f, use);
-    const int elem =
-        use->kind != FOLD__USE_SLOT && fold__program_in_run(f, use->run_sig).op[use->op].elem;
+    const int elem = use->kind != FOLD__USE_SLOT && fold__program_in_run(f, use->run_sig).op[use->op].elem;
     use->rows = 0;
     for (uint32_t group = first; group < last; group++) {
-        const uint32_t sig = fold__adds_up(run, use, group)
-                                 ? fold__sig_in_group(f, use->run_sig, group)
-                                 : FOLD__NONE;
+        const uint32_t sig =
+            fold__adds_up(run, use, group) ? fold__sig_in_group(f, use->run_sig, group) : FOLD__NONE;
         if (sig != FOLD__NONE)
             use->rows += elem ? run->group_sig[sig].elems : run->group_sig[sig].calls;
     }
@@ -23939,6 +24168,7 @@ static void fold__sum_wave(int lane, void *user)
                             wave->work * part / parts, wave->work * (part + 1) / parts);
     fold__fp_leave(saved);
 }
+
 /* Sums what groups [first, last) add to parameters and shared nodes. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
@@ -24081,6 +24311,7 @@ static void fold__close_run(fold_ctx *f)
         f->pinned--;
     run->open = run->begun = 0;
 }
+
 /* Opens a run, which pins signatures: one that is begun, or one in one go. */
 static void fold__open_run(fold_ctx *f, int begin)
 {
@@ -24101,6 +24332,7 @@ static uint32_t fold__stretch_steps(const fold__run *run, const fold__progress *
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
+
 /* Goes on with the group that runs next, or with this one backward, past those that have nothing to do. */
 static void fold__next_stretch(const fold__run *run, fold__progress *progress)
 {
@@ -24118,6 +24350,7 @@ static void fold__next_stretch(const fold__run *run, fold__progress *progress)
         fold__enter_phase(run, progress);
     } while (progress->phase != FOLD__ALL_RUN && !fold__stretch_steps(run, progress));
 }
+
 static void fold__first_stretch(const fold__run *run, fold__progress *progress)
 {
     memset(progress, 0, sizeof *progress);
@@ -24132,7 +24365,7 @@ static uint32_t fold__step_batch(const fold__run *run, const fold__progress *pro
     if (!progress->backward)
         return group->first_batch + progress->at;
     return progress->at < group->end_batch - group->first_batch ? group->end_batch - 1 - progress->at
-                                                                  : FOLD__NONE;
+                                                                : FOLD__NONE;
 }
 
 /* How many rows a step has, or how much work its sums are. */
@@ -24170,8 +24403,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     const uint64_t all = fold__rows_to_cut(f, &batch);
     batch.count = (uint32_t)((batch.count * rows + all - 1) / all);
     batch.elems = (uint32_t)((batch.elems * rows + all - 1) / all);
-    return fold__estimate_batch(f, &batch,
-                                progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
+    return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
 /* How many of so many rows of a step, or of so much of its work, take no longer than they may. */
@@ -24260,6 +24492,7 @@ static int fold__refuse(fold_ctx *f, fold_status status, const char *format, ...
     va_end(args);
     return 0;
 }
+
 static fold_status fold__run_status(const fold_ctx *f)
 {
     return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
@@ -24276,6 +24509,7 @@ static uint32_t fold__n_indices(const fold_ctx *f, uint32_t id)
 {
     return fold__kind_of(f, id) == FOLD__LOOKUP || fold__has_row_data(f, id) ? fold__rows_of(f, id) : 1;
 }
+
 /* Whether all indices that the caller keeps are in range, from the nth node with such indices on. */
 static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
 {
@@ -24333,6 +24567,7 @@ static void fold__forget_value(fold_ctx *f, uint32_t id)
         f->first_keep = id;
     f->kind[id] &= (uint8_t)~FOLD__DONE;
 }
+
 /* Marks the values that stay readable as computed, and those of other parameters as not computed. */
 static void fold__mark_done(fold_ctx *f)
 {
@@ -24494,6 +24729,7 @@ static int fold__steps_fit(fold_ctx *f)
     }
     return !fold__broken(f);
 }
+
 /* Caches have what a run has appended; other steps wait on. */
 static void fold__commit_steps(fold_ctx *f)
 {
@@ -24713,8 +24949,9 @@ static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, 
         return fold_ctx_status(f);
     if (!fold__in_training(f) || !fold__can_train(f->model)) {
         fold__fail(f, FOLD_BAD_STATE, "%s: the %s", who,
-                   fold__in_training(f) ? "model was made for inference"
-                               : "context was made for inference: set training in its fold_ctx_desc");
+                   fold__in_training(f)
+                       ? "model was made for inference"
+                       : "context was made for inference: set training in its fold_ctx_desc");
     } else if (fold__is_list(f, root.id)) {
         fold__fail(f, FOLD_BAD_SHAPE, "%s: the root must be a scalar, and is a list of %d rows", who,
                    (int)f->length[root.id]);
@@ -24727,6 +24964,7 @@ static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, 
     }
     return fold__run_status(f);
 }
+
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root)
 {
     return fold__backward(f, root, "backward", 0);
@@ -24838,8 +25076,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     const uint64_t start = run->began = fold__now(f);
     fold__keep_turns(f);
     const int moved = run->moves != f->arena.moves || run->turn_packs != fold__packs(f->model) ||
-                      run->turn_values != fold__values(f->model) ||
-                      run->turn_ops != fold__user_ops(f->model);
+                      run->turn_values != fold__values(f->model) || run->turn_ops != fold__user_ops(f->model);
     if (run->kept_turns && (moved || run->begun)) /* each slice makes its turns anew */
         run->kept_turns = FOLD__TURNS_NEW;
     run->turn_packs = fold__packs(f->model);
@@ -24884,6 +25121,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
         fold__settle_kept_grads(f);
     return status;
 }
+
 FOLD_API fold_status fold_replay(fold_ctx *f) { return fold__replay(f, "replay", 0); }
 FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "replay_begin", 1); }
 
@@ -25195,7 +25433,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
         return NULL;
     if (fold__is_scattered(f, &operand) &&
         !fold__refuse_node(f, x, "value",
-                              "is a list whose rows do not lie end to end: fold_read copies them"))
+                           "is a list whose rows do not lie end to end: fold_read copies them"))
         return NULL;
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
         return fold__no_values; /* of no rows: any address will do */
@@ -25541,6 +25779,7 @@ FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *settings)
     step.keep1 = settings->momentum;
     return fold__step_model(m, &step, 0);
 }
+
 FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settings)
 {
     if (fold__settings_missing(m, settings))
@@ -25550,6 +25789,7 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settin
     step.keep1 = step.add1 = 1;
     return fold__step_model(m, &step, 0);
 }
+
 /* Settings are computed with as in runs, whatever rounding the host has set: not
    inlined, or a compiler could move it out of there. */
 FOLD__NOINLINE static fold__step fold__rmsprop_of(const fold_rmsprop *settings)
@@ -25561,6 +25801,7 @@ FOLD__NOINLINE static fold__step fold__rmsprop_of(const fold_rmsprop *settings)
     step.add1 = 1 - step.keep1;
     return step;
 }
+
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settings)
 {
     if (fold__settings_missing(m, settings))
@@ -25570,6 +25811,7 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settin
     fold__fp_leave(saved);
     return fold__step_model(m, &step, 0);
 }
+
 /* By squaring: the same on every platform. */
 static double fold__power(double base, uint64_t exponent)
 {
@@ -25581,6 +25823,7 @@ static double fold__power(double base, uint64_t exponent)
     }
     return power;
 }
+
 FOLD__NOINLINE static fold__step fold__adam_of(const fold_adam *settings, uint64_t steps)
 {
     const fold_adam standard = fold_adam_default();
@@ -25594,6 +25837,7 @@ FOLD__NOINLINE static fold__step fold__adam_of(const fold_adam *settings, uint64
     step.scale2 = (float)(1 / (1 - fold__power((double)step.keep2, steps)));
     return step;
 }
+
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
 {
     if (fold__settings_missing(m, settings))
@@ -25676,6 +25920,7 @@ static fold__name fold__join(fold_model *m, const char *layer, const char *part)
         full.text[0] = 0;
     return full;
 }
+
 /* Whether a layer can have these sizes, with which no product of them leaves int. */
 enum { FOLD__MOST_WIDTH = 1 << 24 };
 static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int inputs, int outputs)
@@ -25750,6 +25995,7 @@ FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, 
     layer.activation = activation;
     return layer;
 }
+
 FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x)
 {
     if (!fold__layer_there(f, layer, "dense"))
@@ -25772,7 +26018,8 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
     memset(&mlp, 0, sizeof mlp);
     if (!sizes || count < 1 || count > FOLD_MAX_LAYERS)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%.60s': takes 1 to %d layers", name ? name : "",
-                                FOLD_MAX_LAYERS), mlp;
+                                FOLD_MAX_LAYERS),
+               mlp;
     for (int i = 0; i < count; i++)
         if (!fold__layer_ok(m, "mlp", name, sizes[i], sizes[i + 1]))
             return mlp;
@@ -25785,6 +26032,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
     }
     return mlp;
 }
+
 FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
 {
     if (!fold__layer_there(f, mlp, "mlp") ||
@@ -25814,6 +26062,7 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
     layer.activation = activation;
     return layer;
 }
+
 FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x)
 {
     if (!fold__layer_there(f, layer, "conv"))
@@ -25839,6 +26088,7 @@ FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fol
     norm.epsilon = epsilon;
     return norm;
 }
+
 FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x)
 {
     if (!fold__layer_there(f, norm, "norm"))
@@ -25871,10 +26121,12 @@ static fold_attention fold__attention_new(fold_model *m, const char *name, int w
     layer.heads = heads;
     return layer;
 }
+
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads)
 {
     return fold__attention_new(m, name, width, width, width, heads);
 }
+
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
                                         fold_node v, int causal)
 {
@@ -25893,6 +26145,7 @@ static fold_node fold__drop(fold_ctx *f, fold_node x, float rate)
 {
     return rate > 0 ? fold_dropout(f, x, rate) : x;
 }
+
 /* in: x. out: its query, key and value. */
 static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -25902,6 +26155,7 @@ static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *
     out[1] = fold_dense_apply(f, &layer->attention.key, x);
     out[2] = fold_dense_apply(f, &layer->attention.value, x);
 }
+
 /* in: x, and what attention found. out: the layer's result. */
 static void fold__after_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -25915,12 +26169,14 @@ static void fold__after_attention(fold_ctx *f, const fold_node *in, fold_node *o
     y = fold_add(f, x, fold__drop(f, fold_dense_apply(f, &layer->outer, y), layer->dropout));
     out[0] = layer->norm_first ? y : fold_norm_apply(f, &layer->dense_norm, y);
 }
+
 static fold_norm fold__transformer_norm(fold_model *m, const char *name, const char *part,
                                         const fold_transformer_desc *desc)
 {
     const fold__name full = fold__join(m, name, part);
     return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
 }
+
 static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body, const void *user,
                              size_t user_size, int n_out)
 {
@@ -25931,6 +26187,7 @@ static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_b
     desc->user_size = user_size;
     desc->n_out = n_out;
 }
+
 static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_cell_body *body,
                                         const fold_transformer *layer, int n_in, int n_out)
 {
@@ -25940,6 +26197,7 @@ static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_ce
     desc.in[0] = desc.in[1] = fold_shape1(fold_param_shape(m, layer->attention.query.W).dim[0]);
     return fold_cell_new(m, &desc);
 }
+
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer)
 {
     if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL"))
@@ -25948,6 +26206,7 @@ FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, 
     layer->own.after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
     return m->error.status;
 }
+
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
                                                const fold_transformer_desc *desc)
 {
@@ -25970,6 +26229,7 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
     fold_transformer_assemble(m, name, &layer);
     return layer;
 }
+
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x, int causal)
 {
     if (!fold__layer_there(f, layer, "transformer"))
@@ -25979,6 +26239,7 @@ FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *l
     const fold_node in[2] = { x, fold_list_attention(f, query, key, value, layer->attention.heads, causal) };
     return fold_call(f, layer->own.after, in, 2);
 }
+
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x)
 {
@@ -26020,6 +26281,7 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[id].projection = made;
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
+
 /* A model with lookup tables has a projection of every layer's cell, whichever of both was made first.
    Projections for a table that a body makes wait until it is traced. */
 static void fold__project_cells(fold_model *m)
@@ -26094,6 +26356,7 @@ static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, con
     const fold__gates *gates = (const fold__gates *)user;
     out[0] = fold_tanh(f, fold__gate_product(f, gates, in[0], in[1], gates->weight, gates->bias));
 }
+
 static void fold__lstm_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -26102,6 +26365,7 @@ static void fold__lstm_body(fold_ctx *f, const fold_node *in, fold_node *out, co
                    4, gate);
     fold__lstm_out(f, gate[0], gate[2], gate[3], fold_mul(f, gate[1], in[2]), out);
 }
+
 static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -26160,6 +26424,7 @@ FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 1);
     return fold__recurrent_new(m, name, fold__rnn_body, &gates, inputs, 0);
 }
+
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden)
 {
     fold_recurrent none;
@@ -26170,6 +26435,7 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
     fold__set_bias(m, gates.bias, hidden, 2 * hidden, 1);
     return fold__recurrent_new(m, name, fold__lstm_body, &gates, inputs, 1);
 }
+
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden)
 {
     fold_recurrent none;
@@ -26181,6 +26447,7 @@ FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs
     gates.recurrent_bias = fold__named_bias(m, name, "c", 3 * hidden);
     return fold__recurrent_new(m, name, fold__gru_body, &gates, inputs, 0);
 }
+
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *layer)
 {
     if (!fold__layer_there(f, layer, "recurrent"))
@@ -26201,6 +26468,7 @@ static fold_state fold__state_of(fold_node call, int has_c)
         state.c = fold__null;
     return state;
 }
+
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *layer, fold_node x,
                                          fold_state state)
 {
@@ -26282,6 +26550,7 @@ static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, i
                sequences->steps);
     return -1;
 }
+
 static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *sequences, int sample, int step)
 {
     const size_t row = sequences->layout == FOLD_LAYOUT_TNC
@@ -26290,6 +26559,7 @@ static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *sequence
     return fold_input_ref(f, sequences->values + row * (size_t)sequences->width,
                           fold_shape1(sequences->width));
 }
+
 FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *sequences, int sample, fold_node *x)
 {
     const int count = fold__sequence_length(f, sequences, sample);
@@ -26299,6 +26569,7 @@ FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *sequences, 
         x[step] = fold__sequence_step(f, sequences, sample, step);
     return fold__broken(f) ? 0 : count;
 }
+
 FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *layer,
                                        const fold_sequences *sequences, const fold_state *begin,
                                        fold_node *out, fold_state *last)
@@ -26331,7 +26602,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     if (!make || layers < 1 || layers > FOLD_MAX_LAYERS)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
                                 "rnn_stack '%.60s': takes a maker of cells and 1 to %d layers, got %d",
-                                name ? name : "", FOLD_MAX_LAYERS, layers), stack;
+                                name ? name : "", FOLD_MAX_LAYERS, layers),
+               stack;
     if (!fold__layer_ok(m, "rnn_stack", name, inputs, hidden))
         return stack;
     stack.layers = layers;
@@ -26364,6 +26636,7 @@ static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *layer
     }
     return state;
 }
+
 /* How many cells a stack has; 0 when it is none. */
 static int fold__stack_cells(const fold_rnn_stack *stack)
 {
@@ -26371,6 +26644,7 @@ static int fold__stack_cells(const fold_rnn_stack *stack)
                      stack->directions >= 1 && stack->directions <= 2;
     return fine ? stack->layers * stack->directions : 0;
 }
+
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
                                           int count, const fold_state *begin, fold_node *out,
                                           fold_state *last)
@@ -26478,6 +26752,7 @@ static void fold__tree_leaf_body(fold_ctx *f, const fold_node *in, fold_node *ou
     fold__gates_of(f, fold_linear(f, in[0], gates->weight, gates->bias), gates->hidden, 3, gate);
     fold__lstm_out(f, gate[0], gate[1], gate[2], fold__null, out);
 }
+
 static void fold__tree_inner_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -26498,7 +26773,8 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     memset(&layer, 0, sizeof layer);
     if (arity < 1 || arity > FOLD_MAX_CELL_IN / 2)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%.60s': arity is 1 to %d", name ? name : "",
-                                FOLD_MAX_CELL_IN / 2), layer;
+                                FOLD_MAX_CELL_IN / 2),
+               layer;
     if (!fold__layer_ok(m, "tree_lstm", name, inputs, hidden))
         return layer;
     layer.hidden = hidden;
@@ -26520,12 +26796,14 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     layer.inner = fold_cell_new(m, &desc);
     return layer;
 }
+
 FOLD_API fold_state fold_tree_lstm_apply_leaf(fold_ctx *f, const fold_tree_lstm *layer, fold_node x)
 {
     if (!fold__layer_there(f, layer, "tree_lstm"))
         return fold__no_state;
     return fold__state_of(fold_call(f, layer->leaf, &x, 1), 1);
 }
+
 FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *layer,
                                                const fold_state *children)
 {
@@ -26596,6 +26874,7 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
     layer.hidden = hidden;
     return layer;
 }
+
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *layer, fold_node x,
                                          const fold_state *children, int count)
 {
@@ -26942,8 +27221,8 @@ static fold_status fold__view_make(fold_ctx *f, fold__view *view)
     view->ctx = f;
     view->error = f->error;
     f->error.tell = NULL;
-    view->planned = !fold__is_eager(f) && run->shown_salt == f->salt &&
-                    run->shown.nodes == f->n_nodes && run->shown.edges == f->n_edges;
+    view->planned = !fold__is_eager(f) && run->shown_salt == f->salt && run->shown.nodes == f->n_nodes &&
+                    run->shown.edges == f->n_edges;
     fold__carve_view(view, &carver);
     f->pinned++;
     const int fits = fold__need(f, FOLD__ARRAY_LOOK, carver.at, 1);
@@ -27095,6 +27374,7 @@ static void fold__find_makers(const fold__view *view, const fold__seen_batch *ba
         }
     }
 }
+
 static int fold__same_makers(const fold__makers *one, const fold__makers *other)
 {
     int i = 0;
@@ -27103,6 +27383,7 @@ static int fold__same_makers(const fold__makers *one, const fold__makers *other)
         i++;
     return i == one->count && i == other->count;
 }
+
 static void fold__put_makers(fold__text *text, const fold__makers *maker)
 {
     for (int i = 0; i < maker->count; i++) {
@@ -27193,8 +27474,8 @@ static void fold__put_head(fold__text *text, const fold__view *view)
         fold__put(text, ", lower bound %lu, schedule %s", (unsigned long)view->bound,
                   fold__schedule_name(view->ctx));
     else
-        fold__put(text, fold__is_eager(view->ctx) ? " by depth; the context is eager"
-                                                  : " by depth, not run yet");
+        fold__put(text,
+                  fold__is_eager(view->ctx) ? " by depth; the context is eager" : " by depth, not run yet");
 }
 
 /* Rows looked up in each table, and other leaves. */
@@ -27611,6 +27892,7 @@ static size_t fold__param_bytes(const fold_model *m, const fold__param_data *par
     return floats + (param->bytes != FOLD__NO_PACK ? fold__form_size(kernels, rows, columns) : 0) +
            (param->bytes_t != FOLD__NO_PACK ? fold__form_size(kernels, columns, rows) : 0);
 }
+
 static void fold__put_param(fold__text *text, const fold_model *m, const fold__param_data *param,
                             size_t widest)
 {
@@ -27929,6 +28211,7 @@ static int fold__write_bytes(fold_writer *write, void *user, const fold_model *m
     }
     return 0;
 }
+
 /* The same of a tensor. */
 static int fold__write_tensor(fold_writer *write, void *user, const fold_model *m,
                               const fold__param_data *param, int part, int form)
@@ -28007,6 +28290,7 @@ static int fold__disk_replaceable(const char *path)
     char target;
     return readlink(path, &target, 1) < 0 && (stat(path, &there) || S_ISREG(there.st_mode));
 }
+
 /* Locks an open file, for its descriptor alone, until that is closed or the process ends. 0: another holds
    it, or it has its name no longer; -1: the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
@@ -28023,6 +28307,7 @@ static int fold__disk_lock(int file, const char *path)
 }
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
+
 /* Between both calls another may think that the new file was left, and remove it. */
 static int fold__disk_create(const char *path)
 {
@@ -28032,6 +28317,7 @@ static int fold__disk_create(const char *path)
     close(file);
     return FOLD__TAKEN;
 }
+
 static void fold__disk_clear(const char *path)
 {
     const int file = fold__disk_replaceable(path) ? open(path, O_WRONLY) : -1;
@@ -28040,6 +28326,7 @@ static void fold__disk_clear(const char *path)
     if (file >= 0)
         close(file);
 }
+
 /* Nonzero when the disk fails; that a file system has nothing to wait for is no failure. */
 static int fold__disk_sync(int file)
 {
@@ -28053,6 +28340,7 @@ static int fold__disk_sync(int file)
     return 0;
 }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
+
 /* `path` is cut to its folder. A folder that cannot be opened is left to the system. */
 static int fold__disk_sync_folder(char *path)
 {
@@ -28077,6 +28365,7 @@ static int fold__disk_create(const char *path)
         return _open_osfhandle((intptr_t)handle, _O_BINARY);
     return GetLastError() == is_there ? FOLD__TAKEN : -1;
 }
+
 static void fold__disk_clear(const char *path)
 {
     const unsigned long deleting = 0x10000, share_nothing = 0, open_existing = 3;
@@ -28087,8 +28376,10 @@ static void fold__disk_clear(const char *path)
     if (handle != (void *)(intptr_t)-1)
         CloseHandle(handle);
 }
+
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
+
 /* Waits a second at most for those who have the file open, such as another saver about to close it. */
 static int fold__disk_rename(const char *from, const char *to)
 {
@@ -28100,6 +28391,7 @@ static int fold__disk_rename(const char *from, const char *to)
             return 0;
     return 1;
 }
+
 static void fold__disk_remove(const char *path)
 {
     wchar_t wide[FOLD__WIDE];
@@ -28210,6 +28502,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
     return 0;
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
+
 /* Whether this character comes next; then it is passed. */
 static int fold__json_next(fold__json *json, char character)
 {
@@ -28219,6 +28512,7 @@ static int fold__json_next(fold__json *json, char character)
     json->at++;
     return 1;
 }
+
 static int fold__json_take(fold__json *json, char character)
 {
     static const char *const expected[] = { "expected {",       "expected }", "expected [",
@@ -28869,9 +29163,9 @@ FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsi
         double wide;
         memcpy(&wide, &bits, sizeof wide);
         out[i * step] = dtype == 0   ? fold__float_of((uint32_t)bits)
-                 : dtype == 1 ? fold__half((uint32_t)bits)
-                 : dtype == 2 ? fold__float_of((uint32_t)bits << 16)
-                              : (float)wide;
+                        : dtype == 1 ? fold__half((uint32_t)bits)
+                        : dtype == 2 ? fold__float_of((uint32_t)bits << 16)
+                                     : (float)wide;
     }
 }
 
@@ -28915,8 +29209,8 @@ static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
                                    "load: %s has the byte -128; they are from -127 to 127", name);
         if (number && scale == 0)
-            return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s has the byte %d with a scale of 0", name, number);
+            return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s has the byte %d with a scale of 0",
+                                   name, number);
     }
     return 1;
 }
@@ -28982,8 +29276,8 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
     fold_model *m = file->model;
     fold__param_data *param = &fold__params(m)[tensor->param - 1];
     const int as_they_are = fold__has_its_bytes(tensor, param), keeps = fold__keeps_values(param);
-    float *values = keeps ? fold__part(m, tensor->part) + param->at
-                          : (float *)(void *)file->arrays[FOLD__F_FLOATS].data;
+    float *values =
+        keeps ? fold__part(m, tensor->part) + param->at : (float *)(void *)file->arrays[FOLD__F_FLOATS].data;
     if (keeps || !as_they_are)
         fold__read_values(values, tensor, 0, param->size);
     if (as_they_are)
@@ -29048,6 +29342,7 @@ static fold__file fold__file_of(const fold_model *m, fold_reader *read, void *us
     file.left = size;
     return file;
 }
+
 static fold__file fold__file_to_load(fold_model *m, fold_reader *read, void *user, const void *bytes,
                                      size_t size, const fold_load_desc *desc)
 {
@@ -29070,6 +29365,7 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
     fold__file file = fold__file_to_load(m, NULL, NULL, bytes, size, desc);
     return fold__load_file(&file, 0);
 }
+
 /* -- reading in place ------------------------------------------------------------------------ */
 
 static int fold__is_little_endian(void)
@@ -29170,6 +29466,7 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
     param->place = tensor->data;
     return fold__is_aligned(file, tensor);
 }
+
 static int fold__find_in_image(fold_model *m, const char *name, fold__param_data *param)
 {
     fold__file file = fold__file_to_load(m, NULL, NULL, m->image, m->image_size, NULL);
@@ -29265,6 +29562,7 @@ static fold_status fold__print_file(fold__file *file, const char *problem, fold_
     fold__arena_free(&file->arena);
     return *problem ? FOLD_IO : error.status ? error.status : status;
 }
+
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user)
 {
@@ -29389,6 +29687,7 @@ static fold_torch *fold__torch_open(fold_model *m, fold_reader *read, void *user
         file->count = 0;
     return torch;
 }
+
 FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size)
 {
     if (m && !bytes)
@@ -29539,6 +29838,7 @@ static void fold__torch_read(const fold__tensor *tensor, size_t from, size_t cou
                       tensor->dtype);
     fold__fp_leave(saved);
 }
+
 static float fold__torch_value(const fold__tensor *tensor, int index)
 {
     float value;
@@ -29603,6 +29903,7 @@ static fold_param fold__torch_table(fold_torch *torch, const fold__tensor *tenso
     fold_values_write_end(m, param);
     return param;
 }
+
 FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses)
 {
     const fold__tensor *there = fold__torch_ready(t, tensor) ? fold__torch_find(t, "", tensor) : NULL;
@@ -29611,6 +29912,7 @@ FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned
         any.rank = there->shape.rank;
     return fold__torch_table(t, fold__torch_take(t, "", tensor, any, 1), tensor, uses);
 }
+
 FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name)
 {
     return fold__torch_table(t, fold__torch_take(t, name, "weight", fold_shape2(0, 0), 1), name,
@@ -29668,6 +29970,7 @@ static void fold__torch_fix(fold_model *m, const fold_norm *norm, fold__torch_pa
     fold_values_write_end(m, norm->gain);
     fold_values_write_end(m, norm->bias);
 }
+
 static fold_norm fold__torch_batch_norm(fold_torch *torch, const char *name, float epsilon)
 {
     fold_norm norm;
@@ -29693,6 +29996,7 @@ static fold_norm fold__torch_batch_norm(fold_torch *torch, const char *name, flo
         fold_param_freeze(torch->file.model, norm.bias, 1);
     return norm;
 }
+
 static void fold__torch_norm_values(fold_model *m, const fold_norm *norm, fold__torch_pair pair)
 {
     if (m->error.status)
@@ -29701,6 +30005,7 @@ static void fold__torch_norm_values(fold_model *m, const fold_norm *norm, fold__
     if (norm->kind == FOLD_NORM_LAYER)
         fold__torch_vector(m, pair.bias, 0, norm->bias);
 }
+
 FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon)
 {
     fold_norm norm;
@@ -29775,6 +30080,7 @@ static fold_param fold__torch_named(fold_model *m, const char *name, const char 
     const fold__name full = fold__join(m, name, text);
     return fold_param_find(m, full.text);
 }
+
 static void fold__torch_cell_values(fold_model *m, const fold__torch_gates *gates,
                                     const fold__torch_cell *cell, const char *name, const char *place)
 {
@@ -29830,6 +30136,7 @@ static fold__torch_sizes fold__torch_look(fold_torch *torch, const char *name)
         sizes.layers = layers ? layers : 1;
     return sizes;
 }
+
 static fold__torch_cell fold__torch_take_place(fold_torch *torch, const char *name, int place,
                                                const fold__torch_sizes *sizes, int gates)
 {
@@ -29840,6 +30147,7 @@ static fold__torch_cell fold__torch_take_place(fold_torch *torch, const char *na
     return fold__torch_take_cell(torch, name, suffix, gates * sizes->hidden,
                                  layer ? sizes->directions * sizes->hidden : sizes->inputs, sizes->hidden);
 }
+
 /* All cells are looked at before any is made. */
 static fold_rnn_stack fold__torch_stack(fold_torch *torch, const char *name, const fold__torch_gates *gates)
 {
@@ -29863,6 +30171,7 @@ static fold_rnn_stack fold__torch_stack(fold_torch *torch, const char *name, con
     }
     return stack;
 }
+
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name)
 {
     static const fold__torch_gates gates = { fold_rnn_new, 1, 0, { 0, 0, 0, 0 } };
@@ -29916,6 +30225,7 @@ static fold__torch_heads fold__torch_take_heads(fold_torch *torch, const char *n
     }
     return heads;
 }
+
 static void fold__torch_heads_values(fold_model *m, const fold__torch_heads *heads,
                                      const fold_attention *layer)
 {
@@ -29929,6 +30239,7 @@ static void fold__torch_heads_values(fold_model *m, const fold__torch_heads *hea
     }
     fold__torch_weights(m, heads->joined, 0, layer->joined.W, layer->joined.b);
 }
+
 FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
 {
     fold_attention layer;
@@ -30067,9 +30378,9 @@ FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t 
     if (step < warm_up)
         return (float)((double)(step + 1) / (double)warm_up);
     if (rates->kind == FOLD_RATE_STEP)
-        return rates->every <= 0 ? 1
-                                 : (float)fold__power((double)fold__or(rates->factor, 0.1f),
-                                                      step / (uint64_t)rates->every);
+        return rates->every <= 0
+                   ? 1
+                   : (float)fold__power((double)fold__or(rates->factor, 0.1f), step / (uint64_t)rates->every);
     if (rates->kind != FOLD_RATE_CONSTANT && rates->steps > 0)
         left = step < steps ? (double)(steps - step) / (double)(steps - warm_up) : 0;
     if (rates->kind == FOLD_RATE_COSINE) { /* (1 + cos x) / 2 is the square of cos(x / 2) */
@@ -30078,6 +30389,7 @@ FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t 
     }
     return (float)((double)rates->end + (1 - (double)rates->end) * left);
 }
+
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
 {
     const fold__fp saved = fold__fp_enter();
@@ -30099,6 +30411,7 @@ static float fold__fit_factor(const fold__training *training, int first)
         rates.every = (int)batches;
     return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
 }
+
 FOLD__NOINLINE static void fold__scale_rate(float *rate, float factor) { *rate *= factor; }
 static int fold__is_finite(double value) { return value - value == 0; }
 
@@ -30354,6 +30667,7 @@ FOLD_API double fold_accuracy(const int *guess, const int *label, int n)
         hits += guess[i] == label[i];
     return hits / n;
 }
+
 FOLD_API double fold_f1(const int *guess, const int *label, int n, int positive)
 {
     double hits = 0, named = 0;
@@ -30365,6 +30679,7 @@ FOLD_API double fold_f1(const int *guess, const int *label, int n, int positive)
     }
     return named > 0 ? 2 * hits / named : 0;
 }
+
 static double fold__mean(const float *values, int count)
 {
     double sum = 0;
@@ -30376,6 +30691,7 @@ FOLD_API double fold_perplexity(const float *loss, int n)
 {
     return loss && n > 0 ? exp(fold__mean(loss, n)) : (double)NAN;
 }
+
 FOLD_API double fold_pearson(const float *a, const float *b, int n)
 {
     double square_a = 0, square_b = 0, product = 0;

@@ -37,7 +37,8 @@ FORMS = "am are is was were been began begun came chosen done drawn fed fell fou
     "kept knew known laid lain lay led left lost made meant met paid ran read said sat saw seen sent stood stuck taken " \
     "thought told took went won't written wrote may might should would does did didn't don't doesn't isn't aren't".split()
 
-GAPS, FORMAT = 600, 120  # blank lines that are missing, and places that clang-format would write in other ways
+SHORT = 7  # lines of a function that may stand beside another one without a blank line
+GAPS, FORMAT = 0, 0  # blank lines that are missing, and places that clang-format would write in other ways
 CLANG_FORMAT = "clang-format"  # of version 14: others format in other ways
 HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fold.h")
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
@@ -133,14 +134,25 @@ def is_one_line(line):
     return bool(re.match(r"[A-Za-z].*\) \{.*\}$", line))
 
 
+def is_short(lines, first):
+    """Whether what begins at the line, a comment before it counted, is a function of at most SHORT lines."""
+    if is_one_line(lines[first]):
+        return True
+    end = next((at for at in range(first, first + SHORT) if lines[at] == "}" or is_one_line(lines[at])), None)
+    return end is not None and (is_one_line(lines[end]) or "{" in lines[first:end])
+
+
 def missing_gaps(lines, first):
-    """The numbers of the lines behind functions where a blank line is missing; functions of one line may stand together."""
-    directive = in_directives(lines)
+    """The numbers of the lines behind functions where a blank line is missing. Short functions may stand together."""
+    directive, start = in_directives(lines), first
     for at in range(first, len(lines) - 1):
-        if at not in directive and (lines[at] == "}" or is_one_line(lines[at])):
-            alike = is_one_line(lines[at]) and is_one_line(lines[at + 1])
-            if lines[at + 1] and not lines[at + 1].startswith("#") and not alike:
+        if not lines[at] or at in directive:
+            start = at + 1
+        elif lines[at] == "}" or is_one_line(lines[at]):
+            together = at - start < SHORT and is_short(lines, at + 1)
+            if lines[at + 1] and not lines[at + 1].startswith("#") and not together:
                 yield at + 1
+            start = at + 1
 
 
 def straightened(lines, first):
