@@ -961,7 +961,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* 
 /* Records a call: the node stands for its output 0, and fold_out gives the others. */
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
 /* Records a call with a list: `count` elements of n_list nodes each, element by element. count may be 0. */
-FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *list, int count);
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives output i of a call */
 
@@ -977,7 +977,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
      Dropout draws once a call, and its mask depends on the row's index.
    - Rows sum their gradients to a node beside them in row order from zero, as one contribution. Weights sum
      all rows in record order, as they do for nodes.
-   - Not with lists: fold_shared; fold_call_list and the …_n ops, which take nodes; lists of lists. In a cell
+   - Not with lists: fold_shared; fold_call_n and the …_n ops, which take nodes; lists of lists. In a cell
      body only reductions can be used, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
      …_to, fold_list_pick and so on). One call runs on one thread, however long its lists are.
@@ -1075,8 +1075,8 @@ FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, in
 FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list: its components are the rows of whole lists of one length. */
-FOLD_API fold_node fold_call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+/* Records a call of a cell with a list, given as a list for each component: element i is row i of each. */
+FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
 /* ==== 12 layers ========================================================================== */
@@ -15859,7 +15859,7 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
         if (fold__is_list_operand(f, &operand))
             return fold__fail(f, FOLD_BAD_SHAPE,
                               "%s: it takes nodes, and element %d is a list: see fold_list_join, "
-                              "fold_list_sum and fold_call_each",
+                              "fold_list_sum and fold_call_list",
                               who, (int)at);
         if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source))
             return 0;
@@ -17430,8 +17430,8 @@ FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, i
 {
     return fold__call(f, cell, in, n_in, NULL, 0);
 }
-FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
-                                  const fold_node *list, int count)
+FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+                               const fold_node *list, int count)
 {
     return fold__call(f, cell, in, n_in, list, count);
 }
@@ -17462,7 +17462,7 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
                       cell->name);
 }
 
-FOLD_API fold_node fold_call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
+FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists)
 {
     fold__operand operands[FOLD_MAX_CELL_IN], components[FOLD_MAX_LIST];
@@ -21118,7 +21118,7 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker
 }
 
 /* Calls an op that has no batched path row by row. */
-static FOLD__NOINLINE void fold__call_each_row(fold__worker *worker, const fold__op_row *op,
+static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
     worker->one_row_calls += (size_t)call->rows;
@@ -21155,7 +21155,7 @@ FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, 
     if (FOLD__LIKELY(!(op->flags & FOLD__ONE_ROW)))
         run(call);
     else
-        fold__call_each_row(worker, op, call, run);
+        fold__call_list_row(worker, op, call, run);
 }
 
 FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
@@ -26888,8 +26888,8 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
     if (gates)
         in[1] = fold_linear_first(f, x, gates->recurrent, gates->recurrent_bias);
     /* a state is two nodes, h and c: the list's components as they lie */
-    return fold__state_of(fold_call_list(f, cell, in, gates ? 2 : 1,
-                                         (const fold_node *)(const void *)children, count),
+    return fold__state_of(fold_call_n(f, cell, in, gates ? 2 : 1, (const fold_node *)(const void *)children,
+                                      count),
                           1);
 }
 

@@ -110,7 +110,7 @@ static value record(fold_ctx *f, const net *n, const unsigned char **at)
     size_t count = 0;
     while (**at != END) arguments[count++] = record(f, n, at).digit;
     ++*at;
-    fold_node call = fold_call_list(f, n->list, &op, 1, arguments, (int)count);
+    fold_node call = fold_call_n(f, n->list, &op, 1, arguments, (int)count);
     v.digit = fold_out(f, call, 0);
     v.logits = fold_out(f, call, 1);
     return v;

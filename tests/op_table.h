@@ -890,7 +890,7 @@ static fold_node call_cell(fold_ctx *f, const op_case *c)
         for (int i = 0; i < c->count; i++) list[i * components + at] = c->node[k][i];
         at++;
     }
-    return fold_call_list(f, c->cell, in, n, list, c->count);
+    return fold_call_n(f, c->cell, in, n, list, c->count);
 }
 
 static inline fold_node record_case(fold_ctx *f, const op_case *c, int how)

@@ -604,10 +604,10 @@ static void call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, fol
     for (int i = 0; i < n_out; i++) out[i] = fold_out(f, y, i);
 }
 )
-CODE(call_list,
-static void call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, int count, fold_node *out,
+CODE(call_n,
+static void call_n(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, int count, fold_node *out,
                       int n_out) {
-    const fold_node y = fold_call_list(f, cell, in, n_in, in + n_in, count);
+    const fold_node y = fold_call_n(f, cell, in, n_in, in + n_in, count);
     for (int i = 0; i < n_out; i++) out[i] = fold_out(f, y, i);
 }
 )
@@ -631,9 +631,9 @@ static fold_node own(fold_ctx *f, fold_op op, fold_node x, int attribute, uint64
     return fold_op_apply(f, op, &x, 1, &attr, data);
 }
 )
-CODE(call_each,
-static void call_each(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, fold_node *out, int n_out) {
-    const fold_node y = fold_call_each(f, cell, in, n_in, in + n_in);
+CODE(call_list,
+static void call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in, fold_node *out, int n_out) {
+    const fold_node y = fold_call_list(f, cell, in, n_in, in + n_in);
     for (int i = 0; i < n_out; i++) out[i] = fold_out(f, y, i);
 }
 )
@@ -1247,7 +1247,7 @@ static void predict(fold_ctx *f, const net *n, int samples) {
     X(torch) X(net) X(describe) X(sizes) X(new_model) X(close_model) X(new_param) X(new_cell) X(new_mlp) X(new_conv) X(new_block)         \
     X(assembled) X(partly_op) X(decay_op) X(file) X(file_size) X(write_file) X(tensor) X(torch_file) X(torch_layers) X(mix_cell) X(windows_cell)     \
     X(matrices_cell) X(nest_cell) X(loss_cell) X(unused_cell) X(list_linear_cell)                       \
-    X(list_softmax_mean_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_list) X(call_each) X(conv) X(conv2d) X(own) X(state) X(put)         \
+    X(list_softmax_mean_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_n) X(call_list) X(conv) X(conv2d) X(own) X(state) X(put)         \
     X(unroll) X(steps) X(sequences) X(sequence) X(batch) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(cached) X(place) X(refer) X(change) X(labels_of) X(rows_in)  \
     X(stub) X(loops) X(backwards) X(tick) X(rooms) X(is_eager) X(block_of) X(close_context) X(new_context)                                               \
     X(size_of_node) X(keep) X(keep_grads) X(finish) X(run) X(begin_only) X(backward) X(replay) X(look_one) X(look_values) X(look_grads) X(look_params) X(sgd)     \

@@ -70,7 +70,7 @@
     X(select, out[0] = fold_select(f, in[0], in[1], in[2]))                                                  \
     X(huber, out[0] = fold_huber(f, in[0], in[1], x))                                                        \
     X(call, call(f, cell, in, count, out, outs))                                                             \
-    X(call_list, call_list(f, cell, in, fixed, elements, out, outs))                                         \
+    X(call_n, call_n(f, cell, in, fixed, elements, out, outs))                                               \
     X(dense_apply, out[0] = fold_dense_apply(f, &n->dense[i0], in[0]))                                       \
     X(mlp_apply, out[0] = fold_mlp_apply(f, &n->mlp, in[0]))                                                 \
     X(conv_apply, out[0] = fold_conv_apply(f, &n->conv, in[0]))                                              \
@@ -118,7 +118,7 @@
     X(list_hinge, out[0] = fold_list_hinge(f, in[0], index, rows);                                           \
       refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
     X(output_ref, fold_output_ref(f, in[0], r->data + i0))                                                   \
-    X(call_each, call_each(f, cell, in, fixed, out, outs))
+    X(call_list, call_list(f, cell, in, fixed, out, outs))
 
 #define ONE(name, limit, factor, term) CASE(name, out[0] = fold_##name(f, in[0]))
 #define TWO(name) CASE(name, out[0] = fold_##name(f, in[0], in[1]))
@@ -183,7 +183,7 @@ static int size_of(fold_shape s)
 
 /* Rows of a value: 1 of a node. */
 static int rows_of(const value *v) { return v->list ? v->rows : 1; }
-static int is_call(int op) { return op == OP_call || op == OP_call_list || op == OP_call_each; }
+static int is_call(int op) { return op == OP_call || op == OP_call_n || op == OP_call_list; }
 
 static int floats_of(const graph *g, const item *t) /* of the first value */
 {
@@ -779,7 +779,7 @@ static void grow_call(gen *g, int list)
     const int count = list ? list_length(g, c == LIST_MAX ? 1 : 0) : 0, width = cells[c].d.n_list;
     for (int k = 0; k < width; k++)
         fill_list(g, cells[c].d.list[k], count, in + n + k, width);
-    add_item(g, list ? OP_call_list : OP_call, n + count * width, in);
+    add_item(g, list ? OP_call_n : OP_call, n + count * width, in);
     g->last->i[0] = c;
     for (int i = 0; i < cells[c].d.n_out; i++) { /* what depends on no list is none */
         g->made = 0;
@@ -1082,7 +1082,7 @@ static void grow_row_indexed(gen *g, int op, int x)
 }
 
 /* A cell's list as whole lists. */
-static void grow_call_each(gen *g)
+static void grow_call_list(gen *g)
 {
     int c = below(g, CELLS), in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], n = 0;
     while (!cells[c].d.n_list)
@@ -1097,7 +1097,7 @@ static void grow_call_each(gen *g)
     }
     for (int i = 0; i < cells[c].d.n_out; i++)
         if (i) add_output(g, cells[c].out[i], cells[c].bound);
-        else emit_as(g, OP_call_each, 0, cells[c].out[0], cells[c].bound, n, in);
+        else emit_as(g, OP_call_list, 0, cells[c].out[0], cells[c].bound, n, in);
     g->last->i[0] = c;
 }
 
@@ -1117,7 +1117,7 @@ static void grow_output(gen *g)
 
 static void grow_lists(gen *g, int op)
 {
-    const int finds = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_each ||
+    const int finds = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_list ||
                       op == OP_attention_apply || op == OP_transformer_apply || op == OP_op_apply_whole ||
                       op == OP_attention_step || op == OP_transformer_step;
     const int x = finds ? 0 : some_list(g, row_shape(g), ANY_LIST);
@@ -1147,7 +1147,7 @@ static void grow_lists(gen *g, int op)
     case OP_list_pick:
     case OP_list_softmax_xent:
     case OP_list_hinge: grow_row_indexed(g, op, x); break;
-    case OP_call_each: grow_call_each(g); break;
+    case OP_call_list: grow_call_list(g); break;
     default: break; /* sources appear where they are needed */
     }
 }
@@ -1261,7 +1261,7 @@ static void grow(gen *g)
     case OP_reshape:
     case OP_transpose: grow_part(g, op); break;
     case OP_call:
-    case OP_call_list: grow_call(g, op == OP_call_list); break;
+    case OP_call_n: grow_call(g, op == OP_call_n); break;
     case OP_dense_apply:
     case OP_mlp_apply: grow_dense(g, op); break;
     case OP_recurrent_start: grow_chain(g); break;

@@ -41,8 +41,8 @@
     X(unstack, parts_reference(t, in[0], shape, out, outs))                                                  \
     X(split, parts_reference(t, in[0], shape, out, outs))                                                    \
     X(call, cell_references[i0](t, n, d, in, out))                                                           \
-    X(call_list, call_list_reference(t, n, d, i0, in, count, out))                                           \
-    X(call_each, cell_references[i0](t, n, d, in, out))                                                      \
+    X(call_n, call_n_reference(t, n, d, i0, in, count, out))                                                 \
+    X(call_list, cell_references[i0](t, n, d, in, out))                                                      \
     X(dense_apply, out[0] = ref_dense(t, dense_names[i0], in[0], i0))                                        \
     X(mlp_apply, out[0] = ref_mlp(t, "mlp", in[0], 2, REF_ACT_TANH))                                         \
     X(recurrent_start, put_reference(ref_zeros(t, hidden), out, outs))                                       \
@@ -363,7 +363,7 @@ static int block_reference(ref_tape *t, draws *d, int which, int x, int causal)
 
 static ref_shape to_ref(fold_shape s) { return ref_shape_of(s.rank, s.dim); }
 /* The list's elements, component by component. */
-static void call_list_reference(ref_tape *t, const net *n, draws *d, int cell, const int *in, int count,
+static void call_n_reference(ref_tape *t, const net *n, draws *d, int cell, const int *in, int count,
                                 int *out)
 {
     const fold_cell_desc *c = &cells[cell].d;

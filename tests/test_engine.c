@@ -287,7 +287,7 @@ static fold_node over_list(fold_ctx *f, const net *n, const fold_child_sum *sum,
     }
     if (kind == BY_CHILD_SUM) return fold_child_sum_apply(f, sum, query, children, count).h;
     if (kind == BY_OP) return count ? fold_softmax_mean_n(f, list, list + count, count) : fold_zeros(f, fold_shape1(H));
-    return fold_out(f, fold_call_list(f, n->neighbours, &query, 1, list, count), 0);
+    return fold_out(f, fold_call_n(f, n->neighbours, &query, 1, list, count), 0);
 }
 
 static void list_lengths(void)
@@ -1520,7 +1520,7 @@ static void signs_of_zero(void)
         fold_ctx *f = fold_ctx_new(m, &d);
         const fold_node x = fold_input(f, a, 4), list[2] = { fold_input(f, b, 4), fold_input(f, b, 4) };
         fold_keep_grad(f, x);
-        const fold_node y = fold_call_list(f, cell, &x, 1, list, (size_t)(k / 2));
+        const fold_node y = fold_call_n(f, cell, &x, 1, list, (size_t)(k / 2));
         CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_mul(f, y, fold_input(f, z, 4)), FOLD_ALL)), "%s", fold_ctx_message(f));
         const float *got = fold_grad(f, x);
         if (d.eager) memcpy(want, got, sizeof want);
@@ -1575,7 +1575,7 @@ static void two_outputs_of_elements(void)
         fold_ctx_desc d = fold_ctx_desc_default();
         d.eager = eager;
         fold_ctx *f = fold_ctx_new(m, &d);
-        const fold_node list[2] = { fold_input(f, v[0], 4), fold_input(f, v[1], 4) }, y = fold_call_list(f, cell, NULL, 0, list, 2);
+        const fold_node list[2] = { fold_input(f, v[0], 4), fold_input(f, v[1], 4) }, y = fold_call_n(f, cell, NULL, 0, list, 2);
         CHECK_INT(fold_run(f, &y, 1), eager ? FOLD_BAD_CELL : FOLD_OK);
         if (eager) CHECK_TEXT(fold_ctx_message(f), "two: an eager context runs no op of several outputs on list elements");
         else CHECK_SAYS(fabsf(fold_value(f, y)[3] - 302 * 12) < 0.01f, "%g", (double)fold_value(f, y)[3]);
@@ -1691,7 +1691,7 @@ static void empty_lists_only(void)
         d.training = 1;
         d.eager = way == 0;
         fold_ctx *f = fold_ctx_new(m, &d);
-        const fold_node in = fold_input(f, x, 4), y = fold_call_list(f, cell, &in, 1, NULL, 0);
+        const fold_node in = fold_input(f, x, 4), y = fold_call_n(f, cell, &in, 1, NULL, 0);
         CHECK_SAYS(!fold_backward(f, fold_scale(f, fold_sum(f, y, FOLD_ALL), 1e-30f)), "%s", fold_ctx_message(f));
         if (d.eager) memcpy(want, fold_param_grad(m, W), sizeof want);
         else CHECK_BITS(fold_param_grad(m, W), want, 16);
@@ -1713,10 +1713,10 @@ static fold_node nothing(fold_ctx *f, fold_cell sum, int which)
     const fold_shape eight = fold_shape1(8);
     const fold_node none = fold_list_input(f, &x, 0, eight);
     switch (which) {
-    case 0: return fold_call_list(f, sum, NULL, 0, NULL, 0);
+    case 0: return fold_call_n(f, sum, NULL, 0, NULL, 0);
     case 1: return fold_list_sum(f, none);
     case 2: return fold_list_softmax_mean(f, fold_list_input(f, &x, 0, fold_shape1(1)), none);
-    default: return fold_add(f, fold_call_list(f, sum, NULL, 0, NULL, 0), fold_zeros(f, eight));
+    default: return fold_add(f, fold_call_n(f, sum, NULL, 0, NULL, 0), fold_zeros(f, eight));
     }
 }
 static void nothing_first(void)
@@ -1876,7 +1876,7 @@ static fold_node list_call(fold_ctx *f, fold_cell c, const fold_node *in, int n_
                            size_t count)
 {
     const fold_node list[2] = { element, element };
-    return fold_call_list(f, c, in, n_in, count ? list : NULL, (int)count);
+    return fold_call_n(f, c, in, n_in, count ? list : NULL, (int)count);
 }
 static fold_node leaf_call(fold_ctx *f, const net *n)
 {
@@ -1937,7 +1937,7 @@ BAD(zeros, fold_zeros(f, fold_shape2(3, 0)))
 BAD(call_count, call_with(f, n->tree.leaf, vector(f, H), 2))
 BAD(call_shape, call_with(f, n->tree.leaf, vector(f, H + 1), 1))
 BAD(call_null, fold_call(f, n->tree.leaf, NULL, 1))
-BAD(call_list, list_call(f, n->tree.leaf, &foreign.node, 1, vector(f, H), 2))
+BAD(call_n, list_call(f, n->tree.leaf, &foreign.node, 1, vector(f, H), 2))
 BAD(list_shape, list_call(f, n->list_max, NULL, 0, vector(f, 3), 2))
 BAD(list_empty, list_call(f, n->list_max, NULL, 0, foreign.node, 0))
 BAD(out, fold_out(f, leaf_call(f, n), 2))
@@ -2004,7 +2004,7 @@ static const struct {
     ROW(call_count, BAD_ARGUMENT, "'tree.leaf'", "takes 1 inputs, got 2")
     ROW(call_shape, BAD_SHAPE, "tree.leaf", "has [9], wanted [8]")
     ROW(call_null, BAD_ARGUMENT, "tree.leaf", "NULL")
-    ROW(call_list, BAD_ARGUMENT, "'tree.leaf'", "no list")
+    ROW(call_n, BAD_ARGUMENT, "'tree.leaf'", "no list")
     ROW(list_shape, BAD_SHAPE, "list_max", "has [3], wanted [8]")
     ROW(list_empty, BAD_ARGUMENT, "'list_max'", "empty")
     ROW(out, BAD_ARGUMENT, "out", "output 2")

@@ -154,7 +154,7 @@ static void in_an_eager_list_body(void)
     CHECK_TEXT(fold_model_message(m), "");
     fold_ctx *f = eager_context = context(m, 1, 1);
     const fold_node list[2] = { input2(f, 1, 2), input2(f, 3, 4) };
-    const fold_node sum = fold_call_list(f, cell, NULL, 0, list, 2);
+    const fold_node sum = fold_call_n(f, cell, NULL, 0, list, 2);
     CHECK_NEAR(fold_value(f, sum)[1], 6, 0);
     CHECK_INT(fold_ctx_status(f), FOLD_OK);
     fold_ctx_free(f);
@@ -591,7 +591,7 @@ typedef struct given {
     X(VOID, fold_cell_desc_default, ()) \
     X(HANDLE, fold_cell_new, (m, ZERO(fold_cell_desc))) \
     X(NODE, fold_call, (f, cell, g->nodes, g->n)) \
-    X(NODE, fold_call_list, (f, cell, g->nodes, g->n, g->nodes, g->n)) \
+    X(NODE, fold_call_n, (f, cell, g->nodes, g->n, g->nodes, g->n)) \
     X(NODE, fold_out, (f, node, g->n)) \
     X(NODE, fold_list_sum, (f, node)) \
     X(NODE, fold_list_mean, (f, node)) \
@@ -619,7 +619,7 @@ typedef struct given {
     X(NODE, fold_list_pick, (f, node, g->ints, g->n)) \
     X(NODE, fold_list_softmax_xent, (f, node, g->ints, g->n)) \
     X(NODE, fold_list_hinge, (f, node, g->ints, g->n)) \
-    X(NODE, fold_call_each, (f, cell, g->nodes, g->n, g->nodes)) \
+    X(NODE, fold_call_list, (f, cell, g->nodes, g->n, g->nodes)) \
     X(VOID, fold_dense_new, (m, g->name, g->n, g->n, FOLD_ACT_RELU)) \
     X(NODE, fold_dense_apply, (f, ZERO(fold_dense), node)) \
     X(VOID, fold_mlp_new, (m, g->name, g->ints, g->n, FOLD_ACT_RELU)) \
@@ -945,9 +945,9 @@ static void forgotten_operands(void)
             case 5: FORGETS(fold_recurrent_apply(f, &gru, x, no_h).h, "g: input 1 (h) is the null node");
             case 6: FORGETS(fold_recurrent_apply(f, &gru, null, no_c).h, "g: input 0 (x) is the null node");
             case 7: FORGETS(fold_child_sum_apply(f, &tree, x, child, 2).h, "tree: element 1 is the null node");
-            case 8: FORGETS(fold_call_list(f, cell, &x, 1, some, 4), "sum: element 2 is the null node");
-            case 9: FORGETS(fold_call_each(f, cell, &null, 1, &rows), "sum: its input is the null node");
-            case 10: FORGETS(fold_call_each(f, cell, &x, 1, &null), "sum: its input is the null node");
+            case 8: FORGETS(fold_call_n(f, cell, &x, 1, some, 4), "sum: element 2 is the null node");
+            case 9: FORGETS(fold_call_list(f, cell, &null, 1, &rows), "sum: its input is the null node");
+            case 10: FORGETS(fold_call_list(f, cell, &x, 1, &null), "sum: its input is the null node");
             case 11: FORGETS(fold_list_attention(f, rows, rows, null, 1, 0), "list_attention: input 2 is the null node");
             case 12: FORGETS(fold_list_softmax_mean(f, rows, null), "list_softmax_mean: input 1 is the null node");
             case 13: FORGETS(fold_stack(f, some, 4), "stack: input 2 is the null node");
@@ -960,8 +960,8 @@ static void forgotten_operands(void)
             case SHAPES + 4: FORGETS(fold_child_sum_apply(f, &tree, wide, NULL, 0).h, "tree: x has [3], wanted [2]");
             case SHAPES + 5: FORGETS(fold_child_sum_apply(f, &tree, x, &wide_h, 1).h, "tree: h of its children has [3], wanted [2]");
             case SHAPES + 6: FORGETS(fold_child_sum_apply(f, &tree, x, &wide_c, 1).h, "tree: c of its children has [3], wanted [2]");
-            case SHAPES + 7: FORGETS(fold_call_list(f, cell, &wide, 1, some, 2), "sum: input 0 has [3], wanted [2]");
-            case SHAPES + 8: FORGETS(fold_call_list(f, cell, &x, 1, &wide, 1), "sum: component 0 of its list has [3], wanted [2]");
+            case SHAPES + 7: FORGETS(fold_call_n(f, cell, &wide, 1, some, 2), "sum: input 0 has [3], wanted [2]");
+            case SHAPES + 8: FORGETS(fold_call_n(f, cell, &x, 1, &wide, 1), "sum: component 0 of its list has [3], wanted [2]");
             default: break;
             }
             if (!says) break;
@@ -1237,10 +1237,10 @@ static void mistakes_in_cells(void)
     for (int eager = 0; eager < 2; eager++) {
         fold_ctx *f = context(m, 0, eager);
         fold_node x = input2(f, 1, 2);
-        CTX_SAYS(fold_call_list(f, listing, &x, 1, NULL, 3), FOLD_BAD_ARGUMENT, "l: ");
+        CTX_SAYS(fold_call_n(f, listing, &x, 1, NULL, 3), FOLD_BAD_ARGUMENT, "l: ");
         x = input2(f, 1, 2);
         fold_node none = fold_list_input(f, NULL, 0, fold_shape1(2));
-        CTX_SAYS(fold_call_each(f, listing, &x, 1, &none), FOLD_BAD_ARGUMENT, "it takes the maximum over its list, which is empty");
+        CTX_SAYS(fold_call_list(f, listing, &x, 1, &none), FOLD_BAD_ARGUMENT, "it takes the maximum over its list, which is empty");
         x = input2(f, 1, 2);
         CTX_SAYS(fold_op_apply(f, whole, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "it takes lists whole: see fold_op_apply_whole");
         x = input2(f, 1, 2);

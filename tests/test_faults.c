@@ -78,7 +78,7 @@ static void listing_body(fold_ctx *f, const fold_node *in, fold_node *out, const
     called[1] = fold_list_sum(f, in[1]);
     const fold_node call = fold_call(f, w->cell, called, 2);
     out[0] = fold_out(f, call, 1);
-    out[1] = fold_sigmoid(f, in[1]); /* by element, so that fold_call_each gives a list */
+    out[1] = fold_sigmoid(f, in[1]); /* by element, so that fold_call_list gives a list */
     out[1] = fold_list_mean(f, out[1]);
 }
 static void copying_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -279,9 +279,9 @@ static fold_node of_cells(fold_ctx *f, const world *w)
     list[1] = fold_out(f, copy, 1);
     list[2] = in[1];
     list[3] = fold_out(f, copy, 2);
-    const fold_node listed = fold_call_list(f, w->listing, in, 1, list, 4), none = fold_call_list(f, w->listing, in, 1, NULL, 0);
+    const fold_node listed = fold_call_n(f, w->listing, in, 1, list, 4), none = fold_call_n(f, w->listing, in, 1, NULL, 0);
     const fold_node lists = fold_list_lookup(f, w->table, words, STEPS);
-    const fold_node whole = fold_call_each(f, w->listing, in, 1, &lists);
+    const fold_node whole = fold_call_list(f, w->listing, in, 1, &lists);
     in[0] = lists;
     in[1] = fold_out(f, whole, 0);
     const fold_node by_rows = fold_call(f, w->cell, in, 2);
@@ -567,8 +567,8 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     case 10: return fold_input_ref(f, numbers, fold_shape1(17));
     case 11: return fold_input(f, numbers, 18);
     case 12: return fold_call(f, w->cell, two, 2);
-    case 13: return fold_call_list(f, w->listing, two, 1, two, 2);
-    case 14: return fold_call_each(f, w->listing, two, 1, &list);
+    case 13: return fold_call_n(f, w->listing, two, 1, two, 2);
+    case 14: return fold_call_list(f, w->listing, two, 1, &list);
     case 15: return fold_call(f, w->cell, (two[0] = list, two), 2);
     case 16: return fold_list_take(f, list, three, STEPS);
     case 17: return fold_list_sum_to(f, list, three, STEPS, STEPS);

@@ -135,7 +135,7 @@ static fold_state tree(fold_ctx *f, const net *n, int depth)
         child[2 * i] = s.h;
         child[2 * i + 1] = s.c;
     }
-    const fold_node call = fold_call_list(f, n->node, &x, 1, child, children);
+    const fold_node call = fold_call_n(f, n->node, &x, 1, child, children);
     s.h = fold_out(f, call, 0);
     s.c = fold_out(f, call, 1);
     return s;
@@ -556,7 +556,7 @@ static fold_node byte_sample(fold_ctx *f, const byte_net *n, int sample)
     if (sample == 7) image[40] = (float)INFINITY;
     for (int i = 0; i < 4; i++) {
         const fold_node word = fold_lookup(f, n->words, (7 * sample + i) % WORDS);
-        h[i] = fold_call_list(f, n->node, &word, 1, h, i);
+        h[i] = fold_call_n(f, n->node, &word, 1, h, i);
     }
     const fold_node seen = fold_conv2d(f, fold_input_shaped(f, image, fold_shape3(5, 6, 3)), n->filter, n->none, NULL);
     part[0] = fold_linear_t(f, h[3], n->tied, n->none);

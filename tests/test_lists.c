@@ -302,8 +302,8 @@ static fold_node called_both_ways(play *p, fold_cell cell, int outputs)
         element[2 * i] = fold_list_at(f, lists[1], i);
         element[2 * i + 1] = some_node(p);
     }
-    const fold_node whole = fold_call_each(f, cell, &query, 1, lists);
-    const fold_node single = fold_call_list(f, cell, &query, 1, element, n);
+    const fold_node whole = fold_call_list(f, cell, &query, 1, lists);
+    const fold_node single = fold_call_n(f, cell, &query, 1, element, n);
     CHECK_INT(fold_list_length(f, whole), -1);
     for (int i = 0; i < 2 * outputs; i++) y[i] = see(p, fold_out(f, i < outputs ? whole : single, i % outputs));
     return totals(p, y, 2 * outputs);
@@ -359,7 +359,7 @@ static fold_node nothing_at_all(play *p)
     y[4] = see(p, fold_list_mean(f, fold_layer_norm(f, w, n->gain, n->bias, 0)));
     y[5] = see(p, fold_list_softmax_mean(f, fold_dot(f, x, a), w));
     y[6] = see(p, fold_out(f, fold_call(f, n->halves, pair, 2), 0));
-    y[7] = see(p, fold_out(f, fold_call_each(f, n->neighbours, &a, 1, lists), 0));
+    y[7] = see(p, fold_out(f, fold_call_list(f, n->neighbours, &a, 1, lists), 0));
     y[8] = see(p, fold_tanh(f, fold_list_join(f, more, 3)));
     return totals(p, y, 9);
 }
@@ -497,7 +497,7 @@ static void twin_reductions(twin *t, int row)
 }
 
 /* A cell of a list with whole lists, and with nodes. */
-static void twin_call_each(twin *t, int row)
+static void twin_call_list(twin *t, int row)
 {
     fold_node x[2 * MOST_ROWS];
     fold_ctx *f = t->f;
@@ -507,8 +507,8 @@ static void twin_call_each(twin *t, int row)
         for (int part = 0; part < 2; part++) x[2 * i + part] = twin_input(t, part, t->single ? i : ALL_ROWS);
     t->slot = 2;
     note(t, ALL_ROWS, query);
-    const fold_node call = t->single ? fold_call_list(f, t->n->neighbours, &query, 1, x, n)
-                                     : fold_call_each(f, t->n->neighbours, &query, 1, x);
+    const fold_node call = t->single ? fold_call_n(f, t->n->neighbours, &query, 1, x, n)
+                                     : fold_call_list(f, t->n->neighbours, &query, 1, x);
     for (int i = 0; i < 2; i++) t->loss[t->losses++] = fold_dot(f, query, note(t, ALL_ROWS, fold_out(f, call, i)));
     (void)row;
 }
@@ -520,7 +520,7 @@ static const struct {
     int reordered;       /* lists use a weight in another order: frame by frame */
 } twins[] = {
     { "gru", twin_gru, 1, SLOTS, 1 }, { "nested cells", twin_cell, 1, SLOTS, 0 }, { "lookups", twin_words, 1, SLOTS, 0 },
-    { "mlp", twin_mlp, 1, SLOTS, 0 }, { "reductions", twin_reductions, 0, 2, 0 }, { "lists of cells", twin_call_each, 0, 2, 0 },
+    { "mlp", twin_mlp, 1, SLOTS, 0 }, { "reductions", twin_reductions, 0, 2, 0 }, { "lists of cells", twin_call_list, 0, 2, 0 },
 };
 
 /* Values and gradients of all slots, row by row, and from *params on the parameters' gradients; how many floats. */

@@ -48,7 +48,7 @@ static fold_node lists_of(mistakes *x, int n_in, fold_node a, fold_node b)
 {
     x->pair[0] = a;
     x->pair[1] = b;
-    return fold_call_each(x->f, x->n.neighbours, &x->v, n_in, x->pair);
+    return fold_call_list(x->f, x->n.neighbours, &x->v, n_in, x->pair);
 }
 static fold_node call_of(mistakes *x, fold_cell cell, fold_node a, fold_node b)
 {
@@ -143,9 +143,9 @@ static void mistaken_kinds(void)
     BAD(fold_list_pick(f, x.v, to, 4), BAD_SHAPE, "list_pick", "list");
     BAD(fold_list_softmax_xent(f, x.v, to, 4), BAD_SHAPE, "list_softmax_xent", "list");
     BAD(lists_of(&x, 1, x.l3, x.v), BAD_SHAPE, "neighbours", "list");
-    BAD((x.pair[0] = x.pair[1] = x.l3, fold_call_each(f, x.n.neighbours, &x.l3, 1, x.pair)), BAD_CELL, "neighbours", "list");
-    BAD(fold_call_each(f, x.n.gate, &x.v, 1, x.pair), BAD_ARGUMENT, "gate", "list");
-    BAD(fold_call_list(f, x.n.neighbours, &x.v, 1, &x.l3, 1), BAD_SHAPE, "neighbours", "list");
+    BAD((x.pair[0] = x.pair[1] = x.l3, fold_call_list(f, x.n.neighbours, &x.l3, 1, x.pair)), BAD_CELL, "neighbours", "list");
+    BAD(fold_call_list(f, x.n.gate, &x.v, 1, x.pair), BAD_ARGUMENT, "gate", "list");
+    BAD(fold_call_n(f, x.n.neighbours, &x.v, 1, &x.l3, 1), BAD_SHAPE, "neighbours", "list");
     BAD((fold_backward(f, x.l3), fold_out(f, x.stale, 0)), BAD_SHAPE, "backward", "list");
     BAD((fold_backward(f, x.score3), fold_out(f, x.stale, 0)), BAD_SHAPE, "backward", "list");
     close_mistakes(&x);
@@ -208,7 +208,7 @@ static void mistaken_arguments(void)
     BAD(fold_list_pick(f, x.l3, NULL, 3), BAD_ARGUMENT, "list_pick", "NULL");
     BAD(fold_list_softmax_xent(f, x.l3, low, 3), BAD_ARGUMENT, "index -1", "[0, 6)");
     BAD(lists_of(&x, 0, x.l3, x.l3), BAD_ARGUMENT, "neighbours", "takes 1 input");
-    BAD(fold_call_each(f, x.n.neighbours, &x.v, 1, NULL), BAD_ARGUMENT, "neighbours", "NULL");
+    BAD(fold_call_list(f, x.n.neighbours, &x.v, 1, NULL), BAD_ARGUMENT, "neighbours", "NULL");
     BAD(fold_tanh(f, x.stale), BAD_HANDLE, "tanh", "fold_ctx_reset");
     BAD(fold_list_at(f, x.foreign, 0), BAD_HANDLE, "list_at", "another context");
     BAD(pair_of(&x, x.l3, x.foreign, fold_list_join), BAD_HANDLE, "list_join", "another context");

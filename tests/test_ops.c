@@ -758,7 +758,7 @@ static int record_sums(fold_ctx *f, fold_cell cell, const float *values, const f
     for (int i = 0; i < n; i++) list[i] = fold_input_ref(f, tall_rows + i * SUM_WIDTH, fold_shape1(SUM_WIDTH));
     y[count++] = fold_sum_n(f, list, n);
     y[count++] = fold_mean_n(f, list, n);
-    const fold_node call = fold_call_list(f, cell, NULL, 0, list, n);
+    const fold_node call = fold_call_n(f, cell, NULL, 0, list, n);
     y[count++] = fold_out(f, call, 0);
     y[count++] = fold_out(f, call, 1);
     return count;
@@ -962,7 +962,7 @@ static void test_list_dropout(void)
             fold_dropout_seed(f, (uint64_t)s + 1);
             x[s] = fold_input(f, ones, N);
             for (int k = 0; k < s; k++) list[k] = fold_input(f, ones, N);
-            y[s] = fold_call_list(f, cell, &x[s], 1, list, s);
+            y[s] = fold_call_n(f, cell, &x[s], 1, list, s);
             fold_keep(f, y[s]);
             fold_keep_grad(f, x[s]);
             loss[s] = fold_sum(f, y[s], 0);
@@ -1294,7 +1294,7 @@ static void test_bad_shapes(void)
     BAD(fold_huber(f, n.v3, n.v4, 1), BAD_SHAPE, "huber", "[3], [4]");
     BAD(fold_hinge(f, n.m23, 0), BAD_SHAPE, "hinge", "vector");
     BAD(fold_call(f, n.cell, n.list, 2), BAD_SHAPE, "pair", "input 1");
-    BAD(fold_call_list(f, n.largest, NULL, 0, &n.v4, 1), BAD_SHAPE, "largest", "[4]");
+    BAD(fold_call_n(f, n.largest, NULL, 0, &n.v4, 1), BAD_SHAPE, "largest", "[4]");
     const int32_t attr[2] = { 1, 1 };
     BAD(fold_op_apply(f, n.mix, n.list, 2, attr, 0), BAD_SHAPE, "mix: needs values of one shape", "[3], [4]");
     close_bad_calls(&n);
@@ -1325,7 +1325,7 @@ static void test_bad_arguments(void)
     BAD(fold_mean_n(f, NULL, 0), BAD_ARGUMENT, "mean_n", "record fold_zeros");
     BAD(fold_sum_n(f, n.list, -1), BAD_ARGUMENT, "sum_n", "count of -1");
     BAD(fold_softmax_mean_n(f, n.list, n.list, -2), BAD_ARGUMENT, "softmax_mean_n", "count of -2");
-    BAD(fold_call_list(f, n.largest, NULL, 0, n.list, -1), BAD_ARGUMENT, "largest", "count of -1");
+    BAD(fold_call_n(f, n.largest, NULL, 0, n.list, -1), BAD_ARGUMENT, "largest", "count of -1");
     BAD(fold_op_apply(f, n.mix, n.list, -2, attr, 0), BAD_ARGUMENT, "mix", "-2 inputs");
     BAD(fold_max_n(f, n.list, 0), BAD_ARGUMENT, "max_n", "record fold_zeros");
     BAD(fold_softmax_mean_n(f, n.list, n.list, 0), BAD_ARGUMENT, "softmax_mean_n", "record fold_zeros");
@@ -1347,8 +1347,8 @@ static void test_bad_arguments(void)
     BAD(fold_clip(f, n.v3, (float)NAN, 1), BAD_ARGUMENT, "clip", "nan");
     BAD(fold_pow(f, n.v3, (float)INFINITY), BAD_ARGUMENT, "pow", "finite");
     BAD(fold_call(f, n.cell, n.list, 1), BAD_ARGUMENT, "pair", "takes 2 inputs, got 1");
-    BAD(fold_call_list(f, n.cell, n.list, 2, n.list, 1), BAD_ARGUMENT, "pair", "no list");
-    BAD(fold_call_list(f, n.largest, NULL, 0, NULL, 0), BAD_ARGUMENT, "largest", "empty");
+    BAD(fold_call_n(f, n.cell, n.list, 2, n.list, 1), BAD_ARGUMENT, "pair", "no list");
+    BAD(fold_call_n(f, n.largest, NULL, 0, NULL, 0), BAD_ARGUMENT, "largest", "empty");
     BAD(fold_out(f, n.v3, 1), BAD_ARGUMENT, "out", "output 1");
     BAD(fold_op_apply(f, n.mix, n.list, 1, attr, 0), BAD_ARGUMENT, "mix", "1 inputs");
     BAD(fold_op_apply(f, n.mix, n.list, 2, NULL, 0), BAD_ARGUMENT, "mix", "NULL");

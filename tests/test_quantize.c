@@ -91,7 +91,7 @@ static fold_node record(fold_ctx *f, const net *n, int s)
     for (int i = 0; i < 400; i++) x[i] = noise(5 * i + s);
     for (int i = 0; i < lines; i++) {
         const fold_node word = fold_lookup(f, n->words, (s * 5 + i) % WORDS);
-        children[i] = fold_call_list(f, n->node, &word, 1, children, i < 3 ? i : 3);
+        children[i] = fold_call_n(f, n->node, &word, 1, children, i < 3 ? i : 3);
     }
     fold_state state = { children[lines - 1], fold_linear(f, fold_lookup(f, n->words, s % WORDS), n->W, n->b) };
     state = fold_recurrent_apply(f, &n->lstm, children[0], state);

@@ -267,7 +267,7 @@ static fold_node record_agent(fold_ctx *f, const net *n, world *w, int i, int fr
     const fold_state after = fold_recurrent_apply(f, &n->gru, child[0].h, before);
     fold_output_ref(f, after.h, w->memory[i]);
     near = fold_list_input(f, w->points[0], (i + frame) % ROWS, fold_shape1(H)); /* some have none */
-    near = fold_out(f, fold_call_each(f, n->near, &after.h, 1, &near), 0);
+    near = fold_out(f, fold_call_list(f, n->near, &after.h, 1, &near), 0);
     if (!training) {
         if (w->cache[i].length + 3 > CACHED) must(f, fold_cache_keep(&w->cache[i], i % 3));
         near = fold_attention_step(f, &w->cache[i], near, x, after.h);

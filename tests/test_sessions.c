@@ -1530,11 +1530,11 @@ static int shorten_list(session *s, int at, int n)
 {
     graph *g = graph_of_item(s, &at);
     item *t = &g->items[at];
-    const int half = t->op == OP_softmax_mean_n, call_list = t->op == OP_call_list;
+    const int half = t->op == OP_softmax_mean_n, call_n = t->op == OP_call_n;
     const int list = half || t->op == OP_sum_n || t->op == OP_mean_n || t->op == OP_max_n;
-    if (n > 1 || t->mode != MADE || (!list && !call_list && t->op != OP_child_sum_node))
+    if (n > 1 || t->mode != MADE || (!list && !call_n && t->op != OP_child_sum_node))
         return 0;
-    const int fixed = call_list ? cells[t->i[0]].d.n_in : !list, width = call_list ? cells[t->i[0]].d.n_list
+    const int fixed = call_n ? cells[t->i[0]].d.n_in : !list, width = call_n ? cells[t->i[0]].d.n_list
                                                                          : list    ? 1 + half
                                                                                    : 2;
     if (t->n_in - fixed <= (list ? width : 0))
