@@ -455,13 +455,14 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
    1. Build a model, train it for a step if it is to be trained, and fold_model_measure it.
    2. Make it again, and call fold_model_reserve with these numbers before anything is added: each array is
       then asked for once, at this size.
-   3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
+   3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes. Ask
+      before contexts without memory of their own are made: they count. Without step 2 the block is larger.
    A program may hold the numbers as constants: measure with the kernel set that it will use (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* packs are packed weights, state
                            and state2 the optimiser's, marks those of table rows. 0: there are none */
-    size_t block_bytes; /* holds the model in a block if it is made again by the same calls; 0 without a
-                           block. fold_model_reserve does not look at it, */
+    size_t block_bytes; /* holds the model in a block if it is made again by the same calls; too little after
+                           it ran out of memory, 0 without a block. fold_model_reserve does not look at it, */
     size_t tracing;     /* nor at the size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
 /* Returns how much memory a model holds. */
@@ -1288,7 +1289,8 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
    number of children. Gates i, o through sigmoid and u through tanh are the columns of [x s] W + b, where s
    is the sum of the children's h. Child k has f[k] = sigmoid([x h[k]] W_f + b_f), and
        c = i u + sum of f[k] c[k], h = o tanh(c)
-   Nodes without children are a cell of their own, which has nothing to multiply by zero.
+   Nodes without children are a cell of their own, which has nothing to multiply by zero. If there is no x, as
+   in inner nodes of a parse tree, give a parameter by fold_use, or fold_zeros.
      W    [inputs + hidden x 3 hidden], b [3 hidden]: i o u
      W_f  [inputs + hidden x hidden], b_f [hidden], initially 1 */
 typedef struct fold_child_sum { fold_cell leaf, inner; int hidden; } fold_child_sum;
@@ -1690,9 +1692,8 @@ typedef struct fold_stats {
     uint64_t schedule_ns, run_ns; /* the last run took to plan batches and to run them; needs a clock */
     size_t pack_bytes;           /* packed weights of the model take */
     size_t bytes, peak_bytes;    /* the context holds now, and held at most */
-    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far. If one
-                                    ran out of memory, it counts with what it had asked for: all that it
-                                    needs, or less */
+    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far. If one ran
+                                    out of memory, it needs this or more */
     const char *one_group;       /* says why all samples of the last run ran together; "" if they did not */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last run did */
@@ -15748,9 +15749,9 @@ static int fold__begin_parts(fold_ctx *f, const char *who, fold_node x, int coun
                              fold__operand *operand)
 {
     if (!parts)
-        return fold__missing(f, who);
+        return fold__missing(f, who), 0;
     if (count < 1)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count), 0;
     for (int i = 0; i < count; i++)
         parts[i] = fold__null;
     return fold__operand_of(f, x, who, operand);
