@@ -1,14 +1,19 @@
-/* study: does dynamic batching pay on real trees, with the construction of graphs included?
+/* study: tells whether dynamic batching pays on real trees, recording and scheduling counted.
 
      cc -O2 -o bench/study bench/study.c -lm -lpthread
      bench/study --data DIR --svg study.svg
 
-   Part one, after the evaluation study of D. Taylor (2018): parse trees of sentiment (DIR/sst) and pairs of dependency trees (DIR/sick),
-   batches of 1 to 1024 drawn at random, at a large and a small hidden size; time per tree one at a time, batched dynamically by each schedule, and batched level by
-   level by hand on the same kernels; recording, scheduling and running apart. Without --data (or the environment's FOLD_DATA) trees
-   are random. Part two, the experiment of Looks et al. (2017, table 1): trees of 128 leaves, state 1024, all of one shape or each of
-   its own. Times are medians of alternating runs, several small
-   batches in a row so that caches are as warm as in use; every batch has other trees. */
+   Part one follows the evaluation study of D. Taylor (2018). It draws batches of 1 to 1024 from parse trees of sentiment (DIR/sst)
+   and from pairs of dependency trees (DIR/sick), at a large and a small hidden size. It times a tree
+   - alone, eagerly,
+   - in batches by each schedule, with recording, scheduling and running apart,
+   - in batches made by hand, level by level, on the same kernels.
+   Without --data (or the environment's FOLD_DATA) the trees are random.
+
+   Part two is the experiment of Looks et al. (2017, table 1): trees of 128 leaves, state 1024, have all one shape or each its own.
+
+   Times are medians of alternating runs. Several small batches run in a row so that caches are as warm as in use, and every batch has
+   other trees. */
 #define _POSIX_C_SOURCE 199309L
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
@@ -27,7 +32,7 @@
 
 enum { MAX_SIZES = 16, MAX_HIDDEN = 4, N_CORPORA = 2, N_MODES = 2 };
 
-/* Real trees, from which batches are drawn; none: workloads make random ones. */
+/* Real trees, from which batches are drawn. Without them the workloads make random trees. */
 typedef struct corpus { const char *name, *title; recording trees; data_vocab words; } corpus;
 static corpus corpora[N_CORPORA] = { { .name = "sst", .title = "SST" }, { .name = "sick", .title = "SICK" } };
 
@@ -79,7 +84,7 @@ static int read_sst(corpus *c, const char *path)
     return 1;
 }
 
-/* The number that a word of the vocabulary is. */
+/* Returns the number of a word in the vocabulary. */
 static int number_of_word(const data_vocab *v, int word)
 {
     int n = 0;
@@ -106,7 +111,7 @@ static void add_dependency_tree(corpus *c, const int32_t *words, const int32_t *
     if (found != n) die("a tree of SICK is no tree", "");
 }
 
-/* Lines of words; 1 when the file is there. */
+/* Reads lines of words; returns 1 when the file is there. */
 static int read_lines(data_set *s, data_vocab *v, const char *dir, const char *name)
 {
     char path[1024];
@@ -136,7 +141,7 @@ static int read_sick(corpus *c, const char *dir)
             add_dependency_tree(c, words, of, (int)n, &numbers);
         }
         x->count = c->trees.n_items - x->first;
-        x->target[i % 5] = 1; /* what it learns makes no difference to its time */
+        x->target[i % 5] = 1; /* the time does not depend on what it learns */
     }
     for (int k = 0; k < 2; k++) { data_set_free(&toks[k]); data_set_free(&heads[k]); }
     data_vocab_free(&numbers);
@@ -163,7 +168,7 @@ static void draw(recording *r, const corpus *c, uint64_t *random)
 static void draw_sst(recording *r, const sizes *s, uint64_t *random) { (void)s; draw(r, &corpora[0], random); }
 static void draw_sick(recording *r, const sizes *s, uint64_t *random) { (void)s; draw(r, &corpora[1], random); }
 
-/* Reads what is there; 1 when both corpora are. */
+/* Reads the corpora that are there; returns 1 when both are. */
 static int read_corpora(const char *dir)
 {
     char path[1024];
@@ -178,7 +183,7 @@ static const schedule ways[] = { EAGER, MANUAL, RATIO, DEPTH, AGENDA };
 static const char *const way_names[] = { "one at a time", "by hand", "ratio", "depth", "agenda" };
 enum { N_WAYS = sizeof ways / sizeof *ways, DYNAMIC = 2 };
 
-/* Microseconds a sample, and megabytes. */
+/* Times are in microseconds a sample, memory is in megabytes. */
 typedef struct figures {
     double way[N_WAYS], record, schedule, run, mb, mb_by_hand, levels_by_hand;
 } figures;
@@ -191,7 +196,7 @@ static int n_tables;
 
 static workload workload_of(int c, int real)
 {
-    workload w = workloads[c == 0]; /* the table's first two: sick, sst */
+    workload w = workloads[c == 0]; /* the first two are sick and sst */
     if (!real) return w;
     w.generate = c == 0 ? draw_sst : draw_sick;
     w.s.words = (int)corpora[c].words.n_words;
@@ -251,7 +256,7 @@ static void print_table(const settings *o, const table *t, int real)
 {
     printf("\n### %s, %s, hidden %d, microseconds a %s%s\n\n", corpora[t->corpus].title, mode_names[t->mode], t->hidden,
            t->corpus ? "pair" : "tree", real ? "" : " (random trees)");
-    printf("| batch | one at a time | by hand | ratio | depth | agenda | of ratio: record | schedule | run "
+    printf("| batch | one at a time | by hand | ratio | depth | agenda | ratio: record | schedule | run "
            "| one at a time / ratio | by hand / ratio | MB, ratio | MB, by hand |\n");
     printf("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for (int i = 0; i < o->n_sizes; i++) {
@@ -263,7 +268,7 @@ static void print_table(const settings *o, const table *t, int real)
     }
 }
 
-/* ---- what the tables say ------------------------------------------------------------------ */
+/* ---- the tables in words ------------------------------------------------------------------- */
 
 typedef struct range { double least, most; } range;
 static range wider(range r, double x)
@@ -276,7 +281,7 @@ static const range nothing = { HUGE_VAL, -HUGE_VAL };
 static double speed_up(const figures *x, int way) { return x->way[0] / x->way[way]; }
 static double built_share(const figures *x) { return (x->record + x->schedule) / x->way[DYNAMIC]; }
 
-/* Of the tables of one hidden size, sizes[first .. last): how fast the default schedule is beside a way. */
+/* Returns how fast the default schedule is beside a way, at one hidden size and sizes[first .. last). */
 static range beside(int hidden, int way, int first, int last)
 {
     range r = nothing;
@@ -294,7 +299,7 @@ static range building(int hidden, int n_sizes)
     return r;
 }
 
-/* The first of the sizes from which on every table is within a tenth of its best. */
+/* Returns the first size from which on every table is within a tenth of its best. */
 static int enough(const settings *o)
 {
     int from = 0;
@@ -307,41 +312,40 @@ static int enough(const settings *o)
     return o->sizes[from];
 }
 
-/* Whether it pays, when and why: three sentences. */
+/* Says whether it pays, when and why. */
 static void print_answer(const settings *o)
 {
     int always = 1;
     for (int h = 0; h < o->n_hidden; h++) always &= beside(o->hidden[h], 0, 0, o->n_sizes).least > 1;
-    printf("\n## The answer\n\n%s: beside one at a time, dynamic batching by the default schedule is",
+    printf("\n## The answer\n\n%s. Beside one at a time, the default schedule is",
            always ? "Batching pays" : "Batching does not always pay");
     for (int h = 0; h < o->n_hidden; h++) {
         const range r = beside(o->hidden[h], 0, 0, o->n_sizes);
         printf("%s %.1f to %.1f times as fast at hidden %d", h ? " and" : "", r.least, r.most, o->hidden[h]);
     }
-    printf(", in batches of %d to %d, construction included.\n", o->sizes[0], o->sizes[o->n_sizes - 1]);
+    printf(". This holds in batches of %d to %d, recording and scheduling counted.\n", o->sizes[0], o->sizes[o->n_sizes - 1]);
     printf("In batches of %d it is", o->sizes[0]);
     for (int h = 0; h < o->n_hidden; h++) {
         const range r = beside(o->hidden[h], 0, 0, 1);
         printf("%s %.1f to %.1f times as fast at hidden %d", h ? " and" : "", r.least, r.most, o->hidden[h]);
     }
-    printf(", since the nodes of one tree batch too, and from batches of %d on it is everywhere within a tenth of its best.\n",
-           enough(o));
-    printf("The gain is that a batch reads each weight once for many rows and calls each kernel once; the price is recording and scheduling,");
+    printf(". That is so because the nodes of one tree batch too. From batches of %d on every table is within a tenth of its best.\n", enough(o));
+    printf("Batching gains because a batch reads each weight once for many rows and calls each kernel once. Its price is recording and scheduling,");
     for (int h = 0; h < o->n_hidden; h++) {
         const range r = building(o->hidden[h], o->n_sizes);
         printf("%s %.0f to %.0f %% of the time at hidden %d", h ? " and" : "", 100 * r.least, 100 * r.most, o->hidden[h]);
     }
-    printf(", which batching by hand mostly saves.\n");
+    printf(". Batching by hand saves most of it.\n");
 }
 
-/* The default schedule against one way: the range, and every row where it is over a tenth slower. */
+/* Compares the default schedule with one way: prints the range, and every row in which it is over a tenth slower. */
 static void print_verdict(const settings *o, int way, const char *other)
 {
-    int slower = 0;
+    const table *told = NULL;
     printf("- Beside %s, the default schedule is", other);
     for (int h = 0; h < o->n_hidden; h++) {
         const range r = beside(o->hidden[h], way, 0, o->n_sizes);
-        printf("%s %.2f to %.2f times as fast at hidden %d", h ? "," : "", r.least, r.most, o->hidden[h]);
+        printf("%s %.2f to %.2f times as fast at hidden %d", h ? " and" : "", r.least, r.most, o->hidden[h]);
     }
     printf(".");
     for (int k = 0; k < n_tables; k++)
@@ -351,15 +355,17 @@ static void print_verdict(const settings *o, int way, const char *other)
             const double excess = x->way[DYNAMIC] - x->way[way],
                          built = x->record + x->schedule - (ways[way] == MANUAL ? x->levels_by_hand : 0);
             if (excess <= 0.1 * x->way[way]) continue;
-            if (!slower++) printf(" Over 10 %% slower (of the difference, the part in recording and scheduling):");
-            printf("%s %s %s, hidden %d, at %d by %.0f %% (%.0f %%)", slower > 1 ? ";" : "", corpora[t->corpus].title,
-                   mode_names[t->mode], t->hidden, o->sizes[i], 100 * excess / x->way[way], 100 * built / excess);
+            if (!told) printf(" It is over 10 %% slower in these batches; brackets tell how much of the difference is recording and scheduling:");
+            if (told == t) printf(", ");
+            else printf("\n  - %s, %s, hidden %d: ", corpora[t->corpus].title, mode_names[t->mode], t->hidden);
+            told = t;
+            printf("at %d by %.0f %% (%.0f %%)", o->sizes[i], 100 * excess / x->way[way], 100 * built / excess);
         }
-    printf("%s\n", slower ? "." : " It is nowhere over 10 % slower.");
+    printf("%s\n", told ? "" : " It is nowhere over 10 % slower.");
 }
 static void print_verdicts(const settings *o)
 {
-    printf("\n### What the tables say\n\n");
+    printf("\n### The tables in words\n\n");
     for (int i = 0; i < N_WAYS; i++)
         if (i != DYNAMIC) print_verdict(o, i, i == 1 ? "batching by hand" : way_names[i]);
 }
@@ -468,11 +474,11 @@ static void balanced_generate(recording *r, const sizes *s, uint64_t *random)
     }
 }
 
-/* Seconds a batch: the median of a few runs after one that is not timed. */
+/* Returns the seconds of a batch: the median of a few runs, after one that is not timed. */
 static double looks_time(const settings *o, schedule how, int same, int size)
 {
     options at = { .schedule = how, .compare = -1, .threads = 1, .seed = o->seed, .s = { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
-    workload w = workloads[2]; /* the root's h alone */
+    workload w = workloads[2]; /* it reads the root's h alone */
     side a;
     double t[TIMES];
     const int n = size < 256 ? TIMES : 1;
@@ -498,12 +504,13 @@ static void looks(const settings *o)
     static const int sizes_of_table[] = { 1, 32, 64, 128, 256, 512, 1024 };
     const double alone = looks_time(o, EAGER, 0, ALONE) / ALONE;
     printf("\n## Trees of %d leaves, state %d, inference\n\n", LEAVES, o->looks_state);
-    printf("Columns as in table 1 of Looks et al. (2017), seconds. Manual: all trees of one shape, batched by hand. Dynamic: the same trees, "
-           "dynamically.\n");
-    printf("Full dynamic: every tree has a random shape of its own. Cost ratio: full dynamic over manual. Speed-up: one tree at a time (%.4f s, mean "
-           "of %d)\n",
-           alone, ALONE);
-    printf("over full dynamic. Batches above %d are run by `--looks N`.\n\n", o->looks_max);
+    printf("The columns are those of table 1 of Looks et al. (2017), and times are in seconds.\n\n"
+           "- *manual batch*: all trees have one shape and are batched by hand\n"
+           "- *dynamic batch*: the same trees are batched by fold.h\n"
+           "- *full dynamic batch*: every tree has a random shape of its own\n"
+           "- *cost ratio*: the time of full dynamic divided by that of manual\n");
+    printf("- *speed-up*: how many times as fast full dynamic is as one tree at a time, which takes %.4f s (mean of %d)\n\n", alone, ALONE);
+    printf("`--looks N` runs batches above %d.\n\n", o->looks_max);
     printf("| batch | manual batch | a tree | dynamic batch | a tree | full dynamic batch | a tree | cost ratio | speed-up "
            "|\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for (size_t i = 0; i < sizeof sizes_of_table / sizeof *sizes_of_table; i++) {
@@ -537,7 +544,7 @@ static int number(const char *name, const char *text)
     return (int)n;
 }
 
-/* Numbers parted by commas; returns how many. */
+/* Reads numbers parted by commas; returns how many. */
 static int numbers(int *list, int most, const char *name, const char *text)
 {
     int n = 0;
@@ -580,7 +587,7 @@ int main(int argc, char **argv)
     fold_model_free(any);
     measure_tables(&o, real, watched);
     print_answer(&o);
-    printf("\n## Real trees, construction included\n");
+    printf("\n## Real trees, recording and scheduling counted\n");
     for (int k = 0; k < n_tables; k++)
         print_table(&o, &tables[k], real);
     print_verdicts(&o);
