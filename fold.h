@@ -1692,8 +1692,8 @@ typedef struct fold_stats {
     uint64_t schedule_ns, run_ns; /* the last run took to plan batches and to run them; needs a clock */
     size_t pack_bytes;           /* packed weights of the model take */
     size_t bytes, peak_bytes;    /* the context holds now, and held at most */
-    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far. If one ran
-                                    out of memory, it needs this or more */
+    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far; too
+                                    little after one ran out of memory */
     const char *one_group;       /* says why all samples of the last run ran together; "" if they did not */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last run did */
