@@ -1889,7 +1889,7 @@ FOLD_API int fold_finite(const float *values, int n);
      step        fold_adam_step and its sisters come to fold__step_param, which runs the rule of the
                  instruction set over a parameter (FOLD__RULES).
 
-   Where is it?
+   Look here when
      the gradient of a weight is summed        fold__accumulate_use, added to the model: fold__commit_uses
      the order of a run is decided             fold__execute, fold__run_samples
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio
@@ -1932,18 +1932,18 @@ FOLD_API int fold_finite(const float *values, int n);
      random numbers                        generators, what is drawn with them; the largest of some values
      model                                 parameters, their packs, initial values, touched rows
      the context's data                    the context's struct, its arrays, kinds of nodes
-     signatures                            what makes two calls batchable, and their programs
+     signatures                            what two calls must share to be batched; their programs
      recording                             operands, nodes, edges, identical calls
      contexts                              making, resetting and freeing a context
      recording the ops                     the public calls that record inputs and ops
      cells                                 tracing a body once, calling it as one node
      what a run knows                      the run's struct: batches, groups, signatures in a run, buffers
      what runs, and what gets a gradient   marks from the roots; how a gradient is put together
-     programs of a run's signatures        what each needs for backward, kept from run to run
+     programs of a run's signatures        all that each needs for backward, kept from run to run
      scheduler, groups of samples          cutting a recording into groups that fit the budget
-     scheduler, signatures of a group      who feeds whom; components
+     scheduler, signatures of a group      which signature feeds which; components
      scheduler, policies                   the order of batches: ratio, depth, agenda
-     memory planner                        where the buffers of a group lie, which share memory
+     memory planner                        gives the buffers of a group their places in shared memory
      executor                              running a batch forward
      autodiff, gradients of values         running a batch backward
      autodiff, sums of uses                gradients of parameters and shared nodes
@@ -1971,15 +1971,15 @@ FOLD_API int fold_finite(const float *values, int n);
      leaf        a value that no op makes: an input, a row of a table, a parameter
      op          a row of the op table
      cell        a body of ops that was traced once; its calls are single nodes
-     program     what a signature runs: one op, or the ops of a cell's body
-     signature   what calls must share to be batched (fold__sig, in a context); fold__run_sig is a signature
-                 in one run, fold__group_sig in one group of that run
-     known       what a context remembers of a signature from run to run (fold__known): its analyses
-     analysis    what a program needs when certain inputs get gradients (fold__analysis)
-     info        what a run knows of one value, input or operand of a program (fold__value_info)
+     program     the ops that a signature runs: one, or those of a cell's body
+     signature   all that calls must share to be batched (fold__sig, in a context); fold__run_sig is one
+                 in one run, fold__group_sig one in a group of that run
+     known       all that a context remembers of a signature from run to run (fold__known): its analyses
+     analysis    everything that a program needs when certain inputs get gradients (fold__analysis)
+     info        all that a run knows of one value, input or operand of a program (fold__value_info)
      list        the elements that a call takes in any number; elements of all calls lie end to end. A value
                  of n rows, too: taken row by row its rows are the elements of the call
-     whole       of an operand: all rows of a list, at one address and stride, by one edge
+     whole       an operand is whole when all rows of a list are read, at one address and stride, by one edge
      chain       calls of one signature of which each reads the one before; no schedule has fewer batches
      component   signatures of a group that feed each other in a circle, or one that feeds none before it
      stage       0: a cell's prologue, what depends on no recursion and runs first for all calls; 1: the rest
@@ -1996,13 +1996,13 @@ FOLD_API int fold_finite(const float *values, int n);
      phase       a part of a run: the head, samples or the tail, forward or backward
      stretch     one group in one direction, as a run in slices takes it; its steps are its batches and,
                  behind those of backward, its sums
-     turn        what a stage does with one op: its function, and where its operands lie
-     spot        where the rows of one operand lie, for all batches of a stage (fold__spot)
+     turn        one op as a stage runs it: its function, and the places of its operands
+     spot        the place of the rows of one operand, for all batches of a stage (fold__spot)
      tile        some rows of a batch that run through several ops, or a product, while they are in the cache
-     span        what a product's tiles do in one go (fold__span)
-     contribution  what one consumer sends to a value's gradient
+     span        the work that a product's tiles do in one go (fold__span)
+     contribution  the part that one consumer adds to a value's gradient
      use         one place where a parameter or a shared node is read; each sums its rows on its own
-     sight       who sees whom in attention by edges, from queries to keys and back (fold__sight)
+     sight       tells who sees whom in attention by edges, both from queries and from keys (fold__sight)
      pack        a weight laid out in panels for the tiles; refreshed when its values are written
      image       a safetensors file in memory whose values are read where they lie (fold_model_read_in_place)
      bytes       a weight as whole numbers of eight bits with a scale for each column (fold__byte_weight)
@@ -2192,7 +2192,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
+/* Returns a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (size && count > (SIZE_MAX / 2 - more) / size)
@@ -2475,7 +2475,7 @@ typedef struct fold__arena {
     fold_memory memory;
     fold__array *array;
     int count;
-    char *block; /* caller's block, behind the context itself; else NULL */
+    char *block; /* lies in the caller's block, behind the context itself; else NULL */
     size_t block_size;
     size_t bytes, peak;
     uint64_t moves; /* how often arrays may have moved */
@@ -2535,7 +2535,7 @@ typedef struct fold__hole {
 typedef struct fold__heap {
     fold__hole *first;
     char *block; /* NULL: there is none */
-    size_t used; /* of it, at most so far */
+    size_t used; /* the most bytes of it that were in use */
 } fold__heap;
 
 enum { FOLD__GRAIN = sizeof(fold__hole) };
@@ -2972,31 +2972,31 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,        /* partial chains of a narrow product or a reduction, on every path */
+    FOLD__LANES = 16,        /* chains that each sum a part of a narrow product or a reduction */
     FOLD__ROW_BLOCK = 96,    /* rows of one weight-gradient block */
-    FOLD__K_BLOCK = 96,      /* weight rows of one weight-gradient block; a multiple of every tile height */
+    FOLD__K_BLOCK = 96,      /* rows of the weight that the block covers; a multiple of every tile height */
     FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
     FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
     FOLD__TURN_ROWS = 10,    /* rows for each last column from which on their transpose is summed */
     FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
-    FOLD__NARROW_ELEMENTS = 32, /* of a narrow product whose lanes are joined at once; a multiple of 8 */
-    FOLD__NARROW_ROWS = 4,      /* of the tallest narrow tile */
+    FOLD__NARROW_ELEMENTS = 32, /* elements whose lanes a narrow product joins at once; a multiple of 8 */
+    FOLD__NARROW_ROWS = 4,      /* rows that a narrow tile has at most */
     FOLD__TILE_BLOCK = 40, /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
-    FOLD__TILE_ROWS = 6,   /* of the tallest tile */
+    FOLD__TILE_ROWS = 6,   /* rows that a tile has at most */
     FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
-    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* of pointers to the rows of a block of tiles */
+    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays that point to the rows of a block of tiles */
     FOLD__BEYOND = 15,                           /* columns that tiles may read beyond a weight's last */
-    FOLD__TILE_WIDTH = 128,                      /* columns of the widest tile */
-    FOLD__PANEL_KEYS = 64,                          /* of attention's keys that lie side by side */
-    FOLD__WEIGHED_ROWS = 4,                         /* of attention, at most; a block has room for them */
+    FOLD__TILE_WIDTH = 128,                      /* columns that a tile has at most */
+    FOLD__PANEL_KEYS = 64,                          /* keys of attention that lie side by side */
+    FOLD__WEIGHED_ROWS = 4,                         /* rows that attention weighs at once; a block has room */
     FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
     FOLD__QUERY_LEAST = 12,                         /* the fewest, where there are many keys */
     FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
     FOLD__SIGHT_SCORES = 1 << 11,                   /* by index, of a head: that stay in L1 */
     FOLD__SIGHT_HEADS = 2,                          /* by index, side by side */
-    FOLD__TRANSPOSE_COLUMNS = 64,                   /* of rows that a transpose reads side by side */
+    FOLD__TRANSPOSE_COLUMNS = 64,                   /* columns of rows that a transpose reads side by side */
     FOLD__BYTE_GROUP = 16,                          /* columns of a weight in bytes that lie together */
-    FOLD__BYTE_WIDE = 4,                            /* groups of the widest tile */
+    FOLD__BYTE_WIDE = 4,                            /* groups that a tile has at most */
     FOLD__BYTE_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
     FOLD__BYTE_LINE = 64,                           /* bytes of a quad of a group */
     FOLD__BYTE_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
@@ -3019,7 +3019,7 @@ typedef struct fold__seg {
    pack and the order of summation follow n_pack, so a column has the same bits whichever others are asked
    for. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* columns: of output and init */
+    int rows, columns, n_seg; /* output and init have so many columns */
     int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
     size_t panel_stride;      /* fold__pack_stride of the whole weight, whatever part of its K is used */
     size_t in_place; /* `weights` are no packs but row-major, rows so many floats apart; 0: packs. Behind
@@ -3048,8 +3048,8 @@ typedef struct fold__sight {
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* row i sees keys up to i + keys - queries, else all */
-    float scale; /* of scores. 0: 1 / sqrt(width) */
-    const fold__sight *sight; /* who sees whom by index: not with causal or key_panels. NULL: as above */
+    float scale; /* multiplies scores. 0: it is 1 / sqrt(width) */
+    const fold__sight *sight; /* says who sees whom by index: not with causal or key_panels. NULL: as above */
     fold_rows query, key, value;
     const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
     fold_rows out;   /* written by forward; backward does not read it */
@@ -3178,7 +3178,7 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* whose vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int set;          /* names whose vectors it takes: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
         vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
     /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, the weights are
@@ -3216,7 +3216,7 @@ typedef struct fold__reducer {
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__row_sums *at);
-    /* By index: to[r] = from[index[r]], and to[index[r]] += from[r], row by row. */
+    /* Move rows by index, one by one: to[r] = from[index[r]], and to[index[r]] += from[r]. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     /* Take the largest values of `count` rows from the first-th on; a later one wins only when it is larger.
@@ -3320,7 +3320,7 @@ static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int 
            (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)layout.panels * (size_t)layout.width);
 }
 
-/* dst[c*ld + r] = src[r][c] for four rows and cols columns. */
+/* Sets dst[c*ld + r] = src[r][c] for four rows and cols columns. */
 FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const src[4], int cols)
 {
     int column = 0;
@@ -3494,9 +3494,9 @@ typedef struct fold__weighing {
 } fold__weighing;
 typedef void (*fold__weigh_fn)(const fold__weighing *with);
 typedef struct fold__weigher {
-    void (*fill)(const fold__weighing *with, float *scores, float value); /* what fills FOLD__LANES */
-    fold__weigh_fn largest; /* lanes of the largest score */
-    fold__weigh_fn exps;    /* scores become exp(scale (score - largest)); lanes of their sum */
+    void (*fill)(const fold__weighing *with, float *scores, float value); /* value fills up to FOLD__LANES */
+    fold__weigh_fn largest; /* makes lanes of the largest score */
+    fold__weigh_fn exps;    /* scores become exp(scale (score - largest)); makes lanes of their sum */
     fold__weigh_fn weights; /* the same times factor; lanes of the sum of weight times slope */
     fold__weigh_fn slopes;  /* slopes become weight (slope - factor) scale */
     void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
@@ -3510,10 +3510,10 @@ typedef struct fold__weigher {
 typedef struct fold__row_sums {
     int rows, width, started;      /* started: chains continue what is in `to` */
     int heads;                     /* 1, or 2: another one's columns are `width`, */
-    ptrdiff_t next;                /* its weights and factors `next` floats further */
+    ptrdiff_t next;                /* its weights and factors lie `next` floats further */
     const int *first, *index; /* an entry's row of `from`, which has no row pointers. NULL: its own, it may */
-    const int *weight_at;     /* with an index, weights[weight_at[e]]. NULL: one behind the other, */
-    size_t align;             /* those of each row from a multiple of this power of two on; 0: all the same */
+    const int *weight_at;     /* with an index: e has weights[weight_at[e]]. NULL: they follow each other, */
+    size_t align;             /* each row's begin at multiples of this power of two; 0: rows share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
@@ -3524,9 +3524,9 @@ typedef struct fold__row_sums {
 typedef struct fold__pass {
     const float *from;
     float *to;
-    size_t from_apart, to_apart; /* floats between rows of dW there */
+    size_t from_apart, to_apart; /* floats that lie between rows of dW there */
     int whole;                   /* a vector may be stored whole where columns end */
-    int adds;                    /* what lies there is added */
+    int adds;                    /* the sums begin with what lies there */
     int start;                   /* the first */
     int next, n_next;            /* rows that come after them, asked for meanwhile */
 } fold__pass;
@@ -3545,15 +3545,15 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
 
 /* Tells what the drivers below need to know of an instruction set. */
 typedef struct fold__tiles {
-    int vector, panel; /* floats of a vector, vectors of a panel */
+    int vector, panel; /* floats that make a vector, vectors that make a panel */
     int least,
         tallest; /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors of which the last is half a vector; NULL:
                                     there is none */
-    int narrow_columns;                     /* of the widest narrow tile */
-    /* [rows - 1][columns - 1]: the lanes of element after element, row by row */
+    int narrow_columns;                     /* columns that a narrow tile has at most */
+    /* [rows - 1][columns - 1]: writes the lanes of element after element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
     /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
      * multiple of 8. */
@@ -4014,12 +4014,12 @@ static int fold__attention_block(const fold__attention_call *call, int left)
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col; /* the head's first column in query and key, in value and out */
+    ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
     float scale;
-    int row, rows; /* of the block */
+    int row, rows; /* the block's */
     size_t stride; /* floats between rows of scores, with room to fill beyond the last key */
-    const float *key_panels; /* of the head */
-    size_t key_next;         /* floats to its next panel */
+    const float *key_panels; /* the head's */
+    size_t key_next;         /* floats until its next panel begins */
     float *packed_keys, *packed_values, *scores, *slopes, *lanes, *largest, *factor;
 } fold__attention_head;
 
@@ -4172,7 +4172,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     product.out_row = (ptrdiff_t)at->stride;
     product.steps = width;
     for (first = 0; first < last; first += FOLD__PANEL_KEYS) {
-        /* of a causal block, tile by tile, so that few keys are multiplied that are not seen */
+        /* a causal block goes tile by tile, so that few keys are multiplied that are not seen */
         start = first - fold__attention_seen(call, at->row) + 1;
         for (row = call->causal && start > 0 ? start : 0; row < at->rows; row += rows) {
             const int left = at->rows - row;
@@ -4354,7 +4354,7 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
 }
 
-/* -- by index: heads two by two */
+/* -- by index: heads are taken two by two */
 
 /* Sums of the rows of a block over those that they see, and of all keys over those that see them. */
 static void fold__sight_sums(const fold__attention_head *at, int heads, size_t next, const float *weights,
@@ -4522,7 +4522,7 @@ typedef struct fold__byte_kernels {
     /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
        their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__half_kernels *halves; /* of weights in halves; NULL: bytes */
+    const struct fold__half_kernels *halves; /* take weights in halves; NULL: they are bytes */
 } fold__byte_kernels;
 
 static int fold__byte_groups(int columns) { return (columns - 1) / FOLD__BYTE_GROUP + 1; }
@@ -4582,7 +4582,7 @@ static size_t fold__byte_row(const fold__byte_kernels *kernels, int inner)
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
     return (bytes + FOLD__BYTE_LINE - 1) / FOLD__BYTE_LINE * FOLD__BYTE_LINE;
 }
-/* Floats of scratch of a product of bytes, of at most so many rows and segments of `inner`. */
+/* Counts the floats of scratch of a product of bytes, of at most so many rows and segments of `inner`. */
 static size_t fold__byte_floats(const fold__byte_kernels *kernels, size_t rows, int inner)
 {
     const size_t block = fold__min_size(rows, FOLD__BYTE_ROWS);
@@ -4791,7 +4791,7 @@ typedef struct fold__half_group {
 /* Tells what products of halves need of an instruction set. */
 typedef struct fold__half_kernels {
     void (*widen)(const fold__half_group *group, int row, int rows, float *to); /* row-major, without gaps */
-    /* to = from + the rows' values of x, `input`, times them; columns of one group. */
+    /* Sets to = from + the rows' values of x, `input`, times them, for the columns of one group. */
     void (*line)(const fold__half_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
@@ -4868,12 +4868,12 @@ static void fold__half_lines(const fold__half_kernels *halves, const fold__half_
     }
 }
 
-/* Floats of scratch for a group as floats, of a weight of so many rows. */
+/* Counts the floats of scratch for a group as floats, of a weight of so many rows. */
 static size_t fold__half_panel(size_t inner)
 {
     return fold__min_size(inner, FOLD__HALF_INNER) * (FOLD__HALF_GROUP + FOLD__LANES) + FOLD__LANES;
 }
-/* Floats of scratch of a product of halves, of at most so many rows. */
+/* Counts the floats of scratch of a product of halves, of at most so many rows. */
 static size_t fold__half_floats(size_t rows, int inner)
 {
     return fold__half_panel((size_t)inner) + fold__tile_floats(rows) +
@@ -4979,7 +4979,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
     memcpy(&bits, &sum, sizeof bits);
     if ((bits & 0x1fffffffu) == 0x10000000u || (sum != 0.0 && sum < 0x1p-126 && sum > -0x1p-126)) {
         const double back = sum - product, error = (product - (sum - back)) +
-                                                   (addend - back); /* what rounding the sum lost, exactly */
+                                                   (addend - back); /* rounding the sum lost exactly this */
         if (error != 0.0 && !(bits & 1))
             bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
         memcpy(&sum, &bits, sizeof sum);
@@ -5472,7 +5472,7 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 #define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
 #define FOLD__VSEL(mask, a, b) vbslq_f32(mask, a, b)
 
-#else /* portable: four lanes of a GNU compiler's generic vectors, or one float */
+#else /* portable: takes four lanes of a GNU compiler's generic vectors, or one float */
 
 #define FOLD__ISA(name) fold__##name##__portable
 #define FOLD__ISA_NAME "portable"
@@ -5732,7 +5732,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* both halves' exponent bias; now positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds both halves' exponent bias; now it is positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
@@ -5772,7 +5772,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_core)(FOLD__V fraction, FOLD__V 
     return FOLD__VFMA(exponent, FOLD__VSET(0x1.62e4p-1f), p);
 }
 
-/* x = 2^exponent (1 + fraction), the fraction in [sqrt(1/2) - 1, sqrt(2) - 1], for finite x above 0. */
+/* Splits x = 2^exponent (1 + fraction), fraction in [sqrt(1/2) - 1, sqrt(2) - 1], for finite x > 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_split)(FOLD__V x, FOLD__V *exponent_float)
 {
     FOLD__NO_CONTRACT
@@ -5817,7 +5817,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 }
 #endif
 
-/* q / (q + 2) with q = exp(2|x|) - 1, then the sign of x. */
+/* Computes q / (q + 2) with q = exp(2|x|) - 1, then gives it the sign of x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
@@ -5986,7 +5986,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 }
 #endif
 
-#if FOLD__SIMD_PASS != 512 /* what only light maps use: AVX-512 has those of AVX2 */
+#if FOLD__SIMD_PASS != 512 /* only light maps use these: AVX-512 has those of AVX2 */
 /* x > 0 ? x : alpha (e^x - 1); e^x - 1 as for tanh. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
@@ -6064,7 +6064,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     r = FOLD__VFMA(r, FOLD__VSET(0x1.62e43p-1f), log_part); /* ln 2 */
     r = FOLD__VMIN(one, FOLD__VMAX(FOLD__VNEG(one), r));
     r = FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
-    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* 0 and infinity to a power above 0, and below */
+    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* if x is 0 or infinity: powers above 0, and below */
     edge = FOLD__VSEL(FOLD__VLT(p, zero), FOLD__VSEL(FOLD__VLT(x, one), inf, zero), edge);
     edge = FOLD__VSEL(FOLD__VEQ(p, zero), one, edge);
     r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
@@ -7043,7 +7043,7 @@ FOLD__WEIGH_ALL(exps, 0.0f)
 FOLD__WEIGH_ALL(weights, 0.0f)
 FOLD__WEIGH_ALL(slopes, 0.0f)
 
-/* The same for rows of any lengths, one by one. */
+/* Does the same for rows of any lengths, one by one. */
 #define FOLD__WEIGH_UNEVEN(name, start)                                                                   \
     FOLD__TARGET static void FOLD__ISA(weigh_##name##_uneven)(const fold__weighing *with)                 \
     {                                                                                                     \
