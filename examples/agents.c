@@ -2,9 +2,9 @@
 
      cc -O2 -o agents examples/agents.c -lm && ./agents
 
-   All agents are one list, and who sees whom is two arrays of numbers. In 1,000 frames these change, so each is
-   recorded anew; in 1,000 more they stay, and the recording is replayed. The model and the context lie in static
-   arrays, so that nothing is allocated: `./agents --sizes` tells how large they must be. */
+   All agents are one list, and two arrays of numbers say who sees whom. In 1,000 frames these arrays change, so each
+   frame is recorded anew. In 1,000 more they stay, and the recording is replayed. The model and the context lie in
+   static arrays, so that nothing is allocated. `./agents --sizes` tells how large they must be. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <stdio.h>
@@ -34,7 +34,7 @@ static fold_model *new_model(network *n, void *block, size_t size)
     return m; /* trained weights come in by fold_model_load */
 }
 
-/* A frame of all agents, recorded and run. Arrays given by reference are read and written when it runs. */
+/* Records and runs a frame of all agents. Arrays given by reference are read and written when it runs. */
 static fold_status run(fold_ctx *f, const network *n, world *w)
 {
     fold_ctx_reset(f);
@@ -49,7 +49,7 @@ static fold_status run(fold_ctx *f, const network *n, world *w)
     return fold_run(f, NULL, 0); /* all that goes out by reference */
 }
 
-static int print_sizes(world *w) /* of the worst case: everybody sees as many as it can */
+static int print_sizes(world *w) /* the worst case: everybody sees as many as it can */
 {
     static unsigned char large[LARGE];
     network n;

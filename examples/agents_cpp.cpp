@@ -1,4 +1,4 @@
-/* agents_cpp: agents.c in C++17, without exceptions: the same agents, the same bits.
+/* agents_cpp: runs the agents of agents.c in C++17, without exceptions, and gets the same bits.
 
      c++ -std=c++17 -O2 -fno-exceptions -fno-rtti -o agents_cpp examples/agents_cpp.cpp && ./agents_cpp
 
@@ -44,7 +44,7 @@ struct brain {
         act = fold_dense_new(m, "act", state_size, actions, FOLD_ACT_TANH);
     }
 
-    fold_status run(fold_ctx *f, world &w) const /* a frame, recorded and run */
+    fold_status run(fold_ctx *f, world &w) const /* records and runs a frame */
     {
         fold_ctx_reset(f);
         const fold_node sensed = fold_list_input_ref(f, w.senses[0], agents, fold_shape1(senses));
@@ -59,7 +59,7 @@ struct brain {
     }
 };
 
-static int print_sizes(world &w) /* of the worst case: everybody sees as many as it can */
+static int print_sizes(world &w) /* the worst case: everybody sees as many as it can */
 {
     static std::byte block[large];
     const brain b(block, large);

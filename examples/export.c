@@ -1,4 +1,4 @@
-/* export: a safetensors file as an array of C, for programs that read their weights in flash.
+/* export: turns a safetensors file into an array of C, for programs that read their weights in flash.
 
      cc -O2 -o export examples/export.c -lm && ./export model.safetensors --name my_weights --out my_weights.h
 
@@ -9,10 +9,10 @@
      #include "my_weights.h"
      fold_model_read_in_place(m, my_weights, my_weights_bytes);
 
-   The array's comment tells what the file holds. Without a file the program first trains the policy that
-   examples/firmware.c reads, that of examples/policy.h, for --steps batches. When its last observation is 1, the policy
-   is to remember ten others, and to act as they were until the next such moment. With --bytes its weights become bytes,
-   a quarter as large; a program that reads such a file calls fold_model_quantize before it makes layers. */
+   The array's comment tells what the file holds. Without a file the program first trains the policy of
+   examples/policy.h, which examples/firmware.c reads, for --steps batches. When the policy's last observation is 1, it
+   must remember ten others, and act as they were until the next such moment. With --bytes its weights become bytes, a
+   quarter as large. A program that reads such a file calls fold_model_quantize before it makes layers. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "policy.h"
@@ -55,7 +55,7 @@ static int append(const void *from, size_t size, void *user)
 
 /* -- the policy --------------------------------------------------------------------------------------------- */
 
-/* One sample: what it observes, and what it is to do at every moment. */
+/* One sample: what the policy observes, and what it must do at every moment. */
 static void moments(fold_random *random, float observed[MOMENTS][OBSERVED], float wanted[MOMENTS][ACTIONS])
 {
     for (int at = 0; at < MOMENTS; at++) {
@@ -65,7 +65,7 @@ static void moments(fold_random *random, float observed[MOMENTS][OBSERVED], floa
     }
 }
 
-/* Records the losses of a batch; their mean. */
+/* Records the losses of a batch; returns their mean. */
 static fold_node record(fold_ctx *f, const policy *p, fold_random *random)
 {
     fold_node loss[BATCH * MOMENTS];

@@ -1,5 +1,5 @@
-/* options.h - the command line of the examples. A program makes a table of its options, which holds the defaults and
-   the bounds, and options_read sets what was given:
+/* options.h - reads the command line of the examples. A program makes a table of its options, with their defaults and
+   bounds, and options_read sets those that were given:
 
        int steps = 600;
        const char *svg = NULL;
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number behind argv[i], from low to high. */
+/* Returns the number behind argv[i], which must lie between low and high. */
 static inline double option_number(int argc, char **argv, int i, double low, double high)
 {
     const char *text = i + 1 < argc ? argv[i + 1] : "";
@@ -31,7 +31,7 @@ static inline double option_number(int argc, char **argv, int i, double low, dou
     exit(1);
 }
 
-/* The same of a whole number. */
+/* Does the same for a whole number. */
 static inline long long option_whole(int argc, char **argv, int i, long long low, long long high)
 {
     const char *text = i + 1 < argc ? argv[i + 1] : "";
@@ -45,7 +45,7 @@ static inline long long option_whole(int argc, char **argv, int i, long long low
 
 #define OPTION_COUNT(table) ((int)(sizeof table / sizeof *table))
 
-/* One of the pointers is set: where the value goes, and what it is by default. */
+/* One of the pointers is set. The value goes there, and what stands there is the default. */
 typedef struct option {
     const char *name, *value, *about;
     int *whole, *flag;
@@ -78,14 +78,14 @@ static inline option option_of_seed(const char *name, uint64_t *to, const char *
     o.seed = to;
     return o;
 }
-/* value tells what it is, such as "FILE". A name without a dash takes a word that no option takes. */
+/* `value` says what the text is, such as "FILE". A name without a dash takes a word that no option takes. */
 static inline option option_of_text(const char *name, const char **to, const char *value, const char *about)
 {
     option o = option_new(name, value, about, 0, 0);
     o.text = to;
     return o;
 }
-static inline option option_of_flag(const char *name, int *to, const char *about) /* 1 when it is given */
+static inline option option_of_flag(const char *name, int *to, const char *about) /* sets 1 when it is given */
 {
     option o = option_new(name, "", about, 0, 0);
     o.flag = to;
@@ -101,7 +101,7 @@ static inline void options_print(const char *program, const char *about, const o
         snprintf(left, sizeof left, "%s%s%s", o->name, *o->value ? " " : "", o->value);
         printf("  %-16s %s", left, o->about);
         if (o->whole) printf(" (%.0f to %.0f", o->low, o->high);
-        if (o->whole && *o->whole >= o->low) printf("; default %d", *o->whole); /* below: as many as there are */
+        if (o->whole && *o->whole >= o->low) printf("; default %d", *o->whole); /* below low it means: as many as there are */
         if (o->number) printf(" (%g to %g; default %g", o->low, o->high, *o->number);
         if (o->seed) printf(" (0 to %.0f; default %llu", o->high, (unsigned long long)*o->seed);
         if (o->text && *o->text) printf(" (default %s", *o->text);
@@ -110,7 +110,7 @@ static inline void options_print(const char *program, const char *about, const o
     puts("  -h               prints this");
 }
 
-/* Sets *o by argv[i] and what is behind it; returns how many words that took. */
+/* Sets *o by argv[i] and the words behind it; returns how many words that took. */
 static inline int option_read(int argc, char **argv, int i, const option *o)
 {
     if (o->flag) return *o->flag = 1;
@@ -126,7 +126,7 @@ static inline int option_read(int argc, char **argv, int i, const option *o)
     return 2;
 }
 
-/* about: a sentence or more, of what the program does. */
+/* `about` says in a sentence or more what the program does. */
 static inline void options_read(int argc, char **argv, const char *about, const option *table, int n)
 {
     for (int i = 1; i < argc;) {

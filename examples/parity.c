@@ -2,8 +2,8 @@
 
      cc -O2 -o parity examples/parity.c -lm && ./parity
 
-   The whole of training a network on sequences of uneven length: a sequence is as long as it is, nothing is padded, and
-   steps of all sequences share batches. It learns on sequences of 1 to 12 bits, and is then asked about some of 100. */
+   This is all of training a network on sequences of uneven length. A sequence is as long as it is, nothing is padded,
+   and steps of all sequences share batches. It learns on sequences of 1 to 12 bits, and is then asked about some of 100. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <stdio.h>
@@ -53,7 +53,7 @@ static int train(fold_model *m, const network *n)
     return wrong;
 }
 
-/* How many of 100 new sequences it gets right; -1 after an error. */
+/* Returns how many of 100 new sequences it gets right, -1 after an error. */
 static double examine(fold_model *m, const network *n, int length)
 {
     fold_ctx *f = fold_ctx_new(m, NULL); /* for inference */

@@ -1,4 +1,4 @@
-/* policy.h - a small robot's policy: two dense layers, a GRU for what it remembers, and a head. examples/export.c trains
+/* policy.h - holds a small robot's policy: two dense layers, a GRU for its memory, and a head. examples/export.c trains
    it, examples/firmware.c runs it on a microcontroller. Include it behind fold.h. */
 
 enum { OBSERVED = 16, HIDDEN = 64, ACTIONS = 10 };
@@ -6,7 +6,7 @@ enum { OBSERVED = 16, HIDDEN = 64, ACTIONS = 10 };
 typedef struct policy {
     fold_dense first, second, head;
     fold_recurrent state;
-    fold_cell cell; /* observations [16] and memory [64] -> actions [10] and memory [64] */
+    fold_cell cell; /* takes observations [16] and memory [64], gives actions [10] and memory [64] */
 } policy;
 
 static void policy_step(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)

@@ -2,8 +2,8 @@
 
      cc -O2 -o torch examples/torch.c -lm && ./torch
 
-   In Python: net.lstm = nn.LSTM(8, 16) and net.head = nn.Linear(16, 3), of any sizes, layers and directions, and then
-   safetensors.torch.save_file(net.state_dict(), "net.safetensors"). `./torch net.safetensors` reads yours; without a
+   In Python make net.lstm = nn.LSTM(8, 16) and net.head = nn.Linear(16, 3), of any sizes, layers and directions. Save it
+   by safetensors.torch.save_file(net.state_dict(), "net.safetensors"), and `./torch net.safetensors` reads it. Without a
    file the program writes one of the same names and reads that. It shows what net.head(net.lstm(x)[0][-1]) is, trains
    on a loss over the classes, saves, loads and compares bits. */
 #define FOLD_IMPLEMENTATION
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 40, INPUTS = 256, TRAINED = 2000, TESTED = 200 }; /* the most vectors, and values */
+enum { LONGEST = 40, INPUTS = 256, TRAINED = 2000, TESTED = 200 }; /* the most there are */
 typedef struct network { fold_rnn_stack lstm; fold_dense head; int inputs, classes; } network;
 static int failed(const char *message) { return fprintf(stderr, "torch: %s\n", message), 1; }
 
