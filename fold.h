@@ -2972,7 +2972,7 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,        /* chains that each sum a part of a narrow product or a reduction */
+    FOLD__LANES = 16,        /* partial chains that a narrow product or a reduction has, on every path */
     FOLD__ROW_BLOCK = 96,    /* rows of one weight-gradient block */
     FOLD__K_BLOCK = 96,      /* rows of the weight that the block covers; a multiple of every tile height */
     FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
@@ -8299,9 +8299,9 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
-    const float *packs, *values;             /* of the model */
-    const struct fold__byte_kernels *const *forms; /* of the model, by fold__param_data.form */
-    const uint8_t *bytes;                          /* of the model: weights in bytes or halves */
+    const float *packs, *values;             /* the model's */
+    const struct fold__byte_kernels *const *forms; /* the model's, by fold__param_data.form */
+    const uint8_t *bytes;                          /* the model's weights that are bytes or halves */
     int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
     int first_segment, end_segment;          /* linear: the segments to run now */
     const int *index;                        /* ops over whole lists: indices, as the op has them */
@@ -8324,13 +8324,13 @@ typedef struct fold__param_data {
     char *name;
     fold_shape shape;
     uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
-    size_t at, size;     /* in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
+    size_t at, size;     /* place in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
     const void *place;   /* in the image that it is read from in place; NULL: it has values of its own */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
     size_t bytes, bytes_t; /* in the model's bytes or halves: the weight and its transpose; FOLD__NO_PACK: as
                               floats. In an image they tell how far behind bytes scales lie */
     uint32_t touched; /* rows in the touched list */
-    unsigned uses; /* those asked for, and FOLD__FOR_CELLS */
+    unsigned uses; /* uses that were asked for, and FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
     int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
 #endif
@@ -8339,8 +8339,8 @@ typedef struct fold__param_data {
     uint8_t grad_clear;       /* the gradient is logically zero: the first total is written, not added */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
     uint8_t form;             /* how its bytes lie, an enum fold__form */
-    uint8_t stored;           /* what lies in the image are bytes, else floats */
-    float byte_error;         /* of the weight in bytes, see fold__byte_pack */
+    uint8_t stored;           /* bytes lie in the image, else floats */
+    float byte_error;         /* the error of the weight in bytes, see fold__byte_pack */
     uint32_t name_hash;
     uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on. 1 + the
                             parameter below whose hash is smaller, and the one whose hash is not; 0: none */
@@ -8441,7 +8441,7 @@ static fold__spread fold__spread_to(const fold_shape *out, const fold_shape *con
         spread.repeats[spread.groups - 1] = repeats;
         spread.length[spread.groups - 1] *= out->dim[axis];
     }
-    spread.groups += !spread.groups; /* of one value */
+    spread.groups += !spread.groups; /* it is one value */
     return spread;
 }
 
@@ -8532,7 +8532,7 @@ static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fol
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* what the map does not use must only be there */
+                    *third = in[2] ? in[2] : output; /* an input that is not used must only be there */
     if (!call->rows)
         return;
     const fold__engine *engine = fold__engine_of(call);
@@ -8558,7 +8558,7 @@ static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&c
 /* Describes an element-wise op of one or two inputs: its map, and per input the map of its gradient with that
    map's operands. They are written as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise {
-    const fold__map_fn *map, *derivative[2]; /* of all sets */
+    const fold__map_fn *map, *derivative[2]; /* for each set */
     const char *from[2];
 } fold__elementwise;
 
@@ -9021,7 +9021,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     for (int before = 0; before < engine->first_segment; before++)
         row += (size_t)fold__shape_last(&call->in_shape[before]);
     for (int segment = engine->first_segment; segment < engine->end_segment;
-         at = 0) { /* eight segments at a time, continuing the chain */
+         at = 0) { /* takes eight segments at a time, continuing the chain */
         for (; segment < engine->end_segment && at < 8; segment++, at++) {
             seg[at] = fold__weight_seg(engine, transposed, row, fold__shape_last(&call->in_shape[segment]),
                                        input[segment]);
@@ -9067,7 +9067,7 @@ static void fold__linear_forward(const fold_op_call *call)
     }
 }
 
-/* dX = dY Wᵀ for inputs [from, to) of the weight. */
+/* Computes dX = dY Wᵀ for inputs [from, to) of the weight. */
 static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy, fold_rows dx, int from,
                             int to)
 {
@@ -9122,7 +9122,7 @@ static void fold__linear_backward(const fold_op_call *call)
 enum {
     FOLD__JOIN_TALL = 64,
     FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES
-}; /* of a weight gradient's block, no column left alone */
+}; /* a weight's gradient is joined in such blocks; no column is left alone */
 
 /* Measures products of at most so many rows; for training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *const *forms,
@@ -9606,14 +9606,14 @@ static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_line
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
-/* to = from - less, the same `inner` floats from every line. */
+/* Sets to = from - less, with the same `inner` floats for every line. */
 static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
 {
     for (int line = 0; line < axis->length; line++)
         for (int column = 0; column < axis->inner; column++)
             *to++ = *from++ - less[column];
 }
-/* values *= factor, the same `inner` floats in every line. */
+/* Multiplies values by factor, by the same `inner` floats in every line. */
 static void fold__lines_times(const fold__axis *axis, float *values, const float *factor)
 {
     for (int line = 0; line < axis->length; line++)
@@ -9730,7 +9730,7 @@ static float fold__log_sum(const fold__kernels *kernels, float largest, float su
     return largest + log_sum;
 }
 
-/* That of a row, and its softmax in y */
+/* Returns that of a row, and writes its softmax to `out`. */
 static float fold__softmax_row(const fold__kernels *kernels, float *out, const float *in, size_t count)
 {
     FOLD__NO_CONTRACT
@@ -9740,7 +9740,7 @@ static float fold__softmax_row(const fold__kernels *kernels, float *out, const f
     return fold__log_sum(kernels, largest, sum);
 }
 
-/* The same without the softmax */
+/* Returns the same without the softmax. */
 static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, const float *in, size_t count)
 {
     const float largest = fold__reducer_of(kernels)->largest(in, count);
@@ -9989,10 +9989,10 @@ typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
     int heads, room;
-    size_t width;                           /* of a head's part of a value */
+    size_t width;                           /* floats of a head's part of a value */
     int begin, end;                         /* the row's elements */
-    int from, to;                           /* those whose shares are held */
-    float *largest, *sum, *shares, *slopes; /* of heads, and of their elements, `room` apart */
+    int from, to;                           /* the elements whose shares are held */
+    float *largest, *sum, *shares, *slopes; /* two belong to heads, two to elements, `room` apart */
 } fold__softmax_mean;
 
 static int fold__softmax_mean_room(int heads) { return heads < 128 ? 512 / heads : 4; }
@@ -10257,7 +10257,7 @@ static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, const 
     step[first] = step[second];
     step[second] = first_step;
     for (int count = fold__shape_size(shape), at = 0; count > 0;
-         count--) { /* an odometer over the output's index */
+         count--) { /* counts the output's index like an odometer */
         *to++ = from[at];
         for (int axis = shape->rank - 1; axis >= 0; axis--) {
             at += step[axis];
@@ -10456,10 +10456,10 @@ FOLD__OVER_ALL(hinge)
    channels stay apart (depthwise filters, pools) outputs are chains over taps, and gradients of x over
    positions. */
 typedef struct fold__filter {
-    int height, width, channels; /* of x */
-    int tall, wide;              /* of the window, in taps */
+    int height, width, channels; /* x's */
+    int tall, wide;              /* the window's, in taps */
     int stride, dilation, above, left;
-    int lines, columns, outputs; /* of y */
+    int lines, columns, outputs; /* y's */
 } fold__filter;
 
 /* Attributes of windows. Two numbers share one, the second in its upper half. */
@@ -10469,7 +10469,7 @@ enum {
     FOLD__FILTER_PADDING, /* on lines none above */
     FOLD__FILTER_OUT      /* outputs, 0 where channels stay apart */
 };
-enum { FOLD__FILTER_MOST = 32767 }; /* of each number */
+enum { FOLD__FILTER_MOST = 32767 }; /* no number is larger */
 /* How many values a window makes of `size`, and what it reaches over. */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
@@ -10547,7 +10547,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Pixels of x from a tap on, and of y, or another array as wide, from a position of a line on. */
+/* Gives pixels of x from a tap on, and of y, or another array as wide, from a position of a line on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -11337,7 +11337,7 @@ FOLD_API float fold_random_uniform(fold_random *random)
 FOLD_API int fold_random_below(fold_random *random, int n)
 {
     const uint64_t bits = fold_random_bits(random);
-    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* 2^-33 from equal chances at most */
+    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances differ from equal ones by at most 2^-33 */
 }
 
 FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
@@ -11562,25 +11562,25 @@ struct fold__tensor;
 struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
-    fold__heap heap; /* of a caller's block */
+    fold__heap heap; /* shares out a caller's block */
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
     const fold__byte_kernels *forms[FOLD__BYTE_FORMS];
     uint64_t seed;
-    uint32_t salt;            /* of its handles */
+    uint32_t salt;            /* its handles carry it */
     uint32_t version, layout; /* count writes of values; what is trained or not */
     uint32_t quantized;       /* counts how often weights were made bytes */
     uint32_t n_params, n_cells, n_ops;
-    uint32_t touched_rows;     /* of lookup tables */
+    uint32_t touched_rows;     /* all rows of lookup tables */
     size_t span, packs, bytes; /* floats of values and of packs; bytes of weights in bytes */
 #ifndef FOLD_INFERENCE
-    uint64_t steps; /* of the optimiser */
+    uint64_t steps; /* steps that its optimiser made */
     int rule;       /* whose state it is: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
 #endif
     fold_ctx *tracer; /* traces cell bodies; made with the first cell */
-    fold_memory tracing; /* where it lies; zero: in the model's memory */
+    fold_memory tracing; /* it lies there; zero: in the model's memory */
     uint8_t inference, sealed, has_tables;
     uint32_t projected_cells; /* the first cells, which have their projections, or need none */
     void (*project_cells)(fold_model *m); /* fold__project_cells, for the linker; NULL: no layer has a cell */
@@ -11790,7 +11790,7 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
         if (!fold__arena_need(&m->arena, which, bytes[which]))
             fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes%s", (double)bytes[which],
                              fold__when_full(m));
-        m->arrays[which].need = had; /* what is held is told by fold_model_measure */
+        m->arrays[which].need = had; /* fold_model_measure tells what is held */
     }
     return m->error.status;
 }
@@ -11851,7 +11851,7 @@ static void fold__orthogonalise(float *values, size_t rows, size_t columns, floa
     const size_t count = fold__min_size(rows, columns);
     const size_t length = fold__max_size(rows, columns);
     const size_t step = rows <= columns ? columns : 1;   /* from vector to vector */
-    const size_t within = rows <= columns ? 1 : columns; /* from value to value of one vector */
+    const size_t within = rows <= columns ? 1 : columns; /* steps from value to value of one vector */
     for (size_t vector = 0; vector < count; vector++) {
         for (int pass = 0; pass < 2; pass++) /* twice is enough (Kahan and Parlett) */
             for (size_t earlier = 0; earlier < vector; earlier++) {
@@ -12789,18 +12789,18 @@ static int fold__states_ready(fold_model *m, int states)
    enum, the pointers and their renewal after arrays have moved.
      NODE   an element for every node, by id: a member of the context
      EDGE   an element for every operand of every node, by edge: a member of the context
-     KEEP   what stays when the array grows: a member of the context
-     BRIEF  what need not stay when the array grows: a member of the context
+     KEEP   a member of the context; its contents stay when the array grows
+     BRIEF  a member of the context; its contents need not stay when the array grows
      RUN    a member of the run; RUN_BRIEF: and what it holds need not stay */
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, BRIEF, RUN, RUN_BRIEF)                                                \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
-    NODE(KIND, uint8_t, kind)                 /* what the node is, and flags */                              \
+    NODE(KIND, uint8_t, kind)                 /* the node's kind, and flags */                               \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
     NODE(SOURCE, uint32_t, source)            /* the value that it shows: its own or, a window, another */   \
-    NODE(OFFSET, uint32_t, offset)            /* where a window begins in that value, in floats */           \
+    NODE(OFFSET, uint32_t, offset)            /* a window begins there in that value, in floats */           \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`: of a list, the shape of a row */       \
     NODE(LENGTH, uint32_t, length)            /* how many rows a list has, how many list elements a call */  \
-    NODE(PLACE, uint32_t, place)              /* where its value lies in `data`, in 16 floats */             \
+    NODE(PLACE, uint32_t, place)              /* its value lies there in `data`, in 16 floats */             \
     NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__node_op_data */                          \
     NODE(VALUE_ROW, float *, value)           /* in a run: where a value that no op makes lies */            \
     NODE(CALLS, uint32_t, calls)              /* the nodes that are ops or calls of cells, in order */       \
@@ -12818,31 +12818,31 @@ static int fold__states_ready(fold_model *m, int states)
     KEEP(SIGS, fold__sig, sigs)               /* the signatures; number 0 is none */                         \
     KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
     KEEP(KEYS, uint32_t, keys)                /* the words that tell them apart */                           \
-    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes of nodes, each once */                           \
+    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes that nodes have, each once */                    \
     KEEP(OPS, fold__body_op, ops)             /* the programs of signatures that are one op */               \
-    KEEP(REFS, fold__ref, refs)               /* the operands of those programs */                           \
+    KEEP(REFS, fold__ref, refs)               /* the operands that those programs have */                    \
     KEEP(OP_SHAPES, fold_shape, op_shapes)    /* their shapes */                                             \
     KEEP(VALUES, fold__value, values)         /* their values */                                             \
-    RUN_BRIEF(NODE_ARRAYS, char, node_arrays) /* what a run knows of nodes: see FOLD__RUN_NODE_ARRAYS */     \
-    RUN(KNOWN, fold__known, known)            /* what is known of every signature */                         \
-    RUN(COSTS, fold__cost, cost)              /* what batches of every signature took: see fold__cost_of */  \
-    RUN(ANALYSES, fold__analysis, analysis)   /* what those need that get gradients */                       \
+    RUN_BRIEF(NODE_ARRAYS, char, node_arrays) /* all that a run knows of nodes: see FOLD__RUN_NODE_ARRAYS */ \
+    RUN(KNOWN, fold__known, known)            /* all that is known of every signature */                     \
+    RUN(COSTS, fold__cost, cost)              /* tells how long batches take: see fold__cost_of */           \
+    RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
-    RUN(INFO, fold__value_info, info)         /* the values, inputs and operands of their programs */        \
+    RUN(INFO, fold__value_info, info)         /* values, inputs and operands that their programs have */     \
     RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
     RUN(GROUPS, fold__group, group)           /* the groups of samples; the head first, the tail last */     \
-    RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures of groups, group by group */               \
-    RUN(BUFFERS, fold__buffer, buffer)        /* the buffers of signatures of groups */                      \
+    RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
+    RUN(BUFFERS, fold__buffer, buffer)        /* the buffers that those have */                              \
     RUN(USES, fold__use, use)                 /* the uses of parameters and shared nodes */                  \
     KEEP(PLANS, char, plans)                  /* the kept plans: see the plan cache */                       \
-    RUN(WORKERS, fold__worker, worker)        /* a worker for every thread */                                \
-    BRIEF(PLANNING, char, planning)           /* what one step of planning needs */                          \
+    RUN(WORKERS, fold__worker, worker)        /* every thread has a worker */                                \
+    BRIEF(PLANNING, char, planning)           /* serves one step of planning */                              \
     BRIEF(FEEDERS, fold__feeder, feeders)     /* which signature feeds which: see fold__group_sig */         \
-    RUN_BRIEF(REGION, float, region)          /* the values and gradients of groups */                       \
+    RUN_BRIEF(REGION, float, region)          /* holds values and gradients of groups */                     \
     RUN_BRIEF(SCRATCH, float, scratch)        /* the scratch of workers */                                   \
     RUN_BRIEF(SUMS, float, sums)              /* the sums of the uses of parameters */                       \
     KEEP(TABLE_ROWS, uint32_t, table_rows)    /* the rows of tables that lookups of this run touch */        \
-    KEEP(LOOK, char, look)                    /* what is needed while something is printed */                \
+    KEEP(LOOK, char, look)                    /* is needed while something is printed */                     \
     KEEP(TRACE, fold__event, trace)           /* the events of batches, in equal parts for every worker */
 
 #define FOLD__NO_ARRAY(name, type, pointer)
@@ -12938,23 +12938,23 @@ typedef struct fold__program {
 typedef struct fold__trace_op {
     uint16_t op;
     uint16_t live; /* it is in the program */
-    uint32_t hash; /* of its operands and attributes */
+    uint32_t hash; /* made of its operands and attributes */
 } fold__trace_op;
 
 typedef struct fold__cell_data {
     char *name;
     fold_cell_body *body;
     const void *user;
-    const fold_shape *shape; /* of inputs, list components and outputs */
+    const fold_shape *shape; /* shapes of inputs, list components and outputs */
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
-    int n_draws; /* of dropout, in one call */
+    int n_draws; /* draws of dropout, in one call */
     uint8_t max_of_list; /* an empty list is an error */
-    uint8_t products;    /* of a layer's cell: how many products its projection takes for its first input */
+    uint8_t products;    /* a layer's cell: how many products its projection takes for its first input */
     uint8_t is_projected; /* it is another's projection: fold_model_print does not list it */
     fold_cell projection; /* see fold__project_cells; null: there is none */
-    void *memory;     /* one block behind all of the above */
+    void *memory;     /* all of the above lies in this one block */
     size_t memory_size;
 } fold__cell_data;
 
@@ -12974,12 +12974,12 @@ typedef struct fold__sig {
     uint32_t lists;    /* mask of operands, as the op or cell has them, that are lists */
     uint32_t form;     /* how they are taken: FOLD__ROW_BY_ROW … */
     uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
-    uint32_t tag_op;   /* 1 + the op's ordinal in that body; else 0 */
+    uint32_t tag_op;   /* numbers that body's ops from 1 on; else 0 */
     uint32_t first_op; /* its program, in the context's pools; a cell's is the model's */
     uint32_t first_ref;
     uint32_t first_shape;
     uint32_t first_value;
-    uint32_t in_shape; /* key word of the first input's shape */
+    uint32_t in_shape; /* names the first input's shape, as a word of the key */
     uint32_t n_refs, n_shapes; /* how long its program is, in the context's pools */
     int n_ops, n_values;
     uint8_t n_in, n_list, n_out, is_cell;
@@ -13033,11 +13033,11 @@ typedef struct fold__operand {
 /* The eager or traced body being recorded. */
 typedef struct fold__frame {
     uint32_t cell;     /* 1 + its id; 0: no body is recorded */
-    uint32_t tag;      /* what tells its ops from those of other calls: the call's signature */
+    uint32_t tag;      /* tells its ops from those of other calls: it is the call's signature */
     uint32_t ordinal;  /* ops recorded so far */
     uint32_t elements; /* eager: length of the list */
     int tracing;
-    uint32_t hash; /* of the op about to be recorded */
+    uint32_t hash; /* for the op about to be recorded */
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
 
@@ -13064,7 +13064,7 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error; /* of the last read, which does not stick */
+    fold__error read_error; /* the last read's, which does not stick */
     int unusable;           /* it was made with wrong settings: its error stays */
 
     /* settings */
@@ -13073,13 +13073,13 @@ struct fold_ctx {
     int dedupe;
     int measures; /* nothing is computed */
     fold_schedule schedule;
-    size_t group_bytes; /* of a group at least */
-    size_t group_rows;  /* of a group at least, on average of its batches */
+    size_t group_bytes; /* a group's, at least */
+    size_t group_rows;  /* a group's, at least, on average of its batches */
     uint64_t (*clock)(void *user);
     void *clock_user;
-    size_t trace_events; /* of each thread, at most; and as many again of a slow run that is kept */
+    size_t trace_events; /* each thread's, at most; and as many again for a slow run that is kept */
     uint64_t trace_over_ns;
-    uint64_t slow_began, slow_plan_ns; /* of the run that is kept */
+    uint64_t slow_began, slow_plan_ns; /* the kept slow run's */
     void (*zone)(int begin, const char *name, int calls, void *user);
     void *zone_user;
     int threads;
@@ -13089,8 +13089,8 @@ struct fold_ctx {
     /* the recording */
     uint32_t salt; /* that of its handles */
     uint64_t resets;
-    uint64_t seed;    /* of dropout, from the last fold_dropout_seed on */
-    uint64_t draws;   /* of dropout since then, also over resets; of a body that is traced, its own */
+    uint64_t seed;    /* for dropout, from the last fold_dropout_seed on */
+    uint64_t draws;   /* dropout's since then, also over resets; a body that is traced counts its own */
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
@@ -13108,8 +13108,8 @@ struct fold_ctx {
     uint32_t n_keeps;
     uint32_t first_keep; /* no kept node before it waits for its value */
     uint32_t n_wanted;   /* values and gradients that were named to be kept before any run had made them */
-    uint32_t quantized;  /* of the model, at the last reset */
-    uint32_t tables_version; /* of the model, of which the recording's data have rows of tables in bytes */
+    uint32_t quantized;  /* the model's, at the last reset */
+    uint32_t tables_version; /* the model's when rows of tables in bytes became data */
     void (*renew_tables)(fold_ctx *f); /* fold__renew_tables, for the linker; NULL: there are no such rows */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
     uint32_t old_found; /* and merged calls */
@@ -13117,14 +13117,14 @@ struct fold_ctx {
     uint32_t n_index_refs, old_index_refs; /* how many, and how many of them runs have met */
     uint32_t n_output_refs, old_output_refs;
     uint32_t waiting_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
-    uint64_t n_draws; /* of dropout, in this recording */
+    uint64_t n_draws; /* dropout's, in this recording */
     uint32_t twins_used;
     uint32_t twins_size;
     uint32_t readers_size;
     uint64_t word_cells; /* with dedupe: which cells were given words, by their ids modulo 64 */
     uint32_t n_found;
     int kept_concats;      /* some gradient is kept of a concatenation */
-    uint32_t done_version; /* of the model, when kept values were computed */
+    uint32_t done_version; /* the model's, when kept values were computed */
     int any_done;
     int values_shown; /* the caller was given the address of a value of this recording */
     fold__frame frame;
@@ -13132,7 +13132,7 @@ struct fold_ctx {
     /* signatures */
     uint32_t n_sigs;
     uint32_t n_shapes;
-    uint32_t table_size; /* of the hash table */
+    uint32_t table_size; /* the hash table's */
     uint32_t keys_used;  /* how full the pools of keys and programs are */
     uint32_t ops_used;
     uint32_t refs_used;
@@ -13144,9 +13144,9 @@ struct fold_ctx {
     size_t block_peak;   /* bytes of the block that a recording before the reset would have needed */
     size_t lacking;      /* bytes that this recording was refused */
     uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
-    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape of each hash; 0: none */
+    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape that has the hash; 0: none */
     uint32_t row_of;                            /* the table looked into last; 0: none */
-    uint32_t row_shape;                         /* the shape of its rows */
+    uint32_t row_shape;                         /* the shape that its rows have */
 
     /* the run */
     fold_stats stats;
@@ -13504,24 +13504,24 @@ typedef struct fold__list {
 enum {
     FOLD__ROW_BY_ROW = 1, /* it takes them row by row, as the components of a list, and gives lists */
     FOLD__WHOLE_IN = 2,   /* it takes them whole, as fixed inputs */
-    FOLD__WHOLE_OUT = 4,  /* what it gives are lists, too, where it takes them whole */
+    FOLD__WHOLE_OUT = 4,  /* it gives lists, too, where it takes them whole */
     FOLD__ROW_DATA = 8    /* each row has data of its own, and `data` says where: see fold__row_data */
 };
 
 /* Tells what is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
-    const fold__code *code; /* of an op */
+    const fold__code *code; /* an op's */
     int n_list, n_attr, has_params;
     uint32_t lists; /* mask of the operands that are lists, beside the components of a list */
     uint32_t form;  /* how they are taken: FOLD__ROW_BY_ROW … */
-    uint32_t rows;  /* of what an op over whole lists gives; 1 where that is a single value */
+    uint32_t rows;  /* rows that an op over whole lists gives; 1 where that is a single value */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
     uint32_t param[2];
     uint64_t data;
-    uint32_t list_shape[FOLD_MAX_IN]; /* of the components */
+    uint32_t list_shape[FOLD_MAX_IN]; /* the components' */
 } fold__request;
 
 static void fold__clear_request(fold__request *request)
@@ -14255,7 +14255,7 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__SHARED | FOLD__ELEM; /* of the window, where it is one */
+    const uint8_t own = FOLD__SHARED | FOLD__ELEM; /* the window's, where it is one */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
@@ -15185,7 +15185,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__ELEMS; /* of a list's elements: it has their signature */
+    const int marks = fold__kind_of(f, id) == FOLD__ELEMS; /* a list's elements: it has their signature */
     return (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
@@ -16884,7 +16884,7 @@ typedef struct fold__trace {
     fold__cell_data *cell;
     const uint32_t *out;
     uint32_t *value_of;
-    fold_shape *shapes; /* of its live ops, see fold__shared_shapes */
+    fold_shape *shapes; /* its live ops have these, see fold__shared_shapes */
     uint8_t *live;
 } fold__trace;
 
@@ -17504,9 +17504,9 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
    decided.
 
    Six structs tell of a signature, from what lasts longest to what lasts shortest:
-     fold__sig         of the context: the key, the program and the shapes of equal calls
-     fold__known       of the context, one for each fold__sig: where the next three are found
-     fold__analysis    what follows for its program when certain inputs get gradients; for many runs
+     fold__sig         the context's: the key, the program and the shapes of equal calls
+     fold__known       the context's, one for each fold__sig: finds the next three
+     fold__analysis    all that its program needs when certain inputs get gradients; for many runs
      fold__value_info  a value, input or operand of its program, as an analysis found it
      fold__run_sig     the signature in a run: how many calls, which inputs get gradients
      fold__group_sig   the signature in a group of a run: its calls there, what feeds it, its buffers */
@@ -17532,14 +17532,14 @@ enum {
     FOLD__TAIL = 16,
     FOLD__INNER = 32, /* something outside the tail reads it */
     FOLD__HEAD = 64,
-    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD /* what a call passes on to what it reads */
+    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD /* a call passes these on to what it reads */
 };
 
 /* Calls of one signature that run together. */
 typedef struct fold__batch {
     uint32_t group_sig, stage;       /* stage 0: a prologue, 1: an ordinary batch */
     uint32_t first, count;           /* its calls, in the order of the run */
-    uint32_t first_slot, first_elem; /* their first rows in the signature's buffers */
+    uint32_t first_slot, first_elem; /* they begin at these rows of the signature's buffers */
     uint32_t elems;                  /* elements of their lists */
     uint32_t rows_at; /* where the rows of its inputs stay from replay to replay, in 16 floats of scratch; 0:
                          they are found each time */
