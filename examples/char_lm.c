@@ -11,7 +11,7 @@
                 lengths given, or wherever enough lines have come together. They take turns at random, in proportion to
                 the lines that they still have. Batches of equal steps and lines have the same network. It is scheduled
                 once, and its plan is replayed from then on (fold_ctx_desc.plan_cache_bytes).
-     dynamic    Every line is as long as it is: there is no padding.
+     dynamic    Every line is as long as it is, and there is no padding.
    Padding repeats the line's end, and a mask of 0 takes its loss away. In all three ways the loss of a batch is the
    mean over the lines' own steps, so the ways must agree. The program checks that each held-out line has the same loss
    to the bit in all of them, and one batch the same gradients. Padded and dynamic training see the same batches and
@@ -35,8 +35,8 @@
 #endif
 
 enum {
-    LAYERS = 2, WIDTH = 32,       /* of characters' vectors */
-    MAX_STEPS = 256,              /* of a line; longer ones are cut */
+    LAYERS = 2, WIDTH = 32,       /* the vectors of characters are as wide */
+    MAX_STEPS = 256,              /* longer lines are cut */
     MAX_BATCH = 256, MAX_BUCKETS = 64,
     ENOUGH = 4,                   /* batches of lines make a bucket */
     PLAN_BYTES = 64 << 20
@@ -62,7 +62,7 @@ static void *allocate(size_t n, size_t size)
     return items;
 }
 
-/* Room for `n` items of `size` bytes in an array that doubles. */
+/* Makes room for `n` items of `size` bytes in an array that doubles. */
 static void *grow(void *items, size_t *cap, size_t n, size_t size)
 {
     if (n <= *cap) return items;
@@ -96,7 +96,7 @@ static uint64_t nanoseconds(void *user)
 typedef struct corpus {
     unsigned char *text; size_t n_text, cap_text;
     size_t *first; size_t n_lines, cap_lines;   /* line i is text[first[i]] .. text[first[i + 1]] */
-    int symbol[256], n_symbols, n_cut;          /* of a byte: its symbol; lines that were cut */
+    int symbol[256], n_symbols, n_cut;          /* gives each byte its symbol; counts lines that were cut */
     int *train, *test, n_train, n_test;
 } corpus;
 static int steps_of(const corpus *c, int line) { return (int)(c->first[line + 1] - c->first[line]) + 1; }
@@ -107,7 +107,7 @@ static int symbol_at(const corpus *c, int line, int t)
     return t > 0 && t < steps_of(c, line) ? c->symbol[c->text[c->first[line] + (size_t)t - 1]] : 0;
 }
 
-/* The network of a padded batch depends on so many lines of so many steps. steps 0: each is as long as it is. */
+/* The network of a padded batch depends on so many lines of so many steps. With 0 steps each line is as long as it is. */
 typedef struct key { int steps, lines; } key;
 
 typedef struct net { fold_model *m; fold_param characters; fold_rnn_stack lstm; fold_dense out; } net;
@@ -138,7 +138,7 @@ static fold_ctx *new_context(const net *n, int training)
     return f;
 }
 
-/* The loss of a line's own steps, summed. steps > 0: unrolled to so many, with a mask. */
+/* Records the loss of a line's own steps, summed. With steps > 0 it unrolls to so many, with a mask. */
 static fold_node record_line(fold_ctx *f, const net *n, const corpus *c, int line, int steps)
 {
     fold_node x[MAX_STEPS], loss[MAX_STEPS];
@@ -153,7 +153,7 @@ static fold_node record_line(fold_ctx *f, const net *n, const corpus *c, int lin
     return fold_sum_n(f, loss, all);
 }
 
-/* The network of a key, over these lines; adds to the gradients. Returns the lines' own steps. */
+/* Runs the network of a key over these lines and adds to the gradients. Returns the lines' own steps. */
 static int add_gradients(fold_ctx *f, const net *n, const corpus *c, key k, const int *line)
 {
     fold_node loss[MAX_BATCH];
@@ -170,7 +170,7 @@ static int add_gradients(fold_ctx *f, const net *n, const corpus *c, key k, cons
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-/* Adds a line, of which only the first MAX_STEPS - 1 bytes are taken. Empty ones are none. */
+/* Adds the first MAX_STEPS - 1 bytes of a line. An empty line is none. */
 static void add_line(corpus *c, const char *text, size_t length)
 {
     if (length && text[length - 1] == '\r') length--;
@@ -216,8 +216,8 @@ static size_t put(char *line, size_t at, const char *word)
     return at + length;
 }
 
-/* A sentence: clauses, each with an object three times in four, joined by `and` or `that` with chances that make most
-   sentences short and a few long. A number agrees with its verb. */
+/* Makes a sentence up. Its clauses have an object three times in four, and `and` or `that` joins them, with chances that
+   make most sentences short and a few long. A number agrees with its verb. */
 static void generate_line(corpus *c, uint64_t *random)
 {
     static const char *const things[] = { "robot", "cat", "gardener", "river", "old captain", "engine",
@@ -274,10 +274,10 @@ static void free_corpus(corpus *c)
 enum { PADDED, BUCKETED, DYNAMIC, WAYS };
 static const char *const way_names[WAYS] = { "padded", "bucketed", "dynamic" };
 
-/* An epoch: batch after batch of lines. */
+/* An epoch holds batch after batch of lines. */
 typedef struct epoch { int *line, n_batches; key *batch; } epoch;
 
-/* Bucket b: training lines of end[b - 1] < steps <= end[b]. */
+/* Bucket b holds training lines of end[b - 1] < steps <= end[b]. */
 typedef struct buckets { int n, end[MAX_BUCKETS], lines[MAX_BUCKETS]; } buckets;
 
 static int bucket_of(const buckets *b, int steps)
@@ -287,7 +287,7 @@ static int bucket_of(const buckets *b, int steps)
     return i;
 }
 
-/* The buckets asked for, or one wherever ENOUGH batches of lines have come together; the last takes in the longest. */
+/* Makes the buckets asked for, or one wherever ENOUGH batches of lines have come together. The last takes in the longest. */
 static buckets make_buckets(const options *o, const corpus *c)
 {
     int count[MAX_STEPS + 1] = { 0 }, longest = 0, gathered = 0;
@@ -308,7 +308,7 @@ static buckets make_buckets(const options *o, const corpus *c)
     return b;
 }
 
-/* Batches of a bucketed epoch: each from a bucket drawn with a chance of its share of the lines left. */
+/* Makes the batches of a bucketed epoch. Each comes from a bucket drawn with a chance of its share of the lines left. */
 static void draw_from_buckets(const buckets *b, int batch, const int *start, epoch *e, uint64_t *random)
 {
     int left[MAX_BUCKETS], total = 0, at = 0;
@@ -327,7 +327,7 @@ static void draw_from_buckets(const buckets *b, int batch, const int *start, epo
     e->line = line;
 }
 
-/* The training lines of an epoch in batches, by the way and a seed. */
+/* Puts the training lines of an epoch into batches, by the way and a seed. */
 static epoch make_epoch(const options *o, const corpus *c, const buckets *b, int way, uint64_t seed)
 {
     int start[MAX_BUCKETS + 1] = { 0 }, fill[MAX_BUCKETS];
@@ -365,7 +365,7 @@ static void free_epoch(epoch *e)
 typedef struct trainer {
     net n;
     fold_ctx *f;
-    double seconds, steps, padding, scheduling, running; /* of training; seconds of processor time */
+    double seconds, steps, padding, scheduling, running; /* the seconds are of training, in processor time */
     double batches, updates, replayed, perplexity;
 } trainer;
 
@@ -402,7 +402,7 @@ static int unrolled_steps(const corpus *c, const buckets *b, int way, int line)
     return b->end[way == PADDED ? b->n - 1 : bucket_of(b, steps_of(c, line))];
 }
 
-/* The losses of all held-out lines, recorded the way's way. */
+/* Returns the losses of all held-out lines, recorded the way's way. */
 static void held_out_losses(const net *n, const corpus *c, const buckets *b, int way, float *losses)
 {
     fold_ctx *f = new_context(n, 0);
@@ -431,7 +431,7 @@ static double perplexity(const net *n, const corpus *c)
     return exp(sum / steps);
 }
 
-/* The gradients of the first held-out lines' loss, recorded the way's way; to be freed. */
+/* Returns the gradients of the first held-out lines' loss, recorded the way's way. The caller frees them. */
 static float *gradients(const net *n, const corpus *c, const buckets *b, int way, int *count)
 {
     fold_ctx *f = new_context(n, 1);
@@ -449,7 +449,7 @@ static float *gradients(const net *n, const corpus *c, const buckets *b, int way
 
 typedef struct agreement { int losses, gradients, weights; } agreement;
 
-/* Whether the ways get the same numbers, to the bit, from one model; and the same weights from the same batches. */
+/* Tells whether the ways get the same bits from one model, and the same weights from the same batches. */
 static agreement compare(const trainer *ways, const corpus *c, const buckets *b)
 {
     agreement a = { 1, 1, 0 };
@@ -480,7 +480,7 @@ static void print_buckets(const corpus *c, const buckets *b)
     fflush(stdout);
 }
 
-static double waste(const trainer *w) { return w->padding / (w->padding + w->steps); } /* padding of all steps */
+static double waste(const trainer *w) { return w->padding / (w->padding + w->steps); } /* the share of padding among all steps */
 
 static void print_ways(const trainer *ways, const agreement *a)
 {
@@ -497,8 +497,7 @@ static void print_ways(const trainer *ways, const agreement *a)
            a->losses ? "equal" : "DIFFER", a->gradients ? "equal" : "DIFFER", a->weights ? "equal" : "DIFFER");
 }
 
-/* Trains the three ways in turns, epoch by epoch. Returns whether they agree. */
-/* The perplexity by the same weights in bytes. */
+/* Tells the perplexity by the same weights in bytes. */
 static double perplexity_in_bytes(const net *n, const corpus *c, int hidden)
 {
     const net small = new_net(c, hidden, 0, 1);
@@ -509,6 +508,7 @@ static double perplexity_in_bytes(const net *n, const corpus *c, int hidden)
     return result;
 }
 
+/* Trains the three ways in turns, epoch by epoch. Returns whether they agree. */
 static int run(const options *o, const corpus *c, const char *data_name)
 {
     const buckets b = make_buckets(o, c);

@@ -1,4 +1,4 @@
-/* firmware: the policy of examples/policy.h on a microcontroller, without an operating system, malloc or stdio.
+/* firmware: runs the policy of examples/policy.h on a microcontroller, without an operating system, malloc or stdio.
 
      cc -O2 -I. -o firmware examples/firmware.c -lm && ./firmware
 
@@ -10,9 +10,9 @@
 
    In bytes (export --bytes, and -DIN_BYTES here) they take a quarter of the flash, and are read in place as well. All
    else lies in two static arrays, one for the model and one for its context. On the desktop, or with an emulator of the
-   target, this program walks some steps, tells a hash of what it did, and how large the arrays must be there. So run it
-   with the large arrays that it begins with, once more with the PARAMS_BYTES and CELLS_BYTES that it told, and build it
-   with all four sizes. For the target, with its start-up code and linker script:
+   target, this program walks some steps. It tells a hash of what it did, and how large the arrays must be there. So run
+   it with the large arrays that it begins with, and once more with the PARAMS_BYTES and CELLS_BYTES that it told. Then
+   build it with all four sizes. For the target, add its start-up code and linker script:
 
      arm-none-eabi-gcc -mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-d16 -Os -ffunction-sections -fdata-sections
          -Wl,--gc-sections -DBARE -DWEIGHTS -DMODEL_BYTES=... -I. -o firmware.elf examples/firmware.c ...
@@ -33,7 +33,7 @@
 #else
 #include <stdio.h>
 
-/* Made-up weights, as a safetensors file in memory: the length of its header, the header, the values. */
+/* Makes weights up, as a safetensors file in memory: the length of its header, the header, the values. */
 enum {
     HEADER = 1016,
     WEIGHTS_MADE = (OBSERVED + 1) * HIDDEN + (HIDDEN + 1) * HIDDEN + 2 * (HIDDEN + 1) * 3 * HIDDEN + (HIDDEN + 1) * ACTIONS,
@@ -74,7 +74,7 @@ static void make_weights(void)
 #define MODEL_BYTES 131072
 #define CONTEXT_BYTES 65536
 #endif
-#ifndef PARAMS_BYTES /* of fold_model_measure: arrays of this size at once waste nothing */
+#ifndef PARAMS_BYTES /* fold_model_measure tells them; arrays of this size waste nothing */
 #define PARAMS_BYTES 0
 #define CELLS_BYTES 0
 #endif
@@ -87,10 +87,10 @@ static struct firmware {
     fold_ctx *f;
     policy p;
     fold_node action;
-    fold_model_size size; /* with that of tracing */
+    fold_model_size size; /* with the memory of tracing */
 } firmware;
 
-/* Builds the network. Cells are traced in what is the context's memory afterwards. */
+/* Builds the network. Cells are traced in memory that is the context's afterwards. */
 static int make_layers(void)
 {
     fold_model_desc of_model = fold_model_desc_default();
@@ -105,7 +105,7 @@ static int make_layers(void)
     fold_model *m = firmware.m = fold_model_new(&of_model);
     fold_model_reserve(m, &known);
 #ifdef IN_BYTES
-    fold_model_quantize(m, NULL); /* what is made from here on */
+    fold_model_quantize(m, NULL); /* all layers that are made from here on */
 #endif
     fold_model_read_in_place(m, policy_weights, policy_weights_bytes);
     policy_new(&firmware.p, m);
@@ -128,7 +128,7 @@ static int record_and_run(void)
     return fold_run(f, &firmware.action, 1) == FOLD_OK;
 }
 
-/* Once more: from what is observed and remembered to actions, and what is remembered then. */
+/* Takes another step: observations and memory give actions and the next memory. */
 static int replay(void) { return fold_replay(firmware.f) == FOLD_OK; }
 static const float *actions(void) { return fold_value(firmware.f, firmware.action); }
 
@@ -179,12 +179,12 @@ static unsigned clock_now(void)
 #endif
 }
 
-/* Bytes of the stack below `top` that were written since it was painted, and paints it anew. */
+/* Counts the bytes of the stack below `top` that were written since it was painted, and paints it anew. */
 enum { STACK = 65536, PAINT = 0xa5 };
 static size_t stack_written(uintptr_t top)
 {
-    unsigned char below[STACK]; /* where a call from the same place has its frames */
-    unsigned char *volatile found = below; /* volatile: what that call left there is read */
+    unsigned char below[STACK]; /* a call from the same place has its frames here */
+    unsigned char *volatile found = below; /* volatile, since the bytes that the call left are read */
     volatile unsigned char *const stack = found;
     size_t at = 0;
     while (at < STACK && stack[at] == PAINT) at++;
@@ -193,11 +193,11 @@ static size_t stack_written(uintptr_t top)
     return written;
 }
 
-/* Calls it and tells how much of the stack that takes; 0: it failed. */
+/* Calls it and tells how much of the stack that takes, or 0 when it failed. */
 static size_t stack_of(int (*call)(void))
 {
     unsigned char top;
-    size_t (*volatile measure)(uintptr_t) = stack_written; /* volatile: neither gets its frame inside this one's */
+    size_t (*volatile measure)(uintptr_t) = stack_written; /* volatile, so that neither gets its frame inside this one's */
     int (*volatile called)(void) = call;
     measure((uintptr_t)&top);
     const int fine = called();
@@ -207,7 +207,7 @@ static size_t stack_of(int (*call)(void))
 
 int main(void)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a of all actions, float by float */
+    uint32_t hash = 2166136261u; /* FNV-1a, fed with all actions, float by float */
     unsigned spent = 0;
 #ifndef WEIGHTS
     make_weights();

@@ -2,11 +2,11 @@
 
      cc -O2 -o game_jobs examples/game_jobs.c -lm -lpthread && ./game_jobs
 
-   Balls roll over a field, and bounce. Robots are to keep out of their way and to stay together. A robot sees the balls
+   Balls roll over a field, and bounce. Robots must keep out of their way and stay together. A robot sees the balls
    near it, and it hears the other robots: each says something, and all hear the mean of it. The network imitates a rule
    that knows where all robots are. It learns while the next frames of its lessons are simulated, and in the game it
-   decides while physics makes the next frame. These are two jobs of one pool, and both are made of smaller jobs:
-   physics moves 256 bodies at a time, and fold.h hands parts of its work to the same pool by
+   decides while physics makes the next frame. These are two jobs of one pool, and both are made of smaller jobs.
+   Physics moves 256 bodies at a time, and fold.h hands parts of its work to the same pool by
    fold_ctx_desc.parallel_for.
 
    Work is shared out where that is worth it. In learning whole groups of lessons run at the same time. In the game all
@@ -91,24 +91,24 @@ typedef struct job { fold_task *task; void *user; int i; atomic_int *left; } job
 typedef struct worker {
     struct pool *pool;
     pthread_t thread;
-    pthread_mutex_t lock;     /* of its jobs: those from `front` to `back`, by turns */
+    pthread_mutex_t lock;     /* guards its jobs: those from `front` to `back`, by turns */
     job jobs[QUEUE];
     unsigned front, back;
-    int depth, in_network;    /* jobs that it is in the middle of; it runs a part of a batch for fold.h */
+    int depth, in_network;    /* jobs that it has begun; whether it runs a part of a batch for fold.h */
     long stolen;
 } worker;
 typedef struct pool {
     int threads;
     worker workers[MOST_THREADS];
     pthread_key_t self;
-    pthread_mutex_t lock;     /* of sleeping */
+    pthread_mutex_t lock;     /* guards sleeping */
     pthread_cond_t wake;
-    atomic_int waiting, asleep, stop; /* jobs in all queues; threads */
+    atomic_int waiting, asleep, stop; /* jobs that wait in queues; threads that sleep */
 } pool;
 
 static worker *self_of(const pool *p) { return (worker *)pthread_getspecific(p->self); }
 
-/* Whether it found room. */
+/* Returns whether it found room. */
 static int push(worker *w, job j)
 {
     pthread_mutex_lock(&w->lock);
@@ -119,7 +119,7 @@ static int push(worker *w, job j)
     return fits;
 }
 
-/* The newest of its own jobs: any, or one of those counted by `left`. */
+/* Takes the newest of its own jobs: any, or one of those counted by `left`. */
 static int pop(worker *w, const atomic_int *left, job *j)
 {
     pthread_mutex_lock(&w->lock);
@@ -130,7 +130,7 @@ static int pop(worker *w, const atomic_int *left, job *j)
     return found;
 }
 
-/* The oldest job of another thread. */
+/* Takes the oldest job of another thread. */
 static int steal(worker *w, job *j)
 {
     pool *p = w->pool;
@@ -158,14 +158,14 @@ static void wake_all(pool *p)
 
 static void run_job(worker *w, job j)
 {
-    pool *p = w->pool; /* who waits may be gone once the last job is counted */
+    pool *p = w->pool; /* the waiting thread may be gone once the last job is counted */
     w->depth++;
     j.task(j.i, j.user);
     w->depth--;
     if (atomic_fetch_sub(j.left, 1) == 1) wake_all(p);
 }
 
-/* Until something may have changed: there are jobs to take, or none of those counted are left. */
+/* Waits until something may have changed: there are jobs to take, or none of those counted are left. */
 static void wait_a_little(worker *w, const atomic_int *left, int *looks)
 {
     pool *p = w->pool;
@@ -183,8 +183,8 @@ static void wait_a_little(worker *w, const atomic_int *left, int *looks)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Calls task(i, user) for every i in [0, n) on all threads, and returns when all are done: a fold_parallel_for. May be
-   called from within a job. */
+/* Calls task(i, user) for every i in [0, n) on all threads, and returns when all are done. It is a fold_parallel_for. A
+   job may call it. */
 static void parallel_for(int n, fold_task *task, void *user, void *of_pool)
 {
     pool *p = (pool *)of_pool;
@@ -249,7 +249,7 @@ static void free_pool(pool *p)
 
 /* ---- the pool as fold.h sees it, and what it counts ------------------------------------------ */
 
-/* Batches, or parts of them, by the thread they ran on. */
+/* Counts batches, or parts of them, by the thread that ran them. */
 typedef struct counters { pool *jobs; long shared; atomic_long in_pool, stayed; } counters;
 
 typedef struct handed { fold_task *task; void *user; pool *jobs; } handed;
@@ -365,7 +365,7 @@ static void fill_grid(world *w)
     w->first[cells] = w->n;
 }
 
-/* Bodies of the row of cells dy beside that of body i, from *from to below the result, in `order`. */
+/* Finds the bodies in the row of cells dy beside that of body i: from *from to below the result, in `order`. */
 static int row_near(const world *w, int i, int dy, int *from)
 {
     const int row = w->cell[i] / w->columns + dy, column = w->cell[i] % w->columns;
@@ -435,7 +435,7 @@ static void make_frame(world *w)
 
 typedef struct looking { world *w; view *v; float middle_x, middle_y; } looking;
 
-/* A ball as a robot sees it: where it is, where and when it will be nearest, and how near it is now. */
+/* A robot sees of a ball where it is, where and when it will be nearest, and how near it is now. */
 static void see_ball(const body *robot, const body *ball, float distance, float *values)
 {
     const float x = (ball->x - robot->x) / sight, y = (ball->y - robot->y) / sight;
@@ -445,7 +445,7 @@ static void see_ball(const body *robot, const body *ball, float distance, float 
     memcpy(values, seen, sizeof seen);
 }
 
-/* The nearest balls that it sees, the nearest first. */
+/* Finds the nearest balls that it sees, the nearest first. */
 static void see_balls(const world *w, view *v, int i)
 {
     float squares[SEEN + 1];
@@ -528,7 +528,7 @@ typedef struct school {
     fold_adam adam;
     fold_rates rates;
     int step;
-    double loss, wanted; /* of this step: squared errors, and the square of what is wanted */
+    double loss, wanted; /* squared errors of this step, and the square of the wanted push */
 } school;
 
 static void simulate_lesson(int i, void *user)
@@ -538,7 +538,7 @@ static void simulate_lesson(int i, void *user)
     view *v = &s->views[(s->step + 1) % 2][i];
     for (int frame = 0; frame < SKIPPED; frame++) make_frame(w);
     look(w, v);
-    for (int k = 0; k < w->robots; k++) /* the rule, with mistakes, so that it is seen how to get out of them */
+    for (int k = 0; k < w->robots; k++) /* the rule makes mistakes, so that the network sees how to get out of them */
         for (int axis = 0; axis < 2; axis++)
             w->push[2 * k + axis] = push_most * (v->wanted[k][axis] + 0.3f * fold_random_normal(&s->chance[i]));
 }

@@ -7,7 +7,7 @@
    The network follows the nesting by plain recursion, one expression at a time; fold.h runs the lists of all
    expressions of a batch together, whatever their depths and lengths.
 
-   The network: the value of anything, digit or list, is a probability distribution over the ten digits. A list's is
+   In the network the value of anything, digit or list, is a probability distribution over the ten digits. A list's is
    computed from its operator and the sum of its arguments' distributions (Zaheer et al. 2017: no operator cares about
    the order). It learns from the answers of whole expressions only. In the paper a tree-LSTM that is given the nesting
    reaches 98.7 % on test expressions. */
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum { DIGITS = 10, OPERATORS = 4, MIN_ARGS = 2, MAX_ARGS = 5, MAX_DEPTH = 20 };
-enum { OP_MIN = DIGITS, OP_MAX, OP_MED, OP_SM, END }; /* the tokens after the digits */
+enum { OP_MIN = DIGITS, OP_MAX, OP_MED, OP_SM, END }; /* these tokens follow the digits */
 enum { POOL = 1000000, SET_SIZE = 1 << 21 };
 enum { STEPS = 30000, FULL_STEPS = 200000 };
 enum { HIDDEN = 128, OPERATOR_WIDTH = 16, BATCH = 32, TEST_BATCH = 256, DEV = 1000, REPORT_STEPS = 500 };
@@ -97,7 +97,7 @@ static void net_new(fold_model *m, net *n)
     n->list = fold_cell_new(m, &cell);
 }
 
-/* Records the expression at *at, which moves behind it. A digit's distribution serves as its logits too. */
+/* Records the expression at *at, and moves *at behind it. A digit's distribution serves as its logits too. */
 static value record(fold_ctx *f, const net *n, const unsigned char **at)
 {
     value v;
@@ -146,7 +146,7 @@ static void push_expression(data_set *d, uint64_t *state, int depth)
     push_token(d, END);
 }
 
-/* The value of the expression at *at, which moves behind it. */
+/* Returns the value of the expression at *at, and moves *at behind it. */
 static int evaluate(const unsigned char **at)
 {
     int sorted[MAX_ARGS], n = 0, sum = 0, token = *(*at)++;
@@ -166,7 +166,7 @@ static int evaluate(const unsigned char **at)
     }
 }
 
-/* Adds the expression's hash to the set; 0 when it was there. */
+/* Adds the expression's hash to the set; returns 0 when it was there. */
 static int insert(uint64_t *set, const unsigned char *tokens, size_t n)
 {
     uint64_t hash = n;
@@ -179,7 +179,7 @@ static int insert(uint64_t *set, const unsigned char *tokens, size_t n)
     return 1;
 }
 
-/* Like the published data: `count` of a million expressions which are all distinct, in random order. So
+/* Draws `count` of a million expressions which are all distinct, in random order, as the published data are. So
    train, dev and test samples, which are slices of these, have no expression in common. */
 static void generate(data_set *d, int count, uint64_t *state)
 {
@@ -210,7 +210,7 @@ static void generate(data_set *d, int count, uint64_t *state)
 
 /* ---- training and testing ---- */
 
-/* The logits of `count` samples from `first` on, `batch` of them in each run. */
+/* Computes the logits of `count` samples from `first` on, `batch` of them in each run. */
 static void predict(fold_ctx *f, const net *n, const data_set *d, int first, int count, int batch,
                     float *logits)
 {
@@ -233,14 +233,14 @@ static double accuracy(const data_set *d, int first, int count, const float *log
     return (double)right / count;
 }
 
-/* Warm up, hold, then half a cosine down to zero. */
+/* The rate warms up, holds, and then falls to zero along half a cosine. */
 static float rate_at(double progress)
 {
     double warm = progress / 0.02, cool = 1 + cos(3.14159265358979 * (2 * progress - 1));
     return 0.003f * (float)(warm < 1 ? warm : progress < 0.5 ? 1 : cool / 2);
 }
 
-/* A training sample; the shortest of so many. */
+/* Draws so many training samples, and takes the shortest. */
 static const sample *draw(const data_set *d, int count, int of, uint64_t *state)
 {
     const sample *s = &d->samples[random_below(state, count)];
@@ -251,7 +251,7 @@ static const sample *draw(const data_set *d, int count, int of, uint64_t *state)
     return s;
 }
 
-/* Records, runs and learns from one batch of training samples; its mean loss. */
+/* Records, runs and learns from one batch of training samples; returns its mean loss. */
 static double train_step(fold_ctx *f, const net *n, const data_set *d, const sample **batch,
                          const fold_adam *adam)
 {
@@ -299,7 +299,7 @@ static double train(fold_ctx *f, fold_ctx *dev, const net *n, const data_set *d,
     return elapsed;
 }
 
-/* Samples per second on the test set, over at least a second. */
+/* Measures samples per second on the test set, over at least a second. */
 static double speed(fold_ctx *f, const net *n, const data_set *d, const options *o, int batch, float *logits)
 {
     double start = now(), elapsed;
@@ -312,7 +312,7 @@ static double speed(fold_ctx *f, const net *n, const data_set *d, const options 
     return (double)passes * o->test / elapsed;
 }
 
-/* The accuracy on the test expressions by the same weights in 8 or 16 bits, those of tables too. */
+/* Tells the accuracy on the test expressions by the same weights in 8 or 16 bits, those of tables too. */
 static double quantized(const fold_model *trained, const data_set *d, const options *o, int bits, float *logits)
 {
     const fold_quantize_desc all = { 0, 1, bits };
@@ -331,7 +331,7 @@ static double quantized(const fold_model *trained, const data_set *d, const opti
     return accuracy(d, o->train + DEV, o->test, logits);
 }
 
-/* Some short test expressions, and what the network makes of them. */
+/* Prints some short test expressions, and what the network makes of them. */
 static void show_samples(const data_set *d, const options *o, const float *logits)
 {
     static const char *const text[] = { "0", "1", "2", "3", "4", "5", "6", "7", "8", "9",
@@ -371,7 +371,7 @@ static int run(const options *o)
     double single_speed = speed(single, &n, &d, o, 1, single_logits);
     double test_accuracy = accuracy(&d, o->train + DEV, o->test, logits);
     int identical = !memcmp(logits, single_logits, size);
-    uint64_t hash = 0; /* of what the network says of all test expressions, to the bit */
+    uint64_t hash = 0; /* covers all answers to the test expressions, to the bit */
     for (size_t i = 0; i < size / sizeof(float); i++) {
         uint32_t bits;
         memcpy(&bits, &logits[i], sizeof bits);

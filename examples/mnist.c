@@ -1,4 +1,4 @@
-/* mnist: handwritten digits by a plain network, 784-200-100-10, written for one image and run in batches.
+/* mnist: a plain network, 784-200-100-10, reads handwritten digits; it is written for one image and run in batches.
 
      cc -O2 -o mnist examples/mnist.c -lm
      ./mnist --data DIR
@@ -8,7 +8,7 @@
    must end with the same bits. Then the network is trained in earnest, with a rate that falls from 0.001 to zero along
    half a cosine. After 12 epochs, which take 11 seconds, it gets 98.4 % of the test images right.
 
-   Reads DIR/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte (LeCun et al. 1998). Without data it generates digits: a
+   It reads DIR/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte (LeCun et al. 1998). Without data it draws digits of a
    5 x 7 font, moved, sized, slanted and blurred with noise at random. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -50,7 +50,7 @@ static fold_node classify(fold_ctx *f, const fold_mlp *net, const float *image)
 
 /* ---- data ---------------------------------------------------------------------------------- */
 
-/* Rows of the digits' shapes from the top, the leftmost of five columns in bit 4. */
+/* The rows of a digit's shape go from the top, and bit 4 is the leftmost of five columns. */
 static const unsigned char font[CLASSES][7] = {
     { 14, 17, 19, 21, 25, 17, 14 }, { 4, 12, 4, 4, 4, 4, 14 },    { 14, 17, 1, 2, 4, 8, 31 },
     { 31, 2, 4, 2, 1, 17, 14 },     { 2, 6, 10, 18, 31, 2, 2 },   { 31, 16, 30, 1, 1, 17, 14 },
@@ -128,7 +128,7 @@ static const char *load_data(const options *o, sets *d)
 
 /* ---- forward alone ------------------------------------------------------------------------- */
 
-/* Logits of the first n images, `batch` of them together. */
+/* Computes the logits of the first n images, `batch` of them together. */
 static void predict(fold_ctx *f, const fold_mlp *net, const data_set *s, size_t n, size_t batch, float *logits)
 {
     fold_node out[TEST_BATCH];
@@ -151,7 +151,7 @@ static double accuracy(fold_ctx *f, const fold_mlp *net, const data_set *s)
     return 100 * (double)right / (double)s->count;
 }
 
-/* Images per second, of at least `seconds`. */
+/* Measures images per second, over at least `seconds`. */
 static double forward_speed(fold_ctx *f, const fold_mlp *net, const data_set *s, size_t n, size_t batch, double seconds,
                             float *logits)
 {
@@ -168,7 +168,7 @@ static double forward_speed(fold_ctx *f, const fold_mlp *net, const data_set *s,
 
 /* ---- training ------------------------------------------------------------------------------ */
 
-/* A network, and everything that trains it. */
+/* Holds a network, and everything that trains it. */
 typedef struct learner { fold_model *model; fold_mlp net; fold_ctx *f; fold_adam adam; data_iter it; } learner;
 
 static const int sizes[] = { PIXELS, 200, 100, CLASSES };
@@ -199,7 +199,7 @@ static void learner_free(learner *l)
     fold_model_free(l->model);
 }
 
-/* Learns from the next batch, which there is always; how many of it were classified rightly, before. */
+/* Learns from the next batch, which there is always. Returns how many of it were classified rightly before. */
 static size_t learn(learner *l)
 {
     const data_set *s = l->it.set;
@@ -221,7 +221,7 @@ static size_t learn(learner *l)
     return right;
 }
 
-/* The notebook's 2.2: trains on 5,000 images from the beginning and shows the accuracy on every 1,000 of them. Then it
+/* Does the notebook's 2.2: trains on 5,000 images from the beginning and shows the accuracy on every 1,000 of them. Then it
    trains for as long as it takes to tell its speed, in images per second. *weights gets those after the 5,000. */
 static double notebook(const options *o, const data_set *s, size_t batch, int eager, const char *name, float **weights)
 {
@@ -271,7 +271,7 @@ static void train_epoch(learner *l, int epoch, int epochs)
 
 typedef struct outcome { double forward, eager_forward, train, eager_train; int identical; } outcome;
 
-/* 2.1 and 2.2 of the notebook. */
+/* Does 2.1 and 2.2 of the notebook. */
 static void compare(const options *o, const sets *d, outcome *r)
 {
     const size_t n = smaller(d->train.count, NOTEBOOK), size = n * CLASSES;
@@ -303,8 +303,7 @@ static void compare(const options *o, const sets *d, outcome *r)
     learner_free(&l);
 }
 
-/* Trains and tests; the accuracy on the test images, in per cent. */
-/* The test images by the same weights in bytes. */
+/* Tells the accuracy on the test images by the same weights in bytes. */
 static double accuracy_in_bytes(const learner *l, const data_set *test)
 {
     fold_model_desc desc = fold_model_desc_default();
@@ -321,6 +320,7 @@ static double accuracy_in_bytes(const learner *l, const data_set *test)
     return right;
 }
 
+/* Trains and tests; returns the accuracy on the test images, in per cent. */
 static double train(const options *o, const sets *d, double *in_bytes)
 {
     learner l;

@@ -574,7 +574,6 @@ static void train_epoch(trainer *t, int epoch)
 
 static double seconds_since(clock_t start_time) { return (double)(clock() - start_time) / CLOCKS_PER_SEC; }
 
-/* Trains, takes the weights of the best epoch and judges them on the test pairs. */
 /* The test pairs by the same weights in bytes. */
 static figures test_in_bytes(const trainer *t, int hidden)
 {
@@ -593,6 +592,7 @@ static figures test_in_bytes(const trainer *t, int hidden)
     return result;
 }
 
+/* Trains, takes the weights of the best epoch and judges them on the test pairs. */
 static figures train(trainer *t, const options *o, uint64_t seed)
 {
     double seconds = 0, best = 0;
