@@ -1932,7 +1932,7 @@ FOLD_API int fold_finite(const float *values, int n);
      random numbers                        generators, what is drawn with them; the largest of some values
      model                                 parameters, their packs, initial values, touched rows
      the context's data                    the context's struct, its arrays, kinds of nodes
-     signatures                            what two calls must share to be batched; their programs
+     signatures                            tells which calls can be batched; their programs
      recording                             operands, nodes, edges, identical calls
      contexts                              making, resetting and freeing a context
      recording the ops                     the public calls that record inputs and ops
@@ -10562,8 +10562,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Adds the taps of a line by a map of what they read, their weights or else the sum, and the sum: to y tap
-   after tap, or back to x, the last tap first, so that positions come in order. */
+/* Adds the taps of a line by a map of what they read, their weights or else the sum, and the sum.
+   It adds to y tap after tap, or back to x with the last tap first, so that positions come in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -11572,7 +11572,7 @@ struct fold_model {
     uint32_t version, layout; /* count writes of values; what is trained or not */
     uint32_t quantized;       /* counts how often weights were made bytes */
     uint32_t n_params, n_cells, n_ops;
-    uint32_t touched_rows;     /* all rows of lookup tables */
+    uint32_t touched_rows;     /* rows that all lookup tables have */
     size_t span, packs, bytes; /* floats of values and of packs; bytes of weights in bytes */
 #ifndef FOLD_INFERENCE
     uint64_t steps; /* steps that its optimiser made */
@@ -13073,8 +13073,8 @@ struct fold_ctx {
     int dedupe;
     int measures; /* nothing is computed */
     fold_schedule schedule;
-    size_t group_bytes; /* a group's, at least */
-    size_t group_rows;  /* a group's, at least, on average of its batches */
+    size_t group_bytes; /* bytes that a group has at least */
+    size_t group_rows;  /* rows that it has at least, on average of its batches */
     uint64_t (*clock)(void *user);
     void *clock_user;
     size_t trace_events; /* each thread's, at most; and as many again for a slow run that is kept */
@@ -13109,7 +13109,7 @@ struct fold_ctx {
     uint32_t first_keep; /* no kept node before it waits for its value */
     uint32_t n_wanted;   /* values and gradients that were named to be kept before any run had made them */
     uint32_t quantized;  /* the model's, at the last reset */
-    uint32_t tables_version; /* the model's when rows of tables in bytes became data */
+    uint32_t tables_version; /* the model's when rows of tables in bytes were made data */
     void (*renew_tables)(fold_ctx *f); /* fold__renew_tables, for the linker; NULL: there are no such rows */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
     uint32_t old_found; /* and merged calls */
@@ -17541,7 +17541,7 @@ typedef struct fold__batch {
     uint32_t first, count;           /* its calls, in the order of the run */
     uint32_t first_slot, first_elem; /* they begin at these rows of the signature's buffers */
     uint32_t elems;                  /* elements of their lists */
-    uint32_t rows_at; /* where the rows of its inputs stay from replay to replay, in 16 floats of scratch; 0:
+    uint32_t rows_at; /* the rows of its inputs stay there from replay to replay, in 16 floats of scratch; 0:
                          they are found each time */
 } fold__batch;
 /* A group of samples, or the head, or the tail. Sizes and places are in floats. In the region its slabs come
@@ -17549,17 +17549,17 @@ typedef struct fold__batch {
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
     uint32_t bound; /* no order of its calls has fewer batches: the sum of its signatures' longest chains */
-    uint32_t rows;  /* of contributions, in 16 floats */
-    size_t floats;  /* of its slabs */
-    size_t base, rows_at, leaf_at; /* where slabs, contributions and gradients of leaves begin */
+    uint32_t rows;  /* rows of contributions, in 16 floats */
+    size_t floats;  /* floats that its slabs take */
+    size_t base, rows_at, leaf_at; /* slabs, contributions and gradients of leaves begin there */
 } fold__group;
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
     uint32_t in_group; /* which of all is at this place in order of signature in the run, then of group */
-    uint32_t first_record;            /* where its calls begin in calls_by_sig */
+    uint32_t first_record;            /* its calls begin there in calls_by_sig */
     uint32_t first_buffer, n_buffers; /* its buffers */
-    uint32_t max_rows, max_elems; /* of a batch; while batches are made: rows and elements given out so far */
+    uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
     uint32_t chain;               /* the longest chain of its own calls */
     uint32_t component;           /* signatures that feed each other have the same */
     uint32_t first_feeder, end_feeder; /* the signatures that feed it, in the array of feeders */
@@ -17575,10 +17575,10 @@ typedef struct fold__group_sig {
     uint8_t has_prologue; /* stage 0 runs something of it */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t scratch_at; /* where its scratch begins in the worker's: 0, except where turns are kept */
-    size_t op_at;      /* where in that, behind its brief buffers, an op's own floats begin, */
+    size_t scratch_at; /* its scratch begins there in the worker's: 0, except where turns are kept */
+    size_t op_at;      /* an op's own floats begin there in that, behind its brief buffers, */
     size_t turn_at;    /* then turns of ops with where their operands lie, */
-    size_t free_at;    /* and then pointers to rows */
+    size_t free_at;    /* and then come pointers to rows */
     size_t early_at;   /* kept turns of its prologue; see fold__keep_turns */
 } fold__group_sig;
 /* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
@@ -17591,11 +17591,11 @@ typedef struct fold__buffer {
 } fold__buffer;
 /* Tells what follows for a signature's program when these inputs get gradients. */
 typedef struct fold__analysis {
-    uint32_t next; /* the next analysis of the same signature, + 1 */
+    uint32_t next; /* 1 + the analysis that the same signature has next */
     uint32_t first_info;
-    uint32_t row_floats;    /* of values and gradients that outlive a batch, for a call, */
+    uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;   /* and for a list element */
-    uint32_t arrays;        /* of pointers to rows that a batch takes at most */
+    uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     size_t op_floats;       /* scratch of an op, at most, of those that fold__grows_with_rows leaves */
     uint64_t slot_grad;     /* mask of inputs that get a gradient in some call */
@@ -17625,26 +17625,26 @@ typedef struct fold__value_info {
     uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
     uint8_t stands;     /* it is needed even by a call whose list is empty */
     uint8_t grad_late;  /* weight gradients read its gradient */
-    uint8_t brief;      /* where it lives if it does not outlive its batch: PER_TILE or PER_BATCH */
+    uint8_t brief;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
     int8_t out;         /* which output it is; -1: none */
 } fold__value_info;
 /* Tells what is known of a signature since parameters were added or frozen. */
 typedef struct fold__known {
     uint32_t run, run_sig; /* the run that met it last, and its number there */
-    uint32_t analyses;     /* the first of its analyses, + 1 */
+    uint32_t analyses;     /* 1 + the analysis that it has first */
     uint8_t trains;        /* its program trains a parameter */
 } fold__known;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
 typedef struct fold__cost {
-    double count, rows, squares, ns, products; /* of rows: their squares, and their products with ns */
+    double count, rows, squares, ns, products; /* add up: squares of rows, products of rows and ns */
 } fold__cost;
 /* Tells what a multiplication took, by all that was timed. */
 typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* what sums take is known for so many uses, which take turns */
-enum { FOLD__COSTS = 4 }; /* of a signature: its prologue and its rest, forward and backward */
+enum { FOLD__SUM_UNITS = 16 }; /* so many times of sums are kept; uses share them by turns */
+enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its rest, forward and backward */
 
 /* Tells how far a begun run is: in a phase, with one group forward or backward, before its nth batch (or,
    when all ran backward, its sums). So many rows of that, or so much work, are done. */
@@ -17670,15 +17670,15 @@ enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* the op of a program and its operand; of USE_SLOT, the input */
-    uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node */
+    uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_SLOT, the input */
+    uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node that is read */
     uint32_t first;            /* the first call that has rows of it: uses are in this order */
     int is_node;               /* the target is a node */
     int leads;                 /* it is the first use of its parameter */
     int sum;                   /* FOLD__SUM_… */
-    size_t at, size;           /* its floats of the target */
-    size_t sum_at;             /* where its sum lies in the run's sums */
-    size_t total;  /* where its parameter's total lies there; NO_TOTAL: it is the gradient itself */
+    size_t at, size;           /* the floats of the target that it reads */
+    size_t sum_at;             /* its sum lies there in the run's sums */
+    size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
     uint64_t rows, work; /* in the groups being summed, and what they cost */
 } fold__use;
 
@@ -17691,7 +17691,7 @@ typedef struct fold__spot {
     float *base;
     ptrdiff_t stride;
     const fold_rows *from; /* rows outside, or NULL */
-    uint32_t offset;       /* floats into each row of those */
+    uint32_t offset;       /* begins so many floats into each row of those */
     uint8_t moves;
     uint8_t spread; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
 } fold__spot;
@@ -17708,7 +17708,7 @@ typedef struct fold__turn {
     const fold__op_row *op;
     const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
     fold__op_run *run, *run_back;
-    fold__spot *in, *out, *dout, *din; /* its operands, results and their gradients */
+    fold__spot *in, *out, *dout, *din; /* lead to its operands, results and their gradients */
     fold__prepared prepared;
 } fold__turn;
 
@@ -17725,31 +17725,31 @@ typedef struct fold__worker {
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__turn *turn; /* of each of the program's ops in stage `stage` */
+    fold__turn *turn; /* one turn for each of the program's ops in stage `stage` */
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* where each call's elements begin within the batch, and their end. In a part that
+    uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
                             begins within a list the first is below 0, wrapped round */
-    float *region;       /* where its group's slabs begin */
+    float *region;       /* its group's slabs begin there */
     /* the tile */
     uint32_t tile, row;            /* rows of a tile; first row of the tile being run */
-    ptrdiff_t at[FOLD__OTHERWISE]; /* where that row is for spots that move by calls, elements or rows */
+    ptrdiff_t at[FOLD__OTHERWISE]; /* the place of that row for spots that move by calls, elements or rows */
     /* scratch */
-    fold__spot *spot; /* of operands, values, and in training of values' gradients and of contributions */
+    fold__spot *spot; /* for operands, values, and in training for values' gradients and contributions */
     float *scratch;
     char *free; /* the part of scratch for pointers that is not in use */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
     /* the call of an op being made */
-    fold__prepared prepared; /* of eager contexts and of sums */
+    fold__prepared prepared; /* for eager contexts and for sums */
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
-    int lengths[FOLD_MAX_IN]; /* of the lists that an op takes whole */
+    int lengths[FOLD_MAX_IN]; /* how long the lists are that an op takes whole */
     uint32_t one_list[2]; /* eager: the one list, */
     uint64_t draw;        /* and the key of a random draw */
-    /* what it counts */
+    /* its counts */
     size_t kernel_calls, one_row_calls, events;
-    size_t slow_events; /* of the slow run that is kept */
+    size_t slow_events; /* in the slow run that is kept */
 } fold__worker;
 
 /* Tells what a plan consists of, beside its arrays. */
@@ -17757,7 +17757,7 @@ typedef struct fold__counts {
     uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
     int head, tail;         /* whether there is one */
-    size_t region, scratch; /* floats of all groups' region, and of a worker's scratch */
+    size_t region, scratch; /* floats that all groups' region takes, and a worker's scratch */
     size_t without_reuse;   /* floats of all buffers if none shared memory */
     const char *one_group;  /* why there is but one */
 } fold__counts;
@@ -17776,28 +17776,28 @@ typedef struct fold__identity {
     ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__HEAD */                                     \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                  \
     ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */              \
-    ALL(uint32_t, slot, nodes)         /* of a call: its row in its signature's buffers */               \
+    ALL(uint32_t, slot, nodes)         /* a call's: its row in its signature's buffers */                \
     SAME(uint32_t, leaf_group, slot)   /* before: the group that reads a leaf */                         \
     SAME(uint32_t, gathered_at, slot)  /* before: of a value, the index in `gathered` of its call */     \
     SAME(uint32_t, sorted_depth, slot) /* before, by policy depth: the depth of a call */                \
-    ALL(uint32_t, elem_slot, nodes)    /* of a call: its list's first row in buffers of elements */      \
+    ALL(uint32_t, elem_slot, nodes)    /* a call's: its list's first row in buffers of elements */       \
     SAME(uint32_t, depth, elem_slot)   /* before: 1 + the largest depth of what it reads */              \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
     SAME(uint32_t, grad_link, chain)   /* then: where a gradient lies that crosses between groups */     \
     ALL(uint32_t, reach, nodes)        /* the last call outside the tail that reads it */                \
     SAME(uint32_t, value_link, reach)  /* then: where a value lies that crosses between groups */        \
     ALL(uint32_t, calls, calls)        /* calls that run, in record order, head and tail apart */        \
-    ALL(uint32_t, calls_by_sig, calls) /* the same, by signature of a group */                           \
+    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                    \
     ALL(uint32_t, kept, nodes)         /* values that stay readable */                                   \
     ALL(uint32_t, order, 2 * calls)    /* calls in the order in which they run, batch by batch */        \
     TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */    \
     TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */ \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */      \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
-    TRAINING(uint32_t, contribution_floats, edges) /* of one row of it; FOLD__FEW_ROWS */
+    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__FEW_ROWS */
 /* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
-    ALL(uint32_t, maker, nodes) /* of a value: the signature in a group that makes it */                   \
+    ALL(uint32_t, maker, nodes) /* a value's: the signature in a group that makes it */                    \
     ALL(uint32_t, part, nodes)  /* the size of the parts that contributions cover; see `cover` */          \
     SAME(uint32_t, last_contribution, part)    /* then: the last edge of those that are added up for it */ \
     ALL(uint32_t, gathered, 7 * calls + edges) /* calls of signatures that feed each other, and more */    \
@@ -17818,16 +17818,16 @@ typedef struct fold__run {
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__ARRAY_MEMBER,
                  FOLD__ARRAY_MEMBER)
 
-    /* what is known of signatures from run to run */
+    /* known of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
     uint32_t n_known, n_analyses, n_info;
-    uint32_t of_layout, of_table; /* of which parameters and which signatures it is known */
+    uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
-    /* what this run was asked for */
+    /* asked of this run */
     uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
     int backward;
     int changed;    /* parameters have changed since values of earlier runs were computed */
-    int recompute;  /* those values are computed again: when parameters have changed, and in any backward */
+    int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
     int kept_turns;     /* FOLD__TURNS_…: of batches, from replay to replay */
     int open, begun;    /* a run is open, and it is run in slices */
@@ -17837,34 +17837,34 @@ typedef struct fold__run {
     int idle;           /* it computes nothing, as all was there; the plan is that of the run before */
     uint32_t torn_salt; /* the recording whose values are of two runs, as a begun one did not end */
     int asked_backward; /* by fold_backward, though it may turn out that nothing needs a gradient */
-    uint32_t version;    /* of the model when it began, */
+    uint32_t version;    /* the model's when it began, */
     fold__recorded from; /* and what was recorded by then */
     uint64_t executions;
     fold__fp host_fp; /* the host's settings of the processor, while a run executes */
     fold__progress progress;
     int timing;         /* this run's batches are timed */
-    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* of batches and of sums of uses */
-    const float *turn_packs; /* where the model's packs, values and ops lay when they were made */
+    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
+    const float *turn_packs; /* the model's packs, values and ops lay there when they were made */
     const float *turn_values;
     const fold__user_op *turn_ops;
-    uint64_t moves; /* of the context's arrays, before it executed: its rows are addresses */
+    uint64_t moves; /* how often arrays had moved before it executed: its rows are addresses */
     uint64_t began; /* when, by the clock */
 
     /* the plan */
     fold__counts counts;
-    fold__identity identity; /* of the run, when the context keeps plans */
+    fold__identity identity; /* the run's, when the context keeps plans */
     size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
-    size_t replayed; /* where those lie in the array of plans when an earlier plan is used again; else 0 */
+    size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
     uint32_t shown_salt;               /* the recording whose plan this is; 0: no plan is whole */
-    fold__recorded shown;              /* what was recorded by then */
+    fold__recorded shown;              /* all that was recorded by then */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
     int shared_grads;   /* some use is of a shared node */
     int sums_in_one_go; /* one group and one thread make all sums of parameters: each is whole, and added,
                            before the next begins */
-    size_t sum_floats;  /* of uses and totals */
-    size_t sums_used;   /* of those and the looked-up rows so far */
+    size_t sum_floats;  /* for uses and totals */
+    size_t sums_used;   /* taken by those and the looked-up rows so far */
 
     /* rows that are written and that nobody reads, one for each worker */
     float *trash;
@@ -18170,7 +18170,7 @@ static int fold__head_runs(const fold_ctx *f)
 typedef struct fold__slots {
     const fold_ctx *ctx;
     const fold__sig *sig;
-    uint32_t first_edge, edges; /* of one component */
+    uint32_t first_edge, edges; /* one component's */
 } fold__slots;
 FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
 {
@@ -18728,7 +18728,7 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
         return 0;
     const fold__program program = fold__program_of(f, sig);
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
-    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, both ways */
+    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* takes pointers to rows, both ways */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
     const int32_t *attr = program.op->attr;
     const int step = program.op->op == FOLD__OP_attention_step;
@@ -18950,7 +18950,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__mark_wanted(f, run_sig, &program);
     if (FOLD__TRAINING(1))
         fold__note_contributions(f, run_sig, &program, info);
-    for (int output = 0; output < program.n_out; output++) { /* what comes from outside */
+    for (int output = 0; output < program.n_out; output++) { /* these come from outside */
         const uint32_t value = program.out[output].index;
         fold__note_info_part(&info[value], 0, program.value[value].size);
     }
@@ -19257,7 +19257,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
 /* Levels of the group being cut. No order of its calls has fewer batches than `own` and than `deep`. */
 typedef struct fold__levels {
     uint32_t start;   /* the group's first call */
-    size_t rows;      /* of its units so far */
+    size_t rows;      /* its units' so far */
     uint32_t longest; /* the most calls of a unit */
     uint32_t counted; /* the first call that is not counted yet */
     uint32_t own;     /* the sum over signatures of the longest chain of their own calls */
@@ -19490,7 +19490,7 @@ static void fold__list_leaves(fold_ctx *f)
             continue;
         }
         if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__HEAD))
-            run->leaf_group[id] = 0; /* of the head, or the root, which nobody reads */
+            run->leaf_group[id] = 0; /* the head's, or the root, which nobody reads */
         run->group[run->leaf_group[id]].end_leaf++;
         run->counts.leaves++;
     }
@@ -19584,12 +19584,12 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
 /* The signature of a group whose operands are being looked at, and what that needs at hand. */
 typedef struct fold__reader {
     const uint32_t *maker, *chain;
-    uint32_t *leaf_group;       /* of leaves, in training: the group that reads them */
+    uint32_t *leaf_group;       /* for leaves, in training: the group that reads them */
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
     uint32_t group;
-    uint64_t *slots;       /* of each signature, the inputs of this one that it feeds */
-    fold__feeder *feeders; /* those that feed any, as found */
+    uint64_t *slots;       /* for each signature, the inputs of this one that it feeds */
+    fold__feeder *feeders; /* all that feed any, as found */
     uint32_t n_feeders;
 } fold__reader;
 
@@ -19730,7 +19730,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
     fold__run *run = f->run;
     fold__group_sig *sigs = run->group_sig + group->first_sig;
     const uint32_t n_sigs = group->end_sig - group->first_sig;
-    uint32_t *first = place + n_sigs; /* of each component */
+    uint32_t *first = place + n_sigs; /* each component's first */
     int sorted = 1;
     memset(first, 0, n_sigs * sizeof *first);
     for (uint32_t sig = 0; sig < n_sigs; sig++) {
@@ -19904,7 +19904,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + levels, sizeof(fold__batch)))
         return 0;
     group_sig = &run->group_sig[sig];
-    fold__batch *level = run->batch + run->counts.batches; /* of chains of 1, then of 2 */
+    fold__batch *level = run->batch + run->counts.batches; /* chains of 1 first, then of 2 */
     run->counts.batches += levels;
     for (uint32_t at = 0; at < levels; at++) {
         const fold__batch empty = { sig, 1, 0, 0, 0, 0, 0, 0 };
@@ -20018,24 +20018,24 @@ typedef struct fold__ready {
     uint32_t head, tail, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
     uint32_t lowest;            /* the shortest chain that ends at one of those */
-    uint32_t counts;            /* where the counts of those by length of chain begin */
+    uint32_t counts;            /* their counts by length of chain begin there */
     uint64_t depths;            /* the sum of the depths of those */
     int changed;                /* since signatures were compared */
 } fold__ready;
 /* Holds all that policies need of a gathered call: calls become ready in any order, so it lies together. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* signatures count from the first of those gathered */
-    uint32_t count;        /* where it is counted among pending calls */
+    uint32_t count;        /* it is counted there among pending calls */
     uint32_t missing;      /* how many operands have not run */
     uint32_t next;         /* the next call in its queue */
-    uint32_t first_reader; /* where its readers begin in `readers`; they end where those of the next do */
+    uint32_t first_reader; /* its readers begin there in `readers`; they end where the next one's begin */
 } fold__waiting;
 /* The work area of the greedy policies. Calls go by their index among those gathered. */
 typedef struct fold__greedy {
     fold__waiting *waiting; /* each gathered call, and one more for where readers end */
     uint32_t *readers;
-    fold__ready *queue; /* of each signature */
-    uint32_t *counts;   /* of pending calls, by signature and length of chain */
+    fold__ready *queue; /* each signature has one */
+    uint32_t *counts;   /* pending calls, by signature and length of chain */
     uint32_t *changed;  /* signatures to compare anew */
     uint64_t *winner;   /* a tree over the merits of signatures, from 1 on: the larger of both below */
     uint32_t first_sig, n_sigs, leaves, n_changed;
@@ -20166,7 +20166,7 @@ static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, ui
     const fold__ready *ready = &greedy->queue[sig];
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     float merit;
-    uint32_t bits; /* those of floats that are not negative are in the order of the floats */
+    uint32_t bits; /* floats that are not negative have bits in the order of the floats */
     if (!ready->ready)
         return 0;
     if (agenda)
@@ -20580,7 +20580,7 @@ typedef struct fold__places {
     uint32_t n_gaps;
     uint32_t *enter, *leave;           /* for each time the first buffer that comes into use or was last used
                                           then, */
-    uint32_t *next_enter, *next_leave; /* and for each buffer the next one of the same time, or NONE */
+    uint32_t *next_enter, *next_leave; /* and for each buffer the one that comes next then, or NONE */
 } fold__places;
 
 /* The bytes of memory that placing takes for so many buffers and times. */
@@ -20618,7 +20618,7 @@ static void fold__take_gap(fold__places *places, fold__buffer *buffer)
 
 static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
 {
-    uint32_t low = 0, high = places->n_gaps - 1; /* of the gap behind the buffer */
+    uint32_t low = 0, high = places->n_gaps - 1; /* find the gap behind the buffer */
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         if (places->gap[middle].offset < buffer->offset)
@@ -20722,7 +20722,7 @@ static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fol
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const size_t rows = group_sig->part, elems = group_sig->max_elems;
-    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* of a batch: no tile has more */
+    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* a batch's: no tile has more */
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
@@ -21501,7 +21501,7 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
 /* Tells what stays of a batch from replay to replay: its inputs' rows, and behind them lists and pointers. */
 typedef struct fold__kept_rows {
     uint32_t *list;
-    fold_rows in[1]; /* of each input and list */
+    fold_rows in[1]; /* one for each input and list */
 } fold__kept_rows;
 static size_t fold__kept_rows_bytes(const fold__program *program)
 {
@@ -21562,7 +21562,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     }
     call->list = start;
     run(call);
-    for (int row = 0; row < call->rows && !backward; row++) /* of no rows zeros, the largest too */
+    for (int row = 0; row < call->rows && !backward; row++) /* an empty list gives zeros, its largest too */
         if (call->list[row] == call->list[row + 1])
             memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
@@ -21755,8 +21755,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient: to all, to one place, or to the same
-   place in all rows of a list, or few. */
+/* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to the
+   same place in all rows of a list, or few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__share some)
 {
@@ -21821,7 +21821,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__KEEP_GRAD) || !run->grad[id])
-        return; /* where the root's gradient does not reach, what is kept stays */
+        return; /* kept gradients stay where the root's does not reach */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -22270,7 +22270,7 @@ static void fold__place_total(fold_ctx *f, fold__use *use, const fold__use *firs
 
 /* Tells whether a use can be summed by blocks. It is of a weight that is not transposed, with vectors as
    rows, and not so many that slices of time must cut the sum. */
-enum { FOLD__BLOCKS_WORK = 1 << 22 }; /* multiplications: at most some 100 microseconds */
+enum { FOLD__BLOCKS_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
 static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22319,8 +22319,8 @@ static int fold__sums_in_one_go(const fold_ctx *f)
 
 /* The uses of each parameter among those looked at so far. */
 typedef struct fold__earlier_uses {
-    uint32_t *first, *last; /* of each parameter, or NONE */
-    uint32_t *before;       /* of each use the one of its parameter before it, or NONE */
+    uint32_t *first, *last; /* each parameter's, or NONE */
+    uint32_t *before;       /* for each use the one of its parameter before it, or NONE */
 } fold__earlier_uses;
 static int fold__find_earlier_uses(fold_ctx *f, fold__earlier_uses *earlier)
 {
@@ -23617,7 +23617,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
    Owns: how long batches of each signature took, and what others will take by that. Calls: what a run knows,
    its signatures' programs. Must not know the order of batches. */
 
-#define FOLD__GUESSED_NS 0.05 /* of a multiplication, while nothing is known */
+#define FOLD__GUESSED_NS 0.05 /* a multiplication's, while nothing is known */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24122,7 +24122,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         const uint64_t begin = at, end = at += use->work;
         const int by_blocks = use->sum == FOLD__SUM_BY_BLOCKS;
         if (begin == end || from >= end || to <= begin || (by_blocks && from > begin))
-            continue; /* what goes by blocks is whole in the part in which it begins */
+            continue; /* work by blocks is whole in the part in which it begins */
         const fold__use_part share = fold__part_of_use(f, use, from > begin ? from - begin : 0,
                                                        (to < end && !by_blocks ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
@@ -25437,7 +25437,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
                            "is a list whose rows do not lie end to end: fold_read copies them"))
         return NULL;
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
-        return fold__no_values; /* of no rows: any address will do */
+        return fold__no_values; /* it has no rows: any address will do */
     return fold__row_to_read(f, &operand, 0);
 }
 
@@ -25813,7 +25813,7 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settin
     return fold__step_model(m, &step, 0);
 }
 
-/* By squaring: the same on every platform. */
+/* Multiplies by squaring: the same on every platform. */
 static double fold__power(double base, uint64_t exponent)
 {
     double power = 1;
@@ -26147,7 +26147,7 @@ static fold_node fold__drop(fold_ctx *f, fold_node x, float rate)
     return rate > 0 ? fold_dropout(f, x, rate) : x;
 }
 
-/* in: x. out: its query, key and value. */
+/* Takes in: x. Makes out: its query, key and value. */
 static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -26934,7 +26934,7 @@ static int fold__utf8(const char *from)
     return count;
 }
 
-/* Heapsort (Williams 1964): neither recursion nor memory. */
+/* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
                        int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
 {
@@ -27064,8 +27064,8 @@ static void fold__put_count(fold__text *text, size_t count, const char *what)
 
 typedef struct fold__seen_batch {
     uint32_t sig;
-    uint32_t first; /* of its calls in the view's */
-    uint32_t count; /* of its calls */
+    uint32_t first; /* its calls begin there in the view's */
+    uint32_t count; /* how many calls it has */
     uint32_t elems; /* in the lists of all its calls */
     uint32_t group;
     int prologue; /* it is the part of a cell that runs first for all calls */
@@ -27075,23 +27075,23 @@ typedef struct fold__seen_sig {
     uint32_t calls;
     uint32_t batches;
     uint32_t chain;      /* batches that no schedule can avoid, because calls read others */
-    uint32_t groups;     /* of samples that have such calls */
+    uint32_t groups;     /* groups of samples that have such calls */
     uint32_t last_group; /* 1 + the last of those */
 } fold__seen_sig;
 
 typedef struct fold__view {
     fold_ctx *ctx;
-    fold__error error; /* of the context */
+    fold__error error; /* the context's */
     int planned;       /* the last run's batches; else the recording's, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound;
     fold__seen_batch *batch;
     const uint32_t *call; /* batch by batch */
-    uint32_t *at; /* of a call: 1 + its batch; of what a call reads and is none of them: the first such batch,
+    uint32_t *at; /* a call's: 1 + its batch; any other value's that calls read: the first such batch,
                      and LEAF; else 0 */
-    uint32_t *sig_at;        /* of a signature: 1 + its place in sig */
+    uint32_t *sig_at;        /* a signature's: 1 + its place in sig */
     fold__seen_sig *sig;     /* as they come */
-    uint32_t *work;          /* of the size of the recording */
-    uint32_t *sample;        /* of nodes: 1 + theirs, or 0 */
+    uint32_t *work;          /* as large as the recording */
+    uint32_t *sample;        /* the nodes': 1 + their sample, or 0 */
 } fold__view;
 #define FOLD__LEAF 0x80000000u
 
@@ -27750,7 +27750,7 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
 }
 
 /* Numbers samples from 1 on. One begins with a call that reads no earlier sample's, as all calls behind it.
-   What samples share, or what only joins them, is of none. */
+   Nodes that samples share, or that only join them, belong to none. */
 static void fold__number_samples(fold__view *view)
 {
     enum { READ = 1, INSIDE, FIRST }; /* a sample's call reads it; it is a sample's; it begins one */
@@ -27969,7 +27969,7 @@ enum {
     FOLD__DTYPES_READ = 4,
     FOLD__DTYPE_I8 = 6, /* which are read with their scales */
     FOLD__HEADER_LIMIT = 100000000, /* bytes */
-    FOLD__LEAST_TENSOR = 48         /* bytes of a tensor's entry in the header, at least */
+    FOLD__LEAST_TENSOR = 48         /* bytes that a tensor's entry takes in the header, at least */
 };
 
 /* The format's types, first those that can be read. Others, and those of less than a byte, have no size. */
@@ -28276,7 +28276,7 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* Does what C has no words for: makes a file that others know to be held while its descriptor is open,
+/* Does what C has no words for. It makes a file that others know to be held while its descriptor is open,
    removes one that nobody holds, and waits for the disk. Stdio writes the file. */
 enum { FOLD__TAKEN = -2 }; /* instead of a descriptor: the name is not free; -1: another reason */
 
@@ -28611,14 +28611,14 @@ static int fold__json_number(fold__json *json, uint64_t *number)
 typedef struct fold__tensor {
     const char *name;
     int dtype;           /* index into fold__dtypes */
-    int part;            /* of the parameter: see fold__part */
+    int part;            /* the parameter's: see fold__part */
     int taken;           /* by a layer of PyTorch's, or skipped */
     fold_shape shape;    /* a rank above 4 is 5 here, and dimensions above INT_MAX are INT_MAX */
     uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
     int of_bytes;        /* it holds scales of bytes that are loaded */
-    const struct fold__tensor *scales; /* of a tensor of bytes that is loaded: one for each value of its last
+    const struct fold__tensor *scales; /* for a tensor of bytes that is loaded: one for each value of its last
                                           axis, or if their rank is above 1 one for each line of it */
-    uint64_t begin, end; /* of its bytes in the file's data */
+    uint64_t begin, end; /* its bytes lie there in the file's data */
     const unsigned char *data;
 } fold__tensor;
 
@@ -28696,7 +28696,7 @@ enum { /* arrays of a file */
        FOLD__F_TENSORS,
        FOLD__F_ORDER,
        FOLD__F_STAGE,
-       FOLD__F_FLOATS, /* of a tensor, while they become bytes */
+       FOLD__F_FLOATS, /* a tensor's, while they become bytes */
        FOLD__F_COUNT
 };
 
@@ -28713,7 +28713,7 @@ typedef struct fold__file {
     size_t left;
     fold__tensor *tensor;
     uint32_t *order, count;
-    const char *optimizer, *steps, *config; /* of the metadata; NULL: not there */
+    const char *optimizer, *steps, *config; /* found in the metadata; NULL: not there */
     int rule;
     uint64_t n_steps;
 } fold__file;
@@ -29667,7 +29667,7 @@ static int fold__torch_fetch(fold__file *file)
     return 1;
 }
 
-/* What cannot be read is a file of no tensors, of a model with an error. */
+/* Opens a file. If it cannot be read, it has no tensors and the model has an error. */
 static fold_torch *fold__torch_open(fold_model *m, fold_reader *read, void *user, const void *bytes,
                                     size_t size)
 {
@@ -30300,10 +30300,10 @@ typedef struct fold__training {
     fold__arena arena;
     fold__array arrays[2];
     int *order;
-    fold_node *loss; /* of a batch; lies behind the order */
+    fold_node *loss; /* losses of a batch, which lie behind the order */
     float *best;     /* values of the best epoch; NULL when they are not kept */
     size_t best_bytes;
-    double sum;  /* of the losses of this epoch */
+    double sum;  /* adds up the losses of this epoch */
     uint64_t ns; /* spent on them */
 } fold__training;
 
