@@ -21755,8 +21755,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to the
-   same place in all rows of a list, or few. */
+/* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
+   the same place in all rows of a list, or few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__share some)
 {
