@@ -1,22 +1,23 @@
-/* molecules: graphs told apart by graph networks; a graph is two lists, its atoms and its bonds.
+/* molecules: graph networks tell graphs apart; a graph is two lists, its atoms and its bonds.
 
      cc -O2 -o molecules examples/molecules.c -lm && ./molecules && ./molecules --attention
      ./molecules --data DIR/MUTAG
 
    The network makes three rounds of messages. Then it tells a class, from the means and the largest values over all
-   atoms, before the first round and after each. In a round every atom sums up the values of its neighbours, and two
-   layers turn that and its own values into what it adds to them (GIN, Xu et al. 2019). With --attention it takes the
-   neighbours' mean instead, weighted by scores of both ends and of the kind of bond (GAT, Velickovic et al. 2018). A
-   round is a handful of nodes however large the graph is.
+   atoms, before the first round and after each. In a round every atom sums up the values of its neighbours. Two
+   layers make a change of this sum and its own values, and the atom adds it to its own (GIN, Xu et al. 2019). With
+   --attention it takes the neighbours' mean instead, weighted by scores of both ends and of the kind of bond (GAT,
+   Velickovic et al. 2018). A round is a handful of nodes however large the graph is.
 
    Without data it makes rings of 14 to 40 atoms. All atoms are alike but two marked ones, and the class says if these
    are at most 6 bonds apart. After k rounds an atom knows nothing from more than k bonds away. So if the marked atoms
    are more than 2 k bonds apart, no atom has seen both, and the ring looks the same wherever they are. Half of the
    rings are of each class, and the distances 1 to 6 are equally frequent. So one round can tell 67 % right, two rounds
-   83 %, three all: try --rounds 2.
+   83 %, and three all: try --rounds 2.
 
-   With data it reads the text files of the TU collection (Morris et al. 2020): DIR/DS_A.txt, DS_graph_indicator.txt,
-   DS_graph_labels.txt and, where they are, DS_node_labels.txt and DS_edge_labels.txt; DS is DIR's own last name.
+   With data it reads the text files of the TU collection (Morris et al. 2020): DIR/DS_A.txt, DS_graph_indicator.txt and
+   DS_graph_labels.txt. If they are there it also reads DS_node_labels.txt and DS_edge_labels.txt. DS is DIR's own last
+   name.
 
    The accuracy is that of cross-validation. The graphs are shuffled class by class and dealt to 10 folds. Each fold is
    tested by a network that was trained on all others, from new weights, for a fixed number of epochs. The program tells
@@ -68,15 +69,15 @@ static double seconds_since(clock_t start) { return (double)(clock() - start) / 
 typedef struct graph { int first_atom, atoms, first_bond, bonds, label; } graph;
 typedef struct dataset {
     graph *graphs; int count;
-    int *kind, atoms, kinds;                      /* of each atom */
-    int *from, *to, *bond, bonds, bond_kinds;     /* of each bond its ends and its kind */
+    int *kind, atoms, kinds;                      /* kind[i]: of atom i */
+    int *from, *to, *bond, bonds, bond_kinds;     /* from[k], to[k], bond[k]: ends and kind of bond k */
     int classes;
 } dataset;
 
 typedef struct layer {
     fold_mlp update;                  /* GIN */
     fold_param W, score;              /* attention */
-    fold_param gain, bias;            /* of layer norm after either */
+    fold_param gain, bias;            /* layer norm follows either */
 } layer;
 typedef struct net {
     const dataset *data;
@@ -115,7 +116,7 @@ static net new_net(fold_model *m, const options *o, const dataset *d)
     return n;
 }
 
-/* One round of messages: h is the list of a graph's atoms. */
+/* Records one round of messages. h is the list of a graph's atoms. */
 static fold_node pass_messages(fold_ctx *f, const net *n, const layer *r, const graph *g, fold_node h)
 {
     const dataset *d = n->data;
@@ -190,8 +191,8 @@ static void generate(const options *o, dataset *d)
     }
 }
 
-/* A column of DIR/DS_name.txt, which has `columns` of them and `count` rows (0: any). NULL when it is not needed, and
-   not there. */
+/* Reads a column of DIR/DS_name.txt, which has `columns` of them and `count` rows (0: any). Returns NULL when it is not
+   needed, and not there. */
 static int *read_column(const char *dir, const char *name, int columns, int column, int needed, int *count)
 {
     int end = (int)strlen(dir), begin;
@@ -239,7 +240,7 @@ static int number_kinds(int *values, int count, const char *what)
     return n;
 }
 
-/* Atoms come graph by graph in the files; bonds in any order, and are put graph by graph. */
+/* Atoms come graph by graph in the files. Bonds come in any order, and are put graph by graph. */
 static void sort_bonds(dataset *d, const int *graph_of)
 {
     int *order = (int *)take((size_t)d->bonds, sizeof *order), *next = (int *)take((size_t)d->count, sizeof *next);
@@ -312,9 +313,9 @@ typedef struct trainer {
     fold_model *model; net n;
     fold_ctx *training, *inference, *eager;
     fold_adam adam;
-    int *order;                       /* all graphs, shuffled by class */
+    int *order;                       /* numbers all graphs, shuffled by class */
     int *train, n_train, *test, n_test;
-    float *logits, *alone;            /* of the graphs of `test` */
+    float *logits, *alone;            /* hold those of `test` */
     int fold, identical;
     double training_seconds, trained, inference_seconds, inferred;
 } trainer;
@@ -377,7 +378,7 @@ static void train(trainer *t)
     t->trained += (double)t->o->epochs * t->n_train;
 }
 
-/* The logits of the graphs of `test`, `batch` of them in each run. */
+/* Computes the logits of the graphs of `test`, `batch` of them in each run. */
 static void predict(trainer *t, fold_ctx *f, int batch, float *logits)
 {
     fold_node roots[BATCH];
@@ -390,7 +391,7 @@ static void predict(trainer *t, fold_ctx *f, int batch, float *logits)
     }
 }
 
-/* Per cent of the graphs of `test` that are told right. */
+/* Returns the per cent of the graphs of `test` that are told right. */
 static double evaluate(trainer *t)
 {
     const int classes = t->data->classes;
@@ -414,7 +415,7 @@ static void time_inference(trainer *t)
     t->inference_seconds += seconds_since(start);
 }
 
-/* Trains on all graphs but those dealt to a fold, from new weights; the accuracy on these. */
+/* Trains on all graphs but those dealt to a fold, from new weights; returns the accuracy on that fold. */
 static double run_fold(trainer *t, int fold)
 {
     fold_model_desc model = fold_model_desc_default();
@@ -446,7 +447,7 @@ static double run_fold(trainer *t, int fold)
     return accuracy;
 }
 
-/* Cross-validation; returns whether graphs alone gave the same bits. */
+/* Cross-validates; returns whether graphs alone gave the same bits. */
 static int run(const options *o, const dataset *d)
 {
     const char *name = o->attention ? "attention" : "GIN";

@@ -1,4 +1,4 @@
-/* mpi_sick: data-parallel training over MPI, to the same bits as one process.
+/* mpi_sick: trains data-parallel over MPI, to the same bits as one process.
 
      cc -O2 -o mpi_sick examples/mpi_sick.c -lm -lpthread           one process: ./mpi_sick --shards 2
      mpicc -O2 -DUSE_MPI -o mpi_sick examples/mpi_sick.c -lm -lpthread      ranks: mpirun -np 2 ./mpi_sick
@@ -9,15 +9,15 @@
    lookups are exchanged as well. --data DIR (or FOLD_DATA) reads SICK (Marelli et al. 2014) as
    DIR/sick/{train,dev}/{a,b}.{toks,parents} and sim.txt. A line is a sentence's words, the number of each word's head
    (0: it is the root), and a score from 1 to 5. Without data the program makes pairs up. It deals every batch out to
-   the ranks, pair by pair, so that each gets as many words. Each rank records and runs its shard; then gradients are
+   the ranks, pair by pair, so that each gets as many words. Each rank records and runs its shard. Then gradients are
    summed, and each rank takes the same optimiser step.
 
    Adding floats in another order changes their sum, and MPI_Allreduce may choose any order. With two ranks a + b is b +
    a; with more the bits would depend on the order. So each rank gets one slice of all ranks' spans, adds it in rank
-   order, and hands its sum to all, which is no more traffic than an all-reduce. The table of words travels as the rows
-   that a shard has looked up, each with its number, where these are less than the table. Every rank adds them in rank
-   order, too. One process with --shards N runs the shards one after another; fold_backward adds to the gradients, which
-   is the same order. The hash of the trained parameters tells. bench/NOTES.md has what limits more ranks. */
+   order, and hands its sum to all. That is no more traffic than an all-reduce. The table of words travels as the rows
+   that a shard has looked up, each with its number, if these are less than the table. Every rank adds them in rank
+   order, too. One process with --shards N runs the shards one after another. fold_backward adds to the gradients, which
+   is the same order. The hash of the trained parameters shows it. bench/NOTES.md tells what limits more ranks. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -35,9 +35,9 @@
 enum { CLASSES = 5, HEAD = 50, MEANINGS = 12, SYNONYMS = 2, MIN_WORDS = 5, GENERATED_WORDS = 15, MAX_WORDS = 64, HELD_OUT = 200 };
 static const float learning_rate = 0.05f;
 
-typedef enum way { BY_SIZE, ROWS, TABLE } way; /* how the table's gradient travels */
+typedef enum way { BY_SIZE, ROWS, TABLE } way; /* tells how the table's gradient travels */
 typedef struct options { const char *data; uint64_t seed; int pairs, batch, epochs, width, hidden, shards, threads; way exchange; } options;
-typedef struct ranks { int rank, count; } ranks; /* this process among how many */
+typedef struct ranks { int rank, count; } ranks; /* this process, and how many there are */
 
 static void fail(const char *what, const char *detail)
 {
@@ -149,7 +149,7 @@ static void sick_path(char *path, size_t size, const char *dir, const char *set,
     if (!data_path(path, size, dir, below)) fail("cannot open ", path);
 }
 
-/* Lines of words, or of numbers as words: the field's index in the set. */
+/* Reads lines of words, or of numbers as words; returns the field's index in the set. */
 static int load_words(data_set *s, const char *name, data_vocab *v, const char *dir, const char *set)
 {
     const data_words words = { 1, -1, 0, 0 };
@@ -160,7 +160,7 @@ static int load_words(data_set *s, const char *name, data_vocab *v, const char *
     return s->n_fields - 1;
 }
 
-/* A head's number, which the vocabulary of numbers has as text; -1 for that of a root. */
+/* Returns a head's number, which the vocabulary of numbers has as text, or -1 for that of a root. */
 static int head_of(const data_vocab *numbers, int word)
 {
     char text[16] = "", *end;
@@ -171,7 +171,7 @@ static int head_of(const data_vocab *numbers, int word)
     return (int)head - 1;
 }
 
-/* One sentence from its words and heads, which must lead to one root. */
+/* Makes a sentence from its words and heads, which must lead to one root. */
 static void read_tree(const data_set *s, int words, int heads, const data_vocab *numbers, size_t line, tree *t)
 {
     size_t n, n_heads;
@@ -243,12 +243,12 @@ static corpus load_corpus(const options *o)
 /* ---- the sum of gradients ----------------------------------------------------------------- */
 
 /* Sums over all steps of exchanging gradients: seconds until the last rank was there, seconds from then on, bytes that
-   came from other ranks, and steps in which rows travelled. At best: the shortest step and the shortest exchange, which
-   a busy machine disturbs least. */
+   came from other ranks, and steps in which rows travelled. The best are the shortest step and the shortest exchange,
+   which a busy machine disturbs least. */
 typedef struct traffic { double waited, took, bytes, best_step, best_exchange; int steps, by_rows; } traffic;
 
 #ifdef USE_MPI
-/* Room that is kept from step to step: fresh memory costs more than what is written to it. */
+/* Room is kept from step to step, since fresh memory costs more than writing to it. */
 typedef struct room { void *items; size_t bytes; } room;
 typedef struct exchange { way by; traffic *traffic; room sent, got, rows, own, counts; } exchange;
 
@@ -262,7 +262,7 @@ static void *need(room *x, size_t n, size_t size)
     return x->items;
 }
 
-/* The sum of all ranks' spans, added in rank order, on every rank. */
+/* Gives every rank the sum of all ranks' spans, added in rank order. */
 static void sum_span(float *grads, size_t count, const ranks *r, exchange *x)
 {
     const size_t n = (size_t)r->count, slice = (count + n - 1) / n;
@@ -278,7 +278,7 @@ static void sum_span(float *grads, size_t count, const ranks *r, exchange *x)
     x->traffic->bytes += 2.0 * (double)((n - 1) * slice * sizeof *grads);
 }
 
-/* counts: rows of each rank; places: the sum of those before it. Adds all ranks' rows in rank order. */
+/* Adds all ranks' rows in rank order. `counts` are the rows of each rank, `places` the sums of those before it. */
 static void sum_rows(const net *n, const ranks *r, const int *own, int *counts, int *places, exchange *x)
 {
     const int width = fold_param_shape(n->m, n->words).dim[1], last = r->count - 1, total = places[last] + counts[last];
@@ -300,7 +300,7 @@ static void sum_rows(const net *n, const ranks *r, const int *own, int *counts, 
     x->traffic->by_rows++;
 }
 
-/* Sums the table's gradient, as rows where fewer bytes come to each rank so. All ranks decide the same. */
+/* Sums the table's gradient, as rows if fewer bytes come to each rank so. All ranks decide the same. */
 static void sum_table(const net *n, const ranks *r, exchange *x)
 {
     const fold_shape shape = fold_param_shape(n->m, n->words);
@@ -360,7 +360,7 @@ static int more_words(const void *a, const void *b)
     return x->words != y->words ? y->words - x->words : x->at - y->at;
 }
 
-/* The batch with the longest pairs first: dealt out there and back, all shards get about as many words. */
+/* Puts the longest pairs of the batch first. Dealt out there and back, all shards get about as many words. */
 static dealt *deal(const pair *pairs, int count)
 {
     dealt *order = (dealt *)allocate((size_t)count, sizeof *order);
@@ -420,7 +420,7 @@ static double mean_loss(const net *n, const pair *pairs, int count)
     return value;
 }
 
-static uint64_t hash_of(const fold_model *m) /* FNV-1a of all parameters, value by value */
+static uint64_t hash_of(const fold_model *m) /* takes FNV-1a of all parameters, value by value */
 {
     uint64_t hash = 14695981039346656037u;
     for (int k = 0; k < fold_param_count(m); k++) {
@@ -436,7 +436,7 @@ static uint64_t hash_of(const fold_model *m) /* FNV-1a of all parameters, value 
     return hash;
 }
 
-/* Whether all ranks have this hash. */
+/* Tells whether all ranks have this hash. */
 static int all_same(uint64_t hash)
 {
 #ifdef USE_MPI
@@ -476,7 +476,7 @@ static void print_result(const options *o, const ranks *r, const corpus *c, doub
            (double)c->n_train * o->epochs / seconds, c->name);
 }
 
-/* Trains, and lets the first rank tell what came of it. Returns whether all ranks have the same parameters. */
+/* Trains, and lets the first rank tell the result. Returns whether all ranks have the same parameters. */
 static int run(const options *o, const ranks *r)
 {
     const corpus c = load_corpus(o);

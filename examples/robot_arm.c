@@ -3,23 +3,23 @@
      cc -O2 -o robot_arm examples/robot_arm.c -lm && ./robot_arm --svg robot_arm.svg
 
    Which torques give a planar arm the acceleration that is wanted? Newton and Euler's recursion tells (Luh, Walker and
-   Paul 1980): motion is passed on from the base to the tip, forces come back from the tip to the base. The network is
+   Paul 1980). Motion is passed on from the base to the tip, forces come back from the tip to the base. The network is
    the same recursion, in ordinary C, with learned cells in place of mechanics. It is trained on random arms of all
    numbers of links, in all positions, each a structure of its own. Then it moves arms that it has not seen. Its cells
    are made of products of linear layers, as mechanics is.
 
-   In control each joint is to follow a path. It wants the acceleration of the path, and one that takes back the error;
-   the network makes torques of both, for all arms in one run. Arms grip tools and let them go, which changes what is
-   recorded; until then the recording is replayed with new sensor values (fold_replay). Time is simulated, in ticks of a
-   millisecond. All is done twice. First there is a whole run in each tick, which gives the same result every time. Then
-   a run goes in slices: a tick has but --budget microseconds for the network (fold_run_more), and torques stay until a
-   run is finished. Here tip errors depend on how fast the machine is. A miss is a tick whose slice took longer than the
-   tick lasts, for which a loaded machine is enough; jitter is the deviation of what slices take. Some ticks are run
-   again by an eager context, whose bits must be the same; the ratio is that of the fastest of these ticks.
+   In control each joint follows a path. It wants the acceleration of the path, and one that takes back the error. The
+   network makes torques of both, for all arms in one run. Arms grip tools and let them go, which changes the recording.
+   Until then it is replayed with new sensor values (fold_replay). Time is simulated, in ticks of a millisecond. All is
+   done twice. First there is a whole run in each tick, which gives the same result every time. Then a run goes in
+   slices: a tick has but --budget microseconds for the network (fold_run_more), and torques stay until a run is
+   finished. Here tip errors depend on how fast the machine is. A miss is a tick whose slice took longer than the tick
+   lasts, for which a loaded machine is enough. Jitter is the deviation of the times of slices. Some ticks are run again
+   by an eager context, whose bits must be the same. The ratio is that of the fastest of these ticks.
 
-   For comparison the same arms are moved by the recursion of mechanics itself, and by feedback alone, with the inertia
+   For comparison the recursion of mechanics itself moves the same arms, and so does feedback alone, with the inertia
    that each joint has when the arm is stretched out. Tip errors are root mean squares in millimetres, of arms as long
-   as a metre or two; errors of torque are relative to what holds the stretched arm against gravity. */
+   as a metre or two. Errors of torque are relative to the torque that holds the stretched arm against gravity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -40,7 +40,7 @@ enum {
     BATCH = 64, MOST_ARMS = 200, TICKS = 1000        /* arms in training and in control; ticks a second */
 };
 static const double gravity = 9.81, friction = 0.1, motor = 0.05, stiffness = 400, damping = 40, most_wanted = 40;
-static const double most_torque = 300, most_speed = 20; /* of a motor */
+static const double most_torque = 300, most_speed = 20; /* limits of a motor */
 static const float unit_torque = 10;
 
 typedef struct options {
@@ -64,7 +64,7 @@ static double within(double x, double most) { return x < -most ? -most : x > mos
 
 /* ---- the network ----------------------------------------------------------------------------- */
 
-/* U (P x * tanh(Q x)) + c: products of pairs of values, of which one is bounded so that deep recursion stays so. */
+/* Records U (P x * tanh(Q x)) + c: products of pairs of values. One of each is bounded, so that deep recursion stays so. */
 typedef struct product { fold_param P, p, Q, q, U, c; } product;
 typedef struct net {
     product first, second, outward, inward, tool;
@@ -92,24 +92,24 @@ static fold_node apply(fold_ctx *f, const product *p, const fold_node *x, int n)
     return fold_linear(f, fold_mul(f, a, fold_tanh(f, b)), p->U, p->c);
 }
 
-/* From a link's sensor values, what matters of them. */
+/* Takes a link's sensor values, gives what matters of them. */
 static void sense_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const net *n = (const net *)user;
     const fold_node parts[2] = { in[0], apply(f, &n->first, in, 1) };
     out[0] = apply(f, &n->second, parts, 2);
 }
-/* From the motion of the joint and the link, the motion of the next joint. */
+/* Takes the motion of the joint and the link, gives the motion of the next joint. */
 static void pass_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     out[0] = fold_add(f, in[0], apply(f, &((const net *)user)->outward, in, 2));
 }
-/* From the load beyond a link, the motion of its joint and the link: the load on the joint. */
+/* Takes the load beyond a link, the motion of its joint and the link, gives the load on the joint. */
 static void gather_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     out[0] = fold_add(f, in[0], apply(f, &((const net *)user)->inward, in, 4));
 }
-/* From the tip's motion, the last link and the tool: the load of the tool. */
+/* Takes the tip's motion, the last link and the tool, gives the load of the tool. */
 static void grip_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     out[0] = apply(f, &((const net *)user)->tool, in, 3);
@@ -175,11 +175,11 @@ static void record_arm(fold_ctx *f, const net *n, const wires *x, fold_node *tor
 
 /* ---- mechanics ------------------------------------------------------------------------------- */
 
-/* Links are rods. A tool is a weight, some way beyond the tip. Joint i is to follow middle + swing sin(pace t + phase). */
+/* Links are rods. A tool is a weight, some way beyond the tip. Joint i must follow middle + swing sin(pace t + phase). */
 typedef struct arm {
     int links, has_tool, next_change; /* the tick at which it grips its tool, or lets it go */
     double length[MOST], mass[MOST], tool_mass, tool_reach;
-    double angle[MOST], speed[MOST];  /* of the joints: each from the link before it */
+    double angle[MOST], speed[MOST];  /* each joint counts from the link before it */
     double middle[MOST], swing[MOST], pace[MOST], phase[MOST];
     fold_random chance;
 } arm;
@@ -210,8 +210,8 @@ static arm new_arm(fold_random chance, int links)
     return a;
 }
 
-/* Newton and Euler's recursion: the torques that give the joints these accelerations. Each has friction, and a motor with
-   an inertia of its own. */
+/* Finds the torques that give the joints these accelerations, by Newton and Euler's recursion. Each joint has friction,
+   and a motor with an inertia of its own. */
 static void inverse_dynamics(const arm *a, const double *speed, const double *wanted, double down, double *torque)
 {
     double ux[MOST], uy[MOST], fx[MOST], fy[MOST], spin[MOST];
@@ -242,7 +242,7 @@ static void inverse_dynamics(const arm *a, const double *speed, const double *wa
     }
 }
 
-/* Moves an arm by a tick: the accelerations that torques give follow from the recursion, column by column. */
+/* Moves an arm by a tick. The accelerations that torques give follow from the recursion, column by column. */
 static void move(arm *a, const double *torque)
 {
     const double still[MOST] = { 0 };
@@ -271,7 +271,7 @@ static void move(arm *a, const double *torque)
     }
 }
 
-/* Tells where the path is at a time; second NULL: that is not wanted. */
+/* Tells where the path is at a time. `second` may be NULL. */
 static void path_at(const arm *a, double time, double *angle, double *speed, double *second)
 {
     for (int i = 0; i < a->links; i++) {
@@ -282,7 +282,7 @@ static void path_at(const arm *a, double time, double *angle, double *speed, dou
     }
 }
 
-/* The acceleration wanted: that of the path, and what takes back the error. */
+/* Returns the acceleration wanted: that of the path, and one that takes back the error. */
 static void wanted_at(const arm *a, double time, double *wanted)
 {
     double angle[MOST], speed[MOST];
@@ -311,7 +311,7 @@ static void stretched(const arm *a, int i, double *hold, double *inertia)
     *inertia += a->tool_mass * reach * reach;
 }
 
-/* The places of the joints and of the tip, for these angles: links + 1 of them. */
+/* Finds the places of the joints and of the tip, for these angles: links + 1 of them. */
 static void places(const arm *a, const double *angle, double (*place)[2])
 {
     double sum = 0;
@@ -348,7 +348,7 @@ static void read_sensors(wires *x, const arm *a, const double *wanted)
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-/* A random arm in a random position; the torques of joints come in the units of the network, and what holds them. */
+/* Makes a random arm in a random position. Its torques come in the units of the network, with the torques that hold it. */
 static void example(fold_random *chance, wires *x, double *torque, double *hold)
 {
     double wanted[MOST], inertia;
@@ -364,7 +364,7 @@ static void example(fold_random *chance, wires *x, double *torque, double *hold)
     for (int i = 0; i < links; i++) stretched(&a, i, &hold[i], &inertia);
 }
 
-/* Records some examples; the loss is the mean square of errors relative to what holds the joint. */
+/* Records some examples. The loss is the mean square of errors, relative to the torque that holds the joint. */
 static fold_node loss_of(fold_ctx *f, const net *n, fold_random *chance, wires *x, int arms)
 {
     fold_node losses[BATCH], torque[MOST], parts[MOST];
@@ -381,7 +381,7 @@ static fold_node loss_of(fold_ctx *f, const net *n, fold_random *chance, wires *
     return fold_mean_n(f, losses, arms);
 }
 
-/* The root mean square error over arms that are not trained on. */
+/* Returns the root mean square error over arms that are not trained on. */
 static double examine(fold_model *m, const net *n, uint64_t seed)
 {
     enum { ROUNDS = 16 };
@@ -464,7 +464,7 @@ static void draw_point(FILE *file, const picture *p, int kind, const double *pla
     fprintf(file, "%.1f,%.1f%s", PANEL / 2 + scale * place[0], 0.7 * PANEL - scale * place[1], after);
 }
 
-/* Draws what a key of a moving line shows: the arm, or the tool from the tip on. */
+/* Draws one key of a moving line: the arm, or the tool from the tip on. */
 static void draw_line(FILE *file, const picture *p, int kind, int at, int is_tool, const char *after)
 {
     const key *pose = &p->poses[kind][at];
@@ -528,19 +528,19 @@ static void draw(const char *path, const picture *p)
 
 /* ---- control --------------------------------------------------------------------------------- */
 
-/* Makes the torques of all arms. wires stay as they are while a run lasts. */
+/* Makes the torques of all arms. Its wires stay as they are while a run lasts. */
 typedef struct brain {
     const net *n;
     fold_ctx *f, *eager;
     wires x[MOST_ARMS];
-    int running, changed, began, runs, recorded; /* since which tick; how many */
+    int running, changed, began, runs, recorded; /* `began`: in which tick; the last two count */
     uint64_t budget;                             /* nanoseconds a tick; 0: a whole run */
     double waited;                               /* ticks from the beginning of a run to its end, summed */
     uint64_t *eager_took, *beside;
     int compared, identical;
 } brain;
 
-/* Begins a run with what sensors tell now: the last recording again, or a new one where a tool came or went. */
+/* Begins a run with the sensor values of now: the last recording again, or a new one if a tool came or went. */
 static void begin(brain *b, const arm *arms, int count, double time)
 {
     static fold_node roots[MOST_ARMS * MOST];
@@ -567,7 +567,7 @@ static void begin(brain *b, const arm *arms, int count, double time)
     b->recorded++;
 }
 
-/* A tick's share of a run; returns the nanoseconds that it took. */
+/* Runs a tick's share of a run; returns the nanoseconds that it took. */
 static uint64_t think(brain *b, const arm *arms, int count, int tick)
 {
     const uint64_t start = fold_clock_monotonic(NULL);
@@ -582,7 +582,7 @@ static uint64_t think(brain *b, const arm *arms, int count, int tick)
     return fold_clock_monotonic(NULL) - start;
 }
 
-/* Whether an eager context gives the torques of the run that has just ended. */
+/* Tells whether an eager context gives the torques of the run that has just ended. */
 static void compare(brain *b, int count, uint64_t took)
 {
     const uint64_t start = fold_clock_monotonic(NULL);
@@ -604,7 +604,7 @@ typedef struct ride {
     double tip_mm;
     uint64_t *took, *anew; /* nanoseconds of each tick, and of those that recorded anew */
     brain b;
-    uint64_t hash;       /* of where all joints are at the end */
+    uint64_t hash;       /* covers the angles of all joints at the end */
 } ride;
 
 static void torques_of(const arm *a, const brain *b, int i, int pilot, double time, double *torque)
@@ -685,7 +685,7 @@ static int by_size(const void *a, const void *b)
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
-/* Sorts; then the value below which this share of them is, in microseconds. */
+/* Sorts the values; returns the one below which this share of them is, in microseconds. */
 static double microseconds(uint64_t *values, int count, double share)
 {
     const int at = (int)(share * count);
